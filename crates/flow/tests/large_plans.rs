@@ -1,4 +1,4 @@
-//! Plans of very many operators, and parameters of very great sizes.
+//! Plans of very many operators, and huge parameters.
 
 use std::time::{Duration, Instant};
 
@@ -28,7 +28,7 @@ fn filters(many: usize) -> Plan {
     })
 }
 
-/// Maps and filters in turn, whose windows are only counted: what is done to one brings the next two together.
+/// Alternating maps and filters, whose windows are only counted: rewriting one pair brings the next together.
 fn in_turn(many: usize) -> Plan {
     let windows = scan().rewindow(4).unwrap();
     let all = (0..many / 2).fold(windows, |plan, _| {
@@ -43,8 +43,7 @@ fn merged(many: usize) -> Plan {
     all[0].merge(&all[1..]).unwrap()
 }
 
-/// The least time that each of two plans takes to explain. They take turns, so that what else the machine does for a
-/// while slows both, and the least of several rounds is what neither was slowed in.
+/// Least time to explain each of two plans. They take turns, so that other load slows both.
 fn least_times(plans: [&Plan; 2]) -> [Duration; 2] {
     let mut least = [Duration::MAX; 2];
     for _ in 0..9 {
@@ -67,7 +66,7 @@ fn explaining_takes_time_in_proportion_to_the_operators_and_bounded_text() {
     ] {
         let [few, many] = [made(500), made(4000)];
         let times = least_times([&few, &many]);
-        // Eight times as many operators: 8 in proportion, 64 by the square. The addend is for what a clock is worth.
+        // Eight times as many operators: 8 in proportion, 64 if quadratic. The addend covers clock resolution.
         let most = 24 * times[0] + Duration::from_millis(20);
         assert!(times[1] < most, "{name}: {times:?}");
         let text = many.explain();
@@ -97,7 +96,6 @@ fn repeated_operators_are_counted_where_a_plan_is_explained() {
     assert!(text.contains("passthrough (1000 times)"), "{text}");
     assert!(text.contains("1 to 1000 passthrough"), "{text}");
     assert!(text.len() < 2000, "{text}");
-    // Printed as it is, a plan is complete.
     assert_eq!(plan.to_string().matches("passthrough").count(), 1000);
 }
 
@@ -178,7 +176,6 @@ fn tables_have_to_fit_into_the_memory_of_a_run() {
     assert_eq!(plan.collect_with(&options).unwrap().0.count(), Some(0));
 }
 
-/// The least time that each of two plans takes to run; see [`least_times`].
 fn least_run_times(plans: [&Plan; 2]) -> [Duration; 2] {
     let mut least = [Duration::MAX; 2];
     for _ in 0..3 {
@@ -191,7 +188,7 @@ fn least_run_times(plans: [&Plan; 2]) -> [Duration; 2] {
     least
 }
 
-/// Processor time of this thread, which runs the plans: other tests may keep the processor busy.
+/// CPU time of this thread, which runs the plans: other tests may load the machine.
 fn cpu_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

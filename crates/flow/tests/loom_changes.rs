@@ -1,8 +1,7 @@
-//! Model check of where changed parameters take effect, under every interleaving of two instances that compute items and a
-//! thread that requests a change, with at most three preemptions: whatever begins before the index of the change is
-//! computed without it, and all else with it.
+//! Model check of where parameter changes take effect, under every interleaving of two computing instances and a
+//! requesting thread, with at most three preemptions: whatever begins before the change's index is computed without it,
+//! and all else with it.
 
-/// `super::sync` of the file.
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicI64, AtomicUsize, fence};
     pub(crate) use loom::sync::{Mutex, MutexGuard};
@@ -19,7 +18,7 @@ use changes::ParameterChanges;
 use loom::thread;
 use serde_json::Map;
 
-/// What `AdjustableOperator` does with an item of one element: its index, and the index of the change if it was known.
+/// `AdjustableOperator` on an item of one element: its index, and the change's index if known.
 fn compute(changes: &ParameterChanges, index: i64, known: &mut Vec<i64>) -> (i64, Option<i64>) {
     let mut take = |changes: &ParameterChanges| {
         if changes.requested() != known.len() {

@@ -1,8 +1,7 @@
-//! Model check of the task scheduler under every interleaving of a few threads with at most two preemptions: each part is
-//! processed once, results come in order, the memory bound holds, and all threads end. loom reports deadlocks itself and
+//! Model check of the task scheduler under every interleaving of a few threads with at most two preemptions: each part
+//! is processed once, results come in order, the memory bound holds, and all threads end. loom reports deadlocks and
 //! ignores timeouts, so every waiting thread must be woken.
 
-/// `super::sync` of `reorder`.
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::sync::PoisonError;
@@ -12,7 +11,6 @@ mod sync {
 #[path = "../src/scheduler/reorder.rs"]
 mod reorder;
 
-/// `super::task_queue` of `reorder`.
 #[allow(dead_code)]
 #[path = "../src/scheduler/task_queue.rs"]
 mod task_queue;
@@ -24,7 +22,6 @@ use loom::thread;
 use reorder::{Registration, ReorderScheduler};
 use task_queue::{NextResult, Partitioner, TaskResult};
 
-/// This number of parts, counted from 0.
 struct Parts(u64);
 
 impl Partitioner for Parts {
@@ -40,7 +37,7 @@ impl Partitioner for Parts {
     }
 }
 
-/// A part's number and, if it failed, whether the error is relevant.
+/// Part number and, if it failed, whether the error is relevant.
 struct Done(u64, Option<bool>);
 
 impl TaskResult for Done {
@@ -65,7 +62,7 @@ impl TaskResult for Done {
 
 type Model = ReorderScheduler<Parts, Done>;
 
-/// A worker, as in `worker::work`; counts processed parts, eight bits for each.
+/// A worker, as in `worker::work`; counts processed parts, eight bits each.
 fn work(scheduler: &Model, fails: Option<u64>, done: &AtomicU64) {
     let mut registration = Registration::default();
     while let Some(task) = scheduler.next_task(&mut registration, || ()) {
@@ -75,10 +72,9 @@ fn work(scheduler: &Model, fails: Option<u64>, done: &AtomicU64) {
     }
 }
 
-/// How a subgraph ends: in order, with an error, or (None) because a worker was lost.
+/// How a subgraph ends: in order, with an error, or (None) with a lost worker.
 type Ended = Result<(), Option<(u64, bool)>>;
 
-/// Consumes a subgraph until its end.
 fn gathered(scheduler: &Model, subgraph: usize) -> (Vec<u64>, Ended) {
     let mut all = Vec::new();
     loop {
@@ -155,7 +151,6 @@ fn behind_a_failed_part_nothing_comes_and_its_error_is_the_run_s() {
 
 #[test]
 fn a_part_that_failed_with_what_matters_to_nobody_is_done_again_and_all_behind_it_is_done() {
-    // In the middle, and at the end, where no other task remains.
     for fails in [0, 1] {
         model(move || {
             let scheduler = Arc::new(Model::new(vec![Parts(2)], 2, 100));
@@ -229,7 +224,7 @@ fn work_alone(scheduler: &Model) {
 
 #[test]
 fn what_needs_all_memory_is_done_alone_and_all_of_it_in_order() {
-    // Two workers return tasks and release memory many times: two preemptions would take ten seconds.
+    // Two workers release memory many times: two preemptions would take ten seconds.
     within(1, || {
         let scheduler = Arc::new(Model::new(vec![Parts(2)], 2, 100));
         let workers = [(); 2].map(|()| {

@@ -1,7 +1,6 @@
-//! Model check of a replicated stage between a producer and a consumer: one producer, two replicas, one consumer, three
-//! items, links for one item. Items come once and in order, no notice is lost, and both threads end, under every
-//! interleaving of two threads with at most two preemptions: switches from a thread that could go on. A thread that waits
-//! or ends is switched from without counting. loom reports deadlocks itself: it never lets a wait time out.
+//! Model check of a replicated stage: one producer, two replicas, one consumer, three items, links for one item. Items
+//! come once and in order, no notice is lost, and both threads end, under every interleaving of two threads with at
+//! most two preemptions: switches from a runnable thread. loom reports deadlocks and never lets a wait time out.
 
 /// `super::sync` of the files below.
 mod sync {
@@ -30,7 +29,7 @@ use loom::thread;
 
 use stage_model::{Arrived, Change, GraphSpec, Input, Model, Replicas, StageSpec};
 
-/// Every execution of a graph gives what one thread gives. Returns that.
+/// Checks that every execution of a graph gives the result of one thread, and returns it.
 fn model(spec: GraphSpec) -> Arrived {
     let expected = spec.expected();
     let mut builder = loom::model::Builder::new();

@@ -1,8 +1,7 @@
-//! Model check of links and of the queue of stages, under every interleaving of two threads with at most three
-//! preemptions: events come once and in order, no notice is lost, nobody computes during a pause, and all threads end.
-//! loom reports deadlocks itself: it never lets a wait time out.
+//! Model check of links and of the stage queue, under every interleaving of two threads with at most three preemptions:
+//! events come once and in order, no notice is lost, nobody computes during a pause, and all threads end. loom reports
+//! deadlocks and never lets a wait time out.
 
-/// `super::sync` of both files.
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
@@ -33,7 +32,6 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
     builder.check(check);
 }
 
-/// An event of one byte.
 fn batch(event: u32) -> Batch<u32> {
     Batch {
         events: vec![event],
@@ -42,11 +40,10 @@ fn batch(event: u32) -> Batch<u32> {
     }
 }
 
-/// Stages in a row, each of which adds 10 to what it gets; the last, of the caller, keeps it.
+/// Stages in a row, each of which adds 10; the last, of the caller, keeps events.
 struct Row {
     queue: StageQueue,
     links: Vec<Link<u32>>,
-    /// Events that the first stage makes, in bursts of so many.
     events: u32,
     burst: u32,
     /// Stages that the caller and the helper take first.
@@ -201,7 +198,6 @@ fn a_burst_that_gives_more_than_a_link_holds_goes_on() {
 
 #[test]
 fn nobody_waits_for_room_for_ever_where_nobody_else_works() {
-    // The caller's thread alone.
     model(|| {
         let row = Row::new(2, 3, 3);
         row.work(ThreadRole::Caller);
@@ -235,7 +231,6 @@ fn a_reader_that_closes_the_link_sets_the_writer_free() {
 #[test]
 fn one_thread_at_a_time_has_all_while_the_others_are_paused() {
     model(|| {
-        // Two stages, and a thread for each.
         let queue = Arc::new(StageQueue::new(
             2,
             0b10,

@@ -1,4 +1,4 @@
-//! Threads of a pinned execution stay on a CPU each, and the caller's thread then has its affinity again.
+//! Threads of a pinned execution keep one CPU each, and the caller's affinity is restored.
 
 #[path = "common/plans.rs"]
 #[allow(dead_code)]
@@ -18,7 +18,6 @@ use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use plans::named;
 
-/// The CPUs that this thread may use.
 fn affinity() -> Vec<usize> {
     let set = sched_getaffinity(None).unwrap();
     let all = 0..CpuSet::MAX_CPU;
@@ -36,10 +35,9 @@ fn segment(nth: i64) -> SigSeg {
     SigSeg::from_slice(&samples, nth * 1000, stream()).unwrap()
 }
 
-/// Affinities of the threads that made samples.
 type Seen = Arc<Mutex<BTreeSet<Vec<usize>>>>;
 
-/// Segments made by code that notes the affinity of its thread; it panics at one of them, if asked.
+/// Generated segments that record the affinity of their thread; may panic at one.
 fn noted(seen: &Seen, segments: i64, panics_at: Option<i64>) -> Plan {
     let seen = Arc::clone(seen);
     let recording = GeneratedRecording::new(DType::I16, stream(), move || {
@@ -54,7 +52,6 @@ fn noted(seen: &Seen, segments: i64, panics_at: Option<i64>) -> Plan {
     Plan::scan(recording)
 }
 
-/// Filters in a row, so that there are stages.
 fn filtered(source: Plan) -> Plan {
     let filter = |plan: Plan, nth: usize| {
         let params =
@@ -64,7 +61,6 @@ fn filtered(source: Plan) -> Plan {
     (0..3).fold(source, filter).rewindow(256).unwrap()
 }
 
-/// A plan of which tasks compute all.
 fn spread() -> Plan {
     let segments =
         SharedRecording::new(Segments::new((0..400).map(segment).collect::<Vec<_>>()).unwrap());
@@ -94,7 +90,7 @@ fn the_callers_thread_is_pinned_too_and_its_affinity_restored() {
         assert_eq!(affinity(), before);
         assert!(one_cpu_each(&seen), "{seen:?}");
         assert_eq!(got, plan.collect().unwrap());
-        // A CPU for each thread, different ones while there are any.
+        // A CPU for each thread, different ones while available.
         let cpus: Vec<usize> = report.pinned_cpus.iter().map(|cpu| cpu.unwrap()).collect();
         assert_eq!(cpus.len(), report.threads.len().max(1), "{report}");
         let different: BTreeSet<&usize> = cpus.iter().collect();
@@ -138,7 +134,6 @@ fn an_error_restores_the_affinity() {
     let before = affinity();
     for workers in [1, 3] {
         let seen = Seen::default();
-        // A panic of a source or an operator is an error of the run.
         let plan = filtered(noted(&seen, 300, Some(150)));
         let error = plan.collect_with(&pinned(workers)).unwrap_err();
         assert_eq!(error.code(), "operator_panicked", "{error}");
@@ -160,7 +155,7 @@ fn a_panic_of_the_watch_restores_the_affinity() {
             });
             let mut options = pinned(workers);
             options.watch = Some(&watch);
-            // In an operator it becomes an error, else it goes on to the caller.
+            // In an operator it becomes an error, else it propagates to the caller.
             let _ = catch_unwind(AssertUnwindSafe(|| plan.collect_with(&options)));
             assert_eq!(affinity(), before);
         }

@@ -1,4 +1,4 @@
-//! How many bytes a run in tasks asks the kernel for, by its own count: so this is a process with one test.
+//! Bytes that a run in tasks reads, by the kernel's count per process: so this process has one test.
 #![cfg(target_os = "linux")]
 
 use isochrony_expr::Expr;
@@ -9,14 +9,14 @@ use isochrony_time::Rate;
 
 const SAMPLES: u64 = 10 << 20;
 
-/// Bytes that this process has read by system calls; None where the kernel does not count.
+/// Bytes read by system calls; None where the kernel does not count.
 fn read_so_far() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/io").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("rchar: "))?;
     line.parse().ok()
 }
 
-/// Threads that read ahead of runs.
+/// Read-ahead threads.
 fn threads() -> usize {
     let all = std::fs::read_dir("/proc/self/task").unwrap();
     let names = all.filter_map(|one| std::fs::read_to_string(one.ok()?.path().join("comm")).ok());
@@ -44,7 +44,7 @@ fn tasks_read_no_byte_more_often_than_their_overlaps_need() {
         let scan = Plan::scan(stored);
         let windows = scan.rewindow(4_096).unwrap();
         let rows = windows.rows([("mean", Expr::input().mean())]).unwrap();
-        // A sum of numbers that were rounded shows where it was cut: one worker works in tasks, too.
+        // Rounded sums depend on cuts, so one worker uses tasks, too.
         let plan = rows
             .group_by(&[], [("sum", json!(["mean", "sum"]))])
             .unwrap();
@@ -57,7 +57,7 @@ fn tasks_read_no_byte_more_often_than_their_overlaps_need() {
             let tasks = report.tasks.len() as u64;
             assert!(tasks >= 16, "{tasks} tasks");
             assert_eq!(&gathered, expected.get_or_insert_with(|| gathered.clone()));
-            // What completes a task's windows lies behind it; blocks at both ends of a piece, and what else there is to read.
+            // Windows extend beyond tasks; blocks at both ends of a piece, and other reads.
             let needed = 2 * (SAMPLES + (tasks - 1) * 4_095);
             let pieces = 2 * SAMPLES / (512 << 10) + 2 * tasks;
             let most = needed + pieces * 2 * 4_096 + (64 << 10);
@@ -69,7 +69,6 @@ fn tasks_read_no_byte_more_often_than_their_overlaps_need() {
             assert!(read >= 2 * SAMPLES, "{io}: {read} bytes");
         }
     }
-    // A run that has ended has no threads any more.
     let begun = std::time::Instant::now();
     while threads() > 0 {
         assert!(begun.elapsed().as_secs() < 60, "{} threads", threads());

@@ -1,9 +1,10 @@
-//! Random graphs of stages under random schedules: fan-ins, replicated stages, small links, early ends, failures, pauses,
-//! links and replicas that change, one to four threads. Every item arrives once and in the order of one thread, and all
-//! threads end. shuttle reports deadlocks itself, and a million steps without an end; no wait times out (but see `sync`).
+//! Random graphs of stages under random schedules: fan-ins, replicated stages, small links, early ends, failures,
+//! pauses, changing links and replicas, one to four threads. Every item arrives once and in the order of one thread,
+//! and all threads end. shuttle reports deadlocks, and a million steps without an end; no wait times out (but see
+//! `sync`).
 //!
-//! `ISOCHRONY_SHUTTLE_GRAPHS` sets how many graphs are tried, `ISOCHRONY_SHUTTLE_SEED` the number of the first. A failure
-//! prints the number of its graph; with that and one graph the same schedules fail again.
+//! `ISOCHRONY_SHUTTLE_GRAPHS` sets the number of graphs, `ISOCHRONY_SHUTTLE_SEED` the first. A failure prints its
+//! graph's number; rerunning that one graph repeats its schedules.
 
 /// `super::sync` of the files below.
 mod sync {
@@ -36,7 +37,7 @@ use shuttle::{Config, Runner, thread};
 use stage_model::{Change, GraphSpec, Input, Model, Replicas, StageSpec};
 
 const GRAPHS: u64 = 8000;
-/// Schedules of each graph, by chance and by PCT with so many changes of priority.
+/// Schedules per graph, random and by PCT with so many priority changes.
 const SCHEDULES: usize = 6;
 const PRIORITY_CHANGES: usize = 3;
 
@@ -51,12 +52,10 @@ impl Rng {
         mixed ^ (mixed >> 31)
     }
 
-    /// From `least` to `most`.
     fn within(&mut self, least: u64, most: u64) -> u64 {
         least + self.next() % (most - least + 1)
     }
 
-    /// Once in so many times.
     fn once_in(&mut self, times: u64) -> bool {
         self.next().is_multiple_of(times)
     }
@@ -152,7 +151,7 @@ fn random_graph(seed: u64) -> GraphSpec {
     graph
 }
 
-/// Tries schedules of a graph; panics if one gives something else than one thread.
+/// Tries schedules of a graph; panics if a result differs from one thread's.
 fn check(seed: u64, graph: &GraphSpec) {
     let run = {
         let graph = graph.clone();

@@ -1,6 +1,5 @@
-//! Plans that no task can compute run in stages, and give what one thread gives: bits, errors, ends.
+//! Plans that no task can compute run in stages, and match one thread in bits, errors and ends.
 
-// One stretch is a list of one range here.
 #![allow(clippy::single_range_in_vec_init)]
 
 #[path = "common/channels.rs"]
@@ -38,8 +37,7 @@ fn run_all(plans: &[Plan], workers: usize) -> Result<(Vec<PlanOutput>, Report), 
     Plan::collect_all(plans, &options)
 }
 
-/// In stages of which several have work at once although the plan is small, with links resized and replicas changed at
-/// random.
+/// With several busy stages even for a small plan, links resized and replicas changed at random.
 fn run_shuffled(
     plans: &[Plan],
     workers: usize,
@@ -51,14 +49,14 @@ fn run_shuffled(
     options.stages.burst_bytes = 1 << (seed % 12);
     options.stages.block_bytes = 1 << (seed / 12 % 14);
     options.stages.link_bytes = 1 << (seed / 168 % 16);
-    // As if consecutive threads were on caches of their own: stages then have homes.
+    // Consecutive threads appear to have caches of their own: stages then have homes.
     options.stages.threads_per_cache = (seed / 7 % 3) as usize;
     options.pin = seed.is_multiple_of(11);
     options.stages.shuffle = (!seed.is_multiple_of(5)).then_some(seed);
     Plan::collect_all(plans, &options)
 }
 
-/// A recording that can be read only in order, in segments of `segment` samples from `start` on. `made` counts them.
+/// A recording readable only in order, in segments of `segment` samples from `start`, counted in `made`.
 fn generated(nth: i64, range: Range<i64>, segment: i64, made: &Arc<AtomicU64>) -> Plan {
     let rate = Rate::new(2000, 1).unwrap();
     let stream = Stream::new(format!("made/{nth}"), TimebaseId(0), rate).intern();
@@ -72,7 +70,6 @@ fn generated(nth: i64, range: Range<i64>, segment: i64, made: &Arc<AtomicU64>) -
             let stop = end.min(next + segment);
             let samples: Vec<i16> = (next..stop).map(|at| channels::value(nth, at)).collect();
             let made_one = SigSeg::from_slice(&samples, next, stream)?;
-            // Every fifth segment is followed by a gap.
             next = stop + if (stop / segment) % 5 == 0 { 7 } else { 0 };
             made.fetch_add(1, Ordering::Relaxed);
             Ok(Some(made_one))
@@ -81,7 +78,7 @@ fn generated(nth: i64, range: Range<i64>, segment: i64, made: &Arc<AtomicU64>) -
     Plan::scan(recording)
 }
 
-/// The same, made by code that must stay in the thread that runs the plan.
+/// The same, by code bound to the calling thread.
 fn generated_here(nth: i64, range: Range<i64>, segment: i64) -> Plan {
     let rate = Rate::new(2000, 1).unwrap();
     let stream = Stream::new(format!("made/{nth}"), TimebaseId(0), rate).intern();
@@ -104,7 +101,6 @@ fn stages(report: &Report) -> &[StageReport] {
     &report.stages
 }
 
-/// What keeps state, so that no task computes it.
 fn in_order(plan: &Plan, nth: usize) -> Plan {
     let all = settling();
     named(plan, &all[nth % all.len()]).unwrap_or_else(|_| plan.clone())
@@ -138,7 +134,6 @@ fn random_plans_give_the_same_bits_in_stages() {
                 true => Plan::scan_part(channel(nth, &[3..3 + len], segment), None, 64),
                 false => generated(nth, 0..len, segment, &made),
             };
-            // Branches of one source, or of two.
             let base = in_order(&source(0, which[0]), one);
             let next = match which[1] {
                 true => base.clone(),
@@ -199,7 +194,6 @@ fn random_plans_give_the_same_bits_in_stages() {
     );
 }
 
-/// Filters in a row, each a stage of its own.
 fn filters(source: Plan, count: usize) -> Plan {
     let filter = |plan: Plan, nth: usize| {
         let params = serde_json::json!({"band": "lowpass", "cutoff_hz": 300.0 + (nth % 500) as f64, "order": 2});
@@ -230,7 +224,7 @@ fn filters_in_a_row_are_stages_and_the_report_adds_up() {
             .collect()
     };
     assert_eq!(counts(&report), counts(&single));
-    // Of each thread's time no part is counted twice.
+    // No part of a thread's time is counted twice.
     for stage in stages(&report) {
         let time = stage.time;
         let sum = time.busy + time.core + time.input + time.output;
@@ -276,7 +270,6 @@ fn code_that_makes_samples_stays_in_the_callers_thread_and_the_rest_does_not() {
             "{text} {report}"
         );
     }
-    // Its error, and that of what follows, is that of one thread.
     let failing = GeneratedRecording::new(
         DType::I16,
         Stream::new("failing", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern(),
@@ -328,7 +321,7 @@ operator! {
     struct PanicAt = "panic_at" (Inputs::Exactly(1)) {
         /// The index.
         index: i64 = "integer" {},
-        /// Whether it must be executed in order.
+        /// Executed in order.
         in_order: bool = "bool" {},
     }
     state {}
@@ -371,7 +364,7 @@ fn a_panic_in_any_stage_or_replica_is_one_error_and_leaves_no_thread_behind() {
     let source = || generated(0, 0..60_000, 1000, &Arc::default());
     let spectra = |plan: &Plan| named(&plan.rewindow(256).unwrap(), &("power", json!({}))).unwrap();
     let plans = [
-        // In the first stage, in one between, in replicas, and in the caller's thread.
+        // In the first stage, an inner one, replicas, and the caller's thread.
         spectra(&filters(panic_at(&source(), 30_500, true), 2)),
         spectra(&filters(panic_at(&filters(source(), 1), 30_500, true), 2)),
         panic_at(&spectra(&filters(source(), 2)), 30_500, false),
@@ -392,12 +385,12 @@ fn a_panic_in_any_stage_or_replica_is_one_error_and_leaves_no_thread_behind() {
                 1,
                 "{at}: {text}"
             );
-            // Blocks are cut elsewhere, so the range that it names differs.
+            // Blocks are cut elsewhere, so the range in the error differs.
             let operator = |text: &str| text.split(" at ").next().map(str::to_owned);
             assert_eq!(operator(&text), operator(&expected), "{at}");
         }
     }
-    // Other tests of this process run plans, too: theirs end in time.
+    // Other tests of this process run plans, too, which end in time.
     let begun = Instant::now();
     while !threads_of_this_process().is_empty() {
         assert!(
@@ -424,7 +417,7 @@ fn a_limit_ends_the_stages_before_it() {
     let (got, report) = run_all(std::slice::from_ref(&plan), 2).unwrap();
     assert_eq!(got, one);
     assert!(stages(&report).len() > 1);
-    // What links and a few bursts hold, not the rest of time.
+    // What links and a few bursts hold.
     assert!(made.load(Ordering::Relaxed) < 20_000, "{made:?}");
 }
 
@@ -459,7 +452,7 @@ fn an_interrupt_ends_all_stages_at_once() {
     });
 }
 
-/// Two sources, of which one is slow and is waited for.
+/// Of two sources, one is slow and is waited for.
 #[test]
 fn a_slow_source_makes_no_other_one_pile_up() {
     let rate = Rate::new(2000, 1).unwrap();
@@ -490,7 +483,7 @@ fn a_slow_source_makes_no_other_one_pile_up() {
     };
     let (one, _) = run_all(&[both(Duration::ZERO)], 1).unwrap();
     let mut options = RunOptions::default();
-    // All of the fast one would not fit.
+    // All of the fast source would not fit.
     (options.workers, options.memory) = (2, 4 << 20);
     let plan = both(Duration::from_millis(2));
     let (got, report) = Plan::collect_all(&[plan], &options).unwrap();
@@ -523,10 +516,9 @@ fn what_meets_beside_branches_of_one_source_does_not_pile_up() {
     let both = slow
         .map_with(&(Expr::input() - Expr::input_at(1)), &[fast])
         .unwrap();
-    // Run for their effects, so that what meets does so in the caller's thread, which reads the branch, too.
+    // Run for their effects, so that both meet in the caller's thread.
     let plans = [both, branch];
     let mut options = RunOptions::default();
-    // Less than all of the fast one.
     options.memory = 4 << 20;
     Plan::run_all(&plans, &options).unwrap();
     options.workers = 2;
@@ -537,7 +529,7 @@ fn what_meets_beside_branches_of_one_source_does_not_pile_up() {
 fn what_does_not_fit_is_an_error_of_one_thread_too() {
     let made = Arc::default();
     for memory in [4u64 << 20, 5 << 20, 8 << 20] {
-        // Windows of a length that fills about half of the memory.
+        // Windows that fill about half of the memory.
         for window in [100_000u64, 300_000, 500_000, 900_000] {
             let plan = filters(generated(0, 0..2_000_000, 5000, &made), 2);
             let plan = plan
@@ -566,7 +558,7 @@ fn what_is_left_beside_tasks_is_cut_into_stages_if_it_can_work_at_the_same_time(
         named(plan, &("fir", taps)).unwrap()
     };
     let stored = |nth: i64| Plan::scan_shared(channel(nth, &[0..200_000], 10_000));
-    // Its recursive filter alone is left to the caller's thread.
+    // The recursive filter alone stays in the caller's thread.
     let one = filters(averaged(&stored(0)), 1);
     let (_, report) = run_all(std::slice::from_ref(&one), 2).unwrap();
     assert!(
@@ -574,7 +566,6 @@ fn what_is_left_beside_tasks_is_cut_into_stages_if_it_can_work_at_the_same_time(
         "{}",
         one.explain()
     );
-    // Two of them, in a row and of different channels.
     let row = filters(averaged(&stored(0)), 2);
     let channels: Vec<Plan> = (0..3)
         .map(|nth| filters(averaged(&stored(nth)), 1))
@@ -596,8 +587,8 @@ fn what_is_left_beside_tasks_is_cut_into_stages_if_it_can_work_at_the_same_time(
     assert!(text.contains("stage 1: fir, 2 replicas"), "{text}");
 }
 
-/// Stages that combine the same two sources, each with a filter that holds back the other one of them: each would wait for
-/// one source while the other had no room.
+/// Stages combine the same two sources, each with a filter that holds back the other one: each would wait for one
+/// source while the other had no room.
 #[test]
 fn parts_that_combine_the_same_sources_do_not_wait_for_each_other() {
     let made = Arc::default();
@@ -625,7 +616,6 @@ fn parts_that_combine_the_same_sources_do_not_wait_for_each_other() {
             vec![difference(&late_a, &b), difference(&a, &late_b)],
             false,
         ),
-        // A cycle of three.
         (
             vec![
                 difference(&late_a, &b),
@@ -634,9 +624,8 @@ fn parts_that_combine_the_same_sources_do_not_wait_for_each_other() {
             ],
             false,
         ),
-        // All read the same, so they agree on which source lags behind.
+        // All read the same, so they agree on which source lags.
         (pairs(&a, &b).to_vec(), true),
-        // No cycle.
         (vec![difference(&late_a, &b), difference(&late_b, &c)], true),
     ] {
         let (one, _) = run_all(&plans, 1).unwrap();

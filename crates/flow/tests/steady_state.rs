@@ -1,4 +1,4 @@
-//! In steady state a run allocates nothing, however many segments go through it.
+//! In steady state a run allocates nothing, for any number of segments.
 #![allow(unsafe_code)] // A counting allocator is an unsafe trait.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -15,7 +15,7 @@ thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: passes every request on to the system's allocator unchanged.
+// SAFETY: forwards every request unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations of a run over so many samples, from building it to dropping it.
+/// Allocations of a run, from building to dropping it.
 fn allocations(samples: i64, plan: &dyn Fn(Plan) -> Plan) -> usize {
     let stream = Stream::new("steady", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern();
     let values: Vec<i16> = (0..samples).map(|i| (i % 1000) as i16).collect();

@@ -7,12 +7,12 @@ use isochrony_segment::SegmentError;
 
 use crate::source::SourceError;
 
-/// An error of this crate. Paths are as given.
+/// Paths are as given.
 #[allow(missing_docs)] // The messages document the fields.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IoError {
-    /// The operating system refused a call.
+    /// Refused system call.
     #[error("cannot {action} {}: {source}", path.display())]
     System {
         /// Attempted action, such as `"read"`.
@@ -20,13 +20,13 @@ pub enum IoError {
         path: PathBuf,
         source: io::Error,
     },
-    /// A file ends before samples that it must contain.
+    /// File that ends before required samples.
     #[error("{} is too short: it has {have} bytes, but its samples need {need}; restore the file from a copy", path.display())]
     MissingSamples { path: PathBuf, have: u64, need: u64 },
-    /// A disk has too little space.
+    /// Disk with too little space.
     #[error("cannot {action} {}: the disk is full; free some space and try again", path.display())]
     DiskFull { action: &'static str, path: PathBuf },
-    /// More memory is needed than can be addressed.
+    /// Need of more memory than can be addressed.
     #[error(
         "{what} needs {bytes} bytes, but the limit is {limit}; use a shorter range or smaller windows"
     )]
@@ -35,7 +35,7 @@ pub enum IoError {
         bytes: u128,
         limit: u128,
     },
-    /// Unknown name of a strategy.
+    /// Unknown strategy name.
     #[error("there is no I/O strategy {name:?}; choose one of {known}")]
     UnknownStrategy {
         name: String,
@@ -49,22 +49,22 @@ pub enum IoError {
         got: String,
         legal: &'static str,
     },
-    /// The stored profile of this machine is unusable.
+    /// Unusable stored profile of this machine.
     #[error("the machine's profile {} cannot be used: {reason}; measure again with `isochrony calibrate`, or delete that file", path.display())]
     BadProfile { path: PathBuf, reason: String },
-    /// The caller requested a stop.
+    /// Stop requested by the caller.
     #[error("reading was stopped; start it again")]
     Interrupted,
     /// Memory for samples.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// An error of the source, passed on.
+    /// Error of the source.
     #[error(transparent)]
     Source(SourceError),
 }
 
 impl IoError {
-    /// A stable name of the kind of error.
+    /// Stable error code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Scratch folders: of a calibration, of a push.
+//! Scratch folders of calibrations and pushes.
 //!
 //! Removed with their owner or, if that was killed, by the next owner of the same kind and place: a folder in use is
 //! locked, and locks end with their process.
@@ -18,7 +18,6 @@ const MAX_ATTEMPTS: usize = 16;
 pub struct ScratchFolder {
     path: PathBuf,
     _held: File,
-    /// The process that created it.
     owner: u32,
 }
 

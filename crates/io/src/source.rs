@@ -18,7 +18,7 @@ pub type SourceError = Box<dyn Error + Send + Sync>;
 ///
 /// Called once per piece, never per sample.
 pub trait SampleSource: fmt::Debug + Send + Sync {
-    /// Its name in reports.
+    /// Name in reports.
     fn name(&self) -> &str;
     /// A path on its disk.
     fn folder(&self) -> &Path;
@@ -26,17 +26,17 @@ pub trait SampleSource: fmt::Debug + Send + Sync {
     fn dtype(&self) -> DType;
     /// The stream of its segments.
     fn stream(&self) -> StreamId;
-    /// Whether each read of a file is a request to another machine.
+    /// Whether each read is a request to another machine.
     fn is_remote(&self) -> bool {
         false
     }
-    /// Whether a scan opens the next shard in advance, as this takes some requests.
+    /// Whether a scan opens the next shard in advance, as this takes requests.
     fn opens_ahead(&self) -> bool {
         self.is_remote()
     }
-    /// Why its samples must be decoded, such as "the signal is sealed with zstd"; `None` if the files hold raw samples.
+    /// Why samples must be decoded, such as "the signal is sealed with zstd"; `None` if the files hold raw samples.
     fn why_decoded(&self) -> Option<String>;
-    /// Index after the last sample.
+    /// End index.
     fn end(&self) -> i64;
     /// The first gap that overlaps `range`, possibly extending beyond it.
     fn gap_within(&self, range: Range<i64>) -> Option<Range<i64>>;
@@ -48,12 +48,12 @@ pub trait SampleSource: fmt::Debug + Send + Sync {
     fn shards(&self) -> Box<dyn Shards>;
     /// Whether a range can be read; [`read`](Self::read) says why not.
     fn can_read(&self, range: &Range<i64>) -> bool;
-    /// The samples of a gap-free range: mapped if files are, else decoded or copied.
+    /// The samples of a gap-free range: mapped, decoded or copied.
     ///
     /// # Errors
     /// The source's own.
     fn read(&self, range: Range<i64>) -> Result<SigSeg, SourceError>;
-    /// Keeps a file open that a scan opened; may close it to limit open files.
+    /// Keeps a scan's file open; may close it to limit open files.
     fn keep_open(&self, file: &Arc<File>);
     /// Closes a file that a scan no longer needs.
     fn close(&self, file: &Arc<File>);
@@ -82,7 +82,7 @@ pub trait ShardFile: fmt::Debug + Send + Sync {
     /// # Errors
     /// The system's.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize>;
-    /// Like [`read_at`](Self::read_at), bypassing memory caches, for bytes that are read once.
+    /// Like [`read_at`](Self::read_at), bypassing memory caches, for bytes read once.
     ///
     /// # Errors
     /// The system's.
@@ -98,7 +98,7 @@ pub trait ShardFile: fmt::Debug + Send + Sync {
     /// # Errors
     /// The system's.
     fn len(&self) -> io::Result<u64>;
-    /// Opens its path again, for different flags.
+    /// Reopens its path, for different flags.
     ///
     /// # Errors
     /// The system's; [`io::ErrorKind::Unsupported`] without a system file.

@@ -35,7 +35,7 @@ impl Owner for TestMapping {
 }
 
 impl TestSource {
-    /// Samples `0..end` of a file, which is opened when read.
+    /// Samples `0..end` of a file, opened when read.
     pub(crate) fn shared(path: &Path, end: i64, gaps: Vec<Range<i64>>) -> Arc<dyn SampleSource> {
         Arc::new(Self {
             path: path.to_owned(),

@@ -1,11 +1,10 @@
 //! `ReadRing`: file reads in flight through an io_uring. The only module that shares memory with the kernel.
 //!
-//! From submission to completion the kernel may write to the buffer at any time. So [`ReadRing`] owns buffer and file
-//! until completion, nobody else has a view of them, and it outlives all requests in flight; if it cannot wait, it
-//! leaks their memory.
+//! The kernel may write to a buffer from submission to completion. So [`ReadRing`] owns buffer and file until then,
+//! without other views, and outlives all requests in flight; if it cannot wait, it leaks their memory.
 //!
-//! A forked process copies the buffers but shares the ring with its parent, whose completions it would take: it touches
-//! and frees neither.
+//! A forked process copies the buffers but shares the ring, whose completions it would steal: it touches and frees
+//! neither.
 #![allow(unsafe_code)] // The kernel is given addresses of buffers.
 
 use std::collections::VecDeque;
@@ -28,13 +27,13 @@ const RING_ENTRIES: u32 = 16;
 
 const MAX_REQUEST_BYTES: usize = 0x7fff_f000;
 
-/// Retries of a request, a millisecond apart, while the kernel lacks memory.
+/// Retries, a millisecond apart, while the kernel lacks memory.
 const MAX_SHORTAGE_RETRIES: u32 = 2_000;
 
 #[derive(Debug)]
 pub(crate) struct ReadJob {
     pub(crate) request: PieceRequest,
-    /// Nobody else may have a view of it.
+    /// Without other views.
     pub(crate) buffer: Buffer,
     /// Bytes read per part; 0 if it failed.
     pub(crate) got: Vec<usize>,
@@ -51,19 +50,18 @@ struct InFlight {
 
 pub(crate) struct ReadRing {
     ring: ManuallyDrop<IoUring>,
-    /// By number; None: the number is free.
+    /// By number; None: free.
     jobs: ManuallyDrop<Vec<Option<InFlight>>>,
-    /// Requests waiting for room in the ring.
     queued: VecDeque<squeue::Entry>,
-    /// Requests in the ring, not yet taken by the kernel.
+    /// In the ring, not yet taken by the kernel.
     unsubmitted: usize,
-    /// Requests taken, not yet completed.
+    /// Taken, not yet completed.
     in_flight: usize,
     owner: OwnerProcess,
 }
 
 impl ReadRing {
-    /// `Err`: the kernel has no io_uring, or refuses it.
+    /// `Err`: no io_uring, or not permitted.
     pub(crate) fn new() -> io::Result<Self> {
         // Not mapped in forked processes, whose changes would affect ours.
         let mut ring = IoUring::builder().dontfork().build(RING_ENTRIES)?;
@@ -111,7 +109,6 @@ impl ReadRing {
         self.fill();
         match self.enter(0) {
             Ok(()) => Ok(number),
-            // `wait` submits again.
             Err(error) if passes(&error) => Ok(number),
             Err(error) => Err(error),
         }
@@ -134,7 +131,6 @@ impl ReadRing {
             }
             self.fill();
             if self.in_flight + self.unsubmitted == 0 {
-                // No completion will arrive.
                 return Err(io::Error::other("a request was lost"));
             }
             match self.enter(1) {
@@ -149,7 +145,7 @@ impl ReadRing {
         }
     }
 
-    /// Memory is freed once the kernel has completed the parts that it took.
+    /// Memory is freed once the kernel completed the parts that it took.
     pub(crate) fn abandon(&mut self, number: usize) {
         if self.owner.check().is_err() {
             return;
@@ -200,7 +196,7 @@ impl ReadRing {
             let result = answer.result();
             self.in_flight -= 1;
             if let Some(in_flight) = self.jobs[number].as_mut() {
-                // `FileRequest::complete` reads again what failed, or was cancelled because its thread ended.
+                // `FileRequest::complete` rereads what failed, or was cancelled because its thread ended.
                 in_flight.job.got[part] = usize::try_from(result).unwrap_or(0);
                 in_flight.left -= 1;
                 if in_flight.left == 0 && in_flight.abandoned {
@@ -231,8 +227,6 @@ fn try_out(ring: &mut IoUring) -> io::Result<()> {
     }
 }
 
-/// The requests for the parts of a piece; None if its memory is shared or too short.
-///
 /// All are built before the first is submitted: no reference to the whole memory may exist while the kernel writes to a
 /// part of it.
 fn entries(job: &mut ReadJob, number: usize) -> Option<Vec<squeue::Entry>> {
@@ -287,8 +281,8 @@ impl Drop for ReadRing {
                 Err(_) => return,
             }
         }
-        // SAFETY: their owner ends here. The kernel has completed all that it took (`in_flight == 0`); what is left in
-        // the ring was never submitted and goes away with it. This process made the ring, so nobody else uses it.
+        // SAFETY: their owner ends here. The kernel has completed all that it took (`in_flight == 0`); what is left was
+        // never submitted. This process made the ring, so nobody else uses it.
         unsafe {
             ManuallyDrop::drop(&mut self.ring);
             ManuallyDrop::drop(&mut self.jobs);

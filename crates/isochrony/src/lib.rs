@@ -1,8 +1,8 @@
 //! Isochrony for Rust: one crate to depend on, one [`prelude`] to import.
 //!
-//! A [`Store`] is a folder of signals that any Zarr v3 reader opens. A [`Signal`] knows its gaps and its relation to
-//! civil time exactly; a [`Selection`] of it is lazy and gives gap-free, zero-copy [`SigSeg`]ments; a [`Plan`] computes
-//! over them. [`import_raw`] brings a folder of recordings in.
+//! A [`Store`] is a folder of signals that any Zarr v3 reader opens. A [`Signal`] knows its gaps and civil time
+//! exactly; a lazy [`Selection`] of it gives gap-free, zero-copy [`SigSeg`]ments; a [`Plan`] computes over them.
+//! [`import_raw`] imports a folder of recordings.
 //!
 //! ```
 //! use isochrony::flow::arrow::array::{Array, Int64Array};
@@ -31,8 +31,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Streams of bytes that are no signals go through [`nbuf`], with all cores and in bounded memory; [`bytes`] has what can
-//! be computed of them:
+//! [`nbuf`] streams other bytes with all cores and in bounded memory; [`bytes`] has processors for them:
 //!
 //! ```
 //! use isochrony::bytes::Chain;
@@ -51,8 +50,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The parts are crates of their own, here as modules: [`time`], [`segment`], [`store`], [`ingest`], [`expr`], [`flow`],
-//! [`live`], [`tasklets`], [`nbuf`], [`bytes`].
+//! The parts are crates of their own, here as modules: [`time`], [`segment`], [`store`], [`ingest`], [`expr`],
+//! [`flow`], [`live`], [`tasklets`], [`nbuf`], [`bytes`].
 
 pub use isochrony_bytes as bytes;
 pub use isochrony_expr as expr;
@@ -77,12 +76,12 @@ pub use isochrony_time::{
     TimeError, civil,
 };
 
-/// The worked example of the documentation, compiled and run with the tests.
+/// The worked example of the documentation, compiled and tested.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/add_an_operator.md")]
 mod add_an_operator {}
 
-/// Everything that a program over a store needs by name.
+/// Common names for programs over a store.
 pub mod prelude {
     pub use crate::{
         Calibration, CreateOptions, DType, Fixed, Layout, Mode, Overlap, Plan, PlanOutput, Rate,

@@ -17,7 +17,7 @@ pub enum Address {
     Tcp(SocketAddr),
     /// Standard input.
     Stdin,
-    /// A [`Driver`](crate::Driver) makes the samples.
+    /// Samples from a [`Driver`](crate::Driver).
     Driven,
 }
 
@@ -78,9 +78,9 @@ pub enum FeedFraming {
     Isochrony,
     /// Datagrams of one size that begin with a packet counter.
     Counter {
-        /// Its size: 2, 4 or 8.
+        /// Size of the counter: 2, 4 or 8.
         bytes: u8,
-        /// Its byte order.
+        /// Byte order of the counter.
         order: ByteOrder,
     },
     /// Bare samples, where loss cannot be detected.

@@ -2,11 +2,11 @@
 
 use std::io;
 
-/// An error of a feed: what, where, and how to fix it.
+/// What is wrong, where, and how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
-    /// An invalid address.
+    /// Invalid address.
     #[error(
         "{address:?} is not a feed address: {why}; give udp://HOST:PORT, tcp://HOST:PORT, or - for standard input or output"
     )]
@@ -16,27 +16,27 @@ pub enum LiveError {
         /// What is wrong.
         why: String,
     },
-    /// An address that other machines can reach.
+    /// Address that other machines can reach.
     #[error(
         "{address} would accept samples from any machine in the network; listen at 127.0.0.1, or allow other machines with anyone=True (in Rust: ListenOptions::anyone)"
     )]
     Exposed {
-        /// Where it would listen.
+        /// Listening address.
         address: String,
     },
-    /// The operating system refused.
+    /// Refused by the operating system.
     #[error("{doing} {address} failed: {why}; {remedy}")]
     Socket {
         /// Attempted action.
         doing: &'static str,
-        /// Where.
+        /// Address.
         address: String,
-        /// The system's reason.
+        /// System error.
         why: io::Error,
         /// What may help.
         remedy: &'static str,
     },
-    /// An invalid option.
+    /// Invalid option.
     #[error("{option}={got} is refused; give {legal}")]
     Option {
         /// Its name.
@@ -46,28 +46,28 @@ pub enum LiveError {
         /// Valid values.
         legal: String,
     },
-    /// A second run reads the same feed.
+    /// Second run of the same feed.
     #[error(
         "a plan is already reading {address}, and each sample arrives only once; use several branches of that plan, or listen at another port"
     )]
     Busy {
-        /// Where it listens.
+        /// Listening address.
         address: String,
     },
-    /// A range of a feed was requested.
+    /// Requested range of a feed.
     #[error(
         "{address} is a live feed, so a range of its indices cannot be read; leave out the range, or end the plan with limit(n)"
     )]
     Range {
-        /// Where it listens.
+        /// Listening address.
         address: String,
     },
-    /// This process has no timebase left.
+    /// No timebase left in this process.
     #[error(
         "this process has opened too many feeds and signals to open another feed: {why}; restart the program and listen again"
     )]
     Timebase {
-        /// The reason.
+        /// Reason.
         why: isochrony_time::TimeError,
     },
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counts {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Frames and samples since the listener was made.
+        /// Frames and samples since the listener was created.
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
         #[non_exhaustive]
         pub struct FeedCounts {
@@ -19,7 +19,6 @@ macro_rules! counts {
             }
         }
 
-        /// Shared by threads.
         #[derive(Debug, Default)]
         pub(crate) struct FeedCounters {
             $(pub(crate) $name: AtomicU64,)*
@@ -34,7 +33,7 @@ macro_rules! counts {
 }
 
 counts! {
-    /// Frames that arrived.
+    /// Received frames.
     frames,
     /// Samples delivered to plans.
     samples,
@@ -44,9 +43,9 @@ counts! {
     late_frames,
     /// Samples that arrived after they were given up, included in `lost_samples`.
     late_samples,
-    /// Frames that arrived before.
+    /// Repeated frames.
     duplicate_frames,
-    /// Frames that arrived out of order and were reordered.
+    /// Frames that were reordered.
     reordered_frames,
     /// Frames dropped at a full queue: UDP, and drivers that do not wait.
     overrun_frames,
@@ -54,7 +53,7 @@ counts! {
     malformed_frames,
     /// Frames of another sender, and refused connections.
     foreign,
-    /// The sender's clock was set, or the sender restarted.
+    /// Clock sets or restarts of the sender.
     clock_steps,
     /// Feeds that ended early: standard input closed, or the sender stopped.
     truncated_feeds,

@@ -4,8 +4,8 @@
 //! follows, the clock is at `n + rate * (now - t)`, and samples more than `lateness` before that are given up. Only
 //! arrivals count, not the civil times of samples: a sender with a wrong clock or an old recording is not late.
 //!
-//! The next frame of the same length is due when it would begin, so that packets of any length need no larger
-//! `lateness` than their jitter.
+//! The next frame of the same length is due when it would begin, so packets need no larger `lateness` than their
+//! jitter.
 
 use std::time::Duration;
 
@@ -51,7 +51,6 @@ impl SilenceClock {
         }
     }
 
-    /// Indices restart.
     pub(crate) fn restart(&mut self) {
         self.latest = None;
     }

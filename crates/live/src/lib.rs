@@ -27,19 +27,8 @@
 //!  SegmentBuilder           the segment being filled, those the plan keeps, 64 MiB or one spare
 //! ```
 //!
-//! - [`frame`]: the wire format.
-//! - [`screen`]: decides which frames belong to the feed. Pure.
-//! - [`reorder`]: orders frames within a jitter window. Pure.
-//! - `lateness`: position of a silent feed by its clock. Pure.
-//! - [`timing`]: the civil time of each sample.
-//! - `receive`: receiver threads.
-//! - [`Listener`]: all of this as a [`Recording`](isochrony_flow::Recording).
-//! - [`Driver`] and [`Pusher`]: feeds without a socket.
-//! - [`FollowedSignal`]: a stored signal that is still being appended to.
-//! - [`send`], [`ToWire`]: send samples and a plan's output.
-//!
-//! **Every loss is counted** by cause in [`FeedCounts`]. A frame states its first index, so loss is known to the sample
-//! and becomes a gap for the plan, unless nothing follows.
+//! **Every loss is counted** by cause in [`FeedCounts`]. A frame states its first index, so a loss becomes a gap of
+//! known length, unless nothing follows.
 
 mod address;
 mod error;

@@ -1,11 +1,10 @@
 //! Reorder buffer: releases frames in index order within a jitter window and reports losses. Pure: callers pass the
 //! time.
 //!
-//! A frame is a range of indices, including a gap right before its samples, with a payload. It is released immediately
-//! if it continues the last one; otherwise when the missing frames arrive, after `wait`, or once more than `samples`
-//! are buffered. What is missing then is [`ReorderOutput::Lost`] and refused later: each index is released at most
-//! once, in order. The first frame to arrive need not be the first sent: unless it starts at index 0, the buffer waits
-//! for earlier ones.
+//! A frame is an index range, including a gap right before its samples, with a payload. It is released immediately if
+//! it continues the last one; otherwise when the missing frames arrive, after `wait`, or once more than `samples` are
+//! buffered. What is missing then is [`ReorderOutput::Lost`] and refused later. The first frame to arrive need not be
+//! the first sent: unless it starts at index 0, the buffer waits for earlier ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -27,7 +26,7 @@ pub enum ReorderOutput<F> {
     Frame {
         /// Its indices, including skipped ones.
         range: Range<u64>,
-        /// Number of its first indices that were released before.
+        /// First indices that were released before.
         skip: u64,
         /// The pushed payload.
         payload: F,
@@ -39,7 +38,7 @@ pub enum ReorderOutput<F> {
 /// Why a frame is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PushError {
-    /// All of it was released or buffered before.
+    /// Entirely released or buffered before.
     Duplicate,
     /// Its indices were given up as lost.
     Late,
@@ -57,7 +56,6 @@ struct BufferedFrame<F> {
 #[derive(Debug)]
 pub struct ReorderBuffer<F> {
     window: JitterWindow,
-    /// First index not yet released; None before the first frame.
     next: Option<u64>,
     first_released: u64,
     frames: BTreeMap<u64, BufferedFrame<F>>,
@@ -91,7 +89,7 @@ impl<F> ReorderBuffer<F> {
         self.next
     }
 
-    /// Samples buffered.
+    /// Buffered samples.
     #[must_use]
     pub fn buffered_samples(&self) -> u64 {
         self.buffered_samples
@@ -149,7 +147,6 @@ impl<F> ReorderBuffer<F> {
     pub fn pop(&mut self, now: Duration, end: bool) -> Option<ReorderOutput<F>> {
         loop {
             let (&first, _) = self.frames.first_key_value()?;
-            // No index precedes 0.
             let begun = self.next.or((first == 0).then_some(0));
             if begun.is_none_or(|next| first > next) {
                 let overdue = self
@@ -229,7 +226,7 @@ impl<F> ReorderBuffer<F> {
         self.next.is_some() && range.end <= self.first_released
     }
 
-    /// Marks indices that arrived late, so that repetitions are duplicates.
+    /// Marks indices that arrived late, so repetitions are duplicates.
     pub(crate) fn note_late(&mut self, range: &Range<u64>) {
         for lost in std::mem::take(&mut self.lost_ranges) {
             let before = lost.start..lost.end.min(range.start);

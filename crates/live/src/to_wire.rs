@@ -23,7 +23,7 @@ use crate::send::{NetworkFaults, SampleTime, Sender};
 /// Limits the delay of delayed frames.
 const MAX_SLEEP: Duration = Duration::from_millis(20);
 
-/// Where and how samples are sent.
+/// Destination and pace of sent samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToWire {
     address: Address,
@@ -166,7 +166,6 @@ struct WireWriter {
     reads: Option<SharedRecording>,
     samples_a_second: Option<f64>,
     started: Option<Instant>,
-    /// Index that would continue what was sent.
     expected: Option<i64>,
     /// Samples sent, for the pace; gaps take no time.
     sent: u64,
@@ -220,7 +219,6 @@ impl SinkWriter for WireWriter {
                 }
             }
         }
-        // Nothing waits for a commit.
         Ok(0)
     }
 

@@ -1,4 +1,4 @@
-//! Estimated times of feeds compared with the simulated truth.
+//! Estimated times of feeds against the simulated truth.
 
 use isochrony_flow::Clock;
 use isochrony_live::timing::{ClockEstimator, StampSource};
@@ -7,7 +7,6 @@ use proptest::prelude::*;
 
 const BEGIN: i64 = 1_767_225_600_000_000_000;
 
-/// Uniform numbers below one.
 fn noise(state: &mut u64) -> f64 {
     *state = state
         .wrapping_mul(6_364_136_223_846_793_005)

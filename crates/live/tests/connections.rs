@@ -141,7 +141,7 @@ fn a_peer_stalled_within_a_frame_yields_and_may_continue() {
     let mut other = TcpStream::connect(at(&listener)).unwrap();
     other.write_all(&frame(2, 0, 100, |_| {})).unwrap();
     drop(other);
-    // It is read once the first one has been silent for five seconds.
+    // Read once the first one has been silent for five seconds.
     while listener.counts().samples < 200 {
         assert!(!got.is_finished());
         sleep(Duration::from_millis(20));

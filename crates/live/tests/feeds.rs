@@ -1,4 +1,4 @@
-//! Feeds over real sockets: received samples compared with sent ones.
+//! Feeds over real sockets: received against sent samples.
 
 use std::net::UdpSocket;
 use std::time::Duration;
@@ -98,7 +98,7 @@ fn losses_are_gaps_late_frames_are_reordered_and_duplicates_dropped() {
     let got = collected(&plan).to_vec::<i32>().unwrap();
     let (sent, counts) = (sent.join().unwrap(), listener.counts());
     assert!(sent.dropped_samples > 0 && sent.doubled_frames > 0 && counts.reordered_frames > 0);
-    // If the first or last frames are dropped, nothing is counted as lost.
+    // Drops of the first or last frames are not counted as lost.
     let missing = sent.dropped_samples - counts.lost_samples;
     assert!(
         missing <= 300 && counts.late_frames == 0,

@@ -116,7 +116,6 @@ fn a_partial_sample_is_dropped_and_counted_when_a_connection_is_replaced() {
     drop(silent);
 }
 
-/// Pushes its samples when a run starts.
 #[derive(Debug)]
 struct PushOnBegin {
     what: Vec<(PushPosition, Vec<i32>)>,

@@ -1,8 +1,7 @@
-//! What a processor writes for one buffer, and the state *write*.
+//! Output of one buffer, and the state *write*.
 //!
-//! Output is staged until the buffer is executed, so that turns at outputs are short. If it exceeds the staging memory,
-//! the worker acquires its turns early and holds them: output of any size passes through bounded memory, in the same
-//! order.
+//! Output is staged until the buffer is executed, to keep turns at outputs short. Above the staging memory, the worker
+//! acquires its turns early and holds them: output of any size passes through bounded memory, in the same order.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -12,7 +11,7 @@ use crate::shared_outputs::OutputAccess;
 use crate::staging::{StagedOutput, StagingBuffers};
 use crate::turns::Turn;
 
-/// The outputs, as the processing of one buffer sees them.
+/// The outputs, for a processor during one buffer.
 pub struct BufferOutput<'o> {
     shared: &'o dyn OutputAccess,
     staging: &'o mut StagingBuffers,
@@ -20,7 +19,7 @@ pub struct BufferOutput<'o> {
     turns: Vec<Option<Turn<'o>>>,
     block: &'o [u8],
     position: BufferPosition,
-    /// Bytes that may be staged, and that are, for all outputs.
+    /// Limit and amount of staged bytes, for all outputs.
     limit: usize,
     used: usize,
     stopped: bool,
@@ -28,7 +27,7 @@ pub struct BufferOutput<'o> {
     pub(crate) write_time: Duration,
 }
 
-/// The buffer's number and its offset in the stream, for errors.
+/// The buffer's number and stream offset, for errors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BufferPosition {
     pub(crate) number: u64,
@@ -57,7 +56,7 @@ impl<'o> BufferOutput<'o> {
         }
     }
 
-    /// Number of outputs. With none, what is written is dropped.
+    /// Number of outputs. With none, writes are dropped.
     #[must_use]
     pub fn output_count(&self) -> usize {
         self.shared.count()
@@ -146,7 +145,6 @@ impl<'o> BufferOutput<'o> {
         (0..self.shared.count()).try_for_each(|output| self.forward(output))
     }
 
-    /// Whether an output takes bytes; false if there are none.
     fn is_open(&mut self, output: usize) -> Result<bool, StoppedError> {
         if self.stopped {
             return Err(StoppedError);
@@ -186,7 +184,7 @@ impl<'o> BufferOutput<'o> {
         Ok(())
     }
 
-    /// Acquires the turns in the order of outputs, so that two workers cannot wait for each other.
+    /// In the order of outputs, so two workers cannot wait for each other.
     fn acquire_turns(&mut self) -> Result<(), StoppedError> {
         if !self.turns.is_empty() {
             return Ok(());
@@ -215,7 +213,6 @@ impl<'o> BufferOutput<'o> {
         Ok(())
     }
 
-    /// This worker holds the output's turn.
     fn write_staged_output(&mut self, output: usize) -> Result<(), StoppedError> {
         self.timed(|out| {
             let staged = &mut out.staging.outputs[output];
@@ -247,8 +244,7 @@ impl<'o> BufferOutput<'o> {
         StoppedError
     }
 
-    /// Called after the processor. Passes on turns drawn on arrival: a worker that holds one must not wait in stream
-    /// order.
+    /// Passes on turns drawn on arrival, after the processor: a worker that holds one must not wait in stream order.
     pub(crate) fn release_unordered_turns(&mut self) -> Result<(), StoppedError> {
         if self.stopped {
             return Err(StoppedError);
@@ -260,7 +256,6 @@ impl<'o> BufferOutput<'o> {
         Ok(())
     }
 
-    /// Writes what is staged and, to output 0, what the processor has in its scratch.
     pub(crate) fn finish(&mut self, trailing: [&[u8]; 2]) -> Result<(), StoppedError> {
         for output in 0..self.shared.count() {
             let trailing = if output == 0 { trailing } else { [&[][..]; 2] };

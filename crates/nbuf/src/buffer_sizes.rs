@@ -1,10 +1,10 @@
-//! The number of workers and their buffers' sizes, within the memory limit.
+//! Number of workers and buffer sizes, within the memory limit.
 //!
 //! ```text
 //!  limit ≥ workers × (buffer + staging + scratch) + carries × buffer + shared
 //! ```
 //!
-//! Nothing is counted while the stream is processed: these sizes bound every part.
+//! Nothing is counted during the stream: these sizes bound every part.
 
 use std::num::NonZero;
 use std::thread::available_parallelism;
@@ -16,13 +16,13 @@ use crate::framing::Framing;
 use crate::options::Options;
 use crate::prefix::LengthEncoding;
 
-/// Large enough that turns cost nothing, small enough to stay in the cache until processed.
+/// Large enough that turns cost nothing, small enough to stay in the cache.
 const DEFAULT_FILL_BYTES: usize = 1 << 20;
 
-/// If most work is done in joins. A waiting worker takes some 50 µs to wake up, 8 % of SHA-256 of 1 MiB.
+/// If most work is in joins. A waiting worker takes some 50 µs to wake up, 8 % of SHA-256 of 1 MiB.
 const JOIN_BOUND_FILL_BYTES: usize = 4 << 20;
 
-/// Up to so many workers, their number does not decide where a stream is cut.
+/// Up to this number, workers do not affect where a stream is cut.
 const EQUALLY_SIZED_WORKERS: usize = 8;
 
 const MAX_WORKERS: usize = 4096;
@@ -31,7 +31,7 @@ const MAX_WORKERS: usize = 4096;
 const RAMP_PERCENT: [usize; 4] = [10, 20, 40, 80];
 
 pub(crate) struct MemoryNeeds<'a> {
-    /// Workers need buffers: not if all inputs are memory.
+    /// Workers need buffers, unless all inputs are memory.
     pub(crate) buffers: bool,
     pub(crate) reading_blocks: bool,
     /// Inputs that may carry the beginning of a record over.
@@ -46,12 +46,11 @@ pub(crate) struct MemoryNeeds<'a> {
     pub(crate) shared_bytes: usize,
 }
 
-/// The planned sizes, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BufferSizes {
     pub(crate) workers: usize,
     pub(crate) fill: usize,
-    /// What a buffer can hold, for a longer record.
+    /// Capacity of a buffer, for a longer record.
     pub(crate) capacity: usize,
     /// The longest record in input memory whose scratch is within the limit.
     pub(crate) max_borrowed: usize,
@@ -80,7 +79,7 @@ impl MemoryNeeds<'_> {
             .saturating_add(self.shared_bytes)
     }
 
-    /// The longest record in input memory: it needs scratch, but no buffer.
+    /// The longest record in input memory, which needs scratch, but no buffer.
     pub(crate) fn max_borrowed(
         &self,
         workers: usize,
@@ -110,7 +109,6 @@ impl MemoryNeeds<'_> {
         low
     }
 
-    /// The number of workers: as many as can be busy.
     fn default_workers(&self) -> usize {
         let cores = available_parallelism().map_or(1, NonZero::get);
         // While these execute, one more can read and one write.
@@ -193,7 +191,6 @@ impl BufferSizes {
         })
     }
 
-    /// Whole strides of about so many bytes.
     pub(crate) fn aligned(&self, bytes: usize) -> usize {
         (bytes - bytes % self.stride).max(self.stride)
     }
@@ -327,7 +324,7 @@ mod tests {
                 _ => None,
             }
         };
-        // Per worker a buffer and as much staging; one carry; what is shared.
+        // Per worker a buffer and as much staging; one carry; shared memory.
         let needed = 4 * 2 * 1024 + 1024 + 100;
         assert_eq!(refused(9000), Some(needed));
         assert_eq!(refused(needed - 1), Some(needed));

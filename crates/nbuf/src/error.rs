@@ -1,4 +1,4 @@
-//! Errors of an execution: one each, with its place in the stream and the cause.
+//! Errors of an execution, with place in the stream and cause.
 
 use std::any::Any;
 use std::fmt;
@@ -11,18 +11,18 @@ use isochrony_runtime::panic_message;
 use crate::prefix::PrefixFault;
 use crate::report::Report;
 
-/// An error of this crate: what, where, and how to fix it.
+/// What is wrong, where, and how to fix it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NbufError {
-    /// An illegal option.
+    /// Illegal option.
     #[error("{option}={got} is refused; give {legal}")]
     Option {
-        /// Its name.
+        /// Name.
         option: &'static str,
-        /// Its value.
+        /// Value.
         got: String,
-        /// Its legal values.
+        /// Legal values.
         legal: String,
     },
     /// Too little memory for the other options.
@@ -31,93 +31,93 @@ pub enum NbufError {
          give memory={needed} or more, fewer workers, or a smaller buffer or stride"
     )]
     Memory {
-        /// The limit.
+        /// Limit.
         limit: usize,
         /// Workers.
         workers: usize,
-        /// Bytes of each buffer.
+        /// Bytes per buffer.
         buffer: usize,
-        /// Bytes that would suffice.
+        /// Sufficient bytes.
         needed: usize,
     },
-    /// A record does not fit in a buffer.
+    /// Record larger than a buffer.
     #[error(
         "input {input}: the record at byte {offset} {}; \
          give more memory, fewer workers or a larger buffer, or check the framing",
         too_long(*length, *buffer)
     )]
     Record {
-        /// Number of the input.
+        /// Input number.
         input: usize,
         /// Offset of the record in it.
         offset: u64,
-        /// Length of the record, if known.
+        /// Record length, if known.
         length: Option<u64>,
-        /// Bytes of a buffer.
+        /// Buffer bytes.
         buffer: usize,
     },
-    /// The length prefix of a record is malformed or above the limit.
+    /// Length prefix malformed or above the limit.
     #[error("input {input}: the length prefix at byte {offset} {fault}")]
     Prefix {
-        /// Number of the input.
+        /// Input number.
         input: usize,
         /// Offset of the prefix in it.
         offset: u64,
-        /// What is wrong with it.
+        /// Fault.
         fault: PrefixFault,
     },
-    /// An input cannot be read.
+    /// Unreadable input.
     #[error(
         "cannot read input {input} ({name}) at byte {offset}: {why}{}",
         unfinished_record(*.unfinished)
     )]
     Read {
-        /// Number of the input.
+        /// Input number.
         input: usize,
-        /// Its name.
+        /// Name.
         name: String,
-        /// Offset up to which it was read.
+        /// Bytes read.
         offset: u64,
-        /// Bytes before that offset that are not processed: an incomplete record.
+        /// Unprocessed bytes before that: an incomplete record.
         unfinished: u64,
-        /// The error of the reader or of the system.
+        /// Error of the reader or system.
         #[source]
         why: io::Error,
     },
-    /// The processor failed or panicked.
+    /// Failed or panicked processor.
     #[error("{}", failure(*offset, *length, why))]
     Process {
         /// Offset in the stream of the failed record, or of the block.
         offset: u64,
-        /// Its length.
+        /// Length.
         length: u64,
         /// The processor's error.
         #[source]
         why: Cause,
     },
-    /// An output cannot be written.
+    /// Unwritable output.
     #[error("cannot write output {output} ({name}) after {written} bytes: {why}")]
     Write {
-        /// Number of the output.
+        /// Output number.
         output: usize,
-        /// Its name.
+        /// Name.
         name: String,
-        /// Bytes written to it.
+        /// Bytes written.
         written: u64,
-        /// The error of the writer or of the system.
+        /// Error of the writer or system.
         #[source]
         why: io::Error,
     },
-    /// A worker thread cannot be started.
+    /// Worker thread that cannot be started.
     #[error("worker thread {worker} cannot be started: {why}; set a smaller workers=")]
     Thread {
-        /// Number of the worker.
+        /// Worker number.
         worker: usize,
-        /// The error of the system.
+        /// System error.
         #[source]
         why: io::Error,
     },
-    /// The caller interrupted it.
+    /// Interrupted by the caller.
     #[error(
         "the run was interrupted, so the output is incomplete; run it again for the whole output"
     )]
@@ -138,7 +138,7 @@ fn span(offset: u64, length: u64) -> String {
     format!("bytes {offset} to {}", offset + length)
 }
 
-/// That a processor failed, with the range in the stream unless the cause names it, and a remedy unless the cause has one.
+/// Message of a failed processor, with range and remedy unless the cause has them.
 fn failure(offset: u64, length: u64, why: &Cause) -> String {
     match why.downcast_ref::<BytesError>() {
         Some(native) if native.offset().is_some() => format!("processing failed: {why}"),
@@ -160,7 +160,7 @@ fn unfinished_record(bytes: u64) -> String {
 }
 
 impl NbufError {
-    /// Stable code of the error, in snake_case.
+    /// Stable error code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -208,7 +208,7 @@ pub struct StreamFailure {
     /// The error.
     #[source]
     pub error: NbufError,
-    /// What was done. Outputs are partial.
+    /// Report, with partial outputs.
     pub report: Box<Report>,
 }
 
@@ -227,7 +227,7 @@ impl StreamFailure {
     }
 }
 
-/// An error of a processor with its range in the stream.
+/// A processor error with its range in the stream.
 #[derive(Debug)]
 pub struct LocatedError {
     /// Offset in the stream.
@@ -264,7 +264,7 @@ impl fmt::Display for PanicError {
 
 impl std::error::Error for PanicError {}
 
-/// Nothing more will be written; to be passed on. Only an execution makes it.
+/// Nothing more will be written; to be passed on. Only an execution creates it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoppedError;

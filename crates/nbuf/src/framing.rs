@@ -9,11 +9,11 @@ use crate::prefix::{Prefix, PrefixFault};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Framing {
-    /// Records have this many bytes.
+    /// Records of this many bytes.
     Stride(usize),
-    /// Records end with these bytes.
+    /// Records that end with these bytes.
     Delimited(Vec<u8>),
-    /// Records begin with the number of bytes that follow.
+    /// Records that begin with the number of following bytes.
     Prefixed(Prefix),
 }
 
@@ -27,7 +27,7 @@ impl Framing {
         }
     }
 
-    /// The length of records, if equal: their ends are then known without reading them.
+    /// The length of records, if equal, which gives their ends without reading.
     pub(crate) fn stride(&self) -> Option<usize> {
         match self {
             Self::Stride(stride) => Some(*stride),
@@ -54,8 +54,8 @@ impl Framing {
     pub(crate) fn whole(&self, bytes: &[u8]) -> usize {
         match self {
             Self::Stride(stride) => bytes.len() - bytes.len() % stride,
-            // Searched from the end. Longer delimiters are not: one that overlaps itself, as "aa" in "aaa", is found elsewhere
-            // from the end than from the beginning.
+            // Searched from the end. Longer delimiters are not: one that overlaps itself, as "aa" in "aaa", is found
+            // elsewhere from the end than from the beginning.
             Self::Delimited(delimiter) if delimiter.len() == 1 => {
                 memchr::memrchr(delimiter[0], bytes).map_or(0, |at| at + 1)
             }
@@ -77,7 +77,6 @@ impl Framing {
         }
     }
 
-    /// What is wrong with the prefix of the first record.
     pub(crate) fn prefix_fault(&self, bytes: &[u8]) -> Option<PrefixFault> {
         match self {
             Self::Prefixed(prefix) => prefix.record_length(bytes).err(),

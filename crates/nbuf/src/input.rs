@@ -1,4 +1,4 @@
-//! An input: where bytes are read.
+//! Inputs of bytes.
 
 use std::fmt;
 use std::fs::File;
@@ -84,7 +84,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Sets its name in errors and reports.
+    /// Sets the name in errors and reports.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
@@ -99,7 +99,6 @@ impl<'a> Input<'a> {
         matches!(self.kind, InputKind::Descriptor(_) | InputKind::Reader(_))
     }
 
-    /// Its bytes, if known.
     pub(crate) fn size(&self) -> Option<u64> {
         match &self.kind {
             InputKind::Memory(bytes) => Some(bytes.len() as u64),
@@ -108,7 +107,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Sets a file's position behind the bytes read, for its next reader.
+    /// Sets a file's position after the bytes read, for its next reader.
     pub(crate) fn seek_to(&self, read: u64) {
         if let InputKind::File { file, start, .. } = &self.kind {
             // A file that can be read at an offset can be sought.

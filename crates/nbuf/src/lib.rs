@@ -1,8 +1,7 @@
 //! N-buffering: reads, processes and writes any byte stream with all cores, in bounded memory.
 //!
 //! Each *worker* owns one buffer and carries it through the states of the paper's figure 7: it reads whole records,
-//! executes a [`BlockProcessor`], writes the output, and starts again. While one reads, others execute or write. A
-//! buffer never changes threads and stays in one core's cache.
+//! executes a [`BlockProcessor`] and writes the output. A buffer stays in one core's cache.
 //!
 //! ```text
 //!         inputs                     processor                      outputs
@@ -14,18 +13,17 @@
 //!       w3 fills #7          w1 executes #6   w0 joins #5          w2 writes #4
 //! ```
 //!
-//! - **Order** ([`Order`]): the four configurations of table 2; see `turns` for the queue. It is what the caller relies
-//!   on: processors with the same results in any order ([`BlockProcessor::is_order_invariant`]) are executed in
-//!   parallel anyway.
+//! - **Order** ([`Order`]): the four configurations of table 2; see `turns` for the queue. Order-invariant processors
+//!   ([`BlockProcessor::is_order_invariant`]) are executed in parallel anyway.
 //! - **Records** ([`Framing`]) are never split. The last one of an input may be short.
-//! - **Memory** ([`Options::memory`]) bounds buffers, staged output and what processors need; see `buffer_sizes`. Input
-//!   memory is processed in place.
-//! - **Tuning** ([`Options::tuning`]) changes workers and buffers while the stream is processed; see `tuning`.
-//! - **Accumulators** of a block are joined to the stream's in stream order ([`BlockProcessor::join`]), so that results
-//!   do not depend on the number of workers.
+//! - **Memory** ([`Options::memory`]) bounds buffers, staged output and what processors need. Input memory is processed
+//!   in place.
+//! - **Tuning** ([`Options::tuning`]) changes workers and buffers during the stream.
+//! - **Accumulators** of a block are joined to the stream's in stream order ([`BlockProcessor::join`]), so results do
+//!   not depend on the number of workers.
 //! - **Outputs** ([`Output`]): none, one or several; see [`BufferOutput`].
-//! - **Errors**: the first in stream order stops the execution. If output is ordered, what comes before it is written.
-//!   [`StreamFailure`] has error and report.
+//! - **Errors**: the first in stream order stops the execution; ordered output before it is written. [`StreamFailure`]
+//!   has error and report.
 //!
 //! ```
 //! use isochrony_nbuf::{BufferOutput, Framing, Input, Options, Output, PerRecord, run};

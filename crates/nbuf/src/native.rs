@@ -1,7 +1,7 @@
 //! The processors of `isochrony-bytes` as a [`BlockProcessor`].
 //!
-//! Processors that need bytes in order get a lane each, so that two workers compute two hashes of one stream at once.
-//! The others share one pass over a block, and one lane that joins their parts.
+//! Processors that need bytes in order get a lane each, so two workers compute two hashes of one stream at once. The
+//! others share one pass over a block, and one lane that joins their parts.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,10 +14,9 @@ use crate::processor::{BlockProcessor, RecordBlock};
 /// Native processors over one stream, in one pass.
 pub struct NativeProcessors {
     lanes: Vec<Lane>,
-    /// Names of the processors, as given.
     names: Vec<String>,
     output_lane: Option<usize>,
-    /// Whether the input is copied to the outputs if no processor makes output.
+    /// Whether the input is copied to the outputs if no processor has output.
     copies_input: bool,
     outcomes: Mutex<Vec<(String, Outcome)>>,
 }
@@ -84,20 +83,20 @@ impl NativeProcessors {
         })
     }
 
-    /// Does not copy the input to the outputs, even if no processor makes output.
+    /// Does not copy the input to the outputs, even without other output.
     #[must_use]
     pub fn without_copy(mut self) -> Self {
         self.copies_input = false;
         self
     }
 
-    /// Whether a processor makes output.
+    /// Whether a processor has output.
     #[must_use]
     pub fn makes_output(&self) -> bool {
         self.output_lane.is_some()
     }
 
-    /// Results by name, in the order given. Empty until a stream was read to its end.
+    /// Results by name, in the given order. Empty until a stream was completely read.
     #[must_use]
     pub fn outcomes(&self) -> Vec<(String, Outcome)> {
         lock(&self.outcomes).clone()

@@ -9,11 +9,11 @@ use crate::framing::Framing;
 pub enum Order {
     /// None: buffers are executed in parallel and written as they finish (figure 6).
     None,
-    /// Output is in the order of input; execution is parallel (figure 8).
+    /// Ordered output, parallel execution (figure 8).
     Output,
-    /// Buffers are executed one by one in the order of input and written as they finish (figure 9).
+    /// Ordered execution, output as buffers finish (figure 9).
     Execution,
-    /// Execution and output are in the order of input (figure 7).
+    /// Ordered execution and output (figure 7).
     #[default]
     Both,
 }
@@ -32,13 +32,13 @@ impl Order {
     }
 }
 
-/// How several inputs become one stream. No record spans two.
+/// How inputs become one stream. No record spans two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Merge {
     /// One after another.
     #[default]
     InOrder,
-    /// A buffer of each in turn. Skips files, pipes and sockets with nothing to read now.
+    /// A buffer of each in turn. Skips files, pipes and sockets without data.
     Fair,
 }
 
@@ -49,27 +49,26 @@ pub struct Options {
     pub order: Order,
     /// Workers; None: as many as can be busy.
     pub workers: Option<usize>,
-    /// Most bytes of buffers, staged output and processors together.
+    /// Maximum bytes of buffers, staged output and processors together.
     pub memory: usize,
-    /// Bytes that a buffer is filled with. None: 1 MiB, which fits in a core's cache, 4 MiB if the work is done in
-    /// joins, or less to keep to `memory`. It decides where the stream is cut, which shows if a processor writes output
-    /// per buffer.
+    /// Buffer bytes. None: 1 MiB, which fits in a core's cache, 4 MiB if the work is done in joins, or less to keep to
+    /// `memory`. Decides where the stream is cut, which shows if a processor writes output per buffer.
     pub buffer: Option<usize>,
-    /// What a record is.
+    /// Record format.
     pub framing: Framing,
     /// How inputs are merged.
     pub merge: Merge,
-    /// Fills the first buffers to 10, 20, 40 and 80 per cent only, so that work starts early.
+    /// Fills the first buffers to 10, 20, 40 and 80 per cent only, to start early.
     pub ramp: bool,
-    /// Processes a buffer once it has a whole record and its input has nothing more to read now. The cuts then depend
-    /// on timing.
+    /// Processes a buffer once it has a whole record and its input has no more data now. The cuts then depend on
+    /// timing.
     pub eager: bool,
-    /// State spans that each worker records in its report.
+    /// State spans recorded per worker.
     pub trace: usize,
-    /// Changes the number of workers that take buffers, and the size of buffers, while the stream is processed. What the
-    /// options fix stays as it is: `workers`, `buffer`, and the size of buffers where results or output would show it
-    /// ([`BlockProcessor::is_cut_invariant`](crate::BlockProcessor::is_cut_invariant), [`Merge::Fair`]). A configuration
-    /// has no replicas, and the bytes of a buffer as the capacity of its only link.
+    /// Tunes active workers and buffer size during the stream. Fixed options stay: `workers`, `buffer`, and the buffer
+    /// size where results or output would show it
+    /// ([`BlockProcessor::is_cut_invariant`](crate::BlockProcessor::is_cut_invariant), [`Merge::Fair`]). A
+    /// configuration has no replicas, and the bytes of a buffer as the capacity of its only link.
     pub tuning: Option<TuningMode>,
 }
 

@@ -1,4 +1,4 @@
-//! An output: where bytes are written.
+//! Outputs of bytes.
 
 use std::fmt;
 use std::fs::File;
@@ -67,7 +67,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Sets its name in errors and reports.
+    /// Sets the name in errors and reports.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();

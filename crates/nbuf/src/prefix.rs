@@ -1,4 +1,4 @@
-//! Length prefixes: numbers of fixed size, and varints as protobuf writes them.
+//! Length prefixes: fixed-size numbers, and varints as in protobuf.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ const PROTOBUF_MAX_LENGTH: u64 = (1 << 31) - 1;
 /// A varint carries 7 bits per byte, so 64 bits take ten.
 const MAX_VARINT_BYTES: usize = 10;
 
-/// The length prefix of a record: how many bytes follow it.
+/// Length prefix of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Prefix {
     pub(crate) encoding: LengthEncoding,
-    /// The largest legal length.
+    /// Largest legal length.
     max_length: u64,
 }
 
@@ -30,9 +30,9 @@ pub(crate) enum LengthEncoding {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PrefixFault {
-    /// A varint of more than ten bytes or 64 bits.
+    /// Varint of more than ten bytes or 64 bits.
     Overlong,
-    /// A length above the limit.
+    /// Length above the limit.
     AboveLimit {
         /// The length.
         length: u64,
@@ -70,8 +70,8 @@ impl Prefix {
         Self::fixed(bytes, true)
     }
 
-    /// A varint of 1 to 10 bytes, as in delimited protobuf messages. The length is at most 2 GiB - 1, protobuf's limit,
-    /// unless [`with_max_length`](Self::with_max_length) sets another.
+    /// A varint of 1 to 10 bytes, as in delimited protobuf messages, with protobuf's limit of 2 GiB - 1 unless
+    /// [`with_max_length`](Self::with_max_length) sets another.
     #[must_use]
     pub fn varint() -> Self {
         Self {
@@ -156,10 +156,10 @@ mod tests {
     #[test]
     fn varints_are_read_as_protobuf_specifies() {
         let read = |bytes: &[u8]| Prefix::varint().read(bytes);
-        // The examples of protobuf's encoding documentation.
+        // Examples of protobuf's encoding documentation.
         assert_eq!(read(&[0x01]), Ok(Some((1, 1))));
         assert_eq!(read(&[0x96, 0x01]), Ok(Some((150, 2))));
-        // An incomplete one, and more zeros than needed.
+        // An incomplete one, and redundant zeros.
         assert_eq!(read(&[]), Ok(None));
         assert_eq!(read(&[0x96]), Ok(None));
         assert_eq!(read(&[0x80, 0x80, 0x00, 9]), Ok(Some((0, 3))));

@@ -1,4 +1,4 @@
-//! Processors: what is done to a buffer.
+//! Processors of buffers.
 
 use crate::buffer_output::BufferOutput;
 use crate::error::{Cause, LocatedError};
@@ -7,15 +7,15 @@ use crate::framing::{Framing, Records};
 /// Whole records, in a worker's buffer or an input's memory.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordBlock<'a> {
-    /// Number of the buffer in read order, from 0.
+    /// Buffer number in read order, from 0.
     pub number: u64,
     /// The records.
     pub bytes: &'a [u8],
-    /// Their offset in the stream of all inputs.
+    /// Offset in the stream of all inputs.
     pub offset: u64,
-    /// Number of their input.
+    /// Input number.
     pub input: usize,
-    /// Their offset in it.
+    /// Offset in the input.
     pub input_offset: u64,
     pub(crate) framing: &'a Framing,
 }
@@ -30,14 +30,14 @@ impl<'a> RecordBlock<'a> {
 
 /// A processor of blocks of records, shared by all workers.
 ///
-/// One worker *executes* a block, in parallel with others unless the options order execution. What needs stream order,
-/// such as a checksum, is *joined*: one block at a time, while its bytes are still in memory. Independent joins are
-/// separate lanes, so that two workers can join at once.
+/// Workers *execute* blocks in parallel unless the options order execution. What needs stream order, such as a
+/// checksum, is *joined*: one block at a time, while its bytes are still in memory. Independent joins are separate
+/// lanes, so two workers can join at once.
 pub trait BlockProcessor: Sync {
-    /// What a worker keeps from block to block: accumulators, memory, output.
+    /// Worker state between blocks: accumulators, memory, output.
     type Scratch: Send;
 
-    /// Makes the scratch of one worker.
+    /// Creates a worker's scratch.
     fn new_scratch(&self) -> Self::Scratch;
 
     /// Processes one block.
@@ -72,13 +72,13 @@ pub trait BlockProcessor: Sync {
         Ok(())
     }
 
-    /// Output for this block in the scratch after the joins. It follows the staged output at output 0, without a copy.
+    /// Output for this block in the scratch after the joins. Follows the staged output at output 0, without a copy.
     fn trailing_output<'w>(&self, scratch: &'w Self::Scratch) -> [&'w [u8]; 2] {
         let _ = scratch;
         [&[], &[]]
     }
 
-    /// Writes the end of output 0, after the last block of a stream that was read to its end.
+    /// Writes the end of output 0, after the last block of a completely read stream.
     ///
     /// # Errors
     /// Any error ends the execution.
@@ -93,12 +93,12 @@ pub trait BlockProcessor: Sync {
         0
     }
 
-    /// Upper bound of the bytes that all workers share.
+    /// Upper bound of the bytes shared by all workers.
     fn shared_bytes(&self) -> usize {
         0
     }
 
-    /// Whether it writes bytes of its own: memory for staging is then reserved.
+    /// Whether it writes bytes of its own, for which staging memory is reserved.
     fn needs_staging(&self) -> bool {
         true
     }
@@ -108,18 +108,17 @@ pub trait BlockProcessor: Sync {
         false
     }
 
-    /// Whether most of its work is done in joins. Buffers are then larger, since each costs the wake-up of a worker.
+    /// Whether most work is in joins. Buffers are then larger, since each costs the wake-up of a worker.
     fn is_join_bound(&self) -> bool {
         false
     }
 
-    /// Whether neither results nor output depend on where the stream is cut into buffers.
+    /// Whether neither results nor output depend on buffer cuts.
     fn is_cut_invariant(&self) -> bool {
         false
     }
 
-    /// Whether results do not depend on the order of execution. Blocks are then executed in parallel whatever the
-    /// options say.
+    /// Whether results do not depend on execution order. Blocks are then executed in parallel whatever the options say.
     fn is_order_invariant(&self) -> bool {
         false
     }

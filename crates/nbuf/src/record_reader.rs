@@ -23,10 +23,8 @@ pub(crate) struct RecordReader<'r> {
 }
 
 pub(crate) enum FillOutcome {
-    /// So many bytes, all whole records.
     Records(usize),
     End,
-    /// No whole record yet, and nothing to read now.
     Pending,
     Stopped,
 }
@@ -228,7 +226,7 @@ impl RecordReader<'_> {
         }
     }
 
-    /// Returns the whole records read before an error, which is reported afterwards. A record cut off is not processed.
+    /// Returns the whole records before an error, which is reported afterwards. A cut-off record is not processed.
     fn defer_error(
         &mut self,
         index: usize,
@@ -252,7 +250,6 @@ impl RecordReader<'_> {
         Ok(FillOutcome::Records(whole))
     }
 
-    /// Keeps bytes for the next buffer.
     fn carry_over(&mut self, index: usize, bytes: &[u8]) -> Result<(), NbufError> {
         if self.carry.try_reserve_exact(bytes.len()).is_err() {
             return Err(self.error(index, out_of_memory(bytes.len())));
@@ -306,7 +303,7 @@ impl Input<'_> {
                 }
                 Ok(bytes) => return Ok(InputRead::Bytes(bytes)),
                 Err(why) if why.kind() == io::ErrorKind::Interrupted => {}
-                // Someone else made it non-blocking, or read what was there: poll again.
+                // Someone else made it non-blocking, or read the data: poll again.
                 Err(why) if why.kind() == io::ErrorKind::WouldBlock => {
                     if policy.eager {
                         return Ok(InputRead::Pending);

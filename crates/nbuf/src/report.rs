@@ -5,7 +5,7 @@ use std::time::Duration;
 use isochrony_runtime::WorkerReport;
 use isochrony_tune::TuningReport;
 
-/// Time that a worker spent in each state of the paper's figure 7.
+/// Time in each state of the paper's figure 7.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StateTimes {
     /// Waiting for the turn to read.
@@ -23,7 +23,7 @@ pub struct StateTimes {
 }
 
 impl StateTimes {
-    /// The sum of both.
+    /// Sum of both.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl StateTimes {
     }
 }
 
-/// What one worker did.
+/// Statistics of a worker.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StreamWorkerReport {
     /// Buffers carried from reading to writing, and sums of `states`.
@@ -78,7 +78,7 @@ pub enum WorkerState {
 /// One buffer in one state of a worker. Times count from the start of the execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateSpan {
-    /// Number of the buffer in read order.
+    /// Buffer number in read order.
     pub buffer: u64,
     /// The state.
     pub state: WorkerState,
@@ -88,7 +88,7 @@ pub struct StateSpan {
     pub end: Duration,
 }
 
-/// What was read of one input.
+/// Statistics of an input.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InputReport {
     /// Its name.
@@ -97,11 +97,11 @@ pub struct InputReport {
     pub bytes: u64,
     /// Bytes of its last record, if shorter than the framing says.
     pub short_record: Option<u64>,
-    /// Whether its end was reached.
+    /// Whether it was read to its end.
     pub ended: bool,
 }
 
-/// What was written to one output.
+/// Statistics of an output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OutputReport {
     /// Its name.
@@ -110,10 +110,10 @@ pub struct OutputReport {
     pub bytes: u64,
 }
 
-/// What an execution did.
+/// Report of an execution.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
-    /// Whether all inputs were read to their end without an error. If not, outputs are partial.
+    /// Whether all inputs were completely read without errors. If not, outputs are partial.
     pub complete: bool,
     /// Bytes processed.
     pub bytes: u64,
@@ -121,9 +121,9 @@ pub struct Report {
     pub records: u64,
     /// Buffers processed.
     pub buffers: u64,
-    /// Bytes that a buffer is filled with after the ramp.
+    /// Buffer bytes after the ramp.
     pub buffer_bytes: usize,
-    /// Upper bound of the memory held at once: each worker's peak, and what processors say they need.
+    /// Upper bound of memory at once: each worker's peak, and the processors' needs.
     pub peak_bytes: u64,
     /// Wall-clock time.
     pub elapsed: Duration,
@@ -133,12 +133,12 @@ pub struct Report {
     pub outputs: Vec<OutputReport>,
     /// One per worker.
     pub workers: Vec<StreamWorkerReport>,
-    /// What was found and changed while it ran, if it was tuned.
+    /// Tuning results, if tuned.
     pub tuning: Option<TuningReport>,
 }
 
 impl Report {
-    /// The sum of all workers' state times.
+    /// Sum of all workers' state times.
     #[must_use]
     pub fn states(&self) -> StateTimes {
         let workers = self.workers.iter();

@@ -1,4 +1,4 @@
-//! Executes a stream: starts the workers (the paper's master), polls while they work, and reports.
+//! Executes a stream: starts the workers (the paper's master), polls meanwhile, and reports.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -25,13 +25,13 @@ use crate::worker::{StreamExecution, WorkerResult};
 
 /// Reads, processes and writes until the inputs end.
 ///
-/// Without inputs there is nothing to read; without outputs, output is dropped. This thread calls `watch` with the
-/// bytes processed every [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL) and once at the end. False interrupts the
-/// execution: at once, or, while a caller's `Read` or `Write` blocks, when that returns.
+/// Without outputs, output is dropped. This thread calls `watch` with the bytes processed every
+/// [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL) and once at the end. False interrupts the execution, at once or
+/// when a caller's blocking `Read` or `Write` returns.
 ///
 /// # Errors
-/// The first error in stream order, after all workers have ended, with a report. Ordered output holds all that comes before the
-/// record that failed.
+/// The first error in stream order, after all workers have ended, with a report. Ordered output holds all that comes
+/// before the failed record.
 pub fn run<P: BlockProcessor>(
     options: &Options,
     inputs: Vec<Input<'_>>,
@@ -148,7 +148,7 @@ pub fn check<P: BlockProcessor>(
     start_tuning(options, &planned).map(drop)
 }
 
-/// None if the options ask for no tuning.
+/// None without tuning.
 fn start_tuning(
     options: &Options,
     planned: &PlannedSizes,
@@ -174,11 +174,10 @@ fn check_output_count<P: BlockProcessor>(processor: &P, outputs: usize) -> Resul
     Ok(())
 }
 
-/// What an execution begins with.
 struct PlannedSizes {
-    /// If it is tuned, those of the most workers with the largest buffers, except for the present `fill`.
+    /// If tuned, those of the most workers with the largest buffers, except for the present `fill`.
     sizes: BufferSizes,
-    /// Workers that it begins with, and what tuning may choose.
+    /// Initial workers, and what tuning may choose.
     tunable: Option<(usize, SizeRanges)>,
     replicas: StateReplicas,
 }

@@ -1,4 +1,4 @@
-//! The outputs, shared by workers: the turn at each, and the error that stops them.
+//! Outputs shared by workers: the turn at each, and the error that stops them.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,10 +23,10 @@ struct SharedOutput<'r> {
     written: AtomicU64,
 }
 
-/// The first error, in stream order, and where it stops the execution.
+/// The first error in stream order, and where it stops the execution.
 #[derive(Default)]
 pub(crate) struct StopState {
-    /// The first buffer not processed; `u64::MAX`: none.
+    /// First unprocessed buffer; `u64::MAX`: none.
     from: AtomicU64,
     first_error: Mutex<Option<(u64, NbufError)>>,
 }
@@ -39,12 +39,11 @@ impl StopState {
         }
     }
 
-    /// Whether the execution stops, at any buffer.
     pub(crate) fn is_stopped(&self) -> bool {
         self.from.load(Ordering::Relaxed) != u64::MAX
     }
 
-    /// Whether it stops at once, without finishing earlier buffers.
+    /// Whether it stops without finishing earlier buffers.
     pub(crate) fn is_stopped_at_once(&self) -> bool {
         self.from.load(Ordering::Relaxed) == 0
     }
@@ -85,7 +84,6 @@ impl<'r> SharedOutputs<'r> {
         self.stop_from(number, error, number);
     }
 
-    /// Stops the outputs behind the failed buffer.
     pub(crate) fn stop_after(&self, number: u64, error: NbufError) {
         self.stop_from(number, error, number + 1);
     }
@@ -153,13 +151,13 @@ impl SharedOutput<'_> {
     }
 }
 
-/// Turns a panic of a caller's `Write` into an error, which is recorded before the turn is passed on.
+/// Turns a panic of a caller's `Write` into an error, recorded before the turn is passed on.
 fn catch_panic<T>(work: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let done = catch_unwind(AssertUnwindSafe(work));
     done.unwrap_or_else(|panic| Err(io::Error::other(PanicError::new(&*panic))))
 }
 
-/// The outputs for [`BufferOutput`](crate::BufferOutput), without their writers' lifetime.
+/// Outputs for [`BufferOutput`](crate::BufferOutput), without their writers' lifetime.
 pub(crate) trait OutputAccess: Sync {
     fn count(&self) -> usize;
     /// Waits for a buffer's turn; None if the output is stopped.

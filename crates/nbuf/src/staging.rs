@@ -1,6 +1,6 @@
-//! Staging buffers: output that waits in memory for its turn to be written, within a limit.
+//! Staging buffers: output waiting in memory for its turn, within a limit.
 
-/// What one worker stages. Reused for each buffer.
+/// Staged output of one worker. Reused for each buffer.
 #[derive(Default)]
 pub(crate) struct StagingBuffers {
     pub(crate) outputs: Vec<StagedOutput>,
@@ -33,8 +33,8 @@ impl StagingBuffers {
         }
     }
 
-    /// Bytes that may be staged. A little less than the memory if outputs share it; otherwise memory would move back
-    /// and forth between them when nearly full.
+    /// Maximum staged bytes. A little less than the memory if outputs share it; otherwise memory would move back and
+    /// forth between them when nearly full.
     pub(crate) fn limit(&self) -> usize {
         if self.outputs.len() > 1 {
             self.memory - self.memory / 64

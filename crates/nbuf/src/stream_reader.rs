@@ -27,14 +27,13 @@ pub(crate) struct StreamReader<'r> {
     eager: bool,
     framing: Framing,
     sizes: BufferSizes,
-    /// Bytes that a buffer is filled with, which tuning changes.
+    /// Fill bytes of a buffer, changed by tuning.
     fill: Arc<AtomicUsize>,
     next_number: u64,
     offset: u64,
 }
 
 pub(crate) struct StreamPart<'r> {
-    /// The number of the buffer, in the order of reading.
     pub(crate) number: u64,
     pub(crate) offset: u64,
     pub(crate) input: usize,
@@ -77,7 +76,6 @@ impl<'r> StreamReader<'r> {
         }
     }
 
-    /// Bytes that the next buffers are filled with.
     pub(crate) fn shared_fill(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.fill)
     }
@@ -222,7 +220,7 @@ impl<'r> StreamReader<'r> {
     }
 }
 
-/// Returns the bytes read, and the error if these are not all.
+/// Returns the bytes read, and the error if incomplete.
 pub(crate) fn read_file_part(
     file: &File,
     offset: u64,

@@ -1,34 +1,31 @@
-//! The numbers of workers and sizes of buffers that tuning may choose, within the memory limit.
+//! Worker numbers and buffer sizes that tuning may choose, within the memory limit.
 //!
-//! An execution that is tuned has memory for the most workers with the largest buffers at once. No record is refused
-//! that an execution without tuning accepts.
+//! A tuned execution has memory for the most workers with the largest buffers. It refuses no record that an untuned one
+//! accepts.
 
 use crate::buffer_sizes::{BufferSizes, MemoryNeeds};
 use crate::error::NbufError;
 use crate::options::Options;
 
-/// Smallest and largest buffers that are tried. Smaller ones cost more turns than they save, and none is larger than a
-/// cache.
+/// Range of buffer sizes tried. Smaller ones cost more turns than they save, larger ones exceed the cache.
 const MIN_FILL_BYTES: usize = 64 << 10;
 const MAX_FILL_BYTES: usize = 16 << 20;
 
-/// So many times the default number of workers are tried: more of them help where reading waits.
+/// Most workers tried, as a multiple of the default: more help where reading waits.
 const MAX_WORKERS_FACTOR: usize = 2;
 
-/// Ranges that tuning may choose from; one value where the user chose it, or where results would show it.
+/// Ranges for tuning; one value where the user chose it, or where results would show it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SizeRanges {
-    /// Fewest and most workers.
     pub(crate) workers: (usize, usize),
     /// Least and most bytes that a buffer is filled with.
     pub(crate) fill: (usize, usize),
 }
 
 impl SizeRanges {
-    /// Ranges around planned sizes. `cuts_show`: what comes of the stream depends on where it is cut into buffers.
+    /// Ranges around planned sizes. `cuts_show`: results depend on buffer cuts.
     ///
-    /// Changes the sizes to those of the most workers with the largest buffers, except for `fill`, which stays as
-    /// planned.
+    /// Changes the sizes to those of the most workers with the largest buffers, except for `fill`.
     pub(crate) fn around(
         sizes: &mut BufferSizes,
         options: &Options,
@@ -74,7 +71,7 @@ impl SizeRanges {
         Self { workers, fill }
     }
 
-    /// Checks what a user gave.
+    /// Checks a user's configuration.
     ///
     /// # Errors
     /// [`NbufError::Option`] with the legal values.

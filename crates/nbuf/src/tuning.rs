@@ -1,9 +1,9 @@
-//! [`StreamTuning`]: tunes an execution: how many workers take buffers, and how many bytes a buffer is filled with.
+//! [`StreamTuning`]: tunes how many workers take buffers, and the buffer size.
 //!
 //! The thread that watches the execution polls it; [`PolledTuning`] decides. Its flow model has three servers, in the
-//! order of a buffer: reading, executing with its joins, writing. A server has a replica for each worker that may be in
-//! that state at once, and one where workers take turns. These follow from the options and the processor and cannot be
-//! chosen, so configurations have no replicas for who sees them from outside. The size of buffers is the only link.
+//! order of a buffer: reading, executing with its joins, writing, each with a replica per worker that may be in that
+//! state at once, one where workers take turns. These cannot be chosen, so external configurations have no replicas.
+//! The buffer size is the only link.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -60,17 +60,15 @@ impl StreamTuning {
         })
     }
 
-    /// Workers and bytes of a buffer at present.
     pub(crate) fn present(&self) -> (usize, usize) {
         sizes(self.tuning.configuration())
     }
 
-    /// Takes a reading of the counters. Returns workers and bytes of a buffer if they change.
+    /// Takes a reading of the counters. Returns workers and buffer bytes if they change.
     pub(crate) fn poll(&mut self, counters: RunCounters) -> Option<(usize, usize)> {
         self.tuning.poll(counters).map(sizes)
     }
 
-    /// What was found and changed.
     pub(crate) fn report(&self) -> TuningReport {
         let mut report = self.tuning.report().clone();
         report.configuration.iter_mut().for_each(hide_replicas);
@@ -85,7 +83,6 @@ impl StreamTuning {
     }
 }
 
-/// Checks the configuration of a mode.
 pub(crate) fn check_mode(mode: &TuningMode, ranges: &SizeRanges) -> Result<(), NbufError> {
     let Some(start) = mode.start() else {
         return Ok(());
@@ -120,7 +117,7 @@ fn sizes(configuration: &Configuration) -> (usize, usize) {
     (configuration.workers, fill)
 }
 
-/// Times of all workers' states so far, in nanoseconds, and their buffers. Workers add to it after each buffer.
+/// Workers' total times in states, in nanoseconds, and their buffers. Workers add to it after each buffer.
 #[derive(Default)]
 pub(crate) struct SharedStateTimes {
     buffers: AtomicU64,
@@ -144,7 +141,7 @@ impl SharedStateTimes {
         self.buffers.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A reading, with what is known of the execution's progress.
+    /// A reading, with the execution's progress.
     pub(crate) fn counters(&self, elapsed: Duration, done: u64, total: Option<u64>) -> RunCounters {
         let seconds = |value: &AtomicU64| value.load(Ordering::Relaxed) as f64 / 1e9;
         let buffers = self.buffers.load(Ordering::Relaxed);

@@ -3,24 +3,23 @@
 //! Each place where one worker may be at a time (reading, an ordered execution, a join, an output) is a [`TurnLock`],
 //! which serves turns 0, 1, 2, ... The configurations of the paper's table 2 differ only in where a turn comes from:
 //!
-//! - [`acquire_on_arrival`](TurnLock::acquire_on_arrival) draws it: first come, first served, so that no worker starves;
-//! - [`acquire_in_order`](TurnLock::acquire_in_order) takes the buffer's number, so that workers cannot overtake each other
+//! - [`acquire_on_arrival`](TurnLock::acquire_on_arrival) draws it: first come, first served, so no worker starves;
+//! - [`acquire_in_order`](TurnLock::acquire_in_order) takes the buffer's number, so workers cannot overtake each other
 //!   (section 3.2.2 of the paper).
 //!
 //! No deadlock: a worker has one buffer, numbered when read. In stream order it waits for older buffers, on arrival for
-//! workers that came earlier, and it holds no turn drawn on arrival while it waits in stream order (`worker` ensures
-//! this). So the worker with the oldest buffer can always proceed.
+//! earlier workers, and it holds no turn drawn on arrival while it waits in stream order (`worker` ensures this). So
+//! the worker with the oldest buffer can always proceed.
 //!
-//! A lock can be stopped from a buffer on. It still admits earlier buffers, so that what comes before an error is
-//! written.
+//! A stopped lock still admits earlier buffers, so what comes before an error is written.
 //!
-//! `tests/loom_turns.rs` checks this file under every interleaving of a few threads with at most two preemptions.
+//! `tests/loom_turns.rs` checks all interleavings with at most two preemptions.
 
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 pub(crate) struct TurnLock {
     state: Mutex<TurnState>,
-    /// One per turn modulo the number of workers, so that only the next holder is woken.
+    /// One per turn modulo the number of workers, to wake only the next holder.
     turn_came: Box<[Condvar]>,
 }
 
@@ -31,7 +30,7 @@ struct TurnState {
     stopped_from: Option<u64>,
 }
 
-/// The lock, held. Dropping it, also by a panic, passes it on.
+/// The held lock. Dropping it, also by a panic, passes it on.
 #[must_use]
 pub(crate) struct Turn<'l> {
     lock: &'l TurnLock,
@@ -86,7 +85,6 @@ impl TurnLock {
         }
     }
 
-    /// Refuses this buffer and later ones.
     pub(crate) fn stop(&self, from: u64) {
         let mut state = self.lock();
         let earliest = state.stopped_from.map_or(from, |before| before.min(from));
@@ -98,7 +96,6 @@ impl TurnLock {
     }
 
     fn lock(&self) -> MutexGuard<'_, TurnState> {
-        // Nothing panics with it locked.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

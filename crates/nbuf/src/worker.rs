@@ -36,19 +36,16 @@ pub(crate) struct StreamExecution<'r, P> {
     pub(crate) reader: Mutex<StreamReader<'r>>,
     /// None: executed in parallel.
     pub(crate) execute_turns: Option<TurnLock>,
-    /// One per lane.
     pub(crate) join_turns: Vec<TurnLock>,
     pub(crate) outputs: SharedOutputs<'r>,
     pub(crate) output_count: usize,
-    /// Per worker.
     pub(crate) staging_bytes: usize,
     pub(crate) trace: usize,
     pub(crate) start: Instant,
-    /// Bytes processed.
     pub(crate) progress: Progress,
     pub(crate) records: AtomicU64,
     pub(crate) gate: WorkerGate,
-    /// None: it is not tuned.
+    /// None: not tuned.
     pub(crate) state_times: Option<SharedStateTimes>,
 }
 
@@ -59,7 +56,6 @@ struct Worker<S> {
     result: WorkerResult,
 }
 
-/// What a worker did, and the most bytes that it held.
 #[derive(Default)]
 pub(crate) struct WorkerResult {
     pub(crate) report: StreamWorkerReport,
@@ -67,7 +63,7 @@ pub(crate) struct WorkerResult {
 }
 
 impl<P: BlockProcessor> StreamExecution<'_, P> {
-    /// Stops the execution behind a failed buffer. Earlier buffers are finished; this one's output so far is kept.
+    /// Stops the execution after a failed buffer. Earlier buffers are finished; this one's output so far is kept.
     fn stop_after(&self, number: u64, error: NbufError) {
         self.outputs.stop_after(number, error);
         self.stop_turns(number + 1);
@@ -132,7 +128,6 @@ impl<P: BlockProcessor> StreamExecution<'_, P> {
         WorkerResult::default()
     }
 
-    /// Carries one buffer from reading to writing. Fails at the end of the stream, too.
     fn process_next_buffer(&self, worker: &mut Worker<P::Scratch>) -> Result<(), StoppedError> {
         let part = self.read(worker)?;
         let Worker {
@@ -248,7 +243,6 @@ impl<P: BlockProcessor> StreamExecution<'_, P> {
         Ok(part)
     }
 
-    /// The states *execute* and *write*, with the joins between them.
     fn execute_and_write(
         &self,
         block: &RecordBlock<'_>,
@@ -358,7 +352,6 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
-    /// Since the last lap, or the start.
     fn lap(&mut self) -> Duration {
         let now = Instant::now();
         let lap = now - self.0;

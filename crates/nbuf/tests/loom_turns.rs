@@ -1,5 +1,5 @@
-//! Checks `TurnLock` under every interleaving of a few threads with at most two preemptions: one holder at a time, in order, and
-//! all threads end. loom itself reports deadlocks.
+//! Checks `TurnLock` under every interleaving of a few threads with at most two preemptions: one holder at a time, in
+//! order, and all threads end. loom reports deadlocks.
 
 /// What `turns` finds as `crate::sync`.
 mod sync {
@@ -16,7 +16,6 @@ use loom::thread;
 
 use turns::TurnLock;
 
-/// How a stage of the model is ordered.
 #[derive(Clone, Copy, PartialEq)]
 enum Stage {
     Free,
@@ -31,7 +30,7 @@ struct Model {
     next: AtomicU64,
     buffers: u64,
     inside: [AtomicUsize; 3],
-    /// The buffers that passed a stage, one digit each.
+    /// Buffers that passed a stage, one digit each.
     passed: [AtomicU64; 3],
 }
 

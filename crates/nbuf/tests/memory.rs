@@ -1,4 +1,4 @@
-//! The memory limit, measured by the system. Alone in its process, so that nothing else is measured.
+//! The memory limit, measured by the system; alone in its process.
 
 #[path = "suite/common/mod.rs"]
 mod common;
@@ -11,7 +11,6 @@ use std::time::Duration;
 use common::ORDERS;
 use isochrony_nbuf::{BufferOutput, Framing, Input, Options, Output, PerRecord, run};
 
-/// Resident private bytes of this process.
 fn own() -> u64 {
     let status = fs::read_to_string("/proc/self/status").expect("it is there");
     let of = |name: &str| {
@@ -25,8 +24,8 @@ fn own() -> u64 {
     of("RssAnon") + of("RssShmem")
 }
 
-/// The result of `run`, and the peak of resident private bytes meanwhile. Measured by another thread: the watch of an execution is
-/// called too rarely.
+/// The result of `run`, and the peak of resident private bytes meanwhile. Measured by another thread: the watch of an
+/// execution is called too rarely.
 fn watched<T>(run: impl FnOnce() -> T) -> (T, u64) {
     let (done, most) = (AtomicBool::new(false), AtomicU64::new(own()));
     let gave = thread::scope(|scope| {

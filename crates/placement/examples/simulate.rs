@@ -5,7 +5,7 @@
 //! seq 0 99 | cargo run --example simulate -- hosts=2 storage_rate=50e6 object_bytes=2097152 compute_s=0.004
 //! ```
 //!
-//! Seconds and bytes per second; parameters left out cost nothing.
+//! In seconds and bytes per second; omitted parameters cost nothing.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,10 +14,8 @@ use std::io::Read;
 use isochrony_placement::simulation::{ClusterModel, Workload, simulate};
 use isochrony_placement::{DispatchOptions, EvictionPolicy, ObjectId, Policy};
 
-/// Stands for an unlimited rate.
 const NO_LIMIT: f64 = 1e15;
 
-/// Arguments not yet used.
 struct Arguments(BTreeMap<String, String>);
 
 impl Arguments {

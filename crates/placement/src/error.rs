@@ -1,44 +1,44 @@
 //! Errors of placement.
 
-/// An error of this crate: what is wrong, where, and how to fix it.
+/// What is wrong, where, and how to fix it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlacementError {
-    /// A host that was never added or has been removed.
+    /// Host that was never added or has been removed.
     #[error(
         "host {host} is unknown: {hosts} hosts were added so far, and removed ones are not used again; add the host first"
     )]
     UnknownHost {
-        /// Number of the host.
+        /// Host number.
         host: u32,
-        /// Number of hosts added so far.
+        /// Hosts added so far.
         hosts: usize,
     },
-    /// A task that was never admitted or has ended.
+    /// Task that was never admitted or has ended.
     #[error(
         "task {task}.{generation} is {state}, not {expected}; use the identifier that admit() returned, until the task ends"
     )]
     TaskState {
-        /// Slot of the task.
+        /// Slot.
         task: u32,
         /// Generation of the slot.
         generation: u32,
-        /// Its state.
+        /// State.
         state: &'static str,
         /// Expected state.
         expected: &'static str,
     },
-    /// A parameter outside its range.
+    /// Parameter out of range.
     #[error("{parameter}={got} must be {allowed} (placement); change {parameter}")]
     Parameter {
-        /// The parameter.
+        /// Parameter.
         parameter: &'static str,
         /// Given value.
         got: String,
         /// Allowed values.
         allowed: &'static str,
     },
-    /// A cache cannot free enough bytes, because the rest is in use.
+    /// Cache that cannot free enough bytes, because the rest is in use.
     #[error(
         "cannot free {needed} bytes: {evictable} of {bytes} bytes in the cache are not in use; unpin objects, or give the cache more bytes"
     )]
@@ -50,27 +50,27 @@ pub enum PlacementError {
         /// Total bytes.
         bytes: u64,
     },
-    /// A key that is already cached.
+    /// Key that is already cached.
     #[error("{key} is in the cache already; remove it before inserting it again, or touch it")]
     AlreadyCached {
-        /// The key.
+        /// Key.
         key: String,
     },
-    /// A key that is not cached.
+    /// Key that is not cached.
     #[error("{key} is not in the cache, so it cannot be {action}; insert it first")]
     NotCached {
-        /// The key.
+        /// Key.
         key: String,
         /// Attempted action.
         action: &'static str,
     },
-    /// A key unpinned more often than pinned.
+    /// Key unpinned more often than pinned.
     #[error("{key} is not pinned; unpin an object as often as it was pinned")]
     NotPinned {
-        /// The key.
+        /// Key.
         key: String,
     },
-    /// A simulation without further events.
+    /// Simulation without further events.
     #[error(
         "the simulation stopped at {at_s} s with {left} of {tasks} tasks not run; give it hosts with slots"
     )]
@@ -85,7 +85,7 @@ pub enum PlacementError {
 }
 
 impl PlacementError {
-    /// A stable name of the kind of error.
+    /// Stable error code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownHost { .. } => "unknown_host",

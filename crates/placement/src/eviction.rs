@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::PlacementError;
 
-/// Which object is evicted first. Objects in use never are.
+/// Which object is evicted first, among those not in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvictionPolicy {
@@ -30,7 +30,6 @@ struct Entry<K> {
     bytes: u64,
     pins: u32,
     uses: u64,
-    /// Eviction key of the policy: smallest first.
     rank: (u64, u64),
     /// Position in `evictable` for random eviction, if not pinned.
     at: u32,
@@ -38,8 +37,7 @@ struct Entry<K> {
 
 /// Keys of a cache with their bytes, in eviction order.
 ///
-/// Every operation takes O(log n), O(1) for random eviction; memory is about 100 bytes per key plus the key itself,
-/// twice.
+/// Operations take O(log n), O(1) for random eviction; memory is about 100 bytes per key plus the key itself, twice.
 ///
 /// ```
 /// use isochrony_placement::{Eviction, EvictionPolicy};
@@ -57,9 +55,9 @@ pub struct Eviction<K> {
     slots: FxHashMap<K, u32>,
     entries: Vec<Option<Entry<K>>>,
     free: Vec<u32>,
-    /// Entries not pinned, by rank. Unused by random eviction.
+    /// Unpinned entries by rank. Unused by random eviction.
     ordered: BTreeSet<((u64, u64), u32)>,
-    /// Entries not pinned. Used by random eviction only.
+    /// Unpinned entries, for random eviction only.
     evictable: Vec<u32>,
     random: fastrand::Rng,
     next: u64,
@@ -94,7 +92,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         self.policy
     }
 
-    /// Adds an unpinned key. Inserting counts as the first touch.
+    /// Adds an unpinned key. Counts as the first touch.
     pub fn insert(&mut self, key: K, bytes: u64) -> Result<(), PlacementError> {
         if self.slots.contains_key(&key) {
             return Err(PlacementError::AlreadyCached {
@@ -229,8 +227,8 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
             .map(|entry| entry.key.clone())
     }
 
-    /// Every key, pinned or not, with its number of insertions and touches; in eviction order, for random eviction in
-    /// order of insertion.
+    /// Every key, pinned or not, with its insertions and touches; in eviction order, for random eviction in order of
+    /// insertion.
     pub fn in_order(&self) -> Vec<(K, u64)> {
         let mut entries: Vec<_> = self.entries.iter().flatten().collect();
         entries.sort_unstable_by_key(|entry| entry.rank);
@@ -257,7 +255,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         self.bytes
     }
 
-    /// Bytes of keys that are not pinned.
+    /// Bytes of unpinned keys.
     pub fn evictable_bytes(&self) -> u64 {
         self.bytes - self.pinned_bytes
     }

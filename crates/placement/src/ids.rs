@@ -9,20 +9,19 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u32);
 
-/// A host: one cache with some slots. Never reused after the host is removed.
+/// A host: one cache with some slots. Never reused after removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u32);
 
-/// A task of a dispatcher: slot of its table and generation of the slot, so that the identifier of a finished task
-/// never denotes a later one.
+/// A task of a dispatcher: slot of its table and generation of the slot, so an identifier never denotes a later task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
 }
 
-/// Maps names to dense identifiers and back. Reuses identifiers of removed names, so that the tables of
-/// [`CacheIndex`](crate::CacheIndex) grow with the present names, not with all names ever seen.
+/// Maps names to dense identifiers and back. Reuses identifiers of removed names, so the tables of
+/// [`CacheIndex`](crate::CacheIndex) grow with the present names only.
 #[derive(Debug, Clone)]
 pub struct Interner<K> {
     ids: FxHashMap<K, ObjectId>,

@@ -1,7 +1,7 @@
 //! Placement policies: which host runs a task, which cached object is evicted, how many hosts there are.
 //!
-//! Pure data structures without threads, clock or I/O, and with seeded randomness, so that a cluster's scheduler and
-//! the simulator run the same code. Times are nanoseconds since the caller's start.
+//! Pure data structures without threads, clock or I/O, and with seeded randomness: a cluster's scheduler and the
+//! simulator run the same code. Times are nanoseconds since the caller's start.
 //!
 //! A *host* is one cache with some slots: the workers of one machine share it. *Objects* are immutable and have dense
 //! identifiers; [`Interner`] maps names to them.

@@ -11,13 +11,13 @@ pub struct ProvisionOptions {
     pub min_hosts: usize,
     /// Maximum hosts; at least `min_hosts`.
     pub max_hosts: usize,
-    /// Slots of an added host; at least 1.
+    /// Slots per added host; at least 1.
     pub slots_per_host: u32,
-    /// Nanoseconds, above 0, in which all waiting and running tasks should finish; determines the number of hosts.
+    /// Nanoseconds, above 0, in which all waiting and running tasks should finish.
     pub drain_time: u64,
-    /// Maximum hosts requested at a time; at least 1.
+    /// Maximum hosts per request; at least 1.
     pub max_step: usize,
-    /// Nanoseconds of idleness before a host is released.
+    /// Idle nanoseconds before a host is released.
     pub idle_time: u64,
     /// Nanoseconds without reads after which an object is cold, unless a task waits for it.
     pub hot_time: u64,
@@ -43,28 +43,26 @@ impl Default for ProvisionOptions {
     }
 }
 
-/// Changes to make to the hosts.
+/// Host changes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct HostPlan {
     /// Hosts to start.
     pub add: usize,
-    /// Idle hosts to drain and stop, in this order.
+    /// Idle hosts to drain and stop, in order.
     pub release: Vec<HostId>,
 }
 
 /// Decides periodically how many hosts there should be.
 ///
-/// Growth follows Falkon's provisioner, which acquires by queue length; here the length is weighted by the observed
-/// task time. An idle host that is the only holder of hot data is kept until it has cost as much as reading that data
-/// again: so the cost is at most twice that with knowledge of the next read (the ski-rental rule).
+/// Growth follows Falkon's provisioner, which acquires by queue length, here weighted by the observed task time. An
+/// idle host that is the only holder of hot data is kept until it has cost as much as reading that data again: at most
+/// twice the cost with knowledge of the next read (ski-rental rule).
 #[derive(Debug, Clone)]
 pub struct Provisioner {
     options: ProvisionOptions,
-    /// Moving average of task nanoseconds.
     task_time: Option<f64>,
 }
 
-/// Weight of the newest task in it.
 const NEWEST_WEIGHT: f64 = 0.05;
 
 impl Provisioner {
@@ -109,14 +107,14 @@ impl Provisioner {
         })
     }
 
-    /// Records a task's duration, from its decision to its end.
+    /// Records a task's duration, from decision to end.
     pub fn note_task(&mut self, nanoseconds: u64) {
         let newest = nanoseconds as f64;
         let mean = self.task_time.get_or_insert(newest);
         *mean += NEWEST_WEIGHT * (newest - *mean);
     }
 
-    /// Number of hosts needed for waiting and running tasks. Until a task has ended, each needs a slot.
+    /// Hosts needed for waiting and running tasks. Until a task has ended, each needs a slot.
     pub fn wanted(&self, tasks: usize) -> usize {
         let drain = self.options.drain_time as f64;
         let share = self.task_time.map_or(1.0, |time| (time / drain).min(1.0));
@@ -165,7 +163,7 @@ impl Provisioner {
         HostPlan { add: 0, release }
     }
 
-    /// Bytes of hot objects that no other remaining host holds.
+    /// Bytes of hot objects held by no other remaining host.
     fn sole_hot_bytes(
         &self,
         dispatcher: &Dispatcher,

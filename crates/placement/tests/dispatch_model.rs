@@ -1,4 +1,4 @@
-//! Every decision of every policy equals that of a slow, obvious model, after any history.
+//! Every decision of every policy equals a slow model's, after any history.
 
 mod model;
 
@@ -66,7 +66,6 @@ fn options() -> impl Strategy<Value = DispatchOptions> {
         )
 }
 
-/// The dispatcher and its model.
 struct Pair {
     real: Dispatcher,
     model: Model,

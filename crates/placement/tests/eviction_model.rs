@@ -1,4 +1,4 @@
-//! Eviction compared with a slow model that sorts all keys for each eviction.
+//! Eviction against a slow model that sorts all keys for each eviction.
 
 use isochrony_placement::{Eviction, EvictionPolicy};
 use proptest::prelude::*;
@@ -48,7 +48,7 @@ impl Model {
         self.entries.iter_mut().find(|entry| entry.key == key)
     }
 
-    /// All keys in eviction order, as if none were pinned.
+    /// All keys in eviction order, ignoring pins.
     fn all(&self, policy: EvictionPolicy) -> Vec<Entry> {
         let mut all = self.entries.clone();
         all.sort_by_key(|entry| match policy {
@@ -59,7 +59,6 @@ impl Model {
         all
     }
 
-    /// Keys that are not pinned, in eviction order.
     fn order(&self, policy: EvictionPolicy) -> Vec<Entry> {
         let all = self.all(policy).into_iter();
         all.filter(|entry| entry.pins == 0).collect()

@@ -22,7 +22,6 @@ fn delivery() -> impl Strategy<Value = Delivery> {
     ]
 }
 
-/// A host's cache with numbered deltas.
 #[derive(Default)]
 struct Cache {
     objects: BTreeMap<u32, u64>,

@@ -1,4 +1,4 @@
-//! Provisioning compared with its definition, and the cost bound of keeping a holder.
+//! Provisioning against its definition, and the cost bound of keeping a holder.
 
 use std::collections::BTreeSet;
 
@@ -198,7 +198,7 @@ proptest! {
         let decision = dispatcher.next(1).unwrap();
         prop_assert_eq!(decision.host, HostId(0));
         dispatcher.finish(decision.task, 1).unwrap();
-        // The other host is needed, so that at most one is released.
+        // The other host is needed, so at most one is released.
         dispatcher.admit(&[], 1);
         prop_assert_eq!(dispatcher.next(1).unwrap().host, HostId(1));
         let read = gigabytes as f64 * 0.01;

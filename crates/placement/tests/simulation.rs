@@ -1,4 +1,4 @@
-//! The simulator compared with manual calculations and with the paper.
+//! The simulator against manual calculations and the paper.
 
 use isochrony_placement::simulation::{ClusterModel, SimulationReport, Workload, simulate};
 use isochrony_placement::{DispatchOptions, EvictionPolicy, ObjectId, Policy, ProvisionOptions};
@@ -69,7 +69,6 @@ fn each_cost_equals_manual_arithmetic() {
         (report.inputs.storage, report.bytes.storage),
         (100, 100_000_000)
     );
-    // Each of 5 readers is limited to 1 MB/s.
     cluster.storage_reader_rate = 1e6;
     near(
         run(&cluster, Policy::MaxComputeUtil, &work(distinct())).makespan_s,
@@ -104,13 +103,11 @@ fn hosts_may_share_cores() {
     let mut workload = work(Workload::scan(100, 1));
     workload.compute_time = 100_000_000;
     let mut cluster = free(5, 1);
-    // Five concurrent tasks, at two fifths of the full speed.
     cluster.shared_cores = Some(2.0);
     near(
         run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
         5.0,
     );
-    // Unused cores make no task faster.
     cluster.shared_cores = Some(64.0);
     near(
         run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
@@ -176,7 +173,7 @@ fn hosts_may_cache_under_any_policy() {
 
 #[test]
 fn peers_serve_what_they_hold() {
-    // The object is fetched once from storage, then read by the other host's tasks from the first.
+    // Fetched once from storage, then by the other host's tasks from the first.
     let mut cluster = free(2, 1);
     cluster.link_rate = 1e6;
     let mut workload = work(vec![
@@ -224,7 +221,7 @@ fn a_small_cache_evicts_and_reads_again() {
     options.window = 30;
     let report = simulate(&cluster, options, &workload).unwrap();
     assert_eq!(report.inputs.storage, 10);
-    // An object larger than the cache is read nevertheless.
+    // An object larger than the cache is still read.
     cluster.cache_bytes = 10;
     let report = simulate(&cluster, options, &workload).unwrap();
     assert_eq!((report.tasks, report.evicted), (30, 0));
@@ -248,7 +245,7 @@ fn a_cluster_grows_with_the_queue_and_shrinks() {
     assert_eq!(report.most_hosts, 8);
     // 400 s of work on 8 hosts, of which 7 start 3 s late.
     assert!((50.0..60.0).contains(&report.makespan_s), "{report:?}");
-    // Few tasks after a burst: hosts are released, so fewer host seconds than with 8 throughout.
+    // Few tasks after a burst: fewer host seconds than with 8 hosts throughout.
     workload.tasks.truncate(60);
     workload.interval = 5_000_000_000;
     let report = run(&cluster, Policy::MaxComputeUtil, &workload);
@@ -284,13 +281,13 @@ fn the_shapes_of_figures_8_to_13() {
         let workload = Workload::stacking(Workload::sample(files, tasks, 5), false);
         let diffusion = run(&cluster, Policy::MaxComputeUtil, &workload);
         let gpfs = run(&cluster, Policy::FirstAvailable, &workload);
-        // Figure 10: within 90 % of the ideal cache hit ratio.
+        // Figure 10: at least 90 % of the ideal cache hit ratio.
         let ideal = workload.ideal_hit_rate();
         assert!(
             diffusion.hit_rate() >= 0.9 * ideal,
             "{locality}: {diffusion:?}"
         );
-        // Figures 8, 9, 11: never slower than GPFS, which is bound by 3.4 Gb/s.
+        // Figures 8, 9, 11: never slower than GPFS, bound by 3.4 Gb/s.
         assert!(diffusion.makespan_s < 1.05 * gpfs.makespan_s, "{locality}");
         assert!((3.0..3.5).contains(&gpfs.throughput_gbps()), "{gpfs:?}");
         // Figure 13: a stacking reads one object in `locality` from storage.

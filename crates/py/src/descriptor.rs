@@ -13,8 +13,9 @@ pub(crate) fn duplicate(number: i32) -> PyResult<OwnedFd> {
             "{number} is not a descriptor; give one that is open"
         )));
     }
-    // SAFETY: the descriptor is open while borrowed: numbers come only from `isochrony.nbuffering.streams`, which got them from
-    // `os.open` or `os.dup` and closes them after this call. -1, which must not be borrowed, is refused above.
+    // SAFETY: the descriptor is open while borrowed: numbers come only from `isochrony.nbuffering.streams`, which got
+    // them from `os.open` or `os.dup` and closes them after this call. -1, which must not be borrowed, is refused
+    // above.
     let given = unsafe { BorrowedFd::borrow_raw(number) };
     Ok(given.try_clone_to_owned()?)
 }

@@ -14,7 +14,6 @@ use isochrony_time::TimeError;
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 
-/// The errno of a full disk, on Linux and macOS.
 const ENOSPC: i32 = 28;
 
 /// An exception without its Python object.
@@ -49,7 +48,6 @@ impl PackageError {
         Self { errno, ..self }
     }
 
-    /// Prefixes the message with a place.
     pub(crate) fn at(mut self, place: &str) -> Self {
         self.message = format!("{place}: {}", self.message);
         self

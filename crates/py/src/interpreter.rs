@@ -1,14 +1,13 @@
 //! Attaches to a Python interpreter that may be shutting down.
 //!
-//! Daemon threads may run this library while the main thread finalizes the interpreter. Up to Python 3.13, CPython then
-//! ends a thread that attaches: it unwinds the stack through native frames and aborts the process. So this crate
-//! attaches and detaches only through [`attach`] and [`detach`]. [`close`], which `atexit` calls, stops runs; a thread
-//! that would return to Python sleeps until the process ends.
+//! Daemon threads may run this library during finalization. Up to Python 3.13, CPython then ends an attaching thread by
+//! unwinding through native frames, which aborts the process. So this crate attaches and detaches only through
+//! [`attach`] and [`detach`]. [`close`], called by `atexit`, stops runs; a thread that would return to Python sleeps
+//! until the process ends.
 //!
 //! A thread is counted ([`InterpreterEntry`]) before it checks whether it may attach, and `close` waits until the count
-//! is zero, so no thread is between check and interpreter at finalization. Calls of Python code are counted too
-//! ([`ActiveCall`]), since native frames wait for them. An attached thread detaches before it sleeps, else no other
-//! could attach.
+//! is zero. Calls of Python code are counted too ([`ActiveCall`]), since native frames wait for them. An attached
+//! thread detaches before it sleeps, else no other could attach.
 #![allow(unsafe_code)] // CPython is asked whether a thread is attached.
 
 use std::cell::Cell;
@@ -22,16 +21,15 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Python functions that take longer are interrupted by an exception.
+/// Longer Python functions are interrupted by an exception.
 const INTERRUPT_DELAY: Duration = Duration::from_millis(200);
 const CLOSE_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
 static IS_CLOSING: AtomicBool = AtomicBool::new(false);
 /// The finalizing thread, which may still run Python code.
 static CLOSING_THREAD: OnceLock<ThreadId> = OnceLock::new();
-/// Number of threads about to attach.
 static ENTERING_THREADS: AtomicUsize = AtomicUsize::new(0);
-/// Number of calls of Python code by this crate, without those of threads that sleep until the end.
+/// Calls of Python code by this crate, without those of threads that sleep until the end.
 static ACTIVE_CALLS: AtomicUsize = AtomicUsize::new(0);
 static ACTIVE_RUNS: Mutex<Vec<Weak<ActiveRun>>> = Mutex::new(Vec::new());
 
@@ -156,7 +154,6 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -
 /// A run that finalization stops.
 pub(crate) struct ActiveRun {
     pub(crate) stop: Interrupt,
-    /// Python's id of the thread that started it.
     thread: ThreadId,
     python_thread: u64,
     has_workers: bool,
@@ -203,7 +200,7 @@ pub(crate) fn is_closing() -> bool {
     IS_CLOSING.load(Ordering::Relaxed)
 }
 
-/// Called at exit: stops runs of other threads and prevents these from attaching.
+/// At exit: stops runs of other threads and prevents these from attaching.
 #[pyfunction]
 #[allow(clippy::disallowed_methods)]
 pub(crate) fn close(py: Python<'_>) {

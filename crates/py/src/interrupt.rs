@@ -3,7 +3,7 @@
 //! Python runs signal handlers only where the interpreter checks for signals, which a call into Rust does not. So long
 //! work on stores gets its own thread while the calling one checks every
 //! [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL); plans check by themselves (`plan::running`). The worker never
-//! attaches, so it cannot deadlock with the caller, whatever locks of the store it holds.
+//! attaches, so it cannot deadlock with the caller, whatever store locks it holds.
 
 use std::thread;
 
@@ -17,7 +17,7 @@ use crate::errors::Result;
 /// Smaller work takes milliseconds; a thread would add tens of microseconds.
 const MIN_THREAD_BYTES: u64 = 8 << 20;
 
-/// Bytes to state to [`interruptible`] for so many of a store or signal: requests to a server take any time.
+/// Bytes to state to [`interruptible`]: requests to a server take any time.
 pub(crate) fn bytes_to_wait_for(is_remote: bool, bytes: u64) -> u64 {
     if is_remote { u64::MAX } else { bytes }
 }

@@ -1,7 +1,6 @@
 //! Isochrony for Python: the extension module `isochrony._native`.
 //!
-//! Bindings only: each Python class wraps one Rust value and has no other state. What needs another Python library
-//! (ObsPy, xarray, pandas, matplotlib) is in the Python package.
+//! Bindings only: each Python class wraps one Rust value.
 //!
 //! Conventions of all bindings:
 //! - memory crosses read-only without a copy; a view keeps it alive ([`memory`], with [`descriptor`] and

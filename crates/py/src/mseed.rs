@@ -11,15 +11,15 @@ use crate::memory;
 /// A record: bytes, offset of its samples, encoding number, whether little endian, number of samples.
 type EncodedRecord = (PyBackedBytes, usize, u8, bool, usize);
 
-/// Decodes the samples of miniSEED records, detached from the interpreter, so that several threads can.
+/// Decodes the samples of miniSEED records, detached from the interpreter.
 ///
 /// Parameters:
 ///     records: of each its bytes, the offset of its samples, its encoding number, whether it is little endian, and its
 ///         number of samples.
 ///
 /// Returns:
-///     Of each record an array of int32, float32 or float64; None where samples contradict the header, or the encoding
-///     is none of int16, int32, float32, float64, Steim 1 and 2.
+///     An array of int32, float32 or float64 per record; None where samples contradict the header, or the encoding is
+///     none of int16, int32, float32, float64, Steim 1 and 2.
 ///
 /// >>> from isochrony._native import decode_mseed
 /// >>> decode_mseed([(b"..\x00\x01\xff\xfe", 2, 1, False, 2)])
@@ -49,7 +49,7 @@ pub(crate) fn decode_mseed(
     PyList::new(py, arrays.collect::<PyResult<Vec<_>>>()?)
 }
 
-/// Finds a run of adjacent version 2 records of one channel, rate and encoding, each consistent with its header.
+/// Finds a run of adjacent, self-consistent version 2 records of one channel, rate and encoding.
 ///
 /// Parameters:
 ///     window: part of a file.
@@ -58,7 +58,7 @@ pub(crate) fn decode_mseed(
 ///     rest: bytes from the window's beginning to the end of the file.
 ///
 /// Returns:
-///     Offset of the run's end in the window, and its number of records; 0 if the first is irregular: its blockettes
+///     End offset of the run in the window, and its number of records; 0 if the first is irregular: its blockettes
 ///     state no length or encoding, it has no samples or a leap second, no header follows it, or it contains one.
 ///
 /// >>> from isochrony._native import find_mseed_run
@@ -77,18 +77,17 @@ pub(crate) fn find_mseed_run(
     (run.bytes.end, run.records)
 }
 
-/// Part of a run: start and end; samples, their number per record, and start times.
 type DecodedPart<'py> = (usize, usize, Option<[Bound<'py, PyAny>; 3]>);
 
-/// Decodes the samples of a run that `find_mseed_run` found.
+/// Decodes the samples of a run found by `find_mseed_run`.
 ///
 /// Parameters:
-///     window, start, end: where it lies.
+///     window, start, end: its place.
 ///     count: number of its records.
 ///
 /// Returns:
-///     Of each part of the run, in order, its start and end, and three arrays: the samples of its records, the number
-///     of samples of each, and the time of the first sample of each, ns since 1970; None instead of the arrays for a
+///     Start and end of each part of the run, in order, and three arrays: the samples of its records, the number of
+///     samples of each, and the time of the first sample of each, ns since 1970; None instead of the arrays for a
 ///     record whose samples contradict its header. None if memory is short.
 ///
 /// >>> from isochrony._native import decode_mseed_run

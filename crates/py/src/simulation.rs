@@ -1,4 +1,4 @@
-//! Simulated and modelled throughput of a plan that is described in JSON: for measurements of both against real runs.
+//! Simulated and modelled throughput of a JSON plan, to compare with real runs.
 
 use isochrony_tune::simulator::{SimulatedMachine, SimulatedPlan, SimulatedRun};
 use isochrony_tune::{Configuration, FlowModel, TuneError};
@@ -11,7 +11,7 @@ use crate::errors::Result;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SimulationRequest {
-    /// Its sources give a finite number of items.
+    /// Its sources are finite.
     plan: SimulatedPlan,
     /// Of a machine with typical costs of hand-overs, wake-ups, caches and memory.
     cores: usize,
@@ -19,7 +19,7 @@ struct SimulationRequest {
     seed: u64,
 }
 
-/// For each configuration of a plan the seconds of a simulated run, and the items per second of the flow model.
+/// Seconds of a simulated run, and items per second of the flow model, for each configuration.
 #[pyfunction]
 pub(crate) fn _simulated_runs(py: Python<'_>, request: &str) -> Result<Vec<(f64, f64)>> {
     let request: SimulationRequest =

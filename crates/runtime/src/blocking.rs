@@ -1,9 +1,9 @@
-//! Waits that a thread can be called away from.
+//! Interruptible waits.
 //!
-//! A thread that waits for another machine may wait for seconds, deep below whoever knows of Ctrl-C. So whoever runs work
-//! says for its thread [how to tell](WaitCheck) that the work shall stop, and every long wait [asks](is_stop_requested)
-//! each [`POLL_INTERVAL`](crate::POLL_INTERVAL). A wait of a thread that holds no lock [polls](poll_stop), which also runs
-//! the execution's callback: that may need what another thread holds that waits for such a lock.
+//! A thread may wait for another machine for seconds, deep below the code that handles Ctrl-C. So whoever runs work
+//! sets its thread's [`WaitCheck`], and every long wait [asks](is_stop_requested) each
+//! [`POLL_INTERVAL`](crate::POLL_INTERVAL). A wait without locks [polls](poll_stop), which also runs the execution's
+//! callback: that may need what another thread holds while it waits for such a lock.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use crate::poll::Watch;
 
-/// How to tell that the work of a thread shall stop. Clones are the same check.
+/// Tells whether a thread's work shall stop. Clones are the same check.
 #[derive(Clone)]
 pub struct WaitCheck {
     is_stopped: Arc<dyn Fn() -> bool + Send + Sync>,
@@ -25,11 +25,11 @@ impl fmt::Debug for WaitCheck {
 }
 
 thread_local! {
-    /// Of the work of this thread, the innermost last.
+    /// Innermost last.
     static CHECKS: RefCell<Vec<WaitCheck>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Removes what was added, also when the work panics.
+/// Also when the work panics.
 struct Remove;
 
 impl Drop for Remove {
@@ -39,7 +39,8 @@ impl Drop for Remove {
 }
 
 impl WaitCheck {
-    /// `is_stopped` is called in a thread that waits, every [`POLL_INTERVAL`](crate::POLL_INTERVAL), perhaps with locks held.
+    /// `is_stopped` is called by the waiting thread, every [`POLL_INTERVAL`](crate::POLL_INTERVAL), perhaps with locks
+    /// held.
     #[must_use]
     pub fn new(is_stopped: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self {
@@ -48,13 +49,13 @@ impl WaitCheck {
         }
     }
 
-    /// The same, with a callback for waits without locks.
+    /// Adds a callback for waits without locks.
     #[must_use]
     pub fn with_watch(self, watch: Option<Watch>) -> Self {
         Self { watch, ..self }
     }
 
-    /// Does `work`, whose waits in this thread end once this check, or one around it, says so.
+    /// Does `work`, whose waits in this thread end once this or an enclosing check says so.
     pub fn during<T>(&self, work: impl FnOnce() -> T) -> T {
         CHECKS.with(|checks| checks.borrow_mut().push(self.clone()));
         let _remove = Remove;
@@ -70,13 +71,13 @@ pub fn stoppable_waits<T>(
     WaitCheck::new(is_stopped).during(work)
 }
 
-/// Whether the work of this thread shall stop.
+/// Whether this thread's work shall stop.
 #[must_use]
 pub fn is_stop_requested() -> bool {
     CHECKS.with(|checks| checks.borrow().iter().any(|check| (check.is_stopped)()))
 }
 
-/// As [`is_stop_requested`], of a thread that holds no lock; runs callbacks, too.
+/// As [`is_stop_requested`], without locks held; runs callbacks, too.
 #[must_use]
 pub fn poll_stop() -> bool {
     // A callback may begin work of its own.

@@ -1,8 +1,8 @@
-//! Errors of other code: a boxed error, and the message of a panic.
+//! Errors of other code, and messages of panics.
 
 use std::any::Any;
 
-/// The error of unknown code, such as a user's function.
+/// Error of unknown code, such as a user's function.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// The message of a panic; None if its payload is not text.

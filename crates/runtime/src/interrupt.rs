@@ -1,12 +1,11 @@
-//! The request to end an execution early.
+//! Request to end an execution early.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that asks an execution to end early. Clones share it: whoever may ask has one, and working threads check
-/// others between short pieces of work.
+/// A shared flag that asks an execution to end early, checked by working threads between short pieces of work.
 ///
-/// It publishes no data: a thread that sees the request may not conclude what happened before it.
+/// It publishes no data: seeing the request does not order other memory accesses.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     own: Arc<AtomicBool>,
@@ -27,8 +26,7 @@ impl Interrupt {
         is_set(&self.own) || self.parent.as_ref().is_some_and(is_set)
     }
 
-    /// A flag of its own that is also set when this one is: for a part of an execution. A child of the child is not set
-    /// with it.
+    /// A flag that is also set when this one is, for a part of an execution. Grandchildren are not set with it.
     #[must_use]
     pub fn child(&self) -> Self {
         Self {

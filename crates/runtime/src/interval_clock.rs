@@ -1,8 +1,8 @@
-//! A counter that one thread of the process advances every [`POLL_INTERVAL`] while somebody needs it.
+//! A counter advanced by one thread of the process every [`POLL_INTERVAL`] while needed.
 //!
-//! Executions check between short steps whether a poll is due. Reading the system clock each time is too slow, and a
-//! timer thread takes longer to start than a short execution. So all executions share one thread and compare its
-//! counter with the value they saw last. It ends after [`IDLE_TICKS`] without users; nobody joins it.
+//! Executions check between short steps whether a poll is due. Reading the system clock is too slow, and a timer thread
+//! takes longer to start than a short execution. So all executions share one thread's counter. The thread ends after
+//! [`IDLE_TICKS`] without users; nobody joins it.
 //!
 //! A forked child has no such thread, so the owner is recorded by process id.
 
@@ -17,10 +17,9 @@ const IDLE_TICKS: u32 = 40;
 
 static TICKS: AtomicU64 = AtomicU64::new(0);
 static USERS: AtomicUsize = AtomicUsize::new(0);
-/// The process whose thread counts; 0: none.
+/// Process of the counting thread; 0: none.
 static CLOCK_PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// Keeps the clock running.
 #[derive(Debug)]
 pub(crate) struct ClockUser(());
 
@@ -49,7 +48,7 @@ impl Drop for ClockUser {
     }
 }
 
-/// Constant while there are no users.
+/// Constant without users.
 #[inline]
 pub(crate) fn ticks() -> u64 {
     TICKS.load(Ordering::Relaxed)

@@ -69,7 +69,7 @@ impl LatencyHistogram {
     }
 }
 
-/// Quantiles of the time from an item's arrival until the plan has processed it.
+/// Quantiles of the time from an item's arrival to the end of its processing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Latency {

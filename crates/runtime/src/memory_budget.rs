@@ -1,16 +1,16 @@
-//! A memory budget that threads share.
+//! A memory budget shared by threads.
 //!
 //! ```text
 //!  MemoryBudget: limit ├──────────────────────────────────────────────┤
 //!                      │ reservation │ reservation │     available    │
 //! ```
 //!
-//! It only counts bytes. Nobody waits for it: a thread that is refused frees something, writes to disk, or fails.
+//! It only counts bytes, without waiting: a refused thread frees something, writes to disk, or fails.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The bytes that an execution may hold, and the most that it held.
+/// Limit, use and peak of an execution's bytes.
 #[derive(Debug)]
 pub struct MemoryBudget {
     limit: u64,
@@ -19,7 +19,7 @@ pub struct MemoryBudget {
     peak: AtomicU64,
 }
 
-// Counters are relaxed: they publish no memory.
+// Relaxed counters: they publish no memory.
 impl MemoryBudget {
     /// A budget of `limit` bytes.
     #[must_use]
@@ -38,25 +38,25 @@ impl MemoryBudget {
         self.limit
     }
 
-    /// Allows reservations of so many bytes above the limit for now. What is reserved stays so.
+    /// Allows temporary reservations above the limit; existing ones stay.
     pub fn set_overdraft(&self, bytes: u64) {
         self.overdraft.store(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes reserved now.
+    /// Reserved bytes.
     #[must_use]
     pub fn reserved(&self) -> u64 {
         self.reserved.load(Ordering::Relaxed)
     }
 
-    /// The most bytes reserved at once.
+    /// Peak of reserved bytes.
     #[must_use]
     pub fn peak(&self) -> u64 {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Reserves `bytes` more; false, and nothing changes, if they exceed the limit. A [`MemoryReservation`] also
-    /// returns them when dropped.
+    /// Reserves `bytes` more; false, without effect, above the limit. A [`MemoryReservation`] also returns them when
+    /// dropped.
     #[must_use]
     pub fn try_grow(&self, bytes: u64) -> bool {
         let limit = self
@@ -82,7 +82,7 @@ impl MemoryBudget {
     }
 }
 
-/// A part of a budget, returned when dropped.
+/// Part of a budget, returned when dropped.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -123,7 +123,7 @@ impl MemoryReservation {
         self.bytes
     }
 
-    /// Sets its size; false, and nothing changes, if that exceeds the budget. Shrinking never fails.
+    /// Sets its size; false, without effect, above the budget. Shrinking never fails.
     #[must_use]
     pub fn try_resize(&mut self, bytes: u64) -> bool {
         let fits = match bytes.checked_sub(self.bytes) {
@@ -139,7 +139,7 @@ impl MemoryReservation {
         fits
     }
 
-    /// Splits off a reservation of at most `bytes`. The budget does not change.
+    /// Splits off at most `bytes`, without changing the budget.
     #[must_use]
     pub fn split(&mut self, bytes: u64) -> Self {
         let bytes = bytes.min(self.bytes);

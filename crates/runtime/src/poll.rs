@@ -1,4 +1,4 @@
-//! Polling: checking for interrupts and reporting progress every [`POLL_INTERVAL`].
+//! Polling for interrupts and progress every [`POLL_INTERVAL`].
 
 use std::fmt;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Watch {
         }
     }
 
-    /// Runs the callback; returns whether the execution goes on.
+    /// Runs the callback; returns whether the execution continues.
     #[must_use]
     pub fn poll(&self) -> bool {
         (self.callback)()
@@ -79,7 +79,7 @@ impl fmt::Debug for Watch {
     }
 }
 
-/// A [`Watch`] with the timer of an execution.
+/// A [`Watch`] with an execution's timer.
 #[derive(Debug)]
 pub struct ActiveWatch {
     watch: Watch,
@@ -102,7 +102,7 @@ impl ActiveWatch {
     }
 }
 
-/// Lets one thread poll while it waits for others, of which each holds a token.
+/// Lets a thread poll while it waits for others, each of which holds a token.
 ///
 /// ```
 /// let group = isochrony_runtime::WaitGroup::new();
@@ -125,7 +125,7 @@ pub struct WaitGroup {
     all_dropped: Receiver<()>,
 }
 
-/// Held by a thread that others wait for, until dropped, also in a panic.
+/// Held by an awaited thread until dropped, also in a panic.
 #[derive(Debug, Clone)]
 pub struct WaitToken {
     _sender: Sender<()>,
@@ -191,7 +191,6 @@ mod tests {
         wait_until_due(&timer);
         timer.restart();
         wait_until_due(&timer);
-        // The clock advanced twice.
         assert!(start.elapsed() >= POLL_INTERVAL);
     }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const UNKNOWN: u64 = u64::MAX;
 
-/// Work done and in total, in a unit that its owner states. Working threads advance it; any thread reads it.
+/// Work done and in total, in the owner's unit. Working threads advance it; any thread reads it.
 ///
 /// ```
 /// let bytes = isochrony_runtime::Progress::of(100);
@@ -33,7 +33,7 @@ impl Progress {
         self.done.load(Ordering::Relaxed)
     }
 
-    /// Work in total; None if unknown.
+    /// Total work, if known.
     #[must_use]
     pub fn total(&self) -> Option<u64> {
         Some(self.total.load(Ordering::Relaxed)).filter(|total| *total != UNKNOWN)

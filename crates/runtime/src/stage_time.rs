@@ -1,8 +1,8 @@
-//! How a stage of an execution spent its time.
+//! Times of a stage of an execution.
 
 use std::time::Duration;
 
-/// Its parts add up to no more than the time of the execution.
+/// Its parts sum to at most the time of the execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StageTime {
     /// Computing.

@@ -1,7 +1,7 @@
 //! Starts the threads of executions: workers, which compute, and helpers, which mostly wait.
 //!
-//! Plans, tasklets, byte streams and reading ahead start their threads here, so that all of them have the same names and
-//! the same rules about CPUs. Which work a worker takes next is the business of the execution's scheduler.
+//! All executions start their threads here, for the same names and CPU rules. Schedulers decide which work a worker
+//! takes.
 
 use std::io;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
@@ -9,7 +9,7 @@ use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 use crate::{Pinning, unpinned};
 
 /// Starts worker `number` of an execution, as thread `isochrony-{number}`; number 0 is the caller's thread where that
-/// computes, too. With `pinning` it stays on its CPU.
+/// computes, too. `pinning` keeps it on its CPU.
 ///
 /// ```
 /// let name = std::thread::scope(|scope| {
@@ -34,8 +34,8 @@ pub fn start_worker<'scope, T: Send + 'scope>(
     })
 }
 
-/// Starts a helper of an execution, as thread `isochrony-{role}`. It may use all CPUs that its starter could use before it
-/// was pinned.
+/// Starts a helper of an execution, as thread `isochrony-{role}`, on all CPUs that its starter could use before it was
+/// pinned.
 ///
 /// # Errors
 /// The system refuses a thread.

@@ -1,15 +1,15 @@
 //! [`WorkerGate`]: changes how many workers of a pool are in use.
 //!
-//! A worker passes the gate before it takes its next piece of work, when it holds nothing that others wait for. One whose
-//! number is not below the limit sleeps there until the limit is raised or the gate is opened.
-//! `tests/loom_worker_gate.rs` compiles this file with loom's locks and checks all interleavings.
+//! A worker passes the gate before it takes work, when it holds nothing that others wait for. One whose number is not
+//! below the limit sleeps there until the limit is raised or the gate is opened. `tests/loom_worker_gate.rs` compiles
+//! this file with loom's locks and checks all interleavings.
 
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, PoisonError};
 
 /// Lets the workers with the lowest numbers pass.
 #[derive(Debug)]
 pub struct WorkerGate {
-    /// Workers with a lower number pass. Changed with `changing` held, so that no wake-up is missed.
+    /// Changed with `changing` held, so no wake-up is missed.
     limit: AtomicUsize,
     changing: Mutex<()>,
     changed: Condvar,
@@ -59,7 +59,6 @@ impl WorkerGate {
     }
 
     fn lock(&self) -> MutexGuard<'_, ()> {
-        // Nothing panics with it locked.
         self.changing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

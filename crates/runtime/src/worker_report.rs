@@ -1,8 +1,8 @@
-//! What a worker did.
+//! Work of a worker.
 
 use std::time::Duration;
 
-/// What one worker did. Engines with more to say embed it.
+/// Work of one worker. Engines may embed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkerReport {
     /// Tasks, buffers or tasklets finished.

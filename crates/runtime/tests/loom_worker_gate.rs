@@ -1,5 +1,5 @@
-//! Checks `WorkerGate` under every interleaving of a few workers with at most two preemptions: no worker beyond the limit
-//! passes, a raised limit lets it pass, and all workers end once the gate is open. loom itself reports deadlocks.
+//! Checks `WorkerGate` under every interleaving of a few workers with at most two preemptions: no worker beyond the
+//! limit passes, a raised limit lets it pass, and all workers end once the gate is open. loom reports deadlocks.
 
 /// What `worker_gate` finds as `crate::sync`.
 mod sync {
@@ -24,7 +24,7 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// A worker that takes pieces of work; the first that finds none opens the gate.
+/// Takes pieces of work; the first that finds none opens the gate.
 fn worker(gate: &WorkerGate, left: &AtomicUsize, number: usize) -> usize {
     let mut taken = 0;
     loop {
@@ -67,7 +67,7 @@ fn a_limit_that_changes_meanwhile_loses_no_work_and_no_worker() {
         gate.set_limit(1);
         let taken: usize = workers.into_iter().map(|one| one.join().unwrap()).sum();
         assert_eq!(taken, 2);
-        // It stays open: whoever comes late ends, too.
+        // It stays open for late workers, too.
         gate.pass(7);
     });
 }

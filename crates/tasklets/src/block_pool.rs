@@ -1,4 +1,4 @@
-//! A pool of memory blocks for reuse: faulting in pages costs more than filling them.
+//! Pool of reused memory blocks: faulting in pages costs more than filling them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use isochrony_store::Blocks;
 /// Maximum bytes of idle blocks, and likewise of referenced ones.
 const MAX_IDLE_BYTES: u64 = 64 << 20;
 
-/// Number of referenced blocks checked whenever one is taken.
+/// Referenced blocks checked per request.
 const REFERENCED_BLOCKS_CHECKED: usize = 4;
 
 /// A pool of blocks of any length, for executions with few lengths.
@@ -22,8 +22,8 @@ pub struct BlockPool {
 struct PooledBlocks {
     idle_by_len: HashMap<usize, Vec<Buffer>>,
     idle_bytes: u64,
-    /// Returned blocks that are still referenced. They wait here to become idle, since the allocator would not reuse
-    /// their memory.
+    /// Returned but still referenced blocks. They wait here to become idle, since the allocator would not reuse their
+    /// memory.
     referenced: VecDeque<Buffer>,
     referenced_bytes: u64,
 }
@@ -51,7 +51,6 @@ impl PooledBlocks {
         self.referenced.push_back(block);
     }
 
-    /// Takes an idle block, after moving blocks that became unreferenced to the idle ones.
     fn find(&mut self, len: usize) -> Option<Buffer> {
         for _ in 0..REFERENCED_BLOCKS_CHECKED.min(self.referenced.len()) {
             let Some(mut block) = self.referenced.pop_front() else {
@@ -115,7 +114,7 @@ impl BlockPool {
         Ok(block)
     }
 
-    /// Returns a whole block, which is not reused while referenced.
+    /// Returns a whole block, not reused while referenced.
     pub fn give(&self, mut block: Buffer) {
         if block.is_read_only() || block.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! The signal catalog: numbers the signals of an execution and describes its tasklets in these numbers.
+//! Signal catalog: numbers the signals of an execution and describes its tasklets in these numbers.
 //!
 //! Callers give tasklets over stores; the dependency graph knows only numbers.
 
@@ -22,7 +22,6 @@ type SignalKey = (bool, PathBuf, u64);
 pub(crate) struct CatalogEntry {
     /// Name in the journal. Scratch has only a number in this execution.
     pub(crate) identity: String,
-    /// State when scheduled.
     pub(crate) signal: Signal,
     pub(crate) is_written: bool,
     pub(crate) is_scratch: bool,
@@ -62,7 +61,6 @@ pub(crate) struct SignalCatalog {
     pub(crate) signals: Vec<CatalogEntry>,
     pub(crate) signal_specs: Vec<SignalSpec>,
     pub(crate) specs: Vec<TaskletSpec>,
-    /// Per tasklet.
     input_handles: Vec<Vec<SignalHandle>>,
     pub(crate) written_stores: Vec<Store>,
 }
@@ -91,9 +89,9 @@ fn signal_key(range: &SignalRange, signal: &Signal) -> SignalKey {
 struct SignalLookup<'a> {
     /// In order of discovery.
     keys: Vec<SignalKey>,
-    /// Per signal: an output that writes it, else an input; whether it is written.
+    /// By signal: an output that writes it, else an input; whether it is written.
     ranges: Vec<(&'a SignalRange, bool)>,
-    /// Per input and output, in tasklet order: position in `keys`.
+    /// By input and output, in tasklet order: position in `keys`.
     numbers: Vec<usize>,
     written_stores: HashMap<PathBuf, Store>,
 }
@@ -256,8 +254,8 @@ impl SignalCatalog {
         })
     }
 
-    /// The tasklets with their handles. What the execution writes is read through the writing store, since no other
-    /// handle shows uncommitted samples; other signals through the caller's handle.
+    /// The tasklets with their handles. Written signals are read through the writing store, since no other handle shows
+    /// uncommitted samples; others through the caller's handle.
     pub(crate) fn with_resolved_handles(&self, tasklets: &[Tasklet]) -> Vec<Tasklet> {
         let dtypes: Vec<DType> = (self.signals.iter())
             .map(|entry| entry.signal.dtype())

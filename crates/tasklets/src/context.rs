@@ -10,7 +10,7 @@ use crate::block_pool::BlockPool;
 use crate::error::{Cause, TaskletError};
 use crate::signal_range::SignalRange;
 
-/// Samples that a function writes.
+/// Samples written by a function.
 pub type OutputBytes = Box<dyn AsRef<[u8]> + Send>;
 
 /// Samples that become visible when the function has succeeded.
@@ -38,7 +38,7 @@ pub struct TaskletContext<'a> {
     interrupt: &'a Interrupt,
     pool: &'a Arc<BlockPool>,
     is_journaled: bool,
-    /// Per output: offset and samples.
+    /// Offset and samples, by output.
     pub(crate) staged: Vec<Vec<(i64, StagedBytes)>>,
     /// Scratch inputs may be read until it ends.
     scratch_lease: Option<LeaseGuard>,
@@ -100,7 +100,7 @@ impl<'a> TaskletContext<'a> {
         self.is_journaled
     }
 
-    /// Number of the worker.
+    /// Worker number.
     #[must_use]
     pub fn worker(&self) -> usize {
         self.worker
@@ -112,11 +112,10 @@ impl<'a> TaskletContext<'a> {
         self.interrupt
     }
 
-    /// The samples of an input, valid while referenced. A selection of scratch can be read only until the function
-    /// returns.
+    /// The samples of an input, valid while referenced. Scratch can be read only until the function returns.
     ///
     /// # Errors
-    /// There is no such input; or as [`Signal::select`](isochrony_store::Signal::select).
+    /// No such input; or as [`Signal::select`](isochrony_store::Signal::select).
     pub fn input(&self, input: usize) -> Result<Selection, Cause> {
         let range = self.inputs.get(input);
         let range = range.ok_or_else(|| format!("there is no input {input}"))?;
@@ -137,7 +136,7 @@ impl<'a> TaskletContext<'a> {
     /// Number and type of samples of an output.
     ///
     /// # Errors
-    /// There is no such output, or its signal was removed.
+    /// No such output, or its signal was removed.
     pub fn output(&self, output: usize) -> Result<(i64, DType), Cause> {
         let range = self.output_range(output)?;
         Ok((range.len(), range.dtype()?))
@@ -186,7 +185,7 @@ impl<'a> TaskletContext<'a> {
     }
 
     /// Like [`write_bytes`](Self::write_bytes), with a block of the [`pool`](Self::pool), or a part (`whole` is false).
-    /// Scratch in memory keeps it; otherwise a whole block is returned to the pool.
+    /// Scratch in memory keeps it; otherwise a whole block returns to the pool.
     pub fn write_block(
         &mut self,
         output: usize,
@@ -197,7 +196,7 @@ impl<'a> TaskletContext<'a> {
         self.stage(output, offset, StagedBytes::Block(block, whole))
     }
 
-    /// The pool of blocks for output.
+    /// Block pool for output.
     #[must_use]
     pub fn pool(&self) -> &Arc<BlockPool> {
         self.pool

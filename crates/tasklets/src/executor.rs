@@ -94,7 +94,7 @@ impl Executor {
         &self.tasklets
     }
 
-    /// Renders the order of the tasklets with reasons. Runs nothing.
+    /// Renders the order of the tasklets with reasons, without running them.
     ///
     /// # Errors
     /// As [`run`](Self::run) before any tasklet runs.
@@ -103,8 +103,8 @@ impl Executor {
         Ok(schedule.explain(&self.tasklets, &self.options))
     }
 
-    /// Runs the tasklets. `resume` keeps what a previous execution finished, however it ended. Calls `watch` on the
-    /// calling thread about every 25 ms; false ends the execution.
+    /// Runs the tasklets. `resume` keeps what a previous execution finished. Calls `watch` on the calling thread about
+    /// every 25 ms; false ends the execution.
     ///
     /// # Errors
     /// Before any tasklet runs: [`TaskletError::TwoWriters`], [`TaskletError::Cycle`], [`TaskletError::NobodyWrites`],

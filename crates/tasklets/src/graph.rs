@@ -1,13 +1,13 @@
-//! The dependency graph: derives which tasklet waits for which, from `after`, inputs and outputs.
+//! Dependency graph: derives which tasklet waits for which, from `after`, inputs and outputs.
 //!
-//! Signals and tasklets are only numbers here, so tests need no stores.
+//! Signals and tasklets are numbers here, so tests need no stores.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::error::TaskletError;
 
-/// A signal that tasklets read or write.
+/// A signal read or written by tasklets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignalSpec {
     /// Name for messages.
@@ -19,16 +19,16 @@ pub struct SignalSpec {
 /// A range of a numbered signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SignalExtent {
-    /// Number of the signal.
+    /// Signal number.
     pub signal: usize,
     /// Sample indices.
     pub range: Range<i64>,
 }
 
-/// A range that a tasklet reads.
+/// A range read by a tasklet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputSpec {
-    /// The range.
+    /// Range.
     pub extent: SignalExtent,
     /// Ranges without samples, which other tasklets must write first.
     pub missing: Vec<Range<i64>>,
@@ -37,7 +37,7 @@ pub struct InputSpec {
 /// A tasklet for the scheduler.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TaskletSpec {
-    /// Unique.
+    /// Unique name.
     pub name: String,
     /// The first is the primary input, whose disk position orders the tasklets.
     pub inputs: Vec<InputSpec>,
@@ -54,15 +54,15 @@ pub struct TaskletSpec {
 pub struct DependencyGraph {
     /// Name of each tasklet.
     pub names: Vec<String>,
-    /// Dependencies of each, ascending.
+    /// Ascending dependencies of each.
     pub dependencies: Vec<Vec<usize>>,
-    /// Dependents of each, ascending.
+    /// Ascending dependents of each.
     pub dependents: Vec<Vec<usize>>,
-    /// Readers of each one's scratch, ascending.
+    /// Ascending readers of each one's scratch.
     pub scratch_readers: Vec<Vec<usize>>,
-    /// Bytes of scratch that each writes.
+    /// Scratch bytes written by each.
     pub scratch_bytes: Vec<u64>,
-    /// Whether each is exclusive: at most one exclusive tasklet runs at a time.
+    /// Whether each is exclusive: at most one such tasklet runs at a time.
     pub exclusive: Vec<bool>,
     /// Position of each primary input: signal and index, or device and byte after [`Self::use_disk_positions`]. None:
     /// no input, or scratch.
@@ -70,7 +70,7 @@ pub struct DependencyGraph {
 }
 
 impl DependencyGraph {
-    /// Derives the dependencies. Signals must be sorted by position on disk.
+    /// Derives the dependencies. Signals must be sorted by disk position.
     ///
     /// # Errors
     /// [`TaskletError::DuplicateName`], [`TaskletError::UnknownTasklet`], [`TaskletError::TwoWriters`],
@@ -149,7 +149,7 @@ impl DependencyGraph {
         }
     }
 
-    /// Replaces disk positions by device and byte from `lookup`. Changes nothing and returns false if one is unknown,
+    /// Replaces disk positions by device and byte from `lookup`. If one is unknown, changes nothing and returns false,
     /// since the two kinds cannot be compared.
     pub fn use_disk_positions(
         &mut self,
@@ -206,7 +206,7 @@ impl DependencyGraph {
     }
 }
 
-/// Per signal: range and writer, sorted and disjoint.
+/// By signal: range and writer, sorted and disjoint.
 type WrittenRanges = Vec<Vec<(Range<i64>, usize)>>;
 
 fn written_ranges(
@@ -250,7 +250,7 @@ fn overlapping<'a>(
     &written[first..end.max(first)]
 }
 
-/// Refuses a missing range that is not completely written.
+/// Rejects a missing range that is not completely written.
 fn check_written(
     written: &[(Range<i64>, usize)],
     missing: &Range<i64>,

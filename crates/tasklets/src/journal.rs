@@ -1,4 +1,4 @@
-//! The journal: records on disk what an execution has finished, so that another one can resume it, however it ended.
+//! The journal: records finished work on disk, so that any interrupted execution can be resumed.
 //!
 //! A record claims a range of samples, or states that a tasklet is finished, after the commit of its outputs. Each line
 //! starts with its checksum; the first torn line ends the journal. A lost record costs repeated work, never a sample.
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::TaskletError;
 use crate::journal_location::JournalLocation;
 
-/// A line of a journal. Variant and field names are the format.
+/// Variant and field names are the format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum JournalRecord {
@@ -28,10 +28,10 @@ pub(crate) enum JournalRecord {
     },
     Done {
         name: String,
-        /// Inputs, outputs and function: a tasklet that differs in these is another one.
+        /// Inputs, outputs and function: a tasklet with other ones is another tasklet.
         #[serde(rename = "of")]
         identity: String,
-        /// The return value as JSON in a string, which preserves it exactly.
+        /// Return value as JSON in a string, to preserve it exactly.
         value: Option<String>,
     },
 }
@@ -43,7 +43,6 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Reads the records of a journal; none without a file.
     pub(crate) fn read(location: &JournalLocation) -> Result<Vec<JournalRecord>, TaskletError> {
         let text = location
             .read()
@@ -86,7 +85,6 @@ pub(crate) struct LockedJournal {
 }
 
 impl LockedJournal {
-    /// Locks a journal, and creates it if missing.
     pub(crate) fn new(location: &JournalLocation) -> Result<Self, TaskletError> {
         let io = |source| location.error("begin", source);
         let file = location.open().map_err(io)?;
@@ -122,7 +120,6 @@ impl LockedJournal {
         std::mem::take(&mut self.records)
     }
 
-    /// Empties the journal, or with `resume` keeps its valid records; then records the claims.
     pub(crate) fn begin(
         self,
         resume: bool,

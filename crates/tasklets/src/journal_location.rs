@@ -1,5 +1,5 @@
-//! Location of a journal. Opens it like a store opens files: below a folder, without following links, only a regular
-//! file of plausible size.
+//! Location of a journal, opened like a store's files: below a folder, without following links, only a regular file of
+//! plausible size.
 
 use std::fs::File;
 use std::io;
@@ -118,7 +118,6 @@ impl JournalLocation {
         others.collect()
     }
 
-    /// Empty without a file.
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         let bytes = self.media().read(&self.path, limits::LOG)?;
         Ok(bytes.unwrap_or_default())

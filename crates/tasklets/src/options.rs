@@ -13,28 +13,26 @@ use crate::serial_order::OrderPolicy;
 pub struct ExecutorOptions {
     /// Worker threads, 1 to 1024.
     pub workers: usize,
-    /// Scratch budget: maximum bytes in use at once.
+    /// Scratch budget: maximum bytes at once.
     pub scratch: u64,
-    /// Maximum bytes of scratch in memory; the rest goes to files. None: a quarter of the memory available at the
-    /// start.
+    /// Maximum scratch in memory; the rest goes to files. None: a quarter of the memory available at the start.
     pub scratch_memory: Option<u64>,
-    /// Which tasklet comes first if dependencies allow a choice.
+    /// Choice among tasklets allowed by dependencies.
     pub order: OrderPolicy,
     /// Maximum bytes read ahead of started tasklets; 0: none.
     pub prefetch: u64,
     /// Runs a single worker on the calling thread, which calls `watch` only between tasklets. For tasklets that are
     /// short or check for interrupts themselves.
     pub in_caller: bool,
-    /// Pins each worker thread to a CPU, and with it the worker process that it calls.
+    /// Pins each worker thread, and the worker process that it calls, to a CPU.
     pub pin: bool,
     /// Whether other tasklets continue after a failure.
     pub keep_going: bool,
-    /// Interval at which finished tasklets are committed and recorded in the journal: the most work that a crash loses.
+    /// Interval of commits and journal records: the most work that a crash loses.
     pub keep_every: Duration,
-    /// The journal. None: in the store of the first output.
+    /// Journal. None: in the store of the first output.
     pub journal: Option<PathBuf>,
-    /// Changes how many of the workers take tasklets while they run. A configuration has only that number. Has no effect
-    /// on a single worker.
+    /// Tunes how many workers take tasklets. A configuration has only that number. No effect on a single worker.
     pub tuning: Option<TuningMode>,
 }
 

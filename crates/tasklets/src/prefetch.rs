@@ -33,7 +33,7 @@ impl WorkerPool<'_> {
                 break;
             }
             if outstanding_bytes > 0 && outstanding_bytes >= self.options.prefetch {
-                // Sleep until half have started, since waking up for each would cost the workers too much.
+                // Sleep until half have started: waking up for each would cost the workers too much.
                 let half = outstanding.get(outstanding.len() / 2);
                 state.extra.wake_prefetcher_at = half.map_or(0, |(step, _)| step + 1);
                 state = (self.prefetch_wanted.wait(state)).unwrap_or_else(PoisonError::into_inner);

@@ -47,7 +47,7 @@ impl PreviousExecution {
     }
 }
 
-/// Finds another journal of the same store whose execution claimed a range.
+/// Finds another journal of the same store that claimed a range.
 fn find_claiming_journal(
     own: &JournalLocation,
     signal: &str,

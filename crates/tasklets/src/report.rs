@@ -1,4 +1,4 @@
-//! The report of an execution: state of each tasklet, work of each worker, the error that ended it.
+//! Report of an execution: state of each tasklet, work of each worker, the error that ended it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,13 +26,13 @@ pub struct TaskletReport {
     pub state: &'static str,
     /// Why it failed or was not run.
     pub error: Option<String>,
-    /// Its step in the serial order; None: kept.
+    /// Step in the serial order; None: kept.
     pub step: Option<usize>,
     /// Why it has that step; empty: kept.
     pub step_reason: String,
     /// Timing and worker.
     pub timing: Option<TaskletTiming>,
-    /// The return value, if a journal can keep it.
+    /// Return value, if a journal can keep it.
     pub json: Option<String>,
 }
 
@@ -47,21 +47,21 @@ impl TaskletReport {
 /// Result of an execution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskletsReport {
-    /// A report for each tasklet, in the order added.
+    /// Reports in the order added.
     pub tasklets: Vec<TaskletReport>,
-    /// Per worker.
+    /// By worker.
     pub workers: Vec<WorkerReport>,
-    /// Maximum bytes of scratch in use at once.
+    /// Peak bytes of scratch.
     pub peak_scratch: u64,
     /// Bytes read ahead.
     pub prefetched: u64,
-    /// The CPU of each worker; None where the system refused. Empty: not pinned.
+    /// CPU of each worker; None where refused. Empty: not pinned.
     pub pinned_cpus: Vec<Option<usize>>,
     /// Wall-clock time.
     pub elapsed: Duration,
     /// What was reused, and what will run again.
     pub notes: Vec<String>,
-    /// What was found and changed while it ran, if it was tuned.
+    /// Tuning results, if tuned.
     pub tuning: Option<TuningReport>,
 }
 
@@ -176,7 +176,7 @@ impl TaskletsReport {
             notes,
         };
         let (done, total) = outcome.scheduler.progress();
-        // The first in serial order, so that the error does not depend on timing.
+        // The first in serial order, so the error does not depend on timing.
         let failures = outcome.failures.into_iter();
         let first_failure = failures.min_by_key(|(at, _)| schedule.serial.step[*at]);
         let error = match (outcome.fatal, first_failure) {

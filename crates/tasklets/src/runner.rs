@@ -1,6 +1,6 @@
 //! Interface of the worker pool to its user: run tasklets, release scratch, commit results.
 //!
-//! The pool knows tasklets only by number, so its tests need no stores.
+//! Tasklets are numbers here, so tests need no stores.
 
 use crate::error::{Cause, TaskletError};
 

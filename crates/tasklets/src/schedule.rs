@@ -25,12 +25,11 @@ pub(crate) struct Schedule {
     pub(crate) catalog: SignalCatalog,
     pub(crate) graph: Arc<DependencyGraph>,
     pub(crate) serial: Arc<SerialOrder>,
-    /// Per tasklet: inputs, outputs and function, to match with the journal. Empty without a journal.
+    /// Inputs, outputs and function of each tasklet, to match with the journal. Empty without one.
     pub(crate) fingerprints: Vec<String>,
-    /// Return values of reused tasklets, as JSON.
     pub(crate) reused_values: HashMap<usize, String>,
     pub(crate) notes: Vec<String>,
-    /// Outputs, as tasklet and output: see [`find_unfinished_outputs`].
+    /// As tasklet and output: see [`find_unfinished_outputs`].
     pub(crate) unfinished_outputs: Vec<(usize, usize)>,
     pub(crate) journal: Option<JournalLocation>,
     previous: PreviousExecution,
@@ -38,7 +37,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// What an execution would do now. Another one may change that, since the journal is not locked.
+    /// What an execution would do now; the journal is not locked, so this may change.
     pub(crate) fn preview(
         tasklets: &[Tasklet],
         options: &ExecutorOptions,
@@ -346,8 +345,8 @@ fn find_reused(
     reused
 }
 
-/// Finds outputs, as tasklet and output, that a previous execution wrote in part and whose tasklets run now. They must
-/// be invalidated first.
+/// Finds outputs, as tasklet and output, partly written by a previous execution and now to be run, which must be
+/// invalidated first.
 ///
 /// # Errors
 /// [`TaskletError::OutputOccupied`]: samples not claimed by the previous execution, or scratch that is not empty.

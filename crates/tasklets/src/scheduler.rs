@@ -1,4 +1,4 @@
-//! The scheduler: decides which tasklet may start next. State of an execution without its threads.
+//! Decides which tasklet may start next: the state of an execution without its threads.
 //!
 //! A tasklet may start when its dependencies are done. If it writes scratch, the budget must still allow *executing all
 //! tasklets before it in the serial order one by one*. So the first unfinished tasklet may always start: no deadlock.
@@ -12,8 +12,6 @@
 //!  Step 4 may start if, for each of the steps 1, 2 and 3:
 //!    scratch in use at that step of the serial order + scratch of tasklets that started early + its own <= budget
 //! ```
-//!
-//! Exclusive tasklets wait for each other here, so that no worker takes one only to wait.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,13 +23,13 @@ use crate::serial_order::SerialOrder;
 /// State of a tasklet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TaskletState {
-    /// Waits for dependencies, scratch or a worker.
+    /// Waiting for dependencies, scratch or a worker.
     Waiting,
     /// A worker runs it.
     Running,
     /// Succeeded.
     Done,
-    /// Succeeded in a previous execution.
+    /// Kept from a previous execution.
     Kept,
     /// Failed.
     Failed,
@@ -52,11 +50,10 @@ pub enum Assignment {
     Run(usize),
     /// Ask again when another worker has finished a tasklet.
     Wait,
-    /// Return: nothing is left to start.
+    /// Nothing is left to start.
     Finished,
 }
 
-/// Steps whose dependencies are done.
 #[derive(Debug, Clone, Default)]
 struct ReadyQueue {
     without_scratch: BTreeSet<usize>,
@@ -71,12 +68,10 @@ pub struct TaskletScheduler {
     budget: i128,
     state: Vec<TaskletState>,
     unmet_dependencies: Vec<usize>,
-    /// Per tasklet: readers that still need its scratch.
     pending_readers: Vec<usize>,
-    /// Ready tasklets: non-exclusive ones, then exclusive ones.
+    /// Ready tasklets: non-exclusive, then exclusive ones.
     queues: [ReadyQueue; 2],
     exclusive_running: bool,
-    /// Least scratch of any writer.
     min_scratch: i128,
     first_unfinished_step: usize,
     /// Per step: scratch in use if the remaining tasklets run one by one.
@@ -89,7 +84,7 @@ pub struct TaskletScheduler {
 }
 
 impl TaskletScheduler {
-    /// `serial` must be an order for the same scratch budget. Tasklets not in it count as kept.
+    /// `serial` must be an order for the same scratch budget. Missing tasklets count as kept.
     #[must_use]
     pub fn new(
         graph: impl Into<Arc<DependencyGraph>>,
@@ -165,7 +160,6 @@ impl TaskletScheduler {
         Assignment::Run(tasklet)
     }
 
-    /// The first step before `before` whose tasklet may start.
     fn first_startable(&self, queue: &ReadyQueue, before: usize) -> Option<usize> {
         let first = queue.without_scratch.first().copied();
         let first = first.filter(|step| *step < before);
@@ -298,19 +292,19 @@ impl TaskletScheduler {
         &self.serial
     }
 
-    /// Finished tasklets, including kept ones, and all.
+    /// Finished tasklets, including kept ones, and total.
     #[must_use]
     pub fn progress(&self) -> (usize, usize) {
         (self.finished, self.graph.len())
     }
 
-    /// Maximum bytes of scratch in use at once.
+    /// Peak bytes of scratch.
     #[must_use]
     pub fn peak_scratch(&self) -> u64 {
         self.peak_scratch
     }
 
-    /// Tasklets that are running.
+    /// Number of running tasklets.
     #[must_use]
     pub fn running(&self) -> usize {
         self.running

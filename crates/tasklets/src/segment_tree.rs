@@ -1,6 +1,6 @@
-//! A segment tree over integers: range add and range maximum in logarithmic time.
+//! Segment tree over integers: range add and range maximum in logarithmic time.
 //!
-//! Holds the scratch in use at each step of the serial order, to decide which tasklet may start early.
+//! Holds the scratch in use at each step of the serial order.
 
 use std::ops::Range;
 

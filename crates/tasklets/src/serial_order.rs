@@ -1,10 +1,10 @@
-//! The serial order: the tasklets as executed by one worker, with the scratch in use at each step.
+//! The serial order: tasklets as executed by one worker, with the scratch in use at each step.
 //!
-//! Several workers relax it within the scratch budget: the scheduler checks each early start. Two passes:
+//! Several workers relax it within the scratch budget, which the scheduler checks. Two passes:
 //!
 //! 1. Take tasklets by disk position of their primary input. After a writer of scratch, take its readers, preceded by
-//!    their other dependencies. So scratch is in use only briefly.
-//! 2. Interleave groups that share no scratch, up to half of the budget. Reads of one signal become longer, and the
+//!    their other dependencies, so scratch is in use only briefly.
+//! 2. Interleave groups without common scratch, up to half of the budget: reads of one signal become longer, and the
 //!    next groups can start while these release scratch.
 //!
 //! ```text
@@ -19,7 +19,7 @@ use crate::graph::DependencyGraph;
 /// evicted from the page cache before it is read.
 const MAX_INTERLEAVED_SCRATCH: u64 = 64 << 20;
 
-/// Which tasklet comes first if dependencies allow a choice.
+/// Choice among tasklets allowed by dependencies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OrderPolicy {
     /// By disk position of the primary input.
@@ -29,34 +29,34 @@ pub enum OrderPolicy {
     Given,
 }
 
-/// Why a tasklet has its step.
+/// Reason for a tasklet's step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderReason {
     /// Disk position, or order added.
     ByPolicy,
-    /// This tasklet depends on it.
+    /// Needed by this tasklet.
     NeededBy(usize),
-    /// It reads scratch of this tasklet, which can then be released.
+    /// Reads this tasklet's scratch, which can then be released.
     FreesScratch(usize),
 }
 
-/// The order in which one worker would execute the tasklets. A *step* is a position in it.
+/// The order of execution by one worker. A *step* is a position in it.
 #[derive(Debug, Clone)]
 pub struct SerialOrder {
     /// Tasklet of each step.
     pub tasklets: Vec<usize>,
     /// Step of each tasklet; `usize::MAX`: not executed.
     pub step: Vec<usize>,
-    /// Why each tasklet has its step.
+    /// Reason for each tasklet's step.
     pub reason: Vec<OrderReason>,
-    /// Bytes of scratch in use at each step.
+    /// Scratch bytes in use at each step.
     pub scratch_in_use: Vec<u64>,
-    /// Per tasklet: the last step that reads its scratch, or its own.
+    /// Last step that reads a tasklet's scratch, or its own.
     pub release_step: Vec<usize>,
 }
 
 impl SerialOrder {
-    /// Orders the tasklets that are not `kept` from a previous execution.
+    /// Orders the tasklets not `kept` from a previous execution.
     ///
     /// # Errors
     /// [`TaskletError::ScratchTooSmall`].
@@ -134,7 +134,7 @@ impl SerialOrder {
         }
     }
 
-    /// Maximum scratch in use, and the first step that reaches it.
+    /// Maximum scratch in use, and the first such step.
     #[must_use]
     pub fn peak_scratch(&self) -> (u64, usize) {
         let mut peak = (0, 0);
@@ -147,7 +147,6 @@ impl SerialOrder {
     }
 }
 
-/// Signal or device, index or byte, tasklet.
 type SortKey = (usize, i64, usize);
 
 struct OrderBuilder<'a> {
@@ -159,7 +158,7 @@ struct OrderBuilder<'a> {
     /// In the order, or kept.
     placed: Vec<bool>,
     tasklets: Vec<usize>,
-    /// First step of each group. Groups share no scratch.
+    /// First step of each group without common scratch.
     group_starts: Vec<usize>,
     reason: Vec<OrderReason>,
 }
@@ -211,7 +210,7 @@ impl<'a> OrderBuilder<'a> {
         }
     }
 
-    /// Places a tasklet between its dependencies and the readers of its scratch. Not recursive, as chains may be long.
+    /// Places a tasklet between its dependencies and the readers of its scratch. Not recursive: chains may be long.
     fn place_group(&mut self, root: usize) {
         let mut stack = vec![DfsEvent::Enter(root, OrderReason::ByPolicy)];
         while let Some(event) = stack.pop() {
@@ -246,7 +245,6 @@ impl<'a> OrderBuilder<'a> {
         dependencies.all(|dependency| self.placed[*dependency])
     }
 
-    /// Pushes tasklets; the first by sort key pops first.
     fn push(&self, stack: &mut Vec<DfsEvent>, list: &[usize], reason: OrderReason) {
         let unvisited = list.iter().copied().filter(|at| !self.entered[*at]);
         let mut unvisited: Vec<usize> = unvisited.collect();
@@ -255,7 +253,7 @@ impl<'a> OrderBuilder<'a> {
     }
 }
 
-/// The second pass: interleaves adjacent groups. None if no two fit.
+/// Second pass: interleaves adjacent groups. None if no two fit.
 fn interleave_groups(
     graph: &DependencyGraph,
     tasklets: &[usize],

@@ -9,7 +9,7 @@
 //!  finish(t), stop() ── change the state, release the lock, wake all sleepers
 //! ```
 //!
-//! Only a finished tasklet makes another startable, and only that or a stop lets a worker return: only these wake
+//! Only a finished tasklet makes another startable, and only that or a stop lets a worker return, so only these wake
 //! sleepers. `tests/loom_scheduler.rs` compiles this file with loom's locks and checks all interleavings.
 
 use crate::scheduler::{Assignment, TaskletScheduler};
@@ -17,7 +17,7 @@ use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 pub(crate) struct SharedState<T> {
     pub(crate) scheduler: TaskletScheduler,
-    /// Sleeping workers. While 0, nobody is notified, as that costs more than the rest of `finish`.
+    /// Sleeping workers. At 0, nobody is notified, as that costs more than the rest of `finish`.
     sleeping_workers: usize,
     /// The owner's data, under the same mutex.
     pub(crate) extra: T,
@@ -25,7 +25,6 @@ pub(crate) struct SharedState<T> {
 
 pub(crate) struct SharedScheduler<T> {
     state: Mutex<SharedState<T>>,
-    /// A tasklet finished, or the execution stopped.
     progressed: Condvar,
 }
 

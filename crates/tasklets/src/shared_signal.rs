@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use isochrony_store::{Signal, StoreError};
 
-/// Shared by all readers, so that a change in the store is loaded once, not once per reader.
+/// Shared by all readers, so a change in the store is loaded once.
 pub(crate) struct SharedSignal(Mutex<Signal>);
 
 impl SharedSignal {
@@ -12,7 +12,6 @@ impl SharedSignal {
         Self(Mutex::new(signal))
     }
 
-    /// The signal as last loaded.
     pub(crate) fn cached(&self) -> Signal {
         (self.0.lock().unwrap_or_else(PoisonError::into_inner)).clone()
     }

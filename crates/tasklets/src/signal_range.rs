@@ -103,7 +103,6 @@ impl SignalRange {
     }
 }
 
-/// Sorts and merges ranges that overlap or touch.
 pub(crate) fn merge_ranges(mut ranges: Vec<Range<i64>>) -> Vec<Range<i64>> {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut merged: Vec<Range<i64>> = Vec::new();

@@ -29,9 +29,8 @@ pub(crate) struct StoreRunner<'a> {
     schedule: &'a Schedule,
     interrupt: Interrupt,
     pool: Arc<BlockPool>,
-    /// For scratch kept in memory.
     scratch_memory: MemoryBudget,
-    /// Held shared while a tasklet's outputs become visible, exclusively while stores commit.
+    /// Shared while a tasklet's outputs become visible, exclusive while stores commit.
     commit_lock: RwLock<()>,
     journal: Option<Mutex<Journal>>,
     return_values: Mutex<HashMap<usize, ReturnValue>>,

@@ -19,7 +19,7 @@ pub enum ReturnValue {
     Value(Value),
     /// JSON text, kept by the journal unchanged: numbers of any size and precision.
     Json(String),
-    /// The journal cannot keep it. A resumed execution runs the tasklet again.
+    /// The journal cannot keep it. A resumed execution reruns the tasklet.
     NotSerializable,
 }
 
@@ -51,7 +51,7 @@ pub struct Tasklet {
 }
 
 impl Tasklet {
-    /// The name must be unique. A resumed execution runs the tasklet again if the function name changed.
+    /// The name must be unique. A resumed execution reruns the tasklet if the function name changed.
     #[must_use]
     pub fn new(
         name: impl Into<String>,
@@ -71,7 +71,7 @@ impl Tasklet {
     }
 
     /// Adds text that identifies the function besides its name, such as parameters or a checksum of its code. A resumed
-    /// execution runs the tasklet again if it changed.
+    /// execution reruns the tasklet if it changed.
     #[must_use]
     pub fn identified(mut self, by: impl Into<String>) -> Self {
         self.identity = by.into();
@@ -85,14 +85,14 @@ impl Tasklet {
         self
     }
 
-    /// Adds an output, all of which the function must write.
+    /// Adds an output, which the function must write completely.
     #[must_use]
     pub fn writes(mut self, output: SignalRange) -> Self {
         self.outputs.push(output);
         self
     }
 
-    /// Starts this tasklet only after the named one is done.
+    /// Starts this tasklet only after the named one.
     #[must_use]
     pub fn after(mut self, name: impl Into<String>) -> Self {
         self.after.push(name.into());

@@ -1,8 +1,8 @@
-//! [`PoolTuning`]: tunes an execution: how many workers take tasklets.
+//! [`PoolTuning`]: tunes how many workers take tasklets.
 //!
 //! The thread that watches the execution polls it; [`PolledTuning`] decides. Its flow model has one server, with a
-//! replica for each worker. Throughput is counted in bytes of the inputs and outputs of finished tasklets or, if they
-//! have none, in tasklets. Replicas cannot be chosen, so configurations have none for who sees them from outside.
+//! replica per worker. Throughput is counted in input and output bytes of finished tasklets or, without any, in
+//! tasklets. Replicas cannot be chosen, so external configurations have none.
 
 use std::time::Duration;
 
@@ -47,12 +47,11 @@ impl PoolTuning {
         })
     }
 
-    /// Workers in use at present.
     pub(crate) fn workers(&self) -> usize {
         self.tuning.configuration().workers
     }
 
-    /// Takes a reading. Returns how many workers are used if that changes.
+    /// Takes a reading. Returns the number of workers if it changes.
     pub(crate) fn poll(
         &mut self,
         elapsed: Duration,
@@ -79,7 +78,6 @@ impl PoolTuning {
         self.tuning.poll(counters).map(|next| next.workers)
     }
 
-    /// What was found and changed.
     pub(crate) fn report(&self) -> TuningReport {
         let mut report = self.tuning.report().clone();
         let hide = |configuration: &mut Configuration| configuration.replicas.clear();
@@ -94,7 +92,6 @@ impl PoolTuning {
     }
 }
 
-/// Checks the configuration of a mode.
 pub(crate) fn check_mode(mode: &TuningMode, workers: usize) -> Result<(), TaskletError> {
     let Some(start) = mode.start() else {
         return Ok(());

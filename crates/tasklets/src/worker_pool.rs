@@ -1,4 +1,4 @@
-//! The worker pool: runs tasklets on threads; meanwhile reports progress and commits finished tasklets.
+//! Worker pool: runs tasklets on threads; meanwhile reports progress and commits finished tasklets.
 //!
 //! ```text
 //!  worker threads   take a tasklet from the shared scheduler, run it, finish it     (wait on the scheduler)
@@ -6,10 +6,10 @@
 //!  calling thread   calls `watch` and commits finished tasklets, every 25 ms        (waits on `commit_wanted`)
 //! ```
 //!
-//! While an execution is tuned, the calling thread also changes how many workers pass the gate before they take a tasklet.
+//! A tuned execution's calling thread also changes how many workers pass the gate before they take a tasklet.
 //!
 //! With [`in_caller`](ExecutorOptions::in_caller) the one worker is the calling thread, which calls `watch` between
-//! tasklets; another thread commits, if necessary. One scope holds all threads.
+//! tasklets; another thread commits, if necessary.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -53,7 +53,7 @@ pub(crate) struct PoolState {
     uncommitted: Vec<usize>,
     /// The step after the last started one.
     pub(crate) started_steps: usize,
-    /// Number of started steps at which the prefetcher has work.
+    /// Started steps at which the prefetcher has work.
     pub(crate) wake_prefetcher_at: usize,
     active_workers: usize,
     pub(crate) is_over: bool,
@@ -170,7 +170,6 @@ impl WorkerPool<'_> {
         outcome
     }
 
-    /// Runs one worker on the calling thread, so that no thread is woken for a tasklet.
     fn execute_in_caller<'scope>(
         &'scope self,
         scope: &'scope Scope<'scope, '_>,
@@ -269,7 +268,7 @@ impl WorkerPool<'_> {
         self.shared.lock().extra.workers[worker].waited += idle_since.elapsed();
     }
 
-    /// Reads the counters, and changes how many workers take tasklets.
+    /// Changes how many workers take tasklets, by the counters.
     fn tune(&self, tuning: &mut PoolTuning) {
         let workers = self.shared.lock().extra.workers.clone();
         if let Some(workers) = tuning.poll(self.start.elapsed(), &workers, &self.progress) {
@@ -277,7 +276,6 @@ impl WorkerPool<'_> {
         }
     }
 
-    /// Calls `watch` without the lock.
     fn report_progress(&self, watch: &mut dyn FnMut(&TaskletProgress) -> bool) {
         let state = self.shared.lock();
         let (finished, _) = state.scheduler.progress();
@@ -348,8 +346,7 @@ impl Drop for ExecutionEndGuard<'_, '_> {
     }
 }
 
-/// Counts a worker as returned when dropped, also by a panic, so that nobody waits for it. The scope propagates the
-/// panic.
+/// Counts a worker as returned when dropped, also by a panic, so nobody waits for it. The scope propagates the panic.
 struct ActiveWorkerGuard<'a, 'b>(&'a WorkerPool<'b>);
 
 impl Drop for ActiveWorkerGuard<'_, '_> {

@@ -1,11 +1,11 @@
-//! Prints, as JSON, the project's counterparts of figures of chapters 4 to 7 of Beard's dissertation (2015).
+//! Prints, as JSON, counterparts of figures of chapters 4 to 7 of Beard's dissertation (2015).
 //!
 //! ```text
 //! cargo run --profile tested -p isochrony-tune --example dissertation > bench/out/dissertation/models.json
 //! ```
 //!
-//! All of it is simulated except for the noise of execution times, which is measured for some tenths of a second.
-//! `bench/dissertation.py` sets it beside the dissertation's figures.
+//! Simulated, except for the noise of execution times, measured for some tenths of a second. `bench/dissertation.py`
+//! compares it with the dissertation's figures.
 
 #[allow(dead_code)] // The tests use all of it.
 #[path = "../tests/queue/mod.rs"]
@@ -50,7 +50,7 @@ fn quantile(values: &[f64], part: f64) -> f64 {
     values[(part * (values.len() - 1) as f64).round() as usize]
 }
 
-/// Throughput of random plans: the flow model beside the simulator with typical costs.
+/// Throughput of random plans: the flow model against the simulator with typical costs.
 fn flow_model() -> Value {
     const PLANS: u64 = 40;
     const CORES: usize = 16;
@@ -103,8 +103,8 @@ fn share(outcomes: impl Iterator<Item = bool>) -> f64 {
     outcomes.iter().filter(|&&one| one).count() as f64 / outcomes.len() as f64
 }
 
-/// Links of the capacity that M/M/1 says is enough for 95 % of the throughput, between an exponential writer and readers
-/// of other distributions: whether they are.
+/// Whether the link capacity that M/M/1 gives for 95 % of the throughput suffices, for an exponential writer and
+/// readers of other distributions.
 fn buffers() -> Value {
     const MEAN_S: f64 = 1e-3;
     const ITEM_BYTES: u64 = 1000;
@@ -142,7 +142,7 @@ fn buffers() -> Value {
     })
 }
 
-/// Execution times of the same work, from 1 to 100 µs: which distribution their noise is nearest to.
+/// Nearest noise distribution of execution times of the same work, from 1 to 100 µs.
 fn noise() -> Value {
     const RUNS: usize = 3000;
     let mut groups = Vec::new();
@@ -179,7 +179,6 @@ fn monitor(method: RateMethod) -> ServiceRateMonitor {
     ServiceRateMonitor::new(options).expect("the options are legal")
 }
 
-/// Samples until the rate is known; its relation to the truth.
 fn estimate(monitor: &mut ServiceRateMonitor, simulation: &mut QueueSimulation) -> Option<f64> {
     loop {
         let sample = simulation.sample(monitor.period_s());
@@ -199,7 +198,6 @@ fn estimate(monitor: &mut ServiceRateMonitor, simulation: &mut QueueSimulation) 
     }
 }
 
-/// Service rates from the counters of a queue, by method.
 fn service_rate() -> Value {
     let methods = [
         (RateMethod::UtilizationLaw, "utilization_law"),
@@ -232,7 +230,7 @@ fn service_rate() -> Value {
     json!(rows)
 }
 
-/// Whether a service time that doubles, or falls by two fifths, is noticed, and what is then estimated.
+/// Whether a service time that doubles, or falls by two fifths, is noticed, and the new estimate.
 fn changes() -> Value {
     const MOST_SAMPLES: usize = 4096;
     let (mut noticed, mut both) = (Vec::new(), Vec::new());
@@ -266,7 +264,7 @@ fn changes() -> Value {
     })
 }
 
-/// The built-in classifier on links whose writer or reader has times of a family that it was not trained on.
+/// The built-in classifier on links whose writer or reader has times of an untrained family.
 fn classifier() -> Value {
     let classifier = TrustClassifier::builtin().expect("the weights are built in");
     let rows = rows::held_out();

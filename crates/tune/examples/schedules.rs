@@ -1,14 +1,13 @@
-//! Compares three rules by which threads find stages, in the simulator only, and prints a table in Markdown.
+//! Compares three schedules of stages in the simulator, as a Markdown table.
 //!
 //! ```text
 //! cargo run --profile tested -p isochrony-tune --example schedules -- [PLANS] [ITEMS]
 //! ```
 //!
-//! `PLANS` random plans (50) run on machines of 4, 16 and 64 cores with typical costs, until `ITEMS` items (2000) of their
-//! source have passed. Links have 4 MiB. *Allocated* replicas are those that the flow model gives to the cores, or to as
-//! many cores as there are stages if these are more; *most* is a replica for each core, of every stage that can have
-//! replicas, so that all compete for the cores. The rate of a plan under a rule is divided by the highest rate that its
-//! flow model allows on the cores, and by its rate under the rule of this package.
+//! `PLANS` random plans (50) run on machines of 4, 16 and 64 cores with typical costs, until `ITEMS` items (2000) of
+//! their source have passed. Links have 4 MiB. *Allocated* replicas are those of the flow model for the cores, or for
+//! as many cores as stages if these are more; *most* is a replica per core of every replicable stage. A plan's rate is
+//! divided by the highest rate of its flow model on the cores, and by its rate under this package's rule.
 
 use std::error::Error;
 
@@ -37,17 +36,15 @@ const RULES: [(&str, StageSchedule); 5] = [
     ),
 ];
 
-/// Bytes of each link.
 const LINK_BYTES: u64 = 4 << 20;
 
-/// Replicas of a run.
 #[derive(Debug, Clone, Copy)]
 enum Replicas {
     Allocated,
     Most,
 }
 
-/// The configuration, and the rate that the flow model allows.
+/// The configuration, and the flow model's rate.
 fn start(
     plan: &SimulatedPlan,
     cores: usize,
@@ -68,7 +65,6 @@ fn start(
     Ok((configuration, model.solve().source_rates[0]))
 }
 
-/// Value below which a part of the sorted values lies.
 fn quantile(sorted: &[f64], part: f64) -> f64 {
     sorted[((sorted.len() - 1) as f64 * part).round() as usize]
 }
@@ -92,7 +88,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Prints the rows of some cores.
 fn compare(plans: u64, items: u64, cores: usize, replicas: Replicas) -> Result<(), Box<dyn Error>> {
     let mut parts = vec![Vec::new(); RULES.len()];
     for seed in 0..plans {

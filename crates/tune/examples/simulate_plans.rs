@@ -1,10 +1,10 @@
-//! Simulates a plan that is described in a JSON file, and prints what came of it as JSON.
+//! Simulates a plan given as JSON, and prints the results as JSON.
 //!
 //! ```text
 //! cargo run --profile tested -p isochrony-tune --example simulate_plans -- plan.json
 //! ```
 //!
-//! Fields of the file, times in seconds; those with a default may be left out:
+//! Fields of the file, times in seconds; those with a default are optional:
 //!
 //! | field | meaning | default |
 //! |---|---|---|
@@ -38,9 +38,9 @@
 //! }
 //! ```
 //!
-//! Printed: `is_over`; `makespan_s`, null if the plan did not end; `configuration`, with which it ended; `best_rate`, if
-//! searched; `totals`, a window of the whole run; `windows`; `events`, which the simulator handled; `links`, with the items
-//! that each carried and their mean wait.
+//! Printed: `is_over`; `makespan_s`, null if the plan did not end; the final `configuration`; `best_rate`, if searched;
+//! `totals`, a window of the whole run; `windows`; `events`, handled by the simulator; `links`, with items carried and
+//! mean wait.
 
 use std::error::Error;
 
@@ -51,7 +51,7 @@ use isochrony_tune::simulator::{
 use serde::Deserialize;
 use serde_json::json;
 
-/// Capacity of links where no configuration is given.
+/// Link capacity without a configuration.
 const LINK_BYTES: u64 = 1 << 20;
 
 #[derive(Deserialize)]
@@ -80,7 +80,6 @@ struct Change {
     configuration: Configuration,
 }
 
-/// One of two fields.
 fn either<T>(
     first: (&str, Option<T>),
     second: (&str, Option<T>),

@@ -1,12 +1,12 @@
-//! Tunes random plans in the simulator, and compares what is reached with the best configuration that a search finds.
+//! Tunes random plans in the simulator, and compares with the best configuration found by search.
 //!
 //! ```text
 //! cargo run --release -p isochrony-tune --example tune_plans -- CORES PLANS [SEED]
 //! ```
 //!
-//! Prints JSON: for each method geometric mean and worst decile of the part of the optimum that it reaches, over the starts
-//! that are below 70 % of the optimum; for the controller also windows and changes. Each method has as many windows as the
-//! controller takes until it has settled, at most `MAX_WINDOWS`. All of it is simulated time.
+//! Prints JSON: for each method geometric mean and worst decile of the reached fraction of the optimum, over starts
+//! below 70 % of it; for the controller also windows and changes. Each method has as many windows as the controller
+//! takes to settle, at most `MAX_WINDOWS`, in simulated time.
 
 use isochrony_tune::controller::StageCosts;
 use isochrony_tune::simulator::{
@@ -16,10 +16,9 @@ use isochrony_tune::{
     Configuration, ConfigurationLimits, Controller, ControllerOptions, Outcome, Window,
 };
 
-/// Simulated seconds of a window, and windows that a method may use.
 const WINDOW_S: f64 = 0.25;
 const MAX_WINDOWS: usize = 400;
-/// A start above this part of the optimum does not count: two threads too many make 95 % easy.
+/// Starts above this fraction of the optimum are ignored: two threads too many make 95 % easy.
 const COUNTED_BELOW: f64 = 0.7;
 const LINK_BYTES: u64 = 1 << 20;
 
@@ -42,7 +41,7 @@ impl TuningCase {
         .expect("configurations are within the limits of the plan")
     }
 
-    /// Items a second, after a quarter of the run.
+    /// Items per second, after a quarter of the run.
     fn rate(&self, configuration: &Configuration) -> f64 {
         let mut run = self.run(configuration, 77);
         run.window(1.0);
@@ -71,12 +70,11 @@ impl TuningCase {
     }
 }
 
-/// What the controller did.
 struct Tuned {
     configuration: Configuration,
     windows: usize,
     kept: usize,
-    /// Windows after which the kept configuration reaches 95 % of the optimum; None: never.
+    /// Windows until the kept configuration reaches 95 % of the optimum; None: never.
     windows_to_goal: Option<usize>,
     /// Predicted over measured throughput in the last windows.
     prediction: Option<f64>,
@@ -115,7 +113,6 @@ fn controller(case: &TuningCase, start: &Configuration, best: f64) -> Tuned {
     }
 }
 
-/// Measures one configuration in a window after one to settle.
 fn measure(run: &mut SimulatedRun, configuration: &Configuration) -> (f64, Window) {
     run.configure(configuration).expect("within the limits");
     run.window(WINDOW_S);
@@ -170,8 +167,8 @@ fn hill_climbing(case: &TuningCase, start: &Configuration, windows: usize) -> Co
     best.1
 }
 
-/// As DS2 (Kalavri et al., OSDI 2018) does with an endless source: the true rate of each stage from its useful time gives
-/// the replicas for the throughput that all cores allow. Three rounds.
+/// As DS2 (Kalavri et al., OSDI 2018) with an endless source: each stage's true rate gives the replicas for the
+/// throughput of all cores. Three rounds.
 fn ds2(case: &TuningCase, start: &Configuration) -> Configuration {
     let mut run = case.run(start, case.seed);
     let mut configuration = start.clone();
@@ -190,7 +187,7 @@ fn ds2(case: &TuningCase, start: &Configuration) -> Configuration {
     configuration
 }
 
-/// The dissertation's rule: one more replica for the busiest stage, as long as a window is faster.
+/// The dissertation's rule: add a replica to the busiest stage while windows get faster.
 fn dissertation(case: &TuningCase, start: &Configuration, windows: usize) -> Configuration {
     let mut run = case.run(start, case.seed);
     let mut kept = Configuration {

@@ -1,4 +1,4 @@
-//! [`Configuration`]: what can change while a plan runs, as a value.
+//! [`Configuration`]: what can change while a plan runs.
 
 use std::fmt;
 
@@ -6,30 +6,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::TuneError;
 
-/// Threads, replicas and link capacities of a running plan. Its results do not depend on them.
+/// Threads, replicas and link capacities of a running plan. Results do not depend on them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
-    /// Threads that compute at the same time, the caller's included; at least 1.
+    /// Threads that compute at once, including the caller's; at least 1.
     pub workers: usize,
-    /// Replicas of each stage, in the order of the plan; 1 where a stage cannot have more.
+    /// Replicas of each stage in plan order; 1 where not replicable.
     pub replicas: Vec<usize>,
-    /// Bytes that each link may hold before its writer waits, in the order of the plan; at least 1.
+    /// Bytes each link may hold before its writer waits, in plan order; at least 1.
     pub link_bytes: Vec<u64>,
 }
 
-/// The values that a plan, its machine and its user allow. Every stage may have 1 replica.
+/// Values allowed by plan, machine and user. Every stage may have 1 replica.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigurationLimits {
     /// Fewest threads.
     pub min_workers: usize,
     /// Most threads.
     pub workers: usize,
-    /// Most replicas of each stage.
+    /// Most replicas by stage.
     pub replicas: Vec<usize>,
-    /// Smallest capacity of a link, in bytes.
+    /// Smallest link capacity in bytes.
     pub min_link_bytes: u64,
-    /// Largest capacity of a link, in bytes.
+    /// Largest link capacity in bytes.
     pub max_link_bytes: u64,
 }
 
@@ -37,8 +37,8 @@ impl ConfigurationLimits {
     /// Checks a configuration against the limits.
     ///
     /// # Errors
-    /// [`TuneError::Parameter`] names the field, its value and what it may be; [`TuneError::OtherPlan`] if the
-    /// configuration has another number of stages or links than the plan.
+    /// [`TuneError::Parameter`] names the field, its value and what it may be; [`TuneError::OtherPlan`] for another
+    /// number of stages or links.
     pub fn check(&self, configuration: &Configuration, links: usize) -> Result<(), TuneError> {
         for (what, has, needs) in [
             ("stages", configuration.replicas.len(), self.replicas.len()),

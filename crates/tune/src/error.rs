@@ -1,22 +1,22 @@
-//! What can go wrong with a model.
+//! Errors of this crate.
 
 use std::borrow::Cow;
 
-/// An error of this crate: what is wrong, where, and how to fix it.
+/// What is wrong, where, and how to fix it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TuneError {
-    /// A parameter outside its range.
+    /// Parameter out of range.
     #[error("{parameter}={got} is refused; it must be {allowed}")]
     Parameter {
-        /// The parameter, with the place where it stands.
+        /// Parameter, with its place.
         parameter: String,
-        /// What was given.
+        /// Given value.
         got: String,
-        /// What may be given.
+        /// Allowed values.
         allowed: Cow<'static, str>,
     },
-    /// A configuration of a plan with another structure.
+    /// Configuration of a plan with another structure.
     #[error(
         "the configuration has {has} {what} and the plan has {needs}: it is of another plan, or the plan is cut in another \
          way; tune the plan again"
@@ -24,21 +24,21 @@ pub enum TuneError {
     OtherPlan {
         /// What differs in number.
         what: &'static str,
-        /// How many the configuration has.
+        /// Number in the configuration.
         has: usize,
-        /// How many the plan has.
+        /// Number in the plan.
         needs: usize,
     },
-    /// A server that the graph does not have.
+    /// Unknown server.
     #[error(
         "{place}={index} is not a server: the graph has {servers} servers, numbered from 0; add the server or change {place}"
     )]
     UnknownServer {
-        /// The field that names the server.
+        /// Field that names the server.
         place: String,
-        /// The number given.
+        /// Given number.
         index: usize,
-        /// How many servers the graph has.
+        /// Number of servers in the graph.
         servers: usize,
     },
     /// Routes of one server that send more than every item.
@@ -47,14 +47,14 @@ pub enum TuneError {
          let gain say how many items come out"
     )]
     RouteSum {
-        /// Number of the server.
+        /// Server number.
         server: usize,
-        /// Name of the server.
+        /// Server name.
         name: String,
         /// Sum of the probabilities.
         sum: f64,
     },
-    /// A loop that yields at least as many items as it takes.
+    /// Loop that returns at least as many items as it takes.
     #[error(
         "a loop never drains: server {server} ({name}) gets {returned} items back for each item that it takes; lower \
          gains or probabilities on the loop until that is below 1"
@@ -62,25 +62,25 @@ pub enum TuneError {
     EndlessLoop {
         /// Number of a server on the loop.
         server: usize,
-        /// Name of that server.
+        /// Its name.
         name: String,
-        /// Items that come back for each one taken.
+        /// Items returned per item taken.
         returned: f64,
     },
-    /// A graph without sources.
+    /// Graph without sources.
     #[error("the graph has no sources, so nothing flows; add at least one source")]
     NoSources,
-    /// A source that nothing limits.
+    /// Source without a limit.
     #[error(
         "nothing limits source {source_index}, which enters at server {server} ({name}); give it a rate, or give a \
          server that it reaches a service_time above 0"
     )]
     UnlimitedSource {
-        /// Number of the source.
+        /// Source number.
         source_index: usize,
-        /// Number of the server it enters at.
+        /// Number of the server it enters.
         server: usize,
-        /// Name of that server.
+        /// Its name.
         name: String,
     },
     /// Fewer cores than servers that need one each.
@@ -89,12 +89,12 @@ pub enum TuneError {
          join servers"
     )]
     BudgetTooSmall {
-        /// Cores given.
+        /// Given cores.
         budget: u32,
-        /// Cores needed.
+        /// Needed cores.
         needed: u32,
     },
-    /// A queue that grows without end.
+    /// Queue that grows without end.
     #[error(
         "utilization={utilization} leaves the queue without a steady state, which needs less than 1; lower \
          arrival_rate or service_time, or bound the queue with a capacity"
@@ -103,48 +103,48 @@ pub enum TuneError {
         /// Arrival rate times service time.
         utilization: f64,
     },
-    /// A buffer larger than the model goes to.
+    /// Buffer beyond the model's limit.
     #[error(
         "fraction={fraction} needs more than {limit} items at utilization={utilization}; lower fraction, or serve items \
          more evenly"
     )]
     BufferTooLarge {
-        /// Fraction of the throughput asked for.
+        /// Requested fraction of the throughput.
         fraction: f64,
         /// Arrival rate times service time.
         utilization: f64,
         /// Largest capacity tried.
         limit: usize,
     },
-    /// Fewer samples than an estimate needs.
+    /// Too few samples for an estimate.
     #[error("{place} got {got} samples and needs at least {needed}; collect more")]
     TooFewSamples {
-        /// Samples given.
+        /// Given samples.
         got: usize,
-        /// Samples needed.
+        /// Needed samples.
         needed: usize,
-        /// The function that was called.
+        /// Called function.
         place: &'static str,
     },
-    /// A sample that is not a finite number.
+    /// Sample that is not finite.
     #[error("sample {index} is {got}, not a finite number ({place}); remove it before fitting")]
     NotFinite {
-        /// Position of the sample, from 0.
+        /// Its position, from 0.
         index: usize,
-        /// What was given.
+        /// Given value.
         got: f64,
-        /// The function that was called.
+        /// Called function.
         place: &'static str,
     },
-    /// Weights of the trust classifier that cannot be read.
+    /// Unreadable weights of the trust classifier.
     #[error(
         "the weights of the trust classifier cannot be read: {problem}; write them again with tools/train_trust.py"
     )]
     WeightsSyntax {
-        /// What the parser found, with line and column.
+        /// Parser message, with line and column.
         problem: String,
     },
-    /// Weights of the trust classifier in another format.
+    /// Unsupported format of the trust classifier's weights.
     #[error(
         "the weights of the trust classifier have format {got} and this version reads format {supported}; write them \
          again with tools/train_trust.py of this version"
@@ -152,7 +152,7 @@ pub enum TuneError {
     WeightsFormat {
         /// Format of the file.
         got: u64,
-        /// Format that is read.
+        /// Supported format.
         supported: u64,
     },
     /// Weights of the trust classifier for other features or models.
@@ -161,24 +161,24 @@ pub enum TuneError {
          tools/train_trust.py of this version"
     )]
     WeightsNames {
-        /// The list in the file.
+        /// List in the file.
         place: &'static str,
         /// Names in the file.
         got: String,
-        /// Names that are needed.
+        /// Needed names.
         needed: String,
     },
-    /// Weights of the trust classifier of a wrong number.
+    /// Wrong number of weights of the trust classifier.
     #[error(
         "the weights of the trust classifier have {got} values in {place} where {needed} are needed; write them again \
          with tools/train_trust.py"
     )]
     WeightsShape {
-        /// The list in the file.
+        /// List in the file.
         place: &'static str,
         /// Values there.
         got: usize,
-        /// Values needed.
+        /// Needed values.
         needed: usize,
     },
     /// Samples without spread.
@@ -186,17 +186,17 @@ pub enum TuneError {
         "all {count} samples are {value}, so {place} finds no scale; use a clock of finer resolution"
     )]
     NoSpread {
-        /// Samples given.
+        /// Given samples.
         count: usize,
-        /// Their common value.
+        /// Common value.
         value: f64,
-        /// The function that was called.
+        /// Called function.
         place: &'static str,
     },
 }
 
 impl TuneError {
-    /// A stable name of the kind of error.
+    /// Stable error code.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Parameter { .. } => "parameter",
@@ -219,7 +219,6 @@ impl TuneError {
         }
     }
 
-    /// An error that says that a parameter is outside its range.
     pub(crate) fn parameter(
         parameter: impl Into<String>,
         got: impl ToString,
@@ -232,7 +231,7 @@ impl TuneError {
         }
     }
 
-    /// An error unless `holds`, of a parameter of the function or type `place`.
+    /// Fails unless `holds`, for a parameter of the function or type `place`.
     pub(crate) fn unless(
         holds: bool,
         parameter: &'static str,

@@ -1,48 +1,40 @@
-//! Service rates from samples of the counters of a queue: what a server handles while it waits for nothing.
+//! Estimates service rates from samples of queue counters: the server's rate while it waits for nothing.
 //!
-//! A monitor reads and clears the counters of a queue once in a sampling period and passes them to a
-//! [`ServiceRateMonitor`], which searches a period, estimates the rate, and watches it for changes. Follows chapter 6
-//! of Beard, *Online Modeling and Tuning of Parallel Stream Processing Systems* (dissertation, Washington University
-//! in St. Louis, 2015), and provides a second method, which is the default.
+//! A monitor reads and clears a queue's counters once per sampling period. Follows chapter 6 of Beard, *Online Modeling
+//! and Tuning of Parallel Stream Processing Systems* (dissertation, Washington University in St. Louis, 2015), and adds
+//! a second method, the default.
 //!
 //! # Sampling period
-//! A candidate is judged by 128 samples. It is too short if more than an eighth of the realised periods are off by
-//! more than 10 %, or if too few items pass; it is too long if the server waits too often. The next candidate is
-//! twice or half the last one until both bounds are known, then their geometric mean; the search fails when the
-//! bounds are within a factor of 1.25, or at the limits of the options. For the utilization law, half of a period
-//! that was reached from above is taken if it fits too: else services shorter than most stay hidden. Both methods
-//! differ in what they need of a period without blocking:
+//! A candidate is judged by 128 samples. It is too short if more than an eighth of the realised periods are off by more
+//! than 10 %, or if too few items pass; too long if the server waits too often. It is doubled or halved until both
+//! bounds are known, then their geometric mean is tried; the search fails within a factor of 1.25, or at the limits of
+//! the options. For the utilization law, half of a period reached from above is preferred, else short services stay
+//! hidden. The methods differ in their needs:
 //!
 //! | method | too short | too long | lengthened, though usable |
 //! |---|---|---|---|
 //! | `UtilizationLaw` | fewer than 1/32 items | more than 10 % of periods blocked, and in more than 6 % of unblocked pairs both periods have items | never |
 //! | `FilteredQuantile` | fewer than 4 items | more than 90 % of periods blocked | no period blocked, fewer than 64 items |
 //!
-//! The dissertation lengthens the period while it is stable and nothing blocks (section 6.3.2), and gives up
-//! otherwise.
-//!
 //! # Methods
-//! [`RateMethod::FilteredQuantile`] is the dissertation's: the last 32 counts of periods without blocking pass a
-//! Gaussian filter of radius 2 (eq. 6.2); mean plus 1.64485 standard deviations of the result estimates its 95 %
-//! quantile (eq. 6.3); the rate is the running mean of the quantiles. It counts as known when the standard error of
-//! that mean, passed through a Laplacian-of-Gaussian filter (eq. 6.4), stays within 2e-6 of the rate for 16 quantiles
-//! in a row. Two kernels are corrected: that of eq. 6.2 is scaled to sum 1 (printed: 0.991), that of eq. 6.4 is
-//! shifted to sum 0 (printed: -0.6). The dissertation's tolerance, 5e-7, depends on the unit of the rate; here it is
-//! relative.
+//! [`RateMethod::FilteredQuantile`] is the dissertation's: the last 32 unblocked counts pass a Gaussian filter of
+//! radius 2 (eq. 6.2); mean plus 1.64485 standard deviations estimates their 95 % quantile (eq. 6.3); the rate is the
+//! running mean of the quantiles. It is known when the standard error of that mean, after a Laplacian-of-Gaussian
+//! filter (eq. 6.4), stays within 2e-6 of the rate for 16 quantiles in a row. Corrected here: the kernel of eq. 6.2 is
+//! scaled to sum 1 (printed: 0.991), that of eq. 6.4 shifted to sum 0 (printed: -0.6), and the tolerance is relative
+//! (printed: 5e-7, dependent on the rate's unit).
 //!
-//! [`RateMethod::UtilizationLaw`] uses the utilization law of queueing theory: the rate is the throughput over all
-//! periods divided by the utilisation (the share of time in which the server is busy), whatever the distributions of
-//! service and arrival. The share of periods without blocking is below the utilisation, since a short wait blocks a
-//! whole period; shares of single periods and of pairs of consecutive ones extrapolate it linearly to a period of
-//! zero length. It counts as known when the standard error, by the jackknife over 16 to 32 batches, is within
+//! [`RateMethod::UtilizationLaw`] is distribution-free: the rate is the throughput divided by the utilisation (the
+//! server's share of busy time). The share of unblocked periods is below the utilisation, since a short wait blocks a
+//! whole period; shares of single periods and of consecutive pairs extrapolate it linearly to a period of zero length.
+//! The rate is known when the jackknife standard error over 16 to 32 batches is within
 //! [`ServiceRateOptions::relative_error`], the utilisation is at least 0.4, and the period is short enough: it blocks
-//! in less than 10 % of periods, or it resolves single services and the extrapolation is linear, which means that a
-//! quadratic one over up to three periods differs by less than 5 %. If only the last condition fails, the search goes
-//! on below the period.
+//! in less than 10 % of periods, or it resolves single services and a quadratic extrapolation over up to three periods
+//! differs by less than 5 %. If only the last condition fails, the search continues below the period.
 //!
-//! Mean estimates relative to the truth, for a simulated queue with random arrivals, mean service 1 ms, periods that
-//! are off by 5 %, counters that lose an item in 1 % of samples, and a first period of 0.1 or 10 ms; unknown where
-//! fewer than half of 50 attempts know the rate (test `mean_estimates_are_those_of_the_documented_table`):
+//! Mean estimates relative to the truth, for a simulated queue with random arrivals, mean service 1 ms, periods off by
+//! 5 %, counters that lose an item in 1 % of samples, and a first period of 0.1 or 10 ms; unknown where fewer than half
+//! of 50 attempts converge (test `mean_estimates_are_those_of_the_documented_table`):
 //!
 //! | method | service | utilisation 0.3 | 0.5 | 0.6 | 0.7 | 0.9 | 0.98 |
 //! |---|---|---|---|---|---|---|---|
@@ -55,26 +47,24 @@
 //! | | normal, 20 % | unknown | unknown | 1.06 | 1.05 | 1.06 | 1.06 |
 //! | | bimodal, 1 : 11 | unknown | 0.78 | 0.90 | 1.05 | 1.31 | 1.39 |
 //!
-//! The filtered quantile has two biases. A 95 % quantile is above the mean, the more the service times spread.
-//! Periods without blocking are those in which the server happened to be slow, so that their mean is too low: for
-//! exponential service it falls from the rate towards the throughput as periods become shorter. The two cancel only
-//! by chance. The utilization law has neither, so it is the default; at least 90 % of its estimates are within 10 %
-//! from utilisation 0.5 on, also for regular arrivals and for bursts (tests
-//! `utilization_law_is_within_a_tenth_or_unknown`, `utilization_law_does_not_depend_on_the_arrivals`). The loss of
-//! items in the simulation makes it 1 % low. At utilisation 0.7 half of the attempts take fewer than 2,000 samples
-//! for deterministic and normal, 13,000 for exponential and 32,000 for bimodal service.
+//! The filtered quantile has two biases: a 95 % quantile exceeds the mean, the more the service times spread, and
+//! unblocked periods are those with slow services, whose mean is too low, the more the shorter they are. They cancel
+//! only by chance. The utilization law has neither; at least 90 % of its estimates are within 10 % from utilisation 0.5
+//! on, also for regular arrivals and for bursts (tests `utilization_law_is_within_a_tenth_or_unknown`,
+//! `utilization_law_does_not_depend_on_the_arrivals`). The simulated item loss makes it 1 % low. At utilisation 0.7
+//! half of the attempts take fewer than 2,000 samples for deterministic and normal, 13,000 for exponential and 32,000
+//! for bimodal service.
 //!
-//! The options and limits of both methods were chosen by the same simulation; machines were not measured.
+//! Options and limits were chosen by the same simulation, not on machines.
 //!
-//! Where the shortest period is longer than a service, the utilization law knows the rate only of a server that waits
-//! in less than 10 % of periods.
+//! Where the shortest period exceeds a service, the utilization law needs a server that waits in less than 10 % of
+//! periods.
 //!
 //! # Changes
-//! Once the rate is known, a two-sided cumulative sum (CUSUM) runs over the logarithms of the rates of blocks: 64
-//! samples (`UtilizationLaw`), or 32 periods without blocking (`FilteredQuantile`). Their mean and standard deviation
-//! before the rate was known are the reference; steps are limited to 4 deviations, 0.5 are allowed, and 12 in sum
-//! signal a change. Found by simulation at utilisations 0.7 and 0.9 (tests `changes_by_two_and_ten_are_noticed`,
-//! `false_alarms_are_rare`):
+//! A two-sided CUSUM runs over the logarithms of the rates of blocks: 64 samples (`UtilizationLaw`), or 32 unblocked
+//! periods (`FilteredQuantile`), against their earlier mean and standard deviation; steps are limited to 4 deviations,
+//! 0.5 are allowed, and 12 in sum signal a change. By simulation at utilisations 0.7 and 0.9 (tests
+//! `changes_by_two_and_ten_are_noticed`, `false_alarms_are_rare`):
 //!
 //! | samples to notice | `UtilizationLaw` | `FilteredQuantile` |
 //! |---|---|---|
@@ -97,43 +87,43 @@ mod utilization_law;
 
 pub use monitor::ServiceRateMonitor;
 
-/// The end of a queue whose server is estimated.
+/// End of a queue whose server is estimated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueEnd {
-    /// The server that takes items from the queue.
+    /// Server that takes items from the queue.
     #[default]
     Reader,
-    /// The server that puts items into it.
+    /// Server that puts items into it.
     Writer,
 }
 
-/// How a service rate is estimated.
+/// Estimation method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateMethod {
-    /// Throughput divided by the share of time in which the server is busy.
+    /// Throughput divided by the share of busy time.
     #[default]
     UtilizationLaw,
-    /// Mean of 95 % quantiles of filtered counts of periods without blocking.
+    /// Mean of 95 % quantiles of filtered counts of unblocked periods.
     FilteredQuantile,
 }
 
-/// What a monitor reads from a queue at the end of a sampling period.
+/// Queue counters of one sampling period.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PeriodSample {
     /// Seconds since the last sample, by a monotonic clock; finite and above 0.
     pub elapsed_s: f64,
-    /// Items that passed the end of the queue that is estimated.
+    /// Items that passed the estimated end.
     pub items: u64,
-    /// Whether the reader waited at some time in the period: for items, or for room in its own output.
+    /// Whether the reader waited in the period, for items or for room in its output.
     pub reader_blocked: bool,
-    /// Whether the writer waited at some time in the period: for room, or for its own input.
+    /// Whether the writer waited in the period, for room or for its input.
     pub writer_blocked: bool,
 }
 
 impl PeriodSample {
-    /// A sample of a period in which neither side waited.
+    /// A sample without waiting.
     pub fn unblocked(elapsed_s: f64, items: u64) -> Self {
         Self {
             elapsed_s,
@@ -144,12 +134,12 @@ impl PeriodSample {
     }
 }
 
-/// Why a service rate is not known.
+/// Why a service rate is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum UnknownRate {
-    /// The first attempt has not ended.
+    /// The first attempt is running.
     #[error("{samples} samples so far are too few; keep sampling")]
     TooFewSamples {
         /// Samples of the attempt.
@@ -168,24 +158,24 @@ pub enum UnknownRate {
         "sampling periods of {period_s} s are off by more than 10 %; raise max_period_s, or run the monitor on a core of its own"
     )]
     PeriodUnstable {
-        /// Longest period that was tried.
+        /// Longest period tried.
         period_s: f64,
     },
-    /// Too few items pass in even the longest period.
+    /// Too few items even in the longest period.
     #[error("too few items pass in a period of {period_s} s; raise max_period_s")]
     TooFewItems {
-        /// Longest period that was tried.
+        /// Longest period tried.
         period_s: f64,
     },
-    /// The server waits in most periods, or between services that the shortest period does not resolve.
+    /// The server waits in most periods, or between services shorter than the shortest period.
     #[error(
         "the server waits too often in periods of {period_s} s; lower min_period_s, or give it more work"
     )]
     PeriodTooLong {
-        /// Shortest period that was tried.
+        /// Shortest period tried.
         period_s: f64,
     },
-    /// Periods that are long enough are too long.
+    /// Sufficiently long periods are too long.
     #[error(
         "a period of {too_short_s} s is unstable or holds too few items, and in one of {too_long_s} s the server waits too often; give it more work"
     )]
@@ -213,61 +203,60 @@ pub enum UnknownRate {
     },
 }
 
-/// A service rate: what a server does while it waits for nothing.
+/// A service rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServiceRate {
     /// Not known.
     Unknown {
-        /// The reason.
+        /// Reason.
         why: UnknownRate,
     },
     /// Known with an error.
     Known {
-        /// The rate.
+        /// Rate.
         items_per_second: f64,
-        /// Standard error of the rate by chance, in items a second; the bias of the method is not in it.
+        /// Standard error in items per second, without the method's bias.
         standard_error: f64,
-        /// Samples that the estimate is made of.
+        /// Samples in the estimate.
         samples: u64,
     },
 }
 
-/// What a monitor does after a sample.
+/// Effect of a sample on a monitor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateProgress {
-    /// It searches a sampling period.
+    /// Searching a sampling period.
     Searching,
-    /// It collects samples for an estimate.
+    /// Collecting samples for an estimate.
     Estimating,
-    /// The rate is known now.
+    /// The rate is now known.
     Converged,
-    /// The rate is known, is refined, and is watched for a change.
+    /// The rate is known, refined, and watched for changes.
     Watching,
-    /// The rate has changed; the search begins again.
+    /// The rate has changed; the search restarts.
     Changed,
-    /// The attempt failed, [`ServiceRateMonitor::rate`] says why; the search begins again.
+    /// The attempt failed, see [`ServiceRateMonitor::rate`]; the search restarts.
     Failed,
 }
 
 /// Options of a [`ServiceRateMonitor`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ServiceRateOptions {
-    /// The end of the queue whose server is estimated.
+    /// Estimated end of the queue.
     pub end: QueueEnd,
-    /// Method of estimation.
+    /// Estimation method.
     pub method: RateMethod,
-    /// Seconds of the period that is tried first; `min_period_s` to `max_period_s`.
+    /// First period tried, in seconds; `min_period_s` to `max_period_s`.
     pub first_period_s: f64,
-    /// Seconds of the shortest period; above 0.
+    /// Shortest period in seconds; above 0.
     pub min_period_s: f64,
-    /// Seconds of the longest period; finite and at least `min_period_s`.
+    /// Longest period in seconds; finite and at least `min_period_s`.
     pub max_period_s: f64,
-    /// Standard error at which a [`RateMethod::UtilizationLaw`] estimate counts as known, relative to the rate; above 0 and
-    /// below 1.
+    /// Relative standard error at which a [`RateMethod::UtilizationLaw`] estimate is known; above 0 and below 1.
     pub relative_error: f64,
-    /// Samples, with those of the search, after which an estimate that has not settled fails; at least 2,048.
+    /// Samples, including the search, after which an unsettled estimate fails; at least 2,048.
     pub max_samples: u64,
 }
 
@@ -324,7 +313,6 @@ impl ServiceRateOptions {
     }
 }
 
-/// State of an estimate.
 #[derive(Debug, Clone, Copy)]
 enum Estimate {
     Pending,

@@ -1,50 +1,50 @@
-//! [`Window`]: what a running plan did in a short interval, as the controller sees it.
+//! [`Window`]: statistics of a running plan over a short interval, for the controller.
 
 use serde::{Deserialize, Serialize};
 
-/// What a plan did between two readings of its counters.
+/// Statistics between two readings of a plan's counters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Window {
-    /// Length of the interval, in seconds.
+    /// Length in seconds.
     pub elapsed_s: f64,
-    /// Source samples whose results have reached the end of the plan in the interval. It is counted behind the last
-    /// stage, because draining a backlog in front of it would look like a gain.
+    /// Source samples whose results reached the end of the plan. Counted after the last stage, since draining a backlog
+    /// in front of it would look like a gain.
     pub delivered: f64,
-    /// Whether the source had nothing to give for a part of the interval, as a feed that the plan keeps up with.
+    /// Whether the source was empty for a part of the interval.
     pub starved: bool,
-    /// Processor time of all threads, in seconds.
+    /// CPU seconds of all threads.
     pub cpu_s: f64,
-    /// Stages, in the order of the plan.
+    /// Stages in plan order.
     pub stages: Vec<StageWindow>,
-    /// Links, in the order of the plan.
+    /// Links in plan order.
     pub links: Vec<LinkWindow>,
 }
 
-/// What all replicas of one stage did. The four times add up to at most the interval times the replicas.
+/// Statistics of all replicas of a stage. The four times sum to at most the interval times the replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct StageWindow {
     /// Items taken from sources and earlier stages.
     pub items: f64,
-    /// Seconds of computing.
+    /// Computing seconds.
     pub busy_s: f64,
-    /// Seconds of waiting for input.
+    /// Seconds waiting for input.
     pub input_wait_s: f64,
-    /// Seconds of waiting for room in a link.
+    /// Seconds waiting for room in a link.
     pub output_wait_s: f64,
-    /// Seconds in which it could have computed, but all threads were busy.
+    /// Seconds ready, but all threads were busy.
     pub core_wait_s: f64,
 }
 
-/// What one link carried.
+/// Statistics of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct LinkWindow {
-    /// Number of the stage that writes into it.
+    /// Number of the writing stage.
     pub from: usize,
-    /// Number of the stage that reads from it.
+    /// Number of the reading stage.
     pub to: usize,
-    /// Bytes that it carried.
+    /// Bytes carried.
     pub bytes: f64,
-    /// Mean part of its capacity that was full when something was sent, 0 to 1.
+    /// Mean occupancy at sends, 0 to 1.
     pub occupancy: f64,
 }
 
@@ -58,7 +58,7 @@ impl Window {
         }
     }
 
-    /// Adds what happened in the next interval.
+    /// Adds the next interval.
     pub fn add(&mut self, next: &Self) {
         self.elapsed_s += next.elapsed_s;
         self.delivered += next.delivered;

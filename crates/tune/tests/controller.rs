@@ -1,4 +1,4 @@
-//! The controller on simple plans whose best throughput is known in closed form.
+//! The controller on plans with a closed-form optimum.
 
 use isochrony_tune::controller::Bottleneck;
 use isochrony_tune::{
@@ -6,16 +6,14 @@ use isochrony_tune::{
     StageWindow, Window,
 };
 
-/// A plan whose stages share threads: its throughput is a formula, with noise of the machine.
+/// A plan whose stages share threads: its throughput is a formula, with noise.
 struct FormulaPlan {
-    /// Seconds per sample of each stage.
     costs: Vec<f64>,
     cores: usize,
-    /// Part of a core's speed that each further busy thread takes from all.
+    /// Fraction of a core's speed that each further busy thread takes from all.
     contention: f64,
-    /// Relative standard deviation of a window's throughput.
     noise: f64,
-    /// Samples per second that arrive; None: as many as the plan takes.
+    /// Samples per second that arrive; None: unlimited.
     arrivals: Option<f64>,
     /// Bytes of an item of a thousand samples in each link: stages take turns where a link holds fewer than two.
     item_bytes: f64,
@@ -111,7 +109,6 @@ fn options(cores: usize) -> ControllerOptions {
     }
 }
 
-/// Runs until the controller has settled; returns windows.
 fn settle(controller: &mut Controller, plan: &mut FormulaPlan, most: usize) -> usize {
     for windows in 0..most {
         let configuration = controller.configuration().clone();
@@ -158,7 +155,7 @@ fn reaches_the_optimum_from_one_thread() {
         let limits = limits(&[1, 16, 16, 16, 1], 16);
         let mut controller = Controller::new(start(5, 1, 1), limits, options(16)).unwrap();
         settle(&mut controller, &mut plan, 2000);
-        // Stage 0 has one replica: a million samples a second. All cores: 16 / 16.5e-6, a little less.
+        // Stage 0 has one replica: a million samples per second. All cores: 16 / 16.5e-6, a little less.
         let best = 16.0 / 16.5e-6;
         let reached = plan.rate(controller.kept());
         assert!(reached > 0.95 * best, "seed {seed}: {reached} of {best}");
@@ -267,7 +264,7 @@ fn recommends_what_the_model_expects_most_of_and_changes_nothing() {
     let configuration = start(2, 1, 1);
     controller.note(&plan.window(&configuration));
     let (best, gain) = controller.recommendation().unwrap();
-    // Stage 0 does a million samples a second at most, which takes five threads.
+    // Stage 0 does at most a million samples per second, which takes five threads.
     assert_eq!((best.workers, &best.replicas[..]), (5, &[1, 5][..]));
     assert!((gain - 4.0).abs() < 1e-9, "{gain}");
     assert_eq!(*controller.configuration(), configuration);

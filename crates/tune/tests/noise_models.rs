@@ -1,4 +1,4 @@
-//! Ranking and rejection of noise models, and divergence against hand-computed values.
+//! Ranking and rejection of noise models, and divergence against values computed by hand.
 
 use std::f64::consts::PI;
 
@@ -6,7 +6,7 @@ use isochrony_tune::noise::{
     Histogram, ModifiedLevy, NoiseKind, NoiseModel, exponential_divergence, rank_noise_models,
 };
 
-/// Draws from a family by a method of its own: Box-Muller for the normal, inversion for the others.
+/// Independent draws: Box-Muller for the normal, inversion for the others.
 fn draw(kind: NoiseKind, count: usize, seed: u64) -> Vec<f64> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut value = || match kind {
@@ -43,7 +43,7 @@ fn each_family_wins_on_its_own_samples() {
 
 #[test]
 fn fits_recover_the_parameters_of_drawn_samples() {
-    // Standard errors for 20,000 samples of scale 2 are below 0.02; the bound is more than four of them.
+    // Standard errors for 20,000 samples of scale 2 are below 0.02, less than a quarter of the bound.
     for seed in 0..10 {
         for kind in [NoiseKind::Normal, NoiseKind::Gumbel, NoiseKind::Cauchy] {
             let model = NoiseModel::fit(kind, &draw(kind, 20_000, seed)).unwrap();
@@ -160,7 +160,6 @@ fn rejects_histograms_without_meaning() {
     );
 }
 
-/// Exponential times of mean `mean` with noise.
 fn noisy(mean: f64, noise: &ModifiedLevy, count: usize, seed: u64) -> Vec<f64> {
     let mut random = fastrand::Rng::with_seed(seed);
     let noise = noise.samples(count, seed);

@@ -1,4 +1,4 @@
-//! Estimates of service rates against simulated queues whose rate is known.
+//! Service rate estimates against simulated queues of known rate.
 
 mod queue;
 
@@ -11,7 +11,7 @@ const MEAN_S: f64 = 1e-3;
 const SEEDS: u64 = 50;
 const UTILIZATIONS: [f64; 6] = [0.3, 0.5, 0.6, 0.7, 0.9, 0.98];
 
-/// A monitor whose first period is a tenth or ten times the mean service time, by the seed.
+/// A monitor whose first period is a tenth or ten times the mean service time, by seed.
 fn monitor_for(method: RateMethod, mean_s: f64, seed: u64) -> ServiceRateMonitor {
     let options = ServiceRateOptions {
         method,
@@ -25,7 +25,7 @@ fn monitor(method: RateMethod, seed: u64) -> ServiceRateMonitor {
     monitor_for(method, MEAN_S, seed)
 }
 
-/// Rate and standard error relative to the truth, and all samples that were taken, the search included.
+/// Rate and standard error relative to the truth, and all samples including the search.
 #[derive(Debug)]
 struct Outcome {
     rate: f64,
@@ -166,7 +166,7 @@ fn mean_estimates_are_those_of_the_documented_table() {
     }
 }
 
-/// Why the dissertation's method needs a quantile above the mean, and why a mean over unblocked periods is no substitute.
+/// Why the dissertation's method needs a quantile above the mean, and a mean over unblocked periods does not suffice.
 #[test]
 fn mean_of_unblocked_periods_is_near_the_throughput_for_short_periods() {
     for utilization in [0.5, 0.7, 0.9] {
@@ -330,7 +330,7 @@ fn false_alarms_are_rare() {
     }
 }
 
-/// Arrivals and utilisations other than those of the documented table.
+/// Other arrivals and utilisations than in the documented table.
 #[test]
 fn utilization_law_does_not_depend_on_the_arrivals() {
     for arrivals in [Arrivals::Regular, Arrivals::Bursts] {

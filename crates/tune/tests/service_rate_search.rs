@@ -1,4 +1,4 @@
-//! The search for a sampling period, the reasons of unknown rates and the checks of input, on samples made by hand.
+//! Period search, reasons of unknown rates and input checks, on handmade samples.
 
 mod queue;
 
@@ -8,7 +8,7 @@ use isochrony_tune::service_rate::{
 };
 use queue::{Arrivals, QueueSimulation, Service};
 
-/// Samples until the first attempt leaves its search or fails, with `sample` made from the period and a counter.
+/// Samples until the first attempt leaves its search or fails; `sample` gets the period and a counter.
 fn run(
     options: ServiceRateOptions,
     mut sample: impl FnMut(f64, u64) -> PeriodSample,
@@ -57,7 +57,7 @@ fn period_grows_until_the_timer_is_stable() {
 
 #[test]
 fn period_grows_until_items_pass() {
-    // An item in each 6 ms: the first candidate with 1/32 in a period is 200 us.
+    // An item per 6 ms: the first candidate with 1/32 in a period is 200 us.
     let mut passed_s = 0.0;
     let slow = |period_s: f64, _: u64| {
         let before = (passed_s / 6e-3) as u64;
@@ -100,8 +100,8 @@ fn period_resolves_services_between_regular_arrivals() {
     assert!(monitor.period_s() < 0.25e-3, "{}", monitor.period_s());
 }
 
-/// Samples that fit in each search, and then follow `pattern`: `#` is a period without blocking, with an item, `-` one
-/// without blocking or item, `.` a blocked one.
+/// Samples that fit in each search, then follow `pattern`: `#` is an unblocked period with an item, `-` one without,
+/// `.` a blocked one.
 fn fits_then(pattern: &'static [u8]) -> impl FnMut(f64, u64) -> PeriodSample {
     let (mut last_s, mut count) = (0.0, 0);
     move |period_s, _| {
@@ -122,8 +122,8 @@ fn fits_then(pattern: &'static [u8]) -> impl FnMut(f64, u64) -> PeriodSample {
 
 #[test]
 fn an_estimate_with_too_long_a_period_goes_back_to_the_search() {
-    // Shares without blocking of one, two and three periods: 1/2, 0, 0, so that there are no pairs; 1/2, 1/3, 1/6 with
-    // items in each; and 3/5, 1/5, 0, which are not on a line.
+    // Unblocked shares of one, two and three periods: 1/2, 0, 0, so there are no pairs; 1/2, 1/3, 1/6 with items in
+    // each; and 3/5, 1/5, 0, which are not on a line.
     for pattern in [b"-.".as_slice(), b"###...", b"--.-."] {
         let mut sample = fits_then(pattern);
         let mut monitor = ServiceRateMonitor::new(Default::default()).unwrap();
@@ -174,7 +174,7 @@ fn quantile_lengthens_the_period_while_nothing_blocks() {
         method: RateMethod::FilteredQuantile,
         ..Default::default()
     };
-    // 100,000 items a second; blocks in periods above 500 us: the longest usable period is within the last step of it.
+    // 100,000 items per second; blocks above 500 us: the longest usable period is within the last step of it.
     let sample = |period_s: f64, _: u64| {
         let items = (period_s * 1e5) as u64;
         if period_s > 500e-6 {
@@ -242,7 +242,7 @@ fn unknown_rates_say_why() {
         }),
         UnknownRate::NotConverged { samples: 2_048 }
     );
-    // Two periods of ten without blocking, an item in each second of these.
+    // Two of ten periods unblocked, an item in each second of these.
     let idle = failure(options, |period_s, i| match i % 20 {
         0 => PeriodSample::unblocked(period_s, 1),
         1 | 10 | 11 => PeriodSample::unblocked(period_s, 0),
@@ -306,7 +306,6 @@ fn a_failure_stays_the_reason_while_the_search_goes_on() {
     let why = monitor.rate();
     monitor.push(blocked(monitor.period_s(), 0)).unwrap();
     assert_eq!(monitor.rate(), why);
-    // Work arrives: the rate becomes known.
     for i in 0..4_000 {
         let sample = PeriodSample::unblocked(monitor.period_s(), i % 2);
         monitor.push(sample).unwrap();

@@ -18,15 +18,15 @@ pub struct BlockCall<'a> {
     pub input: &'a [u8],
     /// Their type.
     pub dtype: DType,
-    /// Number of rows, also of the result.
+    /// Rows, also of the result.
     pub rows: usize,
-    /// Values per row; None: rows are single values.
+    /// Values per row; None: single values.
     pub columns: Option<usize>,
     /// Values between row starts.
     pub stride: usize,
-    /// Type of the result.
+    /// Result dtype.
     pub result_dtype: DType,
-    /// Values per row of the result; None: single values.
+    /// Values per result row; None: single values.
     pub result_columns: Option<usize>,
 }
 

@@ -47,11 +47,11 @@ impl ProcessError {
 /// An exception of a function in a worker process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteException {
-    /// The process.
+    /// Process.
     pub pid: u32,
     /// Raised while loading the function, not by a call.
     pub while_loading: bool,
-    /// The traceback.
+    /// Traceback.
     pub traceback: String,
     /// Class name.
     pub class: String,
@@ -68,7 +68,7 @@ pub enum CallError {
     /// The function raised.
     #[error("{}: {}", .0.class, .0.message)]
     Raised(RemoteException),
-    /// The execution was stopped.
+    /// Stopped execution.
     #[error("the call was cancelled, since the run was stopped")]
     Stopped,
     /// Exception of a signal handler in the host language.
@@ -77,50 +77,50 @@ pub enum CallError {
     /// The host language has no command to start processes.
     #[error("{reason}")]
     NoCommand {
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// The command fails to start.
+    /// Command that fails to start.
     #[error(
         "no worker process can be started ({program}: {error}); give on_workers=\"inline\", or run with workers=1"
     )]
     NotStarted {
-        /// The program.
+        /// Program.
         program: String,
-        /// The system's error.
+        /// System error.
         error: io::Error,
     },
-    /// A process ended before it was ready.
+    /// Process that ended before it was ready.
     #[error(
         "a worker process {end} before it was ready; see its output above, or give on_workers=\"inline\" to call {function} \
          in this process"
     )]
     DiedAtStart {
-        /// Name of the function.
+        /// Function name.
         function: String,
         /// How it ended.
         end: String,
     },
-    /// A process ended, losing the state that a function keeps between calls.
+    /// Process that ended, losing a function's state between calls.
     #[error(
         "the worker process of {function} {end}, so the state that {function} keeps between calls is lost{}; run the \
          plan again, or give on_workers=\"inline\" to call it in this process",
         kill_hint(.end)
     )]
     StateLost {
-        /// Name of the function.
+        /// Function name.
         function: String,
         /// How it ended.
         end: String,
     },
-    /// One call ended two processes.
+    /// Call that ended two processes.
     #[error(
         "the worker process of {function} {end}, and so did another that was given the same {unit}{}; fix {function}, or \
          give on_workers=\"inline\" to call it in this process",
         kill_hint(.end)
     )]
     DiedTwice {
-        /// Name of the function.
+        /// Function name.
         function: String,
         /// How the second ended.
         end: String,
@@ -134,45 +134,45 @@ pub enum CallError {
         kill_hint(.end)
     )]
     TooManyDeaths {
-        /// Name of the function.
+        /// Function name.
         function: String,
         /// How the last ended.
         end: String,
     },
-    /// The function can no longer be serialized.
+    /// Function that can no longer be serialized.
     #[error(
         "{function} {reason}, though it could when the run began; do not change its captured variables during the run, \
          or give on_workers=\"inline\""
     )]
     NotPortable {
-        /// Name of the function.
+        /// Function name.
         function: String,
-        /// Why.
+        /// Reason.
         reason: String,
     },
-    /// Shared memory cannot be allocated.
+    /// Shared memory that cannot be allocated.
     #[error(
         "{bytes} bytes of shared memory for a worker process of {function} cannot be allocated ({error}); run with fewer \
          workers, or make the {units} smaller"
     )]
     OutOfMemory {
-        /// Name of the function.
+        /// Function name.
         function: String,
-        /// Bytes requested.
+        /// Requested bytes.
         bytes: u64,
-        /// The system's error.
+        /// System error.
         error: io::Error,
         /// What to make smaller.
         units: &'static str,
     },
-    /// The socket failed, or a message is malformed.
+    /// Failed socket, or malformed message.
     #[error(
         "the worker process of {function} cannot be reached ({error}); give on_workers=\"inline\" to call it in this process"
     )]
     Unreachable {
-        /// Name of the function.
+        /// Function name.
         function: String,
-        /// What failed.
+        /// Cause.
         error: io::Error,
     },
 }

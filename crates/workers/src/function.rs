@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum payload of a tasklet's function that is kept before the first call, since an execution may have thousands.
+/// Maximum payload of a tasklet's function kept before the first call, since an execution may have thousands.
 pub(crate) const MAX_EAGER_PAYLOAD: usize = 16 << 10;
 
 /// How a process finds a function.
@@ -40,7 +40,7 @@ pub trait HostFunction: Send + Sync {
 
 /// A function that worker processes can call.
 pub struct PortableFunction {
-    /// Its number in messages.
+    /// Number in messages.
     number: u64,
     encoding: Encoding,
     source: Arc<dyn HostFunction>,

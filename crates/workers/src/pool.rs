@@ -12,7 +12,7 @@ type CommandResult = Result<StartCommand, String>;
 
 type PortableResult = Result<Arc<PortableFunction>, String>;
 
-/// The worker processes of one execution, and their functions.
+/// Worker processes of an execution, and their functions.
 pub struct ProcessPool {
     command: LazyLock<CommandResult, Box<dyn FnOnce() -> CommandResult + Send>>,
     state: Mutex<PoolState>,
@@ -23,7 +23,7 @@ struct PoolState {
     idle: Vec<WorkerProcess>,
     deaths: usize,
     ended: Vec<ProcessReport>,
-    /// By id. Functions are kept, so that no other gets the id.
+    /// By id. Functions are kept, so no other gets the id.
     functions: HashMap<usize, (Arc<dyn HostFunction>, PortableResult)>,
 }
 
@@ -120,7 +120,7 @@ impl ProcessPool {
         (end, state.deaths <= MAX_DEATHS)
     }
 
-    /// Ends all idle processes. Returns all reports, ordered by worker.
+    /// Ends all idle processes. Returns all reports by worker.
     pub fn close(&self) -> Vec<ProcessReport> {
         let idle = std::mem::take(&mut self.lock().idle);
         idle.iter().for_each(WorkerProcess::request_exit);

@@ -112,7 +112,6 @@ impl WorkerProcess {
         self.connection.close();
     }
 
-    /// Waits for the exit, at most [`EXIT_TIMEOUT`].
     pub(crate) fn wait(&self) {
         let deadline = Instant::now() + EXIT_TIMEOUT;
         let mut pause = Duration::from_micros(200);
@@ -136,7 +135,6 @@ impl WorkerProcess {
         (self.report.clone(), end)
     }
 
-    /// Kills the process group and waits for the process.
     fn kill(&mut self) -> io::Result<ExitStatus> {
         if !self.is_reaped {
             // No other process or group can have this id before it is reaped.

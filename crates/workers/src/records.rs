@@ -1,15 +1,15 @@
 //! Calls of a function with records of a byte stream.
 //!
-//! Records lie in shared memory. What the function returns comes back in the message: its size is not known before.
+//! Records lie in shared memory; results, of unknown size, in the message.
 
 use crate::connection::Connection;
 use crate::error::{ProcessError, RemoteException};
 use crate::wire::{InterruptCheck, Request, Response};
 
-/// Records, each given to the function by itself.
+/// Records, each given to the function separately.
 #[derive(Debug, Clone, Copy)]
 pub struct RecordCall<'a> {
-    /// The records, one after another.
+    /// Concatenated records.
     pub bytes: &'a [u8],
     /// Bytes of each.
     pub lengths: &'a [u64],
@@ -17,14 +17,14 @@ pub struct RecordCall<'a> {
     pub outputs: usize,
 }
 
-/// What a function returned for records.
+/// Results of a function of records.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RecordResult {
-    /// What it returned, in the order of records.
+    /// Returned pieces, in record order.
     pub pieces: Vec<RecordPiece>,
-    /// The bytes of the pieces, one after another; without those that are records.
+    /// Concatenated bytes of pieces that are not the record.
     pub bytes: Vec<u8>,
-    /// The accumulator, pickled; None without.
+    /// Pickled accumulator, if any.
     pub accumulator: Option<Vec<u8>>,
     /// Why the record after [`completed`](Self::completed) ones failed.
     pub failure: Option<RemoteException>,
@@ -35,11 +35,11 @@ pub struct RecordResult {
 /// Bytes for one output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecordPiece {
-    /// Number of the record for which they were returned.
+    /// Number of its record.
     pub record: u64,
-    /// The output.
+    /// Output.
     pub output: u64,
-    /// Number of bytes; None: they are the record.
+    /// Length; None: the record itself.
     pub length: Option<u64>,
 }
 
@@ -71,7 +71,6 @@ impl RecordCall<'_> {
         let message: Vec<u8> = numbers.into_iter().flat_map(u64::to_ne_bytes).collect();
         let answer = connection.ask(Request::CallRecords, &[&message], check)?;
         let (keeps_memory, answer) = match answer {
-            // It has no memory.
             Response::Raised {
                 keeps_memory,
                 exception,

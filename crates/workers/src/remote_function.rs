@@ -16,7 +16,7 @@ use crate::wire::InterruptCheck;
 /// The calling thread, and what ends its wait.
 #[derive(Clone)]
 pub struct CallContext {
-    /// Number of the worker thread; None: the caller's thread.
+    /// Worker number; None: the caller's thread.
     pub worker: Option<usize>,
     /// Requests the end of the execution.
     pub interrupt: Option<Interrupt>,
@@ -129,8 +129,8 @@ impl RemoteFunction {
         remote
     }
 
-    /// Starts a process and loads the function, so that these tenths of a second are not counted for the first block,
-    /// which reports failures. Not in the caller's thread, where signals could not end the execution meanwhile.
+    /// Starts a process and loads the function, so that this time is not counted for the first block, which reports
+    /// failures. Not in the caller's thread, where signals could not end the execution meanwhile.
     fn warm_up(&self) {
         if self.context.worker.is_some()
             && let Ok(mut process) = self.pool.take(self.context.worker)
@@ -168,7 +168,7 @@ impl RemoteFunction {
         })
     }
 
-    /// As [`call_block`](Self::call_block), with records. An exception of a record is in the result.
+    /// As [`call_block`](Self::call_block), with records. A record's exception is in the result.
     pub fn call_records(&self, call: &RecordCall<'_>) -> Result<RecordResult, CallError> {
         self.call(|process, function, check| {
             process.call(function, check, |connection, check| {

@@ -10,7 +10,7 @@ pub struct ProcessReport {
     pub worker: Option<usize>,
     /// Process id.
     pub pid: u32,
-    /// Number of calls answered.
+    /// Calls answered.
     pub blocks: u64,
     /// Total time from call to answer.
     pub busy: Duration,

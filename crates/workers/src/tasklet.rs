@@ -59,7 +59,7 @@ pub struct TaskletOutput {
 pub struct TaskletResult {
     /// Written ranges: output, first sample, samples.
     pub written: Vec<(usize, u64, Buffer)>,
-    /// Pickled return value; None: nothing.
+    /// Pickled return value, if any.
     pub returned: Option<Vec<u8>>,
 }
 

@@ -12,7 +12,7 @@ use isochrony_segment::has_free_memory;
 use crate::error::{ProcessError, RemoteException};
 use crate::records::{RecordPiece, RecordResult};
 
-/// Interval at which a waiting thread checks the process and the execution.
+/// How often a waiting thread checks the process and the execution.
 pub(crate) const RESPONSE_WAIT: Duration = Duration::from_millis(50);
 
 /// Messages up to this length are copied and sent by one system call.
@@ -26,7 +26,7 @@ const PIECE_LEN: u64 = 24;
 /// Length of a piece that is the record.
 const RECORD_ITSELF: u64 = u64::MAX;
 
-/// Called at every [`RESPONSE_WAIT`]. An error ends the wait.
+/// Called every [`RESPONSE_WAIT`]. An error ends the wait.
 pub(crate) type InterruptCheck<'a> = &'a mut dyn FnMut() -> Result<(), ProcessError>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) enum Response {
     BlockDone {
         keeps_memory: bool,
     },
-    /// The result has another dtype or shape than promised.
+    /// Unexpected dtype or shape of the result.
     WrongShape {
         dtype: String,
         shape: Vec<usize>,

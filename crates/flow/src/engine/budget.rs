@@ -1,4 +1,4 @@
-//! The memory of an execution, shared by its threads.
+//! Memory of an execution, shared by its threads.
 //!
 //! ```text
 //!  MemoryBudget (one limit)
@@ -19,8 +19,8 @@ use isochrony_segment::{Buffer, give_pages_back};
 pub(crate) struct ExecutionMemory {
     budget: Arc<MemoryBudget>,
     was_exhausted: AtomicBool,
-    /// Blocks of ended threads that are still referenced. They stay reserved, so that the memory left does not depend
-    /// on when a thread ends.
+    /// Referenced blocks of ended threads. They stay reserved, so the memory left does not depend on when a thread
+    /// ends.
     abandoned: Mutex<Vec<(Buffer, MemoryReservation)>>,
 }
 
@@ -48,19 +48,18 @@ impl ExecutionMemory {
         });
     }
 
-    /// Sets how far the budget may be exceeded while one thread has all of it.
+    /// How far the budget may be exceeded while one thread has all of it.
     pub(crate) fn set_overdraft(&self, bytes: u64) {
         self.budget.set_overdraft(bytes);
     }
 
-    /// Most bytes in use at once.
     pub(crate) fn peak(&self) -> u64 {
         self.budget.peak()
     }
 }
 
 pub(crate) trait MemoryReclaimer: Send + Sync {
-    /// Makes the other threads hold as little as they can until [`resume`](Self::resume).
+    /// Makes the other threads hold as little as possible until [`resume`](Self::resume).
     fn reclaim(&self);
 
     fn resume(&self);
@@ -79,7 +78,6 @@ impl fmt::Debug for MemoryHandle {
     }
 }
 
-/// What one buffer pool reserves.
 #[derive(Debug)]
 pub(super) struct PoolReservation {
     handle: MemoryHandle,
@@ -94,7 +92,6 @@ impl PoolReservation {
         }
     }
 
-    /// False if the budget has not enough.
     pub(super) fn try_resize(&mut self, bytes: u64) -> bool {
         let fits = self.reservation.try_resize(bytes);
         if !fits {
@@ -104,7 +101,6 @@ impl PoolReservation {
         fits
     }
 
-    /// Resizes after other threads have released memory.
     pub(super) fn reclaim_and_resize(&mut self, bytes: u64) -> bool {
         let Some(reclaimer) = self.handle.reclaimer.clone() else {
             return false;
@@ -130,7 +126,7 @@ impl PoolReservation {
         }
     }
 
-    /// A reservation was refused: the thread should release memory that it does not need.
+    /// A reservation was refused: the thread should release unneeded memory.
     pub(super) fn should_release(&self) -> bool {
         let handle = &self.handle;
         handle.reclaimer.is_some() && handle.memory.was_exhausted.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! Bursts: a bounded number of items of one source, then marks; and what happens between them.
+//! Bursts: a bounded number of items of one source, then marks.
 
 use std::time::{Duration, Instant};
 
@@ -15,9 +15,9 @@ use super::source_order::BurstSize;
 use super::time_axis::TimeAxis;
 use crate::{OpError, SourceEvent};
 
-/// The first bursts are all timed, so that short executions are measured too.
+/// The first bursts are all timed, to measure short executions too.
 const TIMED_BURSTS: u64 = 16;
-/// Longest sleep while no source has items; bounds how late an interrupt or a due commit is noticed.
+/// Longest sleep while no source has items; bounds the reaction to interrupts and due commits.
 pub(super) const IDLE_WAIT: Duration = Duration::from_millis(20);
 
 impl PlanExecutor {
@@ -51,13 +51,13 @@ impl PlanExecutor {
         let behind = source.node + 1;
         let (mut size, mut gave) = (BurstSize::default(), false);
         context.ends_burst = false;
-        // Its consumers may have ended since its last burst.
+        // Its consumers may have ended since.
         source.ended |= slots[source.node].ended;
         while !size.is_over(*burst_bytes) && !source.ended && !source.idle {
             context.check_interrupt()?;
             context.switch_to(node);
             context.pool.shrink_if_short(context.queued_bytes);
-            // If it fails, the error names what it gave last.
+            // On failure, the error names the last range given.
             context.item_range = source.given;
             let pulled = match &context.wait_check {
                 Some(check) => check.during(|| source.pull(next.as_ref()))?,
@@ -160,13 +160,12 @@ impl PlanExecutor {
         Ok(gave)
     }
 
-    /// Starts a burst, or continues one that sources share block by block. Times the first item of early bursts and
-    /// of a fourth of later ones (reading the clock takes as long as ten operators); of a shared burst, each source's
-    /// first item.
+    /// Starts a burst, or continues one shared block by block. Times the first item of early bursts and of a fourth of
+    /// later ones (reading the clock costs as much as ten operators); of a shared burst, each source's first item.
     fn begin_burst(&mut self) {
         let continues = self.source_order.by_block && !self.round.is_over(self.burst_bytes);
         if !continues || self.bursts == 0 {
-            // Not every fourth: four sources may be asked in turn.
+            // Random, since four sources may be asked in turn.
             let random = self.bursts.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62;
             let due = self.measures && (self.bursts < TIMED_BURSTS || random == 0);
             let sources = match self.source_order.by_block {
@@ -184,10 +183,9 @@ impl PlanExecutor {
         }
     }
 
-    /// No source has items: operators emit what they batch.
     pub(super) fn go_idle(&mut self) -> Result<(), OpError> {
         self.context.check_interrupt()?;
-        // Where the order of sources matters, blocks must not depend on the speed of workers.
+        // Where source order matters, blocks must not depend on worker speed.
         if !(self.source_order.waits() && self.source_order.any_under_way()) {
             self.flush(false)?;
         }
@@ -195,7 +193,6 @@ impl PlanExecutor {
         Ok(())
     }
 
-    /// Lets operators emit what they have held back for long enough.
     pub(super) fn flush_if_due(&mut self) -> Result<(), OpError> {
         match self.flush_interval {
             Some(interval) if self.flushed.elapsed() >= interval => self.flush(false),
@@ -203,8 +200,6 @@ impl PlanExecutor {
         }
     }
 
-    /// Lets operators emit what they batch; at the end of a task fan-ins also release what waits, then forget the
-    /// rest.
     pub(super) fn flush(&mut self, task_ends: bool) -> Result<(), OpError> {
         self.context.timed = false;
         if self.flush_interval.is_some() {
@@ -226,7 +221,7 @@ impl PlanExecutor {
     }
 }
 
-/// Whether a pulled event, and so all that follow, begin after a time.
+/// Whether a pulled event, and so all later ones, begin after a time.
 fn begins_after(pulled: &SourceEvent, time: Option<f64>, axis: &TimeAxis) -> bool {
     let start = match pulled {
         SourceEvent::Item(item) => item.extent().map(|(start, _)| start),
@@ -238,7 +233,6 @@ fn begins_after(pulled: &SourceEvent, time: Option<f64>, axis: &TimeAxis) -> boo
     time.is_some_and(|time| start.is_some_and(|start| axis.time(start) > time))
 }
 
-/// Drives fed-back items to the beginnings of loops until none is left.
 fn drain_feedback(slots: &mut [Slot], context: &mut ExecutionContext) -> Result<(), OpError> {
     while let Some((begin, mut item)) = context.feedback.pop_front() {
         context.check_interrupt()?;
@@ -251,7 +245,6 @@ fn drain_feedback(slots: &mut [Slot], context: &mut ExecutionContext) -> Result<
     Ok(())
 }
 
-/// Ends nodes without open consumers, if more operators are done than `seen`.
 fn end_unused(slots: &mut [Slot], context: &mut ExecutionContext, seen: &mut u64) -> bool {
     if context.done_count == *seen {
         return false;

@@ -11,7 +11,6 @@ use crate::{Item, OpError, OpErrorKind};
 
 pub(crate) const NO_RANGE: (i64, i64) = (NO_EXPECTED_INDEX, NO_EXPECTED_INDEX);
 
-/// `range`: indices of the item.
 pub(crate) struct NodeError {
     pub(crate) node: u32,
     pub(crate) range: (i64, i64),
@@ -20,19 +19,18 @@ pub(crate) struct NodeError {
 
 pub(crate) struct ExecutionContext {
     pub(crate) pool: OutputPool,
-    /// Node state that items seldom touch.
     pub(crate) nodes: Vec<NodeState>,
-    /// Bytes of items that wait at fan-ins, and those that operators stated with `Out::holds`.
+    /// Bytes of items waiting at fan-ins, and those reported with `Out::holds`.
     pub(crate) queued_bytes: u64,
     /// Fed-back items and their destinations, driven there after the current item.
     pub(crate) feedback: VecDeque<(u32, Item)>,
-    /// Where an error happens: the operator that is called and the indices of its item.
+    /// For errors: the operator being called and the indices of its item.
     pub(crate) current_node: u32,
     pub(crate) item_range: (i64, i64),
     pub(crate) interrupt: Option<Interrupt>,
     /// Set by an operator whose results have no room: the burst ends after this item.
     pub(crate) ends_burst: bool,
-    /// Asked by sources that wait for another machine.
+    /// For sources that wait for another machine.
     pub(crate) wait_check: Option<WaitCheck>,
     /// Called now and then; may stop the execution.
     pub(super) watch: Option<ActiveWatch>,
@@ -40,13 +38,12 @@ pub(crate) struct ExecutionContext {
     pub(crate) timed: bool,
     pub(crate) since: Instant,
     pub(crate) useful_ns: Vec<u64>,
-    /// How many operators answered [`Next::Done`](crate::Next::Done). When it rises, nodes before them may be unused.
+    /// Operators that answered [`Next::Done`](crate::Next::Done). When it rises, upstream nodes may be unused.
     pub(crate) done_count: u64,
-    /// Errors of other branches for the same item.
     pub(crate) other_errors: Vec<NodeError>,
 }
 
-/// What waits of an execution ask: its interrupt and its watch.
+/// Interrupt and watch, for waits of an execution.
 pub(super) fn wait_check(
     interrupt: Option<&Interrupt>,
     watch: Option<&Watch>,
@@ -85,7 +82,6 @@ impl ExecutionContext {
         }
     }
 
-    /// Charges the time so far to the current operator.
     #[inline]
     pub(crate) fn switch_to(&mut self, node: u32) {
         if self.timed {

@@ -1,4 +1,4 @@
-//! The state of an execution in one thread.
+//! State of an execution in one thread.
 
 use std::time::{Duration, Instant};
 
@@ -13,36 +13,32 @@ use super::time_axis::TimeAxis;
 use crate::{Item, PlanOutput};
 
 pub(crate) struct PlanExecutor {
-    /// One per node of the graph, sources included.
     pub(super) slots: Vec<Slot>,
     pub(super) source_order: SourceOrder,
     pub(super) context: ExecutionContext,
-    /// Name and number of each node in the whole plan.
     pub(super) plan_nodes: Vec<(&'static str, usize)>,
-    /// The time axis of each node's input.
     pub(super) axes: Vec<TimeAxis>,
     /// The `done_count` for which unused nodes have been ended.
     pub(super) done_seen: u64,
     pub(super) bursts: u64,
-    /// Block by block: size of the burst that all sources share, and how many of its items remain to be timed.
+    /// Block by block: size of the shared burst, and its items still to be timed.
     pub(super) round: BurstSize,
     pub(super) timed_items_left: usize,
     pub(super) burst_bytes: u64,
     pub(super) measures: bool,
-    /// Longest time that operators hold results back, and when they last emitted them.
+    /// Longest time that operators hold results back, and the last flush.
     pub(super) flush_interval: Option<Duration>,
     pub(super) flushed: Instant,
-    /// Given by the sources.
     pub(super) items: u64,
     pub(super) bytes: u64,
     pub(super) timed_samples: u64,
-    /// The first error so far, while sources are read up to it.
+    /// First error so far, while sources are read up to it.
     pub(super) first_error: Option<RankedError>,
     /// Its time; later items are not wanted.
     pub(super) error_time: Option<f64>,
     /// Nodes of its graph; slots of taps follow.
     pub(super) node_count: usize,
-    /// None: no edge may be tapped.
+    /// None: no taps.
     pub(super) taps: Option<ExecutorTaps>,
 }
 
@@ -52,25 +48,23 @@ impl PlanExecutor {
         self
     }
 
-    /// Waits for a source that lags behind the others, instead of asking them, if its items arrive by themselves.
+    /// Waits for a lagging source instead of asking others, if its items arrive by themselves.
     pub(crate) fn awaiting_sources(mut self) -> Self {
         self.source_order.awaits = true;
         self
     }
 
-    /// Ends bursts after so many bytes of a source, or fewer.
     pub(crate) fn with_bursts_of(mut self, bytes: u64) -> Self {
         self.burst_bytes = self.burst_bytes.min(bytes);
         self
     }
 
-    /// Samples that all sources will give, if known.
     pub(crate) fn total(&self) -> Option<u64> {
         let sources = self.source_order.sources.iter();
         sources.map(|source| source.source.total()).sum()
     }
 
-    /// Of sources that are equally far, asks the one with the least `order` of its node first.
+    /// Among equally far sources, asks the one with the least `order` of its node first.
     pub(crate) fn ordered_by(mut self, order: &[usize]) -> Self {
         self.source_order
             .sources
@@ -78,12 +72,10 @@ impl PlanExecutor {
         self
     }
 
-    /// Items and bytes that the sources gave so far.
     pub(crate) fn given(&self) -> (u64, u64) {
         (self.items, self.bytes)
     }
 
-    /// Ends nodes, and all that lead only to them.
     pub(crate) fn end_nodes(&mut self, nodes: impl Iterator<Item = usize>) {
         let mut any = false;
         for node in nodes {
@@ -94,7 +86,6 @@ impl PlanExecutor {
         }
     }
 
-    /// Releases what is not needed between tasks.
     pub(crate) fn release_memory(&mut self) {
         self.context.pool.shrink(self.context.queued_bytes);
     }
@@ -103,7 +94,6 @@ impl PlanExecutor {
         self.context.nodes.iter().any(|node| node.held_bytes > 0)
     }
 
-    /// The pool, for a successor; its blocks may still be in use.
     pub(crate) fn into_pool(self) -> OutputPool {
         self.context.pool
     }
@@ -116,7 +106,6 @@ impl PlanExecutor {
         self
     }
 
-    /// What the operator at a node has gathered since the last call.
     pub(crate) fn partial(&mut self, node: usize) -> Option<Item> {
         self.slots[node].op.partial().map(Item::Partial)
     }
@@ -125,7 +114,7 @@ impl PlanExecutor {
         self.slots[node].op.result()
     }
 
-    /// Times are scaled up from the timed items to all, but not beyond `elapsed`.
+    /// Times are scaled from the timed items to all, up to `elapsed`.
     pub(crate) fn report(&self, elapsed: Duration) -> Report {
         let counts = slot::input_counts(&self.slots, &self.context.nodes);
         let sources = &self.source_order.sources;

@@ -1,8 +1,8 @@
-//! Chooses the error that an execution ends with: the first in what is read, on ties that of the lowest node.
+//! Chooses the error of an execution: the first in reading order, on ties that of the lowest node.
 //!
-//! Which operator fails first by the clock is chance. So an item that fails in one branch is still given to the
-//! others, and other sources and workers continue up to the time at which it begins. Failed operators are not called
-//! again, and none is told of an end.
+//! Which operator fails first in time is chance. So an item that fails in one branch still goes to the others, and
+//! other sources and workers continue up to its start time. Failed operators are not called again, and none is told of
+//! an end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -19,7 +19,7 @@ use crate::{OpError, OpErrorKind, RunError};
 
 pub(crate) struct RankedError {
     rank: ErrorRank,
-    /// Whether an operator failed, as opposed to an interrupt or a lack of memory.
+    /// Not an interrupt or a lack of memory.
     is_operator_error: bool,
     error: RunError,
 }
@@ -32,7 +32,7 @@ pub(crate) fn panic_error(panic: &(dyn std::any::Any + Send)) -> OpError {
 }
 
 impl PlanExecutor {
-    /// The error at the end if items still wait for partners that will not come.
+    /// The error at the end if items still wait for partners.
     pub(super) fn starvation_error(&mut self) -> Option<RunError> {
         if let Some(error) = self.rewind_error() {
             return Some(error);
@@ -46,7 +46,6 @@ impl PlanExecutor {
         Some(self.locate(OpErrorKind::LoopStarved { waiting: range }.into()))
     }
 
-    /// An input of a fan-in rewound and another never did.
     fn rewind_error(&self) -> Option<RunError> {
         let nodes = self.context.nodes.iter().zip(&self.slots).enumerate();
         let mut nodes = nodes.filter(|(_, (_, slot))| !slot.ended);
@@ -81,7 +80,6 @@ impl PlanExecutor {
         }
     }
 
-    /// `current`: the source whose burst it was.
     fn rank_at(
         &self,
         node: u32,
@@ -96,7 +94,6 @@ impl PlanExecutor {
             RunError::Operator {
                 range: Some(range), ..
             } => self.axes[node].time(range.start),
-            // As far as the source has been read.
             _ => current.map_or(f64::NEG_INFINITY, |current| {
                 self.source_order.sources[current].position_time()
             }),
@@ -109,8 +106,7 @@ impl PlanExecutor {
         }
     }
 
-    /// A task's error if the source reports one, else the first of all errors of the same item. None: the execution
-    /// was interrupted.
+    /// A task's error if the source reports one, else the first error of the same item. None: interrupted.
     pub(super) fn rank_error(
         &mut self,
         error: OpError,
@@ -149,7 +145,7 @@ impl PlanExecutor {
         Some(first)
     }
 
-    /// Ends all nodes behind a source: a panic does not say which operator it came from.
+    /// Ends all nodes after a source: a panic does not tell its operator.
     pub(super) fn end_downstream(&mut self, source: usize) {
         let mut open = vec![self.source_order.sources[source].node];
         while let Some(node) = open.pop() {
@@ -160,8 +156,8 @@ impl PlanExecutor {
         }
     }
 
-    /// Makes [`drain`](Self::drain) drive the other sources up to the time of an error. Returns the error at once if
-    /// no operator failed.
+    /// Makes [`drain`](Self::drain) drive the other sources up to an error's time. Returns the error at once if no
+    /// operator failed.
     pub(super) fn begin_drain(
         &mut self,
         first: RankedError,
@@ -185,8 +181,7 @@ impl PlanExecutor {
         Ok(())
     }
 
-    /// Runs a burst of a source that may hold an earlier error than the first so far; returns that error once there
-    /// is none.
+    /// Runs a burst of a source that may hold an earlier error; returns the first error once none does.
     pub(super) fn drain(
         &mut self,
         mut first: RankedError,

@@ -5,10 +5,10 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 use isochrony_segment::{DType, Sample};
 
-/// An array in row order, and the ranges that its rows come from.
+/// An array in row order, and the ranges of its rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
-    /// Type of the values.
+    /// Value type.
     pub dtype: DType,
     /// `[samples]`, or `[windows, width]`.
     pub shape: Vec<u64>,
@@ -19,7 +19,7 @@ pub struct Array {
 }
 
 impl Array {
-    /// The values; None if they are not of type `T`.
+    /// The values; None if not of type `T`.
     #[must_use]
     pub fn to_vec<T: Sample>(&self) -> Option<Vec<T>> {
         (T::DTYPE == self.dtype).then(|| bytemuck::pod_collect_to_vec(&self.bytes))
@@ -34,7 +34,7 @@ pub enum PlanOutput {
     Array(Array),
     /// Number of windows or samples.
     Count(u64),
-    /// Ranges of indices.
+    /// Index ranges.
     Ranges(Vec<Range<i64>>),
     /// A table.
     Rows(RecordBatch),

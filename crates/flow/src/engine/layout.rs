@@ -1,4 +1,4 @@
-//! Lays a graph out as a [`PlanExecutor`], and takes it apart into what the next one can reuse.
+//! Lays a graph out as a [`PlanExecutor`], and recovers its reusable parts.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -22,11 +22,10 @@ use crate::{Alignment, Contract, OpError, OpErrorKind, Operator, RunError};
 /// Most pool memory kept for the next execution.
 const MAX_KEPT_BYTES: u64 = 16 << 20;
 
-/// What an execution leaves for the next one of the same graph with the same options.
+/// Parts reusable by an execution of the same graph and options.
 pub(crate) struct ReusableParts {
-    /// Operators that keep no state, by node.
     pub(crate) operators: Vec<Option<Box<dyn Operator>>>,
-    /// The processor's cache may still hold it.
+    /// May still be in the CPU cache.
     pool: OutputPool,
 }
 
@@ -162,7 +161,6 @@ impl PlanExecutor {
     }
 }
 
-/// Consumers, by node and output.
 fn edges(graph: &Graph) -> Vec<Vec<Vec<InputPort>>> {
     let nodes = graph.nodes.iter();
     let outputs = nodes.map(|node| vec![Vec::new(); node.properties.outputs.len().max(1)]);
@@ -170,7 +168,7 @@ fn edges(graph: &Graph) -> Vec<Vec<Vec<InputPort>>> {
     for (at, node) in graph.nodes.iter().enumerate() {
         for (port, &(from, output)) in node.inputs.iter().enumerate() {
             if graph.loop_begin(at) == Some(from) && port == LOOP {
-                // This input only names the loop that the node ends; it carries no items.
+                // This input only names the loop; it carries no items.
                 continue;
             }
             edges[from][usize::from(output)].push(InputPort {
@@ -208,7 +206,6 @@ fn fan_in_queues(graph: &Graph, at: usize) -> FanIn {
         let name = format!("{name} (node {number})");
         (name, stream.and_then(plan::rows::clock_of))
     });
-    // Feedback has no edge.
     let is_loop = matches!(node.properties.align, Alignment::Loop { .. });
     let inputs = inputs.chain(is_loop.then(|| ("what is fed back".into(), None)));
     let mut queues = FanIn::new(node.properties.align, inputs);
@@ -236,7 +233,7 @@ fn make_operator(
     made.map_err(|error| OpErrorKind::Failed(error.into()).into())
 }
 
-/// Samples that a sink will get, if it ends a chain in which their number does not depend on the data.
+/// Samples for a sink that ends a chain, if independent of the data.
 fn expected_samples(graph: &Graph, sources: &[OpenSource], node: usize) -> Option<u64> {
     let (mut now, mut all) = (node, Ratio::ONE);
     while let [(from, _)] = graph.nodes[now].inputs[..] {
@@ -253,7 +250,7 @@ fn expected_samples(graph: &Graph, sources: &[OpenSource], node: usize) -> Optio
         .map(i64::unsigned_abs)
 }
 
-/// Output indices per input index; None if that depends on the data.
+/// Output indices per input index; None if data-dependent.
 fn index_ratio(graph: &Graph, node: usize) -> Option<Ratio> {
     let (given, taken) = graph.nodes[node].properties.ratio?;
     Ratio::new(given, taken).ok()
@@ -264,7 +261,6 @@ fn has_one_edge(graph: &Graph, node: u32) -> bool {
     node.properties.align == Alignment::Single && node.inputs.len() == 1
 }
 
-/// Fills the slot of a source.
 struct SourcePlaceholder;
 
 impl Operator for SourcePlaceholder {

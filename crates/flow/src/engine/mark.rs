@@ -9,10 +9,8 @@ pub(crate) enum Mark {
         origin: RangeOrigin,
         why: Option<Break>,
     },
-    /// Nothing that begins before this index follows.
+    /// Nothing before this index follows.
     Progress(i64),
-    /// What follows lies before what came, because ranges were asked for in that order.
     Rewind,
-    /// Nothing follows.
     End,
 }

@@ -18,30 +18,28 @@ pub const DEFAULT_MEMORY: u64 = 1 << 30;
 /// Default of [`RunOptions::task`]: milliseconds of work.
 pub const DEFAULT_TASK: u64 = 4 << 20;
 
-/// Sizes of stages, for tests and measurements. Results depend only on `cell_bytes`; the lengths of the blocks that
-/// functions get may depend on any.
+/// Sizes of stages, for tests and measurements. Results depend only on `cell_bytes`; block lengths seen by functions
+/// may depend on any.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StageOptions {
-    /// Microseconds before other threads join the caller's: a shorter execution needs none.
+    /// Microseconds before other threads join the caller's.
     pub helpers_after_us: u64,
-    /// Microseconds after which a stage that waits for input is tried again: not every source wakes its stage.
+    /// Microseconds until a waiting stage is polled: not every source wakes its stage.
     pub poll_us: u64,
-    /// Approximate bytes of a source in a burst: what stages pass to each other stays in the cache.
+    /// Approximate source bytes per burst: data between stages stays in the cache.
     pub burst_bytes: u64,
-    /// Approximate new bytes in a block of a replicated stage, if enough have arrived.
+    /// Approximate new bytes per block of a replicated stage.
     pub block_bytes: u64,
-    /// Approximate bytes of samples in a cell of a stage that settles; results depend on it. A cell of 4 MiB leaves
-    /// the cache before the next stage reads it: a low-pass on two cores was then no faster than in order.
+    /// Approximate sample bytes per cell of a settling stage; results depend on it. Cells of 4 MiB leave the cache
+    /// before the next stage reads them.
     pub cell_bytes: u64,
-    /// Approximate bytes that a link holds.
+    /// Approximate link capacity in bytes.
     pub link_bytes: u64,
-    /// Seed for changing the capacity of links, the number of replicas and that of threads at random, after each burst of
-    /// the caller's thread.
+    /// Seed for randomly changing link capacities, replicas and threads after each burst of the caller's thread.
     pub shuffle: Option<u64>,
-    /// So many consecutive threads count as sharing a last-level cache, as on a larger machine; 0: those that share
-    /// one, if they are pinned.
+    /// Consecutive threads assumed to share a last-level cache; 0: detected, if pinned.
     pub threads_per_cache: usize,
 }
 
@@ -60,94 +58,88 @@ impl Default for StageOptions {
     }
 }
 
-/// How a plan is executed. Bindings read plain values by name from JSON and set the references themselves.
+/// Execution options. Bindings read plain values by name from JSON and set the references themselves.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunOptions<'a> {
-    /// Most bytes in queues and blocks of results, of all threads together.
+    /// Maximum bytes in queues and result blocks, all threads together.
     pub memory: u64,
     /// Checked between operator calls.
     #[serde(skip)]
     pub interrupt: Option<&'a Interrupt>,
-    /// Called in the caller's thread, before an item of a source or where an operator emits one; at its interval if
-    /// operator calls are shorter. Its time is charged to no operator.
+    /// Called in the caller's thread before source items or operator emissions, at its interval if operator calls are
+    /// shorter. Its time is charged to no operator.
     #[serde(skip)]
     pub watch: Option<&'a Watch>,
-    /// Whether the optimiser rewrites the plan first; results are the same.
+    /// Whether the optimiser rewrites the plan; results are the same.
     pub optimise: bool,
-    /// Counts the samples that sources give, after each burst. The total is unknown if that of one source is.
+    /// Counts source samples after each burst. The total is unknown if one source's is.
     #[serde(skip)]
     pub progress: Option<&'a Progress>,
-    /// Changes parameters, replicas and links while the plan is executed.
+    /// Changes parameters, replicas and links during execution.
     #[serde(skip)]
     pub control: Option<&'a Control>,
-    /// Changes threads, replicas and links while the plan is executed, or recommends what to change. Not on a cluster.
+    /// Tunes threads, replicas and links during execution, or recommends changes. Not on a cluster.
     #[serde(skip)]
     pub tuning: Option<&'a Tuning>,
-    /// Threads that run tasks, beside the caller's, which executes the sequential part. Where nothing runs in tasks:
-    /// how many stages compute at once, the caller's included. With 1, only operators whose results depend on the
-    /// cuts, such as sums ([`Contract::Reducible`](crate::Contract)), run in tasks, so that results have the same
-    /// bits for any number.
+    /// Task threads beside the caller's, which executes the sequential part; in stages: how many compute at once, the
+    /// caller's included. With 1, only operators whose results depend on cuts, such as sums
+    /// ([`Contract::Reducible`](crate::Contract)), run in tasks, so results are bit-identical for any number.
     pub workers: usize,
-    /// `workers` is the maximum: it is one if the plan is short, may end early, calls Python, has a [`Control`], or
-    /// reads what is made or received while it runs.
+    /// `workers` is the maximum: one is used if the plan is short, may end early, calls Python, has a [`Control`], or
+    /// reads a live or generated feed.
     pub auto_workers: bool,
-    /// Approximate bytes of samples that a task reads, overlap excluded; less where memory is short and cuts do not
-    /// change results.
+    /// Approximate sample bytes per task, without overlap; less where memory is short and cuts do not change results.
     pub task: u64,
-    /// Largest difference of results from those of one pass, relative to the largest values that go into them, beside
-    /// a rounding of their type. It lets operators that settle ([`Contract::Settling`](crate::Contract)) run in tasks
-    /// and, on streams, in cells. NaN and infinities then reach to the end of their task or cell, instead of that of
-    /// the contiguous range. With 0 such operators work in order. For each tolerance results have the same bits for
-    /// any number of workers: one uses the same tasks and cells.
+    /// Largest deviation from a single pass, relative to the largest values involved, beside a rounding of their type.
+    /// Allows settling operators ([`Contract::Settling`](crate::Contract)) to run in tasks and, on streams, in cells;
+    /// NaN and infinities then reach to the end of their task or cell instead of the contiguous range. With 0 such
+    /// operators work in order. For each tolerance results are bit-identical for any number of workers.
     pub tolerance: f64,
-    /// Pins each thread to a CPU, the caller's too, which gets its affinity back at the end. Each gets a physical
-    /// core of its own while there are any, near the others: see [`CpuPlacement`](isochrony_runtime::CpuPlacement).
-    /// Threads and processes that user code starts meanwhile inherit the CPU.
+    /// Pins each thread to a CPU, the caller's too, whose affinity is restored at the end. Each gets its own physical
+    /// core while available: see [`CpuPlacement`](isochrony_runtime::CpuPlacement). Threads and processes started by
+    /// user code inherit the CPU.
     pub pin: bool,
-    /// Measures where time is spent, for the report; costs at most a hundredth of the throughput. Without it, all
-    /// times but the total are zero.
+    /// Measures times for the report, at up to 1 % of throughput; else all but the total are zero.
     pub measure: bool,
-    /// Most seconds, in total, that operators and links may hold back complete results in order to pass on more at
-    /// once; computing and waiting for a core come on top. None: as long as sources have samples.
+    /// Maximum seconds, in total, that operators and links hold back complete results to batch them; computing and
+    /// waiting for a core come on top. None: as long as sources have samples.
     pub latency: Option<f64>,
-    /// Sizes of stages.
+    /// Stage sizes.
     pub stages: StageOptions,
-    /// Executes tasks on the workers of a cluster, instead of threads of this process.
+    /// Executes tasks on a cluster instead of threads.
     #[serde(skip)]
     pub cluster: Option<&'a dyn TaskCluster>,
-    /// Number of the worker, from 0; None in the caller's thread.
+    /// Worker number from 0; None in the caller's thread.
     #[serde(skip)]
     pub worker: Option<usize>,
-    /// What factory operators share during the execution.
+    /// State shared by factory operators.
     #[serde(skip)]
     pub shared: Option<&'a Arc<dyn Any + Send + Sync>>,
-    /// Memory shared with other threads; None: this execution has all of it.
+    /// Memory shared with other threads; None: all is this execution's.
     #[serde(skip)]
     pub(crate) shared_memory: Option<&'a MemoryHandle>,
-    /// The CPUs of the threads; None: not pinned.
     #[serde(skip)]
     pub(crate) pinning: Option<&'a Pinning>,
-    /// Bytes of `memory` that links from hosts have.
+    /// Bytes of `memory` for links from hosts.
     #[serde(skip)]
     pub(crate) link_bytes: u64,
-    /// Other processes compute blocks of what is received or made here; they do not know its times.
+    /// Other processes compute blocks of local feeds, whose times they do not know.
     #[serde(skip)]
     pub(crate) has_slots: bool,
 }
 
-/// An operator holds back complete results, then what follows does: each gets its part of the time.
+/// An operator holds back complete results, then the link after it: each gets half of the time.
 const HOLDERS_PER_STAGE: f64 = 2.0;
 
 impl RunOptions<'_> {
-    /// How long each part of an executor may hold back what is complete.
     pub(crate) fn flush_interval(&self) -> Option<Duration> {
         let latency = self.latency?.clamp(0.0, 1e9);
         Some(Duration::from_secs_f64(latency / HOLDERS_PER_STAGE))
     }
 
-    /// All memory but that of links from hosts; at least half.
+    /// All memory except links from hosts; at least half.
     pub(crate) fn execution_memory(&self) -> Arc<ExecutionMemory> {
         let links = self.link_bytes.min(self.memory / 2);
         Arc::new(ExecutionMemory::new(self.memory - links))

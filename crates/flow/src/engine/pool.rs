@@ -1,6 +1,6 @@
-//! The buffer pool for operators' outputs. It keeps a reference to every block it gave away; a block without other
-//! references is free. All blocks count against the memory budget. Results of a task may keep many thousand blocks,
-//! so a search for a free one probes only a few.
+//! Buffer pool for operators' outputs. It keeps a reference to every block; one without other references is free. All
+//! blocks count against the memory budget. Results of a task may keep many thousand blocks, so a search probes only a
+//! few.
 
 use std::array::from_fn;
 use std::collections::VecDeque;
@@ -10,22 +10,21 @@ use isochrony_segment::{Buffer, BufferMut, Sample, give_pages_back};
 use super::budget::{MemoryHandle, PoolReservation};
 use crate::{OpError, OpErrorKind};
 
-/// Memory that an operator fills. [`Out::seal`](crate::Out::seal) makes it shareable.
+/// Memory for an operator to fill. [`Out::seal`](crate::Out::seal) makes it shareable.
 #[derive(Debug)]
 pub struct Block {
-    /// The only reference.
     memory: Buffer,
     bytes: usize,
 }
 
 impl Block {
-    /// The memory for writing. It holds old bytes.
+    /// Writable memory, with old bytes.
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory.get_mut().unwrap_or_default()[..self.bytes]
     }
 
-    /// The memory as samples for writing. It holds old values.
+    /// Writable samples, with old values.
     #[must_use]
     pub fn samples_mut<T: Sample>(&mut self) -> &mut [T] {
         let bytes = self.bytes / size_of::<T>() * size_of::<T>();
@@ -35,12 +34,12 @@ impl Block {
     }
 }
 
-/// How many of the oldest blocks are probed for a free one.
+/// Oldest blocks probed per search.
 const MAX_PROBES: usize = 4;
 
 #[derive(Debug)]
 pub(crate) struct OutputPool {
-    /// Given away, by power of two.
+    /// By power of two.
     blocks: [VecDeque<Buffer>; usize::BITS as usize],
     bytes: u64,
     reservation: PoolReservation,
@@ -55,7 +54,6 @@ impl OutputPool {
         }
     }
 
-    /// Most bytes used at once by all that share the budget.
     pub(crate) fn peak(&self) -> u64 {
         self.reservation.peak()
     }
@@ -77,7 +75,7 @@ impl OutputPool {
         })
     }
 
-    /// Charges `more` bytes beside `queued`; drops free blocks if that makes room.
+    /// Charges `more` bytes besides `queued`; drops free blocks if that makes room.
     pub(crate) fn charge(&mut self, queued: u64, more: u64) -> Result<(), OpError> {
         if self.reserve(queued.saturating_add(more)) {
             return Ok(());
@@ -103,7 +101,7 @@ impl OutputPool {
         Err((queued, self.reservation.limit()))
     }
 
-    /// `others`: bytes beside those of blocks.
+    /// `others`: bytes besides blocks.
     fn reserve(&mut self, others: u64) -> bool {
         if self
             .reservation
@@ -117,7 +115,7 @@ impl OutputPool {
         self.reservation.try_resize(bytes) || self.reservation.reclaim_and_resize(bytes)
     }
 
-    /// Returns their pages to the system, since an allocator would keep them for this thread while another is short.
+    /// Returns their pages to the system: an allocator would keep them for this thread while another is short.
     fn drop_free_blocks(&mut self) {
         let bytes = &mut self.bytes;
         for blocks in &mut self.blocks {
@@ -143,7 +141,7 @@ impl OutputPool {
         self.reservation.try_resize(self.bytes + queued);
     }
 
-    /// The pool for a later execution; emptied if it holds more than `max_bytes`.
+    /// The pool for a later execution; emptied above `max_bytes`.
     pub(crate) fn kept_up_to(mut self, max_bytes: u64) -> Self {
         if self.bytes > max_bytes {
             self.drop_free_blocks();
@@ -177,8 +175,8 @@ impl OutputPool {
     }
 }
 
-/// The block given away last, if free: the cache may still hold it. Else one of the oldest; those in use move to the
-/// end, so that all are probed in time.
+/// The latest block, if free: the cache may still hold it. Else one of the oldest; those in use move to the end, so all
+/// are probed in time.
 fn find_free(blocks: &mut VecDeque<Buffer>) -> Option<Buffer> {
     if blocks.back_mut()?.get_mut().is_some() {
         return blocks.pop_back();
@@ -242,11 +240,10 @@ mod tests {
         }
         let last = held.pop().unwrap();
         let address = block(&last);
-        // Others were moved behind it: it is found in time.
         drop(last);
         let found = (0..=many / MAX_PROBES).find_map(|_| find_free(&mut used));
         assert_eq!(found.map(|found| block(&found)), Some(address));
-        // A block that is freed at once is the next one used.
+        // A block freed at once is the next one used.
         let made = new();
         let address = block(&made);
         used.push_back(made);

@@ -1,4 +1,4 @@
-//! Reports what an execution did, per operator, worker and task.
+//! Execution report: per operator, worker, task, stage and link.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,11 +11,11 @@ use isochrony_tune::TuningReport;
 use isochrony_workers::ProcessReport;
 use serde_json::{Map, Value};
 
-/// What an operator did.
+/// Statistics of an operator.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct OperatorReport {
-    /// Its name.
+    /// Operator name.
     pub name: &'static str,
     /// Input items.
     pub items: u64,
@@ -23,16 +23,15 @@ pub struct OperatorReport {
     pub samples: u64,
     /// Gaps in its input.
     pub gaps: u64,
-    /// Samples that a scan did not read: stored extremes show that no window with them passes the filter behind.
+    /// Samples not read because stored extremes exclude them.
     pub skipped: u64,
-    /// Time spent in it by all threads, estimated from timed items.
+    /// Time in the operator summed over threads, estimated from timed items.
     pub useful: Duration,
-    /// Threads that executed it, or replicas: its share of their time is at most 1.
+    /// Threads or replicas that executed it: its share of their time is at most 1.
     pub threads: usize,
 }
 
 impl OperatorReport {
-    /// The report of an operator without input.
     pub(crate) fn none(name: &'static str) -> Self {
         Self {
             name,
@@ -55,82 +54,80 @@ impl OperatorReport {
     }
 }
 
-/// What a worker did.
+/// Statistics of a worker.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct PlanWorkerReport {
-    /// Its number, from 0.
+    /// Number from 0.
     pub number: usize,
-    /// Its tasks.
+    /// Work counters.
     pub work: WorkerReport,
-    /// Samples it read; overlaps of tasks count twice.
+    /// Samples read; task overlaps count twice.
     pub samples: u64,
-    /// Of a worker of a cluster: where it is.
+    /// Host of a cluster worker.
     pub host: Option<String>,
-    /// Bytes of tasks that it was sent.
+    /// Bytes of tasks sent to it.
     pub sent_bytes: u64,
-    /// Bytes of results that it sent.
+    /// Bytes of results received from it.
     pub received_bytes: u64,
-    /// It was lost, and others repeated its last tasks.
+    /// Lost; others repeated its last tasks.
     pub lost: bool,
-    /// Where the bytes of signals came from that it read, if its host has a cache. A process's slots share what they read
-    /// between them.
+    /// Sources of the signal bytes it read, if its host has a cache; shared by a process's slots.
     pub cache: Option<ShardCacheCounts>,
 }
 
-/// What a task did.
+/// Statistics of a task.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TaskReport {
-    /// The portion, with the gaps in and before it.
+    /// Portion, with gaps in and before it.
     pub range: Range<i64>,
-    /// The worker.
+    /// Worker number.
     pub worker: usize,
     /// Time taken.
     pub elapsed: Duration,
 }
 
-/// What a stage did.
+/// Statistics of a stage.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct StageReport {
-    /// Its number, from 0; the last was executed in the caller's thread.
+    /// Number from 0; the last ran in the caller's thread.
     pub number: usize,
-    /// Which of its replicas, from 0; None if it has none.
+    /// Replica number from 0; None if not replicated.
     pub replica: Option<usize>,
-    /// Its operators, by their numbers in the plan.
+    /// Operator numbers in the plan.
     pub operators: Vec<usize>,
-    /// Items that it got from sources and earlier stages; where blocks of replicas overlap, they count twice.
+    /// Items from sources and earlier stages; overlaps of replicas' blocks count twice.
     pub items: u64,
     /// Bytes of these, mapped or not.
     pub bytes: u64,
-    /// How it spent its time.
+    /// How its time was spent.
     pub time: StageTime,
-    /// Processor time, estimated from every eighth burst: less than `time.busy` where other threads took the
-    /// processor.
+    /// CPU time, estimated from every eighth burst: below `time.busy` when preempted.
     pub cpu: Duration,
 }
 
-/// What a link between stages did.
+/// Statistics of a link between stages.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LinkReport {
-    /// The earlier stage.
+    /// Upstream stage.
     pub from: usize,
-    /// The later stage.
+    /// Downstream stage.
     pub to: usize,
-    /// Bytes that it carried.
+    /// Bytes carried.
     pub bytes: u64,
-    /// Bytes that it may hold, at the end.
+    /// Final capacity in bytes.
     pub capacity: u64,
-    /// Bytes carried for each byte that the earlier stage got.
+    /// Bytes carried per byte received by the upstream stage.
     pub gain: f64,
-    /// How often results were sent when 0 to 7 eighths of it were full; the last: when it was full.
+    /// Sends by occupancy: 0 to 7 eighths full; the last: full.
     pub occupancy: [u64; 9],
 }
 
 impl LinkReport {
-    /// Mean part that was full when results were sent, from 0 to 1.
+    /// Mean occupancy when results were sent, from 0 to 1.
     #[must_use]
     pub fn mean_occupancy(&self) -> f64 {
         let sent: u64 = self.occupancy.iter().sum();
@@ -141,66 +138,65 @@ impl LinkReport {
     }
 }
 
-/// What stages and links did so far.
+/// Statistics of stages and links so far.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct StageMeasurement {
-    /// Time since the execution began.
+    /// Time since the start.
     pub elapsed: Duration,
-    /// The plan is executed in stages; else in tasks, which count as one stage.
+    /// Executed in stages; else in tasks, which count as one stage.
     pub is_of_stages: bool,
-    /// Stages and their replicas, in the order of the plan.
+    /// Stages and replicas in plan order.
     pub stages: Vec<StageReport>,
-    /// Links, in the order of the plan.
+    /// Links in plan order.
     pub links: Vec<LinkReport>,
 }
 
-/// What a thread that executed stages did, once there were several.
+/// Statistics of a thread that executed stages, if there were several.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ThreadReport {
-    /// Time on a processor; None where the system does not tell.
+    /// CPU time; None if the system does not report it.
     pub cpu: Option<Duration>,
-    /// How often another thread took its processor away; None where the system does not tell.
+    /// Involuntary context switches; None if the system does not report them.
     pub involuntary_switches: Option<u64>,
     /// Time from start to end.
     pub elapsed: Duration,
 }
 
-/// A change of parameters while the plan was executed.
+/// A parameter change during execution.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ChangeReport {
-    /// The operator.
+    /// Operator name.
     pub operator: &'static str,
     /// Its number in the plan as written.
     pub node: usize,
-    /// What was set.
+    /// New values.
     pub params: Map<String, Value>,
-    /// Index of the operator's input from which it was in effect; None if nothing came behind it, or if what came has
-    /// no indices.
+    /// First index of the operator's input under the change; None if nothing followed or items have no indices.
     pub from: Option<i64>,
 }
 
-/// A branch that was added while the plan was executed.
+/// A branch added during execution.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct BranchReport {
     /// Its last operator.
     pub operator: &'static str,
-    /// The operator whose results it got.
+    /// Operator whose results it got.
     pub tap: &'static str,
-    /// Number of that operator in the plan as written.
+    /// That operator's number in the plan as written.
     pub node: usize,
-    /// It got these results from this index on; None if it got nothing, or what it got has no indices.
+    /// First index received; None if nothing was, or items have no indices.
     pub from: Option<i64>,
-    /// It got what begins before this index; None as for `from`.
+    /// Index before which received items begin; None as for `from`.
     pub upto: Option<i64>,
-    /// Items that it got.
+    /// Items received.
     pub items: u64,
 }
 
-/// What an execution did.
+/// Report of an execution.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Report {
@@ -208,48 +204,46 @@ pub struct Report {
     pub operators: Vec<OperatorReport>,
     /// How signals were read, by scan.
     pub reads: Vec<Reading>,
-    /// Bursts of the sources.
+    /// Source bursts.
     pub bursts: u64,
     /// Time from start to end.
     pub elapsed: Duration,
-    /// Time in which no source had anything, if only the caller's thread worked.
+    /// Time without input, if only the caller's thread worked.
     pub idle: Duration,
-    /// Times from when a source was asked until all operators were done with what it gave, burst by burst. None if
-    /// several threads worked.
+    /// Per burst: from asking a source until all operators are done. None with several threads.
     pub latency: Option<Latency>,
-    /// Most bytes in pool blocks and queues at once.
+    /// Peak bytes in pool blocks and queues.
     pub peak_bytes: u64,
     /// Workers; empty if only the caller's thread worked.
     pub workers: Vec<PlanWorkerReport>,
-    /// Their tasks, in read order.
+    /// Tasks in read order.
     pub tasks: Vec<TaskReport>,
-    /// Stages and their replicas, in the order of the plan; empty if the plan was not cut.
+    /// Stages and replicas in plan order; empty if the plan was not cut.
     pub stages: Vec<StageReport>,
-    /// Links between stages, in the order of the plan.
+    /// Links in plan order.
     pub links: Vec<LinkReport>,
     /// Threads that executed stages, the caller's first; empty if it was the only one.
     pub threads: Vec<ThreadReport>,
-    /// Changes of parameters, in the order in which they were requested.
+    /// Parameter changes in request order.
     pub changes: Vec<ChangeReport>,
-    /// Branches, in the order in which they were added.
+    /// Branches in the order added.
     pub branches: Vec<BranchReport>,
-    /// The CPU that each thread was pinned to: the caller's first, then its workers or the other threads that
-    /// executed stages; None where the system refused. Empty unless [`RunOptions::pin`](crate::RunOptions).
+    /// CPU of each pinned thread: the caller's first, then workers or stage threads; None where refused. Empty unless
+    /// [`RunOptions::pin`](crate::RunOptions).
     pub pinned_cpus: Vec<Option<usize>>,
     /// Where factory operators were called, and why.
     pub places: Vec<String>,
-    /// Worker processes, by worker, in the order in which they ended.
+    /// Worker processes, by worker, in the order they ended.
     pub processes: Vec<ProcessReport>,
-    /// What was found and changed while it ran, if it was tuned.
+    /// Tuning results, if tuned.
     pub tuning: Option<TuningReport>,
     /// Why there is no result, if nothing was read or no window fits.
     pub notes: Vec<String>,
 }
 
 impl Report {
-    /// The engine's share of the time in which threads worked, from 0 to 1: that in no operator and no source, such as
-    /// choosing sources, marks and links. Calling an operator counts as the operator. None if operators were not
-    /// measured, or if workers executed tasks, whose merging is not timed.
+    /// Share of the threads' working time spent outside operators and sources, from 0 to 1: choosing sources, marks,
+    /// links. None if operators were not measured, or if workers executed tasks, whose merging is not timed.
     #[must_use]
     pub fn engine_share(&self) -> Option<f64> {
         let useful: Duration = self.operators.iter().map(|one| one.useful).sum();
@@ -438,11 +432,11 @@ mod tests {
 
     #[test]
     fn the_engines_share_is_what_operators_leave_of_the_time_worked() {
-        // 10 s, of which 2 s without anything to do: 6 s of 8 s in operators.
+        // 10 s, 2 s of it idle: 6 s of 8 s in operators.
         let one = report(&[4 * SECOND, 2 * SECOND], 10 * SECOND, 2 * SECOND);
         assert_eq!(one.engine_share(), Some(0.25));
         assert!(one.to_string().contains("engine: 25.0% of the time worked"));
-        // Estimates may exceed the time.
+        // Estimates may exceed the elapsed time.
         let more = report(&[3 * SECOND], 2 * SECOND, Duration::ZERO);
         assert_eq!(more.engine_share(), Some(0.0));
         let unmeasured = report(&[Duration::ZERO], SECOND, Duration::ZERO);

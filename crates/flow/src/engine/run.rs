@@ -13,30 +13,23 @@ use super::options::RunOptions;
 use super::report::Report;
 use crate::RunError;
 
-/// What [`PlanExecutor::run_burst`] did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Burst {
-    /// A burst of a source.
     Ran,
-    /// No source has anything: call again when one wakes the execution, and after [`IDLE_WAIT`].
+    /// No source has anything: call again when woken, and after [`IDLE_WAIT`].
     Idle,
-    /// All sources have ended.
     Ended,
 }
 
-/// What one step of an executor did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepOutcome {
-    /// A source gave something, or has ended.
     Gave,
-    /// The source that was asked has nothing now; another may have.
+    /// The source asked has nothing now; another may.
     Asked,
-    /// No source has anything.
     Idle,
 }
 
 impl PlanExecutor {
-    /// Runs to the end, in this thread.
     pub(crate) fn run(&mut self, options: &RunOptions<'_>) -> Result<Report, RunError> {
         let begun = Instant::now();
         if let Some(progress) = options.progress {
@@ -78,8 +71,8 @@ impl PlanExecutor {
         }
     }
 
-    /// Asks each source again: who executes bursts forgets earlier wake-ups when one begins. Idle then means that no source
-    /// had anything since.
+    /// Asks each source again: whoever executes bursts forgets earlier wake-ups when one begins. Idle then means no
+    /// input since.
     pub(crate) fn run_burst(&mut self, options: &RunOptions<'_>) -> Result<Burst, RunError> {
         self.source_order.retry_idle();
         self.update_taps();
@@ -96,7 +89,7 @@ impl PlanExecutor {
         }
     }
 
-    /// One task of a worker, or a part of it: until all sources are idle or have ended.
+    /// A task of a worker, or a part of it: until all sources are idle or have ended.
     pub(crate) fn run_task(
         &mut self,
         begins: bool,
@@ -115,14 +108,13 @@ impl PlanExecutor {
         while self.first_error.is_some() || is_open(self) {
             self.step(options)?;
         }
-        // What operators hold back must not mix with the next task; what waits at fan-ins finds no partner any more.
+        // What operators hold back must not mix with the next task; items at fan-ins find no partner any more.
         let flushed = catch_unwind(AssertUnwindSafe(|| self.flush(completes)));
         flushed
             .unwrap_or_else(|panic| Err(panic_error(&*panic)))
             .map_err(|error| self.locate(error))
     }
 
-    /// One burst, if a source has items.
     fn step(&mut self, options: &RunOptions<'_>) -> Result<StepOutcome, RunError> {
         if let Some(first) = self.first_error.take() {
             return self.drain(first, options);
@@ -138,7 +130,7 @@ impl PlanExecutor {
         }));
         let error = match burst {
             Ok(Ok(gave)) => {
-                // Meanwhile other sources may have got items.
+                // Other sources may have got items meanwhile.
                 let others = self.source_order.sources.iter_mut().enumerate();
                 let others = others.filter(|&(at, _)| gave && Some(at) != current);
                 others.for_each(|(_, source)| source.idle = false);

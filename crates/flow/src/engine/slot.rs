@@ -1,9 +1,8 @@
-//! The state of a node, split by how often it is accessed. A [`Slot`] holds what the driver loop reads for every
-//! item, in 32 bytes: the slots of a thousand chained operators fill the first-level cache. All else, new counters
-//! too, belongs in [`NodeState`].
+//! Node state, split by access frequency. A [`Slot`] holds what the driver loop reads per item, in 32 bytes: the slots
+//! of a thousand chained operators fit the L1 cache. All else, new counters too, belongs in [`NodeState`].
 //!
-//! A node is *in step* if it answers each item of its only input with exactly one item of the same index range, and
-//! emits nothing else. The nodes in step directly behind it are its *followers*.
+//! A node is *in step* if it answers each item of its only input with exactly one item of the same index range and
+//! emits nothing else. The in-step nodes directly after it are its *followers*.
 
 use std::ops::Range;
 
@@ -14,10 +13,10 @@ use crate::{Operator, Port, RangeOrigin};
 
 /// No single consumer: see [`NodeState::edges`].
 pub(crate) const NOT_CHAINED: u32 = u32::MAX;
-/// The next item is the first of a contiguous range.
+/// The next item starts a contiguous range.
 pub(crate) const NO_EXPECTED_INDEX: i64 = i64::MIN;
 
-/// The input of a tap: a node whose only consumers are taps is not needed.
+/// Input of a tap: a node consumed only by taps is not needed.
 pub(crate) const TAP_PORT: Port = Port::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,48 +29,40 @@ pub(crate) struct InputPort {
 #[repr(align(32))]
 pub(crate) struct Slot {
     pub(crate) op: Box<dyn Operator>,
-    /// Where the next item of the only input starts if it continues the last one. In a follower it only matters
-    /// whether this is [`NO_EXPECTED_INDEX`].
+    /// Start of the next item of the only input if it continues the last one. In followers only [`NO_EXPECTED_INDEX`]
+    /// matters.
     pub(crate) expected: i64,
-    /// The consumer of output 0, if it is the only one and has no other input; else [`NOT_CHAINED`].
+    /// The only consumer of output 0, if it has no other input; else [`NOT_CHAINED`].
     pub(crate) next: u32,
-    /// How many followers; they have the next node numbers.
+    /// Number of followers; they have the next node numbers.
     pub(crate) followers: u16,
-    /// Takes no more items.
     pub(crate) ended: bool,
     pub(crate) fan_in: bool,
 }
 
 const _: () = assert!(size_of::<Slot>() == 32);
 
-/// Cold per-node state; of it only [`count_item`](Self::count_item) writes per item.
+/// Cold per-node state; only [`count_item`](Self::count_item) writes it per item.
 pub(crate) struct NodeState {
     pub(crate) name: &'static str,
-    /// The operator declared [`OperatorProperties::in_step`](crate::OperatorProperties::in_step).
     pub(crate) in_step: bool,
-    /// Output indices per input index; 1 if that depends on the data.
+    /// Output indices per input index; 1 if data-dependent.
     pub(crate) ratio: Ratio,
-    /// Consumers of each output.
     pub(crate) edges: Vec<Vec<InputPort>>,
-    /// Where the current contiguous range begins.
     pub(crate) origin: RangeOrigin,
-    /// Start of the contiguous range that it announced last, in indices of its output.
+    /// Start of the contiguous range announced last, in output indices.
     pub(crate) output_origin: RangeOrigin,
     pub(crate) gaps: u64,
-    /// Samples that a scan did not have to read.
     pub(crate) skipped: u64,
     pub(crate) open_ports: usize,
-    /// Input queues of a fan-in. Taken out (None) while the operator runs.
+    /// Input queues of a fan-in. None while the operator runs.
     pub(crate) queues: Option<Box<FanIn>>,
-    /// If a feedback loop ends here: the node where it begins, to which items are fed back.
     pub(crate) loop_begin: Option<u32>,
-    /// Bytes that the operator stated with `Out::holds`.
     pub(crate) held_bytes: u64,
-    /// The last progress mark that it forwarded.
     pub(crate) progress: i64,
     /// Only results that begin in this range are passed on; None: all. See [`Out::keep_only`](crate::Out).
     pub(crate) kept: Option<Range<i64>>,
-    /// The last progress mark at its inputs, and at which input.
+    /// Last progress mark at its inputs, and which input.
     pub(crate) input_progress: (Port, i64),
     items: u64,
     samples: u64,
@@ -111,8 +102,8 @@ impl NodeState {
         self.queues.as_ref().is_some_and(|queues| queues.is_loop())
     }
 
-    /// Counts an item at the head of a chain. Later nodes store a delta to their predecessor, so an item that passes
-    /// a thousand operators unchanged writes one counter; [`input_counts`] sums them.
+    /// Counts an item at the head of a chain. Later nodes store a delta to their predecessor, so an item passed through
+    /// a thousand operators writes one counter; [`input_counts`] sums them.
     pub(crate) fn count_item(&mut self, samples: u64) {
         self.items = self.items.wrapping_add(1);
         self.samples = self.samples.wrapping_add(samples);
@@ -124,13 +115,13 @@ impl NodeState {
         self.samples = self.samples.wrapping_sub(samples);
     }
 
-    /// Delta of samples: the predecessor's item had another number of samples.
+    /// Delta: the predecessor's item had another number of samples.
     pub(crate) fn adjust_samples(&mut self, before: u64, now: u64) {
         self.samples = self.samples.wrapping_add(now).wrapping_sub(before);
     }
 }
 
-/// Sets [`Slot::followers`], in one pass from the last node to the first.
+/// Sets [`Slot::followers`] in one backward pass.
 pub(crate) fn link_followers(slots: &mut [Slot], nodes: &[NodeState]) {
     for node in (0..slots.len()).rev() {
         let behind = node + 1;
@@ -140,7 +131,7 @@ pub(crate) fn link_followers(slots: &mut [Slot], nodes: &[NodeState]) {
     }
 }
 
-/// Takes a node out of its chain before another consumer is added; keeps its counts and expected indices.
+/// Takes a node out of its chain before another consumer is added; keeps counts and expected indices.
 pub(crate) fn unchain(slots: &mut [Slot], nodes: &mut [NodeState], node: usize) {
     let counts = input_counts(slots, nodes);
     let next = std::mem::replace(&mut slots[node].next, NOT_CHAINED);
@@ -168,7 +159,7 @@ pub(crate) fn end_upstream(slots: &mut [Slot], base: u32, nodes: &[NodeState]) {
     }
 }
 
-/// False for a node without consumers. Taps do not count.
+/// False for a node without consumers. Ignores taps.
 pub(crate) fn all_consumers_ended(slots: &[Slot], base: u32, node: &NodeState) -> bool {
     let consumers = node.edges.iter().flatten();
     let mut consumers = consumers.filter(|to| to.port != TAP_PORT).peekable();
@@ -176,7 +167,7 @@ pub(crate) fn all_consumers_ended(slots: &[Slot], base: u32, node: &NodeState) -
     consumers.peek().is_some() && consumers.all(ended)
 }
 
-/// Items and samples delivered to each node: the counts at heads of chains plus the deltas along them.
+/// Items and samples delivered to each node: counts at chain heads plus deltas along them.
 pub(crate) fn input_counts(slots: &[Slot], nodes: &[NodeState]) -> Vec<(u64, u64)> {
     let mut counts: Vec<_> = nodes
         .iter()

@@ -1,9 +1,8 @@
-//! The open sources of an execution, and which is asked next: the one that lags behind, for a burst.
+//! Open sources of an execution, and which is asked next: the most lagging, for a burst.
 //!
 //! Where something may end early (a `limit`) and streams meet, results and errors must not depend on burst lengths or
-//! the speed of workers. Sources are then asked *block by block*: next is the one whose next block begins first, the
-//! first of equals. One that has nothing yet is waited for if its items arrive by themselves, and a progress mark
-//! follows each block.
+//! worker speed. Sources are then asked *block by block*: next is the one whose next block begins first, the first of
+//! equals. One without data is waited for if its items arrive by themselves, and a progress mark follows each block.
 
 use super::slot::Slot;
 use super::time_axis::TimeAxis;
@@ -11,15 +10,13 @@ use crate::{Item, OpError, Source, SourceEvent};
 
 const MAX_BURST_SAMPLES: u64 = 1 << 18;
 const MAX_BURST_ITEMS: u64 = 64;
-/// Bursts of all sources take at most one part in so many of the memory: the output of one may wait for the others.
+/// Bursts of all sources take at most this fraction of the memory: output of one may wait for the others.
 const BURST_MEMORY_FRACTION: u64 = 16;
 
 pub(super) struct OpenSource {
     pub(super) source: Box<dyn Source>,
     pub(super) node: usize,
-    /// It has given items up to this index.
     pub(super) progress: i64,
-    /// Indices of its last item.
     pub(super) given: (i64, i64),
     /// Pulled too early: given when this source is next.
     pub(super) deferred: Option<SourceEvent>,
@@ -28,11 +25,8 @@ pub(super) struct OpenSource {
     pub(super) time: f64,
     pub(super) axis: TimeAxis,
     pub(super) ended: bool,
-    /// It had nothing when last asked.
     pub(super) idle: bool,
-    /// It never waits for data.
     pub(super) stored: bool,
-    /// Added to the progress of the execution.
     pub(super) reported: u64,
 }
 
@@ -48,7 +42,6 @@ impl BurstSize {
         (memory / BURST_MEMORY_FRACTION / sources.max(1) as u64).max(1)
     }
 
-    /// Returns the item's samples.
     pub(super) fn add_item(&mut self, item: &Item) -> u64 {
         let samples = item.samples();
         self.samples += samples;
@@ -79,7 +72,6 @@ impl BurstSize {
     }
 }
 
-/// The source that is asked after the current one.
 pub(super) struct NextSource {
     rewinds: u64,
     time: f64,
@@ -110,7 +102,7 @@ impl OpenSource {
         next.is_some_and(|next| next.is_before(self.rewinds, self.time))
     }
 
-    /// Defers an item behind a gap, or the first item, and only announces it, if it begins after the next source's
+    /// Defers an item after a gap, or the first item, and only announces it, if it begins after the next source's
     /// position.
     pub(super) fn pull(&mut self, next: Option<&NextSource>) -> Result<SourceEvent, OpError> {
         if let Some(deferred) = self.deferred.take() {
@@ -141,7 +133,7 @@ impl OpenSource {
 pub(super) struct SourceOrder {
     pub(super) sources: Vec<OpenSource>,
     pub(super) by_block: bool,
-    /// Waits for a source that lags behind, although sources are not asked block by block.
+    /// Waits for a lagging source even if not block by block.
     pub(super) awaits: bool,
 }
 
@@ -150,7 +142,7 @@ impl SourceOrder {
         self.by_block || self.awaits
     }
 
-    /// A source that has nothing now may be waited for.
+    /// A source without data may be waited for.
     fn is_candidate(&self, source: &OpenSource) -> bool {
         let waits = self.waits() && source.source.is_awaited();
         !source.ended && (!source.idle || waits)
@@ -166,8 +158,8 @@ impl SourceOrder {
         open.any(|source| source.source.is_under_way())
     }
 
-    /// The source to ask now; None if it has nothing. A source whose consumers have ended must learn that before
-    /// others are asked.
+    /// The source to ask now; None if it has nothing. A source whose consumers have ended must learn that before others
+    /// are asked.
     pub(super) fn select(&self, slots: &[Slot]) -> Option<usize> {
         let unused = |source: &OpenSource| !source.ended && slots[source.node].ended;
         if let Some(at) = self.sources.iter().position(unused) {
@@ -183,7 +175,7 @@ impl SourceOrder {
         (!source.idle).then_some(at)
     }
 
-    /// None unless sources are asked block by block; the source may have nothing yet.
+    /// None unless block by block; the source may have nothing yet.
     pub(super) fn next_after(&self, current: usize) -> Option<NextSource> {
         if !self.by_block {
             return None;
@@ -195,7 +187,6 @@ impl SourceOrder {
             time: source.time,
             wins_ties: at < current,
         });
-        // The first of equals.
         others.reduce(|least, other| {
             let order = other.rewinds.cmp(&least.rewinds);
             match order.then(other.time.total_cmp(&least.time)).is_lt() {

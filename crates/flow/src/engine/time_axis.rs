@@ -5,11 +5,10 @@ use isochrony_time::Ratio;
 use crate::plan::graph::Graph;
 use crate::{PortType, RunError};
 
-/// Maps indices of an edge to indices that were read, and to time.
+/// Maps indices of an edge to read indices, and to time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TimeAxis {
     grid: Ratio,
-    /// Sample rate of the recording.
     rate: f64,
 }
 
@@ -45,7 +44,7 @@ impl TimeAxis {
         }
     }
 
-    /// Infinite if there is no read index.
+    /// Infinite without a read index.
     pub(crate) fn time(&self, index: i64) -> f64 {
         match self.source_index(index) {
             _ if index == i64::MIN => f64::NEG_INFINITY,
@@ -55,7 +54,7 @@ impl TimeAxis {
     }
 }
 
-/// Orders errors: by the time at which the failed item begins, then by node.
+/// Orders errors: by start time of the failed item, then by node.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct ErrorRank {
     pub(crate) time: f64,
@@ -69,7 +68,7 @@ impl ErrorRank {
         time.then(self.node.cmp(&other.node)).is_lt()
     }
 
-    /// The rank of an error; None if it has no position.
+    /// None if the error has no position.
     pub(crate) fn of_error(graph: &Graph, error: &RunError) -> Option<Self> {
         let (node, range) = match error {
             RunError::Operator { node, range, .. } => (node, range.as_ref()),

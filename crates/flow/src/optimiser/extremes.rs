@@ -7,7 +7,7 @@ use super::rewriter::{Rewriter, is_operator, param};
 use crate::plan::Op;
 use crate::{PortType, operators};
 
-/// Statistics that do not depend on the order of summation.
+/// Statistics independent of the order of summation.
 const EXACT: [&str; 3] = ["min", "max", "count"];
 
 /// Replaces the scan by stored views if nothing else is wanted of the samples.
@@ -30,7 +30,7 @@ pub(super) fn read_extremes(rewriter: &mut Rewriter<'_>, at: usize) -> Option<St
         return None;
     };
     let stream = stream.get();
-    // Views keep magnitudes of complex counts, from which calibrated magnitudes do not follow.
+    // Views keep magnitudes of complex counts, which do not determine calibrated ones.
     if dtype == DType::Bool || dtype.is_complex() && !stream.calibration.is_identity() {
         return None;
     }

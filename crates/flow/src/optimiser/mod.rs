@@ -1,21 +1,20 @@
-//! Rewrites a graph without changing a bit of its results.
+//! Rewrites a graph with bit-identical results.
 //!
-//! Each rewrite is a function that changes the graph and describes what it did; they run until none applies.
-//! [`Plan::explain`](crate::Plan::explain) lists them; an option switches them off. All require that the operators
-//! between the rewritten ones are stateless and have no other consumer.
+//! Rewrites run until none applies. [`Plan::explain`](crate::Plan::explain) lists them; an option disables them. All
+//! require that the operators between the rewritten ones are stateless and have no other consumer.
 //!
 //! - *Filter fusion*: two consecutive filters become one, whose reductions share a pass.
-//! - *Map fusion*: an element-wise map merges into the map behind it, or into the condition of a filter whose windows
-//!   are only counted, so that intermediate values are never stored.
-//! - *Dead-operator elimination*: values whose rows are only counted are not computed.
-//! - *Range pushdown*: a range of indices moves into the scan.
-//! - *Stored views*: a stored signal's views give minimum, maximum and count of all samples.
+//! - *Map fusion*: an element-wise map merges into the next map, or into the condition of a filter whose windows are
+//!   only counted, so intermediate values are never stored.
+//! - *Dead-operator elimination*: drops values whose rows are only counted.
+//! - *Range pushdown*: moves an index range into the scan.
+//! - *Stored views*: answers minimum, maximum and count of all samples from a stored signal's views.
 //!
-//! Last, [`skip_unmatched`] makes scans skip what filters behind them cannot pass. The graph has no equal sub-plans: it
-//! merges them when built.
+//! Last, [`skip_unmatched`] makes scans skip what filters after them cannot pass. Equal sub-plans are merged when the
+//! graph is built.
 //!
-//! A [`Rewriter`] revisits only the neighbours of a change, so n operators take O(n log n). Of the rewrites that apply
-//! anywhere, the first of the list is done first, at its earliest node.
+//! A [`Rewriter`] revisits only the neighbours of a change, so n operators take O(n log n). The first applicable
+//! rewrite of the list is done first, at its earliest node.
 
 mod extremes;
 mod rewriter;
@@ -32,10 +31,8 @@ use extremes::read_extremes;
 use rewriter::{Expression, Rewriter, is_operator, is_stateless, param};
 pub(crate) use skip::{SkipOutcome, skip_unmatched};
 
-/// Rewrites at a node if it can; describes what it did.
 type Rewrite = fn(&mut Rewriter<'_>, usize) -> Option<String>;
 
-/// By priority.
 const REWRITES: [Rewrite; 6] = [
     fuse_filters,
     fuse_maps,
@@ -45,7 +42,6 @@ const REWRITES: [Rewrite; 6] = [
     read_extremes,
 ];
 
-/// Applies all rewrites; returns their descriptions in order.
 pub(crate) fn optimise(graph: &mut Graph) -> Vec<String> {
     let mut rewriter = Rewriter::new(graph, REWRITES.len());
     let mut done = Vec::new();
@@ -59,7 +55,7 @@ pub(crate) fn optimise(graph: &mut Graph) -> Vec<String> {
     done
 }
 
-/// Conditions of more operations are not fused: each fused map copies the condition once.
+/// Larger conditions are not fused: each fused map copies the condition once.
 const MAX_DUPLICATED_OPERATIONS: usize = 500;
 
 fn fuse_filters(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
@@ -79,7 +75,6 @@ fn fuse_filters(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
     Some(what)
 }
 
-/// `outer` applied to the result of `inner`.
 fn compose(outer: &Expression, inner: &Expression) -> Option<Expression> {
     let mut composed: Vec<Expr> = Vec::new();
     for node in outer.expr.graph().nodes() {
@@ -96,7 +91,7 @@ fn compose(outer: &Expression, inner: &Expression) -> Option<Expression> {
     })
 }
 
-/// Whether the map gives one value per input value, so that a later expression can use its input instead.
+/// Whether the map gives one value per input value, so a later expression can use its input instead.
 fn is_elementwise(graph: &Graph, map: usize, expression: &Expression) -> bool {
     let node = &graph.nodes[map];
     let width = |port: Option<&PortType>| match port {
@@ -132,7 +127,7 @@ fn fuse_maps(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
     Some(what)
 }
 
-/// Requires that the windows that pass are only counted.
+/// Only if passing windows are merely counted.
 fn fuse_map_into_filter(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
     let first = rewriter.only_input(second)?;
     let a = rewriter.expression::<operators::Map>(first, "expression")?;
@@ -176,7 +171,7 @@ fn drop_unused_values(rewriter: &mut Rewriter<'_>, second: usize) -> Option<Stri
     ))
 }
 
-/// Whether a range filter behind the node can move in front of it, if windows are counted from the run.
+/// Whether a range filter after the node can move before it, if windows are counted from the run.
 fn commutes_with_range(node: &GraphNode) -> bool {
     if is_operator::<operators::Rewindow>(node) {
         return param(node, "tail") == Some(&json!("drop"));
@@ -215,7 +210,7 @@ fn push_range(rewriter: &mut Rewriter<'_>, at: usize) -> Option<String> {
         }
         scan = rewriter.only_input(scan)?;
     }
-    // A host gives all that its plan does.
+    // A host executes its whole plan.
     let recording = rewriter.graph().nodes[scan].op.recording();
     if recording.is_some_and(|recording| recording.0.host_window().is_some()) {
         return None;

@@ -11,7 +11,7 @@ use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph, GraphNode};
 use crate::{Contract, Declared};
 
-/// Of longer expressions, only the number of operations is shown.
+/// Longer expressions are shown by their number of operations.
 const MAX_SHOWN_OPERATIONS: usize = 64;
 
 /// An expression and what is slow to compute of large ones.
@@ -31,7 +31,6 @@ impl fmt::Display for Expression {
     }
 }
 
-/// Node and input port.
 type Consumer = (usize, usize);
 
 pub(super) struct Rewriter<'a> {
@@ -122,7 +121,7 @@ impl<'a> Rewriter<'a> {
         (self.only_consumer(first) == Some(node)).then_some(first)
     }
 
-    /// The only consumer of output 0 of a node.
+    /// The only consumer of a node's output 0.
     pub(super) fn only_consumer(&self, node: usize) -> Option<usize> {
         let consumers = self.consumers.get(&(node, 0))?;
         let alone = consumers.len() == 1 && !self.outputs.contains(&(node, 0));
@@ -132,7 +131,6 @@ impl<'a> Rewriter<'a> {
             .map(|&(consumer, _)| consumer)
     }
 
-    /// If the node is stateless and has one input.
     pub(super) fn expression<O: Declared>(
         &mut self,
         node: usize,
@@ -162,7 +160,6 @@ impl<'a> Rewriter<'a> {
             .insert(node, (Rc::new(expression), Some(name)));
     }
 
-    /// Removes a node and connects its consumers to its input.
     pub(super) fn bypass(&mut self, node: usize) {
         self.removed[node] = true;
         self.expressions.remove(&node);

@@ -1,6 +1,6 @@
-//! Makes scans skip ranges whose stored extremes show that no window in them passes the filter behind.
+//! Makes scans skip ranges in which, by stored extremes, no window passes the filter.
 //!
-//! Runs after the rewrites, and not where a [`Control`](crate::Control) may change the predicate.
+//! Runs after the rewrites, except where a [`Control`](crate::Control) may change the predicate.
 
 use isochrony_expr::Expr;
 use serde_json::json;
@@ -19,7 +19,7 @@ pub(crate) enum SkipOutcome {
     NotDone(String),
 }
 
-/// Applies to filters of windows directly behind a scan's rewindow; for the others, says why nothing is skipped.
+/// Applies to filters of windows directly after a scan's rewindow; for others, says why nothing is skipped.
 pub(crate) fn skip_unmatched(graph: &mut Graph) -> Vec<SkipOutcome> {
     let mut consumers = vec![0usize; graph.nodes.len()];
     let edges = graph.nodes.iter().flat_map(|node| &node.inputs);
@@ -52,7 +52,7 @@ pub(crate) fn skip_unmatched(graph: &mut Graph) -> Vec<SkipOutcome> {
 struct SkippableFilter {
     predicate: Expr,
     filter: WindowFilter,
-    /// From the filter's input to the operator behind the scan.
+    /// From the filter's input to the operator after the scan.
     between: Vec<usize>,
     scan: usize,
     stored: StoredRecording,
@@ -75,7 +75,7 @@ fn candidate(graph: &Graph, at: usize) -> Option<SkippableFilter> {
             break recording;
         }
         if is_operator::<operators::Rewindow>(node) {
-            // Defensive: rewindow takes samples, so a second one cannot come before.
+            // Defensive: rewindow takes samples, so there is no second one.
             if windows.is_some() {
                 return None;
             }
@@ -118,7 +118,6 @@ impl SkippableFilter {
             return Err(format!("another operator, too, needs what {label} gives"));
         }
         let is_rewindow = |&at: &usize| is_operator::<operators::Rewindow>(&graph.nodes[at]);
-        // `candidate` found one.
         let rewindow = self.between.iter().position(is_rewindow).unwrap_or(0);
         if let Some(place) = self.between.iter().position(|at| !is_rewindow(at)) {
             return Err(self.hindrance(graph, self.between[place], place > rewindow));
@@ -130,7 +129,7 @@ impl SkippableFilter {
         self.stored.skipping(self.filter)
     }
 
-    /// Why an operator between prevents skipping. `of_samples`: it comes before the rewindow.
+    /// Why an operator between prevents skipping. `of_samples`: it precedes the rewindow.
     fn hindrance(&self, graph: &Graph, other: usize, of_samples: bool) -> String {
         let node = &graph.nodes[other];
         let name = node.op.name();
@@ -176,7 +175,6 @@ mod tests {
         let windows = Plan::scan(StoredRecording::new(store.path(), signal)).rewindow(40);
         let windows = windows.unwrap();
         let plan = windows.filter(&Expr::input().max().gt(3)).unwrap();
-        // No plan has a second rewindow.
         let twice = windows.rewindow(20).unwrap_err();
         assert_eq!(twice.code(), "input_type");
         let mut graph = Graph::new(&plan);

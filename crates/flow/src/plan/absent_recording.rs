@@ -1,4 +1,5 @@
-//! Stands for a feed of another process, of which only blocks arrive here: its type, and what decides how a plan is cut.
+//! Stand-in for a feed of another process, of which only blocks arrive here: its type, and what decides how a plan is
+//! cut.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,10 +15,9 @@ use crate::{
     Source,
 };
 
-/// The key of its form in a plan that was sent.
+/// Key of its form in a sent plan.
 const KEY: &str = "absent";
 
-/// Its form.
 #[derive(Debug, Serialize, Deserialize)]
 struct AbsentForm {
     /// Equal recordings of a plan have equal numbers.
@@ -30,7 +30,6 @@ struct AbsentForm {
     needs_interpreter: bool,
 }
 
-/// What stands for a recording in another process.
 pub(super) fn absent_recording(graph: &Graph, recording: &SharedRecording) -> Map<String, Value> {
     let mut nodes = graph.nodes.iter();
     let number = nodes.position(|node| node.op.recording() == Some(recording));
@@ -48,7 +47,7 @@ pub(super) fn absent_recording(graph: &Graph, recording: &SharedRecording) -> Ma
     map
 }
 
-/// A recording of another process. It is never read here.
+/// A recording of another process. Never read here.
 pub(crate) struct AbsentRecording {
     port: PortType,
     form: AbsentForm,
@@ -56,7 +55,7 @@ pub(crate) struct AbsentRecording {
 }
 
 impl AbsentRecording {
-    /// What the host of a node gives. `skips_samples`: consecutive items need not be contiguous.
+    /// Output of a node's host. `skips_samples`: consecutive items need not be contiguous.
     pub(crate) fn on_host(
         node: usize,
         port: PortType,
@@ -120,7 +119,7 @@ impl Recording for AbsentRecording {
         self.clock.clone()
     }
 
-    /// In the feed's own process its clock is known: that of a stand-in must not take its place.
+    /// In the feed's own process its clock is known, and must not be replaced by the stand-in's.
     fn registers_clock(&self) -> bool {
         let stream = self.port.stream_id();
         stream.is_none_or(|stream| clock_of(stream).is_none())
@@ -153,7 +152,7 @@ impl Recording for AbsentRecording {
     }
 }
 
-/// Plans may depend on whether a feed has times, but blocks do not depend on the times.
+/// Plans may depend on whether a feed has times; blocks do not depend on the times.
 struct AbsentClock;
 
 impl Clock for AbsentClock {

@@ -37,7 +37,7 @@ impl Catalog {
         }
     }
 
-    /// Adds an operator, possibly of another crate, in place of one of the same name.
+    /// Adds an operator, possibly of another crate, replacing one of the same name.
     #[must_use]
     pub fn with<O: Declared>(self) -> Self {
         self.with_declaration(O::DECLARATION)

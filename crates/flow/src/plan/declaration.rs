@@ -1,4 +1,4 @@
-//! Declares an operator once, by [`operator!`](super::operator): the source of validation, JSON, the typed builder,
+//! Operator declarations, by [`operator!`](super::operator): the single source of validation, JSON, the typed builder,
 //! Python's method and docstring, the operator reference and command-line help.
 
 use serde::de::DeserializeOwned;
@@ -7,27 +7,27 @@ use serde_json::{Map, Value};
 use super::parameter::Param;
 use crate::{Operator, PlanError};
 
-/// How many inputs an operator takes.
+/// Number of inputs of an operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Inputs {
-    /// This number.
+    /// Exactly this number.
     Exactly(usize),
     /// This number or more.
     AtLeast(usize),
 }
 
-/// How close an implementation's results are to the default's.
+/// Deviation of an implementation's results from the default's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ResultTolerance {
-    /// The same bits.
+    /// Bit-identical.
     BitIdentical,
-    /// In double precision, largest difference as a fraction of the largest input values; in single precision 2^29
+    /// Largest difference in double precision, as a fraction of the largest input values; in single precision 2^29
     /// times as much, the ratio of the roundings.
     Tolerance(f64),
 }
 
 impl ResultTolerance {
-    /// The part of the largest values, in double precision.
+    /// Fraction of the largest values, in double precision.
     pub(crate) fn relative(self) -> f64 {
         match self {
             Self::BitIdentical => 0.0,
@@ -36,29 +36,28 @@ impl ResultTolerance {
     }
 }
 
-/// The parameter that chooses among implementations.
 pub(crate) const METHOD: &str = "method";
 
-/// Makes an operator of checked parameters.
+/// Builds an operator from checked parameters.
 pub type Build = fn(&Map<String, Value>) -> Result<Box<dyn Operator>, PlanError>;
 
-/// All there is to know about an operator without making one.
+/// All facts about an operator without an instance.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// Its name.
     pub name: &'static str,
     /// A sentence, then the parts that [`section`](Self::section) lists.
     pub doc: &'static str,
-    /// Path of the declaring module.
+    /// Declaring module.
     pub module: &'static str,
-    /// How many inputs it takes.
+    /// Number of inputs.
     pub inputs: Inputs,
-    /// Its parameters, in order.
+    /// Parameters, in order.
     pub params: &'static [Param],
-    /// Implementations that may be asked for by name, as the parameter `method`. They take one input of samples or windows, give
-    /// the same, and are stateless or declare [`Contract::Overlap`](crate::Contract) or `Settling`.
+    /// Implementations selectable as the parameter `method`. They take one input of samples or windows, give the same,
+    /// and are stateless or declare [`Contract::Overlap`](crate::Contract) or `Settling`.
     pub alternatives: &'static [(&'static str, ResultTolerance)],
-    /// Makes one of checked parameters.
+    /// Builds one from checked parameters.
     pub build: Build,
 }
 
@@ -68,14 +67,14 @@ pub trait Declared: Operator + 'static {
     const DECLARATION: Declaration;
 }
 
-/// Parameters for a plan; implemented by the builders that [`operator!`](super::operator) writes.
+/// Parameters for a plan; implemented by the builders of [`operator!`](super::operator).
 pub trait OperatorBuilder {
     /// The declaration, and the parameters set.
     fn into_parts(self) -> (Declaration, Map<String, Value>);
 }
 
 impl Declaration {
-    /// Completes parameters with defaults and checks them.
+    /// Adds defaults and checks all parameters.
     ///
     /// # Errors
     /// [`PlanError::UnknownParameter`], [`PlanError::MissingParameter`], [`PlanError::Parameter`].

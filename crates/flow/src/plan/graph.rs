@@ -1,4 +1,4 @@
-//! A plan's nodes in topological order, without duplicates. The optimiser rewrites the graph; the engine lays it out.
+//! A plan's nodes in topological order, without duplicates: the form for optimiser and engine.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,10 +11,9 @@ use super::node::{Node, Op, Plan, SEGMENT_SAMPLES};
 use crate::sources::processed::ProcessedRecording;
 use crate::{Alignment, OperatorProperties, PlanError, SharedRecording};
 
-/// The input of `feedback` that identifies its loop; the one before is fed back.
+/// Input of `feedback` that identifies its loop; the previous one is fed back.
 pub(crate) const LOOP: usize = 2;
 
-/// Node and output.
 pub(crate) type Edge = (usize, u16);
 
 #[derive(Debug, Clone)]
@@ -40,11 +39,11 @@ impl PartialEq for GraphNode {
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<GraphNode>,
     pub(crate) outputs: Vec<Edge>,
-    /// Of a part of a plan: names and numbers of its nodes in the whole, for errors.
+    /// For a part of a plan: its nodes' names and numbers in the whole, for errors.
     pub(crate) plan_nodes: Vec<(&'static str, usize)>,
 }
 
-/// Equal for equal nodes without inputs, so that few nodes are compared.
+/// Equal for equal nodes without inputs, so few nodes are compared.
 fn source_key(op: &Op) -> String {
     match op {
         Op::Scan { recording, .. } => recording.key(),
@@ -98,7 +97,7 @@ impl Graph {
                     .copied()
                     .find(|&n| graph.nodes[n] == candidate),
             };
-            // Loops that begin alike may differ later.
+            // Loops with equal beginnings may differ later.
             let equal = equal.filter(|_| !candidate.begins_loop());
             let number = equal.unwrap_or(graph.nodes.len());
             numbers.insert(Arc::as_ptr(node), number);
@@ -116,19 +115,19 @@ impl Graph {
         graph
     }
 
-    /// Its name and number in the whole plan, for errors.
+    /// Name and number in the whole plan, for errors.
     pub(crate) fn plan_node(&self, node: usize) -> (&'static str, usize) {
         let own = || (self.nodes[node].op.name(), node);
         self.plan_nodes.get(node).copied().unwrap_or_else(own)
     }
 
-    /// The node that equals another graph's output, with equal inputs all the way up.
+    /// The node equal to another graph's output, with equal inputs throughout.
     pub(crate) fn find(&self, other: &Self) -> Option<usize> {
         let common = self.common(other);
         common.get(other.outputs.first()?.0).copied().flatten()
     }
 
-    /// For each node of another graph the one that equals it, with equal inputs all the way up.
+    /// The equal node, with equal inputs throughout, for each node of another graph.
     pub(crate) fn common(&self, other: &Self) -> Vec<Option<usize>> {
         let mut numbers: Vec<Option<usize>> = Vec::with_capacity(other.nodes.len());
         for node in &other.nodes {
@@ -142,7 +141,6 @@ impl Graph {
         numbers
     }
 
-    /// The part that an edge depends on.
     pub(crate) fn upto(&self, edge: Edge) -> Self {
         let mut needed = vec![false; edge.0 + 1];
         needed[edge.0] = true;
@@ -175,7 +173,6 @@ impl Graph {
         }
     }
 
-    /// Drops nodes on which no output depends.
     pub(crate) fn drop_unused(&mut self) {
         let mut used = vec![false; self.nodes.len()];
         let mut pending: Vec<usize> = self.outputs.iter().map(|&(node, _)| node).collect();
@@ -197,7 +194,6 @@ impl Graph {
         }
     }
 
-    /// All edges, each of itself.
     pub(crate) fn all_edges(&self) -> HashMap<Edge, Edge> {
         let nodes = self.nodes.iter().enumerate();
         let edges = nodes.flat_map(|(at, node)| {
@@ -206,14 +202,12 @@ impl Graph {
         edges.map(|edge| (edge, edge)).collect()
     }
 
-    /// First node of the loop that the node closes.
     pub(crate) fn loop_begin(&self, node: usize) -> Option<usize> {
         let node = &self.nodes[node];
         let ends = node.properties.closes_loop;
         ends.then(|| node.inputs.get(LOOP).map(|&(begin, _)| begin))?
     }
 
-    /// Checks that every loop is closed once, and that no operator in it may drop items.
     pub(crate) fn check_loops(&self) -> Result<(), PlanError> {
         let ends = (0..self.nodes.len()).filter(|&at| self.loop_begin(at).is_some());
         let ends: Vec<usize> = ends.collect();
@@ -237,7 +231,7 @@ impl Graph {
     }
 
     /// Whether an operator may end before its sources in a plan with fan-ins or several sources, so that results and
-    /// errors depend on the order in which their blocks are read.
+    /// errors depend on block order.
     pub(crate) fn ends_before_sources(&self) -> bool {
         let ends_early = |node: &GraphNode| node.properties.ends_early;
         let is_fan_in = |node: &GraphNode| node.inputs.len() > 1;
@@ -270,7 +264,7 @@ impl Graph {
                 continue;
             }
             let node = &self.nodes[at];
-            // `Alignment::Window` emits the indices of all inputs: all of them, if no input drops any.
+            // `Alignment::Window` emits the indices of all inputs, if no input drops any.
             if node.properties.ratio.is_none() && node.properties.align != Alignment::Window {
                 let operator = node.op.name();
                 return Err(PlanError::LoopMayStall { operator });
@@ -280,8 +274,8 @@ impl Graph {
         Ok(())
     }
 
-    /// The recording that gives a factory's first input its timebase, possibly resampled. None for other operators,
-    /// which do not need it: a plan may have a hundred thousand.
+    /// Recording that gives a factory's first input its timebase, possibly resampled. None for other operators, which
+    /// do not need it: a plan may have a hundred thousand.
     pub(crate) fn recording_of(&self, node: usize) -> Option<SharedRecording> {
         if !matches!(self.nodes[node].op, Op::Factory(_)) {
             return None;
@@ -311,7 +305,7 @@ impl Graph {
         None
     }
 
-    /// The recording that gives an edge its indices and times; else the first before it.
+    /// Recording that gives an edge its indices and times; else the first upstream.
     pub(crate) fn recording_of_edge(&self, edge: Edge) -> Option<SharedRecording> {
         let timebase = |node: usize, output: u16| {
             let port = self.nodes[node]
@@ -338,7 +332,7 @@ impl Graph {
         first
     }
 
-    /// Whether it emits all samples of a recording unchanged: a whole scan, or sinks behind it.
+    /// Whether it emits all samples of a recording unchanged: a whole scan, or sinks after it.
     pub(crate) fn emits_whole_recording(&self, mut node: usize) -> bool {
         loop {
             let GraphNode { op, inputs, .. } = &self.nodes[node];
@@ -392,7 +386,6 @@ impl Graph {
     }
 }
 
-/// Stream name, and options that differ from their defaults.
 fn scan_label(recording: &SharedRecording, range: Option<&Range<i64>>, segment: u64) -> String {
     let port = recording.0.port();
     let mut text = format!("scan({}", port.stream().map_or("", |stream| &stream.name));
@@ -416,7 +409,6 @@ fn expression_text(saved: &Value) -> String {
 }
 
 impl Graph {
-    /// Labels, if the graph is a chain: one source, no branches.
     pub(crate) fn as_chain(&self) -> Option<impl Iterator<Item = String>> {
         let mut nodes = self.nodes.iter().enumerate();
         let is_chain = nodes.all(|(at, node)| match at.checked_sub(1) {
@@ -426,7 +418,6 @@ impl Graph {
         is_chain.then(|| (0..self.nodes.len()).map(|node| self.label(node)))
     }
 
-    /// A line per node: number, label, inputs.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.nodes.iter().enumerate().map(|(at, node)| {
             let inputs = node.inputs.iter().map(|&(n, output)| match output {
@@ -444,7 +435,6 @@ impl Graph {
     }
 }
 
-/// A chain in one line, any other graph in a line per node.
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (entries, between): (Vec<String>, _) = match self.as_chain() {

@@ -1,7 +1,7 @@
-//! Refuses operators that need contiguous samples behind a merge of overlapping inputs.
+//! Rejects operators that need contiguous samples after a merge of overlapping inputs.
 //!
 //! Such a merge repeats indices, alternating between inputs; windows, filters and alignment by index cannot work on
-//! that. A plan knows the range of each input's indices; only disjoint ranges are known to share none.
+//! that. Only inputs with disjoint index ranges are known to share none.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::{Alignment, Contract, Extent, OperatorProperties, PlanError, PortType
 #[derive(Debug, Clone)]
 pub(crate) struct IndexRange {
     within: Range<i64>,
-    /// Two inputs of a merge upstream that can share indices, and the common range.
+    /// Two inputs of an upstream merge that can share indices, and the common range.
     shared: Option<(usize, usize, Range<i64>)>,
 }
 
@@ -93,7 +93,7 @@ fn describe(range: &Range<i64>) -> String {
 
 /// The first two that overlap, and where. Unknown ranges are assumed not to overlap.
 fn overlap(ranges: &[Range<i64>]) -> Option<(usize, usize, Range<i64>)> {
-    // By start, so that each is compared only with the earlier one that ends last.
+    // By start, so each is compared only with the earlier one that ends last.
     let mut order: Vec<usize> = (0..ranges.len())
         .filter(|&at| !ranges[at].is_empty() && ranges[at].start > i64::MIN)
         .collect();

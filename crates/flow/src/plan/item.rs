@@ -1,7 +1,7 @@
 //! Items that flow on an edge: samples, windows, ranges, rows.
 //!
-//! Operators get items by `&mut`: one that keeps an item takes it, others copy nothing. An item knows its first index
-//! and that of its continuation, by which the engine detects breaks.
+//! Operators get items by `&mut`: one that keeps an item takes it, others copy nothing. Breaks are detected from each
+//! item's first index and that of its continuation.
 
 use std::ops::Range;
 
@@ -12,26 +12,26 @@ use smallvec::SmallVec;
 
 use crate::{PartialResult, Rows};
 
-/// An input or output of an operator.
+/// Input or output of an operator.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Item {
     /// Consecutive samples.
     Samples(SigSeg),
-    /// Windows of samples, or one computed row per window.
+    /// Windows of samples, or one computed row each.
     Frames(Frames),
-    /// Ranges of indices, such as detections.
+    /// Index ranges, such as detections.
     Ranges(Ranges),
-    /// Rows with named fields.
+    /// Rows of named fields.
     Rows(Rows),
-    /// A reducible operator's result of one task.
+    /// Partial result of a reducible operator for one task.
     Partial(PartialResult),
-    /// An operator took the item.
+    /// Taken by an operator.
     Taken,
 }
 
 impl Item {
-    /// Index of the first sample, and that of a continuation.
+    /// First index, and that of a continuation.
     #[inline]
     #[must_use]
     pub fn extent(&self) -> Option<(i64, i64)> {
@@ -43,7 +43,7 @@ impl Item {
         }
     }
 
-    /// Number of samples; overlapping windows count each once; ranges and rows have none.
+    /// Number of samples; overlapping windows count each once; 0 for ranges and rows.
     #[inline]
     #[must_use]
     pub fn samples(&self) -> u64 {
@@ -54,7 +54,7 @@ impl Item {
         }
     }
 
-    /// Memory in use, mapped or not.
+    /// Memory use, mapped or not.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         match self {
@@ -82,7 +82,7 @@ impl Item {
         }
     }
 
-    /// Starts of its first and last element: sample, window, row or range. None if it has none, or no indices.
+    /// Starts of the first and last element. None without elements or indices.
     pub(crate) fn first_and_last_start(&self) -> Option<(i64, i64)> {
         match self {
             Self::Samples(samples) => {
@@ -101,11 +101,7 @@ impl Item {
         }
     }
 
-    /// What begins before an index, and the rest. The index lies behind the start of the first element, not behind that
-    /// of the last.
-    ///
-    /// # Errors
-    /// Samples that cannot be cut there.
+    /// Splits before an index, which lies after the first element's start and not after the last's.
     pub(crate) fn split_at(self, index: i64) -> Result<(Self, Self), SegmentError> {
         Ok(match self {
             Self::Samples(samples) => {
@@ -138,10 +134,6 @@ impl Item {
         })
     }
 
-    /// What begins in a range; None if nothing does.
-    ///
-    /// # Errors
-    /// As [`split_at`](Self::split_at).
     pub(crate) fn part(&self, range: Range<i64>) -> Result<Option<Self>, SegmentError> {
         let Some((first, last)) = self.first_and_last_start() else {
             return Ok(None);
@@ -159,7 +151,7 @@ impl Item {
         Ok(part.first_and_last_start().map(|_| part))
     }
 
-    /// Kind of item, for errors.
+    /// Item kind, for errors.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
@@ -197,7 +189,6 @@ impl From<Frames> for Item {
     }
 }
 
-/// How the windows of a block lie, and their rows in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FrameShape {
     start: i64,
@@ -208,8 +199,8 @@ pub(crate) struct FrameShape {
     stride: usize,
 }
 
-/// A block of `count` windows of `window` samples every `hop`, the first at index `start`. Each has a row of `width`
-/// values, a slice of one aligned buffer: its samples, shared with overlapping windows, or values computed from it.
+/// `count` windows of `window` samples every `hop`, the first at index `start`. Each has a row of `width` values, a
+/// slice of one aligned buffer: its samples, shared with overlapping windows, or computed values.
 #[derive(Debug, Clone)]
 pub struct Frames {
     values: Buffer,
@@ -224,8 +215,8 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Cuts `samples` into windows from its first sample on; None if it is shorter than one. Copies samples that are
-    /// not in one aligned buffer into one.
+    /// Cuts `samples` into windows from the first sample; None if shorter than one. Copies samples that are not in one
+    /// aligned buffer.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
@@ -255,8 +246,8 @@ impl Frames {
         }))
     }
 
-    /// The same windows with computed rows of `width` values, consecutive in `values`. None if these are not `count *
-    /// width` aligned values of `dtype`.
+    /// The same windows with computed rows of `width` values, consecutive in `values`. None unless these are
+    /// `count * width` aligned values of `dtype`.
     #[must_use]
     pub fn with_rows(
         &self,
@@ -279,8 +270,7 @@ impl Frames {
         })
     }
 
-    /// One window of `window` samples at `start`, with a row of `width` values. None if `values` are not `width`
-    /// aligned values of `dtype`.
+    /// One window at `start`, with a row of `width` values. None unless `values` are `width` aligned values of `dtype`.
     #[must_use]
     pub(crate) fn one_row(
         start: i64,
@@ -304,8 +294,8 @@ impl Frames {
         shape.with_rows(values, dtype, width, stream)
     }
 
-    /// Computed rows of `width` values, of windows of `window` samples every `hop`, the first at `start`. None if
-    /// `values` are no whole number of aligned rows of `dtype`.
+    /// Computed rows of `width` values for windows of `window` samples every `hop`, the first at `start`. None unless
+    /// `values` are whole aligned rows of `dtype`.
     #[must_use]
     pub fn computed(
         start: i64,
@@ -330,8 +320,7 @@ impl Frames {
         shape.with_rows(values, dtype, width, stream)
     }
 
-    /// One computed number for each of windows like these, the first at `start`. None if `values` are no aligned
-    /// numbers of `dtype`.
+    /// One computed number per window, the first at `start`. None unless `values` are aligned numbers of `dtype`.
     #[must_use]
     pub(crate) fn numbers_from(
         &self,
@@ -349,7 +338,7 @@ impl Frames {
         .with_rows(values, dtype, 1, stream)
     }
 
-    /// Windows of this shape; None if `values` are not exactly their rows, aligned.
+    /// Windows of this shape; None unless `values` are exactly their aligned rows.
     #[must_use]
     pub(crate) fn of_parts(
         shape: FrameShape,
@@ -397,20 +386,20 @@ impl Frames {
         }
     }
 
-    /// Index of the first sample of the first window.
+    /// First index of the first window.
     #[must_use]
     pub fn start(&self) -> i64 {
         self.start
     }
 
-    /// Index after the last sample of the last window.
+    /// End index of the last window.
     #[must_use]
     pub fn end(&self) -> i64 {
         self.window_start(self.count.saturating_sub(1))
             .saturating_add_unsigned(self.window)
     }
 
-    /// Index at which the next window would begin.
+    /// Start index of the next window.
     #[inline]
     #[must_use]
     pub fn next_start(&self) -> i64 {
@@ -418,19 +407,19 @@ impl Frames {
             .wrapping_add_unsigned(self.count.wrapping_mul(self.hop))
     }
 
-    /// Index of the first sample of window `k`.
+    /// Start index of window `k`.
     #[must_use]
     pub fn window_start(&self, k: u64) -> i64 {
         self.start.wrapping_add_unsigned(k.wrapping_mul(self.hop))
     }
 
-    /// Samples of a window.
+    /// Window length in samples.
     #[must_use]
     pub fn window(&self) -> u64 {
         self.window
     }
 
-    /// Samples from the start of one window to the next.
+    /// Samples between window starts.
     #[must_use]
     pub fn hop(&self) -> u64 {
         self.hop
@@ -442,13 +431,13 @@ impl Frames {
         self.count
     }
 
-    /// Values in a row.
+    /// Values per row.
     #[must_use]
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Values from the start of one row to the next.
+    /// Values between row starts.
     #[must_use]
     pub fn stride(&self) -> usize {
         self.stride
@@ -466,13 +455,13 @@ impl Frames {
         self.stream
     }
 
-    /// The buffer of all rows.
+    /// Buffer of all rows.
     #[must_use]
     pub fn buffer(&self) -> &Buffer {
         &self.values
     }
 
-    /// All values; row `k` is `values[k * stride..][..width]`. None if they are not of type `T`.
+    /// All values; row `k` is `values[k * stride..][..width]`. None if not of type `T`.
     #[must_use]
     pub fn values<T: Sample>(&self) -> Option<&[T]> {
         if T::DTYPE != self.dtype {
@@ -492,7 +481,6 @@ impl Frames {
         if range.start >= range.end || range.end > self.count {
             return None;
         }
-        // Positions in memory fit.
         let size = self.dtype.size();
         let from = range.start as usize * self.stride * size;
         let to = ((range.end as usize - 1) * self.stride + self.width) * size;
@@ -505,10 +493,10 @@ impl Frames {
     }
 }
 
-/// Ranges of indices of one stream, ordered by start.
+/// Index ranges of one stream, by start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ranges {
-    /// The stream of the indices.
+    /// Stream of the indices.
     pub stream: StreamId,
     /// The ranges.
     pub ranges: SmallVec<[Range<i64>; 2]>,
@@ -520,18 +508,18 @@ pub struct Ranges {
 pub enum Break {
     /// No samples were recorded at these indices.
     Gap(Range<i64>),
-    /// The clock was set: the next item belongs to another run.
+    /// Clock set: the next item belongs to another run.
     ClockStep {
-        /// Run before the step.
+        /// Run before.
         old: RunId,
-        /// Run after it.
+        /// Run after.
         new: RunId,
     },
-    /// Samples were lost, for example by an overloaded source.
+    /// Samples lost, for example by an overloaded source.
     Dropped(Range<i64>),
-    /// An operator removed the samples between; the recording has no gap there.
+    /// Samples removed by an operator; no gap in the recording.
     Removed,
-    /// The next items lie before the last ones, as in a selection by civil time over a clock that was set back. The
-    /// break of a gap or clock step at the same place follows.
+    /// The next items lie before the last ones, as in a selection by civil time over a clock set back. The break of a
+    /// gap or clock step at the same place follows.
     Rewind,
 }

@@ -1,7 +1,7 @@
 //! [`Length`]: a number of samples or a duration, for windows, hops and lags.
 //!
-//! A parameter whose [`Unit`] is a length takes a number in that unit, or text with its own: `"125ms"`, `"512
-//! samples"`. Text is resolved once, when the operator is added, at the rate of its first input.
+//! A parameter whose [`Unit`] is a length takes a number in that unit, or text with its own: `"125ms"`,
+//! `"512 samples"`. Text is resolved once, at the rate of the operator's first input.
 
 use std::fmt;
 use std::str::FromStr;
@@ -27,8 +27,8 @@ const UNITS: [(&str, i32, u64); 8] = [
     ("h", 0, 3600),
 ];
 
-/// A number of samples or a duration. Reads and prints as text, `"512 samples"` or `"125ms"`; a plain number is a
-/// parameter in seconds.
+/// A number of samples or a duration. Reads and prints as text, `"512 samples"` or `"125ms"`; a plain number is
+/// seconds.
 ///
 /// ```
 /// use isochrony_flow::Length;
@@ -43,14 +43,14 @@ const UNITS: [(&str, i32, u64); 8] = [
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Length {
-    /// So many samples.
+    /// Samples.
     Samples(u64),
     /// Seconds, as the shortest decimal that reads back as the number.
     Seconds(f64),
 }
 
 impl Length {
-    /// Samples at a rate, exactly; None if below zero or beyond 1e38 s.
+    /// Exact samples at a rate; None if below zero or beyond 1e38 s.
     #[must_use]
     pub fn count(self, rate: Rate) -> Option<SampleCount> {
         match self {
@@ -59,7 +59,7 @@ impl Length {
         }
     }
 
-    /// The nearest whole number of samples at a rate, halves up; None if below zero or beyond 64 bits.
+    /// Samples at a rate, rounded, halves up; None if below zero or beyond 64 bits.
     #[must_use]
     pub fn samples(self, rate: Rate) -> Option<u64> {
         self.count(rate)?.round()
@@ -87,7 +87,7 @@ impl fmt::Display for Length {
     }
 }
 
-/// The text is no length.
+/// Text that is no length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a valid length; write {EXAMPLES}")]
 pub struct LengthError;
@@ -97,7 +97,7 @@ fn split(text: &str) -> (&str, &str) {
     (number.trim_end(), &text[number.len()..])
 }
 
-/// What to write instead of an ambiguous unit, appended to what is legal.
+/// What to write instead of an ambiguous unit.
 pub(super) fn hint(value: &Value) -> &'static str {
     match value.as_str().map(|text| split(text.trim()).1) {
         Some("m") => "; for minutes write \"min\"",
@@ -123,7 +123,7 @@ impl FromStr for Length {
     }
 }
 
-/// An unsigned decimal times a power of ten and a whole number, rounded once, to the nearest float.
+/// An unsigned decimal times a power of ten and a whole number, rounded once.
 fn decimal(text: &str, power: i32, times: u64) -> Option<f64> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i16>().ok()?),
@@ -166,9 +166,9 @@ impl<'de> Deserialize<'de> for Length {
     }
 }
 
-/// What a builder's method takes for a parameter of type `T`: what converts to it, and a [`Length`] for one in samples.
+/// Argument of a builder's method for a parameter of type `T`: convertible values, and a [`Length`] for samples.
 pub trait IntoParameter<T> {
-    /// The parameter in JSON.
+    /// JSON form.
     fn into_value(self) -> Value;
 }
 
@@ -191,8 +191,7 @@ impl IntoParameter<Option<u64>> for Length {
 }
 
 impl Declaration {
-    /// Replaces text lengths by numbers in their parameters' units; a number of samples for a parameter in seconds
-    /// stays text.
+    /// Replaces text lengths by numbers in their parameters' units; samples for a parameter in seconds stay text.
     pub(super) fn resolve_lengths(
         &self,
         params: &mut Map<String, Value>,

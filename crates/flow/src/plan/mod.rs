@@ -1,9 +1,8 @@
 //! Plans: operators and their connections, as data.
 //!
-//! A [`Plan`] is a node and one of its outputs; a node holds the plans of its inputs. Clones share nodes, so a plan is
-//! a graph: branches and shared parts cost nothing. Types are checked when a node is added; nothing is read or computed
-//! before execution. `node` defines nodes, `operator` the contract with the engine, and `graph` the form that the
-//! optimiser rewrites and the engine executes.
+//! A [`Plan`] is a node and one of its outputs; a node holds the plans of its inputs. Clones share nodes, so branches
+//! and shared parts cost nothing. Types are checked when a node is added; nothing is read or computed before execution.
+//! `node` defines nodes, `operator` the contract with the engine, and `graph` the form for optimiser and engine.
 
 mod absent_recording;
 pub(crate) mod catalog;
@@ -85,7 +84,7 @@ impl Plan {
     /// Adds a declared operator with this plan and `others` as inputs.
     ///
     /// # Errors
-    /// [`PlanError`] if the operator does not accept a parameter or the type of an input.
+    /// [`PlanError`] if the operator rejects a parameter or an input's type.
     pub fn apply(
         &self,
         declaration: &Declaration,
@@ -142,10 +141,10 @@ impl Plan {
         self.apply(&O::DECLARATION, params, &[])
     }
 
-    /// Adds an operator made by a factory, with this plan and `others` as inputs.
+    /// Adds an operator of a factory, with this plan and `others` as inputs.
     ///
     /// # Errors
-    /// [`PlanError`] if the operator does not accept an input, or [`PlanError::WritesItsInput`].
+    /// [`PlanError`] if the operator rejects an input, or [`PlanError::WritesItsInput`].
     pub fn apply_factory(
         &self,
         factory: SharedFactory,
@@ -181,7 +180,7 @@ impl Plan {
         })
     }
 
-    /// The same plans of signals as they are now, whatever is appended later.
+    /// The same plans of signals as they are now, without later appends.
     ///
     /// # Errors
     /// [`PlanError::NoRecording`], [`PlanError::DamagedRecording`].
@@ -223,7 +222,7 @@ impl Plan {
         Ok(plans.collect())
     }
 
-    /// The ranges of stored signals that it reads.
+    /// Ranges of stored signals that it reads.
     #[must_use]
     pub fn stored(&self) -> Vec<ScannedSignal> {
         let graph = Graph::new(self);
@@ -250,7 +249,7 @@ impl Plan {
         scans.collect()
     }
 
-    /// Whether executing it occupies the Python interpreter.
+    /// Whether execution occupies the Python interpreter.
     #[must_use]
     pub fn needs_interpreter(&self) -> bool {
         let mut nodes = Graph::new(self).nodes.into_iter();
@@ -282,7 +281,7 @@ impl Plan {
         self.node.properties.outputs.len()
     }
 
-    /// The inputs of the last operator.
+    /// Inputs of the last operator.
     #[must_use]
     pub fn inputs(&self) -> &[Self] {
         &self.node.inputs
@@ -318,14 +317,14 @@ impl fmt::Debug for Plan {
     }
 }
 
-/// A stored signal's ranges that a plan reads.
+/// Ranges of a stored signal that a plan reads.
 #[derive(Debug, Clone)]
 pub struct ScannedSignal {
     /// At the commit at which the plan was built.
     pub signal: Signal,
     /// Index ranges, in read order.
     pub ranges: Vec<Range<i64>>,
-    /// All that exists at execution is read; a [`RepeatedPlan`](crate::RepeatedPlan) can narrow this.
+    /// Reads all that exists at execution; a [`RepeatedPlan`](crate::RepeatedPlan) can narrow this.
     pub whole: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Nodes of plans: what each does, and the plans of its inputs.
+//! Nodes of plans: operation and input plans.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl Op {
         }
     }
 
-    /// Makes the operator for an execution; None for a scan. `reads`: the recording whose indices the items have.
+    /// Creates the operator for an execution; None for a scan. `reads`: recording of the items' indices.
     pub(crate) fn make(
         &self,
         reads: Option<&SharedRecording>,
@@ -142,11 +142,11 @@ pub struct Plan {
     pub(crate) output: u16,
 }
 
-/// Default segment: long enough to hide the engine's cost, short enough that an operator's output is still in the cache
-/// for the next.
+/// Default segment: long enough to hide the engine's cost, short enough that an operator's output is still cached for
+/// the next.
 pub const SEGMENT_SAMPLES: u64 = 1 << 17;
 
-/// Lets operators behind a scan find the clock.
+/// Lets operators after a scan find the clock.
 pub(crate) fn register_clock(recording: &SharedRecording) {
     if !recording.0.registers_clock() {
         return;

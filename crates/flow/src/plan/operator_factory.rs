@@ -1,8 +1,7 @@
-//! Operators that depend on objects of this process: a closure, a Python function, an open store.
+//! Operators bound to objects of this process: a closure, a Python function, an open store.
 //!
-//! A declared operator is data; an [`OperatorFactory`] is an object in a plan that makes the operator anew for each
-//! execution, and defines how it prints and is saved. [`Catalog::with_factory`](crate::Catalog::with_factory) restores
-//! saved ones.
+//! A declared operator is data; an [`OperatorFactory`] is an object in a plan that creates the operator for each
+//! execution, prints and is saved. [`Catalog::with_factory`](crate::Catalog::with_factory) restores saved ones.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,33 +11,33 @@ use serde_json::{Map, Value};
 use super::sent::SentObjects;
 use crate::{Operator, PlanError, PortType, RunOptions, SharedRecording};
 
-/// Threads that may execute an operator when there are several workers; the texts say why, for `explain`.
+/// Threads that may execute an operator; the texts say why, for `explain`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Parallelism {
-    /// Every worker, with its own operator, independent of others' items.
+    /// Every worker, with its own independent operator.
     Workers(String),
     /// The calling thread, in order.
     CallingThread(String),
 }
 
-/// Makes an operator, for which it stands in a plan.
+/// Creates an operator, for which it stands in a plan.
 pub trait OperatorFactory: Send + Sync {
-    /// The operator's name, in errors, reports and saved plans.
+    /// Operator name in errors, reports and saved plans.
     fn name(&self) -> &'static str;
 
-    /// The text in a printed plan.
+    /// Text in a printed plan.
     fn label(&self) -> String {
         self.name().into()
     }
 
-    /// Makes the operator, when the plan is built and for each execution; then `reads` is the recording whose indices
-    /// the items have.
+    /// Creates the operator, when the plan is built and for each execution; then `reads` is the recording of the items'
+    /// indices.
     ///
     /// # Errors
     /// [`PlanError`] if the object is gone.
     fn make(&self, reads: Option<&SharedRecording>) -> Result<Box<dyn Operator>, PlanError>;
 
-    /// Makes the operator for an execution, in the thread that will call it.
+    /// Creates the operator for an execution, in the thread that will call it.
     ///
     /// # Errors
     /// As [`make`](Self::make).
@@ -51,7 +50,7 @@ pub trait OperatorFactory: Send + Sync {
         self.make(reads)
     }
 
-    /// Threads that may execute it, within the limits of its contract.
+    /// Threads that may execute it, within its contract.
     fn parallelism(&self, run: &RunOptions<'_>) -> Parallelism {
         let _ = run;
         Parallelism::CallingThread("depends on an object of this process".into())
@@ -60,7 +59,7 @@ pub trait OperatorFactory: Send + Sync {
     /// Parameters in a saved plan.
     ///
     /// # Errors
-    /// [`PlanError::NotSaveable`] if it exists in this process only.
+    /// [`PlanError::NotSaveable`] if bound to this process.
     fn saved(&self) -> Result<Map<String, Value>, PlanError> {
         Err(PlanError::NotSaveable {
             operator: self.label(),
@@ -69,10 +68,10 @@ pub trait OperatorFactory: Send + Sync {
         })
     }
 
-    /// Parameters in a plan sent to another process; what is no JSON goes into `objects`.
+    /// Parameters in a plan sent to another process; non-JSON values go into `objects`.
     ///
     /// # Errors
-    /// [`PlanError::NotSendable`] if it writes, or exists in this process only.
+    /// [`PlanError::NotSendable`] if it writes or is bound to this process.
     fn sent(&self, objects: &mut SentObjects) -> Result<Map<String, Value>, PlanError> {
         let _ = objects;
         let (what, mend) = match self.is_writer() {
@@ -97,14 +96,14 @@ pub trait OperatorFactory: Send + Sync {
         false
     }
 
-    /// Whether it writes to this saved recording: a plan must not read what it writes.
+    /// Whether it writes to this saved recording, which the plan must then not read.
     fn writes(&self, recording: &Map<String, Value>) -> bool {
         let _ = recording;
         false
     }
 }
 
-/// A shared factory. Equal if the same object or of the same saved form.
+/// A shared factory. Equal if the same object or saved form.
 #[derive(Clone)]
 pub struct SharedFactory(pub(crate) Arc<dyn OperatorFactory>);
 
@@ -129,6 +128,6 @@ impl fmt::Debug for SharedFactory {
     }
 }
 
-/// Restores a factory from saved parameters and the types of its inputs.
+/// Restores a factory from saved parameters and input types.
 pub type FactoryResolver =
     Arc<dyn Fn(&Map<String, Value>, &[PortType]) -> Result<SharedFactory, PlanError> + Send + Sync>;

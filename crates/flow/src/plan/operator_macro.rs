@@ -1,6 +1,6 @@
 //! The macro that declares an operator.
 
-/// Declares an operator: a struct with its parameters and state, and a typed builder.
+/// Declares an operator: a struct of parameters and state, and a typed builder.
 ///
 /// The doc comment is the operator's documentation: one sentence, then the sections `# Inputs`, `# Returns`,
 /// `# Conventions`, `# Errors`, `# Source` and `# Example` (in Python); see
@@ -91,7 +91,7 @@ macro_rules! operator {
         }
 
         const _: () = {
-            /// Parameters of the operator: a method for each, of the parameter's name. What is not set has its default.
+            /// Operator parameters, with a method each. Unset ones have their defaults.
             #[derive(Debug, Clone, Default)]
             #[must_use]
             #[allow(unreachable_pub)]
@@ -116,7 +116,7 @@ macro_rules! operator {
 
             #[allow(dead_code, unreachable_pub)]
             impl $Name {
-                /// Sets parameters, each by a method of the name of its field, for [`Plan::add`]($crate::Plan::add).
+                /// Builds parameters for [`Plan::add`]($crate::Plan::add), with a method per field.
                 $vis fn builder() -> Builder {
                     Builder::default()
                 }

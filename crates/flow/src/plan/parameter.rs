@@ -1,4 +1,4 @@
-//! Declared parameters of operators: type, unit, legal values, default.
+//! Operator parameters: type, unit, legal values, default.
 
 use std::fmt;
 
@@ -7,28 +7,28 @@ use serde_json::Value;
 use super::length::{EXAMPLES, Length, hint};
 use crate::PlanError;
 
-/// The unit of a parameter.
+/// Unit of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unit {
-    /// A pure number, a text or a name.
+    /// Number, text or name without unit.
     #[default]
     Unitless,
-    /// Samples: a length, so that text may give a duration ([`Length`](crate::Length)).
+    /// Samples: a length, which text may give as a duration ([`Length`](crate::Length)).
     Samples,
     /// Samples, or windows of an input of windows: also a length.
     Items,
-    /// Seconds as written in decimal (0.07 is seven hundredths): also a length, of type [`Length`](crate::Length).
+    /// Seconds as written in decimal (0.07 is seven hundredths): a length of type [`Length`](crate::Length).
     Seconds,
     /// Hertz.
     Hertz,
     /// Decibels.
     Decibels,
-    /// What it counts or refers to.
+    /// Counted or referenced thing.
     Of(&'static str),
 }
 
 impl Unit {
-    /// Whether values may also be text with its own unit.
+    /// Whether text with its own unit is accepted.
     #[must_use]
     pub const fn is_length(self) -> bool {
         matches!(self, Self::Samples | Self::Items | Self::Seconds)
@@ -54,31 +54,30 @@ impl fmt::Display for Unit {
 pub struct Param {
     /// Name in Rust, Python, JSON and on the command line.
     pub name: &'static str,
-    /// What it is.
+    /// Description.
     pub doc: &'static str,
-    /// Type of the value: `integer`, `integers` (a list), `number`, `numbers` (one or a list), `bool`, `text`, `taper`
-    /// (a text), `list` (of names), `expression`, `expressions` (by name), `aggregates` (by name).
+    /// Value type: `integer`, `integers` (a list), `number`, `numbers` (one or a list), `bool`, `text`, `taper` (a
+    /// text), `list` (of names), `expression`, `expressions` (by name), `aggregates` (by name).
     pub kind: &'static str,
     /// Unit.
     pub unit: Unit,
-    /// Least and greatest legal number. Texts omit bounds beyond 9e15.
+    /// Legal range, inclusive. Texts omit bounds beyond 9e15.
     pub range: Option<(f64, f64)>,
     /// Legal texts; empty: any.
     pub choices: &'static [&'static str],
-    /// None: one must be given.
+    /// None: required.
     pub default: Option<fn() -> Value>,
-    /// May change while the plan is executed.
+    /// May change during execution.
     pub adjustable: bool,
-    /// Python also takes it without its name, despite its default.
+    /// Positional in Python despite its default.
     pub positional: bool,
-    /// Python asks for it, although saved plans may leave it out.
+    /// Required in Python, although optional in saved plans.
     pub explicit: bool,
 }
 
-/// Bounds from here on only mean that the value is finite; texts omit them.
+/// Larger bounds only mean finite values; texts omit them.
 pub(super) const NO_BOUND: f64 = 9e15;
 
-/// Kinds and their names in errors.
 const KINDS: [(&str, &str); 11] = [
     ("integer", "an integer"),
     ("integers", "a list of whole numbers"),
@@ -110,9 +109,9 @@ const fn is_kind(kind: &str) -> bool {
 }
 
 impl Param {
-    /// A parameter that must be given.
+    /// A required parameter.
     ///
-    /// If `kind` is unknown, when the declaration is compiled.
+    /// At compile time, if `kind` is unknown.
     #[must_use]
     pub const fn new(name: &'static str, doc: &'static str, kind: &'static str) -> Self {
         assert!(
@@ -168,21 +167,21 @@ impl Param {
         self
     }
 
-    /// Sets whether Python also takes it without its name.
+    /// Sets whether it is positional in Python.
     #[must_use]
     pub const fn positional(mut self, positional: bool) -> Self {
         self.positional = positional;
         self
     }
 
-    /// Sets whether Python asks for it.
+    /// Sets whether Python requires it.
     #[must_use]
     pub const fn explicit(mut self, explicit: bool) -> Self {
         self.explicit = explicit;
         self
     }
 
-    /// What is legal, in words.
+    /// Describes legal values.
     #[must_use]
     pub fn legal(&self) -> String {
         let unit = match self.unit {
@@ -261,7 +260,7 @@ impl Param {
             return Ok(());
         }
         let wrong = match value {
-            // Of a list, the first that is no choice.
+            // For a list, the first unknown one.
             Value::Array(values) if fits && in_range => values.iter().find(|value| !known(value)),
             _ => None,
         };

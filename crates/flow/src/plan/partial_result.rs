@@ -1,4 +1,4 @@
-//! An operator's result of one task, combined with those of others.
+//! An operator's result of one task, to be combined with others.
 
 use std::any::Any;
 use std::fmt;
@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 
 type Shared = Arc<dyn Any + Send + Sync>;
 
-/// A task's result, of a type known to its operator only; see [`Operator::partial`](crate::Operator::partial). It can be
-/// sent to another process, since serde reads and writes its type.
+/// A task's result, of a type known to its operator only; see [`Operator::partial`](crate::Operator::partial).
+/// Serialised by serde for other processes.
 #[derive(Clone)]
 pub struct PartialResult {
     content: Content,
@@ -20,7 +20,7 @@ pub struct PartialResult {
 #[derive(Clone)]
 enum Content {
     Value(Shared, Encoder),
-    /// As another process sent it; decoded by the operator that asks, which knows the type.
+    /// As sent by another process; decoded by the operator, which knows the type.
     Encoded(Arc<[u8]>, Arc<OnceLock<Option<Shared>>>),
 }
 
@@ -58,7 +58,7 @@ impl PartialResult {
         }
     }
 
-    /// Its memory.
+    /// Its memory in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -72,7 +72,7 @@ impl PartialResult {
         }
     }
 
-    /// What [`to_bytes`](Self::to_bytes) gave in another process.
+    /// Reverses [`to_bytes`](Self::to_bytes) of another process.
     pub(crate) fn from_bytes(encoded: &[u8], bytes: u64) -> Self {
         Self {
             content: Content::Encoded(encoded.into(), Arc::default()),

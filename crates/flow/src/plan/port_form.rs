@@ -1,4 +1,4 @@
-//! The type of a port as another process reads it: what is interned, such as streams and fields, travels by value.
+//! A port type for another process: interned parts, such as streams and fields, travel by value.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Fields, PortType};
 
-/// A port's type.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct PortForm {
     items: ItemsForm,
@@ -34,10 +33,10 @@ enum ItemsForm {
 #[derive(Debug, Serialize, Deserialize)]
 struct StreamForm {
     name: String,
-    /// Its number where it was sent from: equal timebases have equal numbers.
+    /// Its number in the sending process: equal timebases have equal numbers.
     timebase: u32,
     definition: TimebaseDefinition,
-    /// That of the origin, if it is resampled.
+    /// The original timebase, if resampled.
     origin: Option<TimebaseDefinition>,
     rate: Rate,
     /// Scale and offset, as bits: decimal numbers are rounded.
@@ -45,7 +44,7 @@ struct StreamForm {
     unit: String,
 }
 
-/// Timebases of this process, by the numbers that feeds' timebases have in the process that sent them.
+/// Timebases of this process, by numbers of the sending process.
 pub(super) type Timebases = HashMap<u32, TimebaseId>;
 
 impl PortForm {
@@ -79,7 +78,7 @@ impl PortForm {
         })
     }
 
-    /// The type. The error says what is wrong with the form.
+    /// The type, or what is wrong with the form.
     pub(super) fn port(&self, timebases: &mut Timebases) -> Result<PortType, String> {
         let stream = self.stream.as_ref();
         let stream = stream.map(|form| form.stream(timebases)).transpose()?;

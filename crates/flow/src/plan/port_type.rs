@@ -1,4 +1,4 @@
-//! Types of ports: kind of item, dtype, window, stream.
+//! Port types: kind of item, dtype, window, stream.
 
 use std::fmt;
 
@@ -7,38 +7,38 @@ use isochrony_time::Rate;
 
 use crate::Fields;
 
-/// Type of a port's items. The stream has rate, unit and timebase.
+/// Item type of a port. The stream has rate, unit and timebase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PortType {
     /// Segments of samples.
     Samples {
-        /// Type of a sample.
+        /// Sample type.
         dtype: DType,
         /// Name, timebase, rate, calibration.
         stream: StreamId,
     },
     /// Blocks of windows.
     Frames {
-        /// Type of a value.
+        /// Value type.
         dtype: DType,
         /// Name, timebase and rate of the windows' samples; calibration of the values.
         stream: StreamId,
-        /// Samples of a window.
+        /// Samples per window.
         window: u64,
-        /// Samples from the start of one window to the next.
+        /// Samples between window starts.
         hop: u64,
-        /// Values of a row; `window` for the samples themselves.
+        /// Values per row; `window` for the samples themselves.
         width: usize,
     },
-    /// Ranges of indices.
+    /// Index ranges.
     Ranges {
         /// Stream of the indices.
         stream: StreamId,
     },
     /// Rows with named fields.
     Rows {
-        /// Names and types of the fields.
+        /// Field names and types.
         fields: Fields,
         /// None for groups, which have no indices.
         stream: Option<StreamId>,
@@ -66,7 +66,7 @@ impl PortType {
         }
     }
 
-    /// Type of the samples or values.
+    /// Sample or value type.
     #[must_use]
     pub fn dtype(&self) -> Option<DType> {
         match *self {
@@ -81,7 +81,7 @@ impl PortType {
         self.stream().map(|stream| stream.rate)
     }
 
-    /// Kind of item, for errors.
+    /// Item kind, for errors.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::declaration::{Declaration, Inputs, ResultTolerance};
 use super::parameter::{NO_BOUND, Param};
 
-/// Sections of an operator's documentation, in order.
 pub(crate) const SECTIONS: [&str; 6] = [
     "Inputs",
     "Returns",
@@ -23,8 +22,8 @@ impl Declaration {
         text.map(str::trim).collect::<Vec<_>>().join(" ")
     }
 
-    /// The text under `Inputs`, `Returns`, `Conventions`, `Errors`, `Source` or `Example`, empty if there is none. Ends
-    /// at the next of these headings outside code.
+    /// The text under `Inputs`, `Returns`, `Conventions`, `Errors`, `Source` or `Example`, or an empty one. Ends at the
+    /// next of these headings outside code.
     #[must_use]
     pub fn section(&self, heading: &str) -> String {
         let mut lines = Vec::new();

@@ -14,7 +14,6 @@ pub type RecordingResolver<'a> =
     dyn Fn(&Map<String, Value>) -> Result<SharedRecording, PlanError> + 'a;
 
 impl GraphNode {
-    /// `form`: the saved recording or parameters.
     pub(super) fn saved(&self, form: &Map<String, Value>) -> Value {
         match &self.op {
             Op::Scan { range, segment, .. } => {

@@ -1,8 +1,8 @@
 //! Plans sent to another process.
 //!
-//! The form is that of a saved plan, with references to objects that are no JSON: a snapshot of a signal, samples in
-//! memory, a function. They lie in a list beside the form, which names them by position. What writes, or waits for a
-//! feed, stays in its process; where only tasks and blocks are computed, stand-ins take its place.
+//! The form is a saved plan's, with references by position to a list of non-JSON objects: a signal's snapshot, samples
+//! in memory, a function. Writers and feeds stay in their process; where only tasks and blocks are computed, stand-ins
+//! take their place.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::{
 /// An object sent with a plan.
 #[non_exhaustive]
 pub enum SentObject {
-    /// A signal of a store as a handle shows it; samples stay in the store.
+    /// A stored signal as a handle shows it; samples stay in the store.
     Signal(Signal),
     /// Samples in memory.
     Samples(Arc<[SigSeg]>),
-    /// An object of the embedding language, sent by its own rules.
+    /// Object of the embedding language, sent by its own rules.
     Embedded(Arc<dyn Any + Send + Sync>),
 }
 
@@ -52,10 +52,9 @@ impl IntoIterator for SentObjects {
     }
 }
 
-/// The name of an operator that stays in the process that sent the plan.
 pub(super) const STAYS: &str = "stays_with_the_client";
 
-/// Takes the place of an operator of another process, which passes on what it gets and is never called in tasks.
+/// Stand-in for an operator of another process: passes items on, and is never called in tasks.
 pub(super) struct AbsentOperator;
 
 impl OperatorFactory for AbsentOperator {
@@ -79,29 +78,28 @@ impl Operator for AbsentOperator {
 }
 
 impl Plan {
-    /// Whether a part of it is executed on a host that it names.
+    /// Whether a part is executed on a named host.
     #[must_use]
     pub fn has_hosts(&self) -> bool {
         let nodes = Graph::new(self).nodes;
         nodes.iter().any(|node| node.properties.host.is_some())
     }
 
-    /// The plan for another process: JSON, and the objects it refers to by position. [`from_json`](Self::from_json)
-    /// reads it, with a catalog and a resolver that know the objects.
+    /// The plan for another process: JSON, and the objects it refers to by position. Read by
+    /// [`from_json`](Self::from_json), with a catalog and a resolver that know the objects.
     ///
     /// # Errors
-    /// [`PlanError::NotSendable`] if an operator writes, or exists in this process only.
+    /// [`PlanError::NotSendable`] if an operator writes or is bound to this process.
     pub fn to_sent(&self) -> Result<(Value, SentObjects), PlanError> {
         sent(&Graph::new(self), false, |_| false)
     }
 
-    /// The same of several plans for a process that executes their tasks and blocks only. What they have in common is sent once.
-    /// What writes, or is called in the caller's thread, stays here, and so do feeds and what hosts give; there, operators that
-    /// do nothing and recordings that are never read take their places.
-    /// [`several_from_json`](Self::several_from_json) reads it.
+    /// Several plans for a process that executes only their tasks and blocks; common parts are sent once. Writers,
+    /// operators of the caller's thread, feeds and results of hosts stay here; there, operators that do nothing and
+    /// unread recordings take their places. Read by [`several_from_json`](Self::several_from_json).
     ///
     /// # Errors
-    /// [`PlanError::NotSendable`] if another operator exists in this process only, or a source that tasks would read.
+    /// [`PlanError::NotSendable`] if another operator, or a source of tasks, is bound to this process.
     pub fn to_sent_for_tasks(plans: &[Self]) -> Result<(Value, SentObjects), PlanError> {
         let options = RunOptions {
             workers: 2,

@@ -1,8 +1,8 @@
 //! Memory whose size follows from a parameter, such as operators' tables.
 //!
-//! Checked before allocation: against the machine's free memory when the plan is built ([`Workspace::check`]) and the
-//! memory budget when it is executed ([`Workspace::check_against`]). So a window a thousand times too long is an error
-//! that names it, not the end of the process.
+//! Checked before allocation: against free memory when the plan is built ([`Workspace::check`]) and the memory budget
+//! when executed ([`Workspace::check_against`]). So a window a thousand times too long is an error, not the end of the
+//! process.
 
 use isochrony_segment::{free_memory, has_free_memory};
 
@@ -11,7 +11,7 @@ use crate::PlanError;
 /// Less is not counted against the budget: every operator has some.
 const UNCOUNTED_BYTES: u64 = 64 << 20;
 
-/// Its size, and the parameter from which that follows.
+/// A size, and the parameter that sets it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workspace {
     parameter: &'static str,
@@ -21,7 +21,7 @@ pub struct Workspace {
 
 impl Workspace {
     /// `value` times `each` bytes, if free on this machine. Checked, not reserved: libraries allocate by themselves and
-    /// abort the process if they cannot.
+    /// abort on failure.
     ///
     /// # Errors
     /// [`PlanError::TooLarge`].
@@ -79,7 +79,7 @@ impl Workspace {
     }
 }
 
-/// Whether the system grants so many contiguous bytes of address space. They stay untouched.
+/// Whether the system grants so many contiguous bytes of address space, which stay untouched.
 fn can_reserve(bytes: u64) -> bool {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     Vec::<u8>::new().try_reserve_exact(bytes).is_ok()

@@ -1,5 +1,5 @@
-//! Operators at the boundary of a replica: [`PortionTrimmer`] drops results that belong to neighbouring tasks,
-//! [`OutputRecorder`] records what leaves by an exit. Operators between them see a task as a whole execution.
+//! Operators at the boundary of a replica: [`PortionTrimmer`] drops results of neighbouring tasks, [`OutputRecorder`]
+//! records what leaves by an exit. Operators between them see a task as a whole execution.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,16 +12,16 @@ use crate::{
 #[derive(Debug)]
 pub(super) enum ExitEvent {
     Item(Item),
-    /// A contiguous range begins at `origin` after the break `why`; without a break it continues from an earlier task.
+    /// A contiguous range begins at `origin` after the break `why`; without one it continues from an earlier task.
     RangeStart {
         origin: RangeOrigin,
         why: Option<Break>,
     },
-    /// Nothing that begins before this index follows.
+    /// Nothing before this index follows.
     ProgressMark(i64),
 }
 
-/// Joins what tasks give at an exit: a contiguous range that continues from the last task is not announced again.
+/// Joins tasks' output at an exit: a contiguous range continued from the last task is not announced again.
 #[derive(Debug, Default)]
 pub(super) struct RangeAnnouncer(Option<RangeOrigin>);
 
@@ -65,7 +65,7 @@ impl RangeAnnouncer {
     }
 }
 
-/// Output of the current task at one exit. One thread uses it; the replica and its recording operator share it.
+/// Output of the current task at one exit, shared by the replica and its recorder in one thread.
 #[derive(Debug, Default, Clone)]
 pub(super) struct OutputLog(Arc<Mutex<RecordedOutput>>);
 
@@ -80,7 +80,7 @@ impl OutputLog {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a task; no item of its output begins before `upto`.
+    /// Starts a task; no item of its output begins before `upto`.
     pub(super) fn begin(&self, upto: i64) {
         let (events, upto) = (vec![ExitEvent::ProgressMark(upto)], Some(upto));
         *self.lock() = RecordedOutput { events, upto };
@@ -157,7 +157,6 @@ impl TrimRange {
     }
 }
 
-/// Passes samples inside a range, and windows that begin in it.
 #[derive(Debug)]
 pub(super) struct PortionTrimmer(pub(super) TrimRange);
 

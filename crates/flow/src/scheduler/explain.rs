@@ -1,5 +1,5 @@
-//! Renders a plan for [`Plan::explain`]: as written, its rewrites, which operators run in tasks of what size, and why
-//! the others do not. The text is bounded for any number of operators.
+//! Renders a plan for [`Plan::explain`]: as written, its rewrites, operators in tasks and their sizes, and why others
+//! are not. The text is bounded for any number of operators.
 
 use super::run::one_worker_because;
 use super::scan_groups::subgraph_plans;
@@ -13,7 +13,7 @@ use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::{Plan, PortionOverlap};
 
-/// This many equal consecutive entries are written once, with their number.
+/// Equal consecutive entries from which on only their number is written.
 const MIN_COLLAPSED: usize = 8;
 const MAX_LISTED: usize = 100;
 const LISTED_PER_END: usize = 40;
@@ -33,7 +33,7 @@ fn truncate(text: String) -> String {
     }
 }
 
-/// Shortens a list; `times` writes a repeated entry, `what` names the omitted ones.
+/// Shortens a list; `times` writes a repeated entry, `what` names omitted ones.
 fn abridge(
     entries: impl Iterator<Item = String>,
     times: impl Fn(&str, usize) -> String,
@@ -108,9 +108,8 @@ fn render_nodes(graph: &Graph) -> String {
     text
 }
 
-/// How many workers a run has that does not say.
 fn explain_workers(graph: &Graph) -> String {
-    // What a recording cannot tell now is an error of the run, not of its explanation.
+    // What a recording cannot tell now is an error of the run, not of `explain`.
     match one_worker_because(graph, false).ok().flatten() {
         Some(why) => format!("by default one worker: {why}\n"),
         None => "by default a worker for each core\n".to_owned(),
@@ -144,7 +143,6 @@ fn explain_tasks(graph: &Graph) -> String {
     lines.chain([stages]).chain(placements).collect()
 }
 
-/// How the plan is cut where no part of it runs in tasks.
 fn explain_stages(graph: &Graph, options: &RunOptions<'_>) -> String {
     match StagePlan::of(graph, options) {
         Ok(plan) => {
@@ -191,7 +189,6 @@ fn describe(plan: &SubgraphPlan, graph: &Graph) -> String {
     }
 }
 
-/// Names of operators, as a chain.
 pub(super) fn joined(names: impl Iterator<Item = &'static str>) -> String {
     let times = |name: &str, count: usize| format!("{name} ({count} times)");
     abridge(names.map(str::to_owned), times, "operators").join(" -> ")

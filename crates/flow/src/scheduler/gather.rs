@@ -1,8 +1,7 @@
-//! Feeds the workers' results to the sequential part: a source per exit, and an operator that combines partial
-//! results.
+//! Feeds workers' results to the sequential part: a source per exit, and an operator that combines partial results.
 //!
-//! Exits of a subgraph are emptied in order, all of a task before those of the next. So at most one task's results
-//! wait here, and the order does not depend on which source is asked first.
+//! Exits of a subgraph are emptied in order, task by task. So at most one task's results wait here, and the order does
+//! not depend on which source is asked first.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -31,9 +30,8 @@ pub(super) struct ExitQueues {
     scheduler: Arc<TaskScheduler>,
     subgraph: usize,
     exits: Arc<Mutex<Vec<ExitQueue>>>,
-    /// End of the portion consumed last.
     end: Arc<AtomicI64>,
-    /// The plan asks sources block by block (it has a `limit`), so exits are not emptied in order.
+    /// Sources are asked block by block (the plan has a `limit`), so exits are not emptied in order.
     by_block: bool,
     failed: Arc<AtomicBool>,
 }
@@ -41,10 +39,9 @@ pub(super) struct ExitQueues {
 struct ExitQueue {
     ready: VecDeque<SourceEvent>,
     state: ExitState,
-    /// Events of a failed task delivered so far; a retry skips them.
+    /// Delivered events of a failed task; a retry skips them.
     delivered: usize,
     ranges: RangeAnnouncer,
-    /// The source was closed.
     abandoned: bool,
 }
 
@@ -76,7 +73,7 @@ impl ExitQueues {
         self.exits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The samples of a task count for the source that fetches its output.
+    /// A task's samples count for the source that fetches its output.
     fn pull(&self, exit: usize, given: &mut u64) -> Result<SourceEvent, Option<TaskFailure>> {
         loop {
             let mut exits = self.lock();
@@ -107,7 +104,7 @@ impl ExitQueues {
         }
     }
 
-    /// Distributes a task's output. Counts that of a failed task, because a retry gives it again.
+    /// Distributes a task's output. Counts that of a failed task, since a retry gives it again.
     fn put(&self, task_output: TaskOutput) {
         let failed = task_output.failed;
         let mut exits = self.lock();
@@ -137,19 +134,15 @@ impl ExitQueues {
     }
 }
 
-/// An exit of a subgraph, as a recording that the sequential part reads.
 pub(super) struct ExitRecording {
     pub(super) queues: ExitQueues,
     pub(super) exit: usize,
     pub(super) port: PortType,
-    /// Gives indices and times.
     pub(super) reads: SharedRecording,
     pub(super) snapshot: Arc<dyn Snapshot>,
-    /// Samples that the subgraph reads.
     pub(super) total: u64,
-    /// Samples that leave by this exit, if known.
     pub(super) expects: Option<u64>,
-    /// Operators changed samples of the recording, or only a range of it is read.
+    /// Samples were changed, or only a range is read.
     pub(super) is_processed: bool,
 }
 
@@ -243,7 +236,7 @@ impl Source for ExitSource {
     fn is_awaited(&self) -> bool {
         let exits = self.queues.lock();
         let first = exits.iter().position(|exit| !exit.ready.is_empty());
-        // When exits are emptied in order, output for this one may be fetched by another only if this is the first.
+        // When exits are emptied in order, another one may fetch output for this one only if this is the first.
         first.is_none_or(|first| !self.queues.by_block && first == self.exit)
     }
 

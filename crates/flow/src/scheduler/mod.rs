@@ -1,6 +1,6 @@
-//! Runs plans on one core or many: [`Plan::collect`](crate::Plan::collect) and its siblings.
+//! Executes plans on one or many cores: [`Plan::collect`](crate::Plan::collect) and its siblings.
 //!
-//! Operators' declarations alone decide what is replicated: operators need no locks and do not know of tasks.
+//! Replication follows from operators' declarations alone.
 //!
 //! ```text
 //!                    SplitPlan (split, scan_groups, subgraph_builder, task_contract, overlap, task_size)
@@ -32,16 +32,13 @@
 //! | combination of results | `gather` |
 //! | explain, costs of operators, prediction | `explain`, `characterise`, `prediction` |
 //!
-//! Imports between these files form no cycle.
+//! **Results are bit-identical for any number of workers.** A window belongs to the task in whose portion it begins, a
+//! sample to the one in whose portion it lies. A task also reads the context that operators need, never across a break;
+//! surplus results are trimmed. At the end of a task a fan-in discards items that wait for partners. Windows are
+//! counted from the anchor of their contiguous range, not from the portion. A settling operator (a recursive filter) is
+//! replicated if the caller grants a tolerance; as its bits depend on the cuts, one worker then uses the same tasks.
 //!
-//! **Results have the same bits for any number of workers.** A window belongs to the task in whose portion it begins,
-//! a sample to the one in whose portion it lies. A task also reads the samples around its portion that operators
-//! need, never across a break; surplus results are trimmed. At the end of a task a fan-in discards items that wait
-//! for partners, since none can follow. Windows are counted from the anchor of their contiguous range, not from the
-//! portion. An operator that only settles (a recursive filter) is replicated if the caller grants a tolerance; as its
-//! bits depend on the cuts, one worker then uses the same tasks.
-//!
-//! An error is reported where one pass would have met it first.
+//! The reported error is the one that a single pass meets first.
 
 mod boundary;
 pub(crate) mod characterise;

@@ -1,4 +1,4 @@
-//! Explains results that are empty because nothing was read, or because no window fits into what was read.
+//! Explains empty results: nothing was read, or no window fits what was read.
 
 use std::ops::Range;
 
@@ -9,15 +9,15 @@ use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::{Declared, Report, operators::Rewindow};
 
-/// One text for each reason why operators got nothing. That a filter or a detector found nothing is a result, not a
-/// reason. `report`: of an execution of `graph`.
+/// One text per reason why operators got nothing. That a filter or a detector found nothing is a result, not a reason.
+/// `report`: of an execution of `graph`.
 pub(super) fn notes(graph: &Graph, report: &Report) -> Vec<String> {
     let ends_early = |node: &GraphNode| node.properties.ends_early;
     // Operators that end early may do so before the first window.
     if report.operators.len() != graph.nodes.len() || graph.nodes.iter().any(ends_early) {
         return Vec::new();
     }
-    // Items that each node's consumers got; None without a consumer. In one pass: plans may be large.
+    // Items received by each node's consumers; None without a consumer. In one pass: plans may be large.
     let mut emitted: Vec<Option<u64>> = vec![None; graph.nodes.len()];
     for (consumer, done) in graph.nodes.iter().zip(&report.operators) {
         for &(from, _) in &consumer.inputs {
@@ -31,7 +31,6 @@ pub(super) fn notes(graph: &Graph, report: &Report) -> Vec<String> {
         .collect()
 }
 
-/// Why a node emitted nothing.
 fn note(graph: &Graph, report: &Report, at: usize, node: &GraphNode) -> Option<String> {
     let given = report.operators[at].samples;
     // A scan skips only samples whose windows a filter does not pass: a result.

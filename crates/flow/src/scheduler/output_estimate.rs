@@ -1,4 +1,4 @@
-//! Estimates how many values and bytes operators give. Pure.
+//! Estimates values and bytes of operators' output. Pure.
 
 use crate::plan::graph::Edge;
 use crate::{Contract, OperatorProperties, PortType};
@@ -7,13 +7,10 @@ const ROW_BYTES: f64 = 128.0;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutputEstimate {
-    /// Bytes per sample read.
     pub(super) bytes_per_sample: f64,
-    /// Samples, numbers of windows or rows per sample read.
+    /// Samples, window numbers or rows per sample read.
     pub(super) values_per_sample: f64,
-    /// Samples read per output index.
     samples_per_index: f64,
-    /// Samples read per row or window.
     samples_per_item: f64,
 }
 
@@ -34,7 +31,6 @@ pub(super) fn output_estimates<'a>(
             estimate.samples_per_index *= down as f64 / up as f64;
         }
         let (values, bytes_per_value) = match properties.outputs.first() {
-            // One number per group.
             _ if matches!(properties.contract, Contract::Reducible { .. }) => (0.0, 0.0),
             Some(PortType::Samples { dtype, .. }) => {
                 (1.0 / estimate.samples_per_index, dtype.size() as f64)

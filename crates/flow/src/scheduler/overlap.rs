@@ -1,5 +1,5 @@
-//! Plans what a task reads beyond its portion, so that operators see the neighbours they need, and where surplus
-//! results, which other tasks give, are trimmed. Pure.
+//! Plans what a task reads beyond its portion as context for operators, and where surplus results of other tasks are
+//! trimmed. Pure.
 
 use super::subgraph::{SubgraphExit, SubgraphNode, TrimPlacement};
 use crate::PortionOverlap;
@@ -19,8 +19,8 @@ pub(super) fn union_overlap(a: PortionOverlap, b: PortionOverlap) -> PortionOver
 }
 
 /// Needs propagate from exits to scans: a consumer's need, through its ratio and overlap, becomes the need of its
-/// input; a node satisfies the largest need of its consumers. Surplus input is harmless to an operator that
-/// overproduces anyway, and is trimmed behind it; before other operators and exits it is trimmed at once.
+/// input; a node satisfies the largest need of its consumers. Surplus input is harmless to an overproducing operator,
+/// and is trimmed after it; before other operators and exits it is trimmed at once.
 pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> OverlapPlan {
     let mut needs = vec![PortionOverlap::default(); nodes.len()];
     // Whether surplus input would reach an exit untrimmed.

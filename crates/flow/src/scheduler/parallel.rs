@@ -1,4 +1,4 @@
-//! Executes a plan with workers: one thread each; the sequential part runs in the caller's thread.
+//! Executes a plan with worker threads; the sequential part runs in the caller's thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::engine::{PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::{OpErrorKind, RunError};
 
-/// A finished execution. The caller's thread's executor has the results.
+/// A finished execution. The caller's executor has the results.
 pub(crate) struct ParallelExecution {
     pub(crate) executor: PlanExecutor,
     /// What the caller's thread executed, if not the whole plan.
@@ -33,7 +33,7 @@ pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,
 ) -> Result<Option<ParallelExecution>, RunError> {
-    // Parameters of what other processes compute cannot change: with a control, hosts are used and no slots.
+    // Parameters in other processes cannot change: with a control, hosts are used and no slots.
     let cluster = options.cluster.filter(|_| options.control.is_none());
     let options = &RunOptions {
         cluster,
@@ -48,7 +48,7 @@ pub(crate) fn run(
     }
     let interrupt = Interrupt::default();
     let subgraph_plans = subgraph_plans(graph, options);
-    // Cells have other bits than one pass: the plan has them everywhere.
+    // Cells have other bits than one pass, so they are used throughout.
     if let Some(stages) = StagePlan::with_cells(graph, options, &subgraph_plans) {
         return stages::run(graph, &stages, options).map(Some);
     }
@@ -111,7 +111,6 @@ pub(crate) fn run(
                 ..theirs
             };
             let work = move || Worker::new(number, subgraphs, &theirs).work(scheduler);
-            // Thread 0 is the caller's.
             start_worker(scope, number + 1, options.pinning, work)
         };
         let threads = if dispatching.is_some() { 0 } else { workers };
@@ -158,7 +157,7 @@ pub(crate) fn run(
         None => Err(no_thread()),
     };
     let (executor, mut report) = ran.map_err(|error| {
-        // A task's error may lie earlier in the recording than that of the sequential part.
+        // A task's error may precede that of the sequential part.
         let failed = scheduler.take_failures().into_iter();
         let failed = failed.map(|failure| *failure.error);
         failed.fold(error, |one, other| first_error(graph, one, other))
@@ -188,7 +187,6 @@ pub(crate) fn run(
     }))
 }
 
-/// No worker thread could be started.
 pub(super) fn no_thread() -> RunError {
     RunError::Operator {
         operator: "scan",
@@ -199,7 +197,6 @@ pub(super) fn no_thread() -> RunError {
     }
 }
 
-/// The reports of all tasks, in read order.
 fn task_reports(reports: &mut [WorkerResult]) -> Vec<TaskReport> {
     let all = reports
         .iter_mut()

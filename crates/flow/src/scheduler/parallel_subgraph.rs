@@ -1,4 +1,4 @@
-//! A subgraph that every worker replicates, with the recordings that its tasks read.
+//! A subgraph that every worker replicates, with its recordings.
 
 use super::partition::{RecordingPartitioner, UpcomingPortions};
 use super::scan_input::ScanInput;
@@ -9,22 +9,19 @@ use crate::engine::time_axis::TimeAxis;
 use crate::plan::graph::{Edge, GraphNode};
 use crate::{OpError, PortType, RunError};
 
-/// One scan, or several that are read together, and the operators behind them.
 #[derive(Clone)]
 pub(super) struct ParallelSubgraph {
     pub(super) plan: SubgraphPlan,
-    /// Its nodes, by position.
     pub(super) operators: Vec<GraphNode>,
     pub(super) size: TaskSize,
-    /// The recordings, in the order of the scans.
     pub(super) inputs: Vec<ScanInput>,
     pub(super) exit_states: Vec<ExitState>,
-    /// Sources must be asked block by block, because something in the plan may end early.
+    /// Sources must be asked block by block, since something in the plan may end early.
     pub(super) by_block: bool,
 }
 
 impl ParallelSubgraph {
-    /// The same subgraph, all of whose exits are open, and are closed independently of these.
+    /// The same subgraph with its own exits, all open.
     pub(super) fn with_own_exits(&self) -> Self {
         let exits = self.exit_states.iter().map(|_| ExitState::default());
         Self {
@@ -37,7 +34,6 @@ impl ParallelSubgraph {
         &self.operators[position]
     }
 
-    /// The input that the scan at a position reads.
     pub(super) fn input_of(&self, position: usize) -> Option<usize> {
         let node = self.plan.nodes[position].node;
         self.inputs.iter().position(|one| one.node == node)
@@ -88,13 +84,12 @@ impl ParallelSubgraph {
             .try_for_each(|(one, tasks)| one.start_read_ahead(tasks, workers))
     }
 
-    /// About how many tasks it has: gaps make more.
+    /// Approximate number of tasks: gaps make more.
     pub(super) fn task_count(&self) -> u64 {
         let longest = self.inputs.iter().map(|one| one.snapshot.total()).max();
         longest.unwrap_or(0).div_ceil(self.size.samples.max(1))
     }
 
-    /// Samples of all inputs.
     pub(super) fn total(&self) -> u64 {
         self.inputs.iter().map(|one| one.snapshot.total()).sum()
     }
@@ -105,7 +100,6 @@ impl ParallelSubgraph {
         (port, &self.plan.nodes[position].ratios)
     }
 
-    /// Time at which the block begins that an operator failed with.
     pub(super) fn failure_time(&self, error: &RunError) -> Option<f64> {
         let RunError::Operator {
             node,
@@ -142,7 +136,7 @@ impl ParallelSubgraph {
         exits.filter_map(move |(nth, exit)| downstream[exit.edge.0].then_some(nth))
     }
 
-    /// How many samples leave by an exit, if known.
+    /// Samples that leave by an exit, if known.
     pub(super) fn expected_count(&self, exit: &SubgraphExit) -> Option<u64> {
         let mut position = exit.edge.0;
         while let Some(&(from, _)) = self.plan.nodes[position].inputs.first() {

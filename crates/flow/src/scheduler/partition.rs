@@ -1,9 +1,9 @@
-//! Partitions the recordings of a subgraph into task inputs, and lists them in advance for read-ahead.
+//! Cuts the recordings of a subgraph into task inputs, and lists them in advance for read-ahead.
 //!
-//! One recording is cut by its snapshot ([`Snapshot::portion_after`]). Several that are read together are cut at
-//! equal indices: a fixed number of samples after the first sample of any, and wherever a part of any begins, since a
-//! task reads at most one part of each. A recording without samples at the start of a task gets the origin of its
-//! last contiguous range: operators behind a fan-in count from the latest anchor of all inputs.
+//! One recording is cut by its snapshot ([`Snapshot::portion_after`]). Several are cut at equal indices: a fixed number
+//! of samples after the first sample of any, and wherever a part of any begins, since a task reads at most one part of
+//! each. A recording without samples at a task's start gets the origin of its last contiguous range: operators after a
+//! fan-in count from the latest anchor of all inputs.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,13 +15,12 @@ use crate::{IndexedSnapshot, Portion, RangePortion, Snapshot};
 #[derive(Debug, Clone)]
 pub(super) struct TaskInput {
     pub(super) range: Range<i64>,
-    /// What each recording has in that range, in the order of the scans.
+    /// By recording, in the order of the scans.
     pub(super) reads: Vec<RangePortion>,
 }
 
 #[derive(Clone)]
 pub(super) struct RecordingPartitioner {
-    /// The recordings, and the number of samples in a segment of each.
     pub(super) reads: Vec<(Arc<dyn Snapshot>, u64)>,
     pub(super) samples: u64,
     pub(super) bytes: u64,
@@ -82,10 +81,8 @@ impl RecordingPartitioner {
 struct TaskCursor {
     partitioner: RecordingPartitioner,
     last: Option<TaskInput>,
-    /// Inputs that some recording has not passed yet.
     inputs: VecDeque<TaskInput>,
     first: u64,
-    /// For each recording, the number of its next task.
     next: Vec<u64>,
 }
 
@@ -111,8 +108,8 @@ impl TaskCursor {
     }
 }
 
-/// The portions of one recording in task order, for read-ahead. None: the task reads nothing of it. Iterators of a
-/// subgraph share a cursor, so each border is looked up once; inputs are kept until the slowest has passed.
+/// Portions of one recording in task order, for read-ahead. None: the task reads nothing of it. Iterators of a subgraph
+/// share a cursor, so each border is looked up once; inputs are kept until the slowest has passed.
 pub(super) struct UpcomingPortions {
     cursor: Arc<Mutex<TaskCursor>>,
     recording: usize,
@@ -128,7 +125,7 @@ impl UpcomingPortions {
             first: 0,
             next: vec![0; recordings],
         }));
-        // Made together: one made later would miss inputs.
+        // Created together: a later one would miss inputs.
         let all: Vec<Self> = (0..recordings)
             .map(|recording| Self {
                 cursor: cursor.clone(),
@@ -169,7 +166,6 @@ mod tests {
     use super::*;
     use crate::{Recording, Segments};
 
-    /// Channels with these ranges, cut into tasks of about `samples`.
     fn channels(channels: &[&[Range<i64>]], samples: u64) -> RecordingPartitioner {
         let rate = Rate::new(100, 1).unwrap();
         let stream = Stream::new("p", TimebaseId(0), rate).intern();

@@ -1,7 +1,7 @@
-//! Predicts the throughput of a plan from the costs of its operators, measured one by one ([`Plan::characterise`]).
+//! Predicts a plan's throughput from measured operator costs ([`Plan::characterise`]).
 //!
-//! Each stage, or all tasks together, is a server of the flow model; threads are what they share. Reading mapped samples
-//! costs what the machine's profile says of memory; reading a disk is predicted apart, by recording.
+//! Each stage, or all tasks together, is a server of the flow model; threads are shared. Reading mapped samples costs
+//! what the machine's profile says of memory; disks are predicted separately, by recording.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::{Plan, Report};
 
-/// What is expected of a run.
+/// Predicted throughput of a run.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ThroughputPrediction {
@@ -25,13 +25,13 @@ pub struct ThroughputPrediction {
     pub workers: usize,
     /// Samples of the fastest source per second.
     pub rate: f64,
-    /// What limits it, in words.
+    /// Limiting stage, in words.
     pub bottleneck: String,
 }
 
 impl Plan {
-    /// The throughput that measured costs of operators predict for a number of threads. The error lists the operators
-    /// that were not measured on this machine.
+    /// Throughput predicted from operator costs for a number of threads. The error lists operators not measured on this
+    /// machine.
     ///
     /// # Errors
     /// Names of operators without a cost.
@@ -45,8 +45,8 @@ impl Plan {
         predict(&graph, workers, costs)
     }
 
-    /// Notes how well the throughput of an execution in this process was predicted, if all operators were measured on
-    /// this machine and the execution took half a second or longer. Where that cannot be kept, nothing happens.
+    /// Records how well the throughput of an execution was predicted, if all operators were measured on this machine
+    /// and it took half a second or longer. Ignores storage errors.
     pub fn check_prediction(&self, report: &Report) {
         if report.elapsed < MIN_CHECKED || report.workers.iter().any(|one| one.host.is_some()) {
             return;
@@ -55,7 +55,7 @@ impl Plan {
             return;
         };
         let Ok(mut costs) = OperatorCosts::load(&path) else {
-            // `explain` says what is wrong with the file.
+            // `explain` reports a bad file.
             return;
         };
         let workers = report.threads.len().max(report.workers.len()).max(1);
@@ -68,13 +68,12 @@ impl Plan {
                 predicted: prediction.rate,
                 measured: total as f64 / report.elapsed.as_secs_f64(),
             });
-            // A full disk must not end a run that has succeeded.
+            // A full disk must not fail a successful run.
             let _unused = costs.save(&path);
         }
     }
 }
 
-/// Seconds of each node for a sample of the fastest source.
 fn node_costs(graph: &Graph, costs: &OperatorCosts) -> Result<Vec<f64>, Vec<&'static str>> {
     let rate_of = |node: usize, output: u16| {
         let port = graph.nodes[node]
@@ -128,7 +127,6 @@ fn predict(
         super::explain::joined(names)
     };
     let all: Vec<usize> = (0..graph.nodes.len()).collect();
-    // Seconds, replicas and name of each server.
     let mut servers: Vec<(f64, usize, String)> = Vec::new();
     let subgraphs = subgraph_plans(graph, &options);
     let stages = match workers > 1 {
@@ -203,10 +201,9 @@ fn predict(
     })
 }
 
-/// A shorter execution says more of its start than of its operators.
+/// Shorter executions measure start-up more than operators.
 const MIN_CHECKED: Duration = Duration::from_millis(500);
 
-/// The prediction for [`Plan::explain`]: one line, or two.
 pub(super) fn lines(graph: &Graph) -> Vec<String> {
     let known = OperatorCosts::path().map(|path| OperatorCosts::load(&path));
     let costs = match known {
@@ -268,7 +265,7 @@ fn rounded(rate: f64) -> String {
     }
 }
 
-/// Samples of the largest source; None if one does not tell.
+/// Samples of the largest source; None if one is unknown.
 fn total_samples(graph: &Graph) -> Option<u64> {
     let mut most = 0;
     for node in &graph.nodes {

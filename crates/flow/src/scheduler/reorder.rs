@@ -1,9 +1,8 @@
-//! Hands out tasks in read order and returns their results in the same order, as a bounded reorder buffer: at most
-//! `window` tasks per subgraph are in flight or buffered, and buffered results count against a share of the memory
-//! budget.
+//! Hands out tasks in read order and returns results in that order, as a bounded reorder buffer: at most `window` tasks
+//! per subgraph are in flight or buffered, and buffered results count against the memory budget.
 //!
-//! The oldest task is handed out whatever the bounds say, so there is no deadlock. The subgraph with the fewest
-//! queued tasks is served first. One mutex suffices, since a task takes milliseconds.
+//! The oldest task is always handed out, so there is no deadlock. The subgraph with the fewest queued tasks is served
+//! first. One mutex suffices: a task takes milliseconds.
 //!
 //! ```text
 //!  worker   waits for work_available: no task allowed by window, bytes or concurrency limit
@@ -13,11 +12,9 @@
 //!  memory refused to the consumer:    reclaim_memory -> as above, nothing handed out until resume_tasks
 //! ```
 //!
-//! So no thread waits for memory while it holds some, and a task that fits alone completes.
-//!
-//! Independent of what a task computes, so that a model checker can try all interleavings (`tests/loom_order.rs`).
+//! Generic over the task, for model checking (`tests/loom_order.rs`).
 
-// A count that nothing waits for: a model checker need not know it.
+// Nothing waits for this count, so the model checker need not see it.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -27,16 +24,13 @@ use super::task_queue::{
     NextResult, Partitioner, QueueTotals, SlotState, Task, TaskQueue, TaskResult,
 };
 
-/// How long the consumer waits before it returns to check for interrupts.
 const RESULT_WAIT: Duration = Duration::from_millis(20);
-/// Waits of [`RESULT_WAIT`] after which the consumer gives up waiting for workers' memory.
+/// Waits of [`RESULT_WAIT`] until the consumer stops reclaiming memory.
 const MAX_RECLAIM_WAITS: u32 = 250;
-/// Completed tasks after which the concurrency limit rises by one.
 const COMPLETIONS_PER_INCREASE: u64 = 16;
 /// Retries of a task that ran alone: the consumer may have used memory meanwhile.
 const MAX_LONE_RETRIES: u32 = 2;
 
-/// How long a worker waits for a task.
 #[derive(Clone, Copy)]
 enum WaitLimit {
     No,
@@ -46,30 +40,23 @@ enum WaitLimit {
 
 #[derive(Debug, Default)]
 pub(super) struct Registration {
-    /// The round in which the worker last released memory.
     release_round: u64,
     registered: bool,
 }
 
 struct State<Part, R: TaskResult> {
-    /// After each change of one, [`ReorderScheduler::update`].
+    /// Call [`ReorderScheduler::update`] after each change.
     queues: Vec<TaskQueue<Part, R>>,
     totals: QueueTotals,
     stopped: bool,
-    /// A worker ended unexpectedly; its task will not complete.
     worker_lost: bool,
     consumer: Option<Waker>,
-    /// Most tasks in flight: falls when memory is short, then rises slowly.
+    /// Falls when memory is short, then rises slowly.
     concurrency_limit: usize,
-    /// Most workers that have a task at once.
     worker_limit: usize,
-    /// Since the limit last changed.
     completions: u64,
-    /// Consecutive refusals of memory to a task that ran alone.
     lone_retries: u32,
-    /// The consumer needs memory: nothing is handed out.
     paused: bool,
-    /// Registered workers, and those that released memory in this round.
     workers: usize,
     released: usize,
     release_round: u64,
@@ -77,19 +64,16 @@ struct State<Part, R: TaskResult> {
 
 pub(super) struct ReorderScheduler<P: Partitioner, R: TaskResult> {
     state: Mutex<State<P::Part, R>>,
-    /// A task may be available.
     work_available: Condvar,
-    /// A task completed or a worker released memory.
     progress: Condvar,
     partitioners: Vec<P>,
     window: usize,
     memory: u64,
-    /// Nanoseconds that workers spent on tasks.
     busy_ns: AtomicU64,
 }
 
 impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
-    /// `window`: most tasks of a subgraph in flight or buffered. `memory`: bytes buffered or estimated, above which
+    /// `window`: maximum tasks per subgraph in flight or buffered. `memory`: bytes buffered or estimated, above which
     /// only the oldest task is handed out.
     pub(super) fn new(partitioners: Vec<P>, window: usize, memory: u64) -> Self {
         let queues: Vec<_> = partitioners.iter().map(|_| TaskQueue::new()).collect();
@@ -122,18 +106,16 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
-    /// A worker spent time on a task.
     pub(super) fn add_busy(&self, time: Duration) {
         self.busy_ns
             .fetch_add(time.as_nanos() as u64, Ordering::Relaxed);
     }
 
-    /// What all workers spent on tasks so far.
     pub(super) fn busy(&self) -> Duration {
         Duration::from_nanos(self.busy_ns.load(Ordering::Relaxed))
     }
 
-    /// Called after each change of a queue.
+    /// Call after each change of a queue.
     fn update(&self, state: &mut State<P::Part, R>, at: usize) {
         let each = self.partitioners[at].bytes();
         state.totals.update(at, &state.queues[at], each);
@@ -156,11 +138,10 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<P::Part, R>> {
-        // The only call under the lock that may panic is `part_after`, which changes no state.
+        // Only `part_after` may panic under the lock, and it changes no state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a task; None at the end. `release_memory` frees what the worker does not need.
     pub(super) fn next_task(
         &self,
         registration: &mut Registration,
@@ -169,7 +150,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.take_task(registration, release_memory, WaitLimit::UntilEnd)
     }
 
-    /// Waits no longer than this for a task.
     pub(super) fn next_task_within(
         &self,
         registration: &mut Registration,
@@ -182,12 +162,10 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         )
     }
 
-    /// A task, if one can be handed out now.
     pub(super) fn next_task_now(&self, registration: &mut Registration) -> Option<Task<P::Part>> {
         self.take_task(registration, || (), WaitLimit::No)
     }
 
-    /// Whether no task will be handed out any more.
     pub(super) fn is_finished(&self) -> bool {
         let state = self.lock();
         state.stopped || state.totals.unfinished == 0
@@ -217,7 +195,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
                 self.work_available.notify_all();
                 continue;
             }
-            // Buffered results may still be discarded and retried, so a queue with slots is not finished.
+            // Buffered results may still be discarded and retried: a queue with slots is not finished.
             if state.stopped || state.totals.unfinished == 0 {
                 return None;
             }
@@ -266,13 +244,11 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
-    /// How many workers have a task at once, from now on; at least one. Those that have one complete it.
     pub(super) fn set_workers(&self, workers: usize) {
         self.lock().worker_limit = workers.max(1);
         self.work_available.notify_all();
     }
 
-    /// Of the queues from which a task may be handed out, the one with the fewest slots.
     fn choose_queue(&self, state: &State<P::Part, R>) -> Option<usize> {
         let totals = &state.totals;
         let is_lone = state.concurrency_limit == 1;
@@ -280,14 +256,14 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         if state.paused || totals.in_flight >= in_flight_limit {
             return None;
         }
-        // Only once every worker has released memory.
+        // Only after every worker released memory.
         if is_lone && state.released < state.workers {
             return None;
         }
         let room = totals.expected_bytes < self.memory && !is_lone;
-        // Alone: only once the consumer has used up all results.
+        // Alone: only after the consumer used up all results.
         let may = |&&(_, at): &&(usize, usize)| !is_lone || state.queues[at].consumer_waits;
-        // Without room only the oldest task, new or again.
+        // Without room only the oldest task.
         let window = if room { self.window } else { 1 };
         let new = totals.with_new.iter();
         let new = new.take_while(|(len, _)| *len < window).find(may);
@@ -298,14 +274,13 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         new.into_iter().chain(again).min().map(|&(_, at)| at)
     }
 
-    /// Whether a task handed out now has the whole budget, but for what the consumer and failed tasks' results hold.
     fn would_run_alone(&self, state: &State<P::Part, R>) -> bool {
         state.concurrency_limit == 1
             && state.totals.in_flight == 0
             && !state.queues.iter().any(TaskQueue::has_discardable)
     }
 
-    /// Schedules a retry of a task that was refused memory; false if it was retried alone too often.
+    /// Schedules a retry after a memory refusal; false if it was retried alone too often.
     pub(super) fn retry_later(&self, task: &Task<P::Part>) -> bool {
         let mut state = self.lock();
         state.lone_retries += u32::from(task.alone);
@@ -320,7 +295,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         true
     }
 
-    /// Hands a task out again, since the worker that had it is gone. Memory was not short.
     pub(super) fn repeat(&self, task: &Task<P::Part>) {
         let mut state = self.lock();
         self.set_slot(&mut state, task, SlotState::Retry);
@@ -328,7 +302,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.progress.notify_all();
     }
 
-    /// Stores a result. After a failed task no task is handed out.
     pub(super) fn complete(&self, task: &Task<P::Part>, result: R) {
         let mut state = self.lock();
         let queue = &mut state.queues[task.subgraph];
@@ -364,7 +337,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
-    /// Waits at most one `RESULT_WAIT`.
     pub(super) fn next_result(&self, subgraph: usize) -> NextResult<R> {
         let mut state = self.lock();
         let mut waited = false;
@@ -376,7 +348,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
                     self.update(&mut state, subgraph);
                     return NextResult::Failed(Some(error));
                 }
-                // All exits behind the failed operator are closed by now: retry without them.
+                // All exits after the failed operator are closed: retry without them.
                 queue.retry_consumed(part);
                 self.update(&mut state, subgraph);
                 self.work_available.notify_all();
@@ -410,9 +382,9 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
-    /// Frees memory for the consumer: workers finish or give up tasks, buffered results are discarded, and nothing is
-    /// handed out until [`resume_tasks`](Self::resume_tasks). Gives up after a few seconds: a worker may wait for
-    /// something the consumer holds, such as the interpreter's lock.
+    /// Frees memory for the consumer: workers finish or abandon tasks, buffered results are discarded, and nothing is
+    /// handed out until [`resume_tasks`](Self::resume_tasks). Gives up after seconds: a worker may wait for something
+    /// the consumer holds, such as the GIL.
     pub(super) fn reclaim_memory(&self) {
         let mut state = self.lock();
         state.paused = true;
@@ -436,7 +408,6 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.work_available.notify_all();
     }
 
-    /// Removes a worker that has ended in order.
     pub(super) fn unregister(&self, registration: &Registration) {
         let mut state = self.lock();
         state.workers -= usize::from(registration.registered);
@@ -464,14 +435,12 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.progress.notify_all();
     }
 
-    /// A worker ended in a task, whose result will never arrive.
     pub(super) fn report_lost_worker(&self) {
         let mut state = self.lock();
         state.worker_lost = true;
         self.notify_consumer(&state);
     }
 
-    /// Errors whose preceding results have been consumed.
     pub(super) fn take_failures(&self) -> Vec<R::Error> {
         let mut state = self.lock();
         let mut failed = Vec::new();

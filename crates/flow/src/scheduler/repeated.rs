@@ -1,5 +1,5 @@
-//! Runs a plan over one range of its recordings after another, as tasklets do. The graph is built and rewritten once.
-//! Stateless operators and memory are reused; other operators are made anew, so no state passes to the next run.
+//! Runs a plan over successive ranges of its recordings, as tasklets do. The graph is built and rewritten once.
+//! Stateless operators and memory are reused; others are rebuilt, so no state carries over.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,10 +18,10 @@ use crate::{
     SharedRecording,
 };
 
-/// A plan that is run over one range of its recordings after another.
+/// A plan run over successive ranges of its recordings.
 ///
 /// A range applies to the stored signal of that timebase, if the plan scans all of it. Scans of stated ranges and of
-/// other recordings read what the plan says.
+/// other recordings are unaffected.
 ///
 /// ```
 /// # use isochrony_flow::{Plan, RepeatedPlan, RunOptions, Segments};
@@ -38,7 +38,7 @@ use crate::{
 /// ```
 pub struct RepeatedPlan {
     plan: Plan,
-    /// None before the first run and after one that failed.
+    /// None before the first run and after a failed one.
     prepared: Option<PreparedGraph>,
 }
 
@@ -46,7 +46,7 @@ struct PreparedGraph {
     graph: Graph,
     /// Scans of whole signals: node, timebase, default range.
     scans: Vec<(usize, TimebaseId, Option<Range<i64>>)>,
-    /// Receives the samples; None: they are collected.
+    /// Receives the samples; None: collected.
     fills: Option<OutputBlock>,
     reusable: Option<ReusableParts>,
 }
@@ -82,11 +82,11 @@ impl RepeatedPlan {
         Ok((gathered, report))
     }
 
-    /// Copies the plan's samples or windows to the beginning of an unshared block. Returns the block and the number
-    /// of bytes the plan gave; those beyond the block's length were dropped.
+    /// Copies the plan's samples or windows to the beginning of an unshared block. Returns the block and the total
+    /// bytes; those beyond the block were dropped.
     ///
     /// # Errors
-    /// [`RunError`]; where it gives neither samples nor windows, a [`PlanError`].
+    /// [`RunError`]; without samples or windows, a [`PlanError`].
     pub fn fill(
         &mut self,
         ranges: &[(TimebaseId, Range<i64>)],
@@ -132,7 +132,7 @@ impl PreparedGraph {
             (true, _) | (_, PortType::Count) => plan.clone(),
             _ => plan.then::<Collect>(serde_json::Map::new())?,
         };
-        // Ranges that are set later move where windows begin, so no range may be pushed into the scan before.
+        // Later ranges move where windows begin, so no range may be pushed into the scan before.
         let is_range = |node: &GraphNode| node.op.name() == Between::DECLARATION.name;
         let has_range = Graph::new(&sink).nodes.iter().any(is_range);
         let options = RunOptions {
@@ -188,7 +188,6 @@ fn whole_signal_scans(graph: &Graph) -> Vec<(usize, TimebaseId, Option<Range<i64
     scans.collect()
 }
 
-/// Used by one thread; shared by the sink and its owner.
 #[derive(Debug, Default, Clone)]
 struct OutputBlock(Arc<Mutex<BlockState>>);
 

@@ -1,5 +1,4 @@
-//! A worker's replica of a subgraph: its own operators, trims where results overlap, and a recording operator at each
-//! exit.
+//! A worker's replica of a subgraph: its own operators, trims where results overlap, and a recorder at each exit.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -20,7 +19,6 @@ use crate::{
     SharedRecording,
 };
 
-/// Which part of a task is computed now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TaskPart {
     pub(super) begins: bool,
@@ -36,14 +34,11 @@ impl TaskPart {
 
 pub(super) struct Replica {
     pub(super) executor: PlanExecutor,
-    /// One for each recording of the subgraph.
     pub(super) readers: Vec<Arc<Mutex<PortionReader>>>,
-    /// Trimming operators: their range, the edge they trim, and how much around the portion passes.
+    /// Trims: range, trimmed edge, and what passes around the portion.
     trims: Vec<(TrimRange, Edge, PortionOverlap)>,
     exits: Vec<ExitCollector>,
-    /// For each exit, the last node before it.
     exit_nodes: Vec<usize>,
-    /// For each exit, whether it was closed when the last task began.
     exit_closed: Vec<bool>,
     node_map: NodeMap,
 }
@@ -55,14 +50,13 @@ enum ExitCollector {
 }
 
 struct NodeMap {
-    /// Node of the replica, by position in the subgraph.
     replica_node: Vec<usize>,
     /// Node of the plan, by node of the replica.
     plan_node: Vec<usize>,
 }
 
 impl Replica {
-    /// `pool`: that of a dropped replica.
+    /// `pool`: of a dropped replica.
     pub(super) fn new(
         subgraph: &ParallelSubgraph,
         options: &RunOptions<'_>,
@@ -116,7 +110,7 @@ impl Replica {
         self.run_part(subgraph, task, TaskPart::WHOLE, options)
     }
 
-    /// Operators keep their state from one part of a task to the next.
+    /// Operators keep their state between parts of a task.
     pub(super) fn run_part(
         &mut self,
         subgraph: &ParallelSubgraph,
@@ -153,7 +147,7 @@ impl Replica {
         ran.map_err(|error| with_plan_node(error, &self.node_map.plan_node))
     }
 
-    /// `completed`: the last part of the task was computed; otherwise it has no partial results.
+    /// `completed`: the last part was computed; otherwise there are no partial results.
     pub(super) fn take_outputs(
         &mut self,
         subgraph: &ParallelSubgraph,
@@ -174,7 +168,7 @@ impl Replica {
                     }
                     let mut events = log.take();
                     for event in &mut events {
-                        // Marks behind the portion belong to the next task.
+                        // Marks after the portion belong to the next task.
                         if let ExitEvent::ProgressMark(upto) = event {
                             *upto = end.min(*upto);
                         }
@@ -193,8 +187,7 @@ impl Replica {
         exits.collect()
     }
 
-    /// The exits downstream of the failed operator. Empty if unknown, or if all were closed before: the error then
-    /// counts.
+    /// Exits downstream of the failed operator. Empty if unknown, or if all were closed before: the error then counts.
     pub(super) fn affected_exits(
         &self,
         subgraph: &ParallelSubgraph,
@@ -219,7 +212,6 @@ impl Replica {
         readers.map(|one| one.reading()).collect()
     }
 
-    /// Reports of its operators, in the order of the subgraph.
     pub(super) fn report(&self, busy: std::time::Duration) -> Report {
         let mut report = self.executor.report(busy);
         let at = self.node_map.replica_node.iter();
@@ -236,7 +228,6 @@ struct ReplicaBuilder {
     trims: Vec<(TrimRange, Edge, PortionOverlap)>,
     exits: Vec<ExitCollector>,
     exit_nodes: Vec<usize>,
-    /// Node of each trim of the subgraph.
     trim_nodes: Vec<Option<usize>>,
 }
 
@@ -247,7 +238,7 @@ impl ReplicaBuilder {
         self.graph.len() - 1
     }
 
-    /// Appends an operator that passes on what it gets.
+    /// Appends an operator that forwards items.
     fn append(
         &mut self,
         from: Edge,
@@ -309,7 +300,7 @@ impl ReplicaBuilder {
         }
     }
 
-    /// The edge from which a consumer of `edge` reads: itself, or a trim behind it. `consumer` None: the exit.
+    /// The edge from which a consumer of `edge` reads: itself, or a trim after it. `consumer` None: the exit.
     fn source_of(
         &mut self,
         subgraph: &ParallelSubgraph,

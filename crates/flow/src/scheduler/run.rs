@@ -35,11 +35,11 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
     Ok(graph)
 }
 
-/// A plan that reads fewer samples ends before other threads would help.
+/// Shorter plans end before other threads would help.
 const MIN_AUTO_SAMPLES: u64 = 1 << 20;
 
-/// Why a plan whose `workers` may be chosen is executed by one worker; None if by several.
-/// `is_tuned`: other threads may read what is made or received while it runs.
+/// Why a plan whose `workers` may be chosen gets one worker; None if several. `is_tuned`: other threads may read live
+/// or generated feeds.
 pub(crate) fn one_worker_because(
     graph: &Graph,
     is_tuned: bool,
@@ -72,7 +72,7 @@ pub(crate) fn one_worker_because(
             return Ok(None);
         }
         let Some(snapshot) = snapshot else {
-            // In one thread each sample reaches the sinks before the next is asked for, also where Ctrl-C ends the plan.
+            // In one thread each sample reaches the sinks before the next is asked for, also on Ctrl-C.
             return Ok(Some(
                 "its samples are made or received while it runs; give workers= for more".into(),
             ));
@@ -83,14 +83,12 @@ pub(crate) fn one_worker_because(
     Ok(is_short.then(|| format!("it reads only {samples} samples")))
 }
 
-/// Whether `workers` may be chosen, and is 1.
 fn chooses_one_worker(graph: &Graph, options: &RunOptions<'_>) -> Result<bool, RunError> {
     let chooses = options.auto_workers && options.workers > 1 && options.cluster.is_none();
     let is_tuned = options.tuning.is_some_and(Tuning::chooses_workers);
     Ok(chooses && one_worker_because(graph, is_tuned)?.is_some())
 }
 
-/// Ends the use of a control, also where the execution panics.
 struct ControlUse<'a>(Option<&'a Control>);
 
 impl Drop for ControlUse<'_> {
@@ -99,8 +97,7 @@ impl Drop for ControlUse<'_> {
     }
 }
 
-/// `reused`: parts of an earlier execution of the same graph with the same options, used if the caller's thread
-/// executes all.
+/// `reused`: parts of an earlier execution with the same graph and options, used if the caller's thread executes all.
 pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,
@@ -161,7 +158,7 @@ fn execute(
     let memory = options.memory_handle();
     let with_branches;
     if let Some(control) = options.control {
-        // Branches use the same memory.
+        // Branches share the memory.
         with_branches = RunOptions {
             shared_memory: Some(&memory),
             ..*options
@@ -194,7 +191,7 @@ impl Plan {
             .map(|(gathered, _)| gathered)
     }
 
-    /// The same under stated options, with the report.
+    /// The same with options; also returns the report.
     ///
     /// # Errors
     /// [`RunError`].
@@ -203,7 +200,7 @@ impl Plan {
         Ok((gathered.swap_remove(0), report))
     }
 
-    /// Runs several plans as one and gathers each result. Common parts are read and computed once.
+    /// Runs several plans as one and gathers each result. Common parts run once.
     ///
     /// # Errors
     /// [`RunError`].
@@ -234,7 +231,7 @@ impl Plan {
         Ok((gathered, report))
     }
 
-    /// Runs the plan for its effects and drops its results.
+    /// Runs the plan for its effects.
     ///
     /// # Errors
     /// [`RunError`].
@@ -242,7 +239,7 @@ impl Plan {
         self.run_with(&RunOptions::default())
     }
 
-    /// The same under stated options.
+    /// The same with options.
     ///
     /// # Errors
     /// [`RunError`].
@@ -250,7 +247,7 @@ impl Plan {
         Self::run_all(std::slice::from_ref(self), options)
     }
 
-    /// Runs several plans as one for their effects. Common parts are read and computed once.
+    /// Runs several plans as one for their effects. Common parts run once.
     ///
     /// # Errors
     /// [`RunError`].

@@ -1,4 +1,4 @@
-//! [`RunningTasks`]: measures tasks that are being executed, and changes how many workers execute them.
+//! [`RunningTasks`]: measures running tasks, and changes how many workers execute them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,7 +12,7 @@ use crate::PlanError;
 use crate::engine::report::{StageMeasurement, StageReport};
 use crate::engine::tuning::RunningPlan;
 
-/// All tasks count as one stage with a replica for each worker. The caller's thread is not measured.
+/// All tasks count as one stage with a replica per worker. The caller's thread is not measured.
 pub(super) struct RunningTasks {
     scheduler: Arc<TaskScheduler>,
     begun: Instant,

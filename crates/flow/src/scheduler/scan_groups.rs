@@ -1,8 +1,8 @@
-//! Groups scans that are read together, so that their streams can meet in tasks. Pure.
+//! Groups scans that are read together, so their streams can meet in tasks. Pure.
 //!
 //! Scans are grouped if their streams meet, by equal indices or in turn, at an operator that can run in tasks. A
-//! factory operator does not group scans whose results depend on cuts: one worker runs it sequentially and must cut
-//! in the same places.
+//! factory operator does not group scans whose results depend on cuts: one worker runs it sequentially and must cut in
+//! the same places.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub(super) fn subgraph_plans(graph: &Graph, options: &RunOptions<'_>) -> Vec<Sub
             subgraph_plans.push(plan);
             continue;
         }
-        // The operator at which they meet does not fit into memory: plan each scan by itself.
+        // The operator at which they meet exceeds memory: plan each scan alone.
         for scan in group {
             let mut alone = planner.plan(&[scan]);
             let more = plan
@@ -74,7 +74,6 @@ struct GroupPlanner<'a> {
     options: &'a RunOptions<'a>,
     consumers: Consumers,
     positions: Vec<Option<usize>>,
-    /// Nodes that cannot run in tasks of all scans together, and why.
     excluded: HashMap<usize, String>,
 }
 
@@ -94,7 +93,7 @@ impl GroupPlanner<'_> {
         self.builder(scans).grow().fit_to_memory()
     }
 
-    /// What could run in tasks if all scans were read together and memory had no limit.
+    /// What could run in tasks if all scans were read together, with unlimited memory.
     fn reachable(&mut self, scans: &[usize], without_factories: bool) -> Vec<SubgraphNode> {
         let mut builder = self.builder(scans);
         builder.without_factories = without_factories;
@@ -108,7 +107,7 @@ impl GroupPlanner<'_> {
         nodes
     }
 
-    /// Ordered by their first scan.
+    /// By first scan.
     fn groups(&mut self, scans: &[usize]) -> Vec<Vec<usize>> {
         let mut groups = ScanGroups::of(scans.iter().copied());
         let rereadable = |&scan: &usize| {

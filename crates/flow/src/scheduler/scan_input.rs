@@ -1,6 +1,5 @@
-//! Reads the recordings of a subgraph, one portion per task. [`ScanInput`] belongs to the subgraph and opens
-//! portions. [`PortionSource`] belongs to a worker and presents its portions as one recording, so that operators
-//! survive from task to task.
+//! Reads a subgraph's recordings, one portion per task. A [`ScanInput`] per subgraph opens portions; a
+//! [`PortionSource`] per worker presents its portions as one recording, so operators survive from task to task.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,22 +18,20 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct ScanInput {
     pub(super) node: usize,
-    /// What a task reads around its portion.
     pub(super) overlap: PortionOverlap,
     pub(super) segment: u64,
     pub(super) recording: SharedRecording,
     pub(super) snapshot: Arc<dyn Snapshot>,
-    /// Reads ahead for all workers; None: each task opens its portion by itself.
+    /// Reads ahead for all workers; None: each task opens its own portion.
     shared_reader: Option<Arc<dyn PortionOpener>>,
 }
 
 impl ScanInput {
-    /// The time of a sample on its [`TimeAxis`].
     pub(super) fn time(&self, index: i64) -> f64 {
         TimeAxis::of_port(Some(&self.recording.0.port())).time(index)
     }
 
-    /// None if the recording can be read only once, or has no indices where several are read together.
+    /// None if the recording is single-pass, or lacks indices where several are read together.
     pub(super) fn new(
         graph: &Graph,
         node: usize,
@@ -78,7 +75,6 @@ impl ScanInput {
         Ok(())
     }
 
-    /// Opens the portion of a task; None if the recording has no samples there.
     pub(super) fn open(
         &self,
         task: u64,
@@ -102,19 +98,15 @@ pub(super) fn scan_error(node: usize, error: OpError) -> RunError {
     }
 }
 
-/// The current portion of one recording, for one worker.
 #[derive(Default)]
 pub(super) struct PortionReader {
     source: Option<Box<dyn Source>>,
-    /// To announce first, if the portion does not begin inside a contiguous range.
+    /// Announced first, if the portion does not begin inside a contiguous range.
     pending_origin: Option<RangeOrigin>,
-    /// An event pulled and not given yet.
     lookahead: Option<SourceEvent>,
-    /// How the last portion that had samples was read.
+    /// How the last portion with samples was read.
     reading: Option<Reading>,
-    /// The portion; samples around it only complete its results.
     range: Range<i64>,
-    /// All that is read begins before this index.
     upto: i64,
     /// Samples read or skipped of the portion.
     pub(super) samples: u64,
@@ -146,7 +138,6 @@ impl PortionReader {
         self
     }
 
-    /// The next part of the portion; `completes`: it is the last.
     pub(super) fn continue_with(&mut self, source: Box<dyn Source>, completes: bool) {
         (self.source, self.continues) = (Some(source), !completes);
     }
@@ -161,13 +152,11 @@ impl PortionReader {
         *self = Self { reading, ..next };
     }
 
-    /// Closes the source, so that its reader can go to the next task.
     pub(super) fn close(&mut self) {
         self.reading = self.reading();
         self.source = None;
     }
 
-    /// Counts samples as done; returns those of the portion.
     fn count(&mut self, samples: Range<i64>) -> Range<i64> {
         let start = samples.start.max(self.range.start);
         let own = start..samples.end.min(self.range.end).max(start);
@@ -250,7 +239,7 @@ impl Source for PortionSource {
             });
         }
         match reader.pull()? {
-            // A break behind the portion belongs to the next task.
+            // A break after the portion belongs to the next task.
             SourceEvent::RangeStart { origin, .. }
                 if reader.begun && origin.anchor >= reader.range.end => {}
             SourceEvent::End if reader.continues => return Ok(SourceEvent::Idle),
@@ -272,8 +261,8 @@ impl Source for PortionSource {
             other => return Ok(other),
         }
         reader.finished = true;
-        // An empty break: operators emit what they buffer and reset, and no samples count as dropped. The largest
-        // anchor lets other inputs of a fan-in finish the portion first.
+        // An empty break: operators flush and reset, and no samples count as dropped. The largest anchor lets other
+        // inputs of a fan-in finish the portion first.
         let end = reader.range.end;
         Ok(SourceEvent::RangeStart {
             origin: RangeOrigin::at(i64::MAX),

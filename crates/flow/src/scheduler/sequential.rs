@@ -1,4 +1,4 @@
-//! The part of a plan that the caller's thread executes, with a source for each exit of a subgraph.
+//! The part of a plan in the caller's thread, with a source per exit of a subgraph.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -14,16 +14,15 @@ use crate::{OperatorProperties, SharedRecording};
 
 pub(super) struct SequentialPart {
     pub(super) graph: Graph,
-    /// By node: its number in the plan.
+    /// Number in the plan, by node.
     pub(super) plan_node: Vec<usize>,
-    /// By node: the scan whose number ranks it among sources that lie equally far.
+    /// By node: the scan whose number ranks it among equally far sources.
     pub(super) source_order: Vec<usize>,
-    /// Where edges of the plan are in this graph.
     pub(super) edges: HashMap<Edge, Edge>,
 }
 
 impl SequentialPart {
-    /// Replaces each subgraph by a scan per exit, and a combining operator behind it where the exit reduces.
+    /// Replaces each subgraph by a scan per exit, and a combining operator where the exit reduces.
     pub(super) fn of(
         graph: &Graph,
         subgraphs: &[ParallelSubgraph],

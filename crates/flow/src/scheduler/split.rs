@@ -22,12 +22,12 @@ pub(super) struct SplitPlan {
     names: Vec<&'static str>,
 }
 
-/// Of each slot of a cluster, tasks in flight or buffered: two batches, and what waits for a slower slot.
+/// Tasks per cluster slot in flight or buffered: two batches, and what waits for a slower slot.
 const TASKS_PER_SLOT: usize = 96;
-/// The in-flight window of a cluster is that of at least so many slots, since others may join.
+/// The in-flight window of a cluster assumes at least so many slots, since others may join.
 const MIN_SLOTS: usize = 8;
 
-/// The subgraphs that are worth replicating and can be read in portions; nothing is read ahead.
+/// The subgraphs that are worth replicating and readable in portions, without read-ahead.
 pub(super) fn split_subgraphs(
     graph: &Graph,
     options: &RunOptions<'_>,
@@ -66,7 +66,7 @@ pub(super) fn split_subgraphs(
 }
 
 impl SplitPlan {
-    /// None if no subgraph is worth replicating or can be read in portions.
+    /// None if no subgraph is worth replicating or readable in portions.
     pub(super) fn of(
         graph: &Graph,
         options: &RunOptions<'_>,

@@ -1,5 +1,5 @@
-//! A subgraph that can run in tasks: nodes, exits, and where surplus results are trimmed. Data only;
-//! [`subgraph_builder`](super::subgraph_builder) decides what it contains.
+//! A subgraph that can run in tasks: nodes, exits and trims. Data only; built by
+//! [`subgraph_builder`](super::subgraph_builder).
 
 use isochrony_time::Ratio;
 
@@ -9,22 +9,20 @@ use crate::plan::graph::{Edge, Graph};
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SubgraphNode {
-    /// Its number in the plan.
     pub(super) node: usize,
-    /// Its inputs: positions in the subgraph, and outputs.
+    /// Positions in the subgraph, and outputs.
     pub(super) inputs: Vec<Edge>,
     pub(super) contract: TaskContract,
-    /// The ratios from read indices to its own.
+    /// Ratios from read indices to its own.
     pub(super) ratios: RatioChain,
     /// Bound on the difference from one pass, relative to the largest value; 0: bit-identical.
     pub(super) rel_err: f64,
-    /// It or a node upstream is a factory operator.
+    /// It or an upstream node is a factory operator.
     pub(super) uses_factory: bool,
-    /// It gives several streams in turn.
+    /// Gives several streams in turn.
     pub(super) interleaved: bool,
-    /// Scans upstream, by their numbers in the plan, in order.
     pub(super) scans: Vec<usize>,
-    /// One of these scans leaves out samples between others.
+    /// One of these scans skips samples.
     pub(super) leaves_out: bool,
 }
 
@@ -35,42 +33,37 @@ pub(super) struct Scan {
     pub(super) overlap: PortionOverlap,
 }
 
-/// An edge by which results leave the subgraph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SubgraphExit {
-    /// The trimmed edge, by positions.
     pub(super) edge: Edge,
     /// The node's partial result leaves, once per task.
     pub(super) reduces: bool,
 }
 
-/// Made before anything is read.
+/// Built before anything is read.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SubgraphPlan {
-    /// Scans first, then operators, each in the order of the plan.
+    /// Scans first, then operators, each in plan order.
     pub(super) nodes: Vec<SubgraphNode>,
     pub(super) exits: Vec<SubgraphExit>,
     pub(super) scans: Vec<Scan>,
-    /// The largest overlap of any scan.
     pub(super) overlap: PortionOverlap,
     pub(super) trims: Vec<TrimPlacement>,
     /// Why the subgraph ends where it does, for `explain`.
     pub(super) reasons: Vec<String>,
     pub(super) bytes_per_sample: f64,
-    /// The task size of every execution, where cuts change bits.
+    /// Task size of every execution, where cuts change bits.
     pub(super) reproducible_samples: Option<u64>,
 }
 
-/// A trim between an operator that overproduces and consumers that need exact input.
+/// A trim between an overproducing operator and consumers that need exact input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TrimPlacement {
-    /// The trimmed edge, by positions.
     pub(super) edge: Edge,
-    /// How much around the portion passes, in indices of the edge.
+    /// What passes around the portion, in indices of the edge.
     pub(super) kept: PortionOverlap,
-    /// Positions of the consumers behind the trim.
     pub(super) consumers: Vec<usize>,
-    /// The exit reads behind the trim.
+    /// The exit reads after the trim.
     pub(super) exit: bool,
 }
 
@@ -79,7 +72,7 @@ impl SubgraphNode {
         self.inputs.is_empty()
     }
 
-    /// Its results depend on where the recording is cut.
+    /// Results depend on where the recording is cut.
     pub(super) fn exposes_cuts(&self, graph: &Graph) -> bool {
         self.rel_err > 0.0 || combines_inexactly(&graph.nodes[self.node])
     }
@@ -90,7 +83,7 @@ impl SubgraphPlan {
         self.nodes.iter().any(|one| one.exposes_cuts(graph))
     }
 
-    /// Whether its scans decompress what they read: work for several cores, whatever follows.
+    /// Whether its scans decompress: work for several cores by itself.
     pub(super) fn decodes(&self, graph: &Graph) -> bool {
         let mut scans = self.nodes.iter().filter(|one| one.is_scan());
         scans.any(|one| {
@@ -99,13 +92,12 @@ impl SubgraphPlan {
         })
     }
 
-    /// Whether only partial results leave.
     pub(super) fn reduces(&self) -> bool {
         self.exits.iter().all(|exit| exit.reduces)
     }
 }
 
-/// Index ratios from a scan to an edge. Each ratio rounds indices, as it does progress marks.
+/// Index ratios from a scan to an edge, each of which rounds, as for progress marks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct RatioChain(Vec<Ratio>);
 
@@ -137,7 +129,7 @@ mod tests {
         let ratio = |up, down| Ratio::new(up, down).unwrap();
         let both = RatioChain::default().then(ratio(1, 10)).then(Ratio::ONE);
         let both = both.then(ratio(2, 3));
-        // 31 lies behind 3 of every tenth, so at 4; 4 * 2 / 3 lies behind 2.
+        // 31 lies after 3 of every tenth, so at 4; 4 * 2 / 3 lies after 2.
         assert_eq!((both.map(31), both.map(30), both.map(-31)), (3, 2, -2));
         assert_eq!(both.count(1000), 67);
     }

@@ -1,11 +1,10 @@
-//! Decides which operators behind one or several scans run in tasks. Pure.
+//! Decides which operators after one or several scans run in tasks. Pure.
 //!
 //! An operator is added if all its inputs are in the subgraph and its declaration allows portions
-//! ([`task_contract`](super::task_contract)). So a subgraph is a chain, a tree, or branches that meet again; each
-//! edge that leaves it is an exit. Operators that keep state, and those behind a reduction, stay outside; a factory
-//! operator is added only if it says so ([`Parallelism`](crate::Parallelism)). Overlap and trims follow from what the
-//! operators need ([`overlap`](super::overlap)); those that do not fit into memory are removed
-//! ([`task_size`](super::task_size)).
+//! ([`task_contract`](super::task_contract)). So a subgraph is a chain, a tree, or branches that meet again; each edge
+//! that leaves it is an exit. Stateful operators, and those after a reduction, stay outside; a factory operator is
+//! added only if it allows it ([`Parallelism`](crate::Parallelism)). Overlap and trims follow from the operators' needs
+//! ([`overlap`](super::overlap)); those that exceed the memory are removed ([`task_size`](super::task_size)).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -18,14 +17,13 @@ use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph};
 use crate::{PortType, PortionOverlap};
 
-/// The nodes that read from each node of a graph.
 pub(super) type Consumers = Vec<Vec<usize>>;
 
 pub(super) struct SubgraphBuilder<'a> {
     pub(super) graph: &'a Graph,
     consumers: &'a Consumers,
     pub(super) options: &'a RunOptions<'a>,
-    /// By node of the plan. All None between two builds.
+    /// By node of the plan. All None between builds.
     pub(super) positions: &'a mut Vec<Option<usize>>,
     pub(super) nodes: Vec<SubgraphNode>,
     pub(super) reasons: Vec<String>,
@@ -91,7 +89,7 @@ impl<'a> SubgraphBuilder<'a> {
     }
 
     fn add_reachable(&mut self) {
-        // In plan order, so that the inputs of a node are decided before it.
+        // In plan order, so a node's inputs are decided before it.
         let scans = self.nodes.iter().flat_map(|one| &self.consumers[one.node]);
         let mut open: BTreeSet<usize> = scans.copied().collect();
         while let Some(at) = open.pop_first() {
@@ -118,7 +116,6 @@ impl<'a> SubgraphBuilder<'a> {
         }
     }
 
-    /// The error says why the node cannot run in tasks.
     fn check_node(&self, at: usize) -> Result<SubgraphNode, String> {
         let node = &self.graph.nodes[at];
         let name = node.op.name();
@@ -231,7 +228,7 @@ impl<'a> SubgraphBuilder<'a> {
         )
     }
 
-    /// Edges that a node outside reads, or no node.
+    /// Edges read by an outside node, or by none.
     pub(super) fn exits(&self) -> Vec<SubgraphExit> {
         let mut exits = Vec::new();
         for (position, one) in self.nodes.iter().enumerate() {

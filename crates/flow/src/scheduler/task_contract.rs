@@ -1,4 +1,4 @@
-//! Derives from an operator's declaration whether it can run in tasks, and what it then needs. Pure.
+//! Derives from an operator's declaration whether it can run in tasks, and what it needs. Pure.
 
 use isochrony_time::Ratio;
 
@@ -10,15 +10,12 @@ use crate::{Alignment, Contract, PortType, PortionOverlap, Resource};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TaskContract {
-    /// Neighbouring samples it needs, in indices of its input.
     pub(super) overlap: PortionOverlap,
-    /// Output indices per input index.
     pub(super) ratio: Ratio,
-    /// It also gives results whose neighbourhood is incomplete; these must be trimmed.
+    /// Also emits results with incomplete context, which must be trimmed.
     pub(super) overproduces: bool,
-    /// Bound on the relative difference from one pass.
     pub(super) rel_err: f64,
-    /// It needs consecutive samples, not only each sample or window by itself.
+    /// Needs consecutive samples, not single samples or windows.
     pub(super) needs_continuity: bool,
 }
 
@@ -33,7 +30,7 @@ impl TaskContract {
         }
     }
 
-    /// The input overlap that an overlap of the output needs.
+    /// The input overlap for an output overlap.
     pub(super) fn input_overlap(&self, given: PortionOverlap) -> PortionOverlap {
         // Output index `i` lies at input index `i * down / up`.
         let of = |given: u64| {
@@ -47,12 +44,11 @@ impl TaskContract {
     }
 }
 
-/// Whether the combined result's bits depend on where the input is cut.
+/// Whether the combined result's bits depend on cuts.
 pub(super) fn combines_inexactly(node: &GraphNode) -> bool {
     node.properties.contract == Contract::Reducible { exact: false }
 }
 
-/// Whether it gives one partial result per task.
 pub(super) fn reduces(node: &GraphNode) -> bool {
     matches!(node.properties.contract, Contract::Reducible { .. })
 }
@@ -62,7 +58,7 @@ pub(super) fn interleaves(node: &GraphNode) -> bool {
     node.properties.align == Alignment::Time && node.inputs.len() > 1
 }
 
-/// The error says why the operator cannot run in tasks.
+/// Fails with why the operator cannot run in tasks.
 pub(super) fn task_contract(
     node: &GraphNode,
     inputs: &[PortType],
@@ -85,7 +81,6 @@ pub(super) fn task_contract(
     declared_contract(node, inputs).map_err(str::to_owned)
 }
 
-/// What follows from the declaration alone.
 fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContract, &'static str> {
     let properties = &node.properties;
     let ratio = properties.ratio.map(|(up, down)| Ratio::new(up, down));
@@ -160,7 +155,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
     }
 }
 
-/// Where factory operators work, and why. `spread`: the nodes that run in tasks.
+/// Where factory operators work, and why. `spread`: nodes that run in tasks.
 pub(crate) fn placements(graph: &Graph, options: &RunOptions<'_>, spread: &[usize]) -> Vec<String> {
     let place = |at: usize| {
         let node = &graph.nodes[at];

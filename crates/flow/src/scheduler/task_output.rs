@@ -14,7 +14,6 @@ use crate::engine::budget::MemoryReclaimer;
 /// Tasks in flight or buffered, per worker.
 pub(super) const TASKS_PER_WORKER: usize = 3;
 
-/// A portion of the recordings of a subgraph.
 pub(super) type Task = task_queue::Task<TaskInput>;
 
 pub(super) type TaskScheduler = ReorderScheduler<RecordingPartitioner, TaskOutput>;
@@ -31,12 +30,11 @@ impl MemoryReclaimer for TaskScheduler {
     }
 }
 
-/// Shared by the consumer and all workers.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ExitState(Arc<AtomicBool>);
 
 impl ExitState {
-    /// Closes the exit: its consumers have ended, as behind a `limit`.
+    /// Closes the exit: its consumers have ended, as after a `limit`.
     pub(super) fn close(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -49,10 +47,10 @@ impl ExitState {
 #[derive(Debug)]
 pub(super) struct TaskOutput {
     pub(super) exits: Vec<ExitOutput>,
-    /// The task's portion, and how many samples were read in it.
+    /// The portion, and samples read in it.
     pub(super) range: Range<i64>,
     pub(super) samples: u64,
-    /// The task failed after giving this output.
+    /// The task failed after this output.
     pub(super) failed: bool,
     failure: Option<TaskFailure>,
     bytes: u64,
@@ -61,10 +59,10 @@ pub(super) struct TaskOutput {
 #[derive(Debug)]
 pub(super) struct TaskFailure {
     pub(super) error: Box<RunError>,
-    /// Time of the block that failed, which orders the errors of several tasks.
+    /// Time of the failed block, which orders errors of several tasks.
     pub(super) time: f64,
-    /// Exits downstream of the failed operator. If all are closed, the error is irrelevant; if there are none, it
-    /// always counts.
+    /// Exits downstream of the failed operator. If all are closed, the error is irrelevant; without any, it always
+    /// counts.
     exits: Vec<ExitState>,
 }
 
@@ -74,7 +72,6 @@ impl TaskFailure {
         Self { error, time, exits }
     }
 
-    /// Where the exits downstream of the failed operator are among those of the subgraph.
     pub(super) fn positions(&self, exits: &[ExitState]) -> Vec<u32> {
         let affected =
             |state: &ExitState| self.exits.iter().any(|one| Arc::ptr_eq(&one.0, &state.0));
@@ -86,12 +83,11 @@ impl TaskFailure {
 #[derive(Debug, Default)]
 pub(super) struct ExitOutput {
     pub(super) events: Vec<ExitEvent>,
-    /// Nothing that begins before this index follows.
+    /// Nothing before this index follows.
     pub(super) upto: Option<i64>,
 }
 
 impl ExitOutput {
-    /// Of its items.
     pub(super) fn bytes(&self) -> u64 {
         let bytes = self.events.iter().map(|event| match event {
             ExitEvent::Item(item) => item.bytes(),
@@ -262,7 +258,7 @@ mod tests {
         assert!(most.load(Ordering::SeqCst) <= 2 * 9 + 1);
     }
 
-    /// Its task is repeated by another, which is given as many tasks at once as before.
+    /// Its task goes to another worker, with as many tasks at once as before.
     #[test]
     fn tasks_of_a_lost_worker_are_repeated_and_do_not_count_as_short_of_memory() {
         let scheduler = scheduler(&[6], 2);
@@ -273,7 +269,7 @@ mod tests {
         lost[1..].iter().for_each(|task| scheduler.repeat(task));
         let again: Vec<Task> = std::iter::from_fn(take).collect();
         let numbers: Vec<u64> = again.iter().map(|task| task.number).collect();
-        // The window has six slots, of which one is finished.
+        // The window has six slots, one of them finished.
         assert_eq!(numbers, [1, 2, 3, 4, 5]);
         assert!(again.iter().all(|task| !task.alone));
         for task in &again {

@@ -1,30 +1,26 @@
-//! The reorder buffer of one subgraph: a slot for each task from the oldest unconsumed one on; and totals over all of them.
-//! Also what the scheduler needs of tasks. The model check in `tests/loom_order.rs` compiles this file on its own, so it imports
-//! nothing from the crate.
+//! The reorder buffer of one subgraph, with a slot per task from the oldest unconsumed one, and totals over all
+//! buffers. The model check in `tests/loom_order.rs` compiles this file on its own, so it imports nothing from the
+//! crate.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::mem;
 
-/// Divides the input of a subgraph into one part per task.
 pub(super) trait Partitioner {
     type Part: Clone;
 
-    /// The part that follows `last`, or the first part.
     fn part_after(&self, last: Option<&Self::Part>) -> Option<Self::Part>;
 
-    /// Estimate for one task's result.
     fn bytes(&self) -> u64;
 }
 
 pub(super) trait TaskResult {
-    /// The error with which the task ended after this result.
     type Error;
 
     fn bytes(&self) -> u64;
 
     fn has_failed(&self) -> bool;
 
-    /// Whether the error still counts once all results before it have been consumed.
+    /// Whether the error still counts once all results before it were consumed.
     fn is_relevant(_: &Self::Error) -> bool {
         true
     }
@@ -37,7 +33,7 @@ pub(super) struct Task<Part> {
     pub(super) subgraph: usize,
     pub(super) number: u64,
     pub(super) part: Part,
-    /// No other task is in flight and nothing is buffered: if memory is refused now, waiting does not help.
+    /// Nothing else is in flight or buffered: if memory is refused now, waiting does not help.
     pub(super) alone: bool,
 }
 
@@ -53,7 +49,7 @@ pub(super) enum NextResult<R: TaskResult> {
 pub(super) enum SlotState<R> {
     InFlight,
     Finished(R),
-    /// To be processed again: there was no memory for the task or its result.
+    /// Repeat: the task or its result got no memory.
     Retry,
 }
 
@@ -62,14 +58,12 @@ pub(super) struct TaskQueue<Part, R: TaskResult> {
     /// Each part was handed out at least once.
     pub(super) exhausted: bool,
     pub(super) handed_out: u64,
-    /// Slots from the oldest unconsumed task on.
     slots: VecDeque<(Part, SlotState<R>)>,
-    /// The part consumed last and its error. Nothing follows while the error is relevant.
+    /// Part consumed last, and its error. Nothing follows while the error is relevant.
     pub(super) failure: Option<(Part, R::Error)>,
     buffered_bytes: u64,
-    /// The consumer asked for a result that was not there.
+    /// The consumer asked for a missing result.
     pub(super) consumer_waits: bool,
-    /// Number of slots in each state but the finished.
     in_flight: usize,
     retries: usize,
 }
@@ -89,17 +83,14 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         }
     }
 
-    /// Whether all tasks were processed and consumed.
     pub(super) fn is_finished(&self) -> bool {
         self.exhausted && self.slots.is_empty() && self.failure.is_none()
     }
 
-    /// Number of slots.
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether the next task to hand out, new or again, is the oldest unconsumed one.
     pub(super) fn offers_oldest(&self) -> bool {
         match self.slots.front() {
             None => true,
@@ -117,12 +108,10 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         self.slots.iter().any(is)
     }
 
-    /// Number of the oldest unconsumed task.
     pub(super) fn first_number(&self) -> u64 {
         self.handed_out - self.slots.len() as u64
     }
 
-    /// Hands out a part for the first time; its number.
     pub(super) fn hand_out(&mut self, part: Part) -> u64 {
         self.last_part = Some(part.clone());
         self.slots.push_back((part, SlotState::InFlight));
@@ -131,7 +120,7 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         self.handed_out - 1
     }
 
-    /// Hands out the oldest task that is to be processed again; its number and part.
+    /// Hands out the oldest task to be repeated.
     pub(super) fn hand_out_again(&mut self) -> Option<(u64, Part)> {
         if self.retries == 0 {
             return None;
@@ -143,14 +132,12 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         Some((number, self.slots[at].0.clone()))
     }
 
-    /// Puts the part consumed last in front again.
     pub(super) fn retry_consumed(&mut self, part: Part) {
         self.slots.push_front((part, SlotState::Retry));
         self.retries += 1;
         self.exhausted = false;
     }
 
-    /// Changes the state of a task that was not consumed yet.
     pub(super) fn set(&mut self, number: u64, slot: SlotState<R>) {
         let first = self.first_number();
         let at = number.checked_sub(first).map(|at| at as usize);
@@ -169,7 +156,6 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         self.buffered_bytes += now.2;
     }
 
-    /// The result of the oldest task, and its part, if it is there.
     pub(super) fn pop_finished(&mut self) -> Option<(Part, R)> {
         if !matches!(self.slots.front(), Some((_, SlotState::Finished(_)))) {
             return None;
@@ -190,7 +176,7 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         }
     }
 
-    /// Discards buffered results; their tasks are retried. Failed tasks stay, because the execution ends with them.
+    /// Discards buffered results for retry. Failed tasks stay: the execution ends with them.
     pub(super) fn discard_finished(&mut self) {
         for (_, slot) in &mut self.slots {
             if let SlotState::Finished(result) = slot
@@ -204,7 +190,6 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
     }
 }
 
-/// What [`QueueTotals`] knows of one queue.
 #[derive(Default, Clone, Copy)]
 struct QueueSummary {
     in_flight: usize,
@@ -221,9 +206,8 @@ pub(super) struct QueueTotals {
     pub(super) in_flight: usize,
     pub(super) expected_bytes: u64,
     pub(super) unfinished: usize,
-    /// Number of slots and position of queues with parts that were not handed out yet.
+    /// Slot count and position of queues with new parts.
     pub(super) with_new: BTreeSet<(usize, usize)>,
-    /// The same of queues with tasks to be processed again.
     pub(super) with_retry: BTreeSet<(usize, usize)>,
 }
 
@@ -239,7 +223,7 @@ impl QueueTotals {
         }
     }
 
-    /// Notes how a queue is now. `each`: bytes that a task in flight is expected to give.
+    /// Updates a queue's summary. `each`: expected bytes of a task in flight.
     pub(super) fn update<Part: Clone, R: TaskResult>(
         &mut self,
         at: usize,

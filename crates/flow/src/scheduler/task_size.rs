@@ -1,8 +1,8 @@
-//! Chooses the size of a subgraph's tasks, and removes operators until its tasks fit into the memory budget. Pure.
+//! Chooses the task size of a subgraph, and removes operators until tasks fit the memory budget. Pure.
 //!
 //! The size depends on the plan and the memory budget, never on the number of workers. Where cuts change results it
 //! depends on the plan alone: operators and size are chosen with the default budget, without factory operators, which
-//! one worker runs sequentially; these are then added if tasks of that size have memory for them.
+//! are added if tasks of that size have memory for them.
 
 use super::subgraph::{SubgraphNode, SubgraphPlan};
 use super::subgraph_builder::SubgraphBuilder;
@@ -11,31 +11,29 @@ use crate::engine::{DEFAULT_MEMORY, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 
-/// A task reads at most one part in so many of the memory.
+/// A task reads at most this fraction of the memory.
 const MEMORY_FRACTION: u64 = 256;
-/// Results that fit into the reorder buffer. Constant, because the number of workers must not move cuts.
+/// Results that fit the reorder buffer. Constant, because the number of workers must not move cuts.
 const BUFFERED_TASKS: u64 = TASKS_PER_WORKER as u64 * 4;
-/// Least portion, in overlaps of its task.
+/// Smallest portion, in overlaps of its task.
 const MIN_OVERLAP_MULTIPLE: u64 = 4;
 /// Portions of a short recording, unless below `MIN_PORTION_BYTES`.
 const MIN_PORTIONS: u64 = 16;
 /// Below this, passing results costs more than workers gain.
 const MIN_PORTION_BYTES: u64 = 16 << 10;
 
-/// Factory operators may multiply the output of a fixed-size task by this; one worker's results still fit into the
-/// reorder buffer.
+/// Factory operators may multiply the output of a fixed-size task by this; one worker's results still fit the reorder
+/// buffer.
 const MAX_FACTORY_OUTPUT_MULTIPLE: u64 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TaskSize {
-    /// Samples of a portion, approximately.
     pub(super) samples: u64,
-    /// Estimated output.
     pub(super) bytes: u64,
 }
 
 impl SubgraphPlan {
-    /// The largest task so that `BUFFERED_TASKS` results take an eighth of the memory.
+    /// The largest task such that `BUFFERED_TASKS` results take an eighth of the memory.
     pub(super) fn max_samples(&self, memory: u64) -> u64 {
         ((memory / 8 / BUFFERED_TASKS) as f64 / self.bytes_per_sample) as u64
     }
@@ -47,8 +45,8 @@ impl SubgraphPlan {
         wanted.min(self.max_samples(options.memory)).max(1)
     }
 
-    /// The task size where cuts change bits, independent of the memory budget: the output is no larger than the
-    /// nominal input. With too little memory for several tasks, they run one after the other.
+    /// Task size where cuts change bits, independent of the memory budget: the output is at most the nominal input.
+    /// With memory for few tasks, they run sequentially.
     pub(super) fn reproducible_samples(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
         let given = (options.task as f64 / self.bytes_per_sample) as u64;
         let wanted = given.min(options.task / self.bytes_read_per_sample(graph));
@@ -56,7 +54,6 @@ impl SubgraphPlan {
         wanted.min(self.max_samples(DEFAULT_MEMORY)).max(1)
     }
 
-    /// The size of a task; None if the subgraph is not worth replicating.
     pub(super) fn task_size(&self, graph: &Graph, options: &RunOptions<'_>) -> Option<TaskSize> {
         let mut operators = self.nodes.iter().filter(|one| !one.is_scan());
         let is_light = operators.all(|one| graph.nodes[one.node].properties.cost_ns == 0.0);
@@ -70,7 +67,7 @@ impl SubgraphPlan {
         Some(TaskSize { samples, bytes })
     }
 
-    /// Smaller for a short recording of `total` samples, so that several workers have work, unless cuts change bits.
+    /// Smaller for a short recording of `total` samples, to occupy several workers, unless cuts change bits.
     pub(super) fn task_size_for(&self, size: TaskSize, total: u64, graph: &Graph) -> TaskSize {
         if self.reproducible_samples.is_some() {
             return size;
@@ -86,7 +83,6 @@ impl SubgraphPlan {
         }
     }
 
-    /// Per index, over all scans.
     fn bytes_read_per_sample(&self, graph: &Graph) -> u64 {
         let bytes = self.scans.iter().map(|scan| {
             let port = graph.nodes[self.nodes[scan.position].node]
@@ -132,7 +128,7 @@ impl SubgraphBuilder<'_> {
         }
     }
 
-    /// Removes the operators of the largest overlap until the rest fits. `reproducible`: with the default budget.
+    /// Removes the operators with the largest overlap until the rest fits. `reproducible`: with the default budget.
     fn fit(&mut self, reproducible: bool) -> SubgraphPlan {
         let (memory, mend) = match reproducible {
             true => (
@@ -155,7 +151,6 @@ impl SubgraphBuilder<'_> {
         }
     }
 
-    /// Removes the factory operators with the largest output until tasks of this size fit.
     fn fit_with_factories(&mut self, samples: u64) -> SubgraphPlan {
         loop {
             let plan = self.build(Some(samples));
@@ -174,7 +169,6 @@ impl SubgraphBuilder<'_> {
         }
     }
 
-    /// The position of the operator with the largest overlap, in read samples.
     fn largest_overlap(&self) -> usize {
         let mut needs: Vec<f64> = Vec::with_capacity(self.nodes.len());
         // Samples read per output index.
@@ -194,7 +188,6 @@ impl SubgraphBuilder<'_> {
         most.map_or(0, |(position, _)| position)
     }
 
-    /// The position of the factory operator with the largest output; None if there is none.
     fn largest_factory_output(&self) -> Option<usize> {
         let (bytes, exits) = (self.bytes_per_sample(), self.exits());
         let factories = self.nodes.iter().enumerate();
@@ -210,7 +203,6 @@ impl SubgraphBuilder<'_> {
         most.map(|(position, _)| position)
     }
 
-    /// Whether each position is `first` or downstream of it.
     fn downstream_of(&self, first: usize) -> Vec<bool> {
         let mut behind = vec![false; self.nodes.len()];
         behind[first] = true;

@@ -1,7 +1,7 @@
-//! A worker thread: runs its own replica of every subgraph on one task after another.
+//! A worker thread: runs its own replica of every subgraph on successive tasks.
 //!
-//! Operators are made once per worker. A break behind each portion makes them emit what they buffer and reset; the
-//! next task reuses the memory.
+//! Operators are built once per worker. A break after each portion makes them flush and reset; the next task reuses the
+//! memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
@@ -26,25 +26,20 @@ pub(super) struct WorkerResult {
     number: usize,
     work: WorkerReport,
     samples: u64,
-    /// Keyed by subgraph and task number.
     pub(super) tasks: Vec<((usize, u64), TaskReport)>,
-    /// Operators' reports, by subgraph.
     pub(super) operators: Vec<Option<Vec<OperatorReport>>>,
-    /// What was read, by subgraph and recording.
     pub(super) reads: Vec<Vec<Option<Reading>>>,
-    /// Of a slot of a cluster.
+    /// Of a cluster slot.
     pub(super) remote: Option<RemoteWork>,
 }
 
-/// What a slot of a cluster did, beside its tasks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RemoteWork {
     pub(super) name: String,
     pub(super) sent_bytes: u64,
     pub(super) received_bytes: u64,
-    /// Its worker was lost.
     pub(super) lost: bool,
-    /// Where what it read came from, if its host has a cache.
+    /// Sources of what it read, if its host has a cache.
     pub(super) cache: Option<ShardCacheCounts>,
 }
 
@@ -116,9 +111,8 @@ pub(super) struct Worker<'a> {
     subgraphs: &'a [ParallelSubgraph],
     options: &'a RunOptions<'a>,
     replicas: Vec<Option<Replica>>,
-    /// Pools of dropped replicas for their successors, by subgraph.
     pools: Vec<Option<OutputPool>>,
-    /// Operators' reports of dropped replicas, by subgraph.
+    /// Operator reports of dropped replicas, by subgraph.
     earlier: Vec<Option<Vec<OperatorReport>>>,
 }
 
@@ -180,13 +174,12 @@ impl<'a> Worker<'a> {
         let replicas = self.replicas.iter().map(Option::as_ref);
         let reads = replicas.map(|replica| replica.map_or_else(Vec::new, Replica::readings));
         done.reads = reads.collect();
-        // The consumer may wait for this memory: it is freed before unregistering.
+        // The consumer may wait for this memory: free it before unregistering.
         (self.replicas, self.pools) = (Vec::new(), Vec::new());
         scheduler.unregister(&registration);
         done
     }
 
-    /// What operators of a subgraph did so far.
     pub(super) fn operator_report(
         &self,
         subgraph: usize,
@@ -203,7 +196,6 @@ impl<'a> Worker<'a> {
         Some(report)
     }
 
-    /// Executes a task outside a scheduler; the error is that memory was refused.
     pub(super) fn execute(&mut self, task: &Task) -> Result<TaskOutput, RunError> {
         match self.try_task(task) {
             Err(error) if is_short_of_memory(&error) => {
@@ -215,7 +207,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Computes a block of a stage; the error is that memory was refused, or that the execution was interrupted.
+    /// Computes a block of a stage; fails if memory was refused or the execution interrupted.
     pub(super) fn execute_block(
         &mut self,
         stage: usize,
@@ -267,7 +259,6 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Keeps its report and pool.
     fn drop_replica(&mut self, subgraph: usize) {
         let Some(replica) = self.replicas[subgraph].take() else {
             return;
@@ -294,7 +285,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Whole or up to an error. A replica that failed is dropped.
+    /// Whole or up to an error. A failed replica is dropped.
     fn task_output(&mut self, task: &Task, error: Option<RunError>) -> TaskOutput {
         let subgraph = &self.subgraphs[task.subgraph];
         let slot = &mut self.replicas[task.subgraph];
@@ -363,7 +354,7 @@ fn is_short_of_memory(error: &RunError) -> bool {
     )
 }
 
-/// Reports the worker as lost when dropped. A regular end forgets it.
+/// Reports the worker as lost when dropped, except after a regular end.
 struct LossGuard<'a>(&'a TaskScheduler);
 
 impl Drop for LossGuard<'_> {

@@ -18,14 +18,13 @@ use crate::{
     SharedRecording, Sink, SinkWriter,
 };
 
-/// Estimate of its size in the log.
 const EVENT_BYTES: u64 = 100;
 
-/// Adds an event to a signal for each window or range.
+/// Adds an event per window or range to a signal.
 ///
-/// The event has the window's range; in another signal than the plan reads, that of the same civil time. Fields are
-/// constants, or expressions of one value per window. An event of the same kind, range and fields is not added twice,
-/// so a plan can be executed again.
+/// The event has the window's range, in another signal than the plan's that of the same civil time. Fields are
+/// constants, or expressions of one value per window. Events of equal kind, range and fields are not repeated, so a
+/// plan can be executed again.
 #[derive(Debug, Clone)]
 pub struct EventSink {
     location: SignalLocation,
@@ -37,7 +36,7 @@ pub struct EventSink {
 }
 
 impl EventSink {
-    /// Its name in saved plans.
+    /// Name in saved plans.
     pub const NAME: &'static str = "annotate";
 
     /// Adds events of a kind to the signal at a location.
@@ -51,8 +50,8 @@ impl EventSink {
         }
     }
 
-    /// The signal is created, or replaced, by a sink before this one in the same execution. Its events are added with
-    /// the next commit, when it exists.
+    /// The signal is created or replaced by an earlier sink of the same execution; events are added with the next
+    /// commit, when it exists.
     #[must_use]
     pub fn created_by_run(mut self) -> Self {
         self.is_created_by_run = true;
@@ -215,10 +214,8 @@ struct ComputedField {
     results: Vec<u8>,
 }
 
-/// The signal that gets the events.
 struct AnnotatedSignal {
     writer: SignalWriter,
-    /// Ranges and fields of its events of this kind.
     known: HashSet<(i64, i64, String)>,
 }
 
@@ -238,7 +235,7 @@ struct EventWriter {
     location: SignalLocation,
     /// None until the execution's sink has created it.
     signal: Option<AnnotatedSignal>,
-    /// Events until then: indices of the items, and fields.
+    /// Events until then: indices and fields.
     waiting: Vec<(i64, i64, Map<String, Value>)>,
     kind: String,
     values: Map<String, Value>,
@@ -276,7 +273,6 @@ impl EventWriter {
             let (first, last) = (self.index(&signal, start)?, self.index(&signal, end - 1)?);
             (first, last.saturating_add(1).max(first))
         };
-        // A widened range may exceed the signal.
         let (first, last) = (signal.start_index(), signal.end_index());
         let range = start.clamp(first, last)..end.clamp(first, last);
         let text = Value::Object(fields.clone()).to_string();
@@ -289,7 +285,6 @@ impl EventWriter {
             .map_err(store_error)
     }
 
-    /// Opens the signal that the execution has created, and adds what waits for it.
     fn add_waiting(&mut self) -> Result<(), OpError> {
         let name = self.location.signal();
         if !self.store.contains(name).map_err(store_error)? {
@@ -307,7 +302,7 @@ impl EventWriter {
         Ok(())
     }
 
-    /// The recording's samples that cover the range. Items of a resampled recording may begin and end between samples.
+    /// The recording's samples that cover the range, which of a resampled recording may lie between samples.
     fn recorded(&self, start: i64, end: i64) -> (i64, i64) {
         if self.ratio.is_one() {
             return (start, end);
@@ -317,7 +312,6 @@ impl EventWriter {
         (start, last.saturating_add(i64::from(part > 0)))
     }
 
-    /// The signal's index at the time of a recording's index.
     fn index(&self, signal: &Signal, index: i64) -> Result<i64, OpError> {
         let stamp = self.clock.as_ref().and_then(|clock| clock.stamp(index));
         let Some(stamp) = stamp else {
@@ -361,7 +355,6 @@ impl EventWriter {
     }
 }
 
-/// NaN as null, a complex number as two numbers.
 fn number(dtype: DType, bytes: &[u8]) -> Value {
     macro_rules! read {
         ($type:ty) => {
@@ -421,7 +414,7 @@ impl SinkWriter for EventWriter {
 
     fn commit(&mut self) -> Result<(), OpError> {
         if self.signal.is_none() {
-            // Of a sink that replaces a signal, this makes the new one the signal of that name.
+            // If a sink replaces the signal, this makes the new one visible.
             self.store.commit(true).map_err(store_error)?;
             self.add_waiting()?;
         }

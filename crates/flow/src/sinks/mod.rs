@@ -1,13 +1,12 @@
-//! Where results are kept: signals, events of signals, files.
+//! Sinks that keep results: signals, events of signals, files.
 //!
 //! A plan holds, prints and saves a [`Sink`], the counterpart of a [`Recording`](crate::Recording). Each execution
-//! opens it anew as a [`SinkWriter`], which gets items in the order of the source's indices, and every break before the
-//! item behind it. Items pass on unchanged, so a plan can keep several intermediate results.
+//! opens it as a [`SinkWriter`], which gets items in index order, and every break before the item after it. Items pass
+//! on unchanged.
 //!
-//! The operator commits, not the sink: after a number of bytes or a time, and at the end. If the writer fails, what it
-//! took before is committed. If the execution fails elsewhere or is interrupted, the writer is dropped: the last commit
-//! stands. With several workers the sink runs in the calling thread, behind the reorder buffer, so commits are complete
-//! up to an index.
+//! The operator commits, not the sink: after a number of bytes or a time, and at the end. If the writer fails, earlier
+//! items are committed; if the execution fails elsewhere or is interrupted, the last commit stands. With several
+//! workers the sink runs in the calling thread, after the reorder buffer, so commits are complete up to an index.
 
 pub(crate) mod events;
 pub(crate) mod files;
@@ -24,14 +23,14 @@ use crate::{
     OperatorProperties, Out, Plan, PlanError, Port, PortType, SharedFactory, SharedRecording,
 };
 
-/// Uncommitted bytes that cause a commit.
+/// Uncommitted bytes that trigger a commit.
 const COMMIT_BYTES: u64 = 64 << 20;
-/// Time after which anything written is committed.
+/// Time after which writes are committed.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Something that keeps items: a signal, its events, a file.
+/// Keeps items: a signal, its events, a file.
 pub trait Sink: Send + Sync {
-    /// The operator's name, in errors, reports and saved plans.
+    /// Operator name in errors, reports and saved plans.
     fn name(&self) -> &'static str;
 
     /// Text in a printed plan.
@@ -40,11 +39,11 @@ pub trait Sink: Send + Sync {
     /// Checks that it can keep the port's items.
     ///
     /// # Errors
-    /// [`PlanError::InputType`], which says what it takes.
+    /// [`PlanError::InputType`], with the accepted types.
     fn accepts(&self, port: &PortType) -> Result<(), PlanError>;
 
-    /// Begins to write, at the first item of an execution or, without items, at its end. `reads`: the recording whose
-    /// indices and clock the items have.
+    /// Starts writing, at the first item of an execution or, without items, at its end. `reads`: recording of the
+    /// items' indices and clock.
     ///
     /// # Errors
     /// It exists already, or has another writer.
@@ -57,10 +56,10 @@ pub trait Sink: Send + Sync {
     /// Form in a saved plan.
     ///
     /// # Errors
-    /// [`PlanError::NotSaveable`] if it exists in this process only.
+    /// [`PlanError::NotSaveable`] if bound to this process.
     fn saved(&self) -> Result<Map<String, Value>, PlanError>;
 
-    /// Whether it writes to samples of this saved recording: a plan must not read what it writes.
+    /// Whether it writes to this saved recording, which the plan must then not read.
     fn writes(&self, recording: &Map<String, Value>) -> bool {
         let _ = recording;
         false
@@ -69,28 +68,28 @@ pub trait Sink: Send + Sync {
 
 /// Writes one execution's items. Dropped without [`finish`](Self::finish), it leaves the last commit.
 pub trait SinkWriter: Send {
-    /// Copies an item's content; returns the bytes that await a commit.
+    /// Copies an item's content; returns the uncommitted bytes.
     ///
     /// # Errors
-    /// A full or failing disk, an item that does not fit.
+    /// Full or failing disk, or an item that does not fit.
     fn write(&mut self, item: &Item) -> Result<u64, OpError>;
 
-    /// The next item does not continue the one before.
+    /// The next item does not continue the previous one.
     fn on_break(&mut self, why: &Break) -> Result<(), OpError> {
         let _ = why;
         Ok(())
     }
 
-    /// Makes what was written durable.
+    /// Makes writes durable.
     fn commit(&mut self) -> Result<(), OpError>;
 
-    /// Ends the writing: commits; completes files.
+    /// Commits and completes files.
     fn finish(&mut self) -> Result<(), OpError> {
         self.commit()
     }
 }
 
-/// Makes the operator that writes items to a [`Sink`] and forwards them.
+/// Creates the operator that writes items to a [`Sink`] and forwards them.
 pub struct SinkFactory(Arc<dyn Sink>);
 
 impl SinkFactory {
@@ -162,7 +161,6 @@ impl SinkOperator {
             writing,
         } = self;
         if writing.is_none() {
-            // `bind` has set the port.
             let port = port.unwrap_or(PortType::Count);
             *writing = Some(OpenSink {
                 writer: sink.open(&port, reads.as_ref())?,
@@ -195,7 +193,7 @@ impl Operator for SinkOperator {
         match writing.writer.write(item) {
             Ok(bytes) => writing.uncommitted += bytes,
             Err(error) => {
-                // Keep the items before; report the write error even if the commit fails, too.
+                // Keep the items before; the write error takes precedence over a commit error.
                 let _ = writing.commit();
                 return Err(error);
             }

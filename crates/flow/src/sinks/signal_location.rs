@@ -1,4 +1,4 @@
-//! Locates the signal that a sink writes to, in an open store or one that each execution opens.
+//! Location of a sink's signal, in an open store or one that each execution opens.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::{OpError, PlanError};
 /// By path, for executions in progress. A store has one writer, which several sinks share.
 static OPEN_STORES: LazyLock<Mutex<HashMap<PathBuf, Weak<Store>>>> = LazyLock::new(Mutex::default);
 
-/// A signal, by name, of a store that is open already or that each execution opens.
+/// A signal, by name, of a store that is open or opened by each execution.
 #[derive(Clone)]
 pub struct SignalLocation {
     path: PathBuf,

@@ -1,4 +1,4 @@
-//! What a recording has beside samples, times and gaps; a copy needs it too.
+//! Calibration, attributes and outer gaps of a recording, for copies.
 
 use std::ops::Range;
 
@@ -36,7 +36,7 @@ pub struct OuterGaps {
 }
 
 impl OuterGaps {
-    /// The outer gaps of a range of a stored signal.
+    /// Outer gaps of a range of a stored signal.
     #[must_use]
     pub fn within(signal: &Signal, range: Range<i64>) -> Self {
         let start = range.start.max(signal.start_index());
@@ -61,7 +61,7 @@ impl OuterGaps {
         if matches { length(&self.before) } else { 0 }
     }
 
-    /// Length of the gap after the last sample, if it begins at `index` (None: there was no sample).
+    /// Length of the gap after the last sample, if it begins at `index` (None: no sample).
     #[must_use]
     pub fn from(&self, index: Option<i64>) -> u64 {
         match index {

@@ -1,7 +1,7 @@
-//! Where samples come from.
+//! Sample sources.
 //!
-//! A [`Recording`] can be scanned again and again: a stored signal, segments in memory, a generator. Each scan opens a
-//! [`Source`], one pass over it. Several workers read a [`Snapshot`], the recording at one moment, in portions.
+//! A [`Recording`] can be scanned repeatedly: a stored signal, segments in memory, a generator. Each scan opens a
+//! [`Source`], one pass. Several workers read portions of a [`Snapshot`], the recording at one moment.
 
 pub(crate) mod description;
 pub(crate) mod generated;
@@ -27,9 +27,9 @@ use crate::{
     StoredRecording,
 };
 
-/// Something that can be scanned.
+/// A source of samples that can be scanned.
 pub trait Recording: Send + Sync {
-    /// Type of the samples.
+    /// Sample type.
     fn port(&self) -> PortType;
 
     /// Begins a pass over `range`, in segments of at most `segment` samples.
@@ -38,8 +38,7 @@ pub trait Recording: Send + Sync {
     /// The recording cannot be opened.
     fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError>;
 
-    /// The recording as it is now, for several threads; None if it takes a single pass, as a feed. Fails as
-    /// [`open`](Self::open).
+    /// The recording as it is now, for several threads; None for a single-pass feed. Fails as [`open`](Self::open).
     fn snapshot(&self, range: Option<Range<i64>>) -> Result<Option<Arc<dyn Snapshot>>, OpError> {
         let _ = range;
         Ok(None)
@@ -50,33 +49,33 @@ pub trait Recording: Send + Sync {
         false
     }
 
-    /// Whether operators may look up its clock by its stream's name. Not where operators made the stream: two of one
-    /// name may have different clocks.
+    /// Whether its clock may be looked up by stream name. False where operators made the stream: two of one name may
+    /// have different clocks.
     fn registers_clock(&self) -> bool {
         true
     }
 
-    /// Whether reading takes a core's time, to decompress chunks, and is worth tasks for operators that are not.
+    /// Whether reading decompresses chunks, which is worth tasks by itself.
     fn is_decoded(&self) -> bool {
         false
     }
 
-    /// Whether a pass skips samples between others, as a selection does.
+    /// Whether a pass skips samples, as a selection does.
     fn skips_samples(&self) -> bool {
         false
     }
 
-    /// Whether a whole pass gives all samples as recorded, so that missing ones are gaps.
+    /// Whether a whole pass yields all samples as recorded, so missing ones are gaps.
     fn gives_own_samples(&self) -> bool {
         !self.skips_samples()
     }
 
-    /// A range that holds all samples, present and appended; None if unknown.
+    /// A range that holds all samples, present and future; None if unknown.
     fn within(&self) -> Option<Range<i64>> {
         None
     }
 
-    /// The clock, if civil times are known. Lives as long as the recording.
+    /// The clock, if civil times are known; valid as long as the recording.
     fn clock(&self) -> Option<Arc<dyn Clock>> {
         None
     }
@@ -86,13 +85,12 @@ pub trait Recording: Send + Sync {
         None
     }
 
-    /// Gaps at both ends of the last pass. A feed knows them when it ends.
+    /// Gaps at both ends of the last pass; of a feed, known at its end.
     fn outer_gaps(&self) -> OuterGaps {
         OuterGaps::default()
     }
 
-    /// Whether samples without a time in its clock were recorded without one, as in a store; else the times are only
-    /// unknown here.
+    /// Whether samples without a time were recorded without one, as in a store; else times are only unknown here.
     fn knows_all_times(&self) -> bool {
         false
     }
@@ -103,31 +101,30 @@ pub trait Recording: Send + Sync {
         None
     }
 
-    /// The stored signal and index ranges (None: all) that it reads, if any.
+    /// Stored signal and index ranges (None: all) that it reads, if any.
     fn stored(&self) -> Option<(&Signal, Option<&[Range<i64>]>)> {
         None
     }
 
-    /// The stored recording, if it is nothing else.
+    /// The stored recording, if it is one.
     fn as_stored(&self) -> Option<&StoredRecording> {
         None
     }
 
-    /// A recording that gives partial results of `stats` for minimum, maximum and count, with the same bits, of fewer
-    /// samples.
+    /// A smaller recording with bit-identical partial results of `stats` for minimum, maximum and count.
     fn extremes(&self) -> Option<SharedRecording> {
         None
     }
 
-    /// Form in a saved plan; None if it exists in this process only.
+    /// Form in a saved plan; None if bound to this process.
     fn saved(&self) -> Option<Map<String, Value>> {
         None
     }
 
-    /// Form in a plan sent to another process; what is no JSON goes into `objects`.
+    /// Form in a plan sent to another process; what JSON cannot hold goes into `objects`.
     ///
     /// # Errors
-    /// [`PlanError::NotSendable`] if it exists in this process only.
+    /// [`PlanError::NotSendable`] if bound to this process.
     fn sent(&self, objects: &mut SentObjects) -> Result<Map<String, Value>, PlanError> {
         let _ = objects;
         let name = self.port().stream().map_or("", |stream| &stream.name);
@@ -138,36 +135,36 @@ pub trait Recording: Send + Sync {
         })
     }
 
-    /// Commit and end of the snapshot that it reads; None: a pass reads what there is at its start.
+    /// Commit and end of its snapshot; None: read at the start of each pass.
     fn pinned(&self) -> Option<(u64, i64)> {
         None
     }
 
-    /// The recording as it is now, whatever is added later; None if it does not change.
+    /// The recording frozen now; None if it does not change.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Unreadable recording.
     fn at_snapshot(&self) -> Result<Option<SharedRecording>, PlanError> {
         Ok(None)
     }
 
-    /// Next index of the current pass and the number of its run, if another process can go on from there with a new run.
+    /// Next index and run number of the current pass, if another process can continue from there with a new run.
     fn position(&self) -> Option<(i64, u32)> {
         None
     }
 
-    /// Most bytes that are on their way from its host; None: it comes from no host of a cluster.
+    /// Maximum bytes in flight from its host; None: not on a cluster host.
     fn host_window(&self) -> Option<u64> {
         None
     }
 
-    /// What reading it occupies, beside a disk.
+    /// What reading occupies, besides a disk.
     fn needs(&self) -> Resource {
         Resource::Cpu
     }
 }
 
-/// A shared recording. Equal if the same object or of the same saved form.
+/// A shared recording. Equal if the same object or saved form.
 #[derive(Clone)]
 pub struct SharedRecording(pub(crate) Arc<dyn Recording>);
 
@@ -183,7 +180,7 @@ impl SharedRecording {
         self.0.clock()
     }
 
-    /// The clock of a stream computed from it, perhaps resampled.
+    /// Clock of a derived, perhaps resampled, stream.
     #[must_use]
     pub fn clock_of(&self, stream: &Stream) -> Option<Arc<dyn Clock>> {
         Some(on_grid(self.clock()?, stream))
@@ -213,7 +210,7 @@ impl SharedRecording {
         self.0.knows_all_times()
     }
 
-    /// Hash key: the same for equal recordings.
+    /// Hash key, equal for equal recordings.
     pub(crate) fn key(&self) -> String {
         let own = || format!("{:p}", Arc::as_ptr(&self.0));
         let pinned = self.0.pinned();

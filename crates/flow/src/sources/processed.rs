@@ -1,4 +1,4 @@
-//! A recording as seen behind operators.
+//! A recording as seen after operators.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,8 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{Clock, OpError, PortType, Recording, Resource, Source};
 
-/// After operators changed the samples the recording's clock still holds; calibration, attributes and outer gaps do
-/// not.
+/// After operators changed the samples the clock still holds; calibration, attributes and outer gaps do not.
 pub(crate) struct ProcessedRecording(pub(crate) Arc<dyn Recording>);
 
 impl Recording for ProcessedRecording {

@@ -1,4 +1,4 @@
-//! Cuts samples into segments of the length that the plan asks for.
+//! Cuts samples into segments of the plan's length.
 
 use isochrony_segment::SigSeg;
 
@@ -28,7 +28,7 @@ impl SegmentCutter {
         self.rest.is_none()
     }
 
-    /// Takes samples of the contiguous range that begins at `anchor`. Gives the `RangeStart` before them, after a gap
+    /// Takes samples of the contiguous range that begins at `anchor`. Returns the `RangeStart` before them, after a gap
     /// in the indices, unless they continue the last ones.
     pub(crate) fn enter(&mut self, samples: SigSeg, anchor: i64) -> Option<SourceEvent> {
         let from = samples.start();

@@ -44,7 +44,7 @@ impl fmt::Debug for Segments {
 }
 
 impl Segments {
-    /// None without segments, of several streams or dtypes, or out of index order.
+    /// None without segments, with several streams or dtypes, or out of index order.
     #[must_use]
     pub fn new(segments: impl IntoIterator<Item = SigSeg>) -> Option<Self> {
         let segments: Arc<[SigSeg]> = segments.into_iter().collect();
@@ -75,7 +75,7 @@ impl Segments {
         self
     }
 
-    /// Takes the times of a stored signal, of the same timebase: equal indices are equal times.
+    /// Uses the clock of a stored signal of the same timebase: equal indices are equal times.
     #[must_use]
     pub fn with_clock_of(mut self, signal: &Signal) -> Self {
         if !signal.state().fit.is_empty() {
@@ -146,7 +146,7 @@ struct SegmentPass {
 }
 
 impl SegmentPass {
-    /// Takes the next segment's share of the range; gives the `RangeStart` before a contiguous one.
+    /// Takes the next segment's share of the range; returns the `RangeStart` before a contiguous one.
     fn enter(&mut self) -> Result<Option<SourceEvent>, OpError> {
         while let Some(segment) = self.segments.get(self.at) {
             let continues = self.at > 0 && self.segments[self.at - 1].end() == segment.start();
@@ -190,12 +190,11 @@ impl Source for SegmentPass {
     }
 }
 
-/// Contiguous ranges of segments, for several workers.
 #[derive(Debug)]
 pub(crate) struct MemorySnapshot {
     segments: Segments,
     contiguous: Vec<Range<i64>>,
-    /// First sample of each contiguous range; may lie before the scanned range.
+    /// First sample of each contiguous range; may precede the scanned range.
     anchors: Vec<i64>,
 }
 
@@ -204,7 +203,7 @@ impl MemorySnapshot {
         let range = range.unwrap_or(i64::MIN..i64::MAX);
         let mut contiguous: Vec<Range<i64>> = Vec::new();
         let mut anchors = Vec::new();
-        // End of the segment before, and first sample after the last gap.
+        // End of the previous segment, and first sample after the last gap.
         let mut whole: Option<(i64, i64)> = None;
         for segment in all {
             let goes_on = whole.filter(|(end, _)| *end == segment.start());
@@ -254,7 +253,6 @@ impl IndexedSnapshot for MemorySnapshot {
 
     fn within(&self, range: &Range<i64>) -> RangePortion {
         let part = self.range_at(range.start);
-        // Those that contain the start or end before it.
         let begun = self
             .contiguous
             .partition_point(|one| one.start < range.start);
@@ -333,7 +331,7 @@ struct PortionPass {
     source: Box<dyn Source>,
     before: Option<i64>,
     start: i64,
-    /// First sample that the scan reads of the contiguous range.
+    /// First sample read of the contiguous range.
     first: i64,
 }
 

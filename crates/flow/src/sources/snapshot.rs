@@ -1,31 +1,31 @@
-//! A recording at one moment, which several workers read in portions.
+//! A recording at one moment, read in portions by several workers.
 //!
 //! A [`Snapshot`] cuts a scan into [`Portion`]s of about equal size, in read order. A portion never ends inside or
-//! right after a gap, so what separates it from the one before is known without reading that.
+//! right after a gap, so its separation from the previous one is known without reading that.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::{OpError, RangeOrigin, Source};
 
-/// What one task reads of a recording.
+/// What a task reads of a recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Portion {
-    /// Indices; may include gaps, also at the start.
+    /// Indices, including gaps, also at the start.
     pub range: Range<i64>,
     /// End and run of the last samples before, if any. The end is the portion's start if samples of the same run
-    /// continue into it, or if a gap begins there.
+    /// continue into it, or a gap begins there.
     pub before: Option<(i64, u32)>,
-    /// The recording's part that has it, numbered in read order.
+    /// Part of the recording, numbered in read order.
     pub part: usize,
 }
 
-/// Samples read around a portion as operators' context; never across a gap or clock step.
+/// Context samples around a portion; never across a gap or clock step.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PortionOverlap {
-    /// Samples before the portion.
+    /// Before the portion.
     pub before: u64,
-    /// Samples after it.
+    /// After it.
     pub after: u64,
 }
 
@@ -35,22 +35,22 @@ impl PortionOverlap {
     }
 }
 
-/// What an execution's tasks will read of a snapshot.
+/// Planned reads of an execution's tasks.
 pub struct PlannedReads {
-    /// Of every portion.
+    /// Overlap of every portion.
     pub overlap: PortionOverlap,
-    /// Most samples of a segment.
+    /// Maximum samples per segment.
     pub segment: u64,
     /// Tasks in flight.
     pub at_once: usize,
-    /// Each task's portion, in task order; None: it reads nothing here.
+    /// Portion of each task, in order; None: reads nothing here.
     pub portions: Box<dyn Iterator<Item = Option<Portion>> + Send>,
 }
 
-/// Opens portions for all workers, which can share one read-ahead.
+/// Opens portions for all workers, possibly with shared read-ahead.
 pub trait PortionOpener: Send + Sync {
     /// Opens a task's portion as [`Snapshot::open`] does; None if it reads nothing. Tasks are numbered from 0; one may
-    /// be opened again, or never.
+    /// be opened repeatedly, or never.
     fn open(
         &self,
         task: u64,
@@ -61,10 +61,10 @@ pub trait PortionOpener: Send + Sync {
 /// A recording at one moment.
 pub trait Snapshot: Send + Sync {
     /// The portion after another, or the first: about `samples` long, at least one. Inside a contiguous range it ends a
-    /// multiple of `grain` samples after the first sample read of it, so that segments are cut as in one pass.
+    /// multiple of `grain` samples after the range's first sample read, so segments are cut as in one pass.
     fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion>;
 
-    /// A pass over a portion and its overlap, as far as the contiguous ranges at both ends go. It begins with
+    /// A pass over a portion and its overlap, within the contiguous ranges at both ends. It begins with
     /// [`SourceEvent::RangeStart`](crate::SourceEvent::RangeStart), whose `why` separates the portion from the samples
     /// before it; None without such samples, or if the overlap continues in the portion.
     fn open(
@@ -74,8 +74,7 @@ pub trait Snapshot: Send + Sync {
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError>;
 
-    /// Opens portions of tasks that are all known beforehand, so that one is read while another is computed; None: open
-    /// each with [`open`](Self::open).
+    /// Opens portions of tasks known beforehand, so reading overlaps computing; None: use [`open`](Self::open).
     fn portion_opener(
         self: Arc<Self>,
         tasks: PlannedReads,
@@ -84,7 +83,7 @@ pub trait Snapshot: Send + Sync {
         Ok(None)
     }
 
-    /// Samples in all.
+    /// Total samples.
     fn total(&self) -> u64;
 
     /// Civil time of an index, for error messages.
@@ -99,7 +98,7 @@ pub trait Snapshot: Send + Sync {
     }
 }
 
-/// A snapshot whose parts lie in index order.
+/// A snapshot with parts in index order.
 pub trait IndexedSnapshot {
     /// First sample at or after an index.
     fn sample_from(&self, index: i64) -> Option<i64>;
@@ -107,25 +106,24 @@ pub trait IndexedSnapshot {
     /// Start of the first part after an index; no portion crosses it.
     fn next_part_start(&self, index: i64) -> Option<i64>;
 
-    /// Rounds an index inside a contiguous range up to a multiple of `grain` samples from the first that is read;
-    /// leaves others as they are.
+    /// Rounds an index inside a contiguous range up to a multiple of `grain` samples from the first one read; returns
+    /// others unchanged.
     fn align_to_grain(&self, index: i64, grain: u64) -> i64;
 
-    /// What lies in a range of indices that has samples of at most one part.
+    /// Contents of an index range with samples of at most one part.
     fn within(&self, range: &Range<i64>) -> RangePortion;
 }
 
-/// What a recording has in a range of indices.
+/// Contents of an index range.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RangePortion {
-    /// What a task reads; None if there are no samples.
+    /// What a task reads; None without samples.
     pub portion: Option<Portion>,
-    /// Origin of the last contiguous range that begins before this range, if any.
+    /// Origin of the last contiguous range that begins before this range.
     pub origin: Option<RangeOrigin>,
 }
 
-/// Rounds an index up to a multiple of `grain` samples from `start`, that of a contiguous range, but not beyond its
-/// `end`.
+/// Rounds an index up to a multiple of `grain` samples from `start` of a contiguous range, at most its `end`.
 pub(crate) fn align_to_grain(index: i64, start: i64, end: i64, grain: u64) -> i64 {
     let into = index.abs_diff(start.min(index));
     let rest = into % grain.max(1);

@@ -1,4 +1,4 @@
-//! A recording with gaps, stored or made while a plan runs, for controls that change it at an index.
+//! A recording with gaps, stored or generated during a run, for controls that change it at an index.
 
 use std::time::Duration;
 
@@ -6,7 +6,6 @@ use isochrony_flow::{GeneratedRecording, Plan, Segments, SharedRecording};
 use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 
-/// End of the recording.
 pub(crate) const SAMPLES: i64 = 12_000;
 
 pub(crate) fn stream() -> StreamId {
@@ -17,7 +16,6 @@ pub(crate) fn value(index: i64) -> f64 {
     (index.wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64) >> 44) as f64
 }
 
-/// Contiguous ranges with gaps between them.
 pub(crate) fn ranges(gaps: &[i64]) -> Vec<(i64, i64)> {
     let mut ends = gaps.to_vec();
     ends.push(SAMPLES);
@@ -44,7 +42,7 @@ pub(crate) fn stored(ranges: &[(i64, i64)], length: u64) -> Plan {
     Plan::scan_part(SharedRecording::new(recording), None, length)
 }
 
-/// Made while the plan runs; `pause` after each segment lets another thread change something.
+/// Generated during the run; `pause` after each segment lets another thread make changes.
 pub(crate) fn made(ranges: &[(i64, i64)], length: i64, pause: Duration) -> Plan {
     let parts = ranges.iter().flat_map(|&(from, to)| {
         let starts = (from..to).step_by(length as usize);

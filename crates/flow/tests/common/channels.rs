@@ -1,4 +1,4 @@
-//! Channels of one recording: as loud and quiet as one another, each with samples and gaps of its own.
+//! Channels of one recording, equally loud, each with its own samples and gaps.
 
 use std::ops::Range;
 
@@ -10,14 +10,13 @@ fn stream() -> StreamId {
     Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
 }
 
-/// A channel's sample at an index.
 pub(crate) fn value(channel: i64, index: i64) -> i16 {
     let place = index.wrapping_add(channel * 100_003);
     let noise = (place.wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64) >> 48) as i16;
     noise >> (4 + (index / 37).rem_euclid(4))
 }
 
-/// Its gap-free stretches, in segments that lie apart in memory.
+/// Its gap-free stretches, in segments that are separate in memory.
 pub(crate) fn channel(nth: i64, stretches: &[Range<i64>], cut: i64) -> SharedRecording {
     SharedRecording::new(segments(nth, stretches, cut))
 }

@@ -1,4 +1,4 @@
-//! An operator that fails where it is told to.
+//! An operator that fails on request.
 
 use isochrony_flow::{
     Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties, Out, Plan, PlanError,
@@ -8,7 +8,7 @@ use isochrony_flow::{
 operator! {
     /// Fails or panics at a sample.
     pub struct Fail = "fail" (Inputs::Exactly(1)) {
-        /// Indices of samples.
+        /// Sample indices.
         at: Vec<f64> = "numbers" {},
         /// "error" or "panic".
         how: String = "text" { choices: &["error", "panic"], default: || json!("error") },
@@ -34,7 +34,6 @@ impl Operator for Fail {
     }
 }
 
-/// What fails at some samples: "error" or "panic".
 pub(crate) fn failing(plan: &Plan, at: &[i64], how: &str) -> Plan {
     let params = json!({"at": at, "how": how}).as_object().unwrap().clone();
     plan.then::<Fail>(params).unwrap()

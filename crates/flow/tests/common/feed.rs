@@ -1,4 +1,4 @@
-//! A live feed made by chance: samples that are known by their indices arrive in pieces, with gaps, breaks and pauses.
+//! A random live feed: samples determined by their indices arrive in pieces, with gaps, breaks and pauses.
 
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
@@ -9,7 +9,7 @@ use isochrony_flow::{Break, Item, OpError, PortType, RangeOrigin, Recording, Sou
 use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, RunId, TimebaseId};
 
-/// A run that asks for slots of a cluster does so within this time, on a busy machine too.
+/// Time within which a run asks for cluster slots, on a busy machine too.
 const ASK_TIME: Duration = Duration::from_millis(100);
 
 /// In one thread each takes 20 ms.
@@ -20,7 +20,7 @@ fn value(index: i64) -> i16 {
     noise >> (4 + (index / 37).rem_euclid(4))
 }
 
-/// Where samples wait for the slots of a cluster to join.
+/// Holds samples back until the cluster slots have joined.
 #[derive(Debug, Default)]
 pub(crate) struct JoinGate {
     state: Mutex<JoinState>,
@@ -31,9 +31,7 @@ pub(crate) struct JoinGate {
 enum JoinState {
     #[default]
     Open,
-    /// Nobody has asked for a slot.
     Closed,
-    /// Some have joined, perhaps not all.
     Joining,
 }
 
@@ -69,7 +67,7 @@ impl JoinGate {
     }
 }
 
-/// Contiguous stretches, which arrive in pieces of `piece` samples; after `pause` pieces nothing arrives for a moment.
+/// Contiguous stretches, in pieces of `piece` samples, with a short pause after `pause` pieces.
 pub(crate) struct Feed {
     stream: StreamId,
     pub(crate) stretches: Vec<Range<i64>>,

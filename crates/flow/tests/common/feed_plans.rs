@@ -1,4 +1,4 @@
-//! Plans over a live feed, both made by chance.
+//! Random plans over a random live feed.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use proptest::prelude::*;
 use super::feed::{Feed, JoinGate};
 use super::plans::{around, named, plans, settling, steps};
 
-/// Two plans over one feed.
 #[derive(Debug)]
 pub(crate) struct FeedPlans {
     pub(crate) plans: [Plan; 2],
@@ -16,7 +15,7 @@ pub(crate) struct FeedPlans {
     pub(crate) gate: Arc<JoinGate>,
 }
 
-/// Behind operators that need what is around, a filter that settles, windows, or nothing.
+/// After operators with context, a settling filter, windows, or nothing.
 pub(crate) fn feed_plans() -> impl Strategy<Value = FeedPlans> {
     let given = (
         (steps(), 0usize..4, 0..around().len(), 0..settling().len()),

@@ -1,4 +1,4 @@
-//! A recording with gaps, and how it is run in many tasks.
+//! A recording with gaps, and options for many tasks.
 
 use std::ops::Range;
 
@@ -6,10 +6,8 @@ use isochrony_flow::{Plan, RunOptions, Segments, SharedRecording};
 use isochrony_segment::{SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
 
-/// The end of the recording.
 pub(crate) const SAMPLES: i64 = 40_000;
 
-/// Two gaps, one of them of a single sample.
 pub(crate) fn recording() -> SharedRecording {
     let stream = Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern();
     let piece = |range: Range<i64>| {
@@ -20,21 +18,18 @@ pub(crate) fn recording() -> SharedRecording {
     SharedRecording::new(Segments::new(pieces.map(piece)).unwrap())
 }
 
-/// Windows of it.
 pub(crate) fn windows() -> Plan {
     Plan::scan_part(recording(), None, 500)
         .rewindow(100)
         .unwrap()
 }
 
-/// So many workers, and many tasks.
 pub(crate) fn options(workers: usize) -> RunOptions<'static> {
     let mut options = RunOptions::default();
     (options.workers, options.task) = (workers, 2000);
     options
 }
 
-/// An operator of the catalog.
 pub(crate) fn named(plan: &Plan, name: &str, params: serde_json::Value) -> Plan {
     let declaration = *isochrony_flow::Catalog::standard().get(name).unwrap();
     let params = params.as_object().unwrap().clone();

@@ -1,4 +1,4 @@
-//! A cluster in this process: its slots are threads, and what goes to them and comes back are bytes.
+//! A cluster in this process: its slots are threads that exchange bytes.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,12 +11,11 @@ use isochrony_flow::{
 };
 use isochrony_store::shard_cache::{ReportCursor, ShardCache};
 
-/// Slots that execute the tasks of some plans, of which some are lost now and then.
 pub(crate) struct Loopback {
     state: Arc<State>,
     placement: Option<DispatchOptions>,
     expected: usize,
-    /// Called when a slot is asked for; with true if there is no further one.
+    /// Called when a slot is asked for; true: there is no further one.
     on_ask: Box<dyn Fn(bool) + Send + Sync>,
 }
 
@@ -26,16 +25,15 @@ impl std::fmt::Debug for Loopback {
     }
 }
 
-/// A host of a cluster: its plans, and perhaps a cache.
+/// A cluster host: its plans, and perhaps a cache.
 pub(crate) type LoopbackHost = (Vec<Plan>, Option<Arc<ShardCache>>);
 
 struct State {
-    /// Slots that have joined and were not taken.
     slots: Mutex<VecDeque<Slot>>,
     joined: Condvar,
     hosts: Vec<(Arc<PreparedTasks>, Option<Arc<ShardCache>>)>,
     options: RunOptions<'static>,
-    /// One call of so many ends with the loss of its slot, for which another joins; 0: none.
+    /// One call in this many loses its slot, for which another joins; 0: none.
     lost_one_in: u64,
     calls: AtomicU64,
     stopped: AtomicBool,
@@ -62,7 +60,7 @@ impl CauseCodec for TextCauses {
 }
 
 impl Loopback {
-    /// `options`: as the run has, but for the cluster itself.
+    /// `options`: of the run, without the cluster.
     pub(crate) fn new(
         hosts: &[LoopbackHost],
         placement: Option<DispatchOptions>,
@@ -214,7 +212,6 @@ pub(crate) fn sent(plans: &[Plan]) -> Vec<Plan> {
     Plan::several_from_json(&form, &isochrony_flow::Catalog::standard(), &no_recording).unwrap()
 }
 
-/// Plans run on such a cluster.
 pub(crate) fn collect_on_loopback(
     plans: &[Plan],
     options: RunOptions<'static>,
@@ -226,7 +223,6 @@ pub(crate) fn collect_on_loopback(
     collect_on_hosts(plans, &[host], None, options, slots, lost_one_in)
 }
 
-/// The same with plans over a feed; workers have the plans `there`.
 #[allow(dead_code)]
 pub(crate) fn collect_feed_on_loopback(
     plans: &[Plan],
@@ -245,7 +241,6 @@ pub(crate) fn collect_feed_on_loopback(
     collect_on(&cluster, plans, options)
 }
 
-/// The same on several hosts with caches.
 pub(crate) fn collect_on_hosts(
     plans: &[Plan],
     hosts: &[LoopbackHost],

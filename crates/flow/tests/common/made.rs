@@ -1,4 +1,4 @@
-//! Stored signals of a few stretches, and what loops say of them.
+//! Stored signals of a few stretches, and expected results by loops.
 
 use std::ops::Range;
 
@@ -13,7 +13,6 @@ use tempfile::TempDir;
 pub(crate) const SECOND: i64 = 1_000_000_000;
 pub(crate) const T0: i64 = 1_267_401_600 * SECOND;
 
-/// What follows the samples of a stretch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Then {
     Gap(i64),
@@ -106,7 +105,7 @@ pub(crate) fn values(gathered: &PlanOutput) -> Vec<i16> {
     gathered.array().unwrap().to_vec::<i16>().unwrap()
 }
 
-/// Operators that need samples around each, and the tolerance that they are granted.
+/// Operators with context, and their tolerances.
 pub(crate) fn around() -> [(&'static str, serde_json::Value, f64); 4] {
     let centred =
         json!({"taps": [0.5, 1.0, 0.5, 1.0, 0.5], "method": "direct", "delay": "centred"});

@@ -1,4 +1,4 @@
-//! A recording with loud and quiet parts, whose samples are known by their indices.
+//! A recording with loud and quiet parts, determined by indices.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ fn value(index: i64) -> i16 {
     noise >> (4 + (index / 37).rem_euclid(4))
 }
 
-/// Gap-free stretches, cut into segments that lie apart in memory.
+/// Gap-free stretches, in segments that are separate in memory.
 pub(crate) fn recording(stretches: &[Range<i64>], cut: i64) -> SharedRecording {
     let pieces = stretches.iter().flat_map(|range| {
         let starts = (range.start..range.end).step_by(cut as usize);

@@ -1,4 +1,4 @@
-//! Plans made by chance.
+//! Random plans.
 
 use isochrony_expr::Expr;
 use isochrony_flow::operators::{GroupBy, TrimPeak};
@@ -6,7 +6,6 @@ use isochrony_flow::{Catalog, Plan, PlanError, PortType, Stat};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// What a plan does next.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Pass,
@@ -19,25 +18,21 @@ pub(crate) enum Step {
     Stats,
     TrimPeak,
     Limit(u64),
-    /// Rows in groups, of which nothing depends on the order of additions.
+    /// Rows in groups, independent of the order of additions.
     Groups(bool),
-    /// Rows in windows of time or sessions.
     TimedGroups(usize, bool),
-    /// An operator that needs what is around: its name and parameters.
+    /// An operator with context: its name and parameters.
     Around(usize),
-    /// One that settles.
     Settling(usize),
-    /// With what it was some steps ago.
+    /// With an earlier step.
     Zip(usize),
     Merge(usize),
-    /// The other output of that.
     Other(usize),
-    /// An expression of both.
     MapBoth(usize),
     FilterBoth(usize),
-    /// Rows with those of some steps ago, in one of three ways; by their starts or where they overlap.
+    /// Rows with those of an earlier step, in one of three ways; by starts or overlap.
     Join(usize, usize, bool),
-    /// The same, but what comes next begins anew from what it was some steps ago: a branch.
+    /// The next step branches from an earlier one.
     From(usize),
 }
 
@@ -65,7 +60,7 @@ pub(crate) fn filters(s: &Expr) -> Vec<Expr> {
     ]
 }
 
-/// Exact, given what is around.
+/// Exact, given context.
 pub(crate) fn around() -> Vec<(&'static str, Value)> {
     vec![
         (
@@ -100,7 +95,7 @@ pub(crate) fn around() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Within what it declares, given what is before.
+/// Within the declared tolerance, given what is before.
 pub(crate) fn settling() -> Vec<(&'static str, Value)> {
     vec![
         (
@@ -162,7 +157,6 @@ pub(crate) fn named(
     plan.apply(&declaration, params.as_object().unwrap().clone(), &[])
 }
 
-/// Rows of `stats` in groups.
 fn groups(rows: &Plan, keyed: bool) -> Result<Plan, PlanError> {
     let keys: &[&str] = if keyed { &["max"] } else { &[] };
     let exact = [
@@ -175,7 +169,6 @@ fn groups(rows: &Plan, keyed: bool) -> Result<Plan, PlanError> {
     rows.group_by(keys, exact)
 }
 
-/// Windows and sessions.
 fn spans() -> Vec<Value> {
     vec![
         json!({"every": "61 samples"}),
@@ -185,7 +178,7 @@ fn spans() -> Vec<Value> {
     ]
 }
 
-/// Rows of `stats`, or of windows of them, in windows: sums are added in the order of rows.
+/// Rows of `stats`, or of windows of them, in windows: sums are added in row order.
 fn timed_groups(rows: &Plan, span: usize, keyed: bool) -> Result<Plan, PlanError> {
     let again =
         matches!(rows.port(), PortType::Rows { fields, .. } if fields.find("sum").is_some());
@@ -212,12 +205,11 @@ fn joined(rows: &Plan, others: &Plan, how: usize, near: bool) -> Result<Plan, Pl
     rows.apply(&declaration, params, std::slice::from_ref(others))
 }
 
-/// The plan of the steps that fit one another; those that do not are left out.
 pub(crate) fn plan(scan: Plan, steps: &[Step]) -> Plan {
     plans(scan, steps).pop().unwrap()
 }
 
-/// The same, and all on the way to it.
+/// The same, with all intermediate plans.
 pub(crate) fn plans(scan: Plan, steps: &[Step]) -> Vec<Plan> {
     let s = Expr::input();
     let mut been = vec![scan];
@@ -258,7 +250,7 @@ pub(crate) fn plans(scan: Plan, steps: &[Step]) -> Vec<Plan> {
     been
 }
 
-/// Steps that tasks do, for branches to begin behind.
+/// Steps of tasks, from which branches begin.
 pub(crate) fn prefix() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         (0usize..2).prop_map(Step::Map),

@@ -1,4 +1,4 @@
-//! Stored signals that are quiet but for a few loud stretches, long enough to have views.
+//! Stored signals that are quiet except for a few loud stretches, long enough to have views.
 
 use isochrony_flow::StoredRecording;
 use isochrony_segment::{Bool8, DType};
@@ -7,10 +7,10 @@ use isochrony_time::Rate;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-/// Loud samples of more than 8 bits are beyond it, in counts.
+/// Loud samples of more than 8 bits exceed it, in counts.
 pub(crate) const LIMIT: f64 = 1000.0;
 
-/// Loud samples of a dtype are beyond it, in counts; of bools they are those that are true.
+/// Loud samples of a dtype exceed it, in counts; for bools they are the true ones.
 fn limit(dtype: DType) -> f64 {
     match dtype.size() {
         1 => 100.0,
@@ -18,7 +18,7 @@ fn limit(dtype: DType) -> f64 {
     }
 }
 
-/// How a signal came to be: stretches with the gaps behind them; None: a clock step.
+/// Stretches with the gaps after them; None: a clock step.
 #[derive(Debug, Clone)]
 pub(crate) struct QuietHistory {
     pub(crate) stretches: Vec<(usize, Option<i64>)>,
@@ -28,7 +28,7 @@ pub(crate) struct QuietHistory {
 }
 
 impl QuietHistory {
-    /// Of samples of 16 bits: as many bytes of another dtype.
+    /// Scales a history of 16-bit samples to as many bytes of another dtype.
     pub(crate) fn of(mut self, dtype: DType) -> Self {
         for (count, _) in &mut self.stretches {
             *count = (*count * 2 / dtype.size()).max(1);
@@ -37,7 +37,7 @@ impl QuietHistory {
     }
 }
 
-/// Of samples of 16 bits.
+/// Of 16-bit samples.
 pub(crate) fn history() -> impl Strategy<Value = QuietHistory> {
     let stretch = (1usize..400_000, prop::option::weighted(0.7, 0i64..30_000));
     (
@@ -58,7 +58,7 @@ pub(crate) fn history() -> impl Strategy<Value = QuietHistory> {
         })
 }
 
-/// Whole numbers, and some that are not finite, which integers cannot be.
+/// Whole numbers, and some non-finite ones for floats.
 fn values(history: &QuietHistory, total: usize, limit: f64) -> Vec<f64> {
     let mut state = history.seed;
     let mut noise = move || {
@@ -159,7 +159,7 @@ impl QuietRecording {
         StoredRecording::new(self.store.path(), self.signal())
     }
 
-    /// Loud samples are beyond it, in the unit.
+    /// Loud samples exceed it, in the unit.
     pub(crate) fn limit(&self) -> f64 {
         let (scale, _) = self.calibration.unwrap_or((1.0, 0.0));
         match self.signal().dtype() {

@@ -1,7 +1,7 @@
-//! Stages that pass numbers, executed by the real links, queue of stages and scheduler of blocks, for model checkers.
-//! What a stage does with a link follows `pool.rs`, `link_writer.rs` and `link_reader.rs`.
+//! Model of stages that pass numbers, run by the real links, stage queue and block scheduler, for model checkers.
+//! Follows `pool.rs`, `link_writer.rs` and `link_reader.rs`.
 //!
-//! The test that includes this file has `sync` and `thread` of its model checker beside it.
+//! The including test provides `sync` and `thread` of its model checker.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -14,13 +14,13 @@ use super::link::{Batch, Link, Received};
 use super::stage_queue::{Notice, StageOutcome, StageQueue, StageSet, ThreadRole};
 use super::thread;
 
-/// What passes from stage to stage. Counts as one byte.
+/// Counts as one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// The links in which it came together with others: order is kept within a lane.
+    /// Links in which it was merged: order is kept within a lane.
     lane: u64,
     time: u32,
-    /// None for a mark of progress, which only says that nothing earlier follows.
+    /// None for a progress mark.
     value: Option<u64>,
 }
 
@@ -30,39 +30,32 @@ pub(crate) struct Input {
     pub(crate) capacity: u64,
 }
 
-/// A replicated stage.
 #[derive(Debug, Clone)]
 pub(crate) struct Replicas {
     pub(crate) count: usize,
-    /// Events of a block, at most.
     pub(crate) block: usize,
     /// One replica computes all parts of so many events.
     pub(crate) cell: Option<usize>,
 }
 
-/// A stage; it reads from earlier ones, or is a source.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StageSpec {
     pub(crate) inputs: Vec<Input>,
-    /// Of a source.
     pub(crate) items: u32,
-    /// Between its items.
     pub(crate) step: u32,
-    /// Events of a burst, and of a batch, at most.
     pub(crate) burst: usize,
     pub(crate) batch: usize,
-    /// Results of an item are as many as its value modulo this number, or 1 if it is 0.
+    /// Each item has its value modulo this number results, or 1 if it is 0.
     pub(crate) results: u64,
-    /// It ends early, having taken so many events.
+    /// Ends early after so many events.
     pub(crate) limit: Option<u64>,
-    /// It fails with the event of this number.
     pub(crate) fails_at: Option<u64>,
-    /// It keeps other threads from computing with the event of this number.
+    /// Keeps other threads from computing at this event.
     pub(crate) pauses_at: Option<u64>,
     pub(crate) replicas: Option<Replicas>,
 }
 
-/// Something that the caller's thread changes after one of its bursts.
+/// A change by the caller's thread after one of its bursts.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
     Replicas { stage: usize, count: usize },
@@ -71,26 +64,23 @@ pub(crate) enum Change {
 
 #[derive(Debug, Clone)]
 pub(crate) struct GraphSpec {
-    /// The last is the caller's, and has no reader; all others have.
+    /// The last is the caller's, without reader.
     pub(crate) stages: Vec<StageSpec>,
     pub(crate) threads: usize,
-    /// Only the caller's thread executes the first stage, too.
+    /// Only the caller's thread executes the first stage.
     pub(crate) caller_source: bool,
     pub(crate) changes: Vec<(u64, Change)>,
 }
 
-/// What arrived at the last stage, by lane, and whether it ended with a failure.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Arrived {
     pub(crate) lanes: BTreeMap<u64, Vec<u64>>,
     pub(crate) failed: bool,
 }
 
-/// The time of the event before it in its link, the link, and its number: what orders the events of a fan-in.
 type MergeKey = (Option<u32>, usize, usize);
 
 impl StageSpec {
-    /// What it gives for an event.
     fn results(&self, stage: usize, event: Event) -> Vec<Event> {
         let Some(value) = event.value else {
             return vec![event];
@@ -115,7 +105,7 @@ impl StageSpec {
         }
     }
 
-    /// The time of what it gives for an event: of a fan-in how far all its inputs are, which never decreases.
+    /// Time of an event's results: at a fan-in the progress of all inputs, never decreasing.
     fn time_of(&self, event: u32, before: Option<u32>) -> u32 {
         match self.inputs.len() {
             1 => event,
@@ -123,7 +113,6 @@ impl StageSpec {
         }
     }
 
-    /// The lane of what comes in no order.
     fn lane_of(&self, lane: u64, port: usize) -> u64 {
         match self.inputs.len() {
             1 => lane,
@@ -141,7 +130,6 @@ impl StageSpec {
 }
 
 impl GraphSpec {
-    /// For each stage the bits of the sources that it depends on.
     fn roots(&self) -> Vec<u64> {
         let mut roots: Vec<u64> = Vec::new();
         for (number, stage) in self.stages.iter().enumerate() {
@@ -156,8 +144,8 @@ impl GraphSpec {
         roots
     }
 
-    /// For each stage whether it takes its inputs in the order of one thread. If two of them depend on one source, or
-    /// come in no order, it takes what comes, and order is kept within a lane.
+    /// Whether each stage takes inputs in the order of one thread. If two share a source or are unordered, it takes
+    /// what comes, and order is kept within a lane.
     fn ordered(&self) -> Vec<bool> {
         let roots = self.roots();
         let mut ordered: Vec<bool> = Vec::new();
@@ -176,12 +164,12 @@ impl GraphSpec {
         ordered
     }
 
-    /// Whether a stage that counts what it takes counts the same in every execution.
+    /// Whether a stage that counts its input counts the same in every execution.
     pub(crate) fn may_count(&self, stage: usize) -> bool {
         self.ordered()[stage]
     }
 
-    /// Whether stages could wait for each other in a cycle, as `StagePlan` finds it: by sources that are connected already.
+    /// Whether stages could wait for each other in a cycle, as `StagePlan` finds it: by connected sources.
     pub(crate) fn waits_in_a_cycle(&self) -> bool {
         let (roots, ordered) = (self.roots(), self.ordered());
         let mut connected: Vec<u64> = (0..self.stages.len()).map(|bit| 1 << bit).collect();
@@ -211,10 +199,8 @@ impl GraphSpec {
         is_cyclic && read.iter().any(disagree)
     }
 
-    /// What one thread gives, from whole streams: the order of a fan-in by sorting.
     pub(crate) fn expected(&self) -> Arrived {
         let ordered = self.ordered();
-        // By lane; whether it ended with a failure.
         let mut streams: Vec<(BTreeMap<u64, Vec<Event>>, bool)> = Vec::new();
         for (number, stage) in self.stages.iter().enumerate() {
             let mut failed = false;
@@ -223,7 +209,7 @@ impl GraphSpec {
                 let made = (0..stage.items).map(|nth| stage.source_event(number, nth));
                 taken.insert(0, made.collect());
             } else if ordered[number] {
-                // An event is taken when its link lags behind: when the one before it is the earliest of all.
+                // An event is taken when the one before it in its link is the earliest of all.
                 let mut keyed: Vec<(MergeKey, Option<Event>)> = Vec::new();
                 for (port, input) in stage.inputs.iter().enumerate() {
                     let (lanes, failure) = &streams[input.from];
@@ -296,7 +282,6 @@ impl Arrived {
     }
 }
 
-/// As `StageLink`.
 struct ModelLink {
     link: Link<Event>,
     writers: Range<usize>,
@@ -305,13 +290,11 @@ struct ModelLink {
     failed: Mutex<bool>,
 }
 
-/// As `LinkWriter`.
 struct Writer {
     link: usize,
     events: Vec<Event>,
 }
 
-/// As `LinkReader`.
 struct Reader {
     link: usize,
     events: VecDeque<Event>,
@@ -323,7 +306,6 @@ struct WholeStage {
     number: usize,
     readers: Vec<Reader>,
     writers: Vec<Writer>,
-    /// Of a source.
     made: u32,
     taken: u64,
 }
@@ -333,14 +315,12 @@ enum Work {
     Replica(Arc<BlockScheduler<ModelIo>>, usize),
 }
 
-/// As `StagePool`.
 pub(crate) struct Model {
     shared: Arc<Shared>,
     stages: Vec<(Mutex<Work>, AtomicUsize)>,
     ancestors: Vec<StageSet>,
     replicated: Vec<(usize, Arc<BlockScheduler<ModelIo>>)>,
     arrived: Mutex<Arrived>,
-    /// Threads in a burst that are not suspended.
     computing: AtomicUsize,
 }
 
@@ -405,7 +385,7 @@ impl Shared {
         writers.all(|writer| !self.links[writer.link].link.is_full())
     }
 
-    /// Nobody reads what a stage gives.
+    /// Nobody reads the stage's results.
     fn is_unread(&self, writers: &[Writer]) -> bool {
         let mut links = writers.iter();
         !writers.is_empty() && links.all(|writer| self.links[writer.link].link.is_closed())
@@ -418,16 +398,14 @@ impl Shared {
     }
 }
 
-/// Events of a replicated stage's input, the first of this number.
 pub(crate) struct Block {
     first: u64,
     events: Vec<Event>,
 }
 
-/// What a block gave; `Err` if the stage ends with it: whether with a failure.
+/// Results of a block; `Err` if the stage ends with it: whether by failure.
 pub(crate) type BlockResult = (Vec<Event>, Result<(), bool>);
 
-/// As `ReplicatedIo`.
 pub(crate) struct ModelIo {
     number: usize,
     shared: Arc<Shared>,
@@ -435,7 +413,7 @@ pub(crate) struct ModelIo {
     arrived: VecDeque<Event>,
     taken: u64,
     input_ended: bool,
-    /// Of the open cell: what is missing, and who computes it.
+    /// Missing events of the open cell, and its replica.
     open_cell: Option<(usize, usize)>,
     writers: Vec<Writer>,
 }
@@ -627,7 +605,6 @@ impl Model {
         }
     }
 
-    /// In the caller's thread and others. Returns what arrived when all have ended.
     pub(crate) fn run(self) -> Arrived {
         let model = Arc::new(self);
         let helpers = (1..model.shared.spec.threads).map(|_| {
@@ -726,7 +703,7 @@ impl Model {
         self.computing.fetch_sub(1, Ordering::SeqCst);
         self.shared.queue.pause();
         let others = self.computing.fetch_add(1, Ordering::SeqCst);
-        // Nobody waits for the others once the execution has ended.
+        // Nobody waits once the execution has ended.
         assert!(
             others == 0 || self.shared.queue.is_stopped(),
             "{others} compute"
@@ -734,7 +711,6 @@ impl Model {
         self.shared.queue.end_pause();
     }
 
-    /// As `StagePool::make_room`.
     fn make_room(&self, worker: ThreadRole, entry: usize, link: usize) {
         let (shared, link) = (&self.shared, &self.shared.links[link].link);
         let excluded = self.stages[entry].1.load(Ordering::SeqCst) as StageSet;
@@ -753,7 +729,6 @@ impl Model {
         self.computing.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// As `StagePool::burst`.
     fn burst(&self, worker: ThreadRole, entry: usize, stage: &mut WholeStage) -> StageOutcome {
         let shared = &self.shared;
         let spec = &shared.spec.stages[stage.number];
@@ -835,7 +810,7 @@ impl WholeStage {
         }
     }
 
-    /// The next event, as a batch of one. `End` also if a link ended with a failure.
+    /// The next event, as a batch of one. `End` also after a failed link.
     fn next(&mut self, shared: &Shared) -> Received<Event> {
         let one = |event| {
             Received::Batch(Batch {
@@ -860,7 +835,7 @@ impl WholeStage {
             if open.is_empty() {
                 return Received::End;
             }
-            // The one that lags behind, the first of equals.
+            // The most lagging, the first of equals.
             open.sort_by_key(|(port, reader)| (reader.last, *port));
             if is_ordered {
                 open.truncate(1);

@@ -1,4 +1,4 @@
-//! Calibrations and units: samples as they are, values as they are meant.
+//! Calibrations and units: raw samples, calibrated values.
 
 use isochrony_expr::Expr;
 use isochrony_flow::{Plan, PlanError, Segments, json, operators};
@@ -21,7 +21,6 @@ fn to_unit(plan: &Plan, unit: &str) -> Result<Plan, PlanError> {
     plan.then::<operators::ToUnit>(json!({"unit": unit}).as_object().unwrap().clone())
 }
 
-/// What computes sees.
 fn values(plan: &Plan) -> Vec<f64> {
     let doubles = plan.map(&Expr::input().astype(DType::F64)).unwrap();
     doubles

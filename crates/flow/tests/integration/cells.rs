@@ -1,7 +1,6 @@
-//! Operators that settle, within a granted tolerance, on streams that can be read only in order: the same bits for any number
-//! of workers, one included, and however samples arrive.
+//! Settling operators with a tolerance on single-pass streams: same bits for any number of workers and any arrival of
+//! samples.
 
-// One stretch is a list of one range here.
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::cell::Cell;
@@ -23,10 +22,9 @@ use crate::common::plans::{named, plan, settling, steps};
 const CASES: u32 = 240;
 const TOLERANCE: f64 = 1e-3;
 
-/// A recording whose samples arrive: it is read once, in order, and now and then has nothing.
 struct Arriving {
     recording: Segments,
-    /// It has nothing after so many events, again and again; 0: never.
+    /// Idle after so many events, repeatedly; 0: never.
     idle: usize,
 }
 
@@ -90,7 +88,7 @@ fn run(plan: &Plan, workers: usize, tolerance: f64, task: u64) -> (PlanOutput, R
     run_shuffled(plan, workers, tolerance, task, 0)
 }
 
-/// With little in a burst and in links, and with links resized and replicas changed at random, unless `seed` is 0.
+/// With small bursts and links, links resized and replicas changed at random, unless `seed` is 0.
 fn run_shuffled(
     plan: &Plan,
     workers: usize,
@@ -161,7 +159,7 @@ fn what_settles_has_the_same_bits_however_samples_arrive() {
         },
     );
     ran.unwrap_or_else(|error| panic!("{error}"));
-    // Else it would say nothing.
+    // Else it would test nothing.
     assert!(in_cells.get() > CASES / 5, "{} of {CASES}", in_cells.get());
     assert!(differ.get() > CASES / 24, "{} of {CASES}", differ.get());
 }
@@ -169,7 +167,7 @@ fn what_settles_has_the_same_bits_however_samples_arrive() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Cells of what arrives are the tasks of the same recording if it has no gaps: another way to the same bits.
+    /// Cells of a stream are the tasks of the same recording if it has no gaps.
     #[test]
     fn what_arrives_has_the_bits_of_what_is_stored(
         len in 1i64..5000, cut in 1i64..700, idle in 0usize..4, settles in 0..settling().len(), task in 1u64..4000,
@@ -187,7 +185,6 @@ proptest! {
     }
 }
 
-/// Samples as float64.
 fn samples(output: &PlanOutput) -> Vec<f64> {
     output.array().and_then(|array| array.to_vec()).unwrap()
 }
@@ -224,7 +221,7 @@ fn cells_are_within_the_tolerance_and_replicas_share_them() {
         apart > 0.0 && apart < TOLERANCE * largest,
         "{apart} of {largest}"
     );
-    // A tolerance that is too small grants nothing.
+    // A tolerance that is too small has no effect.
     let (none, report) = run(&plan, 1, 1e-30, 1 << 15);
     assert!(report.stages.is_empty() && samples(&none) == exact);
     let (_, report) = run(&plan, 2, TOLERANCE, 1 << 15);

@@ -1,4 +1,4 @@
-//! Costs of operators by themselves, and the throughput that they predict.
+//! Costs of single operators, and the throughput predicted from them.
 
 use isochrony_flow::{
     CharacteriseOptions, Declared, GeneratedRecording, Inputs, Item, Next, OpError, Operator,
@@ -9,9 +9,9 @@ use isochrony_store::machine::{CheckedPrediction, MeasuredOperator, OperatorCost
 use isochrony_time::{Rate, TimebaseId};
 
 operator! {
-    /// Passes items on after a time that is proportional to their samples.
+    /// Takes a time proportional to its samples.
     struct Work = "work" (Inputs::Exactly(1)) {
-        /// Nanoseconds for each sample.
+        /// Nanoseconds per sample.
         ns: f64 = "number" {},
     }
     state {}
@@ -31,7 +31,7 @@ impl Operator for Work {
     }
 }
 
-/// Processor time of this thread, in seconds: the machine may be busy with other tests.
+/// CPU time of this thread in seconds: other tests may load the machine.
 fn cpu_time() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + 1e-9 * time.tv_nsec as f64
@@ -83,7 +83,6 @@ fn each_operator_is_measured_by_itself() {
         // Whole segments are replayed: here one of all samples.
         assert_eq!((cost.name, cost.samples), ("work", 1 << 17));
     }
-    // Only the parameters differ.
     assert_ne!(first.key, second.key);
 }
 
@@ -150,7 +149,7 @@ fn what_is_received_or_made_once_is_refused_with_a_remedy() {
 
 #[test]
 fn explain_says_what_is_missing() {
-    // No folder of settings is read: the operators of this test are nobody's.
+    // No settings folder, so these operators are not measured.
     let text = work(&tone(100), 7.0).explain();
     assert!(
         text.contains("no prediction of throughput: not measured: work;"),

@@ -1,5 +1,4 @@
-//! Random plans on the slots of a cluster: the same bits as in one thread, though what goes to slots and comes back are bytes
-//! and slots are lost. Broken messages are errors.
+//! Random plans on cluster slots have the bits of one thread, though slots are lost. Broken messages are errors.
 
 #![allow(clippy::single_range_in_vec_init)]
 
@@ -73,7 +72,7 @@ fn random_plans_have_the_bits_of_one_thread() {
             );
             let some = [all[all.len() - 1].clone(), all[all.len() / 2].clone()];
             let (one, _) = Plan::collect_all(&some, &options(task)).unwrap();
-            // Of one call alone, which would be lost again and again.
+            // A single call would be lost again and again.
             let lost = if lost == 1 { 0 } else { lost };
             let hosts = [(some.to_vec(), None), (some.to_vec(), None)];
             let many = collect_on_hosts(&some, &hosts, placement, options(task), slots, lost);
@@ -89,13 +88,12 @@ fn random_plans_have_the_bits_of_one_thread() {
     assert!(on_slots.get() > CASES / 3, "{} of {CASES}", on_slots.get());
 }
 
-/// Whether slots of a cluster compute a part of plans over a feed.
 fn asks_for_slots(plans: &[Plan]) -> bool {
     let mut explained = plans.iter().map(Plan::explain);
     explained.any(|text| text.contains("on a cluster: its workers compute blocks"))
 }
 
-/// Samples of a feed go to slots in blocks, behind a recursive filter or without; slots are lost, and there may be none.
+/// Samples of a feed go to slots in blocks, with or without a recursive filter; slots are lost, and there may be none.
 #[test]
 fn random_plans_of_a_feed_have_the_bits_of_one_thread() {
     let given = (
@@ -174,7 +172,7 @@ fn an_error_in_a_block_names_operator_and_host() {
     assert!(text.contains("slot "), "{text}");
 }
 
-/// Each with its partial results, or what it needs around a portion.
+/// Each with its partial results, or its context around a portion.
 #[test]
 fn partial_results_and_what_lies_around_a_portion_travel() {
     let scan = || Plan::scan_part(recording(&[0..900, 950..2000], 130), None, 64);

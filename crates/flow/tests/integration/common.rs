@@ -1,4 +1,4 @@
-//! What several files of tests share, also with tests of other binaries.
+//! Shared by several test files and binaries.
 
 #[path = "../common/changing.rs"]
 pub(crate) mod changing;

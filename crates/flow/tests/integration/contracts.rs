@@ -1,7 +1,6 @@
-//! The engine knows operators by what they declare, never by name: one of another crate gets the same treatment as a
-//! built-in one that declares the same.
+//! The engine knows operators by their declarations, never by name: one of another crate is treated as an equally
+//! declared built-in one.
 
-// One stretch is a list of one range here.
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::sync::Mutex;
@@ -13,11 +12,11 @@ use isochrony_flow::{
 
 use crate::common::channels::channel;
 
-/// What the operator of this test declares; tests take turns.
+/// Declaration of this test's operator.
 static DECLARED: Mutex<fn(OperatorProperties) -> OperatorProperties> = Mutex::new(|bound| bound);
 
 operator! {
-    /// Lets everything pass, and declares what a test wants.
+    /// Forwards everything, with the declaration of a test.
     pub struct Own = "own" (Inputs::AtLeast(1)) {}
     state {}
 }
@@ -50,7 +49,7 @@ fn scan(nth: i64, samples: std::ops::Range<i64>) -> Plan {
     Plan::scan_part(channel(nth, &[samples], 1_000), None, 64)
 }
 
-/// Tasks in which a plan runs on two workers; 0 where all of it stays in the caller's thread.
+/// Tasks of a plan on two workers; 0 where all of it stays in the caller's thread.
 fn tasks(plan: &Plan) -> usize {
     let mut options = RunOptions::default();
     (options.workers, options.task) = (2, 4096);
@@ -116,7 +115,7 @@ fn frequencies_are_those_that_an_operator_declares() {
     assert_eq!(kept.frequencies().unwrap(), expected);
     let other = own(&rows, &[], |bound| bound).unwrap();
     assert_eq!(other.frequencies(), None);
-    // As many values as there are frequencies, or none is known.
+    // As many values as frequencies, or none.
     let wrong = scan(0, 0..1000).rewindow(6).unwrap();
     assert_eq!(own(&wrong, &[], spectra).unwrap().frequencies(), None);
 }

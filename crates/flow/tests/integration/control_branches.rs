@@ -1,4 +1,4 @@
-//! Branches that are added to a running plan and removed from it, against the plan's own results.
+//! Branches added to a running plan and removed from it, against the plan's own results.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,7 +57,6 @@ fn add_item(seen: &mut Seen, item: &Item) {
     }
 }
 
-/// A branch that notes what it gets, and what it got.
 fn noting(plan: &Plan) -> (Plan, Arc<Mutex<Seen>>) {
     let seen: Arc<Mutex<Seen>> = Arc::default();
     let notes = seen.clone();
@@ -68,21 +67,19 @@ fn noting(plan: &Plan) -> (Plan, Arc<Mutex<Seen>>) {
     (branch.unwrap(), seen)
 }
 
-/// All items of a plan, in one thread.
 fn all_of(plan: &Plan) -> Seen {
     let (branch, seen) = noting(plan);
     branch.run().unwrap();
     std::mem::take(&mut *seen.lock().unwrap())
 }
 
-/// Windows that have all their samples in a range, or samples in it.
+/// Samples in a range, or windows with all samples in it.
 fn within(all: &Seen, (from, upto): (i64, i64), window: i64) -> Seen {
     let mut inside = all.clone();
     inside.retain(|&(start, _)| start >= from && start + window <= upto);
     inside
 }
 
-/// The plan, and operators of it.
 fn tapped_plans(ranges: &[(i64, i64)], length: i64, pause: Duration) -> Vec<(Plan, Vec<Plan>)> {
     let sources = [stored(ranges, length as u64), made(ranges, length, pause)];
     let plans = sources.into_iter().map(|source| {
@@ -95,7 +92,7 @@ fn tapped_plans(ranges: &[(i64, i64)], length: i64, pause: Duration) -> Vec<(Pla
     plans.collect()
 }
 
-/// Where the branch begins and for how long, gaps, the tap and a window, the length of segments and a seed.
+/// Start and duration of the branch, gaps, tap and window, segment length and seed.
 type Case = ((i64, i64), Vec<i64>, (usize, i64), (i64, u64));
 
 #[test]
@@ -220,7 +217,6 @@ fn branches_that_another_thread_adds_and_removes_get_what_the_report_says() {
                 (ran.unwrap(), adds.join().unwrap())
             });
             assert!(output == expected, "{workers} workers");
-            // One that was added when the run had ended is not listed.
             for (branch, notes) in report.branches.iter().zip(&seen) {
                 let notes = notes.lock().unwrap();
                 let (Some(from), Some(upto)) = (branch.from, branch.upto) else {
@@ -230,7 +226,6 @@ fn branches_that_another_thread_adds_and_removes_get_what_the_report_says() {
                 };
                 got += 1;
                 assert_eq!(*notes, within(&all, (from, upto), 1), "{workers} workers");
-                // Repeated from the report.
                 let again = Control::default();
                 let (same, repeated) = noting(tap);
                 again.add_from(&same, from).unwrap();
@@ -287,7 +282,6 @@ fn an_error_of_a_branch_ends_the_run() {
             (*operator, range.as_ref().map(|one| one.start)),
             ("each", Some(5_000))
         );
-        // The control serves again.
         run(&plan, Some(&control), workers, 1).unwrap();
     }
 }

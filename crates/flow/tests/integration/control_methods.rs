@@ -1,4 +1,4 @@
-//! Operators that switch to another implementation while a plan runs, against runs with one of them.
+//! Operators that switch implementations during a run, against runs with one of them.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,6 @@ use proptest::test_runner::TestRunner;
 use crate::common::changing::{SAMPLES, made, ranges, stored, value};
 use crate::common::plans::named;
 
-/// Declared by `fir`.
 const TOLERANCE: f64 = 1e-14;
 
 /// In tasks or stages, whose sizes, links and replicas follow from the seed.
@@ -32,7 +31,6 @@ fn run(
     plan.collect_with(&options)
 }
 
-/// Indices and values.
 fn samples_of(output: &PlanOutput) -> Vec<(i64, f64)> {
     let array = output.array().unwrap();
     let starts = array.parts.iter();
@@ -45,7 +43,6 @@ fn smoothed(plan: &Plan) -> Plan {
     named(plan, &("iir", params)).unwrap()
 }
 
-/// The operator, of default implementation, and what it computes whatever the implementation.
 fn fir(source: &Plan, taps: usize, centred: bool) -> Plan {
     let taps = 2 * (taps / 2) + 1;
     let half = taps as i64 / 2;
@@ -58,7 +55,6 @@ fn fir(source: &Plan, taps: usize, centred: bool) -> Plan {
     named(source, &("fir", json!({"taps": weights, "delay": delay}))).unwrap()
 }
 
-/// Switches, in the order of their indices.
 type Switches = Vec<(i64, &'static str)>;
 
 fn switching(operator: &Plan, switches: &Switches) -> Control {
@@ -172,7 +168,6 @@ fn results_before_a_switch_are_those_of_one_implementation_and_behind_it_of_the_
     }
 }
 
-/// Windows of one number, and samples.
 fn medians(source: &Plan, windowed: bool) -> Plan {
     let input = match windowed {
         true => {

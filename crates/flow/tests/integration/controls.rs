@@ -1,4 +1,4 @@
-//! Parameters that change while a plan runs, against plans that have them from the start.
+//! Parameters changed during a run, against plans that have them from the start.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,7 +19,6 @@ use proptest::test_runner::TestRunner;
 
 use crate::common::plans::named;
 
-/// So many samples in segments of this length: a burst is 64 of them.
 const SEGMENT: i64 = 10;
 const BURST: i64 = 64 * SEGMENT;
 
@@ -39,13 +38,13 @@ fn scan(samples: i64) -> Plan {
 
 type Change = Box<dyn FnMut(i64) + Send>;
 
-/// What `Watch` calls, since a declared operator holds only what JSON holds.
+/// Called by `Watch`: a declared operator holds only JSON.
 static WATCHED: Mutex<Vec<(u64, Arc<Mutex<Change>>)>> = Mutex::new(Vec::new());
 
 operator! {
-    /// Tells a test where the run is.
+    /// Tells a test the position of the run.
     pub struct Watch = "watch" (Inputs::Exactly(1)) {
-        /// Which test.
+        /// Test.
         id: u64 = "integer" {},
     }
     state {}
@@ -70,7 +69,6 @@ impl Operator for Watch {
     }
 }
 
-/// Calls `change` with the index of each item that comes in.
 fn watched(plan: &Plan, id: u64, change: impl FnMut(i64) + Send + 'static) -> Plan {
     let change: Change = Box::new(change);
     WATCHED
@@ -112,7 +110,7 @@ fn a_filter_changes_at_the_next_window_whether_it_is_rewritten_or_not() {
         let windows = watch.rewindow(5).unwrap();
         let loud = windows.filter(&above(1500)).unwrap();
         *slot.lock().unwrap() = Some(loud.clone());
-        // Another filter behind it, which the optimiser makes one with it.
+        // The optimiser fuses the next filter with it.
         let plan = loud.filter(&Expr::input().min().lt(0)).unwrap();
         let mut expected = Vec::new();
         for start in (0..3 * BURST).step_by(5) {
@@ -127,7 +125,6 @@ fn a_filter_changes_at_the_next_window_whether_it_is_rewritten_or_not() {
             }
         }
         assert_eq!(collected(&plan, Some(&control), optimise), expected);
-        // The plan itself is as it was.
         assert_ne!(collected(&plan, None, optimise), expected);
     }
 }
@@ -275,7 +272,7 @@ fn changes_that_cannot_be_made_are_refused_where_they_are_asked_for() {
         assert_eq!(error.code(), code, "{error}");
         assert!(error.to_string().contains(part), "{error} lacks {part:?}");
     }
-    // While another plan runs: what is not part of it, and what would not be made one with its neighbour any more.
+    // During another run: what is not part of it, and what could no longer be fused with its neighbour.
     let control = Arc::new(Control::default());
     let asked = control.clone();
     let found: Arc<Mutex<Vec<&'static str>>> = Arc::default();
@@ -326,7 +323,7 @@ fn a_control_serves_one_run_at_a_time() {
     assert_eq!(collected(&plan, Some(&control), true), first);
 }
 
-/// Samples made while the plan runs, in segments of `segment`; `pause` after each lets another thread change something.
+/// Samples generated during the run, in segments of `segment`; `pause` after each lets another thread make changes.
 fn made(samples: i64, segment: i64, pause: Duration) -> Plan {
     let recording = GeneratedRecording::new(DType::I16, stream(), move || {
         let mut next = 0;
@@ -365,7 +362,6 @@ fn run(
     plan.collect_with(&options)
 }
 
-/// Levels, each in effect from an index on.
 type Levels = Vec<(i64, i64)>;
 
 fn level_at(levels: &Levels, index: i64) -> i64 {
@@ -373,7 +369,7 @@ fn level_at(levels: &Levels, index: i64) -> i64 {
     before.map_or(1500, |&(_, level)| level)
 }
 
-/// What the plans of `adjusted_plans` must give: starts of windows of `window` samples every `hop`.
+/// Expected results of `adjusted_plans`: starts of windows of `window` samples every `hop`.
 fn starts(samples: &[f64], (window, hop): (usize, usize), levels: &Levels) -> Vec<i64> {
     let windows = samples.windows(window).enumerate().step_by(hop);
     let loud = windows.filter(|(start, window)| {
@@ -385,7 +381,7 @@ fn starts(samples: &[f64], (window, hop): (usize, usize), levels: &Levels) -> Ve
 
 const SAMPLES: i64 = 20_000;
 
-/// The filter that changes, and the plan behind it: in tasks; in stages, with replicas; behind a sequential operator.
+/// The changed filter, and the plan after it: in tasks; in stages, with replicas; after a sequential operator.
 fn adjusted_plans(shape: (u64, u64), pause: Duration) -> Vec<(Plan, Plan)> {
     let sources = [
         scan(SAMPLES),
@@ -484,7 +480,7 @@ fn a_run_whose_changes_another_thread_made_can_be_repeated_from_its_report() {
                 done.store(true, Ordering::SeqCst);
                 ran.unwrap()
             });
-            // The first of them may have come before the run began, and so is in effect from the first window on.
+            // The first may precede the run, and is then in effect from the first window.
             let from: Vec<i64> = report.changes.iter().filter_map(|one| one.from).collect();
             assert!(from.is_sorted());
             in_effect += from.len();
@@ -506,7 +502,6 @@ fn a_run_whose_changes_another_thread_made_can_be_repeated_from_its_report() {
     assert!(in_effect > 100, "{in_effect}");
 }
 
-/// A control that makes the changes that a report lists.
 fn repeating(report: &Report, loud: &Plan) -> Control {
     let again = Control::default();
     for change in &report.changes {

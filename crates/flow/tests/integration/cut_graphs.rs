@@ -1,4 +1,4 @@
-//! Graphs in two, of which workers do one part: what is said of it, and what is in which.
+//! Graphs split between workers and caller: contents and `explain`.
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
@@ -10,7 +10,7 @@ use isochrony_flow::{
 use crate::common::gapped::{named, options, recording, windows};
 
 operator! {
-    /// Gives everything at the end.
+    /// Emits everything at the end.
     pub struct Hold = "hold" (Inputs::Exactly(1)) {}
     state {
         held: Vec<Item>,
@@ -39,7 +39,7 @@ impl Operator for Hold {
 #[test]
 fn a_fan_in_of_two_fronts_names_what_starves_it_by_the_numbers_of_the_plan() {
     let s = Expr::input();
-    // What passes a filter is where it was read: no worker runs out of memory before.
+    // Passing items stay in read memory: no worker runs out of memory earlier.
     let passed = |segment| {
         let windows = Plan::scan_part(recording(), None, segment).rewindow(10);
         windows.unwrap().filter(&s.max().ge(0)).unwrap()
@@ -94,7 +94,7 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
         "resample",
         json!({"down": 2, "attenuation_db": 20.0, "passband": 0.3}),
     );
-    // Around a place 3 samples before and 4 behind, and a tap more on both sides.
+    // Around a place 3 samples before and 4 after, and a tap more on both sides.
     assert_eq!(
         spread(&halved.count().unwrap()),
         "scan -> fir -> resample -> count in tasks of up to 2097152 samples, read with 4 before and 5 after them, whose partial results are combined in order"
@@ -125,7 +125,6 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     assert!(spread(&kept.unwrap()).ends_with("rewindow keeps a short last window"));
 }
 
-/// Passes on what it is given, and says in which threads.
 struct Seen;
 
 impl OperatorFactory for Seen {
@@ -157,7 +156,7 @@ impl Operator for Seen {
     }
 }
 
-/// Whether it was called in the caller's thread (1), in a worker's (2).
+/// Called in the caller's thread (1), in a worker's (2).
 static WORKED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
 #[test]
@@ -191,7 +190,6 @@ fn one_worker_gives_the_bits_of_many_also_behind_factory_operators() {
     assert_eq!(one, many);
 }
 
-/// Passes on what it is given, in any thread.
 struct Passed;
 
 impl OperatorFactory for Passed {
@@ -218,7 +216,7 @@ impl Operator for Passed {
     }
 }
 
-/// What shows where the recording is cut, and beside it so many branches of factory operators that give eight bytes a sample.
+/// A plan whose bits depend on cuts, beside branches of factory operators that give eight bytes per sample.
 fn beside_held(scan: &Plan, showing: &Plan, branches: usize) -> Vec<Plan> {
     let s = Expr::input();
     let held = scan.map(&(&s * 2.5)).unwrap();
@@ -257,7 +255,6 @@ fn neither_memory_nor_factory_operators_change_where_the_recording_is_cut() {
             (all, tasks.map(|task| task.range).collect::<Vec<_>>())
         };
         let (expected, cuts) = run(1, isochrony_flow::DEFAULT_MEMORY, 64 << 10);
-        // Where it is cut does show.
         let (other, others) = run(1, isochrony_flow::DEFAULT_MEMORY, 32 << 10);
         assert!(cuts.len() > 3 && others.len() > cuts.len());
         assert!(other[0] != expected[0], "{showing}");
@@ -289,7 +286,7 @@ fn a_factory_operator_with_too_much_output_stays_in_the_callers_thread() {
         let called = report.places.iter().filter(called).count();
         (report.places.len() - called, called)
     };
-    // A task is 6144 samples, 8 bytes of each leave it. Three times 8 bytes of each are within the 24th part of the memory.
+    // A task is 6144 samples of 8 bytes. Three branches of these fit the 24th part of the memory.
     assert_eq!(places(1), (1, 0));
     assert_eq!(places(2), (2, 0));
     assert_eq!(places(12), (2, 10));

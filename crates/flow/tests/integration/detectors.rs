@@ -1,4 +1,4 @@
-//! Detectors and running statistics in plans: every gap-free stretch as one call of the kernel, however it is cut.
+//! Detectors and running statistics in plans equal one kernel call per gap-free stretch, for any cuts.
 
 use isochrony_dsp::detect::{CellCfar, ClassicStaLta, Noise, NoiseCfar, RecursiveStaLta, Sides};
 use isochrony_dsp::running::{RunningMean, RunningQuantile, RunningRms};
@@ -22,13 +22,12 @@ fn params(value: Value) -> Map<String, Value> {
     }
 }
 
-/// A step by its name, as saved plans have it.
 fn step(plan: &Plan, name: &str, given: Value) -> Result<Plan, PlanError> {
     let catalog = isochrony_flow::Catalog::standard();
     plan.apply(catalog.get(name)?, params(given), &[])
 }
 
-/// Stretches with gaps of 7 between them, each cut after every so many samples.
+/// Stretches separated by gaps of 7, in segments of `cut`.
 fn recording<T: Sample>(stretches: &[Vec<T>], cut: usize, stream: StreamId) -> Plan {
     let mut at = 0;
     let mut segments = Vec::new();
@@ -47,7 +46,7 @@ fn array(plan: &Plan) -> Array {
     plan.collect().unwrap().array().unwrap().clone()
 }
 
-/// One call of a kernel for each stretch, without what is left out at the beginning of each.
+/// One kernel call per stretch, without the omitted start of each.
 fn at_once(
     stretches: &[Vec<f64>],
     skip: usize,
@@ -103,7 +102,6 @@ proptest! {
     #[test]
     fn windows_of_one_number_are_a_stream_of_numbers(stretches in stretches(), cut in 1usize..60, hop in 1u64..9) {
         let scan = recording(&stretches, cut, stream().intern());
-        // Windows of 8 samples and, for each, its greatest.
         let peaks = scan.rewindow_every(8, hop).unwrap().map(&Expr::input().max()).unwrap();
         let of_windows: Vec<Vec<f64>> = stretches.iter().map(|stretch| {
             let windows = stretch.windows(8).step_by(hop as usize);
@@ -114,7 +112,7 @@ proptest! {
         let got = array(&step(&peaks, "running_quantile", json!({"window": seconds, "q": 0.5})).unwrap());
         let want = at_once(&of_windows, 0, |v, r| RunningQuantile::new(5, 0.5).unwrap().run(v, r));
         prop_assert_eq!(got.to_vec::<f64>().unwrap().iter().map(|x| x.to_bits()).collect::<Vec<_>>(), want);
-        // Results that come later have the indices of the windows that they are of.
+        // Delayed results keep the indices of their windows.
         let levels = step(&peaks, "ca_cfar", json!({"pfa": 0.1, "training": 2, "guard": 1})).unwrap();
         let want = at_once(&of_windows, 6, |v, r| {
             CellCfar::new(0.1, 2, 1, Sides::Both, Noise::Mean { degrees: 2 }).unwrap().run(v, r);
@@ -126,7 +124,7 @@ proptest! {
         let mut first = 0;
         let mut expected = Vec::new();
         for (stretch, windows) in stretches.iter().zip(&of_windows) {
-            // The first three windows and the last three lack cells.
+            // The first and last three windows lack cells.
             expected.extend((3..windows.len().saturating_sub(3)).map(|k| first + (k as u64 * hop) as i64));
             first += stretch.len() as i64 + 7;
         }
@@ -157,11 +155,11 @@ fn triggers_end_with_their_stretch_and_merge_within_it() {
         // 0.03 s are three samples; the gap is not bridged however near.
         let merged = json!({"on": 5, "off": 3, "merge": 0.03, "min_length": 0.02});
         assert_eq!(found(merged), vec![1..12]);
-        // Of windows: all samples of those whose greatest is 5.
+        // Of windows: all samples of those whose maximum is 5.
         let peaks = scan.rewindow(3).unwrap().map(&Expr::input().max()).unwrap();
         let of_windows = step(&peaks, "triggers", json!({"on": 5})).unwrap();
         assert_eq!(ranges(&of_windows), [0..3, 6..12, 19..22]);
-        // What a filter removed ends a range, too.
+        // Windows removed by a filter end a range, too.
         let kept = peaks.filter(&Expr::input().min().ge(5)).unwrap();
         let of_kept = step(&kept, "triggers", json!({"on": 0, "merge": 1.0})).unwrap();
         assert_eq!(ranges(&of_kept), [0..3, 6..12, 19..22]);
@@ -317,7 +315,7 @@ fn what_does_not_fit_is_refused_when_the_plan_is_made() {
     }
 }
 
-/// What is left of a shock's energy outweighs noise for hundreds of long times: no warm-up would be long enough.
+/// A shock's remaining energy outweighs noise for hundreds of long times: no warm-up would be long enough.
 #[test]
 fn ratios_that_never_forget_are_not_begun_anew_on_several_workers() {
     let noise = |k: usize| ((k * 7919) % 13) as f64 - 6.0;

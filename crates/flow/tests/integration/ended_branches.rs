@@ -1,4 +1,4 @@
-//! Branches of tasks that nobody takes any more, and errors of several branches: which of them end a run.
+//! Unwanted branches of tasks, and which errors of several branches end a run.
 
 #[allow(dead_code)]
 use isochrony_expr::Expr;
@@ -7,8 +7,7 @@ use isochrony_flow::{Plan, PlanOutput, RunOptions, Stat};
 use crate::common::fail::failing;
 use crate::common::gapped::{options, windows};
 
-/// Runs plans on one, two and four workers, which give the same; what that is, and of how many items the operator was asked
-/// that may fail, at most.
+/// Checks that one, two and four workers give the same; returns that, and the most items that the failing operator got.
 fn same(plans: &[Plan]) -> (Vec<PlanOutput>, u64) {
     let (one, _) = Plan::collect_all(plans, &RunOptions::default()).unwrap();
     let mut most = 0;
@@ -38,7 +37,7 @@ fn a_branch_that_nobody_takes_any_more_is_ended_and_its_errors_do_not_count() {
     let plans = [few, rest.clone(), rest.count().unwrap()];
     let (one, called) = same(&plans);
     assert_eq!(one[0].array().unwrap().shape, [3, 100]);
-    // Not of all 80 blocks: of those of tasks that were handed out before.
+    // Of tasks handed out before, not of all 80 blocks.
     assert!(called <= 60, "{called}");
 }
 
@@ -66,7 +65,7 @@ fn what_is_wanted_no_more_where_branches_meet_behind_tasks_ends_no_run() {
     let windows = windows().map(&(&s * 2)).unwrap();
     let bad = failing(&windows, &[20_000], "error");
     let good = windows.map(&(&s + 1)).unwrap();
-    // Windows that remember meet in the caller's thread.
+    // Stateful filters meet in the caller's thread.
     let own = |plan: &Plan| plan.filter(&(s.max().ewm(0.5).gt(-1))).unwrap();
     let met = own(&bad).zip(&[own(&good)]).unwrap().limit(20).unwrap();
     let plans = [met, own(&good).map(&s.max()).unwrap()];

@@ -1,7 +1,5 @@
-//! Streams that meet and of which something ends early: what came by then, and which errors count, is the same on any
-//! number of workers.
+//! Fan-ins of streams that end early give the same results and errors on any number of workers.
 
-// One stretch is a list of one range here.
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::cell::Cell;
@@ -24,7 +22,7 @@ fn options(workers: usize, task: u64) -> RunOptions<'static> {
     options
 }
 
-/// Rows of each plan, or the error: who failed with what, since how much was in its block depends on tasks.
+/// Rows of each plan, or the error: operator and cause, since its range depends on tasks.
 fn ran(plans: &[Plan], workers: usize, task: u64) -> Result<Vec<PlanOutput>, String> {
     let ran = Plan::collect_all(plans, &options(workers, task));
     let told = |error: RunError| match error {
@@ -34,19 +32,17 @@ fn ran(plans: &[Plan], workers: usize, task: u64) -> Result<Vec<PlanOutput>, Str
     ran.map(|(gathered, _)| gathered).map_err(told)
 }
 
-/// Windows of a channel, of a segment's length.
 fn windows(nth: i64, kept: &[Range<i64>], segment: u64, window: u64) -> Plan {
     let scan = Plan::scan_part(channel(nth, kept, 100_000), None, segment);
     scan.rewindow(window).unwrap()
 }
 
-/// What remembers, and so stays in the caller's thread.
 fn in_order(plan: &Plan) -> Plan {
     plan.filter(&(Expr::input().max().ewm(0.5).gt(-1e9)))
         .unwrap()
 }
 
-/// In which threads what comes before a merge is done: tasks of both scans, each by itself, or none.
+/// Where a merge's inputs run: tasks of both scans, one, or none.
 fn placed(plan: Plan, how: usize) -> Plan {
     let own = plan.map(&(Expr::input() * 2)).unwrap();
     if how == 0 { own } else { in_order(&own) }
@@ -64,7 +60,6 @@ fn an_error_behind_what_a_limit_of_two_scans_needs_ends_no_run() {
                 };
                 placed(own, how)
             });
-            // Ten windows of either lie before the error.
             let first = a.merge(&[b]).unwrap().limit(20).unwrap();
             let expected = ran(slice::from_ref(&first), 1, 2_000).unwrap();
             assert_eq!(expected[0].array().unwrap().shape, [20, 100]);
@@ -74,7 +69,6 @@ fn an_error_behind_what_a_limit_of_two_scans_needs_ends_no_run() {
                     assert_eq!(many.as_ref(), Ok(&expected), "{how} {workers} {task}");
                 }
             }
-            // All forty do not.
             let more = a_merge_limit(failing_channel, how, 60);
             let error = ran(slice::from_ref(&more), 1, 2_000).unwrap_err();
             assert!(error.contains("sample 2000 is bad"), "{error}");
@@ -107,7 +101,7 @@ fn who_fails_behind_where_streams_meet_is_not_asked_once_enough_came() {
     let apart = a
         .map_with(&(&s - Expr::input_at(1)), slice::from_ref(&b))
         .unwrap();
-    // One block is all that is met at once, and its second part is not wanted.
+    // One block is all that arrives at once, and its second part is not wanted.
     let merged = in_order(&a).merge(&[in_order(&b)]).unwrap();
     for (plan, name) in [(apart, "map"), (merged, "merge")] {
         let plan = failing(&plan, &[600], "error").limit(5).unwrap();
@@ -137,7 +131,6 @@ fn a_fan_in_that_is_wanted_no_more_ends_what_leads_only_there() {
     assert!(read <= 2_000, "{read}");
     let (_, report) = first.collect_with(&options(4, 4_000)).unwrap();
     assert!(report.tasks.len() < 100, "{}", report.tasks.len());
-    // Beside another end only that branch ends.
     let plans = [first, b.count().unwrap()];
     let (_, report) = Plan::collect_all(&plans, &RunOptions::default()).unwrap();
     let scans: Vec<u64> = report
@@ -150,7 +143,7 @@ fn a_fan_in_that_is_wanted_no_more_ends_what_leads_only_there() {
     assert!(scans.iter().min() < Some(&2_000), "{scans:?}");
 }
 
-/// What merges, zips or combines windows, in tasks or not, some of which fail, and what of it is wanted.
+/// Merges, zips or combines windows, in tasks or not, some of which fail, with limits.
 #[test]
 fn limits_behind_random_fan_ins_give_the_same_rows_and_errors() {
     let given = (
@@ -179,7 +172,7 @@ fn limits_behind_random_fan_ins_give_the_same_rows_and_errors() {
             let window = window * 10;
             let block = blocks * window;
             let begin = (offset * block as i64).min(3_000 / block as i64 * block as i64);
-            // So many blocks of the second are kept, and so many left out behind them.
+            // Blocks of the second that are kept, and left out after them.
             let gap = begin + kept * block as i64;
             let gap = [gap, gap + left_out * block as i64].map(|at| at.min(3_900));
             let second = [begin..gap[0], gap[1]..4_000];
@@ -188,7 +181,6 @@ fn limits_behind_random_fan_ins_give_the_same_rows_and_errors() {
             let scans = [(0, one, &bad_one), (1, other, &bad_other)];
             let [a, b] = scans.map(|(nth, place, bad)| {
                 let own = match alike {
-                    // Two branches of one scan.
                     true => windows(0, &kept[1], block, window)
                         .map(&(Expr::input() + (nth + 1)))
                         .unwrap(),

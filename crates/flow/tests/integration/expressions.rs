@@ -149,7 +149,7 @@ fn filters_behind_one_another_become_one_unless_somebody_sees_what_lies_between(
     );
     let both = first.merge(&[second]).unwrap();
     assert!(!both.explain().contains("rewrite"), "{}", both.explain());
-    // A filter that remembers earlier windows must see those, and only those, that the first lets pass.
+    // A stateful filter must see exactly the windows that the first lets pass.
     let remembers = first.filter(&s.mean().previous(0).lt(2)).unwrap();
     assert!(
         !remembers.explain().contains("rewrite"),

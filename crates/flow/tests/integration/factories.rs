@@ -1,6 +1,5 @@
-//! Operators and recordings that are objects of this process: generated samples, functions, plans run as one.
+//! Operators and recordings bound to this process: generated samples, functions, plans run as one.
 
-// One stretch is a list of one range here.
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::ops::Range;
@@ -26,7 +25,6 @@ fn segment(range: Range<i64>) -> SigSeg {
     SigSeg::from_slice(&samples, range.start, stream()).unwrap()
 }
 
-/// Makes these ranges, one segment each.
 fn generated(ranges: Vec<Range<i64>>) -> GeneratedRecording {
     GeneratedRecording::new(DType::I32, stream(), move || {
         let mut left = ranges.clone().into_iter();
@@ -113,7 +111,7 @@ fn plans_run_as_one_share_what_they_have_in_common() {
 }
 
 operator! {
-    /// Promises a count and has none.
+    /// Declares a count and has none.
     pub struct Silent = "silent" (Inputs::Exactly(1)) {}
     state {}
 }
@@ -129,7 +127,7 @@ impl Operator for Silent {
 }
 
 operator! {
-    /// Promises samples and gives what it was given.
+    /// Declares samples but forwards its input.
     pub struct Liar = "liar" (Inputs::Exactly(1)) {}
     state {}
 }
@@ -193,7 +191,6 @@ fn errors_of_a_run_say_what_where_and_how_to_mend() {
     }
 }
 
-/// Holds a number and can be saved.
 struct Plus(i64);
 
 impl OperatorFactory for Plus {

@@ -43,7 +43,6 @@ fn scan() -> Plan {
     Plan::scan_part(SharedRecording::new(Dated(recording)), None, 10)
 }
 
-/// Knows what time it is.
 struct Dated(Segments);
 
 struct DatedPass(Box<dyn Source>);

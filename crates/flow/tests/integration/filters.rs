@@ -1,4 +1,4 @@
-//! Filters in plans: units and types, breaks, and any cutting of the input.
+//! Filters in plans: units, types, breaks, and any cuts of the input.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,7 +16,7 @@ fn stream() -> Stream {
     Stream::new("stn/p", TimebaseId(0), Rate::new(1000, 1).unwrap())
 }
 
-/// Gap-free stretches from their first index on, cut into segments.
+/// Gap-free stretches by first index, cut into segments.
 fn scan<T: Sample>(stretches: &[(i64, Vec<T>)], cut: usize, stream: StreamId) -> Plan {
     let segments = stretches.iter().flat_map(|(start, samples)| {
         let pieces = samples.chunks(cut).enumerate();
@@ -42,7 +42,7 @@ fn noise(count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Each stretch by itself, by the kernel in one call.
+/// One kernel call per stretch.
 fn alone(stretches: &[(i64, Vec<f64>)], initial: Initial) -> Vec<f64> {
     let iir = Iir {
         family: Family::Butterworth,
@@ -275,7 +275,7 @@ fn what_cannot_be_designed_is_refused_when_the_plan_is_built() {
     assert_eq!(error.code(), "input_type");
 }
 
-/// Taps that are symmetric and odd in number.
+/// Symmetric, of odd number.
 fn taps(count: usize) -> Vec<f64> {
     let middle = (count / 2) as f64;
     (0..count)
@@ -283,7 +283,6 @@ fn taps(count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Indices and values of all that a plan gives.
 fn placed(plan: &Plan) -> Vec<(i64, f64)> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&seen);

@@ -1,4 +1,4 @@
-//! Which of several errors a run ends with: that which comes first in what is read, of those there the lowest node's.
+//! A run ends with the first error in what is read, on ties that of the lowest node.
 
 #[allow(dead_code)]
 use crate::common::gapped;
@@ -11,7 +11,7 @@ use isochrony_flow::{
 use crate::common::fail::failing;
 use crate::common::gapped::{options, windows};
 
-/// Windows that are counted in order, in the caller's thread.
+/// Windows counted in order, in the caller's thread.
 fn in_order(plan: &Plan) -> Plan {
     plan.filter(&(Expr::input().max().ewm(0.5).gt(-1))).unwrap()
 }
@@ -21,7 +21,7 @@ fn branches(of: &[(i64, bool)]) -> Vec<Plan> {
     let s = Expr::input();
     let windows = windows().map(&(&s * 2)).unwrap();
     let branch = |(nth, &(at, tasks)): (usize, &(i64, bool))| {
-        // Each has something of its own before it, so that they are not one.
+        // Each has its own predecessor, so they are not merged.
         let own = windows.map(&(&s + (nth as i64 + 1))).unwrap();
         let own = if tasks { own } else { in_order(&own) };
         failing(&own, &[at], "error").map(&s.max()).unwrap()
@@ -29,7 +29,6 @@ fn branches(of: &[(i64, bool)]) -> Vec<Plan> {
     of.iter().enumerate().map(branch).collect()
 }
 
-/// What a run on so many workers ends with, in tasks of some bytes.
 fn error(plans: &[Plan], workers: usize, task: u64) -> String {
     let mut options = options(workers);
     options.task = task;
@@ -42,7 +41,6 @@ fn error(plans: &[Plan], workers: usize, task: u64) -> String {
 
 #[test]
 fn any_number_of_workers_tells_the_first_error_of_branches() {
-    // In one block of 500 samples, in two of one task, and in two tasks.
     for (one, other) in [
         (3_100, 3_400),
         (3_400, 3_100),
@@ -51,7 +49,7 @@ fn any_number_of_workers_tells_the_first_error_of_branches() {
         (900, 25_000),
         (25_000, 900),
     ] {
-        // Of one block the lower node's.
+        // In one block the lower node's.
         let first = if one / 500 <= other / 500 { one } else { other };
         for where_ in [(true, true), (true, false), (false, true), (false, false)] {
             let plans = branches(&[(one, where_.0), (other, where_.1)]);
@@ -69,7 +67,6 @@ fn any_number_of_workers_tells_the_first_error_of_branches() {
 
 #[test]
 fn of_an_item_that_several_branches_fail_with_the_lowest_node_tells() {
-    // The last plan is called first where it has the shortest way, and all fail with the first block.
     let s = Expr::input();
     let windows = windows().map(&(&s * 2)).unwrap();
     let late = failing(&windows.map(&(&s + 1)).unwrap(), &[40], "error");
@@ -91,7 +88,7 @@ fn where_branches_give_other_indices_the_place_that_was_read_counts() {
             isochrony_flow::json!({"down": down, "attenuation_db": 20.0, "edges": "steady"});
         gapped::named(&scan, "resample", params)
     };
-    // Index 4500 of every fourth sample lies behind index 5000 of every second.
+    // Index 4500 of every fourth sample lies after index 5000 of every second.
     for (fourth, second, first) in [(4_500, 5_000, 5_000), (1_000, 5_000, 1_000)] {
         let one = failing(&thin(4).map(&(&s + 1)).unwrap(), &[fourth], "error");
         let other = failing(&thin(2).map(&(&s + 1)).unwrap(), &[second], "error");
@@ -108,7 +105,7 @@ fn where_branches_give_other_indices_the_place_that_was_read_counts() {
 }
 
 operator! {
-    /// Takes long over the first window of each task.
+    /// Slow on the first window of each task.
     pub struct Slow = "slow" (Inputs::Exactly(1)) {}
     state {}
 }
@@ -128,7 +125,7 @@ impl Operator for Slow {
 
 #[test]
 fn an_error_is_waited_for_by_each_of_several_ways_out_of_tasks_that_are_slow() {
-    // Longer than a run waits at a time, so that what comes by one way comes while it waits at the other.
+    // Longer than a run waits at a time, so the other input arrives meanwhile.
     let s = Expr::input();
     let slow = windows().map(&(&s * 2)).unwrap();
     let slow = slow.then::<Slow>(serde_json::Map::new()).unwrap();
@@ -148,7 +145,7 @@ fn an_error_is_waited_for_by_each_of_several_ways_out_of_tasks_that_are_slow() {
     }
 }
 
-/// Scans that are not read together, each with what fails at a sample, in tasks or in order.
+/// Scans not read together, each failing at a sample, in tasks or in order.
 fn scans(of: &[(i64, bool)], kind: &str) -> Vec<Plan> {
     let s = Expr::input();
     let one = |(nth, &(at, tasks)): (usize, &(i64, bool))| {
@@ -167,13 +164,12 @@ fn of_scans_that_are_not_read_together_the_error_that_begins_first_counts() {
         (26_400, 3_100),
         (38_000, 9_100),
         (900, 39_900),
-        // Of what begins together the lower node.
         (10_010, 10_020),
         (10_020, 10_010),
     ] {
         let first = if one / 500 <= other / 500 { one } else { other };
         for where_ in [(true, true), (true, false), (false, true), (false, false)] {
-            // A panic is printed, which takes time.
+            // Printing a panic takes time.
             let kinds = if where_.0 == where_.1 { 2 } else { 1 };
             for kind in &["error", "panic"][..kinds] {
                 let plans = scans(&[(one, where_.0), (other, where_.1)], kind);

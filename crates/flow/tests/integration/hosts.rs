@@ -1,5 +1,5 @@
-//! Random plans of which a part is on another host: the same bits as in one thread, though connections break at random, and
-//! what was on its way is sent again. Slots compute blocks of the rest, and some are lost.
+//! Random plans partly on another host have the bits of one thread, though connections break and messages are repeated.
+//! Slots compute blocks of the rest, and some are lost.
 
 #![allow(clippy::single_range_in_vec_init)]
 
@@ -25,13 +25,11 @@ use crate::common::plans::{named, plans, steps};
 const CASES: u32 = 300;
 const SHORT: Duration = Duration::from_millis(2);
 
-/// A host in this process, whose connection breaks after some messages.
 #[derive(Debug)]
 struct HostThread {
-    /// What is before `on`.
     part: Plan,
     options: RunOptions<'static>,
-    /// A connection breaks behind so many messages, with those on their way; 0: never.
+    /// A connection breaks after so many messages, with those in flight; 0: never.
     broken_after: u64,
     stopped: Arc<AtomicBool>,
     messages: Arc<AtomicU64>,
@@ -52,7 +50,7 @@ impl HostThread {
         }
     }
 
-    /// So many slots compute blocks of the rest of the plans; a call of `lost_one_in` loses its slot.
+    /// Lets slots compute blocks of the rest of the plans; a call of `lost_one_in` loses its slot.
     fn with_slots(mut self, plans: &[Plan], slots: usize, lost_one_in: u64) -> Self {
         let mut options = self.options;
         options.workers = 2;
@@ -148,7 +146,6 @@ impl TaskCluster for HostThread {
 
 fn options() -> RunOptions<'static> {
     let mut options = RunOptions::default();
-    // Many short messages.
     options.stages.link_bytes = 2048;
     options.stages.burst_bytes = 512;
     options.stages.block_bytes = 512;
@@ -189,7 +186,7 @@ fn random_plans_have_the_bits_of_one_thread() {
             options.workers = workers;
             let mut host = HostThread::new(part, options, broken);
             if slots > 0 && workers > 1 {
-                // Of one call alone, which would be lost again and again.
+                // A single call would be lost again and again.
                 let lost = if lost == 1 { 0 } else { lost };
                 host = host.with_slots(&some(&moved), slots, lost);
             }

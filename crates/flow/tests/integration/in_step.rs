@@ -1,4 +1,4 @@
-//! Operators that promised to keep step are told what all others are told, and are held to their promise.
+//! In-step operators get the same calls as others, and are held to their declaration.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
@@ -12,7 +12,6 @@ use isochrony_segment::{SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use proptest::prelude::*;
 
-/// What operators were told, by the number that a test gave them.
 static TOLD: LazyLock<Mutex<HashMap<u64, Vec<String>>>> = LazyLock::new(Mutex::default);
 
 fn tell(id: u64, what: String) {
@@ -25,15 +24,15 @@ fn told(ids: impl Iterator<Item = u64>) -> Vec<Vec<String>> {
 }
 
 operator! {
-    /// Writes down what it is told, and breaks its promise where it is asked to.
+    /// Records its calls, and violates its declaration on request.
     pub struct Told = "told" (Inputs::Exactly(1)) {
-        /// Which of all tests' operators this is.
+        /// Unique number.
         id: u64 = "integer" {},
-        /// Whether it promises to keep step.
+        /// Whether it declares in-step.
         in_step: bool = "bool" {},
-        /// What it does instead of passing the item on that begins at `at`.
+        /// Fault at the item that begins at `at`.
         fault: String = "text" { default: || json!("none"), adjustable: true },
-        /// Where it does that.
+        /// Index of the fault.
         at: i64 = "integer" { default: || json!(0) },
     }
     state {
@@ -94,7 +93,7 @@ fn stream() -> StreamId {
     Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
 }
 
-/// Samples 0, 1, 2, ... of so many, cut into segments of 4; after every `gap` samples one is missing.
+/// Samples 0, 1, 2, ... in segments of 4; one is missing after every `gap` samples.
 fn scan(samples: i64, gap: i64) -> Plan {
     let pieces = (0..samples).step_by(gap as usize).map(|start| {
         let values: Vec<i16> = (start..(start + gap - 1).min(samples).max(start + 1))
@@ -127,7 +126,7 @@ fn run(plan: &Plan, control: Option<&Control>) -> Result<isochrony_flow::Report,
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Windows of which a filter removes some, over gaps, through chains of any length of which some keep step.
+    /// Filtered windows, over gaps, through chains of any length, partly in-step.
     #[test]
     fn any_mix_is_told_the_same(
         in_step in prop::collection::vec(prop::bool::weighted(0.8), 1..9),
@@ -138,7 +137,7 @@ proptest! {
     ) {
         let source = scan(samples, gap);
         let source = match wanted {
-            // Windows of two of which those with a large remainder pass.
+            // Windows of two, filtered by remainder.
             Some((by, rest)) => source
                 .rewindow(2)
                 .unwrap()
@@ -155,7 +154,6 @@ proptest! {
         let none = run(&chain(1, &|_| false), None).unwrap();
         let what = told(ids(1));
         prop_assert_eq!(&what, &told(ids(0)));
-        // All of a chain are told the same, and the reports agree.
         prop_assert!(what.iter().all(|one| *one == what[0]));
         let figures = |report: &isochrony_flow::Report| -> Vec<_> {
             report.operators.iter().map(|one| (one.items, one.samples, one.gaps)).collect()
@@ -166,7 +164,6 @@ proptest! {
 
 #[test]
 fn a_broken_promise_ends_the_run() {
-    // The first item of all has its time taken, the others have not.
     for at in [0, 40] {
         for (fault, says) in [
             ("emit", "emitted"),
@@ -187,7 +184,7 @@ fn a_broken_promise_ends_the_run() {
                 let RunError::Operator { node, range, .. } = error else {
                     panic!("{text}")
                 };
-                // The source is node 0. What changed indices is only noticed behind the chain, where nobody looks closer.
+                // The source is node 0. Changed indices are only noticed after the chain.
                 let place = place as usize + 1;
                 assert!(node == place || (fault == "cut" && node >= place), "{text}");
                 assert_eq!(range, Some(at..at + 4), "{text}");
@@ -220,7 +217,7 @@ fn a_panic_names_the_one_of_a_chain_that_panicked() {
 
 #[test]
 fn progress_goes_past_what_keeps_step() {
-    // Of the one branch nothing is left, so all that waits of the other is let go of by progress alone.
+    // One branch is empty, so the other is released by progress alone.
     let windows = scan(30_000, 1 << 40).rewindow(2).unwrap();
     let none = windows.filter(&Expr::input().min().lt(-1)).unwrap();
     let chain = (80..84).fold(none, |plan, id| watch(&plan, id, true, "none", 0));
@@ -233,7 +230,6 @@ fn progress_goes_past_what_keeps_step() {
 
 #[test]
 fn one_that_was_replaced_hears_of_breaks_too() {
-    // A burst is 64 segments of 4. The change is asked for in the first, and the second begins with windows removed.
     let control = Arc::new(Control::default());
     let changed: Arc<Mutex<Option<Plan>>> = Arc::default();
     let (asked, named) = (control.clone(), changed.clone());
@@ -256,7 +252,7 @@ fn one_that_was_replaced_hears_of_breaks_too() {
     let all = told(60..63);
     assert_eq!(all[0].iter().filter(|one| *one == "Removed").count(), 1);
     assert_eq!(all[2], all[0]);
-    // The one that went hears of a break when it goes, the one in its place of that in the data.
+    // The old one gets a break when it goes, the new one that in the data.
     let at = all[0].iter().position(|one| one == "Removed").unwrap();
     let mut both = all[0].clone();
     both.insert(at, "Removed".into());

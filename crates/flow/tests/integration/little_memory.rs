@@ -1,4 +1,4 @@
-//! The least memory that several channels need which meet: what one of them gives waits for the others, so it is little.
+//! Minimum memory of joined channels: one's items wait for the others, so it is small.
 
 #[allow(dead_code)]
 use isochrony_expr::Expr;
@@ -16,7 +16,6 @@ fn scans(count: i64) -> Vec<Plan> {
     (0..count).map(scan).collect()
 }
 
-/// The sum of channels that are alike.
 fn sum(count: i64) -> Plan {
     let scans = scans(count);
     let all = (1..count as u8).map(Expr::input_at);

@@ -1,6 +1,5 @@
 //! Loops and operators of several inputs, against plain loops.
 
-// One stretch is a list of one range here.
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::ops::Range;
@@ -11,20 +10,18 @@ use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use proptest::prelude::*;
 
-/// What goes on, and what is fed back.
 type Ends = Result<(Plan, Plan), PlanError>;
 
 fn stream(name: &str) -> StreamId {
     Stream::new(name, TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
 }
 
-/// Noise of its own for every seed.
 fn value(seed: i64, index: i64) -> i16 {
     let mixed = (index + 77 * seed).wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64);
     (mixed >> 52) as i16
 }
 
-/// Gap-free stretches, cut into segments that lie apart in memory.
+/// Gap-free stretches in segments that are separate in memory.
 fn recording(seed: i64, stretches: &[Range<i64>], cut: i64) -> SharedRecording {
     let pieces = stretches.iter().flat_map(|range| {
         let starts = (range.start..range.end).step_by(cut as usize);
@@ -60,7 +57,6 @@ fn echo(x: &Plan, by: u64, initial: f64) -> Result<Plan, PlanError> {
     })
 }
 
-/// Two stretches with a gap between them.
 fn two(len: i64, gap: i64, more: i64) -> [Range<i64>; 2] {
     [5..5 + len, 5 + len + gap..5 + len + gap + more]
 }
@@ -87,7 +83,7 @@ proptest! {
         prop_assert_eq!(floats(&plan, false), expected);
     }
 
-    /// A gain that follows what went out `by` windows before: the state is a value a window, the signal a window of them.
+    /// A gain that follows the output of `by` windows before: the state is a value per window, the signal a window.
     #[test]
     fn a_gain_that_is_fed_back_is_that_of_a_plain_loop(
         len in 1i64..300, gap in 1i64..50, more in 1i64..300, cut in 1i64..90, segment in 1u64..120,
@@ -115,14 +111,14 @@ proptest! {
         prop_assert_eq!(floats(&plan, false), expected);
     }
 
-    /// What remembers behind a fan-in must forget between the same windows, whichever input is ahead of the other.
+    /// State after a fan-in resets between the same windows, whichever input is ahead.
     #[test]
     fn what_meets_and_what_is_remembered_of_it_does_not_depend_on_how_inputs_are_cut(
         len in 1i64..300, gap in 1i64..50, more in 1i64..300, hole in 1i64..300, window in 1i64..9,
         cuts in [1i64..90, 1i64..90], segments in [(1u64..40, 1u64..400), (1u64..40, 1u64..400)],
     ) {
         let a = two(len, gap, more);
-        // The other has the first stretch in two, on the windows' grid, and the second one's grid is its own.
+        // The other has the first stretch in two, on the windows' grid; the second one has its own grid.
         let cut = 5 + (hole % len) / window * window;
         let b = [5..cut.max(6), cut.max(6) + window..cut.max(6) + window + len, a[1].end + 900..a[1].end + 950];
         let b: Vec<_> = b.into_iter().filter(|range| !range.is_empty()).collect();
@@ -151,7 +147,7 @@ fn several_inputs_meet_at_equal_indices_and_one_value_meets_a_window() {
     for start in [0, 3, 6, 9] {
         let other: Vec<f64> = (start..start + 3).map(|i| f64::from(value(1, i))).collect();
         let mean = other.iter().sum::<f64>() / 3.0;
-        // Sums of two 16-bit integers are 16-bit integers, as in NumPy.
+        // Sums of 16-bit integers are 16-bit integers, as in NumPy.
         let own = (start..start + 3).map(|i| f64::from(value(0, i) + value(1, i)) - mean);
         expected.extend(own);
     }
@@ -177,7 +173,7 @@ fn several_inputs_meet_at_equal_indices_and_one_value_meets_a_window() {
 fn loops_within_loops_and_loops_behind_loops_come_round() {
     let ranges = [0..40];
     let x = scan(0, &ranges, 7, 9);
-    // y[n] = (x[n] + z[n - 3] / 2) + y[n - 1] / 2, with z what the inner loop gives.
+    // y[n] = (x[n] + z[n - 3] / 2) + y[n - 1] / 2, with z of the inner loop.
     let outer = x.feedback(3, json!(0.0), DType::F64, |x, back| {
         let fed = x.map_with(&(s(0) + s(1) * 0.5), std::slice::from_ref(back))?;
         let inner = echo(&fed, 1, 0.0)?;
@@ -307,7 +303,7 @@ fn a_plan_with_loops_prints_compares_and_is_saved() {
     let text = "0: scan(stn/p)\n1: delayed(by=2) <- 0\n2: map(expression=s + s1 * 0.5) <- 0, 1\n3: feedback <- 2, 2, 1";
     assert_eq!(plan(0.5).to_string(), text);
     assert!(plan(0.5) != plan(0.25));
-    // Two loops that begin alike are two.
+    // Two loops with equal beginnings stay two.
     let both = plan(0.5).merge(&[plan(0.25)]).unwrap();
     assert_eq!(both.to_string().matches("delayed").count(), 2, "{both}");
     let saved = json!({"isochrony_plan": 1, "output": [3, 0], "nodes": [

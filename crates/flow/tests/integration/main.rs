@@ -1,5 +1,5 @@
-//! Tests of the crate from outside, in one binary: each would carry a copy of what it links. Tests that count what their
-//! whole process does, or that have an allocator or threads of their own, are binaries beside this one.
+//! Integration tests in one binary: each would link everything again. Tests that measure their process, or have an
+//! allocator or threads of their own, are separate binaries.
 
 mod common;
 

@@ -1,6 +1,5 @@
-//! What can be made of samples of several streams in turn, and what is refused.
+//! What is possible with interleaved samples of several streams, and what is refused.
 
-// One stretch is a list of one range here.
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::ops::Range;
@@ -32,7 +31,7 @@ fn windows_of_samples_that_come_twice_are_refused_with_a_mend() {
         "rewindow needs contiguous samples, but follows a merge whose inputs 1 and 2 may both have samples with indices 250 to \
          299; put rewindow before the merge, on each of its inputs, or merge ranges that do not overlap"
     );
-    // Wherever it is behind the merge, and through another.
+    // Anywhere after the merge, and through another.
     let later = merged
         .map(&(Expr::input() * 2).wrapping())
         .unwrap()
@@ -40,7 +39,6 @@ fn windows_of_samples_that_come_twice_are_refused_with_a_mend() {
         .unwrap();
     let later = scan(0, 1_000..1_100).merge(&[later]).unwrap();
     assert_eq!(later.rewindow(10).unwrap_err(), error);
-    // What mends it.
     let windows = [scan(0, 0..100), scan(1, 200..300), scan(2, 250..400)]
         .map(|one| one.rewindow(10).unwrap());
     let all = windows[0].merge(&windows[1..]).unwrap().count().unwrap();

@@ -1,4 +1,4 @@
-//! Runs on several cores with little memory: all of them together keep to it, and many do not fail where one does not.
+//! Runs on several cores keep to little memory together, and many do not fail where one does not.
 
 #[allow(dead_code)]
 use crate::common::gapped;
@@ -38,7 +38,7 @@ fn little_memory_makes_small_tasks_and_does_not_fail() {
 
 #[test]
 fn where_cuts_show_too_little_memory_is_an_error_and_never_other_cuts() {
-    // Behind a filter that settles: 8 bytes of each sample, 64 KiB of a task, which ends where a segment of 100 does.
+    // After a settling filter: 8 bytes per sample, 64 KiB per task, which ends where a segment of 100 does.
     let scan = Plan::scan_part(recording(), None, 100);
     let low = json!({"band": "lowpass", "cutoff_hz": 500.0});
     let plan = gapped::named(&scan, "iir", low);
@@ -71,11 +71,11 @@ fn where_cuts_show_too_little_memory_is_an_error_and_never_other_cuts() {
 }
 
 operator! {
-    /// Needs memory for as long as a stretch lasts, or for an item.
+    /// Needs memory for a stretch, or for an item.
     pub struct Hungry = "hungry" (Inputs::Exactly(1)) {
         /// Bytes; memory comes in powers of two.
         bytes: f64 = "number" { default: || json!(0) },
-        /// "task" (it is given one at a time), "run" (it remembers) or "item" (it remembers nothing).
+        /// "task" (gets one at a time), "run" (stateful) or "item" (stateless).
         how: String = "text" { choices: &["task", "run", "item"], default: || json!("task") },
     }
     state {
@@ -97,7 +97,7 @@ impl Operator for Hungry {
             let block = out.alloc(isochrony_segment::DType::U8, self.bytes as usize)?;
             self.held.push(out.seal(block));
         }
-        // Others may meanwhile want memory, too.
+        // Others may want memory meanwhile.
         std::thread::sleep(std::time::Duration::from_micros(200));
         if self.how == "item" {
             self.held.clear();
@@ -124,7 +124,7 @@ fn memory_bounds_all_workers_together_and_many_do_not_fail_where_one_does_not() 
         )
     };
     const MEMORY: u64 = 1 << 20;
-    // More than half of it, in tasks; the run itself needs more than half, too, or some for all of its time.
+    // More than half of it, in tasks; the run needs more than half, too, or some for all of its time.
     for (task, how, run) in [
         (512, "run", 1),
         (512, "item", 256),
@@ -142,7 +142,6 @@ fn memory_bounds_all_workers_together_and_many_do_not_fail_where_one_does_not() 
                 .unwrap_or_else(|error| panic!("{workers}: {error}"));
             assert_eq!(many, one);
             assert!(report.peak_bytes <= MEMORY, "{}", report.peak_bytes);
-            // Done again or not, each is said to have been done once.
             let covered: i64 = report
                 .tasks
                 .iter()
@@ -166,11 +165,11 @@ fn what_not_even_one_task_has_memory_for_is_an_error_that_says_so() {
 }
 
 operator! {
-    /// Keeps all that it is given, and then needs memory.
+    /// Keeps all its input, and then needs memory.
     pub struct Keeper = "keeper" (Inputs::Exactly(1)) {
         /// Bytes.
         bytes: f64 = "number" {},
-        /// Milliseconds that it waits before.
+        /// Milliseconds of delay.
         wait: f64 = "number" {},
     }
     state {
@@ -195,12 +194,12 @@ impl Operator for Keeper {
     }
 }
 
-/// A worker that has nothing more to do ends, sooner or later; what it made is still in use.
+/// A worker without tasks ends at some time; its results are still in use.
 #[test]
 fn what_is_kept_of_tasks_counts_whether_their_workers_have_ended_or_not() {
     let s = Expr::input();
     let made = windows().map(&(&s * 1.5)).unwrap();
-    // What is kept is about 320 kB: with 512 KiB it is more than 768 KiB, with 256 it is not.
+    // About 320 kB are kept: with 512 KiB more than 768 KiB, with 256 not.
     for wait in [0, 1, 100] {
         for (bytes, fits) in [(512 << 10, false), (256 << 10, true)] {
             let keeper = json!({"bytes": bytes, "wait": wait});

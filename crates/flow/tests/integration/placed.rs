@@ -1,5 +1,5 @@
-//! Plans over stored signals on hosts with caches: the same bits as in one thread, tasks where their data is, and nothing from
-//! the store when a plan runs again.
+//! Plans over stored signals on hosts with caches: same bits as one thread, tasks near their data, no store reads on a
+//! second run.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -39,7 +39,6 @@ fn options(task: u64) -> RunOptions<'static> {
     options
 }
 
-/// A store with a signal of so many samples between gaps.
 fn made(folder: &Path, stretches: &[(usize, i64)]) -> Store {
     let store = Store::open(folder.join("a.iso"), Mode::Create).unwrap();
     let options = CreateOptions::new(DType::F32, Rate::from_hz(100).unwrap());
@@ -67,7 +66,6 @@ fn plan_of(store: &Store, window: u64) -> Plan {
     windows.stats([Stat::Mean, Stat::Max]).unwrap()
 }
 
-/// Hosts with a cache and an open store each.
 struct Hosts {
     folder: TempDir,
     store: Store,
@@ -121,7 +119,6 @@ const SHARD: usize = 128 * CHUNK;
 
 #[test]
 fn a_plan_that_runs_again_reads_nothing_from_the_store() {
-    // Six shards of 8 MiB, the last one cut short.
     let hosts = Hosts::new(&[(5 * SHARD + 40 * CHUNK, 0)]);
     let total = (5 * SHARD as u64 + 40 * CHUNK as u64) * 4;
     let (one, _) = Plan::collect_all(&[plan_of(&hosts.store, 1024)], &options(0)).unwrap();
@@ -137,8 +134,8 @@ fn a_plan_that_runs_again_reads_nothing_from_the_store() {
     let told = report.workers.iter().filter_map(|worker| worker.cache);
     let told = told.fold(ShardCacheCounts::default(), ShardCacheCounts::and);
     assert_eq!(told, first);
-    // In the same processes, and in others on the same hosts. These cannot ask each other: what a task reads of a shard that
-    // the other host has comes from the store.
+    // In the same processes, and in new ones, which cannot ask each other: what the other host has comes from the
+    // store.
     for _ in 0..2 {
         let before = counts(&begun);
         let (many, _) = hosts.run(&begun, policy("max-cache-hit", 60_000), shape);
@@ -154,7 +151,6 @@ fn tasks_go_to_the_host_that_has_their_shards() {
     let hosts = Hosts::new(&[(4 * SHARD, 0)]);
     let (one, _) = Plan::collect_all(&[plan_of(&hosts.store, 1024)], &options(0)).unwrap();
     let shape = (1024, CHUNK as u64 * 16, 4, 0);
-    // The second host has all.
     let warm = hosts.begin(2, 256 << 20, 1024);
     hosts.run(
         &warm[1..],
@@ -162,7 +158,7 @@ fn tasks_go_to_the_host_that_has_their_shards() {
         (1024, CHUNK as u64 * 16, 1, 0),
     );
     drop(warm);
-    // Its cache is `cache-1`: slots of even numbers are of the first host.
+    // Its cache is `cache-1`: even slots are of the first host.
     let begun = hosts.begin(2, 256 << 20, 1024);
     let (many, report) = hosts.run(&begun, policy("max-cache-hit", 60_000), shape);
     assert_eq!(many, one);

@@ -1,5 +1,5 @@
-//! Tasks of stored signals whose readers go on from one to the next: the same results by every strategy, also where runs end
-//! early or tasks are done again.
+//! Read-ahead from task to task gives the same results by every strategy, also where runs end early or tasks are
+//! repeated.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,7 +14,6 @@ use tempfile::TempDir;
 
 const SAMPLES: i64 = 1_500_000;
 
-/// Two channels of one clock, with gaps of their own.
 fn made(folder: &TempDir) -> Store {
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     for (channel, gaps) in [(0, [500_000, 31]), (1, [17, 400_000])] {
@@ -41,7 +40,7 @@ fn scans(store: &Store, io: Strategy) -> [Plan; 2] {
     [stored(0), other].map(|one| Plan::scan_part(SharedRecording::new(one), None, 5_000))
 }
 
-/// What shows cuts, of one channel; what shows none, of both together.
+/// One channel with results that depend on cuts; both without.
 fn plans(store: &Store, io: Strategy) -> Vec<Plan> {
     let [one, other] = scans(store, io);
     let s = Expr::input();
@@ -137,7 +136,7 @@ fn runs_that_end_early_give_what_came_before_or_say_that_they_were_interrupted()
             let some = some.array().unwrap().to_vec::<i16>().unwrap();
             assert_eq!(some, all[..100 * windows as usize], "{io}");
         }
-        // Stopped from outside, at the beginning and on the way.
+        // Stopped from outside, at the start and during the run.
         for looks in [0, 1] {
             let stop = Interrupt::default();
             if looks == 0 {
@@ -154,7 +153,6 @@ fn runs_that_end_early_give_what_came_before_or_say_that_they_were_interrupted()
             (options.interrupt, options.watch) = (Some(&stop), Some(&watch));
             match doubled.run_with(&options) {
                 Err(error) => assert_eq!(error.code(), "interrupted"),
-                // It was faster.
                 Ok(_) => assert_eq!(looks, 1),
             }
         }

@@ -1,4 +1,4 @@
-//! One plan over one range after another, against plans that are made anew for each.
+//! One plan over successive ranges, against plans rebuilt for each.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,6 @@ use serde_json::json;
 
 use crate::common::made::{Made, Then, around, history, values};
 
-/// Plans whose operators forget, remember, need samples around, and combine what tasks have gathered.
 fn plans(scan: &Plan, window: u64, hop: u64) -> Vec<Plan> {
     let catalog = Catalog::standard();
     let apply = |plan: &Plan, name: &str, params: &serde_json::Value| {
@@ -92,7 +91,6 @@ proptest! {
             let stated = [(timebase, range.clone())];
             prop_assert_eq!(values(&repeated[0].collect(&stated, &options).unwrap().0), windows);
         }
-        // Nothing stated: all of it.
         let windows = made.windows(&(0..end), window as i64, hop as i64, true);
         prop_assert_eq!(values(&repeated[0].collect(&[], &options).unwrap().0), windows);
     }
@@ -151,7 +149,7 @@ fn what_somebody_keeps_of_one_range_counts_to_the_memory_of_no_other() {
     let timebase = made.signal().timebase();
     let kept: Arc<Mutex<Vec<Item>>> = Arc::default();
     let keep = Arc::clone(&kept);
-    // What is made new, so that it is the run's memory, not the recording's.
+    // New windows, so that the memory is the run's, not the recording's.
     let windows = made.plan(None, SEGMENT_SAMPLES).rewindow(100).unwrap();
     let doubled = windows.map(&(Expr::input() * 2)).unwrap();
     let plan = doubled
@@ -174,7 +172,6 @@ fn what_somebody_keeps_of_one_range_counts_to_the_memory_of_no_other() {
         .filter_map(Item::extent)
         .map(|(start, end)| end - start)
         .sum();
-    // Of two bytes at least.
     assert!(
         2 * samples.cast_unsigned() > options.memory,
         "{samples} samples are kept"

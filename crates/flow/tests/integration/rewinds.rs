@@ -1,4 +1,4 @@
-//! Fan-ins over ranges that rewind: streams are matched within each ascending part, and nothing of it is lost.
+//! Fan-ins over ranges that rewind match streams within each ascending part and lose nothing.
 
 #[allow(dead_code)]
 use std::ops::Range;
@@ -21,12 +21,12 @@ fn named(plan: &Plan, name: &str, params: &serde_json::Value) -> Plan {
     plan.apply(&declaration, params, &[]).unwrap()
 }
 
-/// Plans in which a scan meets what was made of it.
+/// Plans in which a scan meets its own derivatives.
 fn met(scan: &Plan, window: u64) -> Vec<Plan> {
     let s = Expr::input();
     let windows = scan.rewindow(window).unwrap();
     let twice = windows.map(&(&s * 2).wrapping()).unwrap();
-    // What is removed on the way is missing in what meets.
+    // Removed items are missing at the fan-in.
     let some = windows.filter(&s.max().gt(150)).unwrap();
     let difference = scan.map(&(&s * 3).wrapping()).unwrap();
     let difference = difference.map_with(
@@ -34,7 +34,7 @@ fn met(scan: &Plan, window: u64) -> Vec<Plan> {
         std::slice::from_ref(scan),
     );
     let zipped = twice.zip(std::slice::from_ref(&some)).unwrap();
-    // What operators hold until they know what follows.
+    // Items that operators hold until they know what follows.
     let centred = json!({"taps": [1.0, 2.0, 1.0], "method": "direct", "delay": "centred"});
     let smooth = named(scan, "fir", &centred);
     let rest = [scan.clone(), smooth.clone()].map(|plan| plan.map(&s.astype(DType::I16)).unwrap());
@@ -82,7 +82,7 @@ proptest! {
         let end = made.signal().end_index();
         let at = |share: f64| (share * end as f64) as i64;
         let ranges: Vec<_> = cuts.iter().map(|&(a, b)| at(a.min(b))..at(a.max(b))).collect();
-        // Ranges that ascend are one selection: what touches in them is read as one.
+        // Ascending ranges are one selection: adjacent ones are read as one.
         let mut parts: Vec<Vec<Range<i64>>> = Vec::new();
         for range in ranges.iter().filter(|range| !range.is_empty()) {
             match parts.last_mut() {
@@ -121,7 +121,7 @@ fn two_scans_that_go_back_meet_part_by_part() {
         let plan = zipped.output(output).unwrap();
         assert_eq!(values(&plan.collect().unwrap()), expected);
     }
-    // One that ascends meets the first part only, and in turn both go on.
+    // An ascending stream meets the first part only; in turn both continue.
     let (back, forth) = (scan(&made, &[40..60, 10..30]), Plan::scan(made.stored()));
     let zipped = back.zip(std::slice::from_ref(&forth)).unwrap();
     let one = zipped.output(0).unwrap().collect().unwrap();
@@ -146,7 +146,6 @@ fn two_scans_that_go_back_are_read_part_by_part_together() {
     });
     let zipped = first.zip(&[second]).unwrap().output(0).unwrap();
     let mut options = RunOptions::default();
-    // Less than the second part of one has.
     options.memory = 400_000;
     let (one, _) = zipped.collect_with(&options).unwrap();
     assert_eq!(values(&one).len(), 400_000);

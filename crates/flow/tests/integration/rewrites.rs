@@ -1,6 +1,5 @@
-//! Random plans give the same bits as written, as rewritten, and however their input is cut.
+//! Random plans give the same bits as written, as rewritten, and for any cuts of their input.
 
-// One stretch is a list of one range here.
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::cell::Cell;
@@ -27,7 +26,6 @@ fn all_that_is_chosen_from_by_chance_fits_samples() {
     }
 }
 
-/// What comes out of several plans, and whether workers were there.
 fn run_all(plans: &[Plan], options: &RunOptions<'_>) -> (Vec<PlanOutput>, usize) {
     let (gathered, report) = Plan::collect_all(plans, options).unwrap();
     (gathered, report.tasks.len())
@@ -39,7 +37,7 @@ fn run(plan: &Plan, optimise: bool) -> PlanOutput {
     plan.collect_with(&options).unwrap().0
 }
 
-/// Two branches of what some steps give, which meet if they can, and what comes of that: some of these.
+/// Two branches of common steps, which meet if they can, and what follows: some of these.
 fn branches(scan: Plan, steps: &[Vec<Step>; 4], how: usize, wanted: u8) -> Vec<Plan> {
     let base = plan(scan, &steps[0]);
     let [a, b] = [1, 2].map(|nth| plan(base.clone(), &steps[nth]));
@@ -61,7 +59,7 @@ fn branches(scan: Plan, steps: &[Vec<Step>; 4], how: usize, wanted: u8) -> Vec<P
     some.filter_map(|(_, plan)| plan).collect()
 }
 
-/// That most of them are spread is part of it: else it would say nothing.
+/// Requires that most of them are spread: else it would test nothing.
 #[test]
 fn branches_and_fan_ins_of_a_scan_are_done_in_tasks_to_the_same_bits() {
     let given = (
@@ -146,7 +144,6 @@ proptest! {
         let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
         let range = range.map(|(from, wanted)| from..from + wanted);
         let all = plans(Plan::scan_part(recording(&stretches, cut), range, segment), &steps);
-        // The last and one on the way to it.
         let some = [all[all.len() - 1].clone(), all[all.len() / 2].clone()];
         let mut options = RunOptions::default();
         let (one, _) = run_all(&some, &options);
@@ -189,7 +186,7 @@ proptest! {
         prop_assert_eq!(many, run(&plan, true), "{}", plan.explain());
     }
 
-    /// Of steps that carry an error on without making it larger.
+    /// Of steps that do not amplify an error.
     #[test]
     fn what_settles_is_within_its_tolerance_and_the_same_bits_for_any_number_of_workers(
         first in 0..settling().len(), second in (any::<bool>(), any::<prop::sample::Index>()), window in 1u64..30, hop in 1u64..40, gap in 0i64..60,
@@ -199,13 +196,13 @@ proptest! {
         let stretches = [5..5 + len, 5 + len + gap..700 + len + gap];
         let range = range.map(|(from, wanted)| from..from + wanted);
         let scan = Plan::scan_part(recording(&stretches, cut), range, segment);
-        // Powers, since ratios of sums that cancel are of no use.
+        // Powers, since ratios of cancelling sums are useless.
         let plan = named(&scan.map(&(Expr::input().abs() + 1.5)).unwrap(), &settling()[first]).unwrap();
         let more = match second.0 {
             true => second.1.get(&around()).clone(),
             false => second.1.get(&settling()).clone(),
         };
-        // Ratios of what is nearly nothing carry no error on as it is.
+        // Ratios of nearly zero amplify errors.
         let plan = match more.0 {
             "ca_cfar" | "stalta" => plan,
             _ => named(&plan, &more).unwrap(),

@@ -1,7 +1,5 @@
-//! Rewrites of plans: each where it can be made, and no other. That results stay the same is tested over random plans in
-//! `rewrites.rs`.
+//! Which rewrites of plans are made. `rewrites.rs` tests over random plans that results stay the same.
 
-// One stretch is a list of one range here.
 #![allow(clippy::single_range_in_vec_init)]
 
 use isochrony_expr::Expr;
@@ -15,7 +13,7 @@ fn run(plan: &Plan, optimise: bool) -> PlanOutput {
     plan.collect_with(&options).unwrap().0
 }
 
-/// What a plan runs as, behind the scan.
+/// The executed plan, after the scan.
 fn runs_as(plan: &Plan) -> String {
     let text = plan.explain();
     let (_, after) = text.split_once("runs as\n").unwrap();
@@ -121,7 +119,7 @@ fn what_begins_together_is_merged_in_turn_however_it_is_cut() {
         panic!("no array");
     };
     let starts: Vec<i64> = merged.parts.iter().map(|&(start, _)| start).collect();
-    // What continues the part before is one part with it: 0 | 0, 20 | 20, 40 | ...
+    // Contiguous parts are joined: 0 | 0, 20 | 20, 40 | ...
     assert_eq!(starts[..5], [0, 0, 20, 40, 60]);
     assert_eq!(twice(33), PlanOutput::Array(merged));
 }

@@ -1,4 +1,4 @@
-//! Sealed signals: decoded by the workers of a run, ahead of what is computed in order, with the same results as plain ones.
+//! Sealed signals are decoded by workers, ahead of the sequential part, with the results of plain ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,6 @@ const SIGNALS: [(&str, Option<&str>); 3] = [
 /// At 100 Hz a chunk has 64 KiB.
 const CHUNK: i64 = 32_768;
 
-/// The same samples with a gap, plain and sealed.
 fn made(folder: &TempDir) -> Store {
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let samples: Vec<i16> = (0..40 * CHUNK)
@@ -60,7 +59,6 @@ fn options(workers: usize) -> RunOptions<'static> {
     options
 }
 
-/// What is computed in tasks, what in order, and samples as they are.
 fn plans(store: &Store, name: &str) -> [Plan; 3] {
     let scan = scan(store, name);
     let windows = scan.rewindow_every(700, 300).unwrap();
@@ -75,7 +73,7 @@ fn any_number_of_workers_gives_the_bits_of_the_plain_signal() {
         .unwrap()
         .0;
     for reader in [false, true] {
-        // Writers and readers of a store take different ways to their files.
+        // Writers and readers of a store access their files differently.
         let opened = Store::open(store.path(), Mode::Read).unwrap();
         let store = if reader { &opened } else { &store };
         for name in ["zstd", "blosc"] {
@@ -135,7 +133,6 @@ fn explain_says_that_chunks_are_decompressed_in_tasks() {
     }
 }
 
-/// The first shard of a signal.
 fn shard(store: &Path, name: &str) -> PathBuf {
     store.join(name).join("data/c/0")
 }
@@ -168,7 +165,7 @@ fn a_damaged_chunk_is_the_error_of_its_scan_and_of_no_other() {
                 .unwrap();
             said.push(chunk.to_owned());
         }
-        // What comes before is not affected, nor are other signals beside it.
+        // Earlier data and other signals are unaffected.
         let [found, expected] = ["zstd", "plain"].map(|name| {
             let recording = StoredRecording::new(store.path(), store.signal(name).unwrap());
             let before = Plan::scan(recording.ranges(std::iter::once(0..5 * CHUNK)));

@@ -1,6 +1,5 @@
-//! Plans in which several scans meet give the same bits on any number of workers, and what a loop gives.
+//! Plans that combine several scans give the same bits on any number of workers; and loops.
 
-// One stretch is a list of one range here.
 #![allow(clippy::single_range_in_vec_init)]
 
 use crate::common::plans;
@@ -23,7 +22,6 @@ fn run_all(plans: &[Plan], workers: usize, task: u64) -> (Vec<PlanOutput>, Repor
     Plan::collect_all(plans, &options).unwrap()
 }
 
-/// What `explain` says of each replicated subgraph.
 fn subgraphs(plan: &Plan) -> Vec<String> {
     let text = plan.explain();
     let (_, behind) = text.split_once("on several workers\n").unwrap();
@@ -31,7 +29,6 @@ fn subgraphs(plan: &Plan) -> Vec<String> {
     lines.map(|line| line.trim().to_owned()).collect()
 }
 
-/// Whether tasks read several scans.
 fn reads_several(plan: &Plan) -> bool {
     let several = |line: &String| {
         let names = line.split(" in tasks of ").next().unwrap_or_default();
@@ -40,7 +37,7 @@ fn reads_several(plan: &Plan) -> bool {
     subgraphs(plan).iter().any(several)
 }
 
-/// Gap-free stretches up to about 800, from three lengths and what lies between.
+/// Gap-free stretches up to about 800, from three lengths and distances.
 fn stretches() -> impl Strategy<Value = Vec<Range<i64>>> {
     let one = (1i64..400, 1i64..70);
     (0i64..90, prop::collection::vec(one, 1..4)).prop_map(|(first, lengths)| {
@@ -54,7 +51,6 @@ fn stretches() -> impl Strategy<Value = Vec<Range<i64>>> {
     })
 }
 
-/// What each channel has: the same, or not.
 fn kept() -> impl Strategy<Value = [Vec<Range<i64>>; 3]> {
     (
         stretches(),
@@ -70,7 +66,6 @@ fn kept() -> impl Strategy<Value = [Vec<Range<i64>>; 3]> {
         })
 }
 
-/// What channels give that went the same way, and what comes where some of them meet; some of these.
 fn joined_plans(
     scans: [Plan; 3],
     common: &[Step],
@@ -108,7 +103,7 @@ fn joined_plans(
     some.filter_map(|(_, plan)| plan).collect()
 }
 
-/// That tasks read several scans in most of them is part of it: else it would say nothing.
+/// Requires that tasks read several scans in most of them: else it would test nothing.
 #[test]
 fn scans_that_meet_give_the_same_bits_on_any_number_of_workers() {
     let given = (
@@ -125,7 +120,7 @@ fn scans_that_meet_give_the_same_bits_on_any_number_of_workers() {
             let range = range.map(|(from, wanted)| from..from + wanted);
             let scan = |nth: usize| {
                 let live = channel(nth as i64, &kept[nth], cut);
-                // Channels are read alike, but for one that is read whole.
+                // Channels are read alike, except for one that is read whole.
                 let range = range.clone().filter(|_| nth < 2);
                 Plan::scan_part(live, range, segments[nth])
             };
@@ -151,7 +146,6 @@ fn scans_that_meet_give_the_same_bits_on_any_number_of_workers() {
     assert!(several.get() > CASES / 2, "{} of {CASES}", several.get());
 }
 
-/// Where both have samples, without a gap in either.
 fn common(a: &[Range<i64>], b: &[Range<i64>]) -> Vec<Range<i64>> {
     let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
     let both = pairs.map(|(a, b)| a.start.max(b.start)..a.end.min(b.end));
@@ -167,7 +161,6 @@ proptest! {
     ) {
         let [a, b] = [0, 1].map(|nth| Plan::scan_part(channel(nth as i64, &kept[nth], cut), None, segment));
         let s = Expr::input();
-        // Of windows of what both have, and of windows of each that begin together.
         let products = a.map_with(&(&s * 1.0 * Expr::input_at(1)), std::slice::from_ref(&b)).unwrap();
         let sums = products.rewindow_every(window as u64, hop as u64).unwrap().map(&s.sum()).unwrap();
         let [p, q] = [&a, &b].map(|one| one.rewindow_every(window as u64, hop as u64).unwrap());
@@ -223,7 +216,7 @@ proptest! {
     }
 }
 
-/// Twice as much as one thread has enough with, as for tasks of one scan.
+/// Twice the memory that one thread needs, as for tasks of one scan.
 #[test]
 fn with_little_memory_scans_that_meet_give_the_same_bits_on_many_workers() {
     let given = (
@@ -271,7 +264,7 @@ fn explain_says_which_scans_are_read_together_and_why_others_are_not() {
             "0 scan, 1 scan, 0 and 1 -> 2 map in tasks of up to 1048576 samples of each scan, then in order: limit remembers what came before"
         ]
     );
-    // What one of them has already gone through keeps them apart.
+    // One channel's history keeps them apart.
     let limited = a.map(&(&s + 1)).unwrap().limit(9).unwrap();
     let apart = limited
         .map_with(&(&s - Expr::input_at(1)), std::slice::from_ref(&b))
@@ -305,7 +298,7 @@ fn a_report_counts_what_was_read_of_each_scan_and_lists_tasks_by_their_indices()
         .take(3)
         .map(|one| one.samples)
         .collect();
-    // What both have is given to the map by each of its inputs.
+    // The common range reaches the map by each input.
     assert_eq!(samples[..2], [3000, 3500]);
     assert_eq!((progress.done(), progress.total()), (6500, Some(6500)));
     let (first, last) = (report.tasks.first().unwrap(), report.tasks.last().unwrap());
@@ -318,7 +311,7 @@ fn a_report_counts_what_was_read_of_each_scan_and_lists_tasks_by_their_indices()
     );
 }
 
-/// Once a window of rows began with the first sample of a scan that had none yet.
+/// Regression: a window of rows began with the first sample of a scan that had none yet.
 #[test]
 fn a_scan_that_begins_later_does_not_move_the_first_window_of_rows() {
     let common = [Step::Windows(2, 1)];

@@ -1,4 +1,4 @@
-//! How runs end whose tasks read several scans: errors, panics, and nobody who wants more.
+//! How runs end whose tasks read several scans: errors, panics, unwanted output.
 
 use crate::common::fail;
 use isochrony_expr::Expr;
@@ -6,7 +6,6 @@ use isochrony_flow::{Plan, RunError};
 
 use crate::common::gapped::{options, recording};
 
-/// Windows of two scans.
 fn channels() -> [Plan; 2] {
     [500, 300].map(|segment| {
         let scan = Plan::scan_part(recording(), None, segment);
@@ -70,13 +69,13 @@ fn a_panic_of_one_of_two_scans_ends_the_run_and_not_the_process() {
 #[test]
 fn who_wants_no_more_of_what_scans_give_together_ends_the_workers() {
     let [a, b] = channels();
-    // What fails behind that is not met.
+    // Later failures are not met.
     let failing = fail::failing(&b, &[39_000], "error");
     let plan = apart(&a, &failing).limit(3).unwrap();
     let (some, report) = plan.collect_with(&options(4)).unwrap();
     assert_eq!(some.array().unwrap().shape, [3, 100]);
     assert!(report.tasks.len() <= 13, "{}", report.tasks.len());
-    // One of two ends is wanted no more, the other all the way.
+    // Of two outputs one ends early.
     let (few, all) = (
         apart(&a, &b).limit(3).unwrap(),
         a.map(&Expr::input().max()).unwrap(),

@@ -1,6 +1,5 @@
-//! Scans whose streams meet behind factory operators, which one worker calls outside of tasks.
+//! Scans that meet after factory operators, which one worker calls outside of tasks.
 
-// One stretch is a list of one range here.
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::ops::Range;
@@ -15,7 +14,6 @@ use proptest::prelude::*;
 use crate::common::channels::channel;
 use crate::common::plans::{named, settling};
 
-/// Passes all on, in workers' threads.
 struct Free;
 
 impl OperatorFactory for Free {
@@ -42,7 +40,7 @@ impl Operator for Free {
     }
 }
 
-/// What two scans give that meet behind a held operator, the second filtered first if asked.
+/// Two scans that meet after a held operator, the second optionally filtered first.
 fn joined_plan(kept: &[Vec<Range<i64>>; 2], settles: bool, straight: bool) -> Plan {
     let scan = |nth: usize| Plan::scan_part(channel(nth as i64, &kept[nth], 50), None, 64);
     let [a, b] = [scan(0), scan(1)];
@@ -109,7 +107,7 @@ fn what_is_held_brings_scans_together_that_do_not_show_cuts() {
     let (_, report) = joined_plan(&kept, true, false)
         .collect_with(&options)
         .unwrap();
-    // Each scan has tasks of its own: both begin with the first sample.
+    // Each scan has its own tasks: both begin with the first sample.
     assert_eq!(from_start(&report), 2);
     let (_, report) = joined_plan(&kept, true, true)
         .collect_with(&options)

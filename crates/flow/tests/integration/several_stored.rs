@@ -1,7 +1,6 @@
-//! Stored channels of one clock that meet in tasks, over gaps, clock steps and selections, and in order over ranges that go
-//! back.
+//! Stored channels of one clock that meet in tasks, over gaps, clock steps and selections, and in order over ranges
+//! that go back.
 
-// One range is a list of one range here.
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::ops::Range;
@@ -19,7 +18,6 @@ use tempfile::TempDir;
 const SECOND: i64 = 1_000_000_000;
 const T0: i64 = 1_267_401_600 * SECOND;
 
-/// What follows the samples of a stretch.
 #[derive(Debug, Clone, Copy)]
 enum Then {
     Gap(i64),
@@ -36,12 +34,12 @@ fn value(channel: usize, index: i64) -> i16 {
 struct Made {
     _folder: TempDir,
     store: Store,
-    /// First and last index of each gap-free stretch of each channel.
+    /// First and last index of each channel's gap-free stretches.
     stretches: [Vec<Range<i64>>; 2],
 }
 
 impl Made {
-    /// Channels with a civil time, if their histories are one, or without.
+    /// With a civil time, if their histories are equal, or without.
     fn new(histories: &[History; 2], timed: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
@@ -62,7 +60,7 @@ impl Made {
                 } else {
                     writer.append(&samples).unwrap()
                 };
-                // Values are those of the place, wherever that is.
+                // Values depend on the index alone.
                 assert_eq!(appended.index, end);
                 stretches[channel].push(end..end + count as i64);
                 stepped = timed && matches!(then, Then::Step);
@@ -94,7 +92,6 @@ fn history() -> impl Strategy<Value = History> {
     prop::collection::vec((1usize..120, then), 1..6)
 }
 
-/// What some things that become of both channels give.
 fn run(
     scans: &[Plan; 2],
     window: u64,

@@ -1,4 +1,4 @@
-//! A live source that falls silent and reports progress by its clock: what meets it goes on.
+//! A live source that falls silent and reports progress by its clock does not block fan-ins.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,13 +14,12 @@ use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use serde_json::Value;
 
-/// Samples of a source that talks to the end, in ten seconds.
+/// Samples in ten seconds of a source that does not fall silent.
 const TALKED: i64 = 1000;
-/// A silent source has something to say this often, and gives up after so many times.
+/// Interval of a silent source's marks, and how many come.
 const STEP: Duration = Duration::from_millis(15);
 const MAX_IDLE: u64 = 200;
 
-/// What the test and its sources share.
 #[derive(Default)]
 struct Outcome {
     out: AtomicU64,
@@ -44,7 +43,7 @@ impl Clock for Linear {
     }
 }
 
-/// Samples that count modulo 20, up to an index; then nothing, while marks say how far the clock is.
+/// Samples that count modulo 20, up to an index; then only marks of the clock.
 #[derive(Clone)]
 struct Feed {
     stream: StreamId,
@@ -129,20 +128,18 @@ impl Source for FeedSource {
             self.outcome.starved.store(true, Ordering::Release);
             return Ok(SourceEvent::End);
         }
-        // The clock goes on, half a second each time; between two marks all sources are idle at the same time.
+        // The clock advances half a second each time; between marks all sources are idle.
         self.mark += self.step;
         Ok(SourceEvent::ProgressMark(self.mark))
     }
 }
 
-/// How two feeds share time.
+/// Common axis of two feeds.
 #[derive(Debug, Clone, Copy)]
 enum Shared {
     /// One timebase and rate.
     Indices,
-    /// Civil time at one rate.
     Time,
-    /// Civil time at two rates.
     TwoRates,
 }
 
@@ -205,7 +202,7 @@ fn join(a: &Plan, b: &Plan, how: &str) -> Plan {
     named(a, "join", json!({"how": how}), std::slice::from_ref(b))
 }
 
-/// Units that come out while one feed is silent, as many as wanted; panics if these do not.
+/// Units that come out while one feed is silent; panics if there are too few.
 fn check(name: &str, of: Feeds, plan: &Plan, wanted: u64, workers: usize) {
     let outcome = of.outcome;
     outcome.wanted.store(wanted, Ordering::Release);
@@ -314,8 +311,8 @@ fn ranges_that_select_from_a_silent_signal_go_on() {
     check("sync", of, &plan, 100, 1);
 }
 
-/// Values of cubic interpolation begin at the second sample, so that the last ones are no whole window. Both feeds have
-/// one name, since rows of aligned samples find the clock by that.
+/// Values of cubic interpolation begin at the second sample, so the last ones are no whole window. Both feeds have one
+/// name, by which rows of aligned samples find the clock.
 #[test]
 fn windows_of_aligned_samples_go_on_whichever_is_silent() {
     for shared in [Shared::Time, Shared::TwoRates] {

@@ -1,4 +1,4 @@
-//! Sinks that write signals and events, of an open store and of a path that an execution opens.
+//! Sinks that write signals and events, to an open store and to one opened by path.
 
 use isochrony_expr::Expr;
 use isochrony_flow::{
@@ -38,7 +38,7 @@ fn to(store: &Store, name: &str) -> SignalSink {
     SignalSink::new(SignalLocation::new(store, name), IfExists::Refuse)
 }
 
-/// Samples of a signal begin so many seconds after `T0`, to a thousandth of the source's period.
+/// Checks starts in seconds after `T0`, to a thousandth of the source's period.
 fn starts_at(signal: &Signal, expected: &[(i64, f64)]) {
     for &(index, seconds) in expected {
         let off = signal.time_of(index).unwrap().value.to_f64() - (T0 as f64 + seconds * 1e9);
@@ -58,7 +58,7 @@ fn a_signal_of_window_values_lies_where_the_windows_began() {
     // The gap lasts two and a half of the new samples.
     let gap = kept.gaps().get(0).unwrap();
     assert_eq!((gap.start, gap.length, kept.end_index()), (5, 3, 13));
-    // On the index three, so behind it the line of time begins anew.
+    // Three samples by index, so after it the line of time starts anew.
     starts_at(&kept, &[(0, 0.0), (4, 8.0), (8, 15.0), (12, 23.0)]);
     assert!(!store.has_pending());
 }
@@ -68,7 +68,7 @@ fn windows_of_another_phase_are_added_at_their_own_times() {
     let (_folder, store) = made();
     let signal = store.signal("p").unwrap();
     let add = |from: i64| {
-        // From a range of its own, so that windows begin at its first sample.
+        // From its own range, so windows begin at its first sample.
         let part = StoredRecording::new(store.path(), signal.clone())
             .ranges(std::iter::once(from..from + 40));
         let params = json!({"window": 20, "anchor": "range"});
@@ -81,14 +81,14 @@ fn windows_of_another_phase_are_added_at_their_own_times() {
         store.signal("max").unwrap()
     };
     add(0);
-    // Half a second later than windows that follow on: a gap, whose length on the axis is at least one.
+    // Half a second after the expected window: a gap, whose length in samples is at least one.
     let later = add(45);
     assert_eq!((later.state().runs.len(), later.end_index()), (1, 5));
     starts_at(&later, &[(1, 2.0), (3, 4.5), (4, 6.5)]);
     let gap = add(156);
     assert_eq!((gap.state().runs.len(), gap.end_index()), (1, 11));
     starts_at(&gap, &[(4, 6.5), (9, 15.6), (10, 17.6)]);
-    // A tenth of a second before those end: no line goes through both.
+    // A tenth of a second before the end: no line goes through both.
     let overlapping = add(195);
     assert_eq!(overlapping.state().runs.len(), 2);
     assert_eq!(overlapping.state().runs.get(1).unwrap().start, 11);
@@ -126,11 +126,9 @@ fn a_path_is_opened_for_the_run_by_all_that_write_there() {
     let after = Store::open(&path, Mode::ReadWrite).unwrap();
     assert_eq!(after.signal("high").unwrap().sample_count(), 50);
     let events: Vec<_> = after.signal("p").unwrap().events().cloned().collect();
-    // Run twice, told once.
     assert_eq!(events.len(), 5);
     assert_eq!((events[0].start, events[0].end), (200, 210));
     assert_eq!(events[0].fields, r#"{"by":"test","peak":159}"#);
-    // Somebody else writes there now.
     let error = plan.run().unwrap_err();
     assert_eq!(error.code(), "operator_failed");
     assert!(error.to_string().contains("sink (node 3"), "{error}");
@@ -273,7 +271,7 @@ fn a_run_without_items_makes_an_empty_signal() {
     assert_eq!(store.signal("none").unwrap().sample_count(), 0);
 }
 
-/// A signal as a target that fails at its second item.
+/// A sink that fails at its second item.
 struct FailsAtSecond(SignalSink);
 
 impl Sink for FailsAtSecond {
@@ -337,7 +335,7 @@ fn a_sink_that_fails_commits_what_it_has() {
     let plan = scan(&store).sink(target).unwrap();
     let error = plan.run().unwrap_err();
     assert!(error.to_string().contains("the second item"), "{error}");
-    // A reader sees what is committed only.
+    // A reader sees committed data only.
     let reading = Store::open(store.path(), Mode::Read).unwrap();
     let copy = reading.signal("copy").unwrap();
     let samples = copy

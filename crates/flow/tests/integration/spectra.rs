@@ -1,4 +1,4 @@
-//! Spectra against sums of cosines and sines, and against what is known of them.
+//! Spectra against sums of cosines and sines, and known properties.
 
 use isochrony_flow::{Array, Catalog, Plan, PlanError, Segments, json};
 use isochrony_segment::{
@@ -62,7 +62,6 @@ proptest! {
                 prop_assert!(close(*got, want, size, 1e-13), "{} {}", got, want);
             }
         }
-        // Pairs of samples as complex numbers, in single precision.
         let pairs: Vec<_> = samples.chunks_exact(2).map(|p| Complex32::new(f32::from(p[0]), f32::from(p[1]))).collect();
         prop_assume!(pairs.len() >= window);
         let got = array(&scan(&pairs, cut, stream).rewindow(window as u64).unwrap().fft().unwrap());

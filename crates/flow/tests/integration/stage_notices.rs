@@ -1,4 +1,4 @@
-//! A stage that waits is told of what comes: a run with links of a few bytes does not depend on stages being tried again.
+//! A waiting stage is notified: runs with tiny links do not depend on polling.
 
 use std::cell::Cell;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::common::feed_plans::{FeedPlans, feed_plans};
 
 const CASES: u32 = 300;
 
-/// What one lost notice costs.
+/// Cost of a lost notice.
 const POLL_INTERVAL: Duration = Duration::from_secs(20);
 
 #[test]

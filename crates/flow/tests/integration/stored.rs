@@ -1,4 +1,4 @@
-//! Plans over stored signals against loops over what was appended.
+//! Plans over stored signals against loops over the appended samples.
 
 use isochrony_flow::arrow::array::cast::AsArray;
 use isochrony_flow::arrow::array::types::{Int64Type, TimestampNanosecondType};
@@ -31,11 +31,9 @@ proptest! {
         let own = |scan: &Plan| scan.apply(&declaration, own.as_object().unwrap().clone(), &[]).unwrap();
         let expected = made.windows(&range, window, hop, true);
         prop_assert_eq!(values(&own(&scan).collect().unwrap()), &expected[..]);
-        // From the first sample that is read.
         let windows = scan.rewindow_every(window as u64, hop as u64).unwrap();
         let from_first = made.windows(&range, window, hop, false);
         prop_assert_eq!(values(&windows.collect().unwrap()), &from_first[..]);
-        // The same through a selection.
         let selection = made.signal().select(range.clone()).unwrap();
         let selected = Plan::scan(StoredRecording::selection(made.store.path(), &selection));
         let again = selected.rewindow_every(window as u64, hop as u64).unwrap();
@@ -63,7 +61,7 @@ proptest! {
         let marked = scan.passthrough().unwrap().map(&(isochrony_expr::Expr::input() + 1)).unwrap();
         let marked = marked.rewindow_every(window as u64, hop as u64).unwrap();
         prop_assert_eq!(marked.collect_with(&options).unwrap().0, marked.collect().unwrap());
-        // What needs samples around each, of all that is read and of a selection.
+        // Operators with context, of all that is read and of a selection.
         for (name, params, tolerance) in around() {
             for scan in [&scan, &Plan::scan(made.stored().ranges(ordered.clone())), &selected] {
                 let plan = scan.apply(Catalog::standard().get(name).unwrap(), params.as_object().unwrap().clone(), &[]);
@@ -93,7 +91,6 @@ proptest! {
             prop_assert_eq!(many, one, "{}", plans[1]);
             prop_assert!(report.workers.len() == 3 || !report.stages.is_empty());
         }
-        // Samples, and how many there are.
         let samples: Vec<i16> = made.windows(&range, 1, 1, true);
         let progress = isochrony_flow::Progress::default();
         let mut options = RunOptions::default();
@@ -217,7 +214,6 @@ fn a_range_outside_is_an_error_of_the_run() {
     assert!(error.to_string().contains("100"), "{error}");
 }
 
-/// Starts of rows, and their times.
 fn times(plan: &Plan) -> Vec<(i64, i64)> {
     let gathered = plan.collect().unwrap();
     let table = gathered.rows().unwrap();
@@ -258,7 +254,7 @@ fn rows_have_the_times_of_the_signal_as_it_is_when_the_plan_runs() {
         }
     };
     expect(&plan, 15 + 10 + 7 + 1);
-    // Another plan over the signal as it was, made later, does not decide what times this one gives.
+    // A later plan over the earlier signal must not decide this one's times.
     let stale = rows(made.plan(None, SEGMENT_SAMPLES));
     let back = Stamp::new(Fixed::from_int(T0 - 20 * 3600 * SECOND), Fixed::ZERO);
     made.writer.append_at(&[1i16; 200], &back).unwrap();

@@ -1,4 +1,4 @@
-//! Plans that are tuned while they run: the same bits, and a report of what was tried.
+//! Plans tuned during a run: same bits, and a report of attempts.
 
 use std::sync::Arc;
 
@@ -39,7 +39,6 @@ fn made(total: i64) -> Plan {
     Plan::scan(recording)
 }
 
-/// Three filters that keep state.
 fn filters(plan: Plan) -> Plan {
     let filter = &settling()[0];
     (0..3).fold(plan, |plan, _| named(&plan, filter).unwrap())
@@ -89,7 +88,7 @@ fn a_recommendation_changes_nothing_and_is_a_configuration_of_the_plan() {
     assert_eq!(output, expected);
     assert!(tuning.decisions.is_empty());
     let recommended = tuning.configuration.unwrap();
-    // It can be given to the next run.
+    // It can be passed to the next run.
     let (again, _, applied) = tuned(&plan, 2, TuningMode::Apply(recommended.clone()));
     assert_eq!(again, expected);
     assert_eq!(applied.configuration, Some(recommended));

@@ -1,7 +1,7 @@
 //! Measures a machine and one of its disks.
 //!
-//! All strategies in turn scan a scratch recording through the reader that plans use: uncached, cached and mapped. Only
-//! cached pages of the scratch files are dropped. The folder is left unchanged, also after an error.
+//! All strategies in turn scan a scratch recording through the reader of plans: uncached, cached and mapped. Only
+//! cached pages of the scratch files are dropped. The folder is restored, also after an error.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -32,7 +32,7 @@ use crate::system::free_memory;
 pub struct CalibrationOptions {
     /// Folder for scratch files, on the disk to measure.
     pub folder: PathBuf,
-    /// Bytes to scan, 4 MiB to 1 TiB; preferably more than the processor's caches hold.
+    /// Bytes to scan, 4 MiB to 1 TiB; preferably more than the CPU caches hold.
     pub bytes: u64,
     /// Repetitions of each scan, 1 to 100.
     pub repeats: u32,
@@ -222,7 +222,7 @@ fn large_files(folder: &Path) -> Result<Vec<(File, u64)>, IoError> {
     Ok(files)
 }
 
-/// Drops cached pages of the files; whether almost none are left.
+/// Returns whether almost no cached pages are left.
 fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, IoError> {
     let mut left = 0;
     for (file, len) in files {

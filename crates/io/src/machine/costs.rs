@@ -15,7 +15,7 @@ use crate::strategy::Strategy;
 pub enum CacheState {
     /// On disk only.
     Cold,
-    /// In the page cache, not mapped by this process.
+    /// In the page cache, not mapped.
     Cached,
     /// Mapped by this process.
     Mapped,
@@ -26,13 +26,13 @@ pub enum CacheState {
 pub struct Trial {
     /// Its strategy.
     pub strategy: Strategy,
-    /// State of samples before it.
+    /// State of the samples before.
     pub state: CacheState,
     /// Bytes of samples.
     pub bytes: f64,
-    /// Seconds of requesting samples.
+    /// Seconds requesting samples.
     pub outer: f64,
-    /// Seconds of summarising them, with page faults.
+    /// Seconds summarising them, including page faults.
     pub inner: f64,
     /// Minor page faults.
     pub minor: f64,
@@ -48,14 +48,14 @@ impl Trial {
     }
 }
 
-/// Costs independent of the disk, in seconds and seconds per byte.
+/// Disk-independent costs, in seconds and seconds per byte.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
-    /// Summarising a byte (of 16-bit samples) in the processor's cache.
+    /// Summarising a byte (of 16-bit samples) in the CPU cache.
     pub summarise: Quartiles,
     /// Summarising a mapped byte: mostly memory bandwidth.
     pub summarise_mapped: Quartiles,
-    /// A minor page fault; None if none was counted.
+    /// A minor page fault, if any.
     pub minor_fault: Option<Quartiles>,
     /// The same per memory page: one fault maps several.
     pub page: Option<Quartiles>,
@@ -64,7 +64,7 @@ pub struct Costs {
 /// Costs of a strategy on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StrategyCosts {
-    /// Seconds per byte of requesting cached samples: the copy, or the advice.
+    /// Seconds per byte of requesting cached samples: copy, or advice.
     pub ask: Option<Quartiles>,
     /// Cached bytes per minor fault; None: no faults.
     pub fault_bytes: Option<Quartiles>,
@@ -75,9 +75,9 @@ pub struct StrategyCosts {
 /// Costs of samples on disk only.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ColdCosts {
-    /// Seconds per byte of waiting: the part not explained by requests, summarising and minor faults.
+    /// Seconds per byte of waiting, beyond requests, summarising and minor faults.
     pub wait: Quartiles,
-    /// Bytes that a minor fault maps right after they were read; None: no faults.
+    /// Bytes that a minor fault maps right after reading; None: no faults.
     pub fault_bytes: Option<Quartiles>,
     /// Total bytes per second.
     pub throughput: Quartiles,
@@ -89,7 +89,6 @@ fn spread(values: impl Iterator<Item = f64>) -> Option<Quartiles> {
     Quartiles::of(values.collect())
 }
 
-/// None unless all trials counted faults.
 fn bytes_each(trials: &[&Trial], count: impl Fn(&Trial) -> f64) -> Option<Quartiles> {
     if trials.iter().any(|trial| count(trial) < 1.0) {
         return None;

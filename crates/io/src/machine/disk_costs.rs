@@ -21,7 +21,7 @@ pub struct Amount {
     pub dtype: DType,
 }
 
-/// Measured scan costs of one disk.
+/// Scan costs of one disk.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DiskCosts {
     /// Measured folder.
@@ -30,7 +30,7 @@ pub struct DiskCosts {
     pub filesystem: String,
     /// File system identity.
     pub disk: String,
-    /// Major and minor number, which may change at system start.
+    /// Major and minor number, which may change at boot.
     pub device: String,
     /// UTC time of the measurement.
     pub made: String,
@@ -38,7 +38,7 @@ pub struct DiskCosts {
     pub bytes: u64,
     /// Repetitions.
     pub repeats: u32,
-    /// Costs independent of the strategy, for 16-bit samples.
+    /// Strategy-independent costs, for 16-bit samples.
     pub costs: Costs,
     /// Summarising costs by sample type.
     pub kernels: BTreeMap<String, SummaryCosts>,
@@ -121,8 +121,7 @@ impl DiskCosts {
         Some(part(CacheState::Cached, cached)?.plus(part(CacheState::Cold, 1.0 - cached)?))
     }
 
-    /// The best of the allowed strategies: `mmap`, which does not copy, unless another is faster by more than both
-    /// spreads.
+    /// The best allowed strategy: `mmap`, which does not copy, unless another is faster by more than both spreads.
     #[must_use]
     pub fn best(&self, amount: Amount, allowed: impl Fn(Strategy) -> bool) -> Option<Strategy> {
         let usual = self.predict_now(Strategy::Mmap, amount)?;

@@ -7,7 +7,7 @@ use crate::error::{ErrorContext, IoError};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DiskIdentity {
-    /// File system identity. Device numbers may change at system start.
+    /// File system identity. Device numbers may change at boot.
     pub(super) disk: String,
     /// Major and minor number, for display.
     pub(super) device: String,

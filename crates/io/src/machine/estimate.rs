@@ -18,16 +18,16 @@ use crate::source::SampleSource;
 use crate::strategy::Strategy;
 use crate::system;
 
-/// Expected seconds of one strategy.
+/// Expected seconds of a strategy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StrategyEstimate {
     /// The strategy.
     pub strategy: Strategy,
     /// In the present cache state.
     pub now: Option<Quartiles>,
-    /// All of it cached.
+    /// Fully cached.
     pub cached: Option<Quartiles>,
-    /// None of it cached.
+    /// Uncached.
     pub cold: Option<Quartiles>,
 }
 
@@ -36,9 +36,9 @@ pub struct StrategyEstimate {
 pub struct ScanEstimate {
     /// Amount to scan.
     pub amount: Amount,
-    /// By strategy; empty without predictions.
+    /// By strategy, if predicted.
     pub estimates: Vec<StrategyEstimate>,
-    /// The best strategy; None without predictions.
+    /// The best strategy, if predicted.
     pub best: Option<Strategy>,
     /// Basis of the estimate, or why there is none.
     pub basis: String,
@@ -147,7 +147,7 @@ fn bytes_of(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> f64 {
     parts.iter().map(count).sum::<i64>() as f64 * source.dtype().size() as f64
 }
 
-/// By equidistant probes; None if the system cannot tell. Gaps are skipped, as a shard-sized gap has no file.
+/// By equidistant probes; None if the system cannot tell. Gaps are skipped: a shard-sized gap has no file.
 fn cached_part(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Option<f64> {
     let mut files = SourceFiles::new(source);
     let parts = || {
@@ -240,7 +240,7 @@ fn shown(time: Option<Quartiles>) -> String {
     }
 }
 
-/// Quartiles further apart than this fraction of the median are shown.
+/// Relative quartile distance from which they are shown.
 const WIDE_SPREAD: f64 = 0.3;
 
 impl fmt::Display for ScanEstimate {

@@ -1,5 +1,5 @@
-//! Measured costs of operators on this machine, and the accuracy of plan predictions from them. A JSON file beside the
-//! machine's profile.
+//! Measured operator costs of this machine, and the accuracy of predictions from them. A JSON file beside the machine's
+//! profile.
 
 use std::path::{Path, PathBuf};
 
@@ -31,7 +31,7 @@ pub struct OperatorCosts {
 pub struct MeasuredOperator {
     /// Operator, parameters and input types.
     pub key: String,
-    /// Seconds per input sample; for rows and ranges, per sample of the plan's sources.
+    /// Seconds per input sample; for rows and ranges, per source sample.
     pub seconds_per_sample: Quartiles,
 }
 
@@ -62,7 +62,7 @@ impl OperatorCosts {
         Some(Profile::path()?.with_file_name(FILE))
     }
 
-    /// The file's content if it is of this machine; else empty, as without a file.
+    /// The file's content if of this machine; else empty, as without a file.
     ///
     /// # Errors
     /// [`IoError::BadProfile`], or a system error.
@@ -117,7 +117,7 @@ impl OperatorCosts {
         self.predictions.drain(..surplus);
     }
 
-    /// Relative absolute error of the predictions; None before the first.
+    /// Relative absolute error of the predictions, if any.
     #[must_use]
     pub fn prediction_error(&self) -> Option<Quartiles> {
         let errors = self.predictions.iter();

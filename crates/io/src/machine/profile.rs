@@ -46,7 +46,7 @@ impl Machine {
         }
     }
 
-    /// Whether costs measured on the other machine apply here.
+    /// Whether costs of the other machine apply here.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         (&self.cpu, self.cores, self.page_bytes) == (&other.cpu, other.cores, other.page_bytes)
@@ -63,7 +63,7 @@ pub struct Profile {
     pub format: u32,
     /// The machine.
     pub machine: Machine,
-    /// Least difference of two clock readings, in seconds.
+    /// Least difference of clock readings in seconds.
     pub timer_resolution: f64,
     /// Seconds of a clock reading.
     pub timer_cost: Quartiles,
@@ -90,7 +90,7 @@ impl Profile {
         Some(settings.join(FILE))
     }
 
-    /// The profile in a file; None without the file.
+    /// The profile in a file, if it exists.
     ///
     /// # Errors
     /// [`IoError::BadProfile`], or a system error.
@@ -132,7 +132,7 @@ impl Profile {
         replace_file(path, &self.to_json())
     }
 
-    /// Adds the other disks of an earlier profile of the same machine.
+    /// Adds other disks of an earlier profile of this machine.
     #[must_use]
     pub fn with_others_of(mut self, earlier: Option<Self>) -> Self {
         let earlier = earlier.filter(|earlier| earlier.machine.is_like(&self.machine));

@@ -14,7 +14,7 @@ pub struct Quartiles {
 }
 
 impl Quartiles {
-    /// Quartiles of measurements; None if there are none, or one is not finite.
+    /// Quartiles of measurements; None without any, or if one is not finite.
     #[must_use]
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         if values.is_empty() || values.iter().any(|value| !value.is_finite()) {

@@ -14,7 +14,7 @@ use crate::strategy::Strategy;
 /// Seconds per byte of summarising samples of one type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SummaryCosts {
-    /// In the processor's cache, just filled.
+    /// In the CPU cache, just filled.
     pub cached: Quartiles,
     /// Mapped.
     pub memory: Quartiles,
@@ -23,7 +23,7 @@ pub struct SummaryCosts {
 /// More than a core's cache.
 const BYTES: u64 = 128 << 20;
 
-/// Types alternate, so that disturbances affect all.
+/// Types alternate, so disturbances affect all.
 pub(super) fn kernels(
     scan: TimedScan<'_>,
     repeats: u32,
@@ -56,7 +56,7 @@ pub(super) fn kernels(
     Ok(found.collect())
 }
 
-/// Scans that leave samples in the processor's cache, and mapped.
+/// Scans that leave samples in the CPU cache, and mapped.
 const SCANS: [(Strategy, CacheState); 2] = [
     (Strategy::Read, CacheState::Cached),
     (Strategy::Mmap, CacheState::Mapped),

@@ -4,10 +4,10 @@ use isochrony_segment::{Buffer, BufferMut};
 
 use crate::error::IoError;
 
-/// Minimum number of buffers kept; more while samples are held downstream.
+/// Minimum buffers kept; more while samples are held downstream.
 const MIN_KEPT: usize = 16;
 
-/// Alignment of data in a buffer: enough for `O_DIRECT` on any disk.
+/// Data alignment: enough for `O_DIRECT` on any disk.
 pub(crate) const ALIGNMENT: usize = 4096;
 
 #[derive(Debug)]
@@ -50,7 +50,6 @@ impl BufferPool {
     }
 }
 
-/// Bytes to the first multiple of [`ALIGNMENT`].
 pub(crate) fn skip(buffer: &Buffer) -> usize {
     buffer.as_ptr().addr().wrapping_neg() % ALIGNMENT
 }

@@ -10,7 +10,7 @@
 //!  threads, io_uring, advice     buffers, mapped pages
 //! ```
 //!
-//! Read-ahead belongs to the scan, not to a task, so that it continues from one task to the next.
+//! Read-ahead belongs to the scan, so it continues from task to task.
 
 mod advice;
 mod buffer_pool;

@@ -1,4 +1,4 @@
-//! Decides which pieces to request ahead of the readers. Does no I/O.
+//! Decides which pieces to request ahead of the readers, without I/O.
 //!
 //! Each task has a queue of pieces. Tasks are expected in a known order; several readers take them at a time. Pieces
 //! are requested first for running tasks, those with the fewest requests first, then for tasks expected next.
@@ -18,7 +18,7 @@ pub(crate) const READ_AHEAD_BYTES: u64 = 64 << 20;
 
 pub(crate) const QUEUE_DEPTH: usize = 4;
 
-/// A task is dropped once so many later ones per reader have begun.
+/// Later tasks per reader after which a task is dropped.
 const OVERTAKEN_TASKS: u64 = 16;
 
 /// The parts that tasks read, in expected order. A task may read nothing.
@@ -45,7 +45,6 @@ struct PieceQueue<A> {
     /// The task's number until it begins.
     expected: Option<u64>,
     rest: RequestIter,
-    /// Oldest first.
     requested: VecDeque<RequestedPiece<A>>,
 }
 
@@ -62,7 +61,7 @@ pub(crate) struct PieceQueues<A> {
     piece: i64,
     readers: usize,
     merging: Option<MergePolicy>,
-    /// Maximum outstanding pieces per queue, and of all queues.
+    /// Maximum outstanding pieces per queue, and in total.
     depth: usize,
     total_depth: usize,
     upcoming: Option<UpcomingTasks>,
@@ -131,7 +130,6 @@ impl<A> PieceQueues<A> {
         }
     }
 
-    /// Adds a queue for the next task; false if none is left.
     fn expect_next(&mut self) -> bool {
         let Some(parts) = self
             .upcoming
@@ -176,7 +174,6 @@ impl<A> PieceQueues<A> {
         (id, passed)
     }
 
-    /// Returns the pieces that were not taken.
     pub(crate) fn end(&mut self, queue: u64) -> Vec<A> {
         self.forget(|one| one.id == queue)
     }

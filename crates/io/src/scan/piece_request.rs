@@ -214,7 +214,7 @@ impl RequestPlanner {
             if at == 0 {
                 plan.begin = before;
             }
-            // Only the first span may begin within a block, so that memory has no holes.
+            // Only the first span may begin within a block, so memory has no holes.
             if self.direct && ((at > 0 && before > 0) || (plan.begin + at) % ALIGNMENT != before) {
                 return Ok(Err("its shards are not whole blocks".into()));
             }
@@ -240,7 +240,6 @@ impl RequestPlanner {
         Ok(Ok(plan))
     }
 
-    /// Reads a range synchronously.
     pub(crate) fn read(
         &mut self,
         range: &Range<i64>,

@@ -27,7 +27,7 @@ pub(crate) trait PieceFiller {
     fn fill(&mut self, piece: &Range<i64>, buffers: &Mutex<BufferPool>)
     -> Result<Attempt, IoError>;
 
-    /// Number of pieces to request ahead; asked after each one. `None`: unchanged.
+    /// Pieces to request ahead; asked after each one. `None`: unchanged.
     fn depth(&mut self) -> Option<usize> {
         None
     }
@@ -65,9 +65,7 @@ struct SharedPieces {
     state: Mutex<QueueState>,
     buffers: Mutex<BufferPool>,
     filler: MakeFiller,
-    /// Signals something to read.
     work: Condvar,
-    /// Signals something read.
     done: Condvar,
 }
 
@@ -75,7 +73,7 @@ pub(crate) struct ReadThreads {
     shared: Arc<SharedPieces>,
     threads: Vec<JoinHandle<()>>,
     owner: OwnerProcess,
-    /// Cancels requests that wait, once their pieces are not needed.
+    /// Cancels waiting requests whose pieces are not needed.
     interrupt: Interrupt,
 }
 

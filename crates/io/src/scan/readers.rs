@@ -1,4 +1,4 @@
-//! The concurrent readers of a scan.
+//! Concurrent readers of a scan.
 //!
 //! A scan on several cores is cut into tasks, each with a [`PieceReader`]. Read-ahead, files and buffers are shared.
 
@@ -71,7 +71,7 @@ impl ScanReaders {
         }))
     }
 
-    /// The reader of a task, expected (possibly partly read) or not. Tasks may be left out or repeated.
+    /// The reader of a task, expected (possibly partly read) or not. Tasks may be omitted or repeated.
     #[must_use]
     pub fn begin(self: &Arc<Self>, task: u64, parts: &[Range<i64>]) -> PieceReader {
         if !self.prefetcher.survives_fork()

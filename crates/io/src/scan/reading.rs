@@ -10,7 +10,7 @@ use super::{Fallback, PieceIter, SourceFiles};
 use crate::source::{SampleSource, ShardFile};
 use crate::strategy::Strategy;
 
-/// The strategy that reads a signal, and why.
+/// The strategy of a signal, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
     /// Name of the signal.

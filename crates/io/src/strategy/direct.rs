@@ -10,7 +10,7 @@ use crate::scan::{
     RequestPlanner, ScanSpec, SourceFiles,
 };
 
-/// Threads per reader: while one waits, the disk has another's request.
+/// While one waits, the disk has another's request.
 const THREADS_PER_READER: usize = 2;
 
 const MAX_THREADS: usize = 8;
@@ -55,7 +55,7 @@ fn thread_count(readers: usize, pieces: usize) -> usize {
     threads.min(pieces.max(1))
 }
 
-/// What replaces direct reads if the file system refuses them.
+/// Replacement of direct reads if the file system refuses them.
 pub(super) fn fallback(files: SourceFiles, first: &Range<i64>) -> Option<Fallback> {
     Some(Fallback {
         strategy: Strategy::Read,

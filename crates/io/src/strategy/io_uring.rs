@@ -1,8 +1,8 @@
 //! `io_uring`: the kernel fills buffers ahead of the scan, with several requests in flight and no extra threads.
 //! [`PieceQueues`] bounds them: [`QUEUE_DEPTH`] per reader, and by bytes.
 //!
-//! Pieces are returned in scan order. What the kernel could not read, or not completely, `pread` reads when it is
-//! needed, so that errors are those of any other read.
+//! Pieces are returned in scan order. What the kernel did not read completely, `pread` reads when needed, so errors are
+//! those of any other read.
 
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -90,7 +90,6 @@ fn ring_failure(error: &io::Error) -> String {
 
 #[derive(Debug)]
 enum SubmittedPiece {
-    /// The number of its request.
     InFlight(usize),
     /// When a reader takes this piece, the rest of the scan falls back, for this reason.
     NotRequested(String),

@@ -1,10 +1,9 @@
-//! I/O strategies: how samples are brought from disk into memory.
+//! I/O strategies: how samples get from disk into memory.
 //!
 //! All give the same samples. They differ in who waits for the disk, who copies and what the page cache keeps:
 //! `docs/design/io_strategies.md`.
 //!
-//! A strategy is one file of this folder, which implements [`IoStrategy`], and one entry of the table below. Nothing
-//! else lists strategies.
+//! A strategy is one file here that implements [`IoStrategy`], and one entry of the table below.
 
 mod direct;
 mod io_uring;
@@ -31,7 +30,7 @@ pub(crate) use mmap::MmapStrategy;
 /// Generates [`Strategy`] from the table: variants in order, with help.
 macro_rules! strategies {
     ($($(#[doc = $help:literal])+ $variant:ident = $implementation:path,)+) => {
-        /// How samples are brought from disk into memory.
+        /// How samples get from disk into memory.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Strategy {
@@ -62,34 +61,31 @@ macro_rules! strategies {
 }
 
 strategies! {
-    /// `pread` into a buffer that is used again: one copy, no page faults, bounded memory.
+    /// `pread` into a reused buffer: one copy, no page faults, bounded memory.
     Read = read::ReadStrategy,
-    /// The file as it lies in the page cache, mapped: no copy, a page fault where the process has not been yet.
+    /// Maps the file in the page cache: no copy, page faults on first access.
     Mmap = mmap::MmapStrategy,
-    /// Mapped. At each piece the system is asked to read twice its length from there on (the paper's Ptr-Readahead).
+    /// Mapped, with advice at each piece to read ahead twice its length (the paper's Ptr-Readahead).
     Readahead = readahead::ReadaheadStrategy,
-    /// Mapped. A thread asks the system for the whole scan, as far ahead as half of the free memory (the paper's
-    /// Long-Readahead).
+    /// Mapped. A thread advises the whole scan, up to half of the free memory ahead (the paper's Long-Readahead).
     ReadaheadAll = readahead_all::ReadaheadAllStrategy,
-    /// Mapped. A thread fills the page tables, 64 MiB ahead of the scan.
+    /// Mapped. A thread fills the page tables 64 MiB ahead.
     Populate = populate::PopulateStrategy,
-    /// Past the page cache (`O_DIRECT`) into aligned buffers, which threads fill ahead of the scan.
+    /// Bypasses the page cache (`O_DIRECT`) into aligned buffers, filled ahead by threads.
     Direct = direct::DirectStrategy,
-    /// Into buffers that the kernel fills ahead of the scan, several requests at once, through an io_uring.
+    /// Into buffers filled ahead by the kernel, several requests at once, through an io_uring.
     IoUring = io_uring::IoUringStrategy,
-    /// The same past the page cache (`O_DIRECT`).
+    /// The same, bypassing the page cache (`O_DIRECT`).
     IoUringDirect = io_uring_direct::IoUringDirectStrategy,
-    /// Of stores at URLs: ranges of objects, several requests at a time, ahead of the scan.
+    /// For stores at URLs: several ranges of objects at a time, ahead of the scan.
     RangeRequests = range_requests::RangeRequestsStrategy,
 }
 
-/// A strategy. Called once per scan, never per piece.
 pub(crate) trait IoStrategy: Sync {
-    /// Its name in options, reports and machine profiles. Must never change.
+    /// Its permanent name in options, reports and machine profiles.
     fn name(&self) -> &'static str;
 
-    /// Copies should still be in the processor's cache when processed; past the page cache each request costs the
-    /// disk's latency.
+    /// Copies should stay in the CPU cache until processed; past the page cache each request costs the disk's latency.
     fn piece_bytes(&self) -> u64;
 
     fn cost_model(&self) -> CostModel;
@@ -98,17 +94,17 @@ pub(crate) trait IoStrategy: Sync {
         false
     }
 
-    /// Whether it is for files on other machines.
+    /// For files on other machines.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// Whether it can read files that cannot be mapped, such as on network file systems.
+    /// Can read unmappable files, such as on network file systems.
     fn reads_any_file(&self) -> bool {
         false
     }
 
-    /// None if it is available, else its replacement. `first`: first piece of a scan.
+    /// None if available, else its replacement. `first`: first piece of a scan.
     fn fallback(&self, _files: SourceFiles, _first: &Range<i64>) -> Option<Fallback> {
         None
     }
@@ -116,10 +112,9 @@ pub(crate) trait IoStrategy: Sync {
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError>;
 }
 
-/// Which measured costs apply to a strategy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CostModel {
-    /// Copied samples: no page faults, and they are in the processor's cache when processed.
+    /// Copied samples: no page faults, and in the CPU cache when processed.
     pub(crate) copies: bool,
     /// Samples bypass the page cache, whatever is in it.
     pub(crate) direct: bool,
@@ -160,7 +155,7 @@ impl Strategy {
         self.implementation().name()
     }
 
-    /// Parses the name of a strategy.
+    /// Parses a strategy's name.
     ///
     /// ```
     /// use isochrony_io::Strategy;
@@ -185,13 +180,13 @@ impl Strategy {
         self.implementation().piece_bytes()
     }
 
-    /// Whether samples are copied into buffers of the process.
+    /// Whether samples are copied into process buffers.
     #[must_use]
     pub fn copies(self) -> bool {
         self.implementation().cost_model().copies
     }
 
-    /// Whether samples are read past the page cache.
+    /// Whether samples bypass the page cache.
     #[must_use]
     pub fn is_direct(self) -> bool {
         self.implementation().cost_model().direct

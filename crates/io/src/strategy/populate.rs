@@ -1,4 +1,4 @@
-//! `populate`: mapped, while a thread fills the page tables ahead of the scan, so that readers do not fault.
+//! `populate`: mapped, while a thread fills the page tables ahead of the scan, so readers do not fault.
 
 use std::io;
 use std::ops::Range;
@@ -33,7 +33,7 @@ impl IoStrategy for PopulateStrategy {
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {
         let thread = match scan.pieces(scan.piece).nth(1) {
             Some(_) => {
-                // Short steps, so that the thread can end soon.
+                // Short steps, so the thread can end soon.
                 let step = self.piece_bytes() / scan.source.dtype().size() as u64;
                 let pieces = scan.pieces(scan.piece.min(step.cast_signed()));
                 Some(populate_ahead(&scan.source, pieces, READ_AHEAD_BYTES)?)
@@ -60,7 +60,7 @@ pub(super) fn populate_ahead(
     })
 }
 
-/// Reads what is not cached. False if not supported.
+/// Reads uncached pages. False if not supported.
 fn populate(segment: &SigSeg) -> bool {
     // An unreadable page faults later, with its own error.
     segment

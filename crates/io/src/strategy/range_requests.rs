@@ -1,11 +1,10 @@
 //! `range_requests`: reads ranges of objects on a server, several requests at a time, ahead of the scan.
 //!
-//! A request costs its latency whatever its length, so nearby pieces are read by one request, with the holes between
-//! them, and requests overlap. By Little's law a link of bandwidth *B* and latency *L* is busy while *B · L* bytes are
-//! in flight: 6 MB at 200 MB/s and 30 ms, 50 MB at 1 GB/s and 50 ms. Neither is known in advance, so [`INITIAL_DEPTH`]
-//! requests are in flight at first, and twice as many, up to [`MAX_DEPTH`], whenever that raises the throughput by more
-//! than a tenth. On a slow link the number stays, so that the first samples do not share bandwidth with later ones. The
-//! read-ahead bound ([`READ_AHEAD_BYTES`](crate::scan::READ_AHEAD_BYTES)) is that of [`MAX_DEPTH`] requests.
+//! A request costs its latency whatever its length, so nearby pieces, with the holes between them, share one request,
+//! and requests overlap. By Little's law a link is busy while bandwidth times latency is in flight. Neither is known,
+//! so [`INITIAL_DEPTH`] requests are doubled, up to [`MAX_DEPTH`], whenever that raises the throughput by more than a
+//! tenth. On a slow link the number stays, so the first samples do not share bandwidth with later ones. The read-ahead
+//! bound ([`READ_AHEAD_BYTES`](crate::scan::READ_AHEAD_BYTES)) is that of [`MAX_DEPTH`] requests.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +22,6 @@ use crate::source::FileRange;
 const REQUEST_BYTES: u64 = 8 << 20;
 /// On most links, reading such a hole costs less than a request's latency.
 const MAX_HOLE_BYTES: u64 = 256 << 10;
-/// Requests in flight at first, and at most.
 const INITIAL_DEPTH: usize = 4;
 const MAX_DEPTH: usize = 8;
 /// Least speed-up by which more requests in flight are kept.
@@ -89,7 +87,7 @@ impl IoStrategy for RangeRequestsStrategy {
     }
 }
 
-/// Number of requests in flight, and whether more of them were faster.
+/// Requests in flight, and whether more of them were faster.
 #[derive(Debug)]
 struct DepthController {
     depth: usize,
@@ -155,7 +153,6 @@ impl RangeFiller {
         {
             return;
         }
-        // Its reader gets the error.
         let _ = self.files.shard(&FileRange {
             shard: next,
             offset: layout.payload_start,

@@ -1,4 +1,4 @@
-//! `readahead`: mapped; at each piece the system is asked to read twice its length (the paper's Ptr-Readahead).
+//! `readahead`: mapped, with advice at each piece to read twice its length (the paper's Ptr-Readahead).
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use crate::scan::{
 };
 use crate::source::SampleSource;
 
-/// Pages further back than so many pieces may have been evicted.
+/// Pages further back may have been evicted.
 const REMEMBERED_PIECES: i64 = 64;
 
 pub(crate) struct ReadaheadStrategy;

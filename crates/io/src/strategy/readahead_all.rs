@@ -1,4 +1,4 @@
-//! `readahead_all`: mapped, while a thread asks the system for the whole scan (the paper's Long-Readahead).
+//! `readahead_all`: mapped, while a thread advises the whole scan (the paper's Long-Readahead).
 
 use std::io;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Whether this kernel grants an io_uring, asked of the kernel: containers and `sysctl` may refuse it.
+//! Whether this kernel grants an io_uring, which containers and `sysctl` may refuse.
 #![allow(unsafe_code)] // The code under test must not be asked, and no other safe crate has these calls.
 
 /// None if this thread gets an io_uring that reads files, else the reason.
@@ -15,7 +15,7 @@
 pub(crate) fn refused() -> Option<String> {
     use std::os::fd::{FromRawFd, OwnedFd};
 
-    /// Words of the parameters around the features: 120 bytes in total.
+    /// Words of the parameters before the features: 120 bytes in total.
     const FEATURES: usize = 5;
     /// Since Linux 5.6, like requests that read into one memory range.
     const RW_CUR_POS: u32 = 1 << 3;
@@ -30,9 +30,9 @@ pub(crate) fn refused() -> Option<String> {
             std::io::Error::last_os_error()
         ));
     }
-    // SAFETY: the kernel made this descriptor just now; nobody else has it.
+    // SAFETY: the kernel just made this descriptor; nobody else has it.
     let ring = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
-    // SAFETY: nothing is submitted or waited for, so that the call touches no memory.
+    // SAFETY: nothing is submitted or waited for, so the call touches no memory.
     let entered = unsafe {
         let nothing = std::ptr::null::<libc::c_void>();
         libc::syscall(

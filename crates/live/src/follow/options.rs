@@ -8,9 +8,9 @@ use std::time::Duration;
 pub struct FollowOptions {
     /// First index read.
     pub start: i64,
-    /// A silence without commits that ends the run. None: never.
+    /// Silence without commits that ends the run. None: never.
     pub silence: Option<Duration>,
-    /// Without a commit, samples overdue for this time are given up. None: never.
+    /// Samples overdue for this time are given up without a commit. None: never.
     pub lateness: Option<Duration>,
     /// Ends once no process has the store open for writing.
     pub while_written: bool,
@@ -22,7 +22,7 @@ pub struct FollowOptions {
 pub struct FollowCounts {
     /// Samples delivered to plans.
     pub samples: u64,
-    /// Number of times that new samples were found, including the first.
+    /// Times that new samples were found, including the first.
     pub commits: u64,
     /// Samples filled in behind the read position, or committed after they were given up.
     pub backfilled_samples: u64,

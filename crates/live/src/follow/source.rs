@@ -32,16 +32,14 @@ pub(super) struct FollowSource {
     next: i64,
     /// End of the samples read, and their last clock run: the next reader announces a break between.
     last_run: Option<(i64, u32)>,
-    /// As of the last poll; more of them later were backfilled.
+    /// As of the last poll; later additions were backfilled.
     samples_before_next: i64,
-    /// As of the last poll; None before the first.
     committed: Option<i64>,
     clock: RunClock,
     /// Start of the time counted for `silence`.
     last_commit: Duration,
     last_writer_check: Duration,
     silence_clock: SilenceClock,
-    /// Start of the current silence.
     silent_from: Option<i64>,
     last_mark: Duration,
     pending: Option<SourceEvent>,
@@ -157,7 +155,6 @@ impl FollowSource {
         Ok(!written && !self.look_for_commits()?)
     }
 
-    /// Gives up overdue samples, and reports progress.
     fn give_up(&mut self) -> Option<SourceEvent> {
         let now = self.clock.since_start();
         let upto = i64::try_from(self.silence_clock.given_up_at(now)?).unwrap_or(i64::MAX);

@@ -1,7 +1,7 @@
-//! What a sender states about its whole recording: the payload of a frame of version 2.
+//! A sender's description of its whole recording: the payload of a frame of version 2.
 //!
-//! The frame has index 0 and dtype `u1`, or `i1` if the recording's is `u1`: receivers that do not know descriptions
-//! count it as malformed. The payload is [`DESCRIPTION_TAG`] and one JSON object:
+//! The frame has index 0 and dtype `u1`, or `i1` if the recording's is `u1`: older receivers count it as malformed. The
+//! payload is [`DESCRIPTION_TAG`] and one JSON object:
 //!
 //! | key | |
 //! |---|---|
@@ -20,14 +20,14 @@ use serde_json::{Map, Value, json};
 
 use super::{FrameError, FrameHeader};
 
-/// How the payload starts.
+/// Start of the payload.
 pub const DESCRIPTION_TAG: [u8; 8] = *b"ISODESC\x01";
 /// With a header, a payload fits a datagram.
 pub const MAX_DESCRIPTION_BYTES: usize = 60_000;
 const MAX_ATTRIBUTE_DEPTH: usize = 32;
 const MAX_UNIT_BYTES: usize = 256;
 
-/// What a sender states about its recording.
+/// A sender's description of its recording.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SenderDescription {
     /// Nominal sample rate.
@@ -56,7 +56,7 @@ impl SenderDescription {
         header.dtype == Self::carrier_dtype(dtype) && samples.starts_with(&DESCRIPTION_TAG)
     }
 
-    /// Appends the frame to `out`. Leaves out an illegal unit, and attributes if the payload exceeds `most` bytes.
+    /// Appends the frame to `out`. Omits an illegal unit, and attributes if the payload exceeds `most` bytes.
     pub fn write(&self, dtype: DType, session: u32, most: usize, out: &mut Vec<u8>) {
         let mut object = Map::new();
         object.insert("rate".into(), json!([self.rate.num(), self.rate.den()]));

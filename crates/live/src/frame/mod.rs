@@ -18,7 +18,7 @@
 //! ```
 //!
 //! Version 1 is still read: 48 bytes of header, flags 1 and 2 only, zeros in bytes 44 to 48, times in whole
-//! nanoseconds. Version 2 with flag 8 preserves a signal's times exactly.
+//! nanoseconds. Version 2 with flag 8 preserves times exactly.
 //!
 //! A UDP datagram is one frame. Over TCP and pipes frames are concatenated. A [`SenderDescription`] is the payload of a
 //! frame about the whole recording.
@@ -45,19 +45,19 @@ const FLAG_TRUNCATED: u16 = 4;
 const FLAG_EXACT: u16 = 8;
 const CHECKSUM_OFFSET: usize = 40;
 const UNKNOWN_TIME: i64 = i64::MIN;
-/// Indices stay below it, so that sums do not overflow.
+/// Bound of indices, so sums do not overflow.
 const MAX_INDEX: u64 = 1 << 62;
 
 /// The header of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// Dtype of the samples.
+    /// Sample dtype.
     pub dtype: DType,
     /// The sender's clock was set before this frame.
     pub step: bool,
     /// Nothing follows.
     pub end: bool,
-    /// With `end`: the sender stopped before all was sent.
+    /// With `end`: the sender stopped early.
     pub truncated: bool,
     /// Changes when the sender restarts its index.
     pub session: u32,
@@ -69,9 +69,9 @@ pub struct FrameHeader {
     pub time: Option<Fixed>,
     /// Time and drift are exactly the recording's.
     pub exact: bool,
-    /// Duration of the samples less their nominal duration, in 2^-32 ns.
+    /// Actual minus nominal duration, in 2^-32 ns.
     pub drift: i64,
-    /// Samples right before the first that were never recorded.
+    /// Unrecorded samples right before the first.
     pub gap: u64,
 }
 
@@ -84,35 +84,35 @@ pub enum FrameError {
         "the frame header announces {expected} bytes, but the frame has {got}; send each frame whole"
     )]
     Length {
-        /// Bytes announced, or a header's length.
+        /// Announced bytes, or header length.
         expected: usize,
-        /// Bytes that arrived.
+        /// Received bytes.
         got: usize,
     },
-    /// Not a frame, or of an unknown version.
+    /// Not a frame, or unknown version.
     #[error(
         "not a frame: the data starts with the bytes {got:02x?}, not with \"ISOF\" and version 1 or 2; send with isochrony send, or listen with the framing that the sender uses, such as raw"
     )]
     Magic {
-        /// The first bytes.
+        /// First bytes.
         got: [u8; 5],
     },
-    /// An illegal dtype, flag, index or description.
+    /// Illegal dtype, flag, index or description.
     #[error("the frame has an illegal field {field}={got}; correct the sender")]
     Field {
-        /// Name of the field.
+        /// Field name.
         field: &'static str,
-        /// Its value; the length of a description.
+        /// Value; the length of a description.
         got: u64,
     },
-    /// The bytes were changed in transmission.
+    /// Corrupted in transmission.
     #[error(
         "the frame was damaged on its way: its header states checksum {expected:08x}, its bytes give {got:08x}; send it again"
     )]
     Checksum {
-        /// The checksum stated.
+        /// Stated checksum.
         expected: u32,
-        /// The checksum of the bytes.
+        /// Checksum of the bytes.
         got: u32,
     },
 }
@@ -216,7 +216,7 @@ impl FrameHeader {
         }
     }
 
-    /// Reads a header. Does not verify the checksum, which covers the whole frame.
+    /// Reads a header without verifying the checksum, which covers the whole frame.
     ///
     /// # Errors
     /// All except a wrong checksum.

@@ -21,7 +21,7 @@ pub(super) struct ReceivedFrame {
     pub(super) samples_at: usize,
     /// Stamp of the first sample, ns since 1970.
     pub(super) time: Option<Fixed>,
-    /// Duration less the nominal one, with an exact stamp.
+    /// Actual minus nominal duration, with an exact stamp.
     pub(super) exact: Option<Fixed>,
     pub(super) step: bool,
     pub(super) gap: u64,

@@ -1,8 +1,8 @@
 //! The index axis of a feed, alone or shared by feeds of one sampling clock.
 //!
-//! Feeds have separate timebases and are aligned by civil time. Feeds declared to have one sampling clock share an
-//! [`IndexAxis`]: an index is the sender's count, the same for all channels of a converter, whenever each was joined.
-//! After a restart the first feed that notices places the new session after all indices reached so far.
+//! Feeds have separate timebases and are aligned by civil time. Feeds of one sampling clock share an [`IndexAxis`]: an
+//! index is the sender's count, equal for all channels of a converter. After a restart the first feed that notices
+//! places the new session after all indices reached so far.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -19,7 +19,6 @@ pub(super) struct IndexAxis {
 pub struct SamplingClock {
     pub(super) axis: Arc<IndexAxis>,
     pub(super) rate: Rate,
-    /// Name of the feed, for messages.
     pub(super) feed: String,
     pub(super) is_driven: bool,
 }
@@ -30,7 +29,6 @@ struct AxisState {
     scans: usize,
     /// End of all feeds' indices.
     end: i64,
-    /// Position of each session's index 0.
     session_bases: Vec<i64>,
 }
 

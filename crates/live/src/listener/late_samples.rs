@@ -14,7 +14,7 @@ pub struct LateSamples {
     pub samples: Vec<u8>,
 }
 
-/// The latest of them, in order of arrival.
+/// The latest late samples, by arrival.
 #[derive(Debug, Default)]
 pub(super) struct LateBuffer {
     /// Maximum bytes of samples; 0 keeps none.

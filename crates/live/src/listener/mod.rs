@@ -37,9 +37,9 @@ use source::FeedSource;
 /// Allocated with its first sample.
 const MAX_SEGMENT_BYTES: u64 = 256 << 20;
 
-/// A feed. Bound at once, so that its port is known, and read while a plan runs.
+/// A feed. Bound at once, so its port is known, and read while a plan runs.
 ///
-/// Each sample arrives once, so one run at a time scans it. Each run counts indices from its first sample.
+/// Samples arrive once, so one run at a time scans it. Each run counts indices from its first sample.
 ///
 /// ```
 /// use isochrony_flow::{SharedRecording, Plan};
@@ -98,7 +98,6 @@ impl Listener {
         Ok(match *address {
             Address::Udp(at) => {
                 let socket = UdpSocket::bind(at).map_err(failed)?;
-                // As large as the kernel allows.
                 let _ = socket2::SockRef::from(&socket)
                     .set_recv_buffer_size(options.buffer.min(8 << 20));
                 let at = socket.local_addr().map_err(failed)?;
@@ -177,8 +176,8 @@ impl Listener {
         Self::with_input(FeedInput::Unbound(OnceLock::new()), *address, options)
     }
 
-    /// The feed of a saved plan ([`Recording::saved`]). Bound when first read: loading a plan of unknown origin opens
-    /// no sockets.
+    /// The feed of a saved plan ([`Recording::saved`]). Bound when first read: loading an untrusted plan opens no
+    /// sockets.
     ///
     /// # Errors
     /// [`LiveError::Exposed`], [`LiveError::Address`], [`LiveError::Option`]; of a run, [`LiveError::Socket`].
@@ -226,13 +225,13 @@ impl Listener {
         self.0.descriptions.unit()
     }
 
-    /// Removes and returns the late samples kept ([`ListenOptions::keep_late`]), in order of arrival.
+    /// Takes the late samples kept ([`ListenOptions::keep_late`]), in order of arrival.
     #[must_use]
     pub fn take_late(&self) -> Vec<LateSamples> {
         self.0.late.take()
     }
 
-    /// Time from arrival until the plan has processed it.
+    /// Time from arrival to the end of processing.
     #[must_use]
     pub fn latency(&self) -> Latency {
         self.0.latency.read()

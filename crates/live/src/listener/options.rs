@@ -15,7 +15,7 @@ use crate::frame::MAX_FRAME_BYTES;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ListenOptions {
-    /// Dtype of the samples.
+    /// Sample dtype.
     pub dtype: DType,
     /// Byte order of samples outside wire frames.
     pub order: ByteOrder,
@@ -25,7 +25,7 @@ pub struct ListenOptions {
     pub name: String,
     /// Unit of the values; empty: unknown.
     pub unit: String,
-    /// Format of what arrives.
+    /// Format of the input.
     pub framing: FeedFraming,
     /// How long early frames wait for late ones.
     pub reorder: Duration,
@@ -33,17 +33,17 @@ pub struct ListenOptions {
     pub buffer: usize,
     /// Maximum bytes of a frame.
     pub max_frame: usize,
-    /// Deviation of a sender's stamp that is a clock step.
+    /// Stamp deviation that is a clock step.
     pub step: Duration,
     /// Silence that ends the feed. None: never.
     pub silence: Option<Duration>,
-    /// In a silence, samples overdue for this time are given up. None: never.
+    /// Samples overdue for this time in a silence are given up. None: never.
     pub lateness: Option<Duration>,
     /// Maximum bytes of late samples kept for [`Listener::take_late`](crate::Listener::take_late).
     pub keep_late: usize,
     /// Whether other machines may connect.
     pub anyone: bool,
-    /// The sampling clock of another feed of the same converter (ADC), whose sender's counts are equal at equal times.
+    /// Sampling clock of another feed of the same converter (ADC), whose sender's counts are equal at equal times.
     /// None: feeds are aligned by civil time.
     pub clock: Option<SamplingClock>,
     /// Resumes after another process, with a new run: next index, and the number of the last run.

@@ -119,7 +119,6 @@ impl Clock for ListenerClock {
     }
 }
 
-/// Releases the listener when dropped.
 #[derive(Debug)]
 pub(super) struct ScanGuard(pub(super) Arc<ListenerInner>);
 

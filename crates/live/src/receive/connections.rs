@@ -1,10 +1,9 @@
 //! TCP: many connections are kept, one is read at a time, and waiting ones lose nothing.
 //!
-//! A sender that lost its connection reconnects at once, while its earlier data is still unread. So a new connection is
-//! read only up to its first whole frame; TCP holds the rest back. It becomes current when the previous one is closed
-//! and read to the end, or completes no frame for [`STALL_TIMEOUT`]. A peer that trickles bytes delays others by five
-//! seconds once, or not at all if it never completed a frame. Connections are refused only when [`MAX_CONNECTIONS`]
-//! have a frame, since a slow sender cannot be distinguished from a slow plan.
+//! A sender that lost its connection reconnects while its earlier data is still unread. So a new connection is read
+//! only up to its first whole frame; TCP holds the rest back. It becomes current when the previous one is closed and
+//! read to the end, or completes no frame for [`STALL_TIMEOUT`]. Connections are refused only when [`MAX_CONNECTIONS`]
+//! have a frame, since a slow sender looks like a slow plan.
 //!
 //! ```text
 //!  accepted ─first frame─▶ waiting ─current one closed or stalled─▶ current ─closed─▶ removed
@@ -34,7 +33,7 @@ struct Connection {
     buffer: StreamBuffer,
     /// Time of its last queued frame, or of the connection.
     last_frame: Instant,
-    /// It waits to become current.
+    /// Waits to become current.
     has_frame: bool,
     has_delivered: bool,
     closed: bool,
@@ -94,7 +93,6 @@ pub(super) fn serve(listener: &TcpListener, context: &ReceiveContext) {
 struct ConnectionServer<'a> {
     listener: &'a TcpListener,
     context: &'a ReceiveContext,
-    /// Oldest first.
     connections: Vec<Connection>,
     current: Option<usize>,
     read_buffer: Vec<u8>,
@@ -237,7 +235,7 @@ impl ConnectionServer<'_> {
         };
     }
 
-    /// Selects another connection if the current one has closed or stalled.
+    /// Replaces a closed or stalled current connection.
     fn select_current(&mut self) -> StreamState {
         if self
             .current

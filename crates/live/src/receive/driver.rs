@@ -1,7 +1,7 @@
 //! Feeds without a socket: a sound card, another protocol.
 //!
-//! When a run starts, a [`Driver`] gets a [`Pusher`], through which its own threads push samples with their index. They
-//! are treated like frames from a socket.
+//! A run gives a [`Driver`] a [`Pusher`], through which its threads push samples with their index, treated like frames
+//! from a socket.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// The run has ended, once for each [`begin`](Self::begin).
     fn stop(&self);
 
-    /// Its form in saved plans; None: it exists only in this process.
+    /// Form in saved plans; None: bound to this process.
     fn saved(&self) -> Option<Map<String, Value>> {
         None
     }
@@ -37,7 +37,7 @@ pub trait Driver: Send + Sync + fmt::Debug {
 /// Index and time of pushed samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PushPosition {
-    /// Index in the driver's count, below 2^62. Indices left out are lost samples.
+    /// Index in the driver's count, below 2^62. Missing indices are lost samples.
     pub first: u64,
     /// Exact time of the first sample, ns since 1970.
     pub time: Option<i64>,
@@ -60,7 +60,7 @@ impl Pusher {
         self.queue_frames(samples, position, false)
     }
 
-    /// Like [`try_push`](Self::try_push), but waits for room. Returns false if the run has ended.
+    /// Like [`try_push`](Self::try_push), but waits for room. False if the run has ended.
     pub fn push(&self, samples: &[u8], position: PushPosition) -> bool {
         self.queue_frames(samples, position, true)
     }

@@ -61,7 +61,6 @@ impl PacketQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        // Nothing panics while the lock is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

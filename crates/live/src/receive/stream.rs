@@ -22,12 +22,10 @@ pub(super) enum StreamState {
 pub(super) enum StreamFront {
     /// Length, and whether it is the last.
     Complete(usize, bool),
-    /// Too few bytes.
     Incomplete,
     Malformed,
 }
 
-/// Bytes not queued yet.
 #[derive(Debug)]
 pub(super) struct StreamBuffer {
     bytes: Vec<u8>,

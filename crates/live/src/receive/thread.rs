@@ -17,7 +17,7 @@ pub(crate) enum FeedInput {
     Tcp(TcpListener),
     Stdin,
     Driven(Arc<dyn Driver>),
-    /// From a saved plan. Bound when first read: loading a plan of unknown origin opens no sockets.
+    /// From a saved plan. Bound when first read: loading an untrusted plan opens no sockets.
     Unbound(OnceLock<Box<FeedInput>>),
 }
 

@@ -13,7 +13,7 @@ const MAX_DATAGRAM: usize = 65_535;
 pub(super) fn receive_datagrams(socket: &UdpSocket, context: &ReceiveContext) {
     // One more byte reveals truncation.
     let mut datagram = vec![0; MAX_DATAGRAM.min(context.max_frame) + 1];
-    // So that the thread notices the end of the run.
+    // To notice the end of the run.
     let _ = socket.set_read_timeout(Some(STOP_CHECK_INTERVAL));
     while !context.queue.is_stopped() {
         let len = match socket.recv(&mut datagram) {

@@ -9,16 +9,16 @@ use super::tracker::{SequenceTracker, samples};
 /// Latest frames searched for duplicates.
 const DUPLICATE_WINDOW: usize = 64;
 
-/// Frames that agree with each other, and contradict the current session or belong to another.
+/// Consistent frames that contradict the current session or belong to another.
 #[derive(Debug)]
 pub(super) struct CandidateSequence<F> {
     pub(super) tracker: SequenceTracker,
     pub(super) first_arrival: Duration,
     pub(super) frames: VecDeque<(FrameClaim, F, usize)>,
     pub(super) bytes: usize,
-    /// Frames that agreed, dropped ones included.
+    /// Consistent frames, dropped ones included.
     agreed: usize,
-    /// Frames that agreed since the session's last admitted frame.
+    /// Consistent frames since the session's last admitted frame.
     consecutive: usize,
     /// Frames of the session admitted since the first of these.
     contradicting: usize,
@@ -98,7 +98,6 @@ impl<F> CandidateSequence<F> {
         self.frames.push_back((claim, frame, bytes));
     }
 
-    /// Notes an admitted frame of the session.
     pub(super) fn contradict(&mut self) {
         self.contradicting += 1;
         self.consecutive = 0;
@@ -114,8 +113,8 @@ impl<F> CandidateSequence<F> {
         self.contradicting >= self.agreed
     }
 
-    /// They precede the session and did so on arrival, so that holding makes no frame late. Late frames with sample
-    /// indices are rejected at once; held ones are malformed.
+    /// They precede the session and did so on arrival, so holding makes no frame late. Late frames with sample indices
+    /// are rejected at once; held ones are malformed.
     pub(super) fn is_late(&self, tracker: &SequenceTracker, limits: &ScreenLimits) -> bool {
         limits.counter_origin.is_some()
             && !self.was_ahead

@@ -12,12 +12,12 @@ pub const CONFIRMING_FRAMES: usize = 3;
 pub const CONFIRMING_FRAMES_BACKWARD: usize = 8;
 /// Silence after which another sender may follow.
 pub const SENDER_SILENCE: Duration = Duration::from_secs(1);
-/// Longest jump that can be admitted: a hundred years.
+/// Longest admissible jump: a hundred years.
 pub(super) const MAX_JUMP_SECONDS: f64 = 3.2e9;
 pub(super) const MAX_CANDIDATES: usize = 32;
 /// Largest relative drift between stamps and samples.
 pub(super) const MAX_DRIFT: f64 = 1e-3;
-/// Upper bound of counts, so that sums do not overflow.
+/// Upper bound of counts, so sums do not overflow.
 pub(super) const MAX_COUNT: u64 = 1 << 62;
 
 /// Numbering of frames, and limits of plausibility.
@@ -42,10 +42,10 @@ pub struct ScreenLimits {
     pub absolute_counts: bool,
 }
 
-/// A frame's statements about itself.
+/// A frame's claims about itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FrameClaim {
-    /// Its session; 0: not stated.
+    /// Session; 0: not stated.
     pub session: u32,
     /// Index of the first sample, or packet counter.
     pub number: u64,
@@ -53,7 +53,7 @@ pub struct FrameClaim {
     pub length: u64,
     /// Samples per number: 1, or those of a packet.
     pub samples_per_number: u64,
-    /// Numbers right before it that were never recorded.
+    /// Unrecorded numbers right before it.
     pub gap: u64,
     /// Stamp of the first sample, ns since 1970.
     pub time: Option<Fixed>,
@@ -66,11 +66,11 @@ pub struct FrameClaim {
 /// Why a frame is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectReason {
-    /// Its number or stamp contradicts the sender's other frames.
+    /// Contradicts the sender's other frames in number or stamp.
     Malformed,
     /// Too old.
     Late,
-    /// Another sender's.
+    /// From another sender.
     Foreign,
 }
 

@@ -2,18 +2,16 @@
 //!
 //! Over UDP anybody can send, packets arrive in any order, and devices miscount. So frames are compared:
 //!
-//! - A *plausible* frame continues the current session and is admitted at once. Its number is ahead by at most
+//! - A *plausible* frame continues the session and is admitted at once. Its number is ahead by at most
 //!   [`MAX_AHEAD_SECONDS`] plus twice the time since the last frame, or by a gap that it declares; its stamp is off by
 //!   less than a clock step.
-//! - Others are held in *candidate sequences* that agree: a jump, a restarted device, another sender. A candidate is
-//!   admitted as a whole, so holding loses nothing. It needs an end frame or [`CONFIRMING_FRAMES`] frames
-//!   ([`CONFIRMING_FRAMES_BACKWARD`] if counts decrease, as for late packets); more frames than the session had
-//!   meanwhile; and the last three in a row. Another sender also waits until the current one is silent for
-//!   [`SENDER_SILENCE`] or was never confirmed.
+//! - Others are held in consistent *candidate sequences*. A candidate is admitted as a whole. It needs an end frame or
+//!   [`CONFIRMING_FRAMES`] frames ([`CONFIRMING_FRAMES_BACKWARD`] if counts decrease, as for late packets); more frames
+//!   than the session had meanwhile; and the last three in a row. Another sender also waits until the current one is
+//!   silent for [`SENDER_SILENCE`] or was never confirmed.
 //! - The rest is rejected as malformed, late or foreign.
 //!
-//! So one datagram with a far counter or stamp changes nothing. Three in a row that agree are admitted: without
-//! authentication they cannot be distinguished from a device that counts so.
+//! One datagram with a far counter or stamp thus changes nothing; three consistent ones in a row are admitted.
 //!
 //! A connection has one peer and keeps the order: everything is admitted at once except undeclared jumps, which are
 //! admitted at the end if nothing contradicted them.
@@ -35,9 +33,9 @@ use tracker::SequenceTracker;
 /// The decision on a frame.
 #[derive(Debug, PartialEq)]
 pub enum ScreenVerdict<F> {
-    /// It belongs to the feed.
+    /// Belongs to the feed.
     Admitted {
-        /// What it claims.
+        /// Its claims.
         claim: FrameClaim,
         /// Its number, unwrapped.
         count: u64,
@@ -46,7 +44,7 @@ pub enum ScreenVerdict<F> {
         /// The frame.
         frame: F,
     },
-    /// It does not belong to the feed.
+    /// Does not belong to the feed.
     Rejected(RejectReason, F),
 }
 
@@ -57,7 +55,6 @@ pub struct FrameScreen<F> {
     tracker: Option<SequenceTracker>,
     candidates: Vec<CandidateSequence<F>>,
     pending_bytes: usize,
-    /// The sender's end frame was admitted.
     ended: bool,
 }
 
@@ -140,7 +137,7 @@ impl<F> FrameScreen<F> {
         }
     }
 
-    /// When [`tick`](Self::tick) next decides something, if no frame arrives before.
+    /// When [`tick`](Self::tick) next decides something, without further frames.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         let Some(tracker) = &self.tracker else {

@@ -18,7 +18,6 @@ pub(super) struct SequenceTracker {
     /// The next expected number, and its unwrapped count.
     pub(super) next: u64,
     count: u64,
-    /// The last stamp, and its number.
     stamp: Option<(u64, Fixed)>,
     /// The same before the last jump of stamps, for late frames.
     stamp_before_jump: Option<(u64, Fixed)>,
@@ -86,7 +85,6 @@ impl SequenceTracker {
             return Plausibility::Rejected(RejectReason::Malformed);
         }
         if ahead < 0 {
-            // Nothing precedes an end.
             if claim.end {
                 return Plausibility::Rejected(RejectReason::Malformed);
             }

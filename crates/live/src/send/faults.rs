@@ -10,7 +10,7 @@ use crate::address::Address;
 /// Limit, as a run waits for its last frames.
 const MAX_JITTER: Duration = Duration::from_secs(60);
 
-/// Faults of a simulated network. The same seed gives the same faults.
+/// Equal seeds give equal faults.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NetworkFaults {
     /// Probability that a frame is lost.
@@ -71,7 +71,6 @@ impl NetworkFaults {
     }
 }
 
-/// Earliest first.
 type DelayedFrame = Reverse<(Instant, u64, Vec<u8>)>;
 
 #[derive(Debug)]

@@ -43,7 +43,7 @@ impl SampleTime {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendCounts {
-    /// Frames of samples, including dropped ones.
+    /// Sample frames, including dropped ones.
     pub frames: u64,
     /// Samples, including dropped ones.
     pub samples: u64,
@@ -106,7 +106,7 @@ impl Sender {
         })
     }
 
-    /// Sets the maximum samples of a frame.
+    /// Sets the maximum samples per frame.
     ///
     /// # Errors
     /// [`LiveError::Option`]: 0, or too many for a datagram.
@@ -137,8 +137,8 @@ impl Sender {
         Ok(self)
     }
 
-    /// Sends a description before the first samples, and again for late listeners. Over UDP, attributes that do not fit
-    /// a small datagram are omitted.
+    /// Sends a description before the first samples, and again for late listeners. Over UDP, attributes that exceed a
+    /// small datagram are omitted.
     #[must_use]
     pub fn with_description(mut self, description: &SenderDescription) -> Self {
         let is_datagram = self.transport.is_datagram();
@@ -214,7 +214,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Exact duration less the nominal one, in 2^-32 ns.
+    /// Exact minus nominal duration, in 2^-32 ns.
     fn drift(
         &self,
         first: Option<SampleTime>,
@@ -272,7 +272,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Skips samples that were not recorded.
+    /// Skips unrecorded samples.
     pub fn skip(&mut self, samples: u64) {
         let first = self.header.first.saturating_add(samples).min(1 << 61);
         self.header.gap += first - self.header.first;
@@ -335,7 +335,6 @@ impl Sender {
         self.counts
     }
 
-    /// Sends `self.frame` of the given samples, with simulated faults.
     fn transmit(&mut self, samples: u64) -> Result<(), LiveError> {
         let copies = self.faults.draw_copies();
         if copies == 0 {

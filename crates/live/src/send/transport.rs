@@ -1,4 +1,4 @@
-//! The socket or pipe that frames are written to.
+//! Socket or pipe for frames.
 
 use std::fs::File;
 use std::io::{self, Write};

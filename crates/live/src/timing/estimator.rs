@@ -1,18 +1,18 @@
-//! Estimates the civil time of a feed's samples from the sender's stamps or from arrival times.
+//! Estimates the civil time of a feed's samples from sender stamps or arrival times.
 //!
-//! A sender's stamp is right within its resolution. An arrival is late by the network delay, so only the quickest
-//! frames are informative. Each block (a second of samples) gives a *point*: an index and the deviation of its stamp,
-//! or of its earliest arrival, from the nominal rate. A line is fitted to the last [`FIT_POINTS`] points: its slope is
-//! the median of all pairs' slopes (Theil–Sen: up to 29 % may be outliers), its height the median residual of stamps,
-//! or the minimum of arrivals. The minimum delay is not observable and stays in the times.
+//! A sender's stamp is right within its resolution. Arrivals are late by the network delay, so only the quickest are
+//! informative. Each block (a second of samples) gives a *point*: an index and the deviation of its stamp, or of its
+//! earliest arrival, from the nominal rate. A line is fitted to the last [`FIT_POINTS`] points: slope by Theil–Sen (up
+//! to 29 % outliers), height the median residual of stamps, or the minimum of arrivals. The minimum delay is
+//! unobservable and stays in the times.
 //!
-//! Published times never change, and are continuous and increasing: a new line starts where the old one ends and meets
-//! its own fit a block later, with corrections of at most one part in a thousand.
+//! Published times never change and increase: a new line starts where the old one ends and meets its own fit a block
+//! later, with corrections of at most one part in a thousand.
 //!
-//! Stamps of a *recording* that is sent are exact: nothing is fitted.
+//! Stamps of a sent *recording* are exact and not fitted.
 //!
 //! A *clock step* is stated by the sender, or is a stamp further than `step_ns` from the line; for arrivals, the caller
-//! reports that this machine's clock was set. It starts a run with its own points, which keeps the rate.
+//! reports that this machine's clock was set. It starts a run with its own points at the same rate.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use super::feed_clock::{Drift, FeedClock, Knot, STAMP_RESOLUTION_NS, fixed};
 
 /// Points of a fit.
 pub const FIT_POINTS: usize = 64;
-/// With fewer points, the nominal rate is used.
+/// Below it, the nominal rate is used.
 const MIN_FIT_POINTS: usize = 8;
 /// Largest relative correction of the sample period.
 const MAX_CORRECTION: f64 = 1e-3;
 
-/// Where stamps come from.
+/// Source of stamps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StampSource {
     /// The sender's clock.
     Sender,
-    /// Stamps are exact, and only the sender states clock steps.
+    /// Exact; only the sender states clock steps.
     Recording,
     /// The receiver's clock, on arrival.
     Arrival,
@@ -58,10 +58,8 @@ pub struct ClockEstimator {
 
 #[derive(Debug)]
 struct RunFit {
-    /// Deviations count from here.
     origin: (i64, Fixed),
     points: VecDeque<(f64, f64)>,
-    /// Start of the current block, and its point so far.
     block_start: i64,
     block_point: (f64, f64),
     /// Height of the line at the origin, and distance of the points from it.
@@ -88,14 +86,13 @@ impl ClockEstimator {
         }
     }
 
-    /// Continues another process's estimate, whose last run had this number: the first stamp starts the next one.
+    /// Continues another process's estimate after its last run: the first stamp starts the next one.
     #[must_use]
     pub(crate) fn resumed(mut self, run: u32) -> Self {
         (self.run, self.has_stamps) = (run, true);
         self
     }
 
-    /// Number of the current run.
     pub(crate) fn run(&self) -> u32 {
         self.run
     }
@@ -106,7 +103,7 @@ impl ClockEstimator {
         &self.clock
     }
 
-    /// Uses stamps of another source, which starts a run.
+    /// Uses another stamp source, which starts a run.
     pub fn set_stamp_source(&mut self, source: StampSource) {
         self.source = source;
     }

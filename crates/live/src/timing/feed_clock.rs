@@ -10,7 +10,6 @@ use isochrony_time::{Fixed, Rate, Stamp};
 /// An hour of blocks. A recording with a drifting clock has a knot per frame: half a minute at 48 kHz. Earlier indices
 /// are extrapolated.
 const MAX_KNOTS: usize = 4096;
-/// A point of the clock, and its drift up to the next one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Knot {
     pub(super) index: i64,
@@ -46,7 +45,6 @@ pub(super) const STAMP_RESOLUTION_NS: f64 = 1.0;
 pub struct FeedClock {
     rate: Rate,
     knots: RwLock<VecDeque<Knot>>,
-    /// Number of knots added so far.
     changes: AtomicU64,
 }
 
@@ -117,7 +115,7 @@ impl FeedClock {
     }
 }
 
-/// A serialized knot: index, civil time, drift (estimated, or exact over this many samples), resolution.
+/// Index, civil time, drift (estimated, or exact over this many samples), resolution.
 type SentKnot = (i64, Option<i128>, Result<f64, (i128, u64)>, f64);
 
 fn sent(knot: &Knot) -> SentKnot {

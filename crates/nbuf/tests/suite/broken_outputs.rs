@@ -1,5 +1,5 @@
-//! Outputs and processors that fail while output is written: earlier output is complete, with an order no later output is written,
-//! and no thread hangs.
+//! Outputs and processors that fail while output is written: earlier output is complete, with an order no later output
+//! is written, and no thread hangs.
 
 use std::io::{self, Write};
 use std::sync::mpsc::channel;
@@ -11,7 +11,7 @@ use isochrony_nbuf::{
     BlockProcessor, BufferOutput, Cause, Input, NbufError, Order, Output, PerRecord, RecordBlock,
 };
 
-/// Writes more than may be staged, so that outputs are written while a buffer is executed; or has only trailing output.
+/// Writes more than may be staged, so outputs are written while a buffer is executed; or has only trailing output.
 struct TrailingOutput {
     early: bool,
     panics: bool,
@@ -84,7 +84,6 @@ impl Write for FailingWriter {
     }
 }
 
-/// The result of `work`; fails if it does not end in time.
 fn ended<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     let (send, receive) = channel();
     std::thread::spawn(move || send.send(work()));

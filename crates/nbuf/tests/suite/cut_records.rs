@@ -1,4 +1,4 @@
-//! An input that fails in the middle of a record: the whole records before it are processed, the incomplete one is not.
+//! An input that fails within a record: the whole records before it are processed, the incomplete one is not.
 
 use std::io::{self, Read, Write};
 
@@ -8,7 +8,6 @@ use isochrony_nbuf::{
 
 use crate::common::{numbered, options, run_unwatched};
 
-/// Reads its bytes, then fails.
 struct Failing<'a>(&'a [u8]);
 
 impl Read for Failing<'_> {
@@ -27,7 +26,6 @@ fn unfinished(failure: &StreamFailure) -> u64 {
     }
 }
 
-/// The records that a function was called with, one per line.
 fn lines(options: &Options, source: Input<'_>) -> (String, StreamFailure) {
     let mut output = Vec::new();
     let shown = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| {

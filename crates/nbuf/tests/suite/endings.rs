@@ -12,7 +12,6 @@ use isochrony_nbuf::{
     PerRecord, RecordBlock, StreamFailure, run,
 };
 
-/// Fails, or panics, at one record.
 fn failing(
     at: u64,
     panics: bool,
@@ -54,7 +53,7 @@ fn an_error_of_a_function_has_its_place_and_earlier_output_is_written() {
                     panic!("{error}")
                 };
                 let first = at / 10 * 10;
-                // The record of a panic is not known.
+                // The record of a panic is unknown.
                 let (begin, records) = if panics { (first, 10) } else { (at, 1) };
                 let record = RECORD as u64;
                 assert_eq!((offset, length), (begin * record, records * record));
@@ -77,7 +76,6 @@ fn an_error_of_a_function_has_its_place_and_earlier_output_is_written() {
     }
 }
 
-/// Panics in the method of this name.
 struct PanickingProcessor(&'static str);
 
 impl BlockProcessor for PanickingProcessor {
@@ -156,7 +154,6 @@ fn a_panic_anywhere_is_an_error_and_nothing_hangs() {
     }
 }
 
-/// Reads some bytes, then fails.
 struct FailingReader<'a>(&'a [u8]);
 
 impl Read for FailingReader<'_> {
@@ -400,7 +397,7 @@ fn with_output_off_what_is_written_is_dropped() {
     assert_eq!((report.records, report.outputs.len()), (10, 0));
 }
 
-/// Output of a record that fails is discarded, also if it went to several outputs in parts.
+/// Also if the output went to several outputs in parts.
 #[test]
 fn output_of_a_record_that_fails_is_discarded() {
     let input = numbered(1000);
@@ -429,7 +426,7 @@ fn output_of_a_record_that_fails_is_discarded() {
     }
 }
 
-/// Claims to have read or written more bytes than it was given.
+/// Claims to have read or written more bytes than given.
 struct OverstatingStream;
 
 impl Write for OverstatingStream {

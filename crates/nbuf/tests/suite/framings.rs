@@ -1,4 +1,4 @@
-//! For any stream, framing and sizes of buffers and reads, the records are those of a naive division.
+//! For any stream, framing, buffer and read sizes, the records are those of a naive division.
 
 use std::io::Read;
 use std::sync::Mutex;
@@ -10,7 +10,7 @@ use isochrony_nbuf::{
 };
 use proptest::prelude::*;
 
-/// How a stream divides into records, as the naive division is told.
+/// A framing, for the naive division.
 #[derive(Debug, Clone)]
 enum Rule {
     Stride(usize),
@@ -62,7 +62,6 @@ impl Rule {
     }
 }
 
-/// The records of a stream, found byte by byte.
 fn naive(rule: &Rule, bytes: &[u8]) -> Vec<Vec<u8>> {
     let mut records = Vec::new();
     let mut record = Vec::new();
@@ -133,7 +132,6 @@ proptest! {
     }
 }
 
-/// Small buffers for small records.
 fn small_buffer(rule: &Rule) -> Option<usize> {
     match rule {
         Rule::Stride(stride) => Some(stride * 3 + 1),
@@ -143,7 +141,6 @@ fn small_buffer(rule: &Rule) -> Option<usize> {
 }
 
 fn failure(framing: Framing, buffer: Option<usize>, memory: usize, bytes: &[u8]) -> NbufError {
-    // There is always more to come.
     let bytes = bytes.chain(std::io::repeat(0));
     let options = Options {
         workers: Some(2),
@@ -291,7 +288,7 @@ fn a_record_in_memory_is_limited_by_the_memory_of_processors() {
     .expect("it fits");
     assert_eq!(report.records, 5);
     assert!(report.complete);
-    // Also if no record end is found.
+    // Also without a record end.
     for end in [&b"\n"[..], b""] {
         let lines = [&line(10)[..], &vec![b'x'; 20_001 - end.len()], end].concat();
         let done = run_unwatched(

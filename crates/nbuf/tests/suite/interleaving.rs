@@ -1,9 +1,9 @@
 //! The paper's figures 2 to 5 as predictions that executions follow step by step.
 //!
-//! A small model predicts at which tick each buffer is in which state, given the ticks that states take. An execution is then led
-//! through it: each buffer stays in its state until the tick at which the model ends it, and a tick comes only when all buffers
-//! are in their predicted states. So nothing is timed: an execution with less parallelism than predicted never reaches the tick (a
-//! wait with a timeout), and one with more, or in another order, begins a state before its tick.
+//! A small model predicts the ticks of each buffer's states. An execution is led through it: each buffer stays in its
+//! state until the predicted tick, and a tick comes only when all buffers are in their predicted states. An execution
+//! with less parallelism never reaches a tick (a wait with a timeout); one with more, or in another order, begins a
+//! state too early.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -18,10 +18,10 @@ type Times = [u64; 3];
 
 const STATES: [&str; 3] = ["read", "executed", "written"];
 
-/// For each state of a buffer, the ticks at which it begins and ends.
+/// First and end tick of each state of a buffer.
 type Course = [(u64, u64); 3];
 
-/// The prediction: a state of a buffer begins when its worker is free and, if the state admits one buffer at a time, the previous
+/// The prediction: a state begins when its worker is free and, if the state admits one buffer at a time, the previous
 /// buffer has left it. A worker reads again after it has written.
 fn predicted(times: Times, in_turn: bool, workers: usize, buffers: usize) -> Vec<Course> {
     let mut workers = vec![0; workers];
@@ -40,12 +40,11 @@ fn predicted(times: Times, in_turn: bool, workers: usize, buffers: usize) -> Vec
     (0..buffers).map(course).collect()
 }
 
-/// The tick at which everything is written.
 fn end(plan: &[Course]) -> u64 {
     plan.last().map_or(0, |course| course[2].1)
 }
 
-/// Ticks in which no buffer is in a state, between its first and its last.
+/// Ticks without a buffer in a state, between its first and its last.
 fn idle(plan: &[Course], state: usize) -> u64 {
     let gaps = plan
         .windows(2)
@@ -53,7 +52,6 @@ fn idle(plan: &[Course], state: usize) -> u64 {
     gaps.map(|(left, came)| came.saturating_sub(left)).sum()
 }
 
-/// Most buffers that are in any of some states at once.
 fn most(plan: &[Course], states: &[usize]) -> usize {
     let inside = |tick: u64| {
         let all = plan
@@ -65,7 +63,6 @@ fn most(plan: &[Course], states: &[usize]) -> usize {
     (0..end(plan)).map(inside).max().unwrap_or(0)
 }
 
-/// Leads an execution through its prediction.
 struct Stage {
     plan: Vec<Course>,
     now: Mutex<Now>,
@@ -197,7 +194,6 @@ impl BlockProcessor for Executing<'_> {
     }
 }
 
-/// Runs an execution along its prediction.
 fn follow(what: &str, plan: Vec<Course>, order: Order, workers: usize) {
     let bytes = numbered(plan.len() as u64);
     let stage = Stage::new(plan);

@@ -1,4 +1,4 @@
-//! Tests of whole executions, in one binary: each would otherwise be linked by itself.
+//! Tests of whole executions in one binary, since each would be linked separately.
 
 mod broken_outputs;
 mod common;

@@ -1,4 +1,4 @@
-//! Native processors: published digests and naive counts, for any order, number of workers and size of buffers.
+//! Native processors against published digests and naive counts, for any order, workers and buffer sizes.
 
 use crate::common::{ChunkedReader, ORDERS, Random, run_unwatched};
 use isochrony_bytes::Outcome;

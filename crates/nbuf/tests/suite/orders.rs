@@ -259,7 +259,6 @@ fn output_that_is_larger_than_memory_keeps_its_order() {
     }
 }
 
-/// Both ends of a pipe.
 fn pipe() -> (std::fs::File, std::fs::File) {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     let file = |end: std::os::fd::OwnedFd| std::fs::File::from(end);

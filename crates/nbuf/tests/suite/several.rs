@@ -45,7 +45,6 @@ fn inputs_in_order_are_one_after_another_and_share_no_record() {
     }
 }
 
-/// Records the input of each buffer.
 #[derive(Default)]
 struct Inputs(Mutex<Vec<(usize, u64, u64)>>);
 

@@ -1,7 +1,7 @@
-//! The differences of the four configurations of table 2: what each permits and what it forbids.
+//! What each of the four configurations of table 2 permits and forbids.
 //!
-//! What is permitted is shown by a buffer that waits until it has happened, with a timeout. What is forbidden is provoked: all
-//! workers are where it would happen, and have time for it.
+//! A permitted event is awaited by a buffer, with a timeout. A forbidden one is provoked: all workers have the
+//! opportunity and time.
 
 use std::io::{self, Read, Write};
 use std::sync::{Condvar, Mutex};
@@ -13,16 +13,13 @@ use isochrony_nbuf::{BlockProcessor, BufferOutput, Cause, Input, Order, Output, 
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Event {
-    /// The buffer is being read.
     Read(u64),
-    /// It is being executed.
     Begun(u64),
-    /// It was executed and is about to be written.
+    /// Executed and about to be written.
     Arrived(u64),
     Written(u64),
 }
 
-/// The events so far, in order.
 #[derive(Default)]
 struct Events {
     all: Mutex<Vec<Event>>,
@@ -35,7 +32,6 @@ impl Events {
         self.changed.notify_all();
     }
 
-    /// Waits for an event.
     fn wait(&self, event: Event) -> Result<(), Cause> {
         let all = self.all.lock().expect("no panic");
         let waited = self
@@ -117,7 +113,7 @@ where
     }
 }
 
-/// Executes buffers of one record; returns the order in which they were executed and written.
+/// Executes buffers of one record; returns the orders of execution and writing.
 fn carried(
     order: Order,
     workers: usize,
@@ -227,7 +223,7 @@ fn figures_7_and_9_one_executes_at_a_time_in_the_order_of_reading() {
                 None => Ok(()),
             }
         };
-        // A worker reads again only after it has written, so that no buffer may be held back.
+        // A worker reads again only after it has written, so no buffer may be held back.
         let (begun, _) = carried(order, WORKERS as usize, BUFFERS, &events, alone, nothing);
         assert!(begun.into_iter().eq(0..BUFFERS), "{order:?}");
     }

@@ -1,4 +1,4 @@
-//! Executions that are tuned: the same output whatever changes, what the user gave stays, and what is found.
+//! Tuned executions: same output whatever changes, fixed options kept, and results of tuning.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::common::{numbers, run_unwatched};
 
 const RECORD: usize = 4096;
 
-/// Numbered records of 4 KiB, made while they are read, so that nobody knows how many will come.
+/// Numbered records of 4 KiB, generated on reading, so their number is unknown.
 struct NumberedReader {
     at: usize,
     records: usize,
@@ -38,7 +38,6 @@ fn records(records: usize) -> Vec<Input<'static>> {
 fn options(order: Order, tuning: TuningMode) -> Options {
     Options {
         order,
-        // Buffers of 128 KiB.
         memory: 4_000_000,
         framing: Framing::Stride(RECORD),
         tuning: Some(tuning),
@@ -46,7 +45,7 @@ fn options(order: Order, tuning: TuningMode) -> Options {
     }
 }
 
-/// Writes the number of each third record, and takes a while for it without a processor.
+/// Writes the number of each third record, and sleeps for it.
 fn every_third() -> impl BlockProcessor {
     PerRecord(
         |record: &[u8], out: &mut BufferOutput<'_>| -> Result<(), Cause> {
@@ -134,7 +133,7 @@ fn an_applied_configuration_is_that_of_the_run_and_stays() {
     let tuning = report.tuning.expect("it was tuned");
     assert_eq!(tuning.configuration, Some(configuration(1, 98_304)));
     assert!(tuning.decisions.is_empty());
-    // The same as a value that the user gives, but for the ramp of the first four buffers: 2, 4, 9 and 19 records.
+    // As with a user's value, except for the ramp of the first four buffers: 2, 4, 9 and 19 records.
     let rest = 500 - (2 + 4 + 9 + 19);
     assert_eq!(report.buffers, 4 + (rest as u64).div_ceil(24));
 }

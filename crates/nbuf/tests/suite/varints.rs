@@ -1,4 +1,4 @@
-//! Records with varint length prefixes, as a slow encoder writes them, and prefixes that are refused.
+//! Records with varint prefixes by a slow encoder, and refused prefixes.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -32,7 +32,7 @@ fn framed(message: &[u8]) -> Vec<u8> {
     [&encoded(message.len())[..], message].concat()
 }
 
-/// Runs over a stream; the records that were seen.
+/// Runs over a stream; returns the records seen.
 fn records(
     bytes: &[u8],
     prefix: Prefix,

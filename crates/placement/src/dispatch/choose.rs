@@ -9,8 +9,8 @@ use super::{Decision, Dispatcher, Input, MAX_SOURCES};
 use crate::HostId;
 
 impl Dispatcher {
-    /// The next task to run, its host, and where its objects are; None if no slot is free or no task may go to one.
-    /// Call it until it returns None.
+    /// The next task to run, its host, and the places of its objects; None if no slot is free or no task may go to one.
+    /// Call until None.
     ///
     /// Free hosts are tried round-robin; the first for which the policy has a task gets it. Avoids traversing queue or
     /// hosts: a host without a task is not tried again until something has changed for it.
@@ -47,7 +47,6 @@ impl Dispatcher {
         None
     }
 
-    /// The next free host in round-robin order.
     fn next_free_host(&mut self, computes: bool) -> Option<HostId> {
         let anywhere = self.locality.top_cold().is_some()
             || (computes && self.locality.top_elsewhere().is_some());
@@ -62,7 +61,6 @@ impl Dispatcher {
         turns.into_iter().flatten().min().map(|(_, host)| host)
     }
 
-    /// A task for a free host, and the free host that runs it.
     fn choose(&mut self, host: HostId, computes: bool) -> Option<(u32, HostId)> {
         if computes {
             if let Some((group, bytes)) = self.locality.top_local(host) {
@@ -89,7 +87,6 @@ impl Dispatcher {
         Some((self.locality.groups.oldest(group), to))
     }
 
-    /// The free host with most bytes of a group, if one has any.
     fn best_free(&mut self, group: u32) -> Option<(HostId, u64)> {
         let mut found = std::mem::take(&mut self.scratch);
         let locality = &self.locality;

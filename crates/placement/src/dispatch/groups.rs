@@ -1,7 +1,7 @@
 //! Groups of waiting tasks that read the same objects, and the inverted index from objects to groups.
 //!
-//! Tasks of a group have the same number of bytes on every host, so hosts rank groups, and an index change costs the
-//! same for an object whether one task waits for it or thousands.
+//! Tasks of a group have the same bytes on every host, so hosts rank groups, and an index change costs the same whether
+//! one task waits for the object or thousands.
 
 use std::cmp::Reverse;
 
@@ -14,10 +14,8 @@ use crate::{CacheIndex, HostId, ObjectId};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
-    /// Objects, each with the group's position in the object's list.
     objects: SmallVec<[(ObjectId, u32); 2]>,
     tasks: List,
-    /// Number of its oldest task.
     oldest: u64,
     /// Most of the objects' bytes on one host.
     pub(crate) best: u64,
@@ -28,7 +26,6 @@ pub(crate) struct Groups {
     groups: Vec<Group>,
     free: Vec<u32>,
     by_objects: FxHashMap<Objects, u32>,
-    /// Groups by object.
     by_object: Vec<SmallVec<[u32; 2]>>,
     /// Links of each task in its group's list.
     links: Links,
@@ -131,7 +128,6 @@ impl Groups {
         self.groups[group as usize].best = best;
     }
 
-    /// The key of a group with `bytes`.
     pub(crate) fn key(&self, group: u32, bytes: u64) -> Key {
         Key {
             bytes,
@@ -157,7 +153,6 @@ impl Groups {
         objects.all(|&(object, _)| index.is_widespread(object) || index.replicas(object) < limit)
     }
 
-    /// Bytes of a group's objects by host.
     pub(crate) fn hosts_of(&self, index: &CacheIndex, group: u32, into: &mut Vec<(HostId, u64)>) {
         into.clear();
         let objects = &self.groups[group as usize].objects;

@@ -25,7 +25,7 @@ pub(crate) struct Slots {
     queue: HostQueue,
     /// Round-robin position among the free hosts, renewed when a slot is taken.
     turn: u64,
-    /// Time since which all slots have been free.
+    /// Since when all slots have been free.
     pub(crate) idle_since: u64,
 }
 
@@ -68,7 +68,6 @@ impl HostPool {
         &self.hosts[host.0 as usize]
     }
 
-    /// Hosts that accept tasks.
     pub(crate) fn open_hosts(&self) -> impl Iterator<Item = (HostId, &Slots)> {
         let hosts = self.hosts.iter().enumerate();
         hosts
@@ -84,12 +83,10 @@ impl HostPool {
         self.get(host).turn
     }
 
-    /// The next host of a queue.
     pub(crate) fn first(&self, queue: HostQueue) -> Option<(u64, HostId)> {
         self.free[position(queue)?].first().copied()
     }
 
-    /// The next of all free hosts.
     pub(crate) fn first_free(&self) -> Option<(u64, HostId)> {
         let firsts = self.free.iter().filter_map(|set| set.first());
         firsts.min().copied()

@@ -1,4 +1,4 @@
-//! Ranks groups of waiting tasks on each host by the host's bytes of their objects.
+//! Ranks groups of waiting tasks on each host by its bytes of their objects.
 
 use super::groups::Groups;
 use super::policy::{DispatchOptions, Policy};
@@ -9,7 +9,6 @@ use crate::{CacheIndex, HostId};
 
 #[derive(Debug, Clone, Default)]
 struct HostRankings {
-    /// Groups with bytes on this host.
     local: Ranking,
     /// Groups with no more bytes on any other host.
     best: Ranking,
@@ -63,7 +62,6 @@ impl Locality {
         self.index.add_host()
     }
 
-    /// Drops the rankings of a removed host.
     pub(crate) fn clear_host(&mut self, host: HostId) {
         self.hosts[host.0 as usize] = HostRankings::default();
     }
@@ -77,7 +75,6 @@ impl Locality {
         group
     }
 
-    /// Applies changes of the index to the rankings.
     pub(crate) fn settle(&mut self) {
         let mut effects = std::mem::take(&mut self.effects);
         self.index.take_effects(&mut effects);
@@ -85,8 +82,7 @@ impl Locality {
         for &effect in &effects {
             let (Effect::Gained(object, _) | Effect::Lost(object, _) | Effect::Revalued(object)) =
                 effect;
-            // Every task may read an object that nearly every host has: only the fact that it became widespread
-            // matters.
+            // Every task may read a widespread object: only the fact that it became widespread matters.
             if self.index.is_widespread(object) && !matches!(effect, Effect::Revalued(_)) {
                 continue;
             }

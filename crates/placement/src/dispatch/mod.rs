@@ -20,34 +20,34 @@ use crate::{CacheIndex, Change, HostId, ObjectId, PlacementError, Reply, TaskId}
 /// Maximum holders per object in a decision.
 pub const MAX_SOURCES: usize = 4;
 
-/// An object that a task reads, and its location.
+/// An object read by a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
-    /// The object.
+    /// Object.
     pub object: ObjectId,
-    /// Its size; 0 if unknown.
+    /// Size; 0 if unknown.
     pub bytes: u64,
-    /// Whether the task's host has reported it.
+    /// Whether reported by the task's host.
     pub is_local: bool,
-    /// Other hosts that have reported it, in the order to ask them. They may have evicted it meanwhile.
+    /// Other hosts that reported it, in request order. They may have evicted it meanwhile.
     pub sources: SmallVec<[HostId; MAX_SOURCES]>,
 }
 
-/// A task and the host that runs it now.
+/// A task and its host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// The task.
+    /// Task.
     pub task: TaskId,
-    /// The host; one of its slots is taken.
+    /// Host with a slot taken.
     pub host: HostId,
-    /// Its objects, ordered by identifier.
+    /// Its objects, by identifier.
     pub inputs: SmallVec<[Input; 2]>,
 }
 
-/// Numbers of tasks.
+/// Task counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QueueCounts {
-    /// Waiting in the window, visible to decisions.
+    /// Waiting in the window of decisions.
     pub window: usize,
     /// Waiting behind the window.
     pub backlog: usize,
@@ -58,7 +58,7 @@ pub struct QueueCounts {
 /// Waiting tasks, free slots, and the cache index.
 ///
 /// Memory: about 100 bytes per task and, in the window, a 24-byte ranking entry for each host that holds objects of its
-/// group, at most `widespread` per object; rankings are compacted before more than half of them is outdated.
+/// group, at most `widespread` per object; rankings are compacted before half of them is outdated.
 ///
 /// ```
 /// use isochrony_placement::{Change, DispatchOptions, Dispatcher, ObjectId};
@@ -81,7 +81,7 @@ pub struct Dispatcher {
     tasks: TaskTable,
     hosts: HostPool,
     locality: Locality,
-    /// By object, when a task that reads it last began.
+    /// Start of the last task that read it, by object.
     last_read: Vec<u64>,
     next_source: usize,
     scratch: Vec<(HostId, u64)>,
@@ -119,7 +119,7 @@ impl Dispatcher {
         Ok(self.locality.add_host())
     }
 
-    /// Changes the number of a host's slots, as when workers join or leave. Surplus running tasks continue.
+    /// Changes a host's slots. Surplus running tasks continue.
     pub fn set_slots(&mut self, host: HostId, slots: u32) -> Result<(), PlacementError> {
         self.index().check(host)?;
         HostPool::check_slots(slots)?;
@@ -129,16 +129,16 @@ impl Dispatcher {
 
     /// Stops or resumes giving tasks to a host; running ones continue.
     ///
-    /// Its cache still serves as a source and counts as copies: where a policy waits for the host with most bytes of a
-    /// task, it also waits for a draining one, at most `max_wait`. Its slots do not count for `utilization`.
-    /// [`Provisioner::plan`](crate::Provisioner::plan) does not count its copies, since they will be lost.
+    /// Its cache still serves as a source and counts as copies: a policy that waits for the host with most bytes also
+    /// waits for a draining one, at most `max_wait`. Its slots do not count for `utilization`, nor its copies, soon
+    /// lost, in [`Provisioner::plan`](crate::Provisioner::plan).
     pub fn set_draining(&mut self, host: HostId, draining: bool) -> Result<(), PlacementError> {
         self.index().check(host)?;
         self.hosts.set_draining(host, draining);
         Ok(())
     }
 
-    /// Removes a host that has ended or is lost. Its running tasks are returned, and wait again at their old positions.
+    /// Removes a host. Its running tasks are returned, and wait again at their old positions.
     pub fn remove_host(&mut self, host: HostId, now: u64) -> Result<Vec<TaskId>, PlacementError> {
         self.locality.index.remove_host(host)?;
         self.settle();
@@ -154,7 +154,7 @@ impl Dispatcher {
         Ok(lost.iter().map(|&slot| self.tasks.id(slot)).collect())
     }
 
-    /// Sets the size of an object before a host reports it, so that tasks are weighted by bytes from the start.
+    /// Sets the size of an object before a host reports it, to weight tasks by bytes from the start.
     pub fn set_bytes(&mut self, object: ObjectId, bytes: u64) {
         self.locality.index.set_bytes(object, bytes);
         self.settle();
@@ -185,21 +185,21 @@ impl Dispatcher {
         Ok(reply)
     }
 
-    /// Adds a task that reads some objects. The age of tasks is their order of admission.
+    /// Adds a task. Task age is the order of admission.
     pub fn admit(&mut self, objects: &[ObjectId], now: u64) -> TaskId {
         let task = self.tasks.admit(objects);
         self.fill_window(now);
         task
     }
 
-    /// Ends a running task. Apply the delta with what it fetched first: anything else counts as not fetched.
+    /// Ends a running task. Apply the delta of its fetches first: all else counts as not fetched.
     pub fn finish(&mut self, task: TaskId, now: u64) -> Result<(), PlacementError> {
         self.stop(task, now)?;
         self.tasks.end(task.slot);
         Ok(())
     }
 
-    /// Puts a running task back to its old position in the queue, for another attempt.
+    /// Returns a running task to its old position in the queue.
     pub fn requeue(&mut self, task: TaskId, now: u64) -> Result<(), PlacementError> {
         self.stop(task, now)?;
         self.wait(task.slot, now);
@@ -223,15 +223,15 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// When [`Dispatcher::next`] may return a task without other changes: a task has then been passed over for long
-    /// enough, and a slot is free. Call after `next` has returned none.
+    /// When [`Dispatcher::next`] may return a task without other changes, because it was passed over for long enough
+    /// and a slot is free. Call after `next` has returned none.
     pub fn next_deadline(&self) -> Option<u64> {
         self.hosts.first_free()?;
         let oldest = &self.tasks.tasks[self.tasks.oldest()? as usize];
         Some(oldest.entered.saturating_add(self.options.max_wait))
     }
 
-    /// Numbers of tasks.
+    /// Task counts.
     pub fn counts(&self) -> QueueCounts {
         QueueCounts {
             window: self.tasks.waiting,
@@ -247,13 +247,13 @@ impl Dispatcher {
         tasks.map(|slot| self.tasks.id(slot))
     }
 
-    /// When a task that reads an object last began; None if never.
+    /// Start of the last task that read an object, if any.
     pub fn last_read(&self, object: ObjectId) -> Option<u64> {
         let last = self.last_read.get(object.0 as usize).copied();
         last.filter(|&at| at < u64::MAX)
     }
 
-    /// Entries in all rankings, as a measure of memory.
+    /// Total ranking entries, a measure of memory.
     pub fn ranking_entries(&self) -> usize {
         self.locality.entries()
     }
@@ -270,7 +270,7 @@ impl Dispatcher {
         self.index().check(host).is_ok() && self.hosts.get(host).draining
     }
 
-    /// Hosts that accept tasks, with the time since which they are idle; None while a slot is busy.
+    /// Hosts that accept tasks, and since when they are idle; None while a slot is busy.
     pub fn open_hosts(&self) -> impl Iterator<Item = (HostId, Option<u64>)> {
         let hosts = self.hosts.open_hosts();
         hosts.map(|(host, slots)| (host, (slots.busy == 0).then_some(slots.idle_since)))
@@ -292,7 +292,6 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Applies changes of the index to rankings and queues.
     fn settle(&mut self) {
         self.locality.settle();
         self.wake();

@@ -2,26 +2,26 @@
 
 use crate::PlacementError;
 
-/// Decides which free slot runs which waiting task.
+/// Assigns waiting tasks to free slots.
 ///
 /// The first four are those of Raicu et al., "Accelerating Large-Scale Data Exploration through Data Diffusion" (2008),
-/// section 3.2.2. The last follows the idea of the authors' "The Quest for Scalable Support of Data-Intensive Workloads
-/// in Distributed Systems" (HPDC 2009): switch between two policies by utilisation, cap replicas, look at a window of
-/// the queue.
+/// section 3.2.2. The last follows the authors' "The Quest for Scalable Support of Data-Intensive Workloads in
+/// Distributed Systems" (HPDC 2009): switch between two policies by utilisation, cap replicas, look at a window of the
+/// queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// The oldest task to the slot that has been free longest, without locations of its objects.
+    /// The oldest task to the slot free longest, without locations of its objects.
     FirstAvailable,
     /// Like [`Policy::FirstAvailable`], with the holders of each object.
     FirstCacheAvailable,
-    /// Each task to the host with most of its bytes; if that host has no free slot, the task waits for it, at most
+    /// Each task to the host with most of its bytes, waiting for a free slot there for at most
     /// [`DispatchOptions::max_wait`].
     MaxCacheHit,
-    /// No slot is idle while a task waits; among free hosts, the one with most of the task's bytes.
+    /// No slot idles while a task waits; among free hosts, the one with most of the task's bytes.
     MaxComputeUtil,
     /// [`Policy::MaxComputeUtil`] while less than [`DispatchOptions::utilization`] of the slots are busy, else
-    /// [`Policy::MaxCacheHit`]; a host without any of a task's bytes gets the task only while each of its objects has
-    /// fewer than [`DispatchOptions::max_replicas`] copies, or none.
+    /// [`Policy::MaxCacheHit`]; a host without any of a task's bytes gets it only while each of its objects has fewer
+    /// than [`DispatchOptions::max_replicas`] copies, or none.
     GoodCacheCompute,
 }
 
@@ -46,7 +46,6 @@ impl Policy {
         }
     }
 
-    /// Whether object locations affect decisions.
     pub(crate) fn is_data_aware(self) -> bool {
         !matches!(self, Self::FirstAvailable | Self::FirstCacheAvailable)
     }
@@ -70,21 +69,20 @@ impl std::str::FromStr for Policy {
 pub struct DispatchOptions {
     /// The policy.
     pub policy: Policy,
-    /// Number of oldest waiting tasks that a decision considers; at least 1. Small for results in order, large for maps
-    /// and reductions.
+    /// Oldest waiting tasks considered; at least 1. Small for results in order, large for maps and reductions.
     pub window: usize,
     /// Maximum nanoseconds that a task is passed over. A task that has been the oldest for so long gets the next free
     /// slot, before the policy is consulted; a slot without a task by policy takes the oldest task that has been in the
     /// window for so long.
     pub max_wait: u64,
-    /// Share of busy slots, 0 to 1, from which [`Policy::GoodCacheCompute`] prefers cache hits.
+    /// Busy share of slots, 0 to 1, from which [`Policy::GoodCacheCompute`] prefers cache hits.
     pub utilization: f64,
-    /// Copies of an object, including those being fetched, from which [`Policy::GoodCacheCompute`] gives tasks that
-    /// read it to no host without any of their bytes; at least 1. Not a strict limit: a host with another object of a
-    /// task copies the rest, and so does any host after `max_wait`. Widespread objects do not count.
+    /// Copies of an object, including fetches, from which [`Policy::GoodCacheCompute`] gives tasks that read it to no
+    /// host without any of their bytes; at least 1. Not strict: a host with another object of a task copies the rest,
+    /// and so does any host after `max_wait`. Widespread objects do not count.
     pub max_replicas: usize,
     /// Copies of an object above which it does not affect where tasks run; at least `max_replicas`. Bounds the cost of
-    /// a decision in a large cluster: see [`CacheIndex::new`](crate::CacheIndex::new).
+    /// a decision: see [`CacheIndex::new`](crate::CacheIndex::new).
     pub widespread: usize,
 }
 
@@ -111,7 +109,6 @@ impl DispatchOptions {
         }
     }
 
-    /// Validates ranges.
     pub(crate) fn check(&self) -> Result<(), PlacementError> {
         let wrong = |parameter, got: String, allowed| {
             Err(PlacementError::Parameter {

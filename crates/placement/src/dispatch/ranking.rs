@@ -1,8 +1,7 @@
 //! A priority queue of task groups with lazily corrected keys.
 //!
-//! Keys change far more often than they are read, so they are corrected on access. Invariant for exactness: each group
-//! in a ranking has an entry with its key or a better one. So improving a key pushes an entry, and worsening it does
-//! nothing.
+//! Keys change far more often than they are read, so they are corrected on access. Invariant: each group in a ranking
+//! has an entry with its key or a better one. So improving a key pushes an entry, and worsening it does nothing.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -17,7 +16,7 @@ pub(crate) struct Key {
     pub(crate) oldest: Reverse<u64>,
 }
 
-/// Allowed entries beyond twice the number after the last compaction.
+/// Entries allowed beyond twice the number after the last compaction.
 const SLACK: usize = 32;
 
 #[derive(Debug, Clone, Default)]

@@ -1,4 +1,4 @@
-//! The task table: tasks waiting in the window, in order of admission, behind it, or running.
+//! Task table: tasks waiting in the window, in order of admission, behind it, or running.
 
 use std::collections::VecDeque;
 
@@ -37,7 +37,6 @@ pub(crate) struct Task {
     generation: u32,
     pub(crate) state: State,
     pub(crate) number: u64,
-    /// When it entered the window.
     pub(crate) entered: u64,
     pub(crate) group: u32,
     /// Sorted, without duplicates.
@@ -99,13 +98,12 @@ pub(crate) struct TaskTable {
     free: Vec<u32>,
     next_number: u64,
     backlog: VecDeque<u32>,
-    /// Number of those not cancelled.
     backlog_count: usize,
     window: List,
     links: Links,
     pub(crate) waiting: usize,
     pub(crate) running: usize,
-    /// Time since which the oldest task has been the oldest.
+    /// Since when the oldest task has been the oldest.
     pub(crate) oldest_since: u64,
 }
 
@@ -214,7 +212,6 @@ impl TaskTable {
         }
     }
 
-    /// The state of a task; an error if it is not the expected one.
     pub(crate) fn state(
         &self,
         id: TaskId,

@@ -1,7 +1,7 @@
 //! Cache index: which hosts hold an object.
 //!
 //! Loosely coherent: hosts report changes as numbered deltas, and a full manifest after a missing one. Until then the
-//! index keeps the last known state, so a source may have evicted an object meanwhile; fetches must handle a refusal.
+//! index keeps the last known state; fetches must handle evicted objects.
 
 mod reports;
 
@@ -17,7 +17,6 @@ struct Holder {
     host: u32,
     /// Running tasks of the host that read the object: if not ready, it is being fetched.
     claims: u16,
-    /// Whether the host has reported it.
     ready: bool,
 }
 
@@ -31,7 +30,6 @@ struct Object {
 
 #[derive(Debug, Clone)]
 struct Host {
-    /// Objects held or being fetched, with bytes once ready.
     objects: FxHashSet<ObjectId>,
     ready_bytes: u64,
     next_delta: u64,
@@ -42,11 +40,9 @@ struct Host {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {
-    /// A host became a holder.
     Gained(ObjectId, HostId),
-    /// A host ceased to be a holder.
     Lost(ObjectId, HostId),
-    /// The size changed, or the object became widespread or ceased to be.
+    /// The size changed, or whether the object is widespread.
     Revalued(ObjectId),
 }
 
@@ -64,8 +60,8 @@ pub struct CacheIndex {
 }
 
 impl CacheIndex {
-    /// An empty index. An object on more than `widespread` hosts does not affect where tasks run, as it is nearly
-    /// everywhere. It does again once at most half as many hold it.
+    /// An empty index. An object on more than `widespread` hosts does not affect where tasks run, until at most half as
+    /// many hold it.
     pub fn new(widespread: usize) -> Self {
         Self {
             objects: Vec::new(),
@@ -75,7 +71,7 @@ impl CacheIndex {
         }
     }
 
-    /// An index that records effects of changes until they are taken.
+    /// An index that records effects of changes until taken.
     pub(crate) fn with_effects(widespread: usize) -> Self {
         Self {
             effects: Some(Vec::new()),
@@ -102,7 +98,7 @@ impl CacheIndex {
         let held = std::mem::take(&mut entry.objects);
         entry.removed = true;
         entry.ready_bytes = 0;
-        // Sorted, so that effects do not depend on a hash table's layout.
+        // Sorted, so effects do not depend on a hash table's layout.
         let mut held: Vec<_> = held.into_iter().collect();
         held.sort_unstable();
         for object in held {
@@ -143,12 +139,12 @@ impl CacheIndex {
         entry.is_some_and(|entry| find(entry, host).is_ok_and(|at| entry.holders[at].ready))
     }
 
-    /// Number of hosts that hold an object or are fetching it.
+    /// Number of hosts that hold or fetch an object.
     pub fn replicas(&self, object: ObjectId) -> usize {
         self.get(object).map_or(0, |entry| entry.holders.len())
     }
 
-    /// Whether nearly every host holds the object, so that it does not affect where tasks run.
+    /// Whether the object is on so many hosts that it does not affect where tasks run.
     pub fn is_widespread(&self, object: ObjectId) -> bool {
         self.get(object).is_some_and(|entry| entry.widespread)
     }
@@ -172,7 +168,7 @@ impl CacheIndex {
         self.hosts.iter().map(|host| host.objects.len()).sum()
     }
 
-    /// Weight of an object for locality: its bytes, at least 1; 0 if widespread.
+    /// Weight for locality: bytes, at least 1; 0 if widespread.
     pub(crate) fn weight(&self, object: ObjectId) -> u64 {
         match self.get(object) {
             Some(entry) if !entry.widespread => entry.bytes.max(1),
@@ -180,7 +176,7 @@ impl CacheIndex {
         }
     }
 
-    /// Weight of an object on a host that holds or is fetching it, else 0.
+    /// Weight on a host that holds or fetches it, else 0.
     pub(crate) fn weight_on(&self, object: ObjectId, host: HostId) -> u64 {
         match self.get(object) {
             Some(entry) if !entry.widespread && find(entry, host).is_ok() => entry.bytes.max(1),
@@ -214,7 +210,6 @@ impl CacheIndex {
         }
     }
 
-    /// Takes the effects since the last call.
     pub(crate) fn take_effects(&mut self, into: &mut Vec<Effect>) {
         into.clear();
         if let Some(effects) = &mut self.effects {
@@ -274,7 +269,6 @@ impl CacheIndex {
         }
     }
 
-    /// A host's entry for an object, created if missing.
     fn holder(&mut self, object: ObjectId, host: HostId) -> &mut Holder {
         let limit = self.widespread;
         let entry = self.entry(object);

@@ -5,17 +5,17 @@ use rustc_hash::FxHashMap;
 use super::CacheIndex;
 use crate::{HostId, ObjectId, PlacementError};
 
-/// One change of a host's cache.
+/// A change of a host's cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The object is complete in the cache and available to peers.
+    /// Complete in the cache and available to peers.
     Added {
         /// The object.
         object: ObjectId,
         /// Its size.
         bytes: u64,
     },
-    /// The object was evicted.
+    /// Evicted.
     Removed {
         /// The object.
         object: ObjectId,
@@ -25,7 +25,7 @@ pub enum Change {
 /// The index's answer to a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
-    /// The report was applied.
+    /// Applied.
     Applied,
     /// This or a later report was applied before; nothing changes.
     Repeated,
@@ -60,7 +60,7 @@ impl CacheIndex {
         Ok(Reply::Applied)
     }
 
-    /// Replaces a host's known content. `next_delta`: first delta not included in the manifest.
+    /// Replaces a host's known content. `next_delta`: first delta not in the manifest.
     pub fn apply_manifest(
         &mut self,
         host: HostId,

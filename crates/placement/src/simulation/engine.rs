@@ -14,9 +14,7 @@ use crate::{
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
-    /// The next task is admitted.
     Arrives,
-    /// The scheduler is free.
     ServerFree,
     /// The scheduler has a report to process, or a task was passed over for long enough.
     Wakes,
@@ -34,7 +32,6 @@ pub(crate) enum Event {
     HostStarts,
 }
 
-/// A task on a host.
 pub(crate) struct Run {
     pub(crate) decision: Decision,
     pub(crate) at: usize,
@@ -168,7 +165,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A run gets a processor.
     pub(crate) fn begin_computing(&mut self, run: u32) {
         let spent = self.workload.compute_time;
         if self.cluster.shared_cores.is_some() {

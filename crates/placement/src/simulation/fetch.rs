@@ -99,7 +99,7 @@ impl Engine<'_> {
         let now = self.now;
         let peer = self.host(source);
         peer.cache.pin(&object).expect("the source has it");
-        // The request's latency is charged at the end of the transfer, compared with which it is short.
+        // The request's latency, short by comparison, is charged at the end of the transfer.
         peer.link.add(now, bytes, run);
         self.watch_link(source);
     }

@@ -12,7 +12,7 @@ pub(crate) struct Host {
     pub(crate) link: SharedRate,
     /// Objects in transfer, and runs that wait for another run's fetch.
     pub(crate) fetching: BTreeMap<ObjectId, Vec<u32>>,
-    /// Number of computing runs, and runs that wait for a processor.
+    /// Computing runs, and runs that wait for a processor.
     pub(crate) computing: u32,
     pub(crate) ready: VecDeque<u32>,
     /// Unreported cache changes, and the number of the next delta.

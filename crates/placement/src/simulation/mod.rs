@@ -1,9 +1,9 @@
-//! Discrete-event simulator of a cluster, driven by the same dispatcher, index, eviction and provisioner as a real one.
+//! Discrete-event simulator of a cluster, driven by the real dispatcher, index, eviction and provisioner.
 //!
 //! Modelled: a central scheduler that processes reports and decisions one by one; hosts with slots, processors, a disk
-//! rate shared by the slots, and a cache bounded in bytes; links between hosts with a limited number of transfers per
-//! source; and one storage system with a rate shared by all readers and limited per reader. Not modelled: the receiving
-//! end of a link, failures, other users, and randomness.
+//! rate shared by the slots, and a cache bounded in bytes; links with a limited number of transfers per source; and one
+//! storage system with a shared rate, limited per reader. Not modelled: the receiving end of a link, failures, other
+//! users, and randomness.
 
 mod engine;
 mod fetch;
@@ -18,44 +18,42 @@ use crate::{DispatchOptions, EvictionPolicy, PlacementError, ProvisionOptions};
 /// A cluster; rates in bytes per second, times in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ClusterModel {
-    /// Hosts at the start.
+    /// Initial hosts.
     pub hosts: usize,
     /// Concurrent tasks per host.
     pub slots: u32,
-    /// Concurrently computing tasks per host; tasks in other slots fetch inputs meanwhile.
+    /// Concurrently computing tasks per host; other slots fetch inputs meanwhile.
     pub processors: u32,
-    /// Cores shared by all tasks, at most one each, if hosts are processes of one machine; None if each processor is
-    /// separate.
+    /// Cores shared by all tasks, if hosts are processes of one machine; None if each processor is separate.
     pub shared_cores: Option<f64>,
-    /// Cache size per host.
+    /// Cache bytes per host.
     pub cache_bytes: u64,
     /// Disk rate per host, shared by its slots.
     pub disk_rate: f64,
     /// Rate at which a host serves peers.
     pub link_rate: f64,
-    /// Maximum concurrent transfers served by a host.
+    /// Maximum concurrent transfers from a host.
     pub max_transfers: usize,
     /// Storage rate, shared by all readers.
     pub storage_rate: f64,
     /// Maximum storage rate per reader.
     pub storage_reader_rate: f64,
-    /// Nanoseconds until storage begins to answer.
+    /// Nanoseconds until storage answers.
     pub storage_latency: u64,
-    /// Nanoseconds of a message between scheduler and host, and of a request to a peer.
+    /// Nanoseconds of a message between scheduler and host, or a request to a peer.
     pub network_latency: u64,
-    /// Nanoseconds of scheduler time per decision, including sending it.
+    /// Scheduler nanoseconds per decision, including sending it.
     pub decision_time: u64,
-    /// Nanoseconds of scheduler time per end-of-task report.
+    /// Scheduler nanoseconds per end-of-task report.
     pub report_time: u64,
-    /// Whether a host that fetches an object from storage passes it on to other hosts that need it meanwhile, instead
-    /// of each reading storage.
+    /// Whether a host fetching from storage passes the object on to others that need it meanwhile.
     pub passes_on: bool,
-    /// Whether hosts use their caches also under [`Policy::FirstAvailable`](crate::Policy); in the paper each access
-    /// then goes to storage.
+    /// Whether hosts cache under [`Policy::FirstAvailable`](crate::Policy); in the paper each access then goes to
+    /// storage.
     pub always_caches: bool,
     /// Eviction policy.
     pub eviction: EvictionPolicy,
-    /// Provisioning options and a host's start time in nanoseconds; None for a fixed number of hosts.
+    /// Provisioning options and host start time in nanoseconds; None for fixed hosts.
     pub provision: Option<(ProvisionOptions, u64)>,
 }
 
@@ -63,8 +61,8 @@ impl ClusterModel {
     /// The cluster of Raicu et al. (2008): two processors per host, GPFS with at most 3.4 Gb/s, a dispatcher of 3,800
     /// tasks/s.
     ///
-    /// From the text: 61.7 Gb/s are 94 % of the ideal of 64 hosts, so a disk gives 128 MB/s; links are 1 Gb/s. A GPFS
-    /// reader gets 48 MB/s: the 3.4 Gb/s are reached with 16 processors (section 5.3), each of which also computes.
+    /// 61.7 Gb/s are 94 % of the ideal of 64 hosts, so a disk gives 128 MB/s; links are 1 Gb/s. A GPFS reader gets 48
+    /// MB/s: 16 processors, each of which also computes, reach 3.4 Gb/s (section 5.3).
     pub fn data_diffusion_2008(hosts: usize) -> Self {
         Self {
             hosts,
@@ -116,10 +114,10 @@ impl ClusterModel {
     }
 }
 
-/// Amounts by origin of inputs.
+/// Amounts by input origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Origins {
-    /// The host's own cache, or a fetch by another of its slots.
+    /// Own cache, or a fetch by another slot of the host.
     pub local: u64,
     /// Another host's cache.
     pub peer: u64,
@@ -136,22 +134,22 @@ pub struct SimulationReport {
     pub makespan_s: f64,
     /// Inputs by origin.
     pub inputs: Origins,
-    /// Bytes moved by origin: read from local disks, from peers, from storage.
+    /// Bytes by origin: local disks, peers, storage.
     pub bytes: Origins,
-    /// Utilization of the scheduler.
+    /// Scheduler utilization.
     pub scheduler_busy: f64,
-    /// Utilization of the slots.
+    /// Slot utilization.
     pub slots_busy: f64,
-    /// Total lifetime of hosts in seconds.
+    /// Total host lifetime in seconds.
     pub host_seconds: f64,
     /// Maximum number of hosts.
     pub most_hosts: usize,
-    /// Objects that caches evicted.
+    /// Evicted objects.
     pub evicted: u64,
 }
 
 impl SimulationReport {
-    /// Fraction of inputs that were not read from storage.
+    /// Fraction of inputs not read from storage.
     pub fn hit_rate(&self) -> f64 {
         let hits = self.inputs.local + self.inputs.peer;
         hits as f64 / (hits + self.inputs.storage).max(1) as f64
@@ -169,7 +167,7 @@ impl SimulationReport {
     }
 }
 
-/// Runs a workload on a cluster, with all tasks admitted at the start or one by one, as the workload states.
+/// Runs a workload, with tasks admitted at the start or one by one, as it states.
 ///
 /// ```
 /// use isochrony_placement::DispatchOptions;

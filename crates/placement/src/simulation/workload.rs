@@ -5,7 +5,7 @@ use crate::ObjectId;
 /// Tasks in order of admission, over objects of one size.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Workload {
-    /// Objects that each task reads.
+    /// Objects read by each task.
     pub tasks: Vec<Vec<ObjectId>>,
     /// Bytes of an object in storage.
     pub stored_bytes: u64,

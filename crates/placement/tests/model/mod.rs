@@ -1,4 +1,4 @@
-//! A slow, obvious dispatcher: plain lists, and every decision examines every task and host.
+//! A slow dispatcher model: plain lists, and every decision examines every task and host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,7 @@ pub(crate) struct Model {
     widespread: BTreeSet<u32>,
     oldest_since: u64,
     next_turn: u64,
-    /// Maximum number so far of pairs of a waiting group and a host with bytes of it.
+    /// Peak number of pairs of a waiting group and a host with bytes of it.
     pub(crate) most_pairs: usize,
 }
 
@@ -264,7 +264,7 @@ impl Model {
         hosts.map(|host| self.score(task, host)).max().unwrap_or(0)
     }
 
-    /// The free host with most bytes of a task, or `or` if none has any.
+    /// The free host with most bytes of a task, or `or` without any.
     fn best_free(&self, task: usize, or: usize) -> usize {
         let hosts = 0..self.hosts.len();
         let free = hosts.filter(|&host| self.hosts[host].is_free() && self.score(task, host) > 0);

@@ -16,7 +16,6 @@ use super::NativeShardCache;
 use crate::errors::{Error, PackageError, Result};
 use crate::interpreter::detach;
 
-/// The errno of a full disk, on Linux and macOS.
 const ENOSPC: i32 = 28;
 
 impl From<CacheError> for Error {
@@ -36,7 +35,7 @@ impl From<CacheError> for Error {
     }
 }
 
-/// Name of an object in indexes: the digest of its key in hex.
+/// Name of an object in indexes: the hex digest of its key.
 fn name(key: &ObjectKey) -> String {
     let digest = key.digest();
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -47,7 +46,7 @@ fn is_file(key: &ObjectKey) -> bool {
     matches!(key, ObjectKey::File { .. })
 }
 
-/// Whether the report is complete; complete files with their lengths; files no longer complete.
+/// Whether the report is complete; complete files with lengths; files no longer complete.
 type Changes = (bool, Vec<(String, u64)>, Vec<String>);
 
 /// An open cache.
@@ -57,7 +56,6 @@ pub(crate) struct NativeCache {
     seen: Mutex<ReportedObjects>,
 }
 
-/// The last report of the cache.
 #[derive(Default)]
 struct ReportedObjects {
     sequence: Option<Sequence>,
@@ -154,8 +152,8 @@ impl NativeCache {
         Ok(object.map(|object| NativeCachedObject::new(&key, object)))
     }
 
-    /// The cache as stores read through it, with a name that distinguishes hosts' caches. `address`: where other hosts
-    /// get pieces. `fetch` gives pieces from other hosts.
+    /// The cache as stores read through it, with a name unique among hosts. `address`: where other hosts get pieces.
+    /// `fetch` gives pieces from other hosts.
     #[pyo3(signature = (host, address=None, fetch=None))]
     fn shards(
         &self,
@@ -169,7 +167,7 @@ impl NativeCache {
         })
     }
 
-    /// Its content and counters.
+    /// Content and counters.
     fn info<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let info = detach(py, || self.cache.info())?;
         let dict = PyDict::new(py);
@@ -190,7 +188,7 @@ impl NativeCache {
         Ok(dict)
     }
 
-    /// Deletes everything that is not pinned: objects and bytes deleted and kept.
+    /// Deletes everything unpinned: objects and bytes deleted and kept.
     fn clear(&self, py: Python<'_>) -> Result<(u64, u64, u64, u64)> {
         let done = detach(py, || self.cache.clear())?;
         Ok((
@@ -287,7 +285,7 @@ impl NativeCache {
     }
 }
 
-/// An object that is not evicted until it is closed or its process ends.
+/// An object protected from eviction until it is closed or its process ends.
 #[pyclass(frozen)]
 pub(crate) struct NativeCachedObject {
     name: String,
@@ -342,14 +340,14 @@ impl NativeCachedObject {
         Ok(self.object()?.piece_bytes())
     }
 
-    /// Missing ranges of pieces within a range; if there are none, the file has the bytes.
+    /// Missing ranges of pieces within a range; if none, the file has the bytes.
     fn missing(&self, py: Python<'_>, start: u64, stop: u64) -> Result<Vec<(u64, u64)>> {
         let object = self.object()?;
         let missing = detach(py, || object.missing(start..stop))?;
         Ok(missing.iter().map(|one| (one.start, one.end)).collect())
     }
 
-    /// Reserves missing pieces of a range that nobody else is fetching; possibly none.
+    /// Reserves missing pieces of a range that nobody else is fetching, if any.
     fn reserve(&self, py: Python<'_>, start: u64, stop: u64) -> Result<NativeReservation> {
         let object = self.object()?;
         let reservation = detach(py, || object.reserve(start..stop))?;
@@ -385,7 +383,7 @@ impl NativeCachedObject {
     }
 }
 
-/// Pieces that the caller has to fetch and store.
+/// Pieces to be fetched and stored by the caller.
 #[pyclass(frozen)]
 pub(crate) struct NativeReservation(Mutex<Option<Reservation>>);
 
@@ -399,7 +397,7 @@ impl NativeReservation {
         ranges.map(|one| (one.start, one.end)).collect()
     }
 
-    /// Stores whole pieces. `crc32c`: a checksum from the sender, if there is one.
+    /// Stores whole pieces. `crc32c`: checksum from the sender, if any.
     #[pyo3(signature = (offset, bytes, crc32c=None))]
     fn store(
         &self,

@@ -16,7 +16,7 @@ impl From<PlacementError> for Error {
     }
 }
 
-/// An object of a task: name, length (0 if unknown), whether its host has it, and other holders.
+/// Name, length (0 if unknown), whether the task's host has it, and other holders.
 type TaskInput = (String, u64, bool, Vec<u32>);
 
 /// Waiting tasks, free slots and cache contents.
@@ -140,7 +140,7 @@ impl NativeDispatcher {
         state.dispatcher.set_bytes(object, bytes);
     }
 
-    /// Adds waiting tasks, each with the objects that it reads; returns their numbers.
+    /// Adds waiting tasks, each with its objects; returns their numbers.
     fn admit(&self, tasks: Vec<Vec<String>>, now: f64) -> Vec<u64> {
         let mut state = self.lock();
         let mut admit = |objects: &Vec<String>| {
@@ -183,7 +183,7 @@ impl NativeDispatcher {
         decisions
     }
 
-    /// Tasks are finished; frees their slots.
+    /// Finishes tasks and frees their slots.
     fn finish(&self, tasks: Vec<u64>, now: f64) -> Result<()> {
         let mut state = self.lock();
         for number in tasks {

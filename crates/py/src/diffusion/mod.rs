@@ -1,4 +1,4 @@
-//! Data diffusion for `isochrony/cluster`: a host's cache, the data-aware dispatcher, and files in object storage.
+//! Data diffusion for `isochrony/cluster`: host cache, data-aware dispatcher, and files in object storage.
 
 mod cache;
 mod dispatcher;

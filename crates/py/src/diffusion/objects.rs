@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::errors::{Error, PackageError, Result};
 use crate::interrupt::interruptible;
 
-/// A version: entity tag, modification time in whole seconds since 1970, and length.
+/// Entity tag, modification time in whole seconds since 1970, and length.
 type Version = (Option<String>, i64, u64);
 
 /// URL schemes of remote stores and files.
@@ -29,7 +29,7 @@ pub(crate) fn stat_cloud_file(py: Python<'_>, url: &str) -> Result<Version> {
     Ok(as_tuple(found))
 }
 
-/// Uploads a local file as an object, once and whole; returns its version.
+/// Uploads a local file as one object; returns its version.
 #[pyfunction]
 pub(crate) fn put_cloud_file(py: Python<'_>, url: &str, path: PathBuf) -> Result<Version> {
     let put = interruptible(py, u64::MAX, || {

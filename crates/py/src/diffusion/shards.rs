@@ -48,7 +48,7 @@ impl NativeShardCache {
         Ok(PyBytes::new(py, &report))
     }
 
-    /// Registers another host that is about to fetch pieces of a shard, to ask it for them.
+    /// Registers another host, about to fetch pieces of a shard, as a source.
     fn add_source(
         &self,
         store: [u8; 16],
@@ -79,8 +79,8 @@ impl NativeShardCache {
         Ok(dict)
     }
 
-    /// Unpins everything not being read, and asks peers for nothing more. Until then the cache and its function form a
-    /// cycle that Python's collector cannot see.
+    /// Unpins everything not being read, and asks no more peers. Until then the cache and its function form a cycle
+    /// invisible to Python's collector.
     fn close(&self, py: Python<'_>) {
         let function = self.peers.as_ref().and_then(|peers| peers.lock().take());
         drop(function);
@@ -131,15 +131,13 @@ impl PieceSource for PythonPeers {
                 let (offset, bytes): (u64, PyReadonlyArray1<'_, u8>) = block?.extract()?;
                 let bytes = bytes.as_slice()?;
                 if !detach(py, || take(offset, bytes)) {
-                    // Ends the generator's transfer.
                     blocks.call_method0("close")?;
                     break;
                 }
             }
             Ok(())
         });
-        // Not fatal, since the store is read instead. Errors of peers and cache are expected; any other is a bug and is
-        // reported.
+        // Not fatal, since the store is read instead. Unexpected errors are bugs and reported.
         if let Err(error) = fetched {
             attach(|py| {
                 let is_expected = error.is_instance_of::<PyOSError>(py)

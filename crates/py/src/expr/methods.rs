@@ -38,7 +38,7 @@ reductions! {
 
 #[pymethods]
 impl Expr {
-    /// The same with integer arithmetic that wraps around in the operands' dtype, as in NumPy.
+    /// Integer arithmetic wraps around in the operands' dtype, as in NumPy.
     fn wrapping(&self) -> Self {
         self.written.wrapping().into()
     }
@@ -65,10 +65,10 @@ impl Expr {
         self.unary(Unary::Imag)
     }
 
-    /// Converted to another dtype. Floats beyond an integer's range give its limits, and NaN zero.
+    /// Converts to another dtype. Floats beyond an integer's range give its limits, and NaN zero.
     ///
     /// Parameters:
-    ///     dtype: anything that NumPy accepts as one.
+    ///     dtype: as for NumPy.
     fn astype(&self, dtype: &Bound<'_, PyAny>) -> Result<Self> {
         let (dtype, _) = DType::parse(&dtype_text(dtype)?)?;
         apply(Op::Cast(dtype), [self.written.clone()])
@@ -108,7 +108,7 @@ impl Expr {
         apply(Op::Memory(Memory::Previous), args)
     }
 
-    /// Number of windows so far, this one included, with a non-zero value.
+    /// Number of windows with a non-zero value so far, this one included.
     fn counter(&self) -> Result<Self> {
         apply(Op::Memory(Memory::Counter), [self.written.clone()])
     }

@@ -1,7 +1,6 @@
 //! `isochrony.Expr`: traced Python functions of samples.
 //!
-//! A plan calls `lambda s: s.std() > 10` once, with an [`Expr`] for the samples of any window. Operators, methods and
-//! NumPy functions of it give expressions; the engine runs the result. Nothing is evaluated: what needs a value now
+//! A plan calls `lambda s: s.std() > 10` once, with an [`Expr`] for the samples of any window. What needs a value now
 //! (`if`, `and`, `len`, `float`) is an error with the alternative.
 //!
 //! Constants follow NumPy (NEP 50): Python numbers take the dtype of the other operand, NumPy scalars keep theirs.

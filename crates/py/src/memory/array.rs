@@ -20,7 +20,6 @@ pub(super) struct ArrayBase {
 }
 
 impl ArrayBase {
-    /// Keeps a buffer if it has none.
     pub(super) fn keep(&self, buffer: Buffer) {
         // The array shows the buffer already kept.
         let _ = self.buffer.set(buffer);
@@ -46,14 +45,13 @@ pub(super) fn type_number(dtype: DType) -> NPY_TYPES {
     }
 }
 
-/// A read-only 1-D array over `buffer`, which must hold whole samples. Unaligned bytes give `flags.aligned` false.
+/// A read-only 1-D array over `buffer`, which holds whole samples. Unaligned bytes give `flags.aligned` false.
 pub(crate) fn view(py: Python<'_>, buffer: Buffer, dtype: DType) -> PyResult<Bound<'_, PyAny>> {
     let len = buffer.len() / dtype.size();
-    // SAFETY: the array has no more bytes than the buffer, and is read-only.
+    // SAFETY: read-only, and no larger than the buffer.
     unsafe { over(py, buffer, dtype, &mut [len as npy_intp], 0) }
 }
 
-/// A writable array, 1-D or with `columns` columns, that takes over the memory.
 pub(crate) fn own(
     py: Python<'_>,
     memory: BufferMut,
@@ -64,8 +62,8 @@ pub(crate) fn own(
     let flags = npyffi::NPY_ARRAY_WRITEABLE;
     let buffer = memory.freeze();
     match columns {
-        // SAFETY: the array has no more bytes than the buffer. `freeze` made the only reference to it, which the
-        // array's keeper holds, so nobody else sees NumPy's writes.
+        // SAFETY: no larger than the buffer. `freeze` made the only reference to it, which the array's keeper holds, so
+        // nobody else sees NumPy's writes.
         None => unsafe { over(py, buffer, dtype, &mut [len as npy_intp], flags) },
         Some(columns) => {
             let rows = len.checked_div(columns).unwrap_or(0);
@@ -89,7 +87,7 @@ struct GatheredBytes {
 
 impl Owner for GatheredBytes {}
 
-/// Like [`own`], for bytes. Drops those after the last whole row.
+/// Like [`own`], for bytes. Drops an incomplete last row.
 pub(crate) fn gathered(
     py: Python<'_>,
     mut bytes: Vec<u8>,
@@ -111,16 +109,16 @@ pub(crate) fn gathered(
     let buffer = unsafe { Buffer::from_owner(owner, data, rows * row) };
     let mut shape = vec![rows as npy_intp];
     shape.extend(columns.map(|columns| columns as npy_intp));
-    // SAFETY: the shape needs `rows * row` bytes, which the buffer has; it is the only reference to memory that was
-    // allocated, and whose pointer was taken, for writing.
+    // SAFETY: the shape needs the buffer's `rows * row` bytes; it is the only reference to memory that was allocated,
+    // and whose pointer was taken, for writing.
     Ok(unsafe { over(py, buffer, dtype, &mut shape, npyffi::NPY_ARRAY_WRITEABLE) }?)
 }
 
 /// A C-contiguous array of the given shape over `buffer`.
 ///
 /// # Safety
-/// The shape needs at most `buffer.len()` bytes; with `NPY_ARRAY_WRITEABLE` in `flags`, `buffer` is the only
-/// reference to owned memory by which anybody reads as long as the array can be reached.
+/// The shape needs at most `buffer.len()` bytes; with `NPY_ARRAY_WRITEABLE` in `flags`, `buffer` is the only reference
+/// to owned memory that anybody reads by while the array is reachable.
 pub(super) unsafe fn over<'py>(
     py: Python<'py>,
     buffer: Buffer,
@@ -138,9 +136,9 @@ pub(super) unsafe fn over<'py>(
 /// An array of the given shape and strides (None: C-contiguous) at `data`, with base `keeper`.
 ///
 /// # Safety
-/// The values that shape and strides reach lie in a buffer that lives as long as the array can be reached: `keeper` has
-/// it, or gets it in time. With `NPY_ARRAY_WRITEABLE` in `flags`, that is the only reference to owned memory, and no
-/// two values share bytes.
+/// The values that shape and strides reach lie in a buffer that outlives the array: `keeper` has it, or gets it in
+/// time. With `NPY_ARRAY_WRITEABLE` in `flags`, that is the only reference to owned memory, and no two values share
+/// bytes.
 pub(super) unsafe fn shaped<'py>(
     py: Python<'py>,
     keeper: &Bound<'py, ArrayBase>,
@@ -158,9 +156,8 @@ pub(super) unsafe fn shaped<'py>(
             0
         };
     // SAFETY: the interpreter is attached. The descriptor is of a built-in type; NewFromDescr steals its reference and
-    // returns a new one or null with an exception set. The caller vouches for the shape and for how long the memory
-    // lives; without NPY_ARRAY_WRITEABLE NumPy never writes there. SetBaseObject steals the reference even when it
-    // fails.
+    // returns a new one or null with an exception set. The caller guarantees shape and lifetime; without
+    // NPY_ARRAY_WRITEABLE NumPy never writes there. SetBaseObject steals the reference even when it fails.
     unsafe {
         let descr = PY_ARRAY_API.PyArray_DescrFromType(py, type_number(dtype) as c_int);
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
@@ -228,7 +225,7 @@ pub(crate) fn adopt(array: &Bound<'_, PyAny>, copy: bool) -> Result<(Buffer, DTy
     memory_of(array, dtype, copy)
 }
 
-/// The array itself if its memory is samples. Usually so, and no Python function is called.
+/// The array itself if its memory is samples: the usual case, without calls of Python.
 fn usable<'a, 'py>(
     array: &'a Bound<'py, PyAny>,
 ) -> Option<(&'a Bound<'py, PyUntypedArray>, DType)> {
@@ -254,7 +251,7 @@ fn memory_of(
         _object: array.clone().into_any().unbind(),
     });
     // SAFETY: the array is C-contiguous with `len` bytes from `data` on. `owner` holds its reference count, so NumPy
-    // neither frees nor resizes the memory. That nobody writes meanwhile is the caller's documented duty, as in every
+    // neither frees nor resizes the memory. Not writing meanwhile is the caller's documented duty, as in every
     // zero-copy binding to NumPy.
     let buffer = unsafe { Buffer::from_owner(owner, data, len) };
     if copy {

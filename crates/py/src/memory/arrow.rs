@@ -75,14 +75,12 @@ impl Drop for OwnedArray {
     }
 }
 
-/// Owned by our schemas.
 struct SchemaParts {
     format: CString,
     child: Option<Box<OwnedSchema>>,
     children: [*mut Schema; 1],
 }
 
-/// Owned by our arrays.
 struct ArrayParts {
     _data: Option<Buffer>,
     buffers: [*const c_void; 2],
@@ -197,7 +195,6 @@ fn format(dtype: DType) -> &'static CStr {
     }
 }
 
-/// The capsules that `__arrow_c_array__` returns.
 pub(crate) fn export(py: Python<'_>, buffer: Buffer, dtype: DType) -> Result<Bound<'_, PyTuple>> {
     let length = buffer.len() / dtype.size();
     let (schema, array) = match dtype {
@@ -248,9 +245,9 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> Result<(Buffer, DType)> {
         object.call_method0("__arrow_c_array__")?.extract()?;
     let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<Schema>();
     let array = array.pointer_checked(Some(ARRAY))?.cast::<Array>();
-    // SAFETY: capsules of these names hold these structs, as the specification says. The array is moved out: read, then
-    // marked as released in the capsule, so that only we release it. The schema stays the capsule's, which lives until
-    // the end of this function.
+    // SAFETY: capsules of these names hold these structs by specification. The array is moved out: read, then marked as
+    // released in the capsule, so only we release it. The schema stays the capsule's, which lives until the end of this
+    // function.
     let (schema, array) = unsafe {
         let moved = OwnedArray(array.as_ptr().read());
         (*array.as_ptr()).release = None;

@@ -48,7 +48,7 @@ impl Compiled {
             return None;
         }
         let [rows, width, stride] = [count, width, stride].map(|n| n as i64);
-        // SAFETY: the lengths were checked above against what `new` was promised; the code lives as long as `_keeper`.
+        // SAFETY: the lengths were checked above against the promises to `new`; the code lives as long as `_keeper`.
         // The function was compiled without the interpreter, which it takes by itself where it reports an exception.
         Some(unsafe { (self.entry)(values.as_ptr(), rows, width, stride, out.as_mut_ptr()) })
     }

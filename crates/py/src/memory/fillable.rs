@@ -1,4 +1,4 @@
-//! Memory blocks that Python functions fill through arrays.
+//! Memory blocks filled by Python functions through arrays.
 
 use isochrony_segment::{Buffer, DType};
 use isochrony_tasklets::BlockPool;
@@ -16,12 +16,12 @@ pub(crate) struct FillableArray {
 }
 
 impl FillableArray {
-    /// A writable 1-D array over a block with its content. A shared block is copied first.
+    /// A writable 1-D array over a block. A shared block is copied first.
     pub(crate) fn new(py: Python<'_>, mut block: Buffer, dtype: DType) -> Result<Self> {
         let len = block.make_mut()?.len() / dtype.size();
         let flags = npyffi::NPY_ARRAY_WRITEABLE;
-        // SAFETY: the array has no more bytes than the block, which `make_mut` found to be owned memory with one
-        // reference. This clone is read only after `fill` found that the array is unreachable.
+        // SAFETY: no larger than the block, which `make_mut` found to be owned memory with one reference. This clone is
+        // read only after `fill` found that the array is unreachable.
         let array = unsafe { over(py, block.clone(), dtype, &mut [len as npy_intp], flags)? };
         Ok(Self {
             array: array.unbind(),
@@ -38,7 +38,7 @@ impl FillableArray {
         self.block
     }
 
-    /// The content. If an array or view survives, it keeps the memory and the result is a copy.
+    /// The content; a copy if an array or view survives, which keeps the memory.
     pub(crate) fn fill(self, py: Python<'_>, pool: &BlockPool) -> Result<Buffer> {
         let array = self.array.into_bound(py);
         let object = array.as_ptr().cast::<PyArrayObject>();
@@ -55,8 +55,8 @@ impl FillableArray {
     }
 }
 
-/// The memory of an array that a function returned: taken over if the array owns it and is unreferenced, else copied to
-/// a block of the pool.
+/// The memory of a returned array: taken over if the array owns it and is unreferenced, else copied to a block of the
+/// pool.
 pub(crate) fn take_memory(array: Bound<'_, PyAny>, pool: &BlockPool) -> Result<Buffer> {
     let returned = ReturnedArray::of(array)?;
     if returned.is_only_holder() {

@@ -1,4 +1,4 @@
-//! Shows blocks to Python functions as arrays, one after another.
+//! Lends successive blocks to Python functions as arrays.
 //!
 //! Creating a NumPy array takes longer than calling the function. So an [`ArrayLender`] shows all blocks in one array,
 //! as memory borrowed without a reference count. An array still referenced after the call (itself, or by a view, buffer
@@ -24,11 +24,10 @@ pub(crate) struct Block<'a> {
     pub(crate) stride: usize,
 }
 
-/// Shape, strides in bytes, and number of dimensions (1 or 2).
 type Layout = ([npy_intp; 2], [npy_intp; 2], usize);
 
 impl Block<'_> {
-    /// `Err` if it exceeds the buffer.
+    /// Fails if it exceeds the buffer.
     fn layout(&self) -> PyResult<Layout> {
         let size = self.dtype.size();
         let columns = self.columns.unwrap_or(1);
@@ -66,8 +65,6 @@ struct ReusableArray {
 unsafe impl Send for ReusableArray {}
 
 impl ReusableArray {
-    /// An array over a block.
-    ///
     /// # Safety
     /// It is dropped, or its keeper has the buffer, before the borrow of the buffer ends, unless it is unreachable by
     /// then.

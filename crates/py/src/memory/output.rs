@@ -1,4 +1,4 @@
-//! NumPy arrays to which native code writes results.
+//! NumPy arrays for results of native code.
 
 use std::ffi::c_int;
 
@@ -33,7 +33,7 @@ impl<'py> OutputArray<'py> {
         usable.then_some(Self { array, dtype })
     }
 
-    /// A new array with undefined content. NumPy allocates it, since it asks for large pages and caches small blocks.
+    /// A new array with undefined content, allocated by NumPy, which asks for large pages and caches small blocks.
     pub(crate) fn undefined(py: Python<'py>, len: usize, dtype: DType) -> PyResult<Self> {
         let mut shape = [npy_intp::try_from(len)?];
         // SAFETY: the interpreter is attached. The descriptor is of a built-in type; NewFromDescr steals its reference,
@@ -76,9 +76,9 @@ impl<'py> OutputArray<'py> {
         }
         // SAFETY: `new` found a C-contiguous, aligned, writable 1-D array of T in native byte order, and `undefined`
         // made one, so `len` elements lie at `data`, which is not null; any bytes are a T, and those of `undefined` are
-        // written before they are read. `self` refers to the array, so NumPy neither frees nor resizes its memory. That
-        // nobody uses a caller's array meanwhile is his documented duty, as for every function with `out=`; nobody else
-        // knows one that `undefined` made.
+        // written before they are read. `self` refers to the array, so NumPy neither frees nor resizes its memory. Not
+        // using a caller's array meanwhile is his documented duty, as for every function with `out=`; nobody else knows
+        // one that `undefined` made.
         Some(unsafe {
             let data = (*self.array.as_array_ptr()).fields.data.cast::<T>();
             std::slice::from_raw_parts_mut(data, len)

@@ -1,4 +1,4 @@
-//! Arrays that functions return, as buffers.
+//! Arrays returned by functions, as buffers.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::errors::{PackageError, Result};
 /// Up to this size arrays are copied: keeping one takes as long, and releasing it needs the thread to attach again.
 const MAX_COPIED_BYTES: usize = 4096;
 
-/// An array that a function returned, of a dtype and shape that a plan accepts.
+/// A returned array, of a dtype and shape that a plan accepts.
 pub(crate) struct ReturnedArray<'py> {
     pub(crate) dtype: DType,
     pub(crate) rows: usize,
@@ -74,7 +74,6 @@ impl ReturnedArray<'_> {
             .map_err(|_| no_dtype(name).into())
     }
 
-    /// Rows, and columns of a 2-D array.
     pub(crate) fn shape(shape: &[usize]) -> Result<(usize, Option<usize>)> {
         match *shape {
             [rows] => Ok((rows, None)),
@@ -128,7 +127,6 @@ impl<'py> ReturnedArray<'py> {
         })
     }
 
-    /// Data pointer, flags and base.
     fn fields(&self) -> (*mut u8, i32, Option<Bound<'py, PyAny>>) {
         // SAFETY: reads fields of the array's C struct, valid while `array` lives; a base is null or an object to which
         // the array holds a reference.
@@ -161,12 +159,12 @@ impl<'py> ReturnedArray<'py> {
         if self.len() == 0 {
             return &[];
         }
-        // SAFETY: the array is C-contiguous with `len` bytes from `data` on, and lives as long as `self`. That nobody
-        // writes there meanwhile is the duty of the caller's caller, as in every binding to NumPy.
+        // SAFETY: the array is C-contiguous with `len` bytes from `data` on, and lives as long as `self`. Not writing
+        // meanwhile is the duty of the caller's caller, as in every binding to NumPy.
         unsafe { std::slice::from_raw_parts(data, self.len()) }
     }
 
-    /// The part of `memory` that the array is a read-only view of, for which no Python object need be kept.
+    /// The part of `memory` that the array is a read-only view of, which needs no Python object.
     pub(crate) fn part_of(&self, memory: &Buffer) -> Option<Buffer> {
         let (data, flags, _) = self.fields();
         let start = data.addr().checked_sub(memory.as_ptr().addr())?;
@@ -177,7 +175,7 @@ impl<'py> ReturnedArray<'py> {
         memory.slice(start..start.checked_add(self.len())?)
     }
 
-    /// The values to copy, if they are few and not in memory that a holder of the array could change.
+    /// The values to copy, if few and not in memory that a holder of the array could change.
     pub(crate) fn few(&self) -> Option<&[u8]> {
         let (data, flags, _) = self.fields();
         let len = self.len();

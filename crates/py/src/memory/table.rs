@@ -134,7 +134,6 @@ fn array_of<'py>(
     Ok(own(py, bytes, DType::Bool, None)?)
 }
 
-/// The result of `__arrow_c_schema__`.
 pub(crate) fn schema_capsule<'py>(
     py: Python<'py>,
     schema: &Schema,
@@ -143,7 +142,6 @@ pub(crate) fn schema_capsule<'py>(
     Ok(PyCapsule::new_with_value(py, schema, c"arrow_schema")?)
 }
 
-/// The result of `__arrow_c_stream__`.
 pub(crate) fn stream_capsule<'py>(
     py: Python<'py>,
     batch: &RecordBatch,

@@ -17,16 +17,14 @@ use crate::memory::slice;
 pub(super) struct Function {
     pub(super) function: Py<PyAny>,
     pub(super) batch: bool,
-    /// Functions that create a buffer's accumulator, and that add it to the stream's.
+    /// Functions that create a buffer's accumulator, and add it to the stream's.
     pub(super) sums: Option<(Py<PyAny>, Py<PyAny>)>,
     /// Where worker processes call it.
     pub(super) remote: Option<RemoteCalls>,
-    /// A view of each input in memory.
     pub(super) views: Vec<Option<Py<PyAny>>>,
     pub(super) total: Mutex<Option<Py<PyAny>>>,
 }
 
-/// The accumulator of a worker's buffer.
 pub(super) type Accumulator = Option<Py<PyAny>>;
 
 impl Function {

@@ -86,8 +86,8 @@ impl NBufferOptions {
     }
 }
 
-/// Runs `isochrony.nbuffer`. `outputs` creates the outputs once all else is validated. `remote` is what worker processes
-/// call, with its name; None: `function` is called in this process.
+/// Runs `isochrony.nbuffer`. `outputs` creates the outputs once all else is validated. `remote` is what worker
+/// processes call, with its name; None: `function` is called in this process.
 #[pyfunction]
 #[pyo3(signature = (inputs, outputs, destinations, processors, function, batch, initial, combine, options, progress, remote=None))]
 #[allow(clippy::too_many_arguments)] // Called from one place.
@@ -156,7 +156,6 @@ pub(crate) fn makes_output(processors: Vec<String>) -> Result<bool> {
     Ok(process::parse(&processors)?.is_some_and(|native| native.makes_output()))
 }
 
-/// Runs detached; meanwhile checks signals and reports progress.
 fn watched(
     py: Python<'_>,
     options: &Options,
@@ -211,7 +210,6 @@ fn seconds(duration: Duration) -> f64 {
     duration.as_secs_f64()
 }
 
-/// The report as a dict for `isochrony.nbuffering`.
 fn described<'py>(
     py: Python<'py>,
     report: &Report,

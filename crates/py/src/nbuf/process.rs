@@ -1,4 +1,4 @@
-//! Native processors and a Python function, in one pass over the same bytes.
+//! Native processors and a Python function, in one pass over the bytes.
 
 use std::sync::Mutex;
 
@@ -67,14 +67,12 @@ impl Processor {
             .unwrap_or_default()
     }
 
-    /// The function's accumulator of the whole stream.
     pub(super) fn total(&self, py: Python<'_>, complete: bool) -> PyResult<Option<Py<PyAny>>> {
         self.function
             .as_ref()
             .map_or(Ok(None), |function| function.total(py, complete))
     }
 
-    /// Ends worker processes.
     pub(super) fn close(&self) {
         if let Some(remote) = self.function.as_ref().and_then(|one| one.remote.as_ref()) {
             remote.close();

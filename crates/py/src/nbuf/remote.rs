@@ -1,7 +1,7 @@
 //! A Python function of records in worker processes.
 //!
-//! A buffer's records go there in one message, and what the function returned comes back in one. Only accumulators and
-//! exceptions need the interpreter of this process.
+//! A buffer's records go there in one message, and the results return in one. Only accumulators and exceptions need the
+//! interpreter of this process.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -21,7 +21,6 @@ use crate::errors::{PackageError, Result};
 use crate::plan::Nesting;
 use crate::workers;
 
-/// The function, as worker processes call it, and these.
 pub(super) struct RemoteCalls {
     pool: Arc<ProcessPool>,
     function: Arc<PortableFunction>,
@@ -76,7 +75,6 @@ impl RemoteCalls {
         }
     }
 
-    /// Ends the processes.
     pub(super) fn close(&self) {
         self.pool.close();
     }
@@ -106,7 +104,7 @@ impl RemoteWorker {
         let failed_at = self.write(&result, batch, block, out)?;
         if let Some(exception) = &result.failure {
             if !batch {
-                // What the record that failed would have written is discarded, and nothing before it.
+                // Discards the output of the failed record, and nothing before it.
                 out.begin_record();
             }
             let why: Cause = Box::new(workers::rebuild(exception));
@@ -129,7 +127,7 @@ impl RemoteWorker {
         Ok(())
     }
 
-    /// Writes what was returned for completed records. Returns where the next one begins in the block.
+    /// Writes the results of completed records. Returns where the next one begins in the block.
     fn write(
         &self,
         result: &RecordResult,

@@ -1,7 +1,7 @@
-//! Plans on workers of a cluster: both sides of `isochrony/cluster`, which alone uses the cluster's library.
+//! Plans on cluster workers: both sides of `isochrony/cluster`, which alone uses the cluster's library.
 //!
-//! On the client a [`PythonCluster`] provides slots. In a worker [`NativeTasks`] is a prepared plan, which its slots
-//! share, and [`NativeTaskRunner`] a slot's thread. Tasks and results cross the interpreter as `bytes`.
+//! On the client a [`PythonCluster`] provides slots. In a worker [`NativeTasks`] is a prepared plan shared by its
+//! slots, and [`NativeTaskRunner`] a slot's thread. Tasks and results cross the interpreter as `bytes`.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -115,7 +115,7 @@ impl TaskCluster for PythonCluster {
     }
 
     fn stop(&self) {
-        // It only sets flags; an exception here would hide the run's error.
+        // Only sets flags; an exception here would hide the run's error.
         attach(|py| drop(self.run.call_method0(py, "stop")));
     }
 
@@ -133,7 +133,6 @@ impl TaskCluster for PythonCluster {
     }
 }
 
-/// `isochrony.cluster.Slot`.
 struct PythonSlot {
     slot: Py<PyAny>,
     name: String,
@@ -184,7 +183,6 @@ impl RemoteSlot for PythonSlot {
     }
 }
 
-/// Pickles exceptions.
 #[derive(Debug)]
 pub(super) struct PickledExceptions;
 
@@ -220,14 +218,14 @@ pub(crate) struct NativeTasks {
     check: Arc<SnapshotCheck>,
     /// Cache through which its stores are read.
     cache: Option<Arc<ShardCache>>,
-    /// Keeps the objects that the plans refer to.
+    /// Keeps the plans' objects.
     _objects: Vec<Arc<Py<PyAny>>>,
 }
 
 #[pymethods]
 impl NativeTasks {
     /// Prepares plans as their client did. `text` and `objects`: the result of `NativePlan.sent_for_tasks`. `threads`:
-    /// maximum number of runners. `cache`: of this host, through which their stores are read.
+    /// maximum number of runners. `cache`: of this host, for their stores.
     #[new]
     #[pyo3(signature = (text, objects, collects, options, threads, cache=None))]
     fn new(
@@ -315,8 +313,8 @@ pub(crate) struct NativeTaskRunner {
     _processes: Arc<FunctionProcesses>,
 }
 
-/// The instruction set of Fourier transforms in this process, and the difference in roundings from other ones.
-/// Everything else has the same bits on all.
+/// The instruction set of Fourier transforms in this process, and the difference in roundings from other ones. All else
+/// is bit-identical.
 #[pyfunction]
 pub(crate) fn _instruction_set() -> (&'static str, f64) {
     (fft_instruction_set(), FFT_ROUNDINGS)
@@ -360,8 +358,8 @@ impl Drop for NativeTaskRunner {
     }
 }
 
-/// Whether samples below the end of a snapshot may have been replaced since the last batch; appended ones do not
-/// matter. Of thousands of signals, only those that a batch reads are checked.
+/// Whether samples below the end of a snapshot may have been replaced since the last batch; appends do not matter. Only
+/// the signals of a batch are checked, of possibly thousands.
 fn snapshot_check(signals: Vec<OpenSnapshot>, prepared: &PreparedTasks) -> Arc<SnapshotCheck> {
     let mut by_id: HashMap<SignalId, Vec<usize>> = HashMap::new();
     for (at, open) in signals.iter().enumerate() {

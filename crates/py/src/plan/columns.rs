@@ -192,7 +192,6 @@ pub(super) fn column(
     let is_time = matches!(field.data_type(), DataType::Timestamp(..));
     let values = match is_time {
         false => values,
-        // View as int64 nanoseconds.
         true => (py.import("numpy"))
             .and_then(|numpy| numpy.call_method1("asarray", (values, TIME_DTYPE)))
             .and_then(|times| times.call_method1("view", ("int64",)))

@@ -94,7 +94,7 @@ impl NativePusher {
         if !wait {
             return Ok(self.to.try_push(buffer.bytes(), position));
         }
-        // It may wait for a run that needs the interpreter.
+        // May wait for a run that needs the interpreter.
         Ok(detach(py, || self.to.push(buffer.bytes(), position)))
     }
 

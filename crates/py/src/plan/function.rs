@@ -1,4 +1,4 @@
-//! Python functions that plans call, saved by module and name if they can be imported.
+//! Python functions of plans, saved by module and name if importable.
 
 use isochrony_flow::operators::dtype_in_unit;
 use isochrony_flow::{PlanError, PortType, SentObject, SentObjects};
@@ -52,12 +52,11 @@ impl Function {
         })
     }
 
-    /// Imports a saved function, if allowed.
     pub(super) fn import(saved: &Map<String, Value>, imports: &Imports) -> Result<Self, PlanError> {
         Self::import_named(saved, "function", imports)
     }
 
-    /// Like [`import`](Self::import), for another key. Only here is code imported that a saved plan names. A sent plan
+    /// Like [`import`](Self::import), for another key. Only here is code imported that a saved plan names; a sent plan
     /// brings its functions.
     pub(super) fn import_named(
         saved: &Map<String, Value>,

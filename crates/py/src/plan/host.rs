@@ -49,7 +49,7 @@ impl NativeHostInbox {
         })?)
     }
 
-    /// The number up to which messages were read, once it exceeds `after`; None after `wait` seconds, or if no more are
+    /// The number of the last message read, once it exceeds `after`; None after `wait` seconds, or if no more are
     /// needed.
     fn read_after(&self, py: Python<'_>, after: u64, wait: f64) -> Option<u64> {
         let wait = Duration::try_from_secs_f64(wait).unwrap_or_default();
@@ -62,7 +62,7 @@ impl NativeHostInbox {
         self.inbox.arrived()
     }
 
-    /// Bytes of all messages received.
+    /// Bytes received.
     #[getter]
     fn received_bytes(&self) -> u64 {
         self.inbox.bytes()
@@ -97,7 +97,7 @@ impl NativeHostInbox {
 pub(crate) struct NativeHostRun {
     /// None while dropped.
     run: Option<HostRun>,
-    /// Keeps the objects that the plan refers to.
+    /// Keeps the plan's objects.
     _objects: Vec<Arc<Py<PyAny>>>,
 }
 

@@ -27,7 +27,7 @@ impl AllowedFunctions {
         }
     }
 
-    /// Refuses a plan that names other functions before anything is imported. The message lists them.
+    /// Refuses a plan that names other functions, and lists them, before anything is imported.
     pub(super) fn check(&self, saved: &Value) -> Result<()> {
         let nodes = saved.get("nodes").and_then(Value::as_array);
         let mut refused: Vec<&str> = nodes

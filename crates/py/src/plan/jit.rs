@@ -98,7 +98,6 @@ impl JitOperator {
         })
     }
 
-    /// Its parameters; `function`: the form of the function.
     fn form(&self, function: Value) -> Map<String, Value> {
         let mut saved = Map::new();
         saved.insert("function".into(), function);

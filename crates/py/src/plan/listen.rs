@@ -22,7 +22,7 @@ use crate::time::RateArg;
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeListener {
     pub(super) listener: Listener,
-    /// Keeps the Python driver of an audio device or a SeedLink server; None for other feeds.
+    /// Keeps the Python driver of an audio device or a SeedLink server, if any.
     pub(super) owner: Option<Py<Owner>>,
 }
 
@@ -39,10 +39,10 @@ pub(super) fn optional_seconds(name: &str, given: Option<f64>) -> Result<Option<
 
 #[pymethods]
 impl NativeListener {
-    /// Listens at an address. `reorder`: seconds that early frames wait for late ones; `step`: seconds by which a sender's
-    /// stamp must deviate to start a new run; `silence`: seconds without frames that end the feed; `lateness`: seconds
-    /// after which overdue samples are given up; `keep_late`: bytes of late samples kept; `anyone`: other machines may
-    /// connect; `bind`: at once, else in the run that reads it.
+    /// Listens at an address. `reorder`: seconds that early frames wait for late ones; `step`: seconds by which a
+    /// sender's stamp must deviate to start a new run; `silence`: seconds without frames that end the feed; `lateness`:
+    /// seconds after which overdue samples are given up; `keep_late`: bytes of late samples kept; `anyone`: other
+    /// machines may connect; `bind`: at once, else in the run that reads it.
     #[new]
     #[pyo3(signature = (address, dtype, rate, name, unit, framing, reorder, buffer, max_frame, step, silence, lateness, keep_late, anyone, clock=None, bind=true))]
     #[allow(clippy::too_many_arguments)] // Called from one place.
@@ -101,7 +101,7 @@ impl NativeListener {
         self.listener.counts().named()
     }
 
-    /// Removes and returns the late samples kept: index and civil time (ns since 1970) of the first, and the bytes.
+    /// Takes the late samples kept: index and civil time (ns since 1970) of the first, and the bytes.
     fn take_late<'py>(&self, py: Python<'py>) -> Vec<(i64, Option<i64>, Bound<'py, PyBytes>)> {
         let pieces = self.listener.take_late().into_iter();
         let piece = |late: LateSamples| {
@@ -120,7 +120,7 @@ impl NativeListener {
         }
     }
 
-    /// The unit stated by the sender; None if it has not described its recording.
+    /// The unit stated by the sender, if it has described its recording.
     #[getter]
     fn sender_unit(&self) -> Option<String> {
         self.listener.sender_unit()

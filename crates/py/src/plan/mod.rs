@@ -1,6 +1,6 @@
 //! Plans: the native half of `isochrony.plan`.
 //!
-//! A [`NativePlan`] wraps a plan of the engine. Operators are added by name and parameters, so a new one needs no code
+//! A [`NativePlan`] wraps a plan of the engine. Operators are added by name and parameters, so new ones need no code
 //! here. Runs use the calling thread ([`running`]).
 
 use isochrony_flow::{
@@ -71,7 +71,7 @@ use saved::parameters;
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativePlan {
     plan: Plan,
-    /// Owner of the Python objects that the plan refers to.
+    /// Owner of the plan's Python objects.
     owner: Option<Py<Owner>>,
 }
 
@@ -99,7 +99,6 @@ impl NativePlan {
         Ok(Self { plan, owner })
     }
 
-    /// Adds an operator that holds no Python object.
     fn then_factory(&self, py: Python<'_>, factory: SharedFactory) -> Result<Self> {
         let plan = self.plan.apply_factory(factory, &[])?;
         self.of_inputs(py, plan, &[], &owner::ObjectKeeper::default())
@@ -222,7 +221,7 @@ impl NativePlan {
         self.apply(py, name, parameters(name, params)?, &others)
     }
 
-    /// Adds an operator whose one parameter is a traced function of this plan's windows and of those of others.
+    /// Adds an operator whose parameter is a traced function of windows of this plan and others.
     #[pyo3(signature = (name, parameter, function, others=vec![], wrap=false))]
     fn traced(
         &self,
@@ -269,7 +268,7 @@ impl NativePlan {
         self.plan.port().kind()
     }
 
-    /// Samples from one window to the next; 1 without windows.
+    /// Samples between window starts; 1 without windows.
     #[getter]
     fn hop(&self) -> u64 {
         match self.plan.port() {
@@ -278,13 +277,13 @@ impl NativePlan {
         }
     }
 
-    /// Whether rows are spectra of complex samples; None if they are not spectra.
+    /// Whether rows are spectra of complex samples; None if they are no spectra.
     #[getter]
     fn complex_spectra(&self) -> Option<bool> {
         self.plan.complex_spectra()
     }
 
-    /// Frequencies in Hz of a row's values; None if rows are not spectra.
+    /// Frequencies in Hz of a row's values; None if rows are no spectra.
     #[getter]
     fn frequencies(&self) -> Option<Vec<f64>> {
         self.plan.frequencies()
@@ -292,11 +291,10 @@ impl NativePlan {
 
     /// The plan as written and as optimised.
     fn explain(&self, py: Python<'_>) -> String {
-        // It reads files of stores, possibly from a slow server.
         crate::interpreter::detach(py, || self.plan.explain())
     }
 
-    /// Measures the costs of operators in isolation; returns JSON; `save` keeps them for predictions.
+    /// Measures the costs of single operators; returns JSON; `save` keeps them for predictions.
     fn characterise(
         &self,
         py: Python<'_>,
@@ -308,7 +306,7 @@ impl NativePlan {
         (options.samples, options.repeats) = (samples, repeats);
         let costs = crate::interpreter::detach(py, || self.plan.characterise(&options))?;
         if let Some(path) = OperatorCosts::path().filter(|_| save) {
-            // An unreadable one is replaced.
+            // An unreadable file is replaced.
             let mut known = OperatorCosts::load(&path).unwrap_or_else(|_| OperatorCosts::none());
             for cost in &costs {
                 known.note(MeasuredOperator {
@@ -337,8 +335,8 @@ impl NativePlan {
         Ok(format!("{saved:#}"))
     }
 
-    /// Reads a plan from JSON text, over the stores that it names or one that is open. It may import the Python
-    /// functions in `functions`, as "module:name", or `all_functions`.
+    /// Reads a plan from JSON text, over the stores that it names or an open one. It may import the Python functions in
+    /// `functions`, as "module:name", or `all_functions`.
     #[staticmethod]
     #[pyo3(signature = (text, store=None, functions=Vec::new(), all_functions=false))]
     fn from_json(
@@ -368,20 +366,20 @@ impl NativePlan {
         Some((dtype.name(), width))
     }
 
-    /// Sample rate of the results in Hz, numerator and denominator; None if they have none.
+    /// Sample rate of the results in Hz, numerator and denominator, if any.
     #[getter]
     fn rate(&self) -> Option<(u64, u64)> {
         let rate = self.plan.port().stream()?.rate;
         Some((rate.num(), rate.den()))
     }
 
-    /// Whether the results are counts with a calibration.
+    /// Whether the results are calibrated counts.
     #[getter]
     fn gives_counts(&self) -> bool {
         BatchEncoder::gives_counts(&self.plan.port())
     }
 
-    /// Names and types of the rows' fields; None without rows.
+    /// Names and types of row fields; None without rows.
     fn fields(&self) -> Option<Vec<(String, String, Option<usize>)>> {
         match self.plan.port() {
             PortType::Rows { fields, .. } => Some(columns::describe_fields(fields)),

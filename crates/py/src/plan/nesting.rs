@@ -45,7 +45,6 @@ impl Nesting {
             .unwrap_or_default()
     }
 
-    /// One level deeper, inside a function.
     pub(crate) fn inside(&self, function: &Arc<Py<PyAny>>) -> Arc<Self> {
         let mut functions = self.functions.clone();
         functions.push(Arc::as_ptr(function).addr());
@@ -101,7 +100,6 @@ impl Nesting {
     }
 }
 
-/// Depth at which this process started.
 fn outside() -> usize {
     static PROCESS_DEPTH: OnceLock<usize> = OnceLock::new();
     *PROCESS_DEPTH.get_or_init(|| {

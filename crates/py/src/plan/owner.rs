@@ -1,9 +1,9 @@
-//! Owners of the Python objects that plans refer to, visible to Python's garbage collector.
+//! Owners of plans' Python objects, visible to Python's garbage collector.
 //!
-//! Plans of the engine are reference counted, which Python's collector does not see. If a plan kept a function that
-//! refers to the plan's owner, neither would be freed. So a plan has a weak reference ([`Callable`]), and an [`Owner`],
-//! a Python object to which each later [`NativePlan`](super::NativePlan) refers, keeps the function. Owners refer to
-//! their inputs' owners, so each reference is counted and visited once.
+//! Plans of the engine are reference counted, invisible to Python's collector. A plan that kept a function referring to
+//! its owner would never be freed. So a plan has a weak reference ([`Callable`]), and an [`Owner`], a Python object to
+//! which each later [`NativePlan`](super::NativePlan) refers, keeps the function. Owners refer to their inputs' owners,
+//! so each reference is counted and visited once.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,12 +15,11 @@ use pyo3::prelude::*;
 use crate::interpreter::attach;
 use crate::memory::references;
 
-/// A Python object that a plan uses and an [`Owner`] keeps.
+/// A Python object used by a plan and kept by an [`Owner`].
 #[derive(Clone)]
 pub(crate) struct Callable(Weak<Py<PyAny>>);
 
 impl Callable {
-    /// The object, during a run.
     pub(crate) fn get(&self) -> Result<Arc<Py<PyAny>>, OpError> {
         let message = "the plan was taken apart before it ran; keep it as long as it is needed";
         let gone = || OpErrorKind::Failed(Cause::from(message)).into();
@@ -52,7 +51,7 @@ impl ObjectKeeper {
         kept.owners.push(owner);
     }
 
-    /// Owns these objects and the inputs' owners; None if there is nothing to own.
+    /// Owns these objects and the inputs' owners; None if both are empty.
     pub(crate) fn owner<'a>(
         &self,
         py: Python<'_>,

@@ -12,7 +12,6 @@ use super::{NativePlan, columns, generate};
 use crate::errors::Result;
 use crate::time::{RateArg, TimeArg};
 
-/// Function, printed name, import name.
 type NamedFunction = (Py<PyAny>, String, Option<String>);
 
 #[pymethods]

@@ -53,7 +53,6 @@ impl NativePlan {
     }
 }
 
-/// Records how well a plan run alone was predicted.
 fn check_prediction(plans: &[Plan], report: &Report) {
     if let [plan] = plans {
         plan.check_prediction(report);

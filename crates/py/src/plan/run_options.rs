@@ -34,7 +34,6 @@ pub(super) struct TuningRequest {
     status: Option<PathBuf>,
 }
 
-/// What a request in JSON asks for.
 pub(crate) fn tuning_mode(request: &str) -> PyResult<TuningMode> {
     let request = serde_json::from_str::<TuningRequest>(request);
     let request = request.map_err(|error| PyTypeError::new_err(error.to_string()))?;
@@ -64,7 +63,7 @@ impl TuningRequest {
 impl<'py> FromPyObject<'_, 'py> for PythonRunOptions {
     type Error = PyErr;
 
-    /// Settings are read by name, so a new one needs no code here.
+    /// Settings are read by name, so new ones need no code here.
     fn extract(options: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let settings = options.getattr("settings")?.cast_into::<PyDict>()?;
         Ok(Self {
@@ -101,7 +100,7 @@ fn setting(value: &Bound<'_, PyAny>) -> PyResult<Value> {
     })
 }
 
-/// The options with which a run would begin, defaults included, as JSON; `control`: whether it has one.
+/// The initial options of a run, defaults included, as JSON; `control`: whether it has one.
 #[pyfunction(name = "_effective_options")]
 pub(crate) fn effective_options(options: PythonRunOptions) -> Result<String> {
     let settings = serde_json::to_value(options.settings);

@@ -1,7 +1,7 @@
 //! Executes plans in the calling thread and polls the interpreter meanwhile.
 //!
-//! Python calls signal handlers only in the main thread, while it is attached. An execution is detached, so its
-//! [`Watch`] attaches at intervals to handle signals and report progress; an exception of either ends the execution.
+//! Python calls signal handlers only in the main thread, while attached. An execution is detached, so its [`Watch`]
+//! attaches at intervals to handle signals and report progress; an exception of either ends the execution.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,12 +20,11 @@ use crate::errors::Result;
 use crate::interpreter::{self, attach, detach};
 use crate::workers::process_pool;
 
-/// Attaching takes longer than this if another thread runs Python code, which releases the interpreter only every 5 ms.
+/// Attaching takes longer if another thread runs Python code, which releases the interpreter only every 5 ms.
 const MAX_ATTACH_WAIT: Duration = Duration::from_millis(1);
-/// Polls skipped then, so that waiting takes a twentieth of the execution and polls stay less than 100 ms apart.
+/// Polls skipped then, so waiting takes a twentieth of the execution and polls stay less than 100 ms apart.
 const SKIPPED_POLLS: u32 = 2;
 
-/// Shared by a run's operators that call Python.
 pub(crate) struct RunContext {
     processes: Option<Arc<ProcessPool>>,
     nesting: Arc<Nesting>,
@@ -126,7 +125,6 @@ struct InterpreterPoll {
 }
 
 impl InterpreterPoll {
-    /// Polls; returns whether the execution continues.
     fn run(&self) -> bool {
         let left = self.polls_to_skip.load(Ordering::Relaxed);
         if left > 0 {

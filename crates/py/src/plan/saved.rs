@@ -82,7 +82,6 @@ pub(super) fn read_plan(
     read(text, store, imports, Plan::from_json)
 }
 
-/// Reads plans that were sent together.
 pub(super) fn read_plans(text: &str, imports: &Imports) -> Result<Vec<Plan>> {
     read(text, None, imports, Plan::several_from_json)
 }

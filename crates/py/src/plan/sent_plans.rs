@@ -151,7 +151,7 @@ const PYTHON: &str = "python";
 
 #[pymethods]
 impl NativePlan {
-    /// The same plans with snapshots of their signals, whatever is appended later.
+    /// The same plans with snapshots of their signals, without later appends.
     #[staticmethod]
     fn at_snapshots(py: Python<'_>, plans: Vec<PyRef<'_, Self>>) -> Result<Vec<Self>> {
         let owners: Vec<_> = plans
@@ -164,12 +164,12 @@ impl NativePlan {
         Ok(owned.map(|(plan, owner)| Self { plan, owner }).collect())
     }
 
-    /// Whether a part of it is executed on another host.
+    /// Whether a part is executed on another host.
     fn has_hosts(&self) -> bool {
         self.plan.has_hosts()
     }
 
-    /// The folders of the stores that it reads, here or on another host.
+    /// The folders of its stores, here or on another host.
     fn store_paths(&self) -> Vec<PathBuf> {
         let scanned = self.plan.stored().into_iter();
         let shared = scanned.filter_map(|scanned| OpenStore::showing(&scanned.signal));
@@ -239,12 +239,10 @@ pub(super) fn listed(py: Python<'_>, objects: SentObjects) -> Result<Bound<'_, P
     Ok(list)
 }
 
-/// Plans that were sent together.
 pub(super) struct ReceivedPlans {
     pub(super) plans: Vec<Plan>,
     /// Owner of their Python objects.
     pub(super) owner: Option<Py<Owner>>,
-    /// Snapshots of all signals that they read.
     pub(super) signals: Vec<OpenSnapshot>,
 }
 
@@ -255,7 +253,7 @@ pub(super) fn received_for_tasks(
     objects: Vec<(String, Bound<'_, PyAny>)>,
 ) -> Result<ReceivedPlans> {
     let mut signals = Vec::new();
-    // First, so that each store is opened once and stays open.
+    // First, so each store is opened once and stays open.
     for (_, object) in objects.iter().filter(|(kind, _)| kind == SIGNAL) {
         let (bytes, opening): (Bound<'_, PyBytes>, Opening) = object.extract()?;
         let (store, signal) = decoded(&bytes, opening)?;

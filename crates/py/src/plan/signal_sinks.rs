@@ -27,7 +27,7 @@ fn writable<'s>(store: &'s Bound<'_, Store>) -> Result<&'s isochrony_store::Stor
     Ok(store)
 }
 
-/// A signal that gets events: one that exists, or the name of one that a sink of the same run creates.
+/// Receives events: an existing signal, or the name of one that a sink of the same run creates.
 #[derive(FromPyObject)]
 enum AnnotatedSignal<'py> {
     Existing(Bound<'py, Signal>),
@@ -61,7 +61,7 @@ impl NativePlan {
     }
 
     /// Adds an event for each window or range to a signal of an open store, or to one that a sink of the same run
-    /// creates: store and name. Fields are values, or functions that are traced.
+    /// creates: store and name. Fields are values or traced functions.
     fn annotate(
         &self,
         py: Python<'_>,

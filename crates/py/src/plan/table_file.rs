@@ -1,6 +1,6 @@
 //! `Plan.sink_parquet` and `Plan.sink_ipc`: files of columns, written by pyarrow.
 //!
-//! The engine builds record batches ([`BatchEncoder`]). `isochrony.tables.files.TableFile` writes them; they cross
+//! The engine builds record batches ([`BatchEncoder`]), written by `isochrony.tables.files.TableFile`; they cross
 //! Arrow's stream interface without a copy, and the thread attaches once per batch.
 
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl TableTarget {
     }
 }
 
-/// The target that a saved plan names.
+/// The target of a saved plan.
 pub(super) fn from_saved(
     name: &str,
     saved: &Map<String, Value>,
@@ -115,7 +115,6 @@ impl SinkWriter for TableOut {
             })
             .map_err(raised)?;
         }
-        // Nothing to commit before the end.
         Ok(0)
     }
 

@@ -1,6 +1,6 @@
-//! `Signal.time_of` and `Signal.index_of`: conversions between indices and civil time, of one value or of arrays.
+//! `Signal.time_of` and `Signal.index_of`: conversions between indices and civil time, of single values or arrays.
 //!
-//! Arrays are converted in blocks that fit the cache; `isochrony.times` validates them.
+//! Arrays, validated by `isochrony.times`, are converted in blocks that fit the cache.
 
 use std::ops::Range;
 
@@ -16,10 +16,8 @@ use crate::signal::Signal;
 use crate::signal::index::{as_index, is_index};
 use crate::time::{PreferArg, RoundArg, Time, TimeArg};
 
-/// Conversions between two interrupt checks.
 const BLOCK_LEN: usize = 1 << 14;
 
-/// The time of an index, with the uncertainty of its fitted piece.
 pub(crate) fn time_of(signal: &StoreSignal, index: i64) -> Result<Time> {
     let mut time = Time::from(signal.time_of(index)?);
     if let Some(civil) = signal.empirical()? {
@@ -57,7 +55,6 @@ fn datetimes(ns: Bound<'_, PyAny>) -> Result<Bound<'_, PyAny>> {
     Ok(ns.call_method1("view", ("datetime64[ns]",))?)
 }
 
-/// An array of datetime64[ns] of the same shape.
 pub(crate) fn times_of<'py>(
     py: Python<'py>,
     signal: &StoreSignal,
@@ -100,7 +97,6 @@ impl IndexArrays {
         })
     }
 
-    /// Stores results from position `first` on.
     fn put(&mut self, signal: &StoreSignal, first: usize, found: &[IndexAt]) {
         let indices = &mut self.indices.samples_mut::<i64>()[first..];
         for (out, at) in indices.iter_mut().zip(found) {
@@ -157,7 +153,7 @@ fn indices_of<'py>(
     Ok((shaped(indices)?, in_gap))
 }
 
-/// Counts of `unit.0 / unit.1` ns since 1970.
+/// From counts of `unit.0 / unit.1` ns since 1970.
 fn many(
     signal: &StoreSignal,
     counts: &[i64],
@@ -227,7 +223,7 @@ fn is_many(object: &Bound<'_, PyAny>) -> bool {
 
 #[pymethods]
 impl Signal {
-    /// Civil time of an index, or of many at once; extrapolated beyond the ends.
+    /// Civil time of an index, or of many; extrapolated beyond the ends.
     ///
     /// Parameters:
     ///     index: any whole number, or an array of them of any shape.
@@ -263,20 +259,19 @@ impl Signal {
         times_of(py, &signal, index)
     }
 
-    /// Index of a civil time, or of many at once; extrapolated beyond the ends. `index_of(time_of(i)) == i` for every
-    /// index.
+    /// Index of a civil time, or of many; extrapolated beyond the ends. `index_of(time_of(i)) == i` for every index.
     ///
     /// Parameters:
     ///     time: a time; one from `time_of` has its run. Or an array of datetime64 of any unit and shape, or a sequence
     ///         of times. Whole numbers of nanoseconds are `array.view("datetime64[ns]")`.
     ///     round: "nearest", "floor", "ceil", or "exact" (an error unless a sample has that time). Times of an array
-    ///         are rounded to nanoseconds already, but sample times need not be: use "nearest" for them.
+    ///         are already rounded to nanoseconds, sample times not: use "nearest".
     ///     prefer: run to use if two cover the time: "first", "last" or the id of a run.
     ///     flagged: also return whether the time lies in a gap.
     ///
     /// Returns:
-    ///     An int; for many times an int64 array of their shape. Inside a gap: interpolated between its ends. With
-    ///     `flagged` a pair: the index, and a bool; for many times two arrays.
+    ///     An int; for many times an int64 array of their shape. Interpolated inside a gap. With `flagged` a pair: the
+    ///     index, and a bool; for many times two arrays.
     ///
     /// Raises:
     ///     isochrony.TimeError: ambiguous after a backward clock step and no `prefer`; not on a sample with "exact";

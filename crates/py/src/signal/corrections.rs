@@ -1,4 +1,4 @@
-//! `isochrony.ClockCorrection`: corrects a signal's clock after recording, by a better one.
+//! `isochrony.ClockCorrection`: corrects a signal's clock after recording.
 
 use isochrony_store::{ClockComparison, CorrectionOptions, RecordedAt};
 use isochrony_time::{Fixed, RunId, TimebaseKind};
@@ -29,27 +29,27 @@ impl ClockCorrection {
         self.correction.id()
     }
 
-    /// The id of the run that it corrects; None: all.
+    /// Id of the corrected run; None: all.
     #[getter]
     fn run(&self) -> Option<u32> {
         self.correction.run().map(|run| run.0)
     }
 
-    /// Whether it was removed; it is kept for its points.
+    /// Whether it was removed; its points are kept.
     #[getter]
     fn removed(&self) -> bool {
         self.correction.is_removed()
     }
 
-    /// The fit, from civil time as recorded to the true one: `shape`, `residual`, `outliers`, ... in nanoseconds.
+    /// The fit, from recorded to true civil time: `shape`, `residual`, `outliers`, ... in nanoseconds.
     #[getter]
     fn fit(&self) -> TimebaseFit {
         TimebaseFit::of_correction(self.correction.fit().clone())
     }
 
-    /// The points as given, a `Table`: "from" is an index, or ns since 1970 by the signal's own clock if "from_time" is
+    /// The given points, a `Table`: "from" is an index, or ns since 1970 by the signal's own clock if "from_time" is
     /// true; "civil_ns" is the true time, "to" the other clock's count, "uncertainty_ns" NaN if none was stated;
-    /// "outlier" is true for points that the fit ignores. Columns with "_frac" are in 2**-32.
+    /// "outlier" is true for ignored points. Columns with "_frac" are in 2**-32.
     #[getter]
     fn points<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let points: Vec<ClockComparison> = self.correction.comparisons().collect();
@@ -84,8 +84,8 @@ impl ClockCorrection {
             .call1((columns,))?)
     }
 
-    /// Removes the correction: times are as without it, or as by an earlier one. Its points stay stored. Durable with
-    /// the next `Store.commit`.
+    /// Removes the correction: times are as without it, or by an earlier one. Its points stay stored. Durable with the
+    /// next `Store.commit`.
     ///
     /// Raises:
     ///     isochrony.StoreError: a store open for reading (also PermissionError).
@@ -128,8 +128,8 @@ fn recorded_at(value: &Bound<'_, PyAny>) -> Result<RecordedAt> {
 #[pymethods]
 impl Signal {
     /// Corrects the clock after recording, by points at which it was compared with a better one: a log of GPS fixes,
-    /// the skew of an ocean-bottom recorder on recovery, triggers that two recorders saw. All conversions of times use
-    /// it at once, and durably from the next `Store.commit` on. No sample, stamp or checksum changes, and
+    /// the skew of an ocean-bottom recorder on recovery, triggers seen by two recorders. All conversions of times use
+    /// it at once, durably from the next `Store.commit`. No sample, stamp or checksum changes, and
     /// `ClockCorrection.remove()` undoes it. Later appends are still placed by the recorder's own clock.
     ///
     /// Parameters:
@@ -138,17 +138,16 @@ impl Signal {
     ///         time; with `to`, in units of that timebase.
     ///     to: signal or timebase of the second values, such as another recorder with a good clock. None: civil time.
     ///         Its present times are used; correct its clock first.
-    ///     run: id of the run to correct, if the signal's clock stepped: each clock has its own correction.
-    ///     uncertainty: of all points that state none. None: estimated from their scatter, which needs five points.
+    ///     run: id of the run to correct; needed after a clock step, since each clock has its own correction.
+    ///     uncertainty: of points that state none. None: estimated from their scatter, which needs five points.
     ///     shape: "line" or "pieces"; None: a line if one fits all points except outliers.
-    ///     wander: relative change of the rate that is possible beyond the points, and between those of pieces. None:
-    ///         1e-6.
+    ///     wander: possible relative change of the rate beyond the points, and between those of pieces. None: 1e-6.
     ///
     /// Returns:
     ///     The `ClockCorrection`; its `fit` has shape, residual and outliers.
     ///
     /// Raises:
-    ///     isochrony.TimeError: points that give no clock, as for `Timebase.fit`.
+    ///     isochrony.TimeError: invalid points, as for `Timebase.fit`.
     ///     isochrony.StoreError: no civil time yet; several clocks and no `run`; a store open for reading.
     ///
     /// >>> import isochrony as iso, numpy as np, tempfile
@@ -214,7 +213,7 @@ impl Signal {
                 to: Some(number_arg(&point.to)?),
             })
         })?;
-        // Numbers of signals are local to their store.
+        // Signal numbers are local to their store.
         let to = other.filter(|other| own.follower.shared.store.shows(other));
         let options = CorrectionOptions {
             run: run.map(RunId),
@@ -229,8 +228,7 @@ impl Signal {
         })
     }
 
-    /// All corrections of the clock, with removed ones, in order of creation: the latest that is not removed applies to
-    /// its runs.
+    /// All corrections of the clock, including removed ones, by creation: the latest one in force applies to its runs.
     ///
     /// Returns:
     ///     A list of `ClockCorrection`.

@@ -14,7 +14,7 @@ use crate::signal::key::resolve_key;
 use crate::store::pickling::{Opening, decoded, encoded};
 use crate::time::{Time, TimeArg};
 
-/// Something that happened in a signal: import provenance, a discontinuity, a user's annotation. It can be pickled.
+/// An event of a signal: import provenance, a discontinuity, a user's annotation. Picklable.
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Event {
     row: EventRow,
@@ -41,13 +41,13 @@ impl Event {
         self.row.start
     }
 
-    /// Index after the last one; equal to `start` for an instant.
+    /// End index; equal to `start` for an instant.
     #[getter]
     fn end(&self) -> i64 {
         self.row.end
     }
 
-    /// Civil time of `start`; None if the signal has no civil time.
+    /// Civil time of `start`; None without civil time.
     #[getter]
     fn time(&self) -> Result<Option<Time>> {
         Ok(match self.signal.empirical()? {
@@ -90,9 +90,7 @@ impl Event {
     }
 }
 
-/// Id, start, end, kind and fields of an event.
 type Row = (u64, i64, i64, String, String);
-/// Arguments of [`_unpickled_event`].
 type PickledEvent<'py> = (Bound<'py, PyBytes>, Opening, Row);
 
 /// Restores a pickled event of a signal's snapshot.
@@ -127,7 +125,7 @@ impl Events {
     /// Parameters:
     ///     kind: `snake_case` by convention.
     ///     start: index or civil time.
-    ///     end: index or civil time after the last one; None: an instant.
+    ///     end: index or civil time of the end; None: an instant.
     ///     fields: JSON values by name.
     ///
     /// Returns:

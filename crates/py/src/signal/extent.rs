@@ -12,7 +12,7 @@ use crate::signal::segment::Segment;
 use crate::signal::selection::Selection;
 use crate::time::{Time, seconds};
 
-/// Earliest and latest civil time of the selected indices, gaps included; None without civil time.
+/// Civil extent of the selected indices, gaps included; None without civil time.
 fn extent(selection: &StoreSelection) -> Result<Option<(Time, Time)>> {
     let signal = selection.signal();
     let mut extent: Option<(Time, Time)> = None;
@@ -56,7 +56,7 @@ fn duration<'py>(py: Python<'py>, selection: &StoreSelection) -> Result<Bound<'p
     Ok(seconds(py, bits)?)
 }
 
-/// Refuses iteration, which could mean values or segments.
+/// Rejects iteration, which could mean values or segments.
 fn not_iterable(what: &str) -> PackageError {
     let message = format!(
         "iterating over a {what} is refused, since it could mean values or segments: iterate over {what}.segments, or \
@@ -86,7 +86,7 @@ impl Selection {
         Ok(extent(&self.selection)?.map(|(start, _)| start))
     }
 
-    /// Civil time at which the last selected sample ends; None where `start_time` is.
+    /// Civil time of the end of the last selected sample; None where `start_time` is.
     ///
     /// Returns:
     ///     An `isochrony.Time`, or None. Edges: one sample period after the last index, in a gap too.
@@ -105,8 +105,7 @@ impl Selection {
         Ok(extent(&self.selection)?.map(|(_, end)| end))
     }
 
-    /// Seconds from `start_time` to `end_time`, gaps included, a `fractions.Fraction`; without civil time, the nominal
-    /// duration of the selected indices.
+    /// Seconds from `start_time` to `end_time`, gaps included, a `fractions.Fraction`; nominal without civil time.
     ///
     /// Returns:
     ///     A `fractions.Fraction`, exact.
@@ -125,14 +124,14 @@ impl Selection {
         duration(py, &self.selection)
     }
 
-    /// The value at a position of `values()`, which counts from 0 at the first selected index; negative: from the end.
+    /// The value at a position of `values()`, counted from 0 at the first selected index; negative: from the end.
     ///
     /// Returns:
-    ///     A NumPy scalar in the unit: of the signal's dtype if it is uncalibrated, else float64 (complex128).
+    ///     A NumPy scalar in the unit: of the signal's dtype if uncalibrated, else float64 (complex128).
     ///
     /// Raises:
-    ///     isochrony.StoreTypeError: the position is not a whole number, such as a slice.
-    ///     isochrony.StoreIndexError: it is outside the selection.
+    ///     isochrony.StoreTypeError: a position that is no whole number, such as a slice.
+    ///     isochrony.StoreIndexError: outside the selection.
     ///     isochrony.GapError: there is no sample.
     ///
     /// >>> import isochrony as iso, numpy as np, tempfile
@@ -163,7 +162,6 @@ impl Selection {
     }
 }
 
-/// The one-sample segment at a position of `values()`.
 fn at_position(py: Python<'_>, selection: &StoreSelection, position: i64) -> Result<SigSeg> {
     let length = selection.len();
     let mut at = position + if position < 0 { length } else { 0 };
@@ -206,7 +204,7 @@ impl Signal {
         self.pick(py, None, Default::default())?.start_time()
     }
 
-    /// Civil time at which the latest sample ends; None where `start_time` is. `duration` has an example.
+    /// Civil time of the end of the latest sample; None where `start_time` is. `duration` has an example.
     ///
     /// Returns:
     ///     An `isochrony.Time`, or None.
@@ -218,8 +216,7 @@ impl Signal {
         self.pick(py, None, Default::default())?.end_time()
     }
 
-    /// Seconds from `start_time` to `end_time`, gaps included, a `fractions.Fraction`; without civil time, the nominal
-    /// duration of the indices.
+    /// Seconds from `start_time` to `end_time`, gaps included, a `fractions.Fraction`; nominal without civil time.
     ///
     /// Returns:
     ///     A `fractions.Fraction`, exact.
@@ -238,7 +235,7 @@ impl Signal {
         self.pick(py, None, Default::default())?.duration(py)
     }
 
-    /// The contiguous segments, in index order, split at gaps and clock steps. No samples are copied.
+    /// The contiguous segments in index order, split at gaps and clock steps, without copies.
     ///
     /// Returns:
     ///     A list of `Segment`; empty without samples.

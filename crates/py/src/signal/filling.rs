@@ -12,11 +12,10 @@ use crate::signal::selection::Selection;
 
 #[pymethods]
 impl Signal {
-    /// Extends the signal by samples to be written later, in any order, with `fill` or by tasklets. Until then they are
-    /// a gap.
+    /// Extends the signal by a gap to be filled later, in any order, with `fill` or by tasklets.
     ///
     /// Parameters:
-    ///     samples: how many, above zero.
+    ///     samples: length, above zero.
     ///
     /// Returns:
     ///     Their `Gap`.
@@ -43,8 +42,8 @@ impl Signal {
     ///     samples: as for `append`.
     ///
     /// Raises:
-    ///     isochrony.StoreError: a sample exists already (also FileExistsError), a range outside the signal
-    ///         (IndexError), and as `append`.
+    ///     isochrony.StoreError: an existing sample (also FileExistsError), a range outside the signal (IndexError),
+    ///         and as `append`.
     fn fill(
         &self,
         py: Python<'_>,
@@ -59,13 +58,13 @@ impl Signal {
     }
 }
 
-/// Asks the system to read samples into the page cache before they are needed. Does not wait.
+/// Asks the system to read samples into the page cache, without waiting.
 ///
 /// Parameters:
 ///     samples: a selection or a signal. Beyond the free memory, later samples evict earlier ones.
 ///
 /// Returns:
-///     Number of bytes requested, without gaps, sealed signals and ranges written by other programs.
+///     Bytes requested, without gaps, sealed signals and ranges written by other programs.
 ///
 /// >>> import isochrony as iso, numpy as np, tempfile
 /// >>> with iso.open(tempfile.mkdtemp() + "/water.iso", "x") as store:

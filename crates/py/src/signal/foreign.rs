@@ -11,8 +11,8 @@ impl Signal {
     /// An `xarray.DataArray` over "time" with gaps as NaN.
     ///
     /// Parameters:
-    ///     gaps: "nan" keeps an element for every index, NaN in gaps; "drop" omits gap indices.
-    ///     chunks: samples per Dask chunk; None: backed by Dask if it is installed, else loaded; 0: loaded.
+    ///     gaps: "nan" keeps an element for every index, NaN in gaps; "drop" omits them.
+    ///     chunks: samples per Dask chunk; None: backed by Dask if installed, else loaded; 0: loaded.
     ///     overlap: as in `select`.
     ///
     /// Returns:

@@ -45,27 +45,27 @@ impl Gap {
         self.gap.end() - self.gap.start
     }
 
-    /// Index after the last missing one.
+    /// End index.
     #[getter]
     fn end(&self) -> i64 {
         self.gap.end()
     }
 
-    /// Civil time at which the last sample before the gap ends; None if the signal has no civil time.
+    /// Civil time at which the last sample before the gap ends; None without civil time.
     #[getter]
     fn start_time(&self) -> Result<Option<Time>> {
         let times = self.signal.gap_times(self.gap)?;
         Ok(times.map(|times| Time::civil(times.start)))
     }
 
-    /// Civil time of the first sample after the gap; None if the signal has no civil time.
+    /// Civil time of the first sample after the gap; None without civil time.
     #[getter]
     fn end_time(&self) -> Result<Option<Time>> {
         let times = self.signal.gap_times(self.gap)?;
         Ok(times.map(|times| Time::civil(times.end)))
     }
 
-    /// How long the gap lasted, a `Fraction` of seconds; None if the signal has no civil time.
+    /// Duration, a `Fraction` of seconds; None without civil time.
     #[getter]
     fn duration<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
         let Some(times) = self.signal.gap_times(self.gap)? else {
@@ -77,7 +77,7 @@ impl Gap {
         )?))
     }
 
-    /// The recording before the gap, a `GapEdge`: the file, if an importer gave it, and the last stamp.
+    /// The recording before the gap, a `GapEdge`: the importer's file, if any, and the last stamp.
     #[getter]
     fn before(&self) -> Result<GapEdge> {
         Ok(isochrony_ingest::gap_edges(&self.signal, self.gap)
@@ -85,7 +85,7 @@ impl Gap {
             .into())
     }
 
-    /// The recording after the gap, a `GapEdge`: the file, if an importer gave it, and its stamp.
+    /// The recording after the gap, a `GapEdge`: the importer's file, if any, and its stamp.
     #[getter]
     fn after(&self) -> Result<GapEdge> {
         Ok(isochrony_ingest::gap_edges(&self.signal, self.gap)
@@ -113,10 +113,9 @@ impl Gap {
 /// The recording on one side of a gap.
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct GapEdge {
-    /// Path of the file below the imported folder; None if a program appended the samples.
+    /// Path of the file below the imported folder; None if appended by a program.
     source: Option<String>,
-    /// The stamp as the source gave it, on its own clock: the last one before the gap, or that of the first sample
-    /// after it. None if there is none.
+    /// The source's stamp on its own clock: the last one before the gap, or that of the first sample after it, if any.
     stamp: Option<Time>,
     /// Width in seconds of the interval from `stamp` that holds the true time; None without a stamp.
     resolution: Option<f64>,
@@ -150,7 +149,7 @@ impl From<isochrony_ingest::GapEdge> for GapEdge {
     }
 }
 
-/// The gaps of a signal or of a selection, in index order: a sequence that creates items on access.
+/// The gaps of a signal or selection, in index order: a sequence that creates items on access.
 ///
 /// `numpy.asarray(gaps)` gives starts and lengths, shape (n, 2), int64.
 #[pyclass(frozen, sequence, module = "isochrony")]

@@ -68,7 +68,6 @@ pub(crate) fn resolve_slice(
         let (start, stop) = (indices.start as i64, indices.stop as i64);
         return Ok(KeyRange::Index(start..stop.max(start)));
     }
-    // Times, or an error.
     let py = slice.py();
     let (start, stop) = (
         slice.getattr(intern!(py, "start"))?,
@@ -92,7 +91,6 @@ pub(crate) fn resolve_slice(
     civil_range(signal, &Span { start, end })
 }
 
-/// Replaces open ends by those of the signal.
 fn civil_range(signal: &Signal, span: &Span) -> Result<KeyRange> {
     let mut range = match (span.start, span.end) {
         (Some(start), Some(end)) => return Ok(KeyRange::Civil(start.value..end.value)),

@@ -23,11 +23,10 @@ const MEASURES: [(&str, Measure); 5] = [
 
 /// One value per bucket of a signal's samples, read like a signal; made by `Signal.level`.
 ///
-/// Index `i` stands for samples `i * bucket` up to `(i + 1) * bucket` of the signal and for the time of the first of
-/// them; only full buckets exist. A bucket without samples is a gap; one without finite values (NaN, infinite) is no
-/// gap, and its value is NaN, its count 0. A bucket across a clock step counts the samples of both runs. `level[i]` is
-/// one value in the signal's unit, `level[a:b]` (indices or times) or `level[isochrony.span(...)]` a `LevelSelection`.
-/// It follows its signal.
+/// Index `i` stands for samples `i * bucket` up to `(i + 1) * bucket` of the signal and for the time of the first; only
+/// full buckets exist. A bucket without samples is a gap; one without finite values has value NaN and count 0. A bucket
+/// across a clock step counts the samples of both runs. `level[i]` is one value in the signal's unit, `level[a:b]`
+/// (indices or times) or `level[isochrony.span(...)]` a `LevelSelection`. It follows its signal.
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Level {
     signal: Py<Signal>,
@@ -83,13 +82,13 @@ impl Level {
         self.bucket
     }
 
-    /// The statistic of each bucket: "min", "max", "mean", "std" or "count".
+    /// Statistic of each bucket: "min", "max", "mean", "std" or "count".
     #[getter]
     fn measure(&self) -> &'static str {
         self.name
     }
 
-    /// Unit of the values: that of the signal, empty for counts.
+    /// Unit of the values: the signal's, empty for counts.
     #[getter]
     fn unit(&self, py: Python<'_>) -> Result<String> {
         Ok(match self.measure {
@@ -116,14 +115,14 @@ impl Level {
         Ok(self.decimated(py)?.end_index())
     }
 
-    /// Number of buckets with samples; the others are gaps.
+    /// Number of buckets with samples.
     #[getter]
     fn sample_count(&self, py: Python<'_>) -> Result<i64> {
         let level = self.decimated(py)?;
         Ok(crate::interpreter::detach(py, || level.sample_count()))
     }
 
-    /// Buckets without a sample: an int64 array of shape (n, 2), first bucket and number of buckets of each gap.
+    /// Buckets without samples: an int64 array of shape (n, 2), first bucket and number of buckets of each gap.
     #[getter]
     fn gaps<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         self.select(py, None)?.gaps(py)
@@ -135,7 +134,7 @@ impl Level {
     }
 
     /// Bucket of a civil time, by the times of first samples: "floor" is the bucket that contains it. Parameters and
-    /// errors are those of `Signal.index_of`; `index_of(time_of(i)) == i`.
+    /// errors as in `Signal.index_of`; `index_of(time_of(i)) == i`.
     #[pyo3(signature = (time, *, round=None, prefer=None))]
     fn index_of(
         &self,
@@ -213,7 +212,7 @@ impl Level {
 
 #[pymethods]
 impl Signal {
-    /// Buckets, in samples, of the levels that `level` can read, finest first: those not longer than the signal.
+    /// Bucket lengths, in samples, accepted by `level`, finest first.
     #[getter]
     fn levels<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyTuple>> {
         let signal = self.get(py)?;
@@ -222,7 +221,7 @@ impl Signal {
     }
 
     /// The signal at a coarser scale, read like a signal: one value per bucket of samples, from stored views if
-    /// available. Only finite samples count; those of complex signals by their magnitude.
+    /// available. Only finite samples count; complex ones by magnitude.
     ///
     /// Parameters:
     ///     bucket: samples per bucket, one of `levels`.

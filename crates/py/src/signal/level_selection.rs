@@ -39,7 +39,7 @@ impl LevelSelection {
     /// One value in the unit per selected bucket, `fill` in gaps.
     ///
     /// Parameters:
-    ///     fill: value for buckets without samples. Buckets with samples but no finite one are NaN.
+    ///     fill: value for buckets without samples. Buckets without finite samples are NaN.
     ///
     /// Returns:
     ///     A new 1-D array of float64, gaps included.
@@ -71,8 +71,7 @@ impl LevelSelection {
         Ok(PyArray1::from_vec(py, values).into_any())
     }
 
-    /// Civil times of the selected buckets' first samples, one per element of `values()`: datetime64[ns], to the
-    /// nearest.
+    /// Civil times of the selected buckets' first samples, one per element of `values()`: datetime64[ns], rounded.
     ///
     /// Raises:
     ///     isochrony.StoreError: the signal has no civil time.
@@ -82,7 +81,7 @@ impl LevelSelection {
         })
     }
 
-    /// Selected buckets without a sample: an int64 array of shape (n, 2), first bucket and number of buckets.
+    /// Selected buckets without samples: an int64 array of shape (n, 2), first bucket and number of buckets.
     #[getter]
     pub(crate) fn gaps<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let gaps = crate::interpreter::detach(py, || {

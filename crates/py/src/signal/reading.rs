@@ -17,19 +17,17 @@ use crate::store::handle::{Follower, OpenStore};
 use crate::time::range::Range;
 use crate::time::{TimeArg, rate_object};
 
-/// A signal of a store: samples on an index axis, with gaps, runs, events and a relation to civil time.
+/// A signal of a store: samples on an index axis, with gaps, runs, events and civil time.
 ///
-/// Indices count from 0 in storage order and include gaps. `signal[a:b]` with indices or times, or
-/// `signal[isochrony.span(...)]`, is a lazy `Selection`, and so is `signal[timebase[a:b]]` by any `Timebase`. As in
-/// Python, negative indices count from the end and slices are clamped. `signal[i]` is one value in the signal's unit.
+/// Indices count from 0 in storage order and include gaps. `signal[a:b]` with indices or times,
+/// `signal[isochrony.span(...)]` and `signal[timebase[a:b]]` are lazy `Selection`s. As in Python, negative indices
+/// count from the end and slices are clamped. `signal[i]` is one value in the signal's unit.
 ///
-/// A signal follows its store: this process's appends are visible at once, commits of other processes after
-/// `refresh()`.
+/// A signal follows its store: this process's appends are visible at once, other processes' commits after `refresh()`.
 ///
 /// It can be pickled, also into other processes: there it is read-only and keeps its end, gaps and times until
-/// `refresh()`, whatever is appended meanwhile. If samples below that end were replaced, or the store is gone,
-/// unpickling fails. Stamps and events are those of the store at that time. Commit before pickling a signal that you
-/// write.
+/// `refresh()`. Unpickling fails if samples below that end were replaced, or the store is gone. Stamps and events are
+/// those of the store at that time. Commit before pickling a signal that you write.
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Signal {
     pub(crate) follower: Follower,
@@ -96,7 +94,7 @@ impl Signal {
         Ok(py.import("numpy")?.call_method1("dtype", (name,))?)
     }
 
-    /// Stored type of samples: the name of `dtype`, or "complex_int16" for pairs of int16 read as complex64.
+    /// Stored sample type: the name of `dtype`, or "complex_int16" for pairs of int16 read as complex64.
     #[getter]
     fn stored_dtype(&self, py: Python<'_>) -> Result<&'static str> {
         Ok(self.get(py)?.format().name())
@@ -120,7 +118,7 @@ impl Signal {
         Ok(self.get(py)?.calibration().offset())
     }
 
-    /// Nominal sample rate in Hz: a float with its exact ratio. The true rate of each clock is in `runs()`.
+    /// Nominal sample rate in Hz: a float with its exact ratio. `runs()` has the true rate of each clock.
     #[getter]
     fn rate<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         Ok(rate_object(py, self.get(py)?.rate())?)
@@ -144,7 +142,7 @@ impl Signal {
         Ok(self.get(py)?.start_index())
     }
 
-    /// Index after the last one, gaps included.
+    /// End index, gaps included.
     #[getter]
     fn end_index(&self, py: Python<'_>) -> Result<i64> {
         Ok(self.get(py)?.end_index())
@@ -180,7 +178,7 @@ impl Signal {
         Ok(signal.contiguous(asked.span())?)
     }
 
-    /// Whether a range lies within the signal; the parameters are those of `contiguous`.
+    /// Whether a range lies within the signal; parameters as in `contiguous`.
     #[pyo3(signature = (start, end=None))]
     fn in_bounds(
         &self,
@@ -280,7 +278,6 @@ impl Selection {
     }
 }
 
-/// The one-sample segment at an index; negative ones count from the end.
 pub(crate) fn one(
     signal: &StoreSignal,
     key: &Bound<'_, PyAny>,
@@ -289,7 +286,6 @@ pub(crate) fn one(
     segment_of(key.py(), &signal.select(at)?)
 }
 
-/// The range from `start` to `end`, or that of `start` alone.
 pub(crate) fn between(
     signal: &StoreSignal,
     start: &Bound<'_, PyAny>,
@@ -299,7 +295,7 @@ pub(crate) fn between(
         return resolve_key(signal, Some(start));
     };
     if is_index(start) && is_index(end) {
-        // Not clamped, since the question is about these ends.
+        // Not clamped: the question is about these ends.
         return Ok(crate::signal::key_range::KeyRange::Index(
             as_index(start)?..as_index(end)?,
         ));

@@ -14,16 +14,16 @@ pub(crate) struct Run {
     pub(crate) id: u32,
     /// First index.
     pub(crate) start: i64,
-    /// One past the last index.
+    /// End index.
     pub(crate) end: i64,
     /// Number of samples, gaps excluded.
     pub(crate) sample_count: i64,
     /// Why the run began: "first", "backward_step", "overlap", "late", "requested", "resumed" or
     /// "leap_second".
     pub(crate) reason: &'static str,
-    /// Mean sample rate in Hz of the run, gaps excluded, from its stamps; None without civil time.
+    /// Mean sample rate in Hz, gaps excluded, from the stamps; None without civil time.
     pub(crate) rate: Option<f64>,
-    /// Half-width in Hz of the interval around `rate` that holds the true mean in 99 % of cases or more; None without
+    /// Half-width in Hz of the interval around `rate` that holds the true mean in at least 99 % of cases; None without
     /// civil time.
     pub(crate) rate_uncertainty: Option<f64>,
     /// Half-width in seconds of the interval around a civil time that holds the true one; None without civil time.
@@ -54,7 +54,6 @@ impl Run {
     }
 }
 
-/// The runs of a signal, in index order.
 pub(crate) fn runs(signal: &Signal) -> Result<Vec<Run>> {
     Ok(signal
         .runs()?

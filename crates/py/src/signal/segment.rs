@@ -10,27 +10,26 @@ use crate::integer::IntegerArg;
 use crate::memory;
 use crate::time::{RateArg, Time, rate_object};
 
-/// Samples of one stream at consecutive indices, in shared and immutable memory.
+/// Samples of one stream at consecutive indices, in shared, immutable memory.
 ///
-/// Slicing a segment and joining adjacent ones copy no samples. `numpy.asarray(segment)` gives values in the segment's
-/// unit: without a copy if the calibration is the identity (scale 1, offset 0) and the samples lie in one buffer,
-/// otherwise as float64 (complex128 for complex samples). `counts` is always raw. Views are read-only and keep their
-/// memory alive. A segment is pickled with its samples.
+/// Slicing and joining adjacent segments copy no samples. `numpy.asarray(segment)` gives values in the segment's unit:
+/// without a copy if the calibration is the identity (scale 1, offset 0) and the samples lie in one buffer, otherwise
+/// as float64 (complex128 for complex samples). `counts` is always raw. Views are read-only and keep their memory
+/// alive. Pickled with its samples.
 ///
 /// Parameters:
-///     samples: 1-D array of bool, int8 to int64, uint8 to uint32, float32, float64, complex64 or complex128. Its
-///         memory is shared unless it is strided or of non-native byte order; do not write to it afterwards, or pass
-///         `copy=True`.
+///     samples: 1-D array of bool, int8 to int64, uint8 to uint32, float32, float64, complex64 or complex128. Shared
+///         unless strided or of non-native byte order; do not write to it afterwards, or pass `copy=True`.
 ///     start: index of the first sample.
 ///     rate: nominal sample rate in Hz.
-///     name: name of the stream; only segments of one stream can be joined.
+///     name: of the stream; only segments of one stream can be joined.
 ///     unit: unit of the values; empty if unknown.
 ///     scale: units per count, finite, not zero.
 ///     offset: value of zero counts, in the unit, finite.
 ///     copy: copy the samples.
 ///
 /// Raises:
-///     isochrony.SegmentError: another type or shape of samples, or an unusable calibration.
+///     isochrony.SegmentError: unsupported type or shape of samples, or an unusable calibration.
 ///
 /// >>> import numpy as np, isochrony as iso
 /// >>> a = iso.Segment(np.arange(5, dtype="i2"), start=100, scale=0.5, unit="kPa")
@@ -73,9 +72,9 @@ impl Segment {
         Ok(SigSeg::new(buffer, start.0, dtype, stream)?.into())
     }
 
-    /// A segment over an Arrow array (anything with `__arrow_c_array__`, without nulls); numbers are not copied.
+    /// A segment over an Arrow array (`__arrow_c_array__`, without nulls); numbers are not copied.
     ///
-    /// The other parameters are those of `Segment`.
+    /// Other parameters as in `Segment`.
     ///
     /// Raises:
     ///     isochrony.SegmentTypeError: nulls, or a type that signals cannot have.
@@ -110,13 +109,13 @@ impl Segment {
         self.seg.end()
     }
 
-    /// Number of samples; the same as `len(segment)`.
+    /// Number of samples; `len(segment)`.
     #[getter]
     fn length(&self) -> u64 {
         self.seg.len()
     }
 
-    /// Civil time of the first sample; None if the segment is of no signal or its run has no civil time.
+    /// Civil time of the first sample; None without a signal or if its run has no civil time.
     #[getter]
     fn time(&self) -> Option<Time> {
         self.time
@@ -159,7 +158,7 @@ impl Segment {
         rate_object(py, self.seg.stream().rate)
     }
 
-    /// Whether all samples lie in one aligned buffer, so that an array needs no copy.
+    /// Whether all samples lie in one aligned buffer, so an array needs no copy.
     #[getter]
     fn is_contiguous(&self) -> bool {
         self.seg.is_contiguous()
@@ -168,8 +167,8 @@ impl Segment {
     /// Raw samples.
     ///
     /// Returns:
-    ///     A read-only array, shape (n,), of the segment's dtype; copied only if scattered or unaligned. `values` has an
-    ///     example.
+    ///     A read-only array, shape (n,), of the segment's dtype; copied only if scattered or unaligned. `values` has
+    ///     an example.
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         counts(py, &self.seg)
@@ -189,7 +188,7 @@ impl Segment {
         values(py, &self.seg)
     }
 
-    /// The raw samples, one read-only 1-D array per buffer; no copies.
+    /// The raw samples, one read-only 1-D array per buffer, without copies.
     fn buffers<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyList>> {
         let list = PyList::empty(py);
         for buffer in self.seg.buffers() {
@@ -198,7 +197,7 @@ impl Segment {
         Ok(list)
     }
 
-    /// The samples from index `start` up to `end`; no copies.
+    /// The samples from index `start` up to `end`, without copies.
     ///
     /// Raises:
     ///     isochrony.SegmentIndexError: a range outside the segment.
@@ -206,7 +205,7 @@ impl Segment {
         Ok(self.seg.subseg(start.0..end.0)?.into())
     }
 
-    /// This segment and `next`, which must be of the same stream and start at its end; no copies.
+    /// This segment and the adjacent `next` of the same stream, without copies.
     ///
     /// Raises:
     ///     isochrony.SegmentError: segments that are not adjacent, or of different streams.
@@ -219,7 +218,7 @@ impl Segment {
         })
     }
 
-    /// The same segment with `time` as the civil time of its first sample.
+    /// The same segment with this civil time of its first sample.
     fn _with_time(&self, time: &Bound<'_, Time>) -> Self {
         Self {
             seg: self.seg.clone(),
@@ -227,7 +226,7 @@ impl Segment {
         }
     }
 
-    /// The same samples in one aligned buffer: itself if possible, else one copy.
+    /// The same samples in one aligned buffer, copied at most once.
     fn materialise(&self, py: Python<'_>) -> Result<Self> {
         let seg = crate::interpreter::detach(py, || self.seg.materialise())?;
         Ok(Self {
@@ -251,7 +250,7 @@ impl Segment {
         array_as_requested(values(py, &self.seg)?, shared, dtype, copy)
     }
 
-    /// The values for another library (PyTorch, JAX, CuPy) by DLPack; read-only, no copy if `numpy.asarray` needs none.
+    /// The values for another library (PyTorch, JAX, CuPy) by DLPack; read-only, copied only if `numpy.asarray` copies.
     #[pyo3(signature = (**options))]
     fn __dlpack__<'py>(
         &self,
@@ -273,7 +272,6 @@ impl Segment {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyTuple>> {
-        // Producers may ignore the request; consumers cast.
         let _ = requested_schema;
         let seg = crate::interpreter::detach(py, || self.seg.to_physical()?.materialise())?;
         match seg.buffers().next() {
@@ -339,7 +337,7 @@ pub(crate) fn values<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, Py
     counts(py, &crate::interpreter::detach(py, || seg.to_physical())?)
 }
 
-/// The result of `__array__`: `array` as `dtype`, copied or not as NumPy requests. `shared`: no copy was made so far.
+/// Result of `__array__`: `array` as `dtype`, copied as NumPy requests. `shared`: not copied so far.
 pub(crate) fn array_as_requested<'py>(
     array: Bound<'py, PyAny>,
     shared: bool,

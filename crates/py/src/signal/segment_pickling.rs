@@ -9,7 +9,6 @@ use crate::memory;
 use crate::signal::segment::{Segment, counts};
 use crate::time::{RateArg, Time, rate_object};
 
-/// Name, timebase, rate, unit, scale and offset of a stream.
 type StreamFields<R> = (String, u32, R, String, f64, f64);
 /// Arguments of [`_unpickled_segment`]. NumPy pickles the samples, without a copy if the protocol allows.
 type PickledSegment<'py> = (

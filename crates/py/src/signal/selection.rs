@@ -15,12 +15,12 @@ use crate::signal::segment::{Segment, array_as_requested, values};
 use crate::store::handle::OpenStore;
 use crate::time::Time;
 
-/// Samples of a signal, read lazily: nothing is read until `segments`, `values` or an array are requested.
+/// Samples of a signal, read lazily when `segments`, `values` or an array are requested.
 ///
 /// `numpy.asarray(selection)` gives the samples of a gap-free selection in the signal's unit, shape (n,): read-only and
-/// without a copy if the signal is uncalibrated and the samples lie in one buffer, else float64 (complex128). Across a
-/// gap or a clock step that is an error that names it: iterate over `segments`, or use `values(fill=...)`.
-/// `selection[i]` is the value at position i of `values()`; iterate over `segments`.
+/// without a copy if the signal is uncalibrated and the samples lie in one buffer, else float64 (complex128). A gap or
+/// clock step is an error that names it: iterate over `segments`, or use `values(fill=...)`. `selection[i]` is the
+/// value at position i of `values()`.
 ///
 /// It can be pickled like its signal.
 ///
@@ -80,7 +80,7 @@ pub(crate) fn time_of_first(
 
 #[pymethods]
 impl Selection {
-    /// The contiguous segments, in selection order, split at gaps and clock steps. No samples are copied.
+    /// The contiguous segments in selection order, split at gaps and clock steps, without copies.
     #[getter]
     pub(crate) fn segments(&self, py: Python<'_>) -> Result<Vec<Segment>> {
         interruptible(py, bytes_to_wait_for(self.signal().is_remote(), 0), || {
@@ -227,7 +227,7 @@ impl Selection {
         forward(slf.as_any(), "to_obspy", options)
     }
 
-    /// Whether another process can read the same: it is committed, and not scratch.
+    /// Whether another process can read the same: committed, and not scratch.
     fn _is_committed(&self) -> bool {
         let signal = self.signal();
         self.scratch.is_none() && !self.shared.store.has_pending_in(signal)
@@ -277,7 +277,6 @@ pub(crate) fn forward<'py>(
         .call((object,), options)
 }
 
-/// `overlap=` of a selection by civil time.
 pub(crate) fn overlap(text: &str) -> Result<isochrony_store::Overlap> {
     Ok(match text {
         "first" => isochrony_store::Overlap::First,

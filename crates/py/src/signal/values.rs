@@ -23,10 +23,9 @@ impl<'py> FromPyObject<'_, 'py> for FillArg<'py> {
     }
 }
 
-/// Samples are converted so many times faster than the work for which `interruptible` starts a thread.
+/// How much faster samples are converted than the work for which `interruptible` starts a thread.
 const CONVERSION_SPEED_RATIO: u64 = 4;
 
-/// Arguments of `values`.
 struct Request<'a, 'py> {
     fill: FillArg<'py>,
     dtype: Option<&'a Bound<'py, PyAny>>,
@@ -35,7 +34,7 @@ struct Request<'a, 'py> {
 }
 
 impl<'py> Request<'_, 'py> {
-    /// Fast path, without calling Python: the fill number of a new array of double precision.
+    /// Fast path without calling Python: the fill number of a new double-precision array.
     fn plain_fill(&self) -> Option<f64> {
         if self.dtype.is_some() || self.out.is_some() || self.counts {
             return None;
@@ -72,7 +71,6 @@ impl<'py> Request<'_, 'py> {
 }
 
 impl Selection {
-    /// Values in double precision, with a number in gaps.
     fn doubles<'py>(&self, py: Python<'py>, fill: f64) -> Result<Bound<'py, PyAny>> {
         let selection = &self.selection;
         let dtype = match self.signal().dtype().is_complex() {
@@ -136,14 +134,13 @@ values_method! {
     /// Parameters:
     ///     fill: value for gaps; a recorded NaN is a sample and stays. A number (for complex samples a real one is used
     ///         for both parts). None: a gap is an error. "ffill": the last sample before the gap. "interpolate": a
-    ///         straight line from the sample before the gap to the one after it. Neither crosses a clock step or the
-    ///         selection's ends: a gap there is NaN, of integers an error. Default:
-    ///         NaN; of an integer dtype, which has none, a gap is an error.
+    ///         straight line across the gap. Neither crosses a clock step or the selection's ends: a gap there is NaN,
+    ///         of integers an error. Default: NaN; an error for integer dtypes.
     ///     dtype: of the result: a bool, integer, float or complex dtype, of complex samples a complex one; default:
-    ///         float64 (complex128). Rounded to the nearest, ties to even; a value that an integer dtype cannot hold is
-    ///         an error.
-    ///     out: a 1-D array of that many elements to write to, contiguous and in native byte order; its dtype is that
-    ///         of the result. After an error or Ctrl-C its content is undefined.
+    ///         float64 (complex128). Rounded to nearest, ties to even; a value that an integer dtype cannot hold is an
+    ///         error.
+    ///     out: a 1-D array of that many elements to write to, contiguous and in native byte order; sets the dtype.
+    ///         Undefined after an error or Ctrl-C.
     ///     counts: the samples as stored, by default in the signal's dtype, instead of values in its unit.
     ///
     /// Returns:
@@ -170,7 +167,7 @@ values_method! {
 }
 
 values_method! {
-    /// All samples in one array; `Selection.values` has the parameters and errors.
+    /// All samples in one array; parameters and errors as in `Selection.values`.
     Signal, whole_selection
 }
 
@@ -186,7 +183,7 @@ fn whole_selection<'py>(signal: &Bound<'py, Signal>) -> Result<Bound<'py, Select
 
 #[pymethods]
 impl Selection {
-    /// Writes values or counts to an array that `isochrony.store.values` has checked.
+    /// Writes values or counts to an array checked by `isochrony.store.values`.
     ///
     /// `value`: one element of the array's dtype: for "value", and for "ffill" and "interpolate" at edges. None: such a
     /// gap is an error.

@@ -16,20 +16,20 @@ use crate::signal::Signal;
 use crate::signal::key::resolve_key;
 use crate::time::option;
 
-/// Plot data of a signal's range: statistics of consecutive columns, each exact for its samples `start..end`. All are
-/// 1-D arrays, one entry per column; values are in the signal's unit.
+/// Plot data of a signal's range: exact statistics of consecutive columns of samples `start..end`, as 1-D arrays with
+/// one entry per column; values are in the signal's unit.
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct View {
     /// First index of each column, int64.
     start: Py<PyAny>,
-    /// Index after the last of each column, int64.
+    /// End index of each column, int64.
     end: Py<PyAny>,
-    /// Civil time at which each column begins, whole ns since 1970, int64; without civil time, counted from index 0 at
-    /// the nominal rate.
+    /// Civil time of each column's start, whole ns since 1970, int64; without civil time, counted from index 0 at the
+    /// nominal rate.
     time_ns: Py<PyAny>,
-    /// Civil time at which each column ends, likewise.
+    /// Civil time of each column's end, likewise.
     end_ns: Py<PyAny>,
-    /// Least finite value, float64; NaN if there is none.
+    /// Least finite value, float64; NaN without any.
     min: Py<PyAny>,
     /// Greatest finite value, likewise.
     max: Py<PyAny>,
@@ -37,11 +37,11 @@ pub(crate) struct View {
     mean: Py<PyAny>,
     /// Population standard deviation of the finite values, likewise.
     std: Py<PyAny>,
-    /// Finite samples, uint64.
+    /// Number of finite samples, uint64.
     count: Py<PyAny>,
-    /// Fraction of the column's indices in gaps, 0 to 1, float64.
+    /// Fraction of indices in gaps, 0 to 1, float64.
     gap_fraction: Py<PyAny>,
-    /// Id of each column's run, uint32.
+    /// Run id of each column, uint32.
     run: Py<PyAny>,
     /// Unit of the values; empty if unknown.
     unit: String,
@@ -62,8 +62,8 @@ impl View {
 
 #[pymethods]
 impl Signal {
-    /// Minimum, maximum, mean and deviation of a range in about `pixels` columns, at a cost independent of the range's
-    /// length. Gaps are never filled: see `gap_fraction`.
+    /// Minimum, maximum, mean and deviation of a range in about `pixels` columns, at a cost independent of its length.
+    /// Gaps are never filled: see `gap_fraction`.
     ///
     /// Parameters:
     ///     key: slice, span, run or selection; None: all.
@@ -90,14 +90,14 @@ impl Signal {
         describe(py, &signal, view)
     }
 
-    /// Compresses the samples: the signal is rewritten and the new array replaces the old one atomically. Any Zarr
-    /// reader can read it; to append, `unseal` first.
+    /// Compresses the samples: the rewritten array replaces the old one atomically. Any Zarr reader can read it; to
+    /// append, `unseal` first.
     ///
     /// Parameters:
     ///     codec: "zstd", "zstd:LEVEL", "blosc", "blosc:COMPRESSOR" or "blosc:COMPRESSOR:LEVEL".
     ///
     /// Returns:
-    ///     Bytes of the raw samples and bytes stored now.
+    ///     Bytes of the raw and of the stored samples.
     ///
     /// Raises:
     ///     isochrony.StoreError: no such codec (also ValueError), a store open for reading (PermissionError), a full
@@ -113,7 +113,7 @@ impl Signal {
         Ok((sealed.raw_bytes, sealed.stored_bytes))
     }
 
-    /// Decompresses a sealed signal, so that it can grow again.
+    /// Decompresses a sealed signal, so it can grow again.
     fn unseal(&self, py: Python<'_>) -> Result<()> {
         let name = self.get(py)?.name().to_owned();
         let store = &self.follower.shared.store;
@@ -187,7 +187,7 @@ fn describe(py: Python<'_>, signal: &isochrony_store::Signal, view: SignalView) 
 }
 
 fn whole(times: &[isochrony_time::Fixed]) -> Vec<i64> {
-    // Clamped to the range of the dtype, 1677 to 2262.
+    // The dtype's range is 1677 to 2262.
     let clamp = |ns: i128| ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
     times.iter().map(|time| clamp(time.floor())).collect()
 }
@@ -200,9 +200,9 @@ fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Py<PyAny> {
 ///
 /// Parameters:
 ///     path: the store's folder; it need not open.
-///     signal: only signals that match this pattern; None: all.
-///     repair: repair what can be repaired. Lost samples become a gap with an event "samples_lost".
-///     deep: read every sample to compare checksums; False checks files and tables only.
+///     signal: pattern of the signals to check; None: all.
+///     repair: repair what can be. Lost samples become a gap with an event "samples_lost".
+///     deep: compare checksums of all samples; False checks files and tables only.
 ///
 /// Returns:
 ///     A dict: number of "signals" checked, "bytes" of samples compared with a checksum, number of "unchecked" samples
@@ -213,8 +213,8 @@ fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Py<PyAny> {
 ///     and nothing lost) or "lost".
 ///
 /// Raises:
-///     isochrony.StoreError: no store there, or it cannot be written for the repair.
-///     KeyboardInterrupt: within a tenth of a second of Ctrl-C, except for a repair, which runs to its end.
+///     isochrony.StoreError: no store, or not writable for the repair.
+///     KeyboardInterrupt: within a tenth of a second of Ctrl-C, except during a repair.
 #[pyfunction]
 #[pyo3(signature = (path, *, signal=None, repair=false, deep=true))]
 pub(crate) fn verify<'py>(
@@ -286,14 +286,13 @@ pub(crate) fn verify<'py>(
     Ok(report)
 }
 
-/// Acknowledged commits of a store that its redo log no longer has. A store open for reading shows its signals without
-/// them.
+/// Acknowledged commits missing from a store's redo log. A store open for reading shows its signals without them.
 ///
 /// Parameters:
 ///     path: the store's folder.
 ///
 /// Returns:
-///     For each the signal's name and what is wrong; nothing while a writer is active.
+///     Signal name and what is wrong, for each; empty while a writer is active.
 ///
 /// Raises:
 ///     isochrony.StoreError: the store cannot be opened.
@@ -312,7 +311,6 @@ fn pair(range: Option<&std::ops::Range<i64>>) -> Option<(i64, i64)> {
     range.map(|range| (range.start, range.end))
 }
 
-/// Civil times as text; None if unknown.
 fn set_civil(entry: &Bound<'_, PyDict>, civil: Option<(Fixed, Fixed)>) -> Result<()> {
     let text = |time: Fixed| isochrony_time::civil::format(time);
     entry.set_item("start", civil.map(|(start, _)| text(start)))?;

@@ -46,7 +46,6 @@ impl Signal {
         }
     }
 
-    /// Converts samples to the signal's dtype; if it cannot, the error says how.
     pub(crate) fn samples(
         &self,
         py: Python<'_>,
@@ -65,15 +64,15 @@ impl Signal {
 /// Placement of appended samples.
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct Appended {
-    /// Index of the first sample.
+    /// First index.
     index: i64,
     /// Number of samples.
     samples: i64,
     /// Id of their run.
     run: u32,
-    /// Meaning of their stamp: "first", "contiguous", "gap", "backward_step", "leap_second", "outlier" or "lock".
+    /// Meaning of the stamp: "first", "contiguous", "gap", "backward_step", "leap_second", "outlier" or "lock".
     placement: &'static str,
-    /// Why they began a run; None if they did not.
+    /// Why they began a run, or None.
     new_run: Option<&'static str>,
 }
 
@@ -108,8 +107,8 @@ impl From<isochrony_store::Appended> for Appended {
     }
 }
 
-/// A stamp. Without `resolution` a time is as exact as its type and digits, but at least to a microsecond: a person who
-/// writes `00:00:07` means the second's beginning.
+/// A stamp. Without `resolution` a time is as exact as its type and digits, but at least to a microsecond: a typed
+/// `00:00:07` means the start of the second.
 pub(crate) fn stamp(
     at: &Bound<'_, PyAny>,
     resolution: Option<&Bound<'_, PyAny>>,
@@ -133,27 +132,27 @@ pub(crate) fn stamp(
 
 #[pymethods]
 impl Signal {
-    /// Appends raw samples, which follow the last ones or, with a stamp, may follow a gap; after a backward clock step
-    /// they begin a run. Visible at once here, durable with the next `Store.commit`.
+    /// Appends raw samples after the last ones or, with a stamp, after a gap; after a backward clock step they begin a
+    /// run. Visible at once here, durable with the next `Store.commit`.
     ///
     /// Parameters:
     ///     samples: 1-D, of the signal's dtype or one that converts to it without loss.
-    ///     at: civil time of the first sample; None: they follow without pause.
+    ///     at: civil time of the first sample; None: contiguous.
     ///     resolution: seconds; the true time lies in [at, at + resolution). None: the precision of `at`, a microsecond
     ///         at the coarsest.
     ///     leap: the source reports a leap second since the last stamp: a time that repeats by a second then begins a
-    ///         run for that reason, and is no backward step.
-    ///     cast: accept other dtypes, rounded to the nearest, ties to even. What the signal's dtype cannot hold (NaN in
-    ///         integers, numbers out of range, imaginary parts) is an error, and nothing is appended.
+    ///         run for that reason, instead of a backward step.
+    ///     cast: accept other dtypes, rounded to nearest, ties to even. What the dtype cannot hold (NaN in integers,
+    ///         numbers out of range, imaginary parts) is an error, and nothing is appended.
     ///
     /// Returns:
-    ///     Where the samples are, and what the stamp meant.
+    ///     Place of the samples, and meaning of the stamp.
     ///
     /// Raises:
     ///     isochrony.StoreError: another dtype (also TypeError), a number that does not fit (ValueError, with its
     ///         place), a store open for reading (PermissionError), a full disk (OSError).
-    ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C. Either all samples are appended (it came too late)
-    ///         or none: see `end_index`. The store remains usable.
+    ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C. All samples are appended (it came too late) or
+    ///         none: see `end_index`. The store remains usable.
     #[pyo3(signature = (samples, *, at=None, resolution=None, leap=false, cast=false))]
     fn append(
         &self,
@@ -183,7 +182,7 @@ impl Signal {
     /// Appends a gap.
     ///
     /// Parameters:
-    ///     seconds: how long it lasts, above zero, to the nearest sample of the running rate; or
+    ///     seconds: duration, above zero, rounded to samples of the running rate; or
     ///     samples: number of missing samples, above zero.
     #[pyo3(signature = (*, seconds=None, samples=None))]
     fn append_gap(
@@ -224,11 +223,11 @@ impl Signal {
 pub(crate) struct Backfilled {
     /// "filled" a gap, "late" run of their own, "appended" at the end, or "duplicate", not stored again.
     placement: &'static str,
-    /// Index of the first sample.
+    /// First index.
     index: i64,
     /// Number of samples.
     samples: i64,
-    /// Id of the run that they belong to; None for a duplicate.
+    /// Id of their run; None for a duplicate.
     run: Option<u32>,
 }
 
@@ -300,7 +299,7 @@ impl Signal {
         })
     }
 
-    /// Marks stored samples as invalid: they become a gap.
+    /// Turns stored samples into a gap.
     ///
     /// Parameters:
     ///     start: index or time; or a span, slice or selection, without `end`. Or many ranges at once, which is much
@@ -330,8 +329,8 @@ impl Signal {
         Ok(())
     }
 
-    /// Overwrites stored samples: in a scratch signal in place, elsewhere in a copy that replaces them at the commit,
-    /// so that existing views do not change.
+    /// Overwrites stored samples: in place in a scratch signal, elsewhere in a copy that replaces them at the commit,
+    /// so existing views do not change.
     ///
     /// Parameters:
     ///     index: of the first sample; the range may contain no gap.
@@ -349,7 +348,7 @@ impl Signal {
         })?)
     }
 
-    /// Sets the unit of the values and their relation to counts; samples do not change.
+    /// Sets the unit of the values and their relation to counts, without changing samples.
     ///
     /// Parameters:
     ///     unit: empty if unknown.
@@ -372,7 +371,7 @@ impl Signal {
     }
 }
 
-/// Rows of start and length.
+/// From rows of start and length.
 fn listed(py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<Vec<std::ops::Range<i64>>> {
     let rows = py
         .import("isochrony.store.samples")?

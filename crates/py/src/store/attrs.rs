@@ -6,7 +6,6 @@ use crate::errors::Result;
 use crate::signal::Signal;
 use crate::store::Store;
 
-/// The mapping, which writes changes back.
 fn mapping<'py>(owner: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let attributes = owner.py().import("isochrony.store.attributes")?;
     attributes.getattr("Attributes")?.call1((owner,))
@@ -36,9 +35,9 @@ impl Signal {
 
 #[pymethods]
 impl Store {
-    /// User attributes of the store: a mapping of text to JSON values that stores each change. They are no part of
-    /// commits: a change is on disk and visible to all readers when the assignment returns. They lie in the root
-    /// `zarr.json`, where every Zarr program finds them. The key "isochrony" is reserved.
+    /// User attributes of the store: a mapping of text to JSON values that stores each change, outside of commits:
+    /// durable and visible to all readers at once. They lie in the root `zarr.json`, where every Zarr program finds
+    /// them. The key "isochrony" is reserved.
     ///
     /// >>> import isochrony as iso, tempfile
     /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")

@@ -14,27 +14,26 @@ use crate::interrupt::interruptible;
 
 const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Makes a consistent copy of a store, or updates an earlier one. Another process may write to the store meanwhile: the
-/// copy holds all signals as of one commit.
+/// Makes or updates a consistent copy of a store. Another process may write to the store meanwhile: the copy holds all
+/// signals as of one commit.
 ///
-/// Only what the copy lacks is copied, and each full chunk of samples is compared with its checksum first. The copy is
-/// a store of the same identity; `verify` and any Zarr reader find it whole after every backup. An interrupted one
-/// leaves the copy unchanged or, if more than 256 MB were to be copied, one that does not open until the next backup
-/// has finished it. Saved journals of tasklets are not copied. In object storage, readers see the previous state until
-/// the copy's MANIFEST is replaced last; changes are staged in the folder of TMPDIR, which needs up to 1 GB.
+/// Copies only what is missing, comparing each full chunk of samples with its checksum first. The copy is a store of
+/// the same identity; `verify` and any Zarr reader find it whole after every backup. An interrupted one leaves the copy
+/// unchanged or, if more than 256 MB were to be copied, one that opens only after the next backup. Saved journals of
+/// tasklets are not copied. In object storage, readers see the previous state until the copy's MANIFEST is replaced
+/// last; changes are staged in the folder of TMPDIR, which needs up to 1 GB.
 ///
 /// Parameters:
 ///     path: the store's folder or URL.
 ///     dest: the copy's folder, or its URL in object storage (s3://, gs://, az://): missing, empty, or an earlier copy
 ///         of this store without other changes.
-///     signals: a pattern or several, as for `Store.keys`: only matching signals are copied; others of the copy stay.
-///         None: all.
+///     signals: a pattern or several, as for `Store.keys`; other signals of the copy stay. None: all.
 ///     progress: called with bytes copied, bytes to copy, and twice 0; None: no calls.
 ///
 /// Returns:
 ///     A dict: the "sequence" number of the copy's commit, its "signals", "copied_bytes" and "kept_bytes" of samples,
-///     how many signals were "removed" from it, and "failed": unreadable signals with the reason, which are unchanged
-///     in the copy.
+///     how many signals were "removed" from it, and "failed": unreadable signals with the reason, unchanged in the
+///     copy.
 ///
 /// Raises:
 ///     isochrony.StoreError: no store there, or `dest` is something else; disk full: run it again to continue.
@@ -52,7 +51,6 @@ pub(crate) fn backup<'py>(
     run(py, &path, &dest, signals, progress.as_ref())
 }
 
-/// Name patterns from Python.
 #[derive(FromPyObject)]
 pub(crate) enum Patterns {
     One(String),

@@ -12,7 +12,7 @@ use crate::interrupt::{bytes_to_wait_for, interruptible};
 
 #[pymethods]
 impl Store {
-    /// Makes all changes since the last commit durable, all or none.
+    /// Makes all changes since the last commit durable, atomically.
     ///
     /// Parameters:
     ///     publish: show them to other Zarr readers at once, else within a second. Isochrony's readers see them at
@@ -22,7 +22,7 @@ impl Store {
     ///     The commit's number.
     ///
     /// Raises:
-    ///     isochrony.StoreError: the disk is full or failing (also OSError): the store is then as last committed.
+    ///     isochrony.StoreError: a full or failing disk (also OSError): the store is then as last committed.
     #[pyo3(signature = (*, publish=true))]
     fn commit(&self, py: Python<'_>, publish: bool) -> Result<u64> {
         Ok(crate::interpreter::detach(py, || {
@@ -54,8 +54,7 @@ impl Store {
         })?)
     }
 
-    /// Makes a consistent copy of all commits, or updates an earlier one: `isochrony.backup` of this store, which has
-    /// the details.
+    /// Makes or updates a consistent copy of all commits, as `isochrony.backup`.
     ///
     /// Parameters:
     ///     dest: the copy's folder or URL: missing, empty, or an earlier copy of this store.

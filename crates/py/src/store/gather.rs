@@ -14,8 +14,7 @@ use crate::time::{RateArg, TimeArg, option};
 #[pymethods]
 impl Store {
     /// An array of channels x time on one grid of civil time: grid point k lies at the span's start plus k / rate. A
-    /// channel has a value where its signal has samples, else NaN. No filter is applied: a grid coarser than a signal
-    /// aliases.
+    /// channel without a sample there is NaN. No filter is applied: a grid coarser than a signal aliases.
     ///
     /// Parameters:
     ///     pattern: as in `find`, or a list of names.
@@ -28,7 +27,7 @@ impl Store {
     ///     float64, shape (channels, points), in each signal's unit; rows in order of names.
     ///
     /// Raises:
-    ///     isochrony.StoreError: nothing matches the pattern, a signal without civil time or with complex samples, or
+    ///     isochrony.StoreError: no match for the pattern, a signal without civil time or with complex samples, or
     ///         insufficient memory.
     ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C.
     #[pyo3(signature = (pattern, span, *, rate, method="nearest", xarray=false))]

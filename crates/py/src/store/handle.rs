@@ -1,8 +1,8 @@
 //! Open stores, and signals that follow them.
 //!
-//! A Rust `Signal` is a snapshot; a Python signal follows its store. Appends of this process are visible at once,
-//! commits of others after `refresh`. [`Follower`] checks at each access for a newer state, which takes some ten
-//! nanoseconds and reads no file.
+//! A Rust `Signal` is a snapshot; a Python signal follows its store. This process's appends are visible at once,
+//! others' commits after `refresh`. [`Follower`] checks at each access for a newer state, in some ten nanoseconds and
+//! without reading files.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,13 +17,12 @@ use crate::store::pickling::SnapshotCache;
 
 pub(crate) struct OpenStore {
     pub(crate) store: isochrony_store::Store,
-    /// Number of refreshes with changes.
     epoch: AtomicU64,
     shown: AtomicU64,
     /// Key in [`OPENINGS`].
     number: u64,
     pub(crate) snapshots: SnapshotCache,
-    /// The process that opened the store: changes of a forked child are refused, so it has none to lose.
+    /// The opening process: changes of a forked child are refused, so it has none to lose.
     process: u32,
     warned: AtomicBool,
 }
@@ -60,7 +59,6 @@ impl OpenStore {
         openings(|all| all.values().filter_map(Weak::upgrade).collect())
     }
 
-    /// The opening of a signal, if it still exists.
     pub(crate) fn showing(signal: &Signal) -> Option<Arc<Self>> {
         let mut all = Self::all().into_iter();
         all.find(|shared| shared.store.shows(signal))
@@ -80,7 +78,6 @@ impl OpenStore {
         self.number
     }
 
-    /// Adopts commits of other processes; returns whether signals change.
     pub(crate) fn refresh(&self) -> Result<bool> {
         let mut changed = self.store.refresh()?;
         if !self.store.is_writable() {
@@ -118,7 +115,7 @@ struct CachedSignal {
 pub(crate) struct Follower {
     pub(crate) shared: Arc<OpenStore>,
     seen: Mutex<CachedSignal>,
-    /// This process may change it, so each access checks, not only a refresh.
+    /// This process may change it, so each access checks.
     live: bool,
 }
 
@@ -132,7 +129,6 @@ impl Follower {
         }
     }
 
-    /// Adopts commits; returns whether there were any.
     pub(crate) fn refresh(&self) -> Result<bool> {
         let is_new = self.shared.refresh()?;
         if self.live {

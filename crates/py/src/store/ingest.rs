@@ -1,4 +1,4 @@
-//! The import session for importers written in Python.
+//! Import session for importers written in Python.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,8 +14,8 @@ use crate::signal::options::whole_ns;
 use crate::store::Store;
 use crate::time::{RateArg, fixed};
 
-/// An import into a store: accepts blocks of samples from any importer, places them by their stamps, detects known,
-/// duplicate and late ones, records provenance, and commits. Made by `Store.ingest`.
+/// An import into a store: accepts blocks of samples, places them by their stamps, detects known, duplicate and late
+/// ones, records provenance, and commits. Made by `Store.ingest`.
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Ingest {
     session: Mutex<Option<Session>>,
@@ -37,7 +37,6 @@ impl Ingest {
     }
 }
 
-/// The properties of a block's signal.
 fn spec(
     signal: &str,
     dtype: DType,
@@ -57,9 +56,7 @@ fn spec(
     Ok(spec)
 }
 
-/// An array of int64.
 fn whole_numbers(what: &str, array: &Bound<'_, PyAny>) -> Result<Vec<i64>> {
-    // A copy is aligned.
     let (buffer, dtype) = memory::adopt(array, true)?;
     if let Some(numbers) = buffer.samples().filter(|_| dtype == DType::I64) {
         return Ok(numbers.to_vec());
@@ -75,7 +72,7 @@ fn finished() -> Error {
 
 #[pymethods]
 impl Ingest {
-    /// Whether a source was imported whole and is unchanged, so that it can be skipped.
+    /// Whether a source was imported completely and is unchanged.
     ///
     /// Parameters:
     ///     source: its name in the provenance, such as its absolute path.
@@ -85,22 +82,21 @@ impl Ingest {
         self.with(py, |session| session.known(source, size, Some(mtime_ns)))
     }
 
-    /// Adds consecutive samples of one signal, which is created if it does not exist. Blocks of a signal come in time
-    /// order; late ones fill their gap or become a run.
+    /// Adds consecutive samples of one signal, created if missing. Blocks of a signal come in time order; late ones
+    /// fill their gap or become a run.
     ///
     /// Parameters:
     ///     signal: its name.
-    ///     samples: 1-D array of a dtype that signals can have, at least one; copied.
+    ///     samples: 1-D array of a supported dtype, at least one; copied.
     ///     rate: nominal rate in Hz, as for `Store.create`.
-    ///     start: time of the first sample, as whole ns since 1970 and a fraction in 2**-32 ns; None: they follow the
-    ///         last ones.
-    ///     resolution: width of the stamp's last digit, likewise; None: the stamp is exact.
+    ///     start: time of the first sample, as whole ns since 1970 and a fraction in 2**-32 ns; None: contiguous.
+    ///     resolution: width of the stamp's last digit, likewise; None: exact.
     ///     unit: of the values.
     ///     scale: units per count.
     ///     offset: value of zero counts, in the unit.
     ///     source: its name in the provenance.
-    ///     attrs: attributes of the signal, set when it is created.
-    ///     leap: the source reports a leap second since the signal's last stamp: time that repeats is then no backward
+    ///     attrs: attributes of a new signal.
+    ///     leap: the source reports a leap second since the signal's last stamp: repeating time is then no backward
     ///         step.
     ///
     /// Raises:
@@ -145,7 +141,7 @@ impl Ingest {
         })
     }
 
-    /// Adds consecutive blocks of one signal, each with a stamp, like `block` for each.
+    /// Adds consecutive stamped blocks of one signal, like `block` for each.
     ///
     /// Parameters:
     ///     signal, rate, unit, scale, offset, source, attrs: as for `block`.
@@ -211,12 +207,12 @@ impl Ingest {
         })
     }
 
-    /// Reports that all blocks of a source were given, so that they may be committed; `known` includes it from now on.
+    /// Reports that a source is complete and may be committed; `known` includes it from now on.
     fn done(&self, py: Python<'_>, source: &str, size: u64, mtime_ns: i64) -> Result<()> {
         self.with(py, |session| session.done(source, size, Some(mtime_ns)))
     }
 
-    /// Reports that a source cannot be imported; it is in the summary.
+    /// Reports in the summary that a source cannot be imported.
     fn reject(&self, py: Python<'_>, source: &str, reason: &str) -> Result<()> {
         let problem = Problem {
             path: source.to_owned(),
@@ -229,7 +225,7 @@ impl Ingest {
         })
     }
 
-    /// Reports a part of a finished source that was not imported; it is in the summary.
+    /// Reports in the summary a part of a finished source that was not imported.
     fn report(&self, py: Python<'_>, source: &str, reason: &str) -> Result<()> {
         let problem = Problem {
             path: source.to_owned(),
@@ -247,7 +243,7 @@ impl Ingest {
         self.with(py, Session::commit)
     }
 
-    /// Commits what is pending, and ends the import.
+    /// Commits and ends the import.
     ///
     /// Returns:
     ///     The summary: a dict with "signals" (each with name, samples, added, gaps, runs, rate, rate_uncertainty,
@@ -331,16 +327,15 @@ pub(crate) fn session_options(
 
 #[pymethods]
 impl Store {
-    /// Begins an import by any importer; see `Ingest`.
+    /// Begins an import; see `Ingest`.
     ///
     /// Parameters:
-    ///     gap_slip: seconds that a stamp may be off before it is a gap or a clock step; None: from the stamps.
+    ///     gap_slip: seconds a stamp may be off before it is a gap or a clock step; None: from the stamps.
     ///     alpha: weight of the past in the rate estimate, above 0 and at most 1.
     ///     initial_rate: Hz, as for `Store.create`: a better estimate of the true rate than the nominal one, for gaps
     ///         before the stamps have determined it; None: nominal.
-    ///     max_gap: seconds; a longer gap keeps its duration, but takes few indices instead of one per missing sample;
-    ///         None: 30 days.
-    ///     value_jump: a larger difference, in the signal's unit, between adjacent blocks gives an event.
+    ///     max_gap: seconds; a longer gap keeps its duration, but takes few indices; None: 30 days.
+    ///     value_jump: larger differences, in the signal's unit, between adjacent blocks give an event.
     #[pyo3(signature = (*, gap_slip=None, alpha=None, initial_rate=None, max_gap=None, value_jump=None))]
     fn ingest(
         &self,

@@ -1,10 +1,10 @@
-//! What the paths of recordings mean.
+//! Meaning of recordings' paths.
 
 use pyo3::prelude::*;
 
 use crate::errors::Result;
 
-/// What the paths of a folder of recordings mean.
+/// Meaning of the paths in a folder of recordings.
 ///
 /// Parameters:
 ///     template: path below the folder with fields in braces, like

@@ -34,7 +34,7 @@ pub(crate) fn calibrate_machine(
     )
 }
 
-/// Cores that this process may use, by its affinity and the quota of its control group.
+/// Cores available to this process, by its affinity and the quota of its control group.
 #[pyfunction]
 pub(crate) fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
@@ -75,7 +75,7 @@ pub(crate) fn save_machine_profile(text: &str, path: Option<PathBuf>) -> Result<
     Ok(path)
 }
 
-/// The saved profile; None if there is none.
+/// The saved profile, if any.
 #[pyfunction]
 #[pyo3(signature = (path=None))]
 pub(crate) fn load_machine_profile(path: Option<PathBuf>) -> Result<Option<String>> {

@@ -28,15 +28,15 @@ use crate::signal::options::SignalOptions;
 use crate::store::handle::OpenStore;
 use crate::time::{RateArg, TimeArg};
 
-/// A folder of signals, open for reading or for writing; made by `isochrony.open`.
+/// A folder of signals, open for reading or writing; made by `isochrony.open`.
 ///
 /// A mapping from names to signals, sorted by name. `store[name]` also finds saved plans; `in`, `get`, `keys` and
-/// iteration know signals only. As a context manager it commits and closes at the end; after an exception it closes
-/// without a commit. If it is dropped, or still open when the program ends, uncommitted changes are lost, with an
-/// `isochrony.UncommittedWarning`. One process writes; any number of readers `refresh()` to follow.
+/// iteration know signals only. As a context manager it commits and closes; after an exception it closes without a
+/// commit. If it is dropped, or open at exit, uncommitted changes are lost, with an `isochrony.UncommittedWarning`. One
+/// process writes; any number of readers follow by `refresh()`.
 ///
-/// A store that is open for reading can be pickled, also into other processes: there it shows the same signals and ends
-/// until `refresh()`. A store open for writing is refused.
+/// A store open for reading can be pickled, also into other processes: there it shows the same signals and ends until
+/// `refresh()`.
 #[pyclass(frozen, mapping, module = "isochrony")]
 pub(crate) struct Store {
     pub(crate) shared: Arc<OpenStore>,
@@ -53,7 +53,7 @@ impl Store {
 
 #[pymethods]
 impl Store {
-    /// The folder, a `Path`; the URL, a str, of a remote store, since a `Path` would change it.
+    /// The folder, a `Path`; the URL of a remote store, a str, which a `Path` would change.
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let path = self.shared.store.path();
@@ -92,14 +92,14 @@ impl Store {
         Ok(self.shared.store.uuid()?)
     }
 
-    /// Whether only the last checkpoint is visible: the writer crashed before the machine restarted, and this process
-    /// may not repair the store.
+    /// Whether only the last checkpoint is visible: the writer crashed before a reboot, and this process may not repair
+    /// the store.
     #[getter]
     fn is_stale(&self) -> bool {
         self.shared.store.is_stale()
     }
 
-    /// Sorted names of all signals, or of those that match a pattern as in `find`. Opens no signal.
+    /// Sorted names of all signals, or of those that match a pattern as in `find`. Opens none.
     #[pyo3(signature = (pattern=None))]
     fn keys(&self, pattern: Option<&str>) -> Result<Vec<String>> {
         Ok(match pattern {
@@ -125,7 +125,7 @@ impl Store {
             .collect()
     }
 
-    /// The signal of that name, or `default` if there is none.
+    /// The signal of that name, or `default`.
     #[pyo3(signature = (name, default=None))]
     fn get<'py>(
         &self,
@@ -140,9 +140,9 @@ impl Store {
     }
 
     /// Signals whose name matches a pattern: `*`, `?` and `[a-z]` within a component, `**` for any number of
-    /// components. So `find("**")` gives all, and `find("*")` those without `/` in their names.
+    /// components. `find("**")` gives all, `find("*")` those without `/` in their names.
     ///
-    /// If nothing matches and the store has signals, warns with `isochrony.NoMatchWarning`, which suggests a pattern.
+    /// Without a match warns with `isochrony.NoMatchWarning`, which suggests a pattern, unless the store is empty.
     ///
     /// Raises:
     ///     isochrony.StoreError: an invalid pattern.
@@ -200,13 +200,12 @@ impl Store {
     ///         spellings; or "ci16" (complex int16): pairs of int16, read as complex64.
     ///     rate: nominal rate in Hz: a number, a Fraction, text such as "44100000/1001", or (samples, seconds).
     ///     unit: of the values.
-    ///     start: civil time of the first sample, taken as exact; None: unknown until a stamp is given.
+    ///     start: exact civil time of the first sample; None: unknown until a stamp is given.
     ///     scale: units per count; None: 1. Without `scale` and `offset`, counts are values.
     ///     offset: value of zero counts, in the unit; None: 0.
     ///     alpha: weight of the past in the rate estimate, above 0 and at most 1.
-    ///     gap_slip: seconds that a stamp may be off before it is a gap or a step; None: from the stamps.
-    ///     max_gap: seconds; a longer gap keeps its duration, but takes few indices instead of one per missing sample;
-    ///         None: 30 days.
+    ///     gap_slip: seconds a stamp may be off before it is a gap or a step; None: from the stamps.
+    ///     max_gap: seconds; a longer gap keeps its duration, but takes few indices; None: 30 days.
     ///     attrs: user attributes, JSON values by text keys.
     ///     overwrite: replace a signal of this name.
     ///
@@ -214,8 +213,8 @@ impl Store {
     ///     The signal, ready for `append`.
     ///
     /// Raises:
-    ///     isochrony.StoreError: the name is taken (also FileExistsError) or refused, an option is outside its range,
-    ///         or the store is open for reading (PermissionError).
+    ///     isochrony.StoreError: a taken (also FileExistsError) or invalid name, an option out of range, or a store
+    ///         open for reading (PermissionError).
     #[pyo3(signature = (name, *, dtype, rate, unit="", start=None, scale=None, offset=None, alpha=None, gap_slip=None,
                         max_gap=None, attrs=None, overwrite=false))]
     #[allow(clippy::too_many_arguments)] // A Python constructor: all but one by name.
@@ -254,8 +253,8 @@ impl Store {
         Signal::writing(&self.shared, writer)
     }
 
-    /// A temporary signal that is visible only here and vanishes with its last reference; its samples may be
-    /// overwritten in place. Parameters are as in `create`.
+    /// A temporary signal, visible only here until its last reference is dropped; its samples may be overwritten in
+    /// place. Parameters as in `create`.
     #[pyo3(signature = (*, dtype, rate, unit="", start=None, scale=None, offset=None))]
     #[allow(clippy::too_many_arguments)]
     fn scratch<'py>(
@@ -294,12 +293,12 @@ impl Store {
         })?)
     }
 
-    /// Removes a signal and its samples with the next commit; views of its samples stay valid.
+    /// Removes a signal with the next commit; views of its samples stay valid.
     fn delete(&self, name: &str) -> Result<()> {
         Ok(self.shared.store.remove(name)?)
     }
 
-    /// Closes the store; views of its samples stay valid. Closing again does nothing.
+    /// Closes the store; views of its samples stay valid. Idempotent.
     ///
     /// Parameters:
     ///     commit: commit pending changes first; False discards them.

@@ -16,12 +16,12 @@ use crate::time::option;
 /// Parameters:
 ///     path: the store's folder, or the URL of one in object storage ("s3://bucket/water.iso", "gs://", "az://") or on
 ///         a web server ("https://"), for reading (docs/cloud.md), with this host's credentials.
-///     mode: "r": read; "r+": read and write, it must exist; "a": read and write, created if missing; "x": created,
-///         refused if the path exists.
+///     mode: "r": read; "r+": read and write, must exist; "a": read and write, created if missing; "x": created, must
+///         not exist.
 ///
 /// Raises:
-///     isochrony.StoreError: no store there (also FileNotFoundError), the path exists (FileExistsError), another
-///         process is writing (BlockingIOError, with its name), or a system error (OSError).
+///     isochrony.StoreError: no store there (also FileNotFoundError), an existing path (FileExistsError), another
+///         process writing (BlockingIOError, with its name), or a system error (OSError).
 ///
 /// >>> import isochrony as iso, numpy as np, tempfile
 /// >>> folder = tempfile.mkdtemp()

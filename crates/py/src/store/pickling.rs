@@ -24,7 +24,6 @@ use crate::store::handle::OpenStore;
 
 /// Process, and the number of the store's opening in it; 0: none.
 pub(crate) type Opening = (u32, u64);
-/// A function that restores the object, and its arguments.
 type Reduced<'py, T> = (Bound<'py, PyAny>, T);
 
 /// Latest snapshots, shared by objects of one signal that are pickled together.
@@ -34,7 +33,6 @@ pub(crate) struct SnapshotCache {
     decoded: Mutex<Option<(Py<PyBytes>, StoreSignal)>>,
 }
 
-/// A snapshot and its dependencies.
 struct Encoded {
     state: Arc<SignalState>,
     sequence: u64,
@@ -42,7 +40,6 @@ struct Encoded {
     bytes: Py<PyBytes>,
 }
 
-/// Stores by process and path.
 type Readers = HashMap<(u32, PathBuf), Weak<OpenStore>>;
 
 /// Stores opened for unpickled objects of this process.
@@ -97,7 +94,6 @@ pub(crate) fn encoded<'py>(
     Ok((bytes, opening))
 }
 
-/// The signal of a snapshot, and its store.
 pub(crate) fn decoded(
     bytes: &Bound<'_, PyBytes>,
     opening: Opening,
@@ -231,7 +227,7 @@ pub(crate) fn _unpickled_selection(
 
 #[pymethods]
 impl Store {
-    /// The present state of a store open for reading, for another process; a writer is refused.
+    /// The present state of a store open for reading, for another process.
     fn __reduce__<'py>(&self, py: Python<'py>) -> Result<Reduced<'py, (Bound<'py, PyBytes>,)>> {
         let bytes = detach(py, || self.shared.store.snapshot()?.to_bytes())?;
         let make = function(py, "_unpickled_store")?;
@@ -250,7 +246,6 @@ impl Signal {
     }
 }
 
-/// Arguments of [`_unpickled_selection`].
 type PickledSelection<'py> = (
     Bound<'py, PyBytes>,
     Opening,

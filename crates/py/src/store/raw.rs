@@ -32,15 +32,15 @@ impl Store {
     ///     initial_rate: as for `ingest`.
     ///     max_gap: as for `ingest`.
     ///     value_jump: as for `ingest`.
-    ///     partial: import the whole samples of truncated files instead of refusing them.
-    ///     follow: continue to watch the folder until interrupted.
-    ///     progress: called at most ten times a second with bytes done, bytes in total, files done, files in total.
+    ///     partial: import the whole samples of truncated files.
+    ///     follow: watch the folder until interrupted.
+    ///     progress: called at most ten times a second with bytes done, total bytes, files done, total files.
     ///
     /// Returns:
     ///     The summary, as `Ingest.finish`.
     ///
     /// Raises:
-    ///     isochrony.ImportRefusedError: options that do not fit together, or a folder that cannot be listed.
+    ///     isochrony.ImportRefusedError: contradictory options, or a folder that cannot be listed.
     ///     KeyboardInterrupt: unless `follow`; what was imported is committed.
     #[pyo3(signature = (src, *, layout=None, preset=None, dtype=None, rate=None, unit=None, gap_slip=None, alpha=None,
                         initial_rate=None, max_gap=None, value_jump=None, partial=false, follow=false, progress=None))]

@@ -6,14 +6,14 @@ use crate::store::{Store, saved_plans};
 
 #[pymethods]
 impl Store {
-    /// Saved plans of the store, which are read as signals, by name; see `isochrony.plan.saved.SavedPlans`.
+    /// Saved plans of the store by name, which are read as signals; see `isochrony.plan.saved.SavedPlans`.
     #[getter]
     fn saved_plans<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         saved_plans(slf)
     }
 
-    /// Saves a plan under a name, on disk when this returns; `store[name]` then reads it as a signal, by running it
-    /// over the requested range.
+    /// Saves a plan under a name, durable on return; `store[name]` then reads it as a signal, by running it over the
+    /// requested range.
     ///
     /// Parameters:
     ///     name: not used by a signal or saved plan.

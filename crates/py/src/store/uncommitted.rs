@@ -1,7 +1,6 @@
-//! The warning of lost changes: a store was dropped, or the program ended, without a commit.
+//! Warns of changes lost because a store was dropped, or the program ended, without a commit.
 //!
-//! `close` and the end of a `with` block commit or discard as requested, so only stores that were never closed are
-//! reported, once each.
+//! Only stores that were never closed are reported, once each.
 
 use std::ffi::CString;
 
@@ -10,10 +9,9 @@ use pyo3::prelude::*;
 
 use super::handle::OpenStore;
 
-/// Maximum names in a message.
 const MAX_NAMES: usize = 3;
 
-/// The changes lost if the store is dropped now; None if there are none.
+/// The changes lost if the store is dropped now, if any.
 pub(crate) fn message(store: &Store) -> Option<String> {
     if store.is_closed() || !store.is_writable() || !store.has_pending() {
         return None;
@@ -80,7 +78,7 @@ fn warn_at_exit(py: Python<'_>) {
     }
 }
 
-/// Registers it after `interpreter`'s function, since the last registered runs first.
+/// Registered after `interpreter`'s function, since the last registered runs first.
 pub(crate) fn warn_before_exit(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let warn = pyo3::wrap_pyfunction!(warn_at_exit, module)?;
     let register = module.py().import("atexit")?.getattr("register")?;

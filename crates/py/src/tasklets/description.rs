@@ -51,7 +51,6 @@ impl<'py> FromPyObject<'_, 'py> for TaskletDescription<'py> {
 }
 
 pub(crate) struct Callbacks {
-    /// Calls a function in this process.
     pub(super) call: Py<PyAny>,
     /// Receives what a function returned in a worker process.
     pub(super) on_result: Py<PyAny>,

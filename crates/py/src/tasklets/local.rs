@@ -34,21 +34,18 @@ impl EndingError {
     }
 }
 
-/// An input's store, and its scratch signal if it is one.
 pub(super) type InputStore = (Arc<OpenStore>, Option<Scratch>);
 
-/// A function and its arguments.
 pub(super) struct PythonFunction {
     pub(super) function: Arc<Py<PyAny>>,
-    /// The tasklet's name and output ranges.
     pub(super) objects: (Py<PyAny>, Py<PyAny>),
     pub(super) calls: Arc<Callbacks>,
     pub(super) ends: Arc<EndingError>,
 }
 
 impl PythonFunction {
-    /// Calls the function through `isochrony.tasklets`, with selections and output buffers. That returns whether a
-    /// journal can keep the result, the result as JSON, and the ranges written: output, first and last sample.
+    /// Calls the function through `isochrony.tasklets`, with selections and output buffers. Returns whether a journal
+    /// can keep the result, the result as JSON, and the ranges written: output, first and last sample.
     pub(super) fn call(
         &self,
         homes: &[InputStore],

@@ -122,7 +122,6 @@ pub(crate) fn run_tasklets<'py>(
 struct PreparedExecutor {
     executor: Executor,
     ends: Arc<EndingError>,
-    /// Where functions are called, for the report.
     places: Vec<String>,
     processes: Option<Arc<ProcessPool>>,
 }

@@ -24,7 +24,6 @@ pub(crate) struct OutputBuffer {
 enum BufferState {
     Unallocated,
     Allocated(FillableArray),
-    /// Provided by the function.
     Replaced(Py<PyAny>),
     Closed,
 }

@@ -17,7 +17,7 @@ use crate::plan::{NativePlan, object};
 const STATES_PER_WORKER: usize = 4;
 
 pub(super) struct PlanRegistry {
-    /// Plans by address; the object is kept so that no other gets the address.
+    /// By address; the object is kept so no other gets the address.
     known: HashMap<usize, RegisteredPlan>,
     kept: Arc<PlanStateCache>,
 }

@@ -1,7 +1,7 @@
 //! Runs tasklets' functions in worker processes.
 //!
-//! This process reads the inputs, as the execution sees them, into shared memory, and stages outputs like any
-//! function's. The worker thread attaches only for returned values and exceptions.
+//! This process reads the inputs into shared memory, and stages outputs like any function's. The worker thread attaches
+//! only for returned values and exceptions.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -28,7 +28,7 @@ pub(super) struct RemoteTasklet {
     pub(super) processes: Arc<ProcessPool>,
     pub(super) portable: Arc<PortableFunction>,
     pub(super) shown: String,
-    /// It runs in the caller's thread, which handles signals.
+    /// Runs in the caller's thread, which handles signals.
     pub(super) in_caller: bool,
 }
 
@@ -143,10 +143,8 @@ fn taken(selection: &Selection) -> Result<TaskletInput, Cause> {
     })
 }
 
-/// Where functions are called, and why.
 #[derive(Default)]
 pub(super) struct FunctionPlacement {
-    /// Text and number of functions.
     lines: Vec<(String, usize)>,
     by_words: HashMap<String, usize>,
 }
@@ -159,7 +157,6 @@ const THREADS: &str = "Python function(s) run in threads of this process, one at
 const MAX_LINES: usize = 20;
 
 impl FunctionPlacement {
-    /// The function for worker processes, if it runs there and can be sent.
     pub(super) fn of(
         &mut self,
         on_workers: &str,

@@ -63,7 +63,6 @@ pub(super) fn failed(py: Python<'_>, failure: ExecutionFailure, extras: &ReportE
     error.into()
 }
 
-/// The report as a dict for `isochrony.tasklets.results`.
 pub(super) fn described<'py>(
     py: Python<'py>,
     report: &TaskletsReport,

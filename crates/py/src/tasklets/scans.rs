@@ -75,7 +75,6 @@ pub(crate) fn check_scans(
     Ok(())
 }
 
-/// Ranges that tasklets write, by signal.
 pub(super) struct WrittenRanges(HashMap<TimebaseId, (Store, Vec<Range<i64>>)>);
 
 impl WrittenRanges {

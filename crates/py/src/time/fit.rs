@@ -1,4 +1,4 @@
-//! `isochrony.TimebaseFit`: a metric between two timebases, fitted to pairs of points.
+//! `isochrony.TimebaseFit`: a metric between two timebases, fitted to points.
 
 use std::sync::Arc;
 
@@ -16,7 +16,6 @@ use crate::time::numbers::number_arg;
 use crate::time::timebase::Timebase;
 use crate::time::{duration_arg, option};
 
-/// `shape=` and `wander=` of a fit.
 pub(crate) fn fit_options(shape: Option<&str>, wander: Option<f64>) -> Result<PointFitOptions> {
     let shape = match shape {
         None => None,
@@ -34,14 +33,13 @@ pub(crate) fn fit_options(shape: Option<&str>, wander: Option<f64>) -> Result<Po
     Ok(options)
 }
 
-/// The parts of a point: a value, the value of the other timebase, and optionally an uncertainty.
 pub(crate) struct PointParts<'py> {
     pub(crate) from: Bound<'py, PyAny>,
     pub(crate) to: Bound<'py, PyAny>,
     pub(crate) uncertainty: Option<Bound<'py, PyAny>>,
 }
 
-/// Adds the position to an exception of the package's Python code; others are passed on.
+/// Adds the position to an exception of the package's Python code.
 fn with_place(py: Python<'_>, error: PyErr, place: &str) -> Error {
     let placed = || -> PyResult<PyErr> {
         let root = py.import("isochrony.errors.native")?.getattr("TimeError")?;
@@ -55,7 +53,6 @@ fn with_place(py: Python<'_>, error: PyErr, place: &str) -> Error {
     placed().unwrap_or_else(|_| error.clone_ref(py)).into()
 }
 
-/// Converts points one by one; errors state the position.
 pub(crate) fn each_point<'py, T>(
     points: &Bound<'py, PyAny>,
     mut convert: impl FnMut(PointParts<'py>) -> Result<T>,
@@ -90,7 +87,6 @@ pub(crate) fn each_point<'py, T>(
     Ok(out)
 }
 
-/// An uncertainty in units of a timebase: seconds if that is civil time.
 pub(crate) fn uncertainty_arg(uncertainty: &Bound<'_, PyAny>, is_civil: bool) -> Result<Fixed> {
     match is_civil {
         true => duration_arg(uncertainty),
@@ -100,7 +96,7 @@ pub(crate) fn uncertainty_arg(uncertainty: &Bound<'_, PyAny>, is_civil: bool) ->
 
 /// A metric between two timebases fitted to points (`Timebase.fit`), with its quality.
 ///
-/// Distances are in units of the second timebase: nanoseconds if that is "utc".
+/// Distances are in units of the second timebase: nanoseconds for "utc".
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct TimebaseFit {
     pub(crate) fit: PointFit,
@@ -109,7 +105,7 @@ pub(crate) struct TimebaseFit {
 }
 
 impl TimebaseFit {
-    /// The fit of a clock's correction: from recorded civil time to the true one.
+    /// The fit of a clock's correction: from recorded to true civil time.
     pub(crate) fn of_correction(fit: PointFit) -> Self {
         Self { fit, ends: None }
     }
@@ -124,19 +120,19 @@ impl TimebaseFit {
 
 #[pymethods]
 impl TimebaseFit {
-    /// "line", or "pieces": straight pieces that join.
+    /// "line", or "pieces": joined straight pieces.
     #[getter]
     fn shape(&self) -> &'static str {
         self.fit.shape().name()
     }
 
-    /// Root mean square distance of the points in use.
+    /// Root mean square distance of the points used.
     #[getter]
     fn residual(&self) -> f64 {
         self.fit.residual()
     }
 
-    /// Largest distance of a point in use.
+    /// Largest distance of a point used.
     #[getter]
     fn largest_residual(&self) -> f64 {
         self.fit.largest_residual()
@@ -148,19 +144,19 @@ impl TimebaseFit {
         self.fit.line_residual()
     }
 
-    /// Largest half-width of a point in use: as stated, or from the points' scatter if that is more or none was stated.
+    /// Largest half-width of a point used: as stated, or from the points' scatter if that is more or none was stated.
     #[getter]
     fn resolution(&self) -> f64 {
         self.fit.resolution()
     }
 
-    /// Positions of points that are ignored since they disagree with all around them.
+    /// Positions of points ignored because they disagree with all around them.
     #[getter]
     fn outliers(&self) -> Vec<usize> {
         self.fit.outliers().to_vec()
     }
 
-    /// Units of the second timebase for each of the first, at a value of the first.
+    /// Units of the second timebase per unit of the first, at a value of the first.
     fn rate(&self, value: &Bound<'_, PyAny>) -> Result<f64> {
         Ok(self.fit.metric().rate(self.first(value)?))
     }
@@ -182,21 +178,19 @@ impl TimebaseFit {
 
 #[pymethods]
 impl Timebase {
-    /// Joins this timebase to another of its graph by points at which both were read, such as pulses that two devices
-    /// counted, or a log of a counter against GPS. Conversions use the fit from now on, with its uncertainty.
+    /// Joins this timebase to another of its graph by points at which both were read, such as pulses counted by two
+    /// devices, or a log of a counter against GPS. Later conversions use the fit, with its uncertainty.
     ///
     /// The fit is one line if a line passes through the intervals of all points except outliers, else pieces. Points
-    /// that disagree with all around them are outliers: ignored, but reported.
+    /// that disagree with all around them are ignored and reported as outliers.
     ///
     /// Parameters:
-    ///     points: pairs (value, value of the other), in order of the first value; a third part is the half-width that
-    ///         holds the other's true value, in its unit, or in seconds if that is "utc". Or an array of two or three
-    ///         columns.
+    ///     points: pairs (value, value of the other), by first value; a third part is the half-width that holds the
+    ///         other's true value, in its unit, or in seconds for "utc". Or an array of two or three columns.
     ///     to: the other timebase: of the same graph, its name, or a signal, which is added to the graph. None: "utc".
-    ///     uncertainty: of all points that state none. None: estimated from their scatter, which needs five points.
+    ///     uncertainty: of points that state none. None: estimated from their scatter, which needs five points.
     ///     shape: "line" or "pieces"; None: the one that fits.
-    ///     wander: relative change of the rate that is possible beyond the points, and between those of pieces. None:
-    ///         1e-6.
+    ///     wander: possible relative change of the rate beyond the points, and between those of pieces. None: 1e-6.
     ///
     /// Returns:
     ///     The `TimebaseFit`, with `shape`, `residual`, `resolution`, `outliers` and `uncertainty(value)`.

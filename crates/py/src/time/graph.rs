@@ -14,16 +14,14 @@ use crate::time::numbers::{number_arg, ratio_arg};
 use crate::time::timebase::Timebase;
 use crate::time::{RateArg, TimeArg, option};
 
-/// Timebases and the metrics between them: signals' indices, civil time, and other axes of time.
+/// Timebases and the metrics between them: signals' indices, civil time, and other time axes.
 ///
 /// A single timebase needs no graph: `isochrony.Timebase(...)` and `signal.timebase` have their own. A graph is for
-/// timebases defined by relations to each other, such as a camera that counts its trigger's pulses. Conversions take
-/// the shortest path, found by breadth-first search. Civil time is always present, named "utc", in nanoseconds since
-/// 1970.
+/// timebases related to each other, such as a camera that counts its trigger's pulses. Conversions take the shortest
+/// path, by breadth-first search. Civil time is always present as "utc", in nanoseconds since 1970.
 ///
 /// Raises:
-///     isochrony.TimeError: a name that is taken; a metric that contradicts existing ones; no path between two
-///         timebases.
+///     isochrony.TimeError: a taken name; a metric that contradicts existing ones; no path between two timebases.
 ///
 /// >>> import isochrony as iso
 /// >>> from fractions import Fraction
@@ -83,20 +81,20 @@ impl Graph {
         Self { network }
     }
 
-    /// Adds the indices of a signal, with the signal's civil time, or another timebase.
+    /// Adds a signal's indices, with its civil time, or another timebase.
     ///
     /// Parameters:
     ///     what: a signal, or the name of the new timebase.
     ///     name: for a signal, if not its own name, as for equal names in two stores.
     ///     rate: of a new timebase, units per second from `start` on, as for `Store.create`; or
-    ///     start: civil time of its zero. Without both: joined to nothing until `connect`.
+    ///     start: civil time of its zero. Without both: unjoined until `connect`.
     ///     unit: of its values, such as "frames".
     ///
     /// Returns:
-    ///     The `Timebase`; for a signal that was added before, the same.
+    ///     The `Timebase`; for a signal added before, the same.
     ///
     /// Raises:
-    ///     isochrony.TimeError: the name is taken.
+    ///     isochrony.TimeError: a taken name.
     ///     isochrony.OptionError: `rate` without `start` or vice versa; options that signals do not have.
     #[pyo3(signature = (what, *, name=None, rate=None, start=None, unit=""))]
     fn add(
@@ -138,13 +136,13 @@ impl Graph {
     /// Joins two timebases in both directions: `b = a * ratio + offset`.
     ///
     /// Parameters:
-    ///     a, b: timebases of this graph, also by name ("utc" too) or as signals that were added.
+    ///     a, b: timebases of this graph, also by name ("utc" too) or as added signals.
     ///     ratio: units of `b` per unit of `a`, not zero, negative if one runs backwards: int, float (the decimal that
     ///         it prints as), Fraction, Decimal, or a pair of whole numbers.
     ///     offset: value of `b` where `a` is zero.
     ///
     /// Raises:
-    ///     isochrony.TimeError: a contradiction to existing metrics; nothing has changed then. No such timebase.
+    ///     isochrony.TimeError: a contradiction to existing metrics, which changes nothing; no such timebase.
     #[pyo3(signature = (a, b, *, ratio, offset=None))]
     fn connect(
         &self,
@@ -165,14 +163,14 @@ impl Graph {
         )
     }
 
-    /// Saves the timebases and metrics of this graph in a store, replacing earlier ones; on disk when this returns.
-    /// `Store.graph()` restores them. Signals are stored by name, and have their own clocks when restored.
+    /// Saves the graph's timebases and metrics in a store, replacing earlier ones; durable on return. `Store.graph()`
+    /// restores them. Signals are stored by name, and have their own clocks when restored.
     ///
     /// Parameters:
-    ///     store: open for writing, with all signals that metrics of this graph name.
+    ///     store: open for writing, with all signals named by metrics.
     ///
     /// Raises:
-    ///     isochrony.TimeError: a metric of a signal that the store does not have under this name.
+    ///     isochrony.TimeError: a metric of a signal that the store lacks under this name.
     ///     isochrony.StoreError: a store open for reading (also PermissionError).
     ///
     /// >>> import isochrony as iso, tempfile
@@ -191,10 +189,10 @@ impl Graph {
         })?)
     }
 
-    /// Names of the timebases on the shortest path between two, both included.
+    /// Names of the timebases on the shortest path, ends included.
     ///
     /// Raises:
-    ///     isochrony.TimeError: no path; the message names the timebases that each reaches.
+    ///     isochrony.TimeError: no path; the message names the reachable timebases.
     fn path(
         &self,
         py: Python<'_>,
@@ -242,7 +240,7 @@ impl Store {
     ///     A new `Graph`; only "utc" if none are saved.
     ///
     /// Raises:
-    ///     isochrony.StoreError: a signal named by a metric is gone (also KeyError).
+    ///     isochrony.StoreError: a metric's signal is gone (also KeyError).
     fn graph(slf: &Bound<'_, Self>) -> Result<Graph> {
         let py = slf.py();
         let set = slf.get().shared.store.timebases()?;

@@ -1,4 +1,4 @@
-//! `isochrony.Time`; [`arguments`] converts whatever is accepted as a time.
+//! `isochrony.Time`; [`arguments`] converts time arguments.
 
 mod arguments;
 pub(crate) mod fit;
@@ -22,17 +22,17 @@ pub(crate) use arguments::{PreferArg, RateArg, RoundArg, TimeArg, duration_arg, 
 
 /// A civil time: UTC nanoseconds since 1970 (POSIX: every day has 86,400 s), exact to 2^-32 ns.
 ///
-/// Made from an ISO 8601 string, `datetime` (without a zone it is UTC), `numpy.datetime64`, a pandas `Timestamp`, an
-/// ObsPy `UTCDateTime` or another `Time`. Omitted parts of a string have their least value: `"2024"`, `"2024-03"`,
+/// Made from an ISO 8601 string, `datetime` (naive ones are UTC), `numpy.datetime64`, a pandas `Timestamp`, an ObsPy
+/// `UTCDateTime` or another `Time`. Omitted parts of a string have their least value: `"2024"`, `"2024-03"`,
 /// `"2024-03-01"` and `"2024-03-01T12"` are the first instants of that year, month, day and hour. Plain numbers are
 /// refused, since they could be seconds, nanoseconds or an index: use `Time.from_ns(...)`. `isochrony.now()` is the
 /// system's time.
 ///
-/// Times compare by instant alone. `t - u` is a `fractions.Fraction` of seconds, exact; `t + d` takes seconds (int,
+/// Times compare by instant alone. `t - u` is an exact `fractions.Fraction` of seconds; `t + d` takes seconds (int,
 /// float, Fraction, Decimal), `timedelta` or `timedelta64`.
 ///
-/// A time from a signal knows its run, so that conversion back to an index is unambiguous, whether it lies in a gap,
-/// and its uncertainty.
+/// A time from a signal knows its run, so conversion back to an index is unambiguous, whether it lies in a gap, and its
+/// uncertainty.
 ///
 /// Raises:
 ///     isochrony.TimeError: invalid text; a number (also a TypeError).
@@ -87,7 +87,6 @@ impl From<isochrony_time::Time> for Time {
     }
 }
 
-/// Counts of 2^-32 in a whole one.
 pub(crate) const FRACTIONS_PER_NS: i128 = 1 << 32;
 
 #[pymethods]
@@ -129,7 +128,7 @@ impl Time {
         self.value.frac()
     }
 
-    /// Id of the time's run; None if it is from no signal.
+    /// Id of the time's run; None without a signal.
     #[getter]
     fn run(&self) -> Option<u32> {
         self.run.map(|run| run.0)
@@ -147,7 +146,7 @@ impl Time {
         self.uncertainty
     }
 
-    /// ISO 8601 text with `Z`, exact: with all digits of the time.
+    /// Exact ISO 8601 text with `Z`.
     fn isoformat(&self) -> String {
         civil::format(self.value)
     }
@@ -263,7 +262,7 @@ impl Time {
 type PickledTime = (i128, u32, Option<(u32, u32)>, bool, Option<f64>);
 
 impl Time {
-    /// Arguments of `_rebuild`; nanoseconds are text, since they may not fit a JSON number.
+    /// Arguments of `_rebuild`; nanoseconds are text, since they may exceed JSON numbers.
     pub(crate) fn json(&self) -> serde_json::Value {
         let run = self.run.zip(self.origin);
         let run = run.map(|(run, origin)| (run.0, origin.0));
@@ -293,7 +292,6 @@ pub(crate) fn fixed(ns: i128, frac: u32) -> Result<Fixed> {
         .ok_or_else(overflow)
 }
 
-/// Seconds as a Python `Fraction`, from counts of 2^-32 ns.
 pub(crate) fn seconds(py: Python<'_>, bits: i128) -> PyResult<Bound<'_, PyAny>> {
     py.import("fractions")?
         .getattr("Fraction")?

@@ -1,7 +1,7 @@
 //! The timebases of one graph.
 //!
-//! Signals grow, and with them their empirical metrics: each use takes the newest. Signals are asked for their state
-//! before the lock is taken, because that may wait for the interpreter.
+//! Each use takes the newest metrics of growing signals. Signals are asked for their state before the lock is taken,
+//! because that may wait for the interpreter.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -29,13 +29,12 @@ struct NetworkState {
 
 struct NetworkSignal {
     id: TimebaseId,
-    /// The store's id of this axis.
     axis: TimebaseId,
     signal: Py<Signal>,
     joined: Option<Arc<Empirical>>,
 }
 
-/// What a new timebase is derived from, and the direction of its line.
+/// Base of a new timebase, and the direction of its line.
 #[derive(Clone, Copy)]
 pub(crate) enum DerivedOf {
     /// From its own values to civil time.
@@ -69,7 +68,6 @@ impl Network {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The graph with its signals' newest metrics.
     pub(crate) fn current(&self, py: Python<'_>) -> Result<Arc<Graph>> {
         let members: Vec<_> = {
             let state = self.lock();
@@ -107,7 +105,6 @@ impl Network {
         Ok(self.lock().graph.id(name)?)
     }
 
-    /// All names in order of addition.
     pub(crate) fn names(&self) -> Vec<String> {
         let graph = Arc::clone(&self.lock().graph);
         let all = (0..).map_while(|id| graph.timebase(TimebaseId(id)));
@@ -137,7 +134,6 @@ impl Network {
             .map(|member| member.id)
     }
 
-    /// A signal, by the store's id.
     pub(crate) fn signal(&self, py: Python<'_>, axis: TimebaseId) -> Option<Py<Signal>> {
         let state = self.lock();
         let mut members = state.members.iter();
@@ -145,7 +141,6 @@ impl Network {
         Some(member.signal.clone_ref(py))
     }
 
-    /// The store's id of a timebase.
     pub(crate) fn axis(&self, id: TimebaseId) -> Option<TimebaseId> {
         let state = self.lock();
         let mut members = state.members.iter();
@@ -198,7 +193,6 @@ impl Network {
         Ok(Arc::make_mut(&mut state.graph).add(timebase)?)
     }
 
-    /// Joins two timebases. A contradiction to existing metrics changes nothing.
     pub(crate) fn connect(
         &self,
         py: Python<'_>,
@@ -211,7 +205,6 @@ impl Network {
         self.lock().connect(from, to, metric, definition)
     }
 
-    /// Adds a timebase and joins it atomically.
     pub(crate) fn derive(
         &self,
         name: &str,

@@ -22,10 +22,10 @@ use crate::time::timebase::Timebase;
 /// Parameters:
 ///     timebase: a `Timebase`, or a signal for its indices.
 ///     start: first value inside, a number (a time for "utc").
-///     end: first value after, not below `start`.
+///     end: end value, not below `start`.
 ///
 /// Raises:
-///     isochrony.TimeError: an end before the start; a value that is not a number.
+///     isochrony.TimeError: an end before the start; a value that is no number.
 ///
 /// >>> import isochrony as iso
 /// >>> frames = iso.Timebase("frames", rate=25, start="2010-03-01")
@@ -56,7 +56,6 @@ impl Range {
         })
     }
 
-    /// The range in a signal, not clamped.
     pub(crate) fn key_range(&self, py: Python<'_>, signal: &StoreSignal) -> Result<KeyRange> {
         let timebase = self.timebase.get();
         let graph = timebase.network.current(py)?;
@@ -123,7 +122,7 @@ impl Range {
         self.timebase.get().object(py, &self.range.start)
     }
 
-    /// First value after, as `start`.
+    /// End value, as `start`.
     #[getter]
     fn end<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         self.timebase.get().object(py, &self.range.end)
@@ -136,7 +135,7 @@ impl Range {
         Ok(exact_fraction(py, &end.minus(start))?)
     }
 
-    /// Whether they share any time; one of another timebase is converted first. Empty ranges share none.
+    /// Whether they share any time, after conversion to one timebase. Empty ranges share none.
     fn overlaps(&self, py: Python<'_>, other: &Self) -> Result<bool> {
         Ok(self.range.overlaps(&self.likewise(py, other)?)?)
     }
@@ -156,8 +155,8 @@ impl Range {
     ///     timebase: a `Timebase`, or a signal for its indices; ends between two samples stay fractions.
     ///
     /// Raises:
-    ///     isochrony.TimeError: no path; the message names the timebases that each reaches. Ambiguous after a backward
-    ///         clock step.
+    ///     isochrony.TimeError: no path; the message names the reachable timebases. Ambiguous after a backward clock
+    ///         step.
     fn to(&self, timebase: &Bound<'_, PyAny>) -> Result<Self> {
         let timebase = Timebase::from_object(timebase)?;
         let (py, to) = (timebase.py(), timebase.get());
@@ -216,7 +215,7 @@ impl Range {
 
 #[pymethods]
 impl Timebase {
-    /// `timebase[a:b]`: the half-open `Range` from `a` up to, excluding, `b`.
+    /// `timebase[a:b]`: the half-open `Range` from `a` up to `b`.
     fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> Result<Range> {
         let (start, end) = match key.cast::<PySlice>() {
             Ok(slice) if slice.getattr("step")?.is_none() => {

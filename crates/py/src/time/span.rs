@@ -15,11 +15,11 @@ pub(crate) struct Span {
     pub(crate) end: Option<Time>,
 }
 
-/// The range of civil time from `start` up to, excluding, `end`.
+/// The range of civil time from `start` up to `end`.
 ///
 /// Parameters:
-///     start: a time (ISO 8601 text, datetime, datetime64, pandas or ObsPy time, `Time`); None: from the beginning.
-///     end: a time; None: up to the end, or `seconds` after the start.
+///     start: a time (ISO 8601 text, datetime, datetime64, pandas or ObsPy time, `Time`); None: open.
+///     end: a time; None: open, or `seconds` after the start.
 ///     seconds: length instead of an end: seconds as a number, `timedelta` or `timedelta64`.
 ///
 /// Returns:
@@ -60,7 +60,6 @@ pub(crate) fn span(
     Ok(Span { start, end })
 }
 
-/// Ends of a pickled span.
 type SpanEnds = (Option<Time>, Option<Time>);
 
 #[pymethods]

@@ -1,4 +1,4 @@
-//! `isochrony.Timebase`: an axis of time that is not civil, such as a signal's indices.
+//! `isochrony.Timebase`: a time axis other than civil time, such as a signal's indices.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use crate::time::network::{DerivedOf, Network, counting};
 use crate::time::numbers::{exact_arg, exact_fraction, number_arg, ratio_arg};
 use crate::time::{RateArg, Time, TimeArg};
 
-/// A named axis of time: the indices of a signal, or another counter, such as the frames of a camera.
+/// A named time axis: a signal's indices, or another counter, such as a camera's frames.
 ///
 /// Joined to civil time by a rate and a start, to another timebase by a ratio and an offset (`derive`,
 /// `Graph.connect`), or, for a signal's indices, by the stamps of its recordings. `timebase[a:b]` is a half-open
-/// `Range`, which selects from any signal with civil time: `signal[frames[100:200]]`. Values are exact numbers of any
-/// sign, whole or not, returned as `fractions.Fraction`; those of a graph's "utc" are times.
+/// `Range`, which selects from any signal with civil time: `signal[frames[100:200]]`. Values are exact numbers,
+/// returned as `fractions.Fraction`; those of a graph's "utc" are times.
 ///
 /// Parameters:
-///     name: of the timebase, for messages.
+///     name: for messages.
 ///     rate: units per second, above zero, as for `Store.create`: 25, "30000/1001", Fraction(44_100_000, 1001).
 ///     start: civil time of zero.
 ///     unit: of the values, such as "frames".
@@ -48,7 +48,6 @@ pub(crate) struct Timebase {
 }
 
 impl Timebase {
-    /// The indices of a signal, in their own graph.
     pub(crate) fn of(signal: &Bound<'_, Signal>) -> Result<Self> {
         let network = Arc::<Network>::default();
         let id = network.add_signal(signal, None)?;
@@ -63,7 +62,7 @@ impl Timebase {
         }
     }
 
-    /// A timebase, or that of a signal's indices.
+    /// A timebase, or a signal's indices.
     pub(crate) fn from_object<'py>(what: &Bound<'py, PyAny>) -> Result<Bound<'py, Self>> {
         if let Ok(timebase) = what.cast::<Self>() {
             return Ok(timebase.clone());
@@ -104,7 +103,6 @@ impl Timebase {
         Ok(exact_fraction(py, &value.value)?)
     }
 
-    /// Maps the run of a time to the graph's ids.
     fn civil(&self, time: Time) -> isochrony_time::Time {
         let mut time = time.native();
         time.origin = time.origin.and_then(|axis| self.network.member(axis));
@@ -112,7 +110,6 @@ impl Timebase {
         time
     }
 
-    /// Maps the run of a time to the store's ids.
     fn time(&self, mut time: isochrony_time::Time) -> Time {
         time.origin = time.origin.and_then(|id| self.network.axis(id));
         time.run = time.run.filter(|_| time.origin.is_some());
@@ -132,7 +129,7 @@ impl Timebase {
         Ok(time)
     }
 
-    /// The same timebase, or that of the same signal, in this graph.
+    /// The timebase, or that of the same signal, in this graph.
     pub(crate) fn counterpart(&self, py: Python<'_>, other: &Self) -> Result<Option<TimebaseId>> {
         if Arc::ptr_eq(&self.network, &other.network) || other.is_civil() {
             return Ok(Some(other.id));
@@ -163,13 +160,13 @@ impl Timebase {
         })
     }
 
-    /// Its name; for a signal's indices, the signal's.
+    /// Its name, or the signal's.
     #[getter(name)]
     fn name_text(&self) -> String {
         self.name()
     }
 
-    /// What its values count: "samples" for a signal's indices, "ns" for "utc", else as given.
+    /// Unit of its values: "samples" for a signal's indices, "ns" for "utc", else as given.
     #[getter]
     fn unit(&self) -> String {
         match self.network.kind(self.id) {
@@ -185,7 +182,7 @@ impl Timebase {
         self.signal.as_ref().map(|signal| signal.clone_ref(py))
     }
 
-    /// A timebase derived from this one: its values are `ratio` times the values of this one plus `offset`.
+    /// A timebase with values `ratio` times this one's plus `offset`.
     ///
     /// Parameters:
     ///     name: not yet in the graph.
@@ -195,7 +192,7 @@ impl Timebase {
     ///     unit: of its values.
     ///
     /// Raises:
-    ///     isochrony.TimeError: a name that is taken, a ratio of zero.
+    ///     isochrony.TimeError: a taken name, a ratio of zero.
     #[pyo3(signature = (name, *, ratio, offset=None, unit=""))]
     fn derive(
         &self,
@@ -254,7 +251,7 @@ impl Timebase {
     ///     A `Fraction`, to 2**-32 of a unit; a `Time` if `to` is "utc".
     ///
     /// Raises:
-    ///     isochrony.TimeError: no path; the message names the timebases that each reaches.
+    ///     isochrony.TimeError: no path; the message names the reachable timebases.
     fn convert<'py>(
         &self,
         py: Python<'py>,
@@ -283,8 +280,7 @@ impl Timebase {
     }
 
     /// Raw stamps, a `Table`: sample "index" of "run" was taken in [civil, civil + resolution), in ns since 1970 with
-    /// fractions in 2**-32 ns. "use" is 0 if the fit uses the stamp, else it is ignored. Empty unless the timebase is a
-    /// signal's.
+    /// fractions in 2**-32 ns. "use" is 0 if the fit uses the stamp. Empty unless the timebase is a signal's.
     #[getter]
     fn points<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         crate::signal::stamps::points(py, self.state(py)?.as_deref())
@@ -302,7 +298,7 @@ impl Timebase {
     }
 
     fn __bool__(&self) -> bool {
-        // True without stamps, too.
+        // Also without stamps.
         true
     }
 

@@ -6,29 +6,29 @@ use std::path::{Path, PathBuf};
 pub use isochrony_runtime::Cause;
 use isochrony_store::StoreError;
 
-/// An error of this crate. Ranges are half open, in samples.
+/// Ranges are half open, in samples.
 #[allow(missing_docs)] // The messages document the fields.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskletError {
-    /// An invalid parameter.
+    /// Invalid parameter.
     #[error("{option}={got} is refused; give {legal}")]
     Option {
         option: &'static str,
         got: String,
         legal: &'static str,
     },
-    /// Two tasklets have the same name.
+    /// Two tasklets of one name.
     #[error(
         "two tasklets have the name {name:?}; give each a different name=, since a resumed run recognizes tasklets by name"
     )]
     DuplicateName { name: String },
-    /// `after` names an unknown tasklet.
+    /// Unknown tasklet in `after`.
     #[error(
         "tasklet {name:?} has after={after:?}, but no tasklet of that name was added; add tasklet {after:?}, or correct after="
     )]
     UnknownTasklet { name: String, after: String },
-    /// Two tasklets write the same sample.
+    /// Two writers of one sample.
     #[error(
         "tasklets {first:?} and {second:?} both write samples {start}..{end} of {signal}; let one of them write, or write to different ranges"
     )]
@@ -39,13 +39,13 @@ pub enum TaskletError {
         start: i64,
         end: i64,
     },
-    /// Tasklets depend on each other.
+    /// Dependency cycle.
     #[error("tasklets wait for one another: {path}; remove one of these dependencies")]
     Cycle {
         /// Names in a cycle, each with why it waits for the next.
         path: String,
     },
-    /// No tasklet writes an input without samples.
+    /// Input without samples that no tasklet writes.
     #[error(
         "tasklet {name:?} reads samples {start}..{end} of {signal}, but these do not exist and no tasklet writes them; add a tasklet that writes them, or choose an input range that exists"
     )]
@@ -55,7 +55,7 @@ pub enum TaskletError {
         start: i64,
         end: i64,
     },
-    /// This order exceeds the scratch budget.
+    /// Order that exceeds the scratch budget.
     #[error(
         "scratch={budget} bytes are too few: when tasklet {name:?} runs, {needed} bytes of scratch are in use, even with one tasklet at a time{order}; give scratch={needed} or more, or make the tasklets smaller"
     )]
@@ -66,7 +66,7 @@ pub enum TaskletError {
         /// Empty, or what would change with another order.
         order: &'static str,
     },
-    /// An output already has samples.
+    /// Output that already has samples.
     #[error(
         "tasklet {name:?} would overwrite {signal}: {start}..{end} already has samples (first at index {at}); to replace them, call mark_invalid({start}, {end}) on the signal first; else choose another output, or continue the earlier run with resume=True{}", journal_hint(journal.as_deref())
     )]
@@ -76,10 +76,10 @@ pub enum TaskletError {
         start: i64,
         end: i64,
         at: i64,
-        /// The journal of another run that claimed the range.
+        /// Journal of another run that claimed the range.
         journal: Option<PathBuf>,
     },
-    /// A tasklet ended without writing all its outputs.
+    /// Tasklet that ended without writing all its outputs.
     #[error(
         "tasklet {name:?} ended without writing samples {start}..{end} of {signal}, which it declares as an output; write all of them, or declare a smaller output range"
     )]
@@ -89,7 +89,7 @@ pub enum TaskletError {
         start: i64,
         end: i64,
     },
-    /// A tasklet wrote something undeclared.
+    /// Tasklet that wrote something undeclared.
     #[error(
         "tasklet {name:?} writes {got}, but its output {output} is {expected}; write what is declared, or declare another output"
     )]
@@ -99,14 +99,14 @@ pub enum TaskletError {
         got: String,
         expected: String,
     },
-    /// An output in a read-only store, or a signal that cannot be one.
+    /// Output in a read-only store, or a signal that cannot be one.
     #[error("tasklet {name:?} cannot write to {signal}: {why}")]
     NotWritable {
         name: String,
         signal: String,
         why: &'static str,
     },
-    /// At least one tasklet failed.
+    /// At least one failed tasklet.
     #[error(
         "tasklet {name:?} failed: {why}{}; {}correct the cause and run again{}", others(*failed, *not_run), kept(*resumable), with_resume(*resumable)
     )]
@@ -119,7 +119,7 @@ pub enum TaskletError {
         #[source]
         why: Cause,
     },
-    /// The caller interrupted it.
+    /// Interrupted by the caller.
     #[error(
         "interrupted after {done} of {total} tasklets; {}run again{}", kept(*resumable), with_resume(*resumable)
     )]
@@ -128,23 +128,23 @@ pub enum TaskletError {
         total: usize,
         resumable: bool,
     },
-    /// The journal cannot be read or written.
+    /// Journal that cannot be read or written.
     #[error("cannot {action} the journal {}: {source}; check that its folder exists and is writable and the disk is not full, or give journal= another path", path.display())]
     Journal {
         action: &'static str,
         path: PathBuf,
         source: io::Error,
     },
-    /// Another run has locked the journal.
+    /// Journal locked by another run.
     #[error("the journal {} is in use by another run of tasklets with the same outputs; wait for that run to end, or give this run another path with journal=", path.display())]
     JournalInUse { path: PathBuf },
-    /// The journal's file is not a journal.
+    /// File that is no journal.
     #[error("{} exists and is not a journal, so it is not overwritten; give journal= the path of a new file", path.display())]
     NotAJournal { path: PathBuf },
-    /// The system refuses a thread.
+    /// Thread refused by the system.
     #[error("worker thread {worker} cannot be started: {source}; set a smaller workers=")]
     Thread { worker: usize, source: io::Error },
-    /// An error of a store.
+    /// Store error.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

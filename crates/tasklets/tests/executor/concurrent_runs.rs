@@ -1,4 +1,4 @@
-//! Concurrent runs: others write to the same signals, or have their journals in the same folder.
+//! Concurrent runs that write to the same signals, or have journals in the same folder.
 
 use super::*;
 

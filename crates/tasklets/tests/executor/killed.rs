@@ -67,7 +67,7 @@ fn a_run_killed_at_any_time_can_be_resumed_to_the_end() {
                 .stdout(Stdio::null())
                 .spawn()
                 .unwrap();
-            // Killed after it has begun a few more tasklets, so that runs complete at any speed.
+            // Killed after it has begun a few more tasklets, so runs complete at any speed.
             let more = began + 10 + (life * 7 + history as usize * 13) % 40;
             let status = loop {
                 if let Some(status) = process.try_wait().unwrap() {

@@ -1,4 +1,4 @@
-//! Tasklets over real stores: what is written, kept, refused and resumed.
+//! Tasklets over real stores: outputs, journals, refusals and resumption.
 
 mod concurrent_runs;
 mod in_memory;
@@ -33,7 +33,6 @@ fn sample(signal: i32, index: i64) -> i32 {
     (index as i32).wrapping_mul(7919) % 10_007 + signal
 }
 
-/// A store with two recordings and room for their sum.
 fn recorded(path: &Path) -> Store {
     let store = Store::open(path, Mode::Create).unwrap();
     for (number, name) in ["a", "b"].into_iter().enumerate() {

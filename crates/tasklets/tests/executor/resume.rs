@@ -1,4 +1,4 @@
-//! Failures and interrupts, and what a resumed run does.
+//! Failures and interrupts, and resumed runs.
 
 use super::*;
 
@@ -108,7 +108,7 @@ fn an_interrupted_run_ends_soon_and_can_be_resumed() {
     let pressed = Arc::new(AtomicUsize::new(0));
     let (counted, waited) = (ran.clone(), pressed.clone());
     let (executor, _room) = adder(&store, with(2, 1 << 14), move |_| {
-        // Later ones wait, so that the interrupt is in time on any machine.
+        // Later ones wait, so the interrupt is in time on any machine.
         if counted.fetch_add(1, Ordering::Relaxed) >= 40 {
             std::thread::sleep(Duration::from_millis(20));
             while waited.load(Ordering::Relaxed) == 0 {

@@ -126,7 +126,7 @@ fn inputs_sealed_or_checkpointed_meanwhile_read_the_same() {
     let other = Store::open(store.path(), Mode::Read).unwrap();
     let seen = Seen::default();
     let seals = store.clone();
-    // Both before the input was selected, and between that and reading.
+    // Before the input was selected, and between that and reading.
     let during = other.signal("b").unwrap().select(0..PART).unwrap();
     let first = Tasklet::new("seals", "seal", move |_| {
         for name in ["a", "b"] {

@@ -1,4 +1,4 @@
-//! Executions that are tuned: the same samples whatever changes, and workers that are found.
+//! Tuned executions give the same samples and find workers.
 
 use isochrony_tasklets::TuningMode;
 use isochrony_tune::{Configuration, Outcome};

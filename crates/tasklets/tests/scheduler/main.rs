@@ -1,5 +1,4 @@
-//! With any tasklets, number of workers and failures, each tasklet runs once, after its dependencies, within the
-//! budget.
+//! With any tasklets, workers and failures, each tasklet runs once, after its dependencies, within the budget.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Random tasklets, numbers of workers and failures, compared with the declarations of the tasklets.
+//! Random tasklets, workers and failures, compared with the declarations.
 
 use isochrony_tasklets::{
     Assignment, DependencyGraph, OrderPolicy, SerialOrder, SignalExtent, TaskletError,
@@ -53,7 +53,6 @@ fn any_specs() -> impl Strategy<Value = Vec<TaskletSpec>> {
     })
 }
 
-/// Dependencies of each tasklet, from its declaration alone.
 fn needs(specs: &[TaskletSpec], at: usize) -> Vec<usize> {
     (0..specs.len())
         .filter(|other| {

@@ -8,32 +8,30 @@ use crate::TuneError;
 /// Relative rise of the level that is rounding and no gain.
 const ROUNDING: f64 = 1e-12;
 
-/// Replicas of each server, and the steady state that they give.
+/// Replicas and the resulting steady state.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Allocation {
-    /// Replicas of each server.
+    /// Replicas per server.
     pub replicas: Vec<u32>,
-    /// The steady state with these replicas.
+    /// Steady state with these replicas.
     pub solution: FlowSolution,
 }
 
 impl FlowModel {
-    /// The fewest replicas that give the largest throughput within a budget of cores.
+    /// The fewest replicas of largest throughput within a core budget.
     ///
-    /// `budget` counts cores, one for each replica of a server that takes a core; at least one for each such server, and
-    /// as many as their `replicas` for those that are not `replicable`. Servers that are replicable and take a core get
-    /// replicas from 1 on; the others keep theirs. The shared resources of the graph limit the throughput as in
-    /// [`solve`](Self::solve).
+    /// `budget` counts cores, one per replica of a server that takes a core; at least one for each such server, and as
+    /// many as their `replicas` for those that are not `replicable`. Replicable servers that take a core get replicas
+    /// from 1 on; others keep theirs. Shared resources limit the throughput as in [`solve`](Self::solve).
     ///
-    /// What is maximised is the rate of the source; with several, the rate by weight of the slowest of those that
-    /// arrivals do not limit. Replicas that would only speed up others are not added.
+    /// Maximises the source rate; with several sources, the rate by weight of the slowest of those that arrivals do not
+    /// limit. Replicas that would only speed up others are not added.
     ///
-    /// Algorithm: start with one replica each, and give the server that is the bottleneck one more until the bottleneck
-    /// is something else or the budget is spent. This is optimal. Let `T` be the best level, reached with replicas `m`.
-    /// While the level is below `T`, the bottleneck `s` is full at that level and its load grows with the level, so that
-    /// `T` takes more replicas of it than it has: at least one more. Hence no step gives a server more than `m` does, the
-    /// budget lasts, and the level reaches `T`. (For the problem see Ibaraki and Katoh, Resource Allocation Problems,
-    /// 1988, chapter 5.)
+    /// Greedy: start with one replica each, and add to the bottleneck until it moves off the servers or the budget is
+    /// spent. This is optimal. Let `T` be the best level, reached with replicas `m`. While the level is below `T`, the
+    /// bottleneck `s` is full at that level and its load grows with it, so `T` takes at least one more replica of it.
+    /// Hence no step gives a server more than `m` does, the budget lasts, and the level reaches `T`. (Ibaraki and
+    /// Katoh, Resource Allocation Problems, 1988, chapter 5.)
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
-//! The graph of servers that a flow model is made of, and the check of its values.
+//! The server graph of a flow model, and its checks.
 
 use serde::{Deserialize, Serialize};
 
 use crate::TuneError;
 
-/// Excess over 1 that a sum of route probabilities may have through rounding.
+/// Rounding excess over 1 allowed in a sum of route probabilities.
 const SUM_TOLERANCE: f64 = 1e-9;
 
 /// A stage of a plan, or a link, split or merge between stages.
@@ -12,26 +12,26 @@ const SUM_TOLERANCE: f64 = 1e-9;
 pub struct Server {
     /// Name for messages.
     pub name: String,
-    /// Mean seconds that one replica is busy with one item, without waiting; finite, at least 0.
+    /// Mean busy seconds of one replica per item; finite, at least 0.
     pub service_time: f64,
-    /// Replicas that take items from one queue; at least 1.
+    /// Replicas on one queue; at least 1.
     pub replicas: u32,
     /// Whether [`FlowModel::allocate`](crate::FlowModel::allocate) may change `replicas`.
     pub replicable: bool,
-    /// Mean items out, over all routes, for one item in; finite, at least 0.
+    /// Mean output items, over all routes, per input item; finite, at least 0.
     pub gain: f64,
     /// Whether a busy replica takes a core.
     pub uses_core: bool,
     /// Whether a busy replica holds the interpreter's lock.
     pub holds_lock: bool,
-    /// Bytes read from or written to the disk for one item; finite, at least 0.
+    /// Disk bytes read or written per item; finite, at least 0.
     pub bytes_per_item: f64,
 }
 
 impl Server {
-    /// A server with one replica, which takes a core, may be replicated and puts one item out for an item in.
+    /// A replicable server with one replica and gain 1 that takes a core.
     ///
-    /// `service_time` is in seconds an item.
+    /// `service_time` is in seconds per item.
     pub fn new(name: impl Into<String>, service_time: f64) -> Self {
         Self {
             name: name.into(),
@@ -46,47 +46,45 @@ impl Server {
     }
 }
 
-/// A fixed share of the items that a server puts out, sent to another server.
+/// A fixed share of a server's output, sent to another server.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Route {
-    /// Number of the server that sends.
+    /// Number of the sending server.
     pub from: usize,
-    /// Number of the server that receives.
+    /// Number of the receiving server.
     pub to: usize,
-    /// Share of the items that `from` puts out; 0 to 1. What no route takes leaves the plan.
+    /// Share of the output of `from`; 0 to 1. The rest leaves the plan.
     pub probability: f64,
 }
 
 /// Where items enter the graph.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Source {
-    /// Number of the server that items enter at.
+    /// Number of the server entered.
     pub server: usize,
-    /// Items a second that arrive, finite and above 0; `None` for as many as the plan takes.
+    /// Arrivals per second, finite and above 0; `None` for as many as the plan takes.
     pub rate: Option<f64>,
-    /// Share of this source among several, as [`SourceRule`] says; finite and above 0.
+    /// Share among sources, by [`SourceRule`]; finite and above 0.
     pub weight: f64,
 }
 
-/// How several sources share what limits them.
+/// How sources share limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum SourceRule {
-    /// Rates stay in the ratio of the weights. For sources that meet in a join, which takes from each in that ratio:
-    /// the slowest holds the others back.
+    /// Rates stay in the ratio of the weights. For sources that meet in a join: the slowest holds the others back.
     #[default]
     FixedRatio,
-    /// Weighted max-min fairness: no source can have more without less for another that has no more by its weight. For
-    /// independent sources: what one cannot use goes to the others, and none starves, as under a fair scheduler. (The
-    /// largest total would starve the source whose items take longest.)
+    /// Weighted max-min fairness, for independent sources: what one cannot use goes to the others, and none starves.
+    /// (The largest total would starve the source of the most expensive items.)
     MaxMinFair,
 }
 
-/// What all servers share.
+/// Resources shared by all servers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Resources {
     /// Cores, finite and above 0; `None` for no limit.
     pub cores: Option<f64>,
-    /// Bytes a second that the disk transfers, finite and above 0; `None` for no limit.
+    /// Disk bytes per second, finite and above 0; `None` for no limit.
     pub disk_bytes_per_second: Option<f64>,
     /// Largest utilization of a server; above 0, at most 1. Below 1 it bounds the queues (dissertation, eq. 4.6).
     pub max_utilization: f64,
@@ -111,14 +109,14 @@ pub struct FlowGraph {
     pub routes: Vec<Route>,
     /// Sources, at least one.
     pub sources: Vec<Source>,
-    /// How several sources share what limits them.
+    /// How sources share limits.
     pub source_rule: SourceRule,
-    /// What all servers share.
+    /// Resources shared by all servers.
     pub resources: Resources,
 }
 
 impl FlowGraph {
-    /// Checks every value on its own; what takes the whole graph is checked with the traffic equations.
+    /// Checks every value by itself; the graph is checked with the traffic equations.
     pub(super) fn check(&self) -> Result<(), TuneError> {
         for (index, server) in self.servers.iter().enumerate() {
             let values = [

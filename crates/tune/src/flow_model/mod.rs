@@ -1,19 +1,16 @@
-//! Throughput of a plan as a flow model: rates, utilizations, the bottleneck, and what one more replica would give.
+//! Flow model of a plan: rates, utilizations, the bottleneck, and the gain of one more replica.
 //!
-//! A plan is a graph of servers. Stages, links, splits and merges are all servers; each puts out `gain` items for an item
-//! in and sends them along its routes in fixed shares. A split that copies to three routes has gain 3 and three routes of
-//! probability 1/3. The model is the maximum flow with gains and routing of Beard's RaftLib dissertation (2015, chapter
-//! 4): conservation (eq. 4.2), gain (4.3), capacity (4.4), routing (4.5), and a bound on utilization (4.6). Since routing
-//! is fixed, rates of all servers are proportional to the rates of the sources, and the optimum has a closed form: the
-//! visits of each server per item of a source come from the traffic equations, and the source is as fast as the
-//! smallest `capacity / load` lets it be.
+//! A plan is a graph of servers: stages, links, splits and merges. Each emits `gain` items per input item along its
+//! routes in fixed shares. The model is the maximum flow with gains and routing of Beard's RaftLib dissertation (2015,
+//! chapter 4): conservation (eq. 4.2), gain (4.3), capacity (4.4), routing (4.5), and a bound on utilization (4.6).
+//! With fixed routing all rates are proportional to the source rates, so the optimum has a closed form: visits per
+//! source item come from the traffic equations, and the source is limited by the smallest `capacity / load`.
 //!
-//! Shared resources differ from the dissertation, which divides a core's rate by the number of kernels on it (eq. 4.8)
-//! whether they are busy or not. Here a server takes a core, the interpreter's lock or the disk only while it is busy,
-//! so that an idle server leaves its share to the others. Both agree where all are equally busy.
+//! Unlike in the dissertation, which divides a core's rate by its number of kernels (eq. 4.8), a server takes a core,
+//! the interpreter's lock or the disk only while busy.
 //!
-//! The model is one of means in steady state: it needs buffers large enough that servers seldom wait for each other. How
-//! large is a question for [`Queue`](crate::Queue).
+//! A model of means in steady state: it needs buffers large enough that servers seldom wait for each other; see
+//! [`Queue`](crate::Queue).
 
 mod allocate;
 mod graph;
@@ -26,7 +23,7 @@ pub use solution::{FlowSolution, Limit};
 
 use crate::TuneError;
 
-/// The flow model of a graph that has been checked and whose traffic equations are solved.
+/// The flow model of a checked graph with solved traffic equations.
 ///
 /// ```
 /// use isochrony_tune::{FlowGraph, FlowModel, Limit, Route, Server, Source};
@@ -53,24 +50,21 @@ use crate::TuneError;
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowModel {
     graph: FlowGraph,
-    /// Visits of every server per item of every source, as `[source][server]`.
+    /// Visits per source item, as `[source][server]`.
     visits: Vec<Vec<f64>>,
-    /// Seconds of cores per item of each source.
     core_seconds: Vec<f64>,
-    /// Seconds of the interpreter's lock per item of each source.
     lock_seconds: Vec<f64>,
-    /// Bytes of the disk per item of each source.
     disk_bytes: Vec<f64>,
 }
 
 impl FlowModel {
-    /// Checks a graph and solves its traffic equations; takes time cubic in the number of servers.
+    /// Checks a graph and solves its traffic equations, in time cubic in the number of servers.
     ///
     /// # Errors
     ///
-    /// [`TuneError::Parameter`] for a value outside the range that its field states, [`TuneError::UnknownServer`],
-    /// [`TuneError::RouteSum`], [`TuneError::NoSources`], [`TuneError::EndlessLoop`] for a loop whose gains return at
-    /// least as many items as it takes, and [`TuneError::UnlimitedSource`] for a source that nothing limits.
+    /// [`TuneError::Parameter`] for a value outside its field's range, [`TuneError::UnknownServer`],
+    /// [`TuneError::RouteSum`], [`TuneError::NoSources`], [`TuneError::EndlessLoop`] for a loop that returns at least
+    /// as many items as it takes, and [`TuneError::UnlimitedSource`] for a source that nothing limits.
     pub fn new(graph: FlowGraph) -> Result<Self, TuneError> {
         graph.check()?;
         let visits = traffic::visits(&graph)?;
@@ -106,11 +100,11 @@ impl FlowModel {
         &self.graph
     }
 
-    /// Mean visits of every server per item of a source, numbered like the graph's servers and sources.
+    /// Mean visits of every server per item of a source, numbered as in the graph.
     ///
     /// # Errors
     ///
-    /// [`TuneError::Parameter`] if there is no such source.
+    /// [`TuneError::Parameter`] for an unknown source.
     ///
     /// ```
     /// use isochrony_tune::{FlowGraph, FlowModel, Route, Server, Source};
@@ -132,19 +126,19 @@ impl FlowModel {
         })
     }
 
-    /// The largest steady rates, with the replicas that the graph states.
+    /// The largest steady rates with the graph's replicas.
     ///
-    /// [`SourceRule`] says how several sources share what limits them.
+    /// [`SourceRule`] defines how sources share limits.
     pub fn solve(&self) -> FlowSolution {
         let replicas = self.replicas();
         let flow = self.fill(&self.constraints(&replicas));
         self.complete(flow, &replicas)
     }
 
-    /// For each server, how many items a second all sources together would gain by one more replica of it.
+    /// Gain in items per second of all sources for one more replica of each server.
     ///
-    /// 0 for a server that is not a bottleneck. Under [`SourceRule::MaxMinFair`] it can be negative: a slow source that
-    /// speeds up may take more from the others than it gains.
+    /// 0 for a server that is not a bottleneck. Can be negative under [`SourceRule::MaxMinFair`]: a slow source that
+    /// speeds up may take more from others than it gains.
     pub fn replica_gains(&self) -> Vec<f64> {
         let total = |replicas: &[u32]| -> f64 {
             let flow = self.fill(&self.constraints(replicas));
@@ -163,10 +157,10 @@ impl FlowModel {
             .collect()
     }
 
-    /// Says in words why a limit holds, and what would lift it.
+    /// Describes why a limit holds, and what would lift it.
     ///
-    /// `limit` is one that [`solve`](Self::solve) returned for this model; another graph's limit may name a server or
-    /// source that this one lacks, and is then described without its values.
+    /// `limit` comes from [`solve`](Self::solve) of this model; another graph's limit may name a missing server or
+    /// source, and is then described without its values.
     ///
     /// ```
     /// use isochrony_tune::{FlowGraph, FlowModel, Server, Source};
@@ -222,7 +216,6 @@ impl FlowModel {
         servers.map(|server| server.replicas).collect()
     }
 
-    /// Checks that something limits each source.
     fn check_limits(&self) -> Result<(), TuneError> {
         let constraints = self.constraints(&self.replicas());
         for (index, source) in self.graph.sources.iter().enumerate() {

@@ -4,47 +4,47 @@ use serde::{Deserialize, Serialize};
 
 use super::{FlowModel, SourceRule};
 
-/// What keeps a source from being faster.
+/// What limits a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Limit {
-    /// Items do not arrive faster at this source.
+    /// Arrivals at this source.
     Arrivals(usize),
-    /// All replicas of this server are as busy as they may be.
+    /// All replicas of this server are at their utilization limit.
     Server(usize),
     /// All cores are busy.
     Cores,
     /// The interpreter's lock is always held.
     InterpreterLock,
-    /// The disk transfers as much as it can.
+    /// The disk is saturated.
     Disk,
 }
 
 /// The steady state of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FlowSolution {
-    /// Items a second of each source.
+    /// Items per second of each source.
     pub source_rates: Vec<f64>,
-    /// What limits each source.
+    /// Limit of each source.
     pub source_limits: Vec<Limit>,
-    /// What limits the slowest source by its weight that arrivals do not limit; arrivals if they limit all sources.
+    /// Limit of the slowest source by weight that arrivals do not limit; arrivals if they limit all sources.
     pub bottleneck: Limit,
-    /// Items a second into each server.
+    /// Items per second into each server.
     pub server_rates: Vec<f64>,
-    /// Mean share of each server's replicas that is busy; 0 to 1.
+    /// Mean busy share of each server's replicas; 0 to 1.
     pub server_utilizations: Vec<f64>,
-    /// Mean number of cores that are busy.
+    /// Mean number of busy cores.
     pub busy_cores: f64,
-    /// `busy_cores` as a share of the cores; `None` where cores have no limit.
+    /// `busy_cores` as a share of the cores; `None` without a limit.
     pub core_utilization: Option<f64>,
-    /// Share of the time in which the interpreter's lock is held; 0 to 1.
+    /// Share of time in which the interpreter's lock is held; 0 to 1.
     pub lock_utilization: f64,
-    /// Bytes a second that the disk transfers.
+    /// Disk bytes per second.
     pub disk_bytes_per_second: f64,
-    /// `disk_bytes_per_second` as a share of what the disk can do; `None` where it has no limit.
+    /// `disk_bytes_per_second` as a share of the disk's limit; `None` without one.
     pub disk_utilization: Option<f64>,
 }
 
-/// A linear constraint on the rates of sources: the sum of `loads[i] · rate[i]` is at most `capacity`.
+/// A linear constraint on source rates: the sum of `loads[i] · rate[i]` is at most `capacity`.
 #[derive(Debug, Clone)]
 pub(super) struct Constraint {
     limit: Limit,
@@ -52,17 +52,15 @@ pub(super) struct Constraint {
     capacity: f64,
 }
 
-/// Rates of the sources, what limits each, and how far the common level of the sources rose.
 pub(super) struct SourceFlow {
     pub(super) rates: Vec<f64>,
     pub(super) limits: Vec<Limit>,
-    /// Rate by weight of the slowest source that arrivals do not limit, and what limits it.
+    /// Rate by weight of the slowest source that arrivals do not limit, and its limit.
     pub(super) level: f64,
     pub(super) bottleneck: Limit,
 }
 
 impl FlowModel {
-    /// Everything that can limit a source, given the replicas of each server.
     pub(super) fn constraints(&self, replicas: &[u32]) -> Vec<Constraint> {
         let graph = &self.graph;
         let resources = &graph.resources;
@@ -149,7 +147,7 @@ impl FlowModel {
         }
     }
 
-    /// Completes the rates of sources to the whole steady state.
+    /// Completes source rates to the whole steady state.
     pub(super) fn complete(&self, flow: SourceFlow, replicas: &[u32]) -> FlowSolution {
         let graph = &self.graph;
         let total = |loads: &[f64]| -> f64 {
@@ -190,7 +188,7 @@ impl FlowModel {
 }
 
 impl Constraint {
-    /// Whether the constraint bounds the rate of this source by a finite number.
+    /// Whether the constraint bounds this source's rate by a finite number.
     pub(super) fn bounds(&self, source: usize) -> bool {
         (self.capacity / self.loads[source]).is_finite()
     }

@@ -1,19 +1,19 @@
-//! Solves the traffic equations: how often an item of each source visits each server.
+//! Solves the traffic equations: visits of each server per item of each source.
 
 use super::FlowGraph;
 use crate::TuneError;
 
-/// A loop that returns at least this share of its items counts as endless: beyond it visit ratios are rounding noise.
+/// A loop that returns at least this share counts as endless: beyond it visit ratios are rounding noise.
 const MAX_RETURNED: f64 = 1.0 - 1e-9;
 
-/// Visits of every server per item of every source, as `[source][server]`.
+/// Visits per source item, as `[source][server]`.
 ///
-/// The visits `v` of one source are the solution of `v = e + Mᵀ v`, where `e` is 1 at the source's server and
-/// `M[i][j] = gain(i) · probability(i, j)`. Elimination without pivoting solves `(I - Mᵀ) v = e`, and it also decides
-/// whether loops drain: all pivots are positive exactly if the spectral radius of `M` is below 1 (`I - M` is then a
-/// non-singular M-matrix: Berman and Plemmons, Nonnegative Matrices, 1994, theorem 6.2.3). The pivot of a server is 1
-/// less the items that come back to it, through servers eliminated before, for each item that it takes. No value
-/// off the diagonal is ever positive, so that elimination is stable.
+/// The visits `v` of one source solve `v = e + Mᵀ v`, where `e` is 1 at the source's server and
+/// `M[i][j] = gain(i) · probability(i, j)`. Elimination of `(I - Mᵀ) v = e` without pivoting also decides whether loops
+/// drain: all pivots are positive exactly if the spectral radius of `M` is below 1 (`I - M` is then a non-singular
+/// M-matrix: Berman and Plemmons, Nonnegative Matrices, 1994, theorem 6.2.3). A server's pivot is 1 minus the items
+/// that return to it, through servers eliminated before, per item taken. No off-diagonal value is ever positive, so
+/// elimination is stable.
 pub(super) fn visits(graph: &FlowGraph) -> Result<Vec<Vec<f64>>, TuneError> {
     let mut rows = transfer(graph);
     let mut visits = vec![vec![0.0; graph.servers.len()]; graph.sources.len()];
@@ -54,7 +54,6 @@ pub(super) fn visits(graph: &FlowGraph) -> Result<Vec<Vec<f64>>, TuneError> {
     Ok(visits)
 }
 
-/// `I - Mᵀ` as rows.
 fn transfer(graph: &FlowGraph) -> Vec<Vec<f64>> {
     let count = graph.servers.len();
     let mut rows = vec![vec![0.0; count]; count];
@@ -67,10 +66,10 @@ fn transfer(graph: &FlowGraph) -> Vec<Vec<f64>> {
     rows
 }
 
-/// Solves `rows · x = values` in place for rows that are zero left of the diagonal.
+/// Back substitution in place for rows that are zero left of the diagonal.
 fn substitute_back(rows: &[Vec<f64>], values: &mut [f64]) {
     for k in (0..rows.len()).rev() {
-        // Without the zeros, so that an infinite value spoils only what depends on it.
+        // Without the zeros, so an infinite value spoils only what depends on it.
         let terms = rows[k][k + 1..].iter().zip(&values[k + 1..]);
         let later: f64 = terms
             .filter(|(factor, _)| **factor != 0.0)

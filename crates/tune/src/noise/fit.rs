@@ -7,7 +7,6 @@ use libm::erfc;
 use super::levy::{MAX_SCALE_PER_WIDTH, ModifiedLevy};
 use crate::TuneError;
 
-/// Fewest samples of a fit.
 const MIN_SAMPLES: usize = 20;
 
 /// Checks that a fit of a location and a scale has a solution.
@@ -102,7 +101,7 @@ fn golden_section_maximum(mut low: f64, mut high: f64, value: impl Fn(f64) -> f6
     f64::midpoint(low, high)
 }
 
-/// Mean and standard deviation that are most likely.
+/// Most likely mean and standard deviation.
 pub(super) fn normal(samples: &[f64]) -> (f64, f64) {
     let n = samples.len() as f64;
     let mean = samples.iter().sum::<f64>() / n;
@@ -110,7 +109,7 @@ pub(super) fn normal(samples: &[f64]) -> (f64, f64) {
     (mean, variance.sqrt())
 }
 
-/// Mode and scale of the Gumbel distribution of maxima that are most likely.
+/// Most likely mode and scale of the Gumbel distribution of maxima.
 ///
 /// The scale solves `scale = mean - Σ x exp(-x / scale) / Σ exp(-x / scale)`, by bisection.
 pub(super) fn gumbel(samples: &[f64]) -> (f64, f64) {
@@ -141,7 +140,7 @@ pub(super) fn gumbel(samples: &[f64]) -> (f64, f64) {
     (mode, high)
 }
 
-/// Median and scale of the Cauchy distribution that are most likely, by expectation maximisation from the quartiles.
+/// Most likely median and scale of the Cauchy distribution, by expectation maximisation from the quartiles.
 pub(super) fn cauchy(samples: &[f64]) -> (f64, f64) {
     let n = samples.len() as f64;
     let mut sorted = samples.to_vec();

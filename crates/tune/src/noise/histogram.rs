@@ -1,13 +1,13 @@
-//! Histograms of samples, their divergence from a model, and the test that rejects the model.
+//! Histograms of samples, their divergence from a model, and a goodness-of-fit test.
 
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use crate::TuneError;
 
-/// Counts of samples in cells that cover the real line: below the first edge, between edges, above the last.
+/// Sample counts in cells that cover the real line: below the first edge, between edges, above the last.
 ///
-/// A sample equal to an edge counts in the cell below it, as `P(x <= edge)` does.
+/// A sample equal to an edge counts in the cell below, as in `P(x <= edge)`.
 ///
 /// ```
 /// use isochrony_tune::noise::Histogram;
@@ -24,17 +24,17 @@ pub struct Histogram {
     counts: Vec<u64>,
 }
 
-/// Result of testing a model against a histogram.
+/// Result of testing a model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Goodness {
     /// Kullback-Leibler divergence of the samples from the model, in nats.
     pub divergence: f64,
-    /// Largest divergence that chance explains at the significance asked for, in nats.
+    /// Largest divergence explained by chance at the given significance, in nats.
     pub limit: f64,
 }
 
 impl Goodness {
-    /// Whether the model is rejected: its divergence is above the limit.
+    /// Whether the divergence is above the limit.
     pub fn is_rejected(&self) -> bool {
         self.divergence > self.limit
     }
@@ -109,15 +109,15 @@ impl Histogram {
         &self.edges
     }
 
-    /// Counts of the cells, one more than there are edges.
+    /// Counts by cell, one more than edges.
     pub fn counts(&self) -> &[u64] {
         &self.counts
     }
 
     /// Kullback-Leibler divergence `Σ p ln(p / q)` of the cells' shares `p` from a model's probabilities `q`, in nats.
     ///
-    /// `cumulative` is the model's distribution function. The result is 0 for equal shares, and infinite if a cell with
-    /// samples has no probability.
+    /// `cumulative` is the model's distribution function. 0 for equal shares, infinite if a cell with samples has no
+    /// probability.
     pub fn divergence(&self, cumulative: impl Fn(f64) -> f64) -> f64 {
         let total = self.counts.iter().sum::<u64>() as f64;
         let mut below = 0.0;
@@ -139,11 +139,11 @@ impl Histogram {
         sum.max(0.0)
     }
 
-    /// Tests a model: rejects it where the divergence is larger than chance explains.
+    /// Rejects a model whose divergence exceeds what chance explains.
     ///
     /// # Parameters
     /// - `cumulative`: the model's distribution function.
-    /// - `significance`: probability that a true model is rejected, above 0 and below 1; 0.01 is common.
+    /// - `significance`: probability of rejecting a true model, above 0 and below 1; 0.01 is common.
     ///
     /// # Conventions
     /// `2 n D` of a true model is asymptotically chi-squared with `cells - 1` degrees of freedom (the likelihood-ratio

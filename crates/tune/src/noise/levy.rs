@@ -9,10 +9,11 @@ use statrs::function::erf::erfc_inv;
 use super::fit;
 use crate::TuneError;
 
-/// Largest scale, in widths of the support. Beyond it less than 1.6e-12 of the untruncated mass remains.
+/// Largest scale, in widths of the support; less than 1.6e-12 of the untruncated mass remains beyond.
 pub(super) const MAX_SCALE_PER_WIDTH: f64 = 50.0;
 
-/// The modified Levy distribution on `(location, upper]`: deviations with a sharp lower and a heavy, bounded upper tail.
+/// The modified Levy distribution on `(location, upper]`, for deviations with a sharp lower and a heavy, bounded upper
+/// tail.
 ///
 /// # Parameters
 /// - `location` α: lower end of the support in seconds, finite.
@@ -20,13 +21,13 @@ pub(super) const MAX_SCALE_PER_WIDTH: f64 = 50.0;
 /// - `upper` Ω: upper end of the support in seconds, finite and above `location`.
 ///
 /// # Conventions
-/// With `y = x - α`, `L = Ω - α` and `u = √(β / 2L)`, the density is `√(β / 2π) y^(-3/2) exp(-β / 2y) / erfc(u)`
-/// (eqs. 5.1 to 5.3). The mean is `α + β (exp(-u²) / (u √π erfc(u)) - 1)`, which is eq. 5.4 with `Γ(-1/2, u²)` written
-/// out. The variance follows from the second moment about α, `β² Γ(-3/2, u²) / (4 √π erfc(u))`, in place of the longer
-/// eq. 5.5; both agree with numerical integration. All moments exist, since the support is bounded.
+/// With `y = x - α`, `L = Ω - α` and `u = √(β / 2L)`, the density is `√(β / 2π) y^(-3/2) exp(-β / 2y) / erfc(u)` (eqs.
+/// 5.1 to 5.3). The mean is `α + β (exp(-u²) / (u √π erfc(u)) - 1)`, eq. 5.4 with `Γ(-1/2, u²)` written out. The
+/// variance follows from the second moment about α, `β² Γ(-3/2, u²) / (4 √π erfc(u))`, instead of the longer eq. 5.5;
+/// both agree with numerical integration. All moments exist.
 ///
-/// Equations 5.3 to 5.5 hold as printed: only `w` is negative, so that `-w = u²`. Equations 5.8 and 5.9 carry
-/// coefficients of one or two digits: eq. 5.8 integrates to between 0.84 and 1.11 over the ranges of
+/// Equations 5.3 to 5.5 hold as printed: only `w` is negative, so `-w = u²`. Equations 5.8 and 5.9 have coefficients of
+/// one or two digits: eq. 5.8 integrates to between 0.84 and 1.11 over the ranges of
 /// [`from_sharing`](Self::from_sharing), which therefore uses eqs. 5.7 and the exact normalisation.
 ///
 /// # Source
@@ -48,7 +49,7 @@ pub struct ModifiedLevy {
 }
 
 impl ModifiedLevy {
-    /// A distribution with the given parameters, in seconds; see the type for their legal ranges.
+    /// A distribution with these parameters; see the type for their ranges.
     ///
     /// # Errors
     /// [`TuneError::Parameter`] for a value outside its range.
@@ -74,15 +75,15 @@ impl ModifiedLevy {
         })
     }
 
-    /// The distribution that the dissertation's regression predicts for a kernel (eqs. 5.7a to 5.7c).
+    /// The distribution predicted for a kernel by the dissertation's regression (eqs. 5.7a to 5.7c).
     ///
     /// # Parameters
     /// - `processes_per_core`: processes that share a core, 1 to 20.
     /// - `nominal_s`: nominal execution time in seconds, 0.25e-6 to 3.7e-3. Both ranges are those of the measurements.
     ///
     /// # Conventions
-    /// The regression is for two machines of 2010 and a fair scheduler; fit samples of the machine at hand where there
-    /// are some. For short times on shared cores `location` is above 0, against the dissertation's expectation.
+    /// The regression is for two machines of 2010 and a fair scheduler; prefer fitting samples. For short times on
+    /// shared cores `location` is above 0, against the dissertation's expectation.
     ///
     /// # Errors
     /// [`TuneError::Parameter`] outside the ranges.
@@ -110,7 +111,7 @@ impl ModifiedLevy {
         )
     }
 
-    /// Fits the three parameters to samples by maximum likelihood.
+    /// Maximum-likelihood fit of the three parameters.
     ///
     /// # Parameters
     /// - `samples`: at least 20 finite deviations in seconds, not all equal, in any order.
@@ -150,14 +151,14 @@ impl ModifiedLevy {
         self.upper
     }
 
-    /// Probability density at `x` seconds, per second; 0 outside the support (eq. 5.3).
+    /// Density at `x` seconds, per second; 0 outside the support (eq. 5.3).
     pub fn density(&self, x: f64) -> f64 {
         let y = x - self.location;
         if !(y > 0.0 && x <= self.upper) {
             return 0.0;
         }
         let z = self.scale / (2.0 * y);
-        // The exponential comes first: near the lower end `y` to the power 3/2 alone would underflow.
+        // The exponential comes first: near the lower end `y` to the power 3/2 would underflow.
         let levy = ((self.scale / (2.0 * PI)).ln() / 2.0 - 1.5 * y.ln() - z).exp();
         levy / self.mass()
     }
@@ -174,7 +175,7 @@ impl ModifiedLevy {
         (erfc((self.scale / (2.0 * y)).sqrt()) / self.mass()).min(1.0)
     }
 
-    /// The `x` in seconds below which a share `probability` of the distribution lies.
+    /// The quantile in seconds.
     ///
     /// # Errors
     /// [`TuneError::Parameter`] unless `probability` is 0 to 1.
@@ -185,7 +186,6 @@ impl ModifiedLevy {
         Ok(self.inverse(probability))
     }
 
-    /// `quantile` without the check.
     pub(super) fn inverse(&self, probability: f64) -> f64 {
         let root = erfc_inv(probability * self.mass());
         let y = self.scale / (2.0 * root * root);
@@ -203,9 +203,9 @@ impl ModifiedLevy {
         second - first * first
     }
 
-    /// Draws `count` values in seconds by inverting the distribution; the same seed gives the same values.
+    /// Draws `count` values in seconds by inversion; equal seeds give equal values.
     pub fn samples(&self, count: usize, seed: u64) -> Vec<f64> {
-        // A caller may draw other values from a generator of the same or the next seed: those must not correlate.
+        // Must not correlate with other generators of the same or the next seed.
         let mut random = fastrand::Rng::with_seed(fastrand::Rng::with_seed(seed).u64(..));
         (0..count).map(|_| self.inverse(random.f64())).collect()
     }
@@ -214,14 +214,11 @@ impl ModifiedLevy {
         (self.scale / (2.0 * (self.upper - self.location))).sqrt()
     }
 
-    /// Share of the untruncated Levy distribution that lies in the support.
-    ///
-    /// `statrs` has an `erfc` too, but with relative errors of 1e-10, which the moments of a narrow support amplify.
+    /// The `erfc` of `statrs` has relative errors of 1e-10, which the moments of a narrow support amplify.
     fn mass(&self) -> f64 {
         erfc(self.root())
     }
 
-    /// First and second moment about `location`.
     fn moments(&self) -> (f64, f64) {
         let u = self.root();
         let mass = self.mass();

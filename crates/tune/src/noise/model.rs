@@ -1,4 +1,4 @@
-//! Noise distributions of two or three parameters behind one type, and their ranking on samples.
+//! Noise distributions of two or three parameters as one type, ranked on samples.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -49,7 +49,7 @@ pub enum NoiseModel {
     },
     /// The Gumbel distribution of maxima.
     Gumbel {
-        /// Most likely value.
+        /// Mode.
         mode: f64,
         /// Scale, above 0.
         scale: f64,
@@ -64,7 +64,7 @@ pub enum NoiseModel {
 }
 
 impl NoiseModel {
-    /// Fits a distribution of a family to samples by maximum likelihood.
+    /// Maximum-likelihood fit of a family.
     ///
     /// # Parameters
     /// - `samples`: at least 20 finite deviations in seconds, not all equal.
@@ -137,7 +137,7 @@ pub struct RankedModel {
 ///
 /// # Parameters
 /// - `samples`: at least 20 finite deviations in seconds, not all equal.
-/// - `bins`: cells of equal count of the histogram that is compared, 2 to the number of samples.
+/// - `bins`: histogram cells of equal count, 2 to the number of samples.
 ///
 /// # Errors
 /// As [`NoiseModel::fit`] and [`Histogram::with_equal_counts`].

@@ -1,27 +1,26 @@
-//! Divergence of noisy exponential times from exponential times, to reject M/M/1 before a run.
+//! Divergence of noisy exponential times, to reject M/M/1 before a run.
 
 use super::ModifiedLevy;
 use crate::TuneError;
 
-/// Cells of equal probability that the two distributions are compared in.
+/// Cells of equal probability for the comparison.
 const CELLS: usize = 64;
-/// Equally likely values of the noise that its convolution is summed over.
 const NOISE_VALUES: usize = 1024;
 
-/// Kullback-Leibler divergence of exponential times from the same times with noise added, in nats.
+/// Kullback-Leibler divergence of exponential times from the same times with noise, in nats.
 ///
 /// # Parameters
 /// - `mean_s`: mean of the exponential times in seconds, above 0.
-/// - `noise`: noise that is added to each.
+/// - `noise`: added to each.
 ///
 /// # Returns
-/// At least 0; near 0 if noise hardly changes the distribution. Computed on 64 cells of equal probability, which gives a
-/// lower bound of the divergence of the densities.
+/// At least 0; near 0 if noise hardly changes the distribution. Computed on 64 cells of equal probability: a lower
+/// bound of the divergence of the densities.
 ///
 /// # Conventions
-/// The M/M/1 model expects exponential times; the larger the divergence, the less its predictions are worth (fig. 5.7).
-/// The dissertation leaves the limit open. A simulated queue at utilisation 0.7, with noise of growing scale added to
-/// arrivals and services, gives (test `occupancy_error_grows_with_divergence`):
+/// The larger the divergence, the worse M/M/1 predicts (fig. 5.7). The dissertation leaves the limit open. A simulated
+/// queue at utilisation 0.7, with growing noise in arrivals and services, gives (test
+/// `occupancy_error_grows_with_divergence`):
 ///
 /// | divergence of services, nats | error of the M/M/1 mean occupancy |
 /// |---|---|

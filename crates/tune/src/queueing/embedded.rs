@@ -1,25 +1,23 @@
-//! The queue M/G/1 seen at departures: a Markov chain over the items left behind.
+//! M/G/1 at departures: a Markov chain over the items left behind.
 //!
-//! Service times enter by the number of Poisson arrivals during one. For gamma-distributed times that number is negative
-//! binomial, which covers any coefficient of variation with one formula: Poisson counts for constant times, geometric
-//! ones for exponential times.
+//! Service times enter by the number of Poisson arrivals during one. For gamma-distributed times it is negative
+//! binomial, which covers any coefficient of variation: Poisson for constant times, geometric for exponential ones.
 
 /// Smallest probability of a number of arrivals that is kept.
 const SMALLEST: f64 = 1e-60;
 
-/// Weights above this are scaled down to 1. With a load of at most [`MAX_UTILIZATION`](super::MAX_UTILIZATION) no
-/// weight is more than 10^44 times the sum of those before it, so that none overflows.
+/// Larger weights are scaled down to 1. With a load of at most [`MAX_UTILIZATION`](super::MAX_UTILIZATION) no weight
+/// exceeds the sum of those before it by more than 10^44, so none overflows.
 const LARGEST_WEIGHT: f64 = 1e150;
 
-/// Weights of the states 0, 1, ... at departures, each in proportion to its probability.
+/// Weights of the states 0, 1, ... at departures, proportional to their probabilities.
 ///
-/// They do not depend on the capacity: the chain of a queue with room for `K` is the same up to state `K - 1`.
+/// They do not depend on the capacity: with room for `K` the chain is the same up to state `K - 1`.
 pub(super) struct DepartureChain {
     /// Probability of no arrival during a service.
     none: f64,
-    /// `more[k]` is the probability of more than `k` arrivals during a service.
+    /// `more[k]`: probability of more than `k` arrivals during a service.
     more: Vec<f64>,
-    /// Weights of the states so far.
     weights: Vec<f64>,
     sum: f64,
 }
@@ -39,7 +37,7 @@ impl DepartureChain {
             count *= load * (1.0 + service_scv * k) / ((k + 1.0) * (1.0 + spread));
             counts.push(count);
         }
-        // Summed from the far end, so that small tails keep their relative precision.
+        // Summed from the far end, so small tails keep their relative precision.
         let mut more = vec![0.0; counts.len()];
         for k in (1..counts.len()).rev() {
             more[k - 1] = more[k] + counts[k];
@@ -52,11 +50,9 @@ impl DepartureChain {
         }
     }
 
-    /// Adds the next state.
-    ///
     /// In the long run as many departures lead from states up to `n` to ones above as the other way, and each way down
     /// passes from `n + 1` to `n`. Hence `none · w[n+1] = w[0] · more[n] + Σ w[k] · more[n+1-k]` over `k` from 1 to
-    /// `n`: a sum without differences, so that rounding errors do not grow.
+    /// `n`: a sum without differences, so rounding errors do not grow.
     pub(super) fn push(&mut self) {
         let n = self.weights.len() - 1;
         let more = |k: usize| self.more.get(k).copied().unwrap_or(0.0);
@@ -76,22 +72,20 @@ impl DepartureChain {
         }
     }
 
-    /// Number of states so far.
     pub(super) fn len(&self) -> usize {
         self.weights.len()
     }
 
-    /// Probability that a departure leaves the queue empty, if there are only the states so far.
+    /// Probability that a departure leaves the queue empty, with only the states so far.
     pub(super) fn empty(&self) -> f64 {
         self.weights[0] / self.sum
     }
 
-    /// Probability that a departure leaves `state` items, if there are only the states so far.
+    /// Probability that a departure leaves `state` items, with only the states so far.
     pub(super) fn probability(&self, state: usize) -> f64 {
         self.weights[state] / self.sum
     }
 
-    /// Weight of a state relative to that of state 0.
     pub(super) fn ratio(&self, state: usize) -> f64 {
         self.weights[state] / self.weights[0]
     }

@@ -5,15 +5,14 @@ use crate::TuneError;
 
 /// A queue with room for a number of items, in steady state.
 ///
-/// An arrival that finds it full is turned away. A Poisson producer that instead waits for room gives the same
-/// throughput, since its next item takes as long from any moment; the table of [`queueing`](crate::queueing) shows the
-/// difference for other producers.
+/// Arrivals at a full queue are turned away. A waiting Poisson producer gives the same throughput, since it is
+/// memoryless; for other producers see the table of [`queueing`](crate::queueing).
 ///
-/// M/M/1/K has the closed form `p(n) ∝ ρ^n`. Other Poisson arrivals: the chain at departures (Tijms, A First Course
-/// in Stochastic Models, 2003, chapter 9), exact for constant and for gamma-distributed service. Else the
-/// approximation of Buzacott and Shanthikumar (Stochastic Models of Manufacturing Systems, 1993):
-/// geometric between the ends with the ratio σ of the unbounded queue, and `p(0) = (1 - ρ) / (1 - ρ² σ^(K-1))`. For a
-/// utilization above 1, the same with producer and server exchanged, for whom free slots are the items.
+/// M/M/1/K has the closed form `p(n) ∝ ρ^n`. Other Poisson arrivals: the chain at departures (Tijms, A First Course in
+/// Stochastic Models, 2003, chapter 9), exact for constant and gamma-distributed service. Else the approximation of
+/// Buzacott and Shanthikumar (Stochastic Models of Manufacturing Systems, 1993): geometric between the ends with the
+/// ratio σ of the unbounded queue, and `p(0) = (1 - ρ) / (1 - ρ² σ^(K-1))`. Above utilization 1, the same with producer
+/// and server exchanged, for whom free slots are the items.
 ///
 /// ```
 /// use isochrony_tune::Queue;
@@ -51,7 +50,7 @@ impl FiniteQueue {
         })
     }
 
-    /// Most items that wait or are in service.
+    /// Maximum items waiting or in service.
     pub fn capacity(&self) -> usize {
         self.probabilities.len() - 1
     }
@@ -69,36 +68,36 @@ impl FiniteQueue {
         }
     }
 
-    /// Share of the arrivals that find the queue full.
+    /// Share of arrivals at a full queue.
     pub fn blocking_probability(&self) -> f64 {
         self.probability(self.capacity())
     }
 
-    /// Items a second that are served.
+    /// Served items per second.
     pub fn throughput(&self) -> f64 {
-        // The server's view: from the arrivals' one, rounding would give more than the service rate at a high load.
+        // The server's view: rounding the arrivals' one could exceed the service rate at a high load.
         (1.0 - self.probability(0)) / self.queue.service_time
     }
 
-    /// Mean number of items that wait or are in service.
+    /// Mean number of items waiting or in service.
     pub fn mean_items(&self) -> f64 {
         let pairs = self.probabilities.iter().enumerate();
         pairs.map(|(items, share)| items as f64 * share).sum()
     }
 
-    /// Mean number of items that wait, without the one in service.
+    /// Mean number of waiting items, without the one in service.
     pub fn mean_queue_length(&self) -> f64 {
         let pairs = self.probabilities.iter().skip(1).enumerate();
         pairs.map(|(waiting, share)| waiting as f64 * share).sum()
     }
 
-    /// Mean seconds that an item which is let in waits before its service.
+    /// Mean seconds an admitted item waits before service.
     pub fn mean_wait(&self) -> f64 {
         self.mean_queue_length() / self.throughput()
     }
 }
 
-/// Smallest capacity of a finite queue: the approximation for general arrivals needs a place to wait.
+/// The approximation for general arrivals needs a place to wait.
 fn smallest_legal(queue: &Queue) -> usize {
     if queue.is_poisson() { 1 } else { 2 }
 }
@@ -133,7 +132,7 @@ fn geometric_probabilities(queue: &Queue, capacity: usize) -> Vec<f64> {
     shares
 }
 
-/// The geometric approximation for a load of at most 1. Producer and server enter it alike but for the load.
+/// The geometric approximation for a load of at most 1, symmetric in producer and server except for the load.
 struct GeometricLine {
     load: f64,
     variability: f64,
@@ -141,7 +140,7 @@ struct GeometricLine {
 }
 
 impl GeometricLine {
-    /// The approximation of a queue, and whether producer and server are exchanged in it.
+    /// A queue's approximation, and whether producer and server are exchanged.
     fn of(queue: &Queue) -> (Self, bool) {
         let offered = queue.utilization();
         let exchanged = offered > 1.0;
@@ -175,18 +174,17 @@ impl GeometricLine {
         let below = 1.0 - self.load + self.load * self.variability;
         match below > 0.0 {
             true => self.empty(capacity) * self.load / below,
-            // A constant producer that is exactly as fast as a constant server.
+            // A constant producer exactly as fast as a constant server.
             false => 1.0,
         }
     }
 
-    /// Probability of as many items as there is room for: `p(0) ρ σ^(K-1)`.
+    /// Probability of a full queue: `p(0) ρ σ^(K-1)`.
     fn full(&self, capacity: usize) -> f64 {
         self.empty(capacity) * self.load * self.decay.powf((capacity - 1) as f64)
     }
 }
 
-/// See [`Queue::smallest_capacity`].
 pub(super) fn smallest_capacity(queue: &Queue, fraction: f64) -> Result<usize, TuneError> {
     if !(fraction > 0.0 && fraction < 1.0) {
         return Err(TuneError::parameter(
@@ -209,7 +207,7 @@ pub(super) fn smallest_capacity(queue: &Queue, fraction: f64) -> Result<usize, T
     })
 }
 
-/// Extends the chain until the server is busy for the share `wanted` of the time.
+/// Extends the chain until the server's busy share is `wanted`.
 fn by_departures(queue: &Queue, wanted: f64) -> Option<usize> {
     let load = queue.utilization();
     let mut chain = DepartureChain::new(load, queue.service_scv);
@@ -222,7 +220,7 @@ fn by_departures(queue: &Queue, wanted: f64) -> Option<usize> {
     Some(chain.len())
 }
 
-/// The share of busy time grows with the capacity, so that bisection finds the smallest that is enough.
+/// The busy share grows with the capacity, so bisection finds the smallest sufficient one.
 fn by_bisection(queue: &Queue, wanted: f64) -> Option<usize> {
     let (line, exchanged) = GeometricLine::of(queue);
     let busy = |capacity| match exchanged {

@@ -1,8 +1,8 @@
-//! Queueing models of one server: how long items wait, how many, and how large a buffer must be.
+//! Queueing models of one server: waiting times, queue lengths and buffer sizes.
 //!
-//! [`Queue`] is a server with an unbounded buffer, [`FiniteQueue`] one with room for a number of items. Both know the
-//! arrivals and the service by two moments: the mean, and the squared coefficient of variation (*scv*: variance divided
-//! by the square of the mean), which is 0 for constant times and 1 for exponential ones.
+//! [`Queue`] is a server with an unbounded buffer, [`FiniteQueue`] one with room for a number of items. Arrivals and
+//! service are described by mean and squared coefficient of variation (*scv*: variance divided by the square of the
+//! mean; 0 for constant times, 1 for exponential ones).
 //!
 //! | model | arrivals | service | waits and lengths | probabilities, blocking, throughput |
 //! |---|---|---|---|---|
@@ -11,17 +11,13 @@
 //! | M/G/1 | Poisson | any | exact: Pollaczek-Khinchine | exact for gamma-distributed service, else an approximation |
 //! | G/G/1 | any | any | approximation: Kingman; Allen and Cunneen | approximation: Buzacott and Shanthikumar |
 //!
-//! The RaftLib dissertation (Beard, 2015) sizes buffers by M/M/1 (eq. 4.7) and by M/D/1 (chapter 7), and finds that the
-//! first asks for too much where service is steadier than exponential. Whether a model fits a queue at all is for
-//! measurements to say.
-//!
 //! # Error of the approximation with a finite buffer
 //!
 //! Largest error of [`FiniteQueue::throughput`] in percent over utilizations 0.5, 0.8, 0.95 and 1.25, against a
-//! simulation, by scv of arrivals and service and by capacity `K`. *Lost*: an arrival that finds the queue full is
-//! turned away. *Waits*: the producer keeps the finished item and waits for a slot, between it and the server are
-//! `K - 2` slots. Positive: the model promises too much. The simulated distributions are constant (scv 0), Erlang
-//! (0.25), exponential (1) and hyperexponential with balanced means (4).
+//! simulation, by scv of arrivals and service and by capacity `K`. *Lost*: arrivals at a full queue are turned away.
+//! *Waits*: the producer keeps its finished item and waits for a slot; `K - 2` slots lie between it and the server.
+//! Positive: the model promises too much. Simulated distributions: constant (scv 0), Erlang (0.25), exponential (1),
+//! hyperexponential with balanced means (4).
 //!
 //! | arrival scv | service scv | lost, K=2 | K=5 | K=10 | waits, K=2 | K=5 | K=10 |
 //! |---|---|---|---|---|---|---|---|
@@ -35,8 +31,8 @@
 //! | 0.25 | 0 | -3 | 0 | 0 | 6 | 0 | 0 |
 //! | 4 | 0.25 | 5 | -2 | -1 | -10 | -6 | -2 |
 //!
-//! The larger errors are on the safe side, but for `K = 2` and for bursty arrivals that are lost. At `K = 10` no error is
-//! larger than 4 %.
+//! The larger errors are on the safe side, except for `K = 2` and for bursty arrivals that are lost. At `K = 10` no
+//! error exceeds 4 %.
 
 mod embedded;
 mod finite;
@@ -48,16 +44,16 @@ use serde::{Deserialize, Serialize};
 use crate::TuneError;
 use embedded::DepartureChain;
 
-/// Largest utilization of a queue: beyond it the server is never idle, whatever its buffer.
+/// Largest utilization: beyond it the server is never idle, whatever its buffer.
 pub const MAX_UTILIZATION: f64 = 100.0;
 
-/// Largest squared coefficient of variation of a queue: beyond it two moments say little.
+/// Largest squared coefficient of variation: beyond it two moments say little.
 pub const MAX_SCV: f64 = 100.0;
 
-/// Largest capacity that [`Queue::smallest_capacity`] tries.
+/// Largest capacity tried by [`Queue::smallest_capacity`].
 pub const MAX_CAPACITY: usize = 1 << 16;
 
-/// Arrivals at one server, its service, and an unbounded first-come first-served buffer.
+/// A server with an unbounded first-come first-served buffer.
 ///
 /// ```
 /// use isochrony_tune::Queue;
@@ -81,7 +77,7 @@ pub struct Queue {
 impl Queue {
     /// M/M/1: Poisson arrivals, exponential service.
     ///
-    /// `arrival_rate` is in items a second, `service_time` in seconds an item; both finite and above 0, and their
+    /// `arrival_rate` is in items per second, `service_time` in seconds per item; both finite and above 0, their
     /// product at most [`MAX_UTILIZATION`].
     ///
     /// # Errors
@@ -96,15 +92,15 @@ impl Queue {
         Self::gg1(arrival_rate, service_time, 1.0, 0.0)
     }
 
-    /// M/G/1: Poisson arrivals, any service with a squared coefficient of variation of `service_scv`, from 0 to
-    /// [`MAX_SCV`]. Other parameters and errors as for [`mm1`](Self::mm1).
+    /// M/G/1: Poisson arrivals, any service with squared coefficient of variation `service_scv`, 0 to [`MAX_SCV`].
+    /// Other parameters and errors as for [`mm1`](Self::mm1).
     pub fn mg1(arrival_rate: f64, service_time: f64, service_scv: f64) -> Result<Self, TuneError> {
         Self::gg1(arrival_rate, service_time, 1.0, service_scv)
     }
 
-    /// G/G/1: independent times between arrivals and independent service times, known by their squared coefficients of
-    /// variation, each from 0 to [`MAX_SCV`]. With an `arrival_scv` of 1, arrivals are taken for Poisson. Other
-    /// parameters and errors as for [`mm1`](Self::mm1).
+    /// G/G/1: independent inter-arrival and service times, given by their squared coefficients of variation, 0 to
+    /// [`MAX_SCV`]. An `arrival_scv` of 1 means Poisson arrivals. Other parameters and errors as for
+    /// [`mm1`](Self::mm1).
     pub fn gg1(
         arrival_rate: f64,
         service_time: f64,
@@ -141,17 +137,17 @@ impl Queue {
         })
     }
 
-    /// Arrival rate times service time: the share of time in which the server is busy, if that is below 1.
+    /// Arrival rate times service time: the busy share of the server, if below 1.
     pub fn utilization(&self) -> f64 {
         self.arrival_rate * self.service_time
     }
 
-    /// Mean seconds that an item waits before its service.
+    /// Mean seconds an item waits before service.
     ///
-    /// With utilization ρ: `ρ / (1 - ρ) · (arrival_scv + service_scv) / 2 · service_time`. For Poisson arrivals this is
-    /// the exact formula of Pollaczek and Khinchine (Kleinrock, Queueing Systems I, 1975, section 5.6). Else it is
-    /// the approximation of Kingman (1961) and of Allen and Cunneen (Allen, Probability, Statistics and Queueing
-    /// Theory, 1990), exact as ρ goes to 1 and mostly too high for arrivals steadier than Poisson.
+    /// `ρ / (1 - ρ) · (arrival_scv + service_scv) / 2 · service_time` with utilization ρ. For Poisson arrivals the
+    /// exact formula of Pollaczek and Khinchine (Kleinrock, Queueing Systems I, 1975, section 5.6), else the
+    /// approximation of Kingman (1961) and of Allen and Cunneen (Allen, Probability, Statistics and Queueing Theory,
+    /// 1990), exact as ρ goes to 1 and mostly too high for arrivals steadier than Poisson.
     ///
     /// # Errors
     ///
@@ -161,7 +157,7 @@ impl Queue {
         Ok(load / (1.0 - load) * self.variability() * self.service_time)
     }
 
-    /// Mean number of items that wait, without the one in service: the mean wait times the arrival rate (Little).
+    /// Mean number of waiting items, without the one in service (Little's law).
     ///
     /// # Errors
     ///
@@ -170,7 +166,7 @@ impl Queue {
         Ok(self.mean_wait()? * self.arrival_rate)
     }
 
-    /// Mean number of items that wait or are in service.
+    /// Mean number of items waiting or in service.
     ///
     /// # Errors
     ///
@@ -181,9 +177,9 @@ impl Queue {
 
     /// Probability that `items` items wait or are in service; takes time up to `items` squared for M/G/1.
     ///
-    /// M/M/1: `(1 - ρ) ρ^n`. Other Poisson arrivals: from the chain at departures, exact for constant and for
-    /// gamma-distributed service. Else geometric above 0, such that the share of idle time and the mean are those of
-    /// [`mean_items`](Self::mean_items) (Buzacott and Shanthikumar, Stochastic Models of Manufacturing Systems, 1993).
+    /// M/M/1: `(1 - ρ) ρ^n`. Other Poisson arrivals: the chain at departures, exact for constant and gamma-distributed
+    /// service. Else geometric above 0, with the idle share and the mean of [`mean_items`](Self::mean_items) (Buzacott
+    /// and Shanthikumar, Stochastic Models of Manufacturing Systems, 1993).
     ///
     /// # Errors
     ///
@@ -215,7 +211,8 @@ impl Queue {
         })
     }
 
-    /// Probability that `items` items wait, without the one in service. Errors as for [`probability`](Self::probability).
+    /// Probability that `items` items wait, without the one in service. Errors as for
+    /// [`probability`](Self::probability).
     pub fn probability_waiting(&self, items: usize) -> Result<f64, TuneError> {
         match items {
             0 => Ok(self.probability(0)? + self.probability(1)?),
@@ -223,10 +220,10 @@ impl Queue {
         }
     }
 
-    /// This queue with room for `capacity` items, the one in service among them.
+    /// This queue with room for `capacity` items, including the one in service.
     ///
-    /// It has a steady state at every utilization. `capacity` is at least 1, for arrivals other than Poisson at least 2,
-    /// and at most [`MAX_CAPACITY`].
+    /// Has a steady state at every utilization. `capacity` is at least 1, for non-Poisson arrivals at least 2, and at
+    /// most [`MAX_CAPACITY`].
     ///
     /// # Errors
     ///
@@ -244,17 +241,16 @@ impl Queue {
         FiniteQueue::new(*self, capacity)
     }
 
-    /// The smallest capacity, the item in service included, whose throughput is at least `fraction` of the one with an
-    /// unbounded buffer; `fraction` is above 0 and below 1.
+    /// The smallest capacity, including the item in service, whose throughput is at least `fraction` of the unbounded
+    /// one; `fraction` is above 0 and below 1.
     ///
-    /// The unbounded throughput is the arrival rate, or the service rate if that is lower. A buffer in front of the
-    /// server needs one slot less than the capacity. Where the producer holds a finished item while it waits for a slot,
-    /// two less suffice.
+    /// The unbounded throughput is the lower of arrival and service rate. A buffer in front of the server needs one
+    /// slot less than the capacity, or two less if the producer holds a finished item while it waits.
     ///
     /// # Errors
     ///
-    /// [`TuneError::Parameter`] for a `fraction` outside its range, [`TuneError::BufferTooLarge`] if more than
-    /// [`MAX_CAPACITY`] items are needed.
+    /// [`TuneError::Parameter`] for a `fraction` outside its range, [`TuneError::BufferTooLarge`] above
+    /// [`MAX_CAPACITY`] items.
     ///
     /// ```
     /// use isochrony_tune::Queue;
@@ -278,12 +274,11 @@ impl Queue {
         (self.arrival_scv + self.service_scv) / 2.0
     }
 
-    /// 1 less the ratio of successive probabilities of the geometric approximation: load divided by mean items.
+    /// 1 minus the ratio of the geometric approximation: load divided by mean items.
     fn one_less_decay(&self, load: f64) -> f64 {
         (1.0 - load) / (1.0 - load + load * self.variability())
     }
 
-    /// The utilization, if there is a steady state.
     fn stable_load(&self) -> Result<f64, TuneError> {
         let utilization = self.utilization();
         match utilization < 1.0 {

@@ -1,17 +1,16 @@
-//! Change detection: a two-sided cumulative sum over the rates of blocks of samples.
+//! Change detection: a two-sided CUSUM over the rates of blocks of samples.
 
 use super::stats::RunningStats;
 
 /// Drift per block that is not counted, in standard deviations.
 const ALLOWANCE: f64 = 0.5;
-/// Cumulative sum that signals a change, in standard deviations.
+/// Sum that signals a change, in standard deviations.
 const THRESHOLD: f64 = 12.0;
-/// Largest step of one block, in standard deviations, so that one outlier does not signal a change.
+/// Largest step per block, in standard deviations, so one outlier signals no change.
 const LARGEST_STEP: f64 = 4.0;
-/// Least standard deviation of the logarithm of a block's rate: smaller changes are of no use to a tuner.
+/// Least standard deviation of the logarithm of a block's rate: smaller changes are useless to a tuner.
 const LEAST_DEVIATION: f64 = 0.02;
 
-/// Detects that the rates of blocks have moved up or down from those before.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChangeDetector {
     centre: f64,
@@ -21,7 +20,7 @@ pub(super) struct ChangeDetector {
 }
 
 impl ChangeDetector {
-    /// A detector whose reference is the logarithms of the rates of earlier blocks.
+    /// `logarithms`: rates of earlier blocks, the reference.
     pub(super) fn new(logarithms: &RunningStats) -> Self {
         Self {
             centre: logarithms.mean(),
@@ -57,7 +56,7 @@ mod tests {
     fn signals_a_shift_up_or_down_within_blocks_by_hand() {
         for sign in [1.0, -1.0] {
             let mut detector = ChangeDetector::new(&reference());
-            // A shift of three deviations adds 2.5 a block: 12 is passed at the fifth.
+            // A shift of three deviations adds 2.5 per block: 12 is passed at the fifth.
             let signals: Vec<bool> = (0..5).map(|_| detector.push(sign * 0.301_511)).collect();
             assert_eq!(signals, [false, false, false, false, true]);
         }

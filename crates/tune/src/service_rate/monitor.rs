@@ -1,4 +1,4 @@
-//! The state machine that searches a period, estimates, and watches for changes.
+//! State machine that searches a period, estimates, and watches for changes.
 
 use super::change::ChangeDetector;
 use super::period::{Found, PeriodSearch};
@@ -14,7 +14,7 @@ use crate::TuneError;
 /// Estimates the service rate of the server at one end of a queue.
 ///
 /// The caller waits [`period_s`](Self::period_s), reads and clears the queue's counters, and calls
-/// [`push`](Self::push); [`rate`](Self::rate) is the result so far. A sample takes constant time and allocates nothing.
+/// [`push`](Self::push); [`rate`](Self::rate) is the result so far. A sample takes constant time and no allocation.
 ///
 /// ```
 /// use isochrony_tune::service_rate::{
@@ -40,7 +40,6 @@ pub struct ServiceRateMonitor {
     options: ServiceRateOptions,
     period_s: f64,
     phase: Phase,
-    /// Why the last attempt failed.
     failure: Option<UnknownRate>,
     /// Samples since the last failure, change or start.
     attempt_samples: u64,
@@ -58,8 +57,7 @@ enum Phase {
     },
 }
 
-/// The methods of estimation behind one interface.
-// Both are small, and one lives for as long as its queue: a box would only add a pointer to follow.
+// Both are small, and one lives as long as its queue: a box would only add a pointer.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone)]
 enum Estimator {
@@ -100,7 +98,7 @@ impl Estimator {
 }
 
 impl ServiceRateMonitor {
-    /// A monitor that has seen no sample.
+    /// A monitor without samples.
     ///
     /// # Errors
     /// [`TuneError::Parameter`] for an option outside its range.
@@ -118,17 +116,17 @@ impl ServiceRateMonitor {
         Ok(monitor)
     }
 
-    /// Seconds that the next sampling period should last.
+    /// Length of the next sampling period in seconds.
     pub fn period_s(&self) -> f64 {
         self.period_s
     }
 
-    /// How many changes of the rate were noticed.
+    /// Number of rate changes noticed.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// The service rate, as far as it is known.
+    /// The service rate, as far as known.
     pub fn rate(&self) -> ServiceRate {
         let samples = match &self.phase {
             Phase::Watch { known, .. } => return *known,
@@ -140,7 +138,7 @@ impl ServiceRateMonitor {
         ServiceRate::Unknown { why }
     }
 
-    /// Adds the sample of a period and returns what the monitor does next.
+    /// Adds a sample and returns the monitor's next step.
     ///
     /// # Errors
     /// [`TuneError::Parameter`] unless `elapsed_s` is finite and above 0; the sample is not used.

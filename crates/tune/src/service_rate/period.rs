@@ -1,48 +1,44 @@
-//! Search for a sampling period that is stable and fits the method of estimation.
+//! Search for a sampling period that is stable and fits the estimation method.
 
 use super::{PeriodSample, RateMethod, UnknownRate};
 
-/// Samples that a candidate period is judged by.
 const WINDOW: u32 = 128;
-/// Largest deviation of a realised period from the candidate, as a share of it.
+/// Largest relative deviation of a realised period from the candidate.
 const PERIOD_TOLERANCE: f64 = 0.1;
-/// Largest share of periods that deviate by more.
+/// Largest share of periods that deviate more.
 const MAX_UNSTABLE: f64 = 1.0 / 8.0;
-/// Ratio of the bounds of the search at which it ends.
+/// Ratio of the search bounds at which it ends.
 const CLOSED: f64 = 1.25;
-/// Windows in which a server without items is waited for before the search fails.
+/// Windows without items before the search fails.
 const MAX_IDLE_WINDOWS: u32 = 16;
 
-/// Share of periods without blocking from which the utilization law needs no finer period.
+/// Unblocked share from which the utilization law needs no finer period.
 pub(super) const MOSTLY_BUSY: f64 = 0.9;
-/// Largest share of pairs of periods without blocking in which both have items, if single services are resolved.
+/// Largest share of unblocked pairs in which both have items, if single services are resolved.
 const RESOLVED: f64 = 0.06;
-/// Fewest pairs without blocking that the share is taken of.
+/// Fewest unblocked pairs for that share.
 const MIN_PAIRS: u32 = 4;
-/// Fewest items in a period, blocked or not, for the utilization law.
+/// Fewest items per period for the utilization law.
 const MIN_ITEMS_OF_SINGLES: f64 = 1.0 / 32.0;
 
-/// Fewest items in a period without blocking for the filtered quantile.
+/// Fewest items per unblocked period for the filtered quantile.
 const MIN_ITEMS: f64 = 4.0;
-/// Items in a period from which it is not lengthened further.
+/// Items per period from which it is not lengthened further.
 const ENOUGH_ITEMS: f64 = 64.0;
-/// Smallest share of periods without blocking for the filtered quantile.
+/// Smallest unblocked share for the filtered quantile.
 const MIN_UNBLOCKED: f64 = 0.1;
 
-/// What a window of samples says of the candidate.
 enum Verdict {
-    /// Not usable: longer.
+    /// Unusable: longer.
     TooShort,
-    /// Not usable: shorter.
+    /// Unusable: shorter.
     TooLong,
-    /// Usable, and a longer one may be better.
+    /// Usable, but a longer one may be better.
     Longer,
     Fits,
-    /// The server had nothing to do.
     NoItems,
 }
 
-/// Counts of a window of samples.
 #[derive(Debug, Clone, Copy, Default)]
 struct Window {
     samples: u32,
@@ -54,13 +50,12 @@ struct Window {
     pairs_with_both: u32,
 }
 
-/// Result of a sample that ends a search.
 pub(super) enum Found {
     Period(f64),
     Failure(UnknownRate),
 }
 
-/// Search by bisection between the longest period that is too short and the shortest that is too long.
+/// Bisection between the longest period that is too short and the shortest that is too long.
 #[derive(Debug, Clone)]
 pub(super) struct PeriodSearch {
     method: RateMethod,
@@ -70,12 +65,12 @@ pub(super) struct PeriodSearch {
     too_short_s: Option<f64>,
     too_long_s: Option<f64>,
     usable_s: Option<f64>,
-    /// Whether half of a period that fits is tried.
+    /// Whether half of a fitting period is tried.
     is_margin: bool,
     unstable_at: Option<f64>,
     idle_windows: u32,
     window: Window,
-    /// Whether the last sample was without blocking, and had items.
+    /// Whether the last sample was unblocked and had items.
     previous: Option<bool>,
 }
 
@@ -142,7 +137,7 @@ impl PeriodSearch {
             return Some(Found::Period(self.period_s));
         }
         match verdict {
-            // A period reached from above may hide services that are shorter than most: half of it shows more of them.
+            // A period reached from above may hide short services: half of it shows more of them.
             Verdict::Fits if self.needs_margin() => {
                 self.usable_s = Some(here);
                 self.is_margin = true;

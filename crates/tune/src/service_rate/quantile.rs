@@ -1,41 +1,35 @@
-//! Estimates a service rate as the mean of 95 % quantiles of filtered counts (dissertation, section 6.3.3).
+//! Service rate as the mean of 95 % quantiles of filtered counts (dissertation, section 6.3.3).
 
 use super::stats::RunningStats;
 use super::{Estimate, PeriodSample};
 
-/// Values of the sliding window S.
 const WINDOW: usize = 32;
-/// Radius of the Gaussian filter; it is not padded.
+/// Radius of the unpadded Gaussian filter.
 const RADIUS: usize = 2;
-/// Values that the filter leaves.
 const FILTERED: usize = WINDOW - 2 * RADIUS;
-/// Standard deviations from the mean to the 95 % quantile of a normal distribution (eq. 6.3).
+/// Standard deviations from the mean to a normal distribution's 95 % quantile (eq. 6.3).
 const QUANTILE_95: f64 = 1.644_85;
-/// Responses of the second filter that must all be within the tolerance.
+/// Second-filter responses that must all be within the tolerance.
 const CONVERGENCE_WINDOW: usize = 16;
-/// Tolerance of these responses, relative to the rate.
 const TOLERANCE: f64 = 2e-6;
-/// Samples without a new window after which the server, if it has items, counts as faster than the periods can show.
+/// Samples without a new window after which a server with items counts as too fast for the periods.
 const LONGEST_SILENCE: u64 = 1_024;
 /// Fewest blocks of an estimate.
 const MIN_BLOCKS: u64 = 8;
 
-/// Estimator of the dissertation.
 #[derive(Debug, Clone)]
 pub(super) struct FilteredQuantile {
     gaussian: [f64; 2 * RADIUS + 1],
     laplacian: [f64; 3],
-    /// Rates of the last periods without blocking, as a ring.
+    /// Rates of the last unblocked periods, as a ring.
     rates: [f64; WINDOW],
     unblocked: u64,
     samples: u64,
-    /// Samples since the last window, and whether they had items.
     silence: u64,
     had_items: bool,
     quantiles: RunningStats,
     /// The last three standard errors of the mean quantile.
     errors: [f64; 3],
-    /// How many responses in a row are within the tolerance.
     settled: usize,
     has_converged: bool,
     logarithms: RunningStats,
@@ -63,9 +57,9 @@ impl FilteredQuantile {
         &self.logarithms
     }
 
-    /// Adds a sample; returns the logarithm of a quantile for each window that shares no sample with the one before.
+    /// Adds a sample; returns the logarithm of a quantile for each window that shares no sample with the previous one.
     ///
-    /// A server that becomes faster waits in every period, so that no window fills: infinity stands for its rate.
+    /// A server that becomes faster waits in every period, so no window fills: infinity stands for its rate.
     pub(super) fn push(&mut self, sample: &PeriodSample, blocked: bool) -> Option<f64> {
         self.samples += 1;
         self.silence += 1;
@@ -100,7 +94,7 @@ impl FilteredQuantile {
         Some(logarithm)
     }
 
-    /// 95 % quantile of the filtered window, from its mean and standard deviation; `oldest` is the ring's first value.
+    /// 95 % quantile of the filtered window, from mean and standard deviation; `oldest` is the ring's first value.
     fn quantile(&self, oldest: usize) -> f64 {
         let mut filtered = RunningStats::default();
         for start in 0..FILTERED {
@@ -147,7 +141,7 @@ impl FilteredQuantile {
     }
 }
 
-/// The kernel of eq. 6.2, scaled to sum 1: as printed it sums to 0.991, which would lower every rate by 0.9 %.
+/// The kernel of eq. 6.2, scaled to sum 1: as printed it would lower every rate by 0.9 %.
 fn gaussian_kernel() -> [f64; 2 * RADIUS + 1] {
     let weight = |i: usize| (-(i as f64 - RADIUS as f64).powi(2) / 2.0).exp();
     let kernel = std::array::from_fn(weight);
@@ -155,8 +149,8 @@ fn gaussian_kernel() -> [f64; 2 * RADIUS + 1] {
     kernel.map(|value| value / sum)
 }
 
-/// The kernel of eq. 6.4 for a standard deviation of 1/2, shifted to sum 0: as printed it sums to -0.6, so that it
-/// would respond to the error itself and not to its rate of change.
+/// The kernel of eq. 6.4 for a standard deviation of 1/2, shifted to sum 0: as printed it would respond to the error
+/// itself and not to its rate of change.
 fn laplacian_kernel() -> [f64; 3] {
     let deviation = 0.5f64;
     let value = |i: usize| {

@@ -1,6 +1,6 @@
 //! Running mean and standard deviation.
 
-/// Mean and standard deviation of a stream of values, by Welford's method.
+/// Mean and standard deviation of a stream, by Welford's method.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RunningStats {
     count: u64,
@@ -24,7 +24,7 @@ impl RunningStats {
         self.mean
     }
 
-    /// Standard deviation with `count - 1` degrees of freedom; 0 for fewer than two values.
+    /// With `count - 1` degrees of freedom; 0 for fewer than two values.
     pub(super) fn deviation(&self) -> f64 {
         if self.count < 2 {
             return 0.0;

@@ -1,4 +1,4 @@
-//! Estimates a service rate as throughput divided by the share of time in which the server is busy.
+//! Service rate as throughput divided by the share of busy time.
 
 use super::period::MOSTLY_BUSY;
 use super::stats::RunningStats;
@@ -6,15 +6,15 @@ use super::{Estimate, PeriodSample};
 
 /// Samples of a block, the unit of batches and of change detection.
 const BLOCK: u64 = 64;
-/// Batches that are kept; when full, neighbours are merged.
+/// Batches kept; when full, neighbours are merged.
 const BATCHES: usize = 32;
-/// Largest share of pairs without blocking in which both periods have items. The search for a period is stricter.
+/// Largest share of unblocked pairs in which both periods have items. The search for a period is stricter.
 const RESOLVED: f64 = 0.1;
 /// Largest relative distance of a quadratic extrapolation of the utilisation from the linear one.
 const MAX_CURVATURE: f64 = 0.05;
-/// Least utilisation of an estimate: below, short busy spells between samples make the rate too high.
+/// Below it, short busy spells between samples make the rate too high.
 const MIN_UTILIZATION: f64 = 0.4;
-/// Fewest pairs without blocking in an estimate.
+/// Fewest unblocked pairs in an estimate.
 const MIN_PAIRS: u64 = 32;
 
 /// Sums over consecutive samples.
@@ -23,10 +23,9 @@ struct Sums {
     items: f64,
     elapsed_s: f64,
     unblocked_s: f64,
-    /// Time of pairs of consecutive samples, and of those in which both are without blocking.
+    /// Time of consecutive pairs, and of those without blocking.
     pairs_s: f64,
     unblocked_pairs_s: f64,
-    /// The same of three consecutive samples.
     triples_s: f64,
     unblocked_triples_s: f64,
     unblocked_pairs: u64,
@@ -64,7 +63,7 @@ impl Sums {
         self.unblocked_s / self.elapsed_s
     }
 
-    /// Share of time in which the server is busy: the unblocked shares of one and two periods, extrapolated to none.
+    /// Busy share: the unblocked shares of one and two periods, extrapolated to zero.
     fn utilization(&self) -> f64 {
         let one = self.unblocked_share();
         let two = if self.pairs_s > 0.0 {
@@ -75,10 +74,9 @@ impl Sums {
         (2.0 * one - two).clamp(0.0, 1.0)
     }
 
-    /// How far a parabola through one, two and three periods is from the line, relative to the utilisation.
+    /// Relative distance of a parabola through one, two and three periods from the line.
     ///
-    /// The line is exact while three periods fit into every spell of work. Where spells are shorter, it is not, and
-    /// the parabola is elsewhere.
+    /// The line is exact while three periods fit into every busy spell.
     fn curvature(&self) -> f64 {
         let one = self.unblocked_share();
         let two = self.unblocked_pairs_s / self.pairs_s;
@@ -94,7 +92,7 @@ impl Sums {
         self.items / self.busy_s()
     }
 
-    /// Logarithm of the rate, with half an item and half a period where there is less; none if the server had no work.
+    /// Logarithm of the rate, with at least half an item and half a period; none without work.
     fn logarithm(&self) -> Option<f64> {
         let half_period = self.elapsed_s / BLOCK as f64 / 2.0;
         let busy_s = self.busy_s();
@@ -105,7 +103,7 @@ impl Sums {
     }
 }
 
-/// What is kept of a sample for the pairs and triples that it begins.
+/// State of a sample for the pairs and triples that it begins.
 #[derive(Debug, Clone, Copy)]
 struct Previous {
     elapsed_s: f64,
@@ -113,19 +111,18 @@ struct Previous {
     had_items: bool,
 }
 
-/// Estimator by the utilization law, with a standard error by the jackknife over batches.
+/// Estimator with a jackknife standard error over batches.
 #[derive(Debug, Clone)]
 pub(super) struct UtilizationLaw {
     relative_error: f64,
     batches: [Sums; BATCHES],
     filled: usize,
-    /// Blocks in a batch, and in the batch that is filled now.
+    /// Blocks per batch, and in the current one.
     blocks_per_batch: u64,
     blocks_in_batch: u64,
     block: Sums,
     samples_in_block: u64,
     samples: u64,
-    /// The last sample, and the one before it.
     previous: [Option<Previous>; 2],
     logarithms: RunningStats,
     estimate: Estimate,
@@ -229,7 +226,7 @@ impl UtilizationLaw {
         let mut total = Sums::default();
         batches.iter().for_each(|batch| total.add(batch));
         let rate = total.rate();
-        // The jackknife: the spread of estimates that leave out one batch each.
+        // Jackknife: the spread of estimates that leave out one batch each.
         let mut left_out = RunningStats::default();
         batches
             .iter()

@@ -1,8 +1,7 @@
-//! Cores: which task has one, which waits for one, and time slices.
+//! Cores: running and waiting tasks, and time slices.
 //!
-//! As the scheduler of Linux does, a free core goes to the task that has used the least time, and a task that wakes up
-//! takes the core of one that has used more by a third of a slice. A task that slept is put back to at most one slice
-//! below the others.
+//! A free core goes to the task that has used the least time, and a waking task takes the core of one that has used
+//! more by a third of a slice. A task that slept is put back to at most one slice below the others.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,25 +10,22 @@ use super::SimulatedMachine;
 use super::engine::Engine;
 use super::events::Event;
 
-/// What computes on a core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Task {
     Thread(usize),
     Competitor(usize),
 }
 
-/// How a task uses cores.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CoreUse {
     pub(super) on_core: bool,
-    /// The core that it has, had last, or prefers.
+    /// Current, last or preferred core.
     pub(super) core: usize,
-    /// Seconds used when it got the core; adjusted where it slept.
+    /// Seconds used when it got the core; adjusted after sleep.
     used_s: f64,
-    /// When it got the core, and when its time slice ends.
     since_s: f64,
     slice_end_s: f64,
-    /// Up to when its processor time was counted.
+    /// Until when its CPU time was counted.
     counted_s: f64,
 }
 
@@ -49,17 +45,15 @@ impl CoreUse {
     }
 }
 
-/// A thread of a competitor.
 struct CompetitorThread {
     competitor: usize,
     core_use: CoreUse,
 }
 
 pub(super) struct Cores {
-    /// What each core computes.
     tasks: Vec<Option<Task>>,
     busy: usize,
-    /// Tasks that wait for a core, the next one first: bits of the seconds used, then sequence numbers.
+    /// Tasks waiting for a core, the next one first: bits of the seconds used, then sequence numbers.
     waiting: BinaryHeap<Reverse<(u64, u64, Task)>>,
     next_sequence: u64,
     competitors: Vec<CompetitorThread>,
@@ -67,7 +61,6 @@ pub(super) struct Cores {
     active: Vec<bool>,
     /// The least that any task has used since it last slept.
     least_used_s: f64,
-    /// An event for the end of time slices is planned.
     watched: bool,
 }
 
@@ -98,7 +91,6 @@ impl Cores {
 }
 
 impl Engine {
-    /// A thread has so many seconds of work more; it keeps its core if it has one.
     pub(super) fn begin_work(&mut self, thread: usize, seconds: f64) {
         let state = &mut self.threads[thread];
         state.remaining = seconds;
@@ -159,7 +151,7 @@ impl Engine {
     }
 
     fn wait_for_core(&mut self, task: Task) {
-        // Without time slices tasks get cores in the order in which they asked.
+        // Without time slices tasks get cores in request order.
         let used = match self.machine.time_slice_s > 0.0 {
             true => self.core_use(task).used_s.max(0.0).to_bits(),
             false => 0,
@@ -169,7 +161,6 @@ impl Engine {
         self.cores.waiting.push(Reverse(key));
     }
 
-    /// Gives free cores to tasks that wait.
     fn fill_cores(&mut self) {
         while self.cores.busy < self.machine.cores
             && let Some(Reverse((_, _, task))) = self.cores.waiting.pop()
@@ -204,7 +195,6 @@ impl Engine {
         }
     }
 
-    /// A thread sleeps.
     pub(super) fn leave_core(&mut self, thread: usize) {
         self.vacate_core(Task::Thread(thread));
         self.fill_cores();
@@ -226,7 +216,7 @@ impl Engine {
         self.cores.busy -= 1;
     }
 
-    /// Counts the processor time of all threads up to now.
+    /// Counts the CPU time of all threads up to now.
     pub(super) fn count_cpu_time(&mut self) {
         let threads = self.threads.iter_mut().map(|thread| &mut thread.core_use);
         for state in threads.filter(|state| state.on_core) {
@@ -235,7 +225,7 @@ impl Engine {
         }
     }
 
-    /// A task gives its core to one that waits.
+    /// A task gives its core to a waiting one.
     fn preempt(&mut self, task: Task) {
         if let Task::Thread(thread) = task {
             let state = &mut self.threads[thread];
@@ -265,7 +255,7 @@ impl Engine {
         }
     }
 
-    /// Tasks whose time slice is over make way for those that have used less.
+    /// Tasks whose slice is over make way for those that have used less.
     pub(super) fn end_slices(&mut self) {
         self.cores.watched = false;
         let (now, slice) = (self.now, self.machine.time_slice_s);
@@ -288,7 +278,6 @@ impl Engine {
         self.watch_slices();
     }
 
-    /// A competitor begins to want cores, or ceases to.
     pub(super) fn change_competitor(&mut self, index: usize) {
         let begins = !std::mem::replace(&mut self.cores.active[index], true);
         for number in 0..self.cores.competitors.len() {
@@ -312,7 +301,7 @@ impl Engine {
         self.fill_cores();
     }
 
-    /// Threads of competitors that have a core or wait for one.
+    /// Competitors' threads that have a core or wait for one.
     fn competitors_with_cores(&self) -> usize {
         let is_competitor = |task: &Task| matches!(task, Task::Competitor(_));
         let running = self.cores.tasks.iter().flatten();

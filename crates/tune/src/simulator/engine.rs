@@ -1,4 +1,4 @@
-//! The event loop: what happens at a time, notices between stages, and threads that look for work.
+//! Event loop: events, notices between stages, and threads looking for work.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,30 +15,25 @@ use super::thread::{SimulatedThread, ThreadState};
 use super::{SimulatedMachine, SimulatedPlan, SimulatedSource, StageSchedule};
 use crate::{Configuration, TuneError};
 
-/// Slots of a reorder buffer for each replica that a stage may have.
+/// Reorder buffer slots per possible replica.
 pub(super) const BLOCKS_PER_REPLICA: usize = 3;
 
-/// A stage while the plan runs.
 pub(super) struct StageState {
-    /// Numbers of its links.
     pub(super) inputs: Vec<usize>,
     pub(super) outputs: Vec<usize>,
     pub(super) entries: Range<usize>,
-    /// Whether it takes from the input that lags behind, and waits for it.
+    /// Whether it takes from the lagging input, and waits for it.
     pub(super) in_step: bool,
-    /// Input from which it took last, where it takes what comes.
+    /// Input of the last item, where it takes what comes.
     pub(super) last_input: usize,
-    /// Replicas that take items.
     pub(super) replicas: usize,
     pub(super) ended: bool,
-    /// Items taken, computed, and those that its source gave.
+    /// Items taken, computed, and given by its source.
     pub(super) taken: u64,
     pub(super) done: u64,
     pub(super) given: u64,
-    /// Items that have arrived at its source and were not taken.
     pub(super) backlog: u64,
     pub(super) arrived: u64,
-    /// Number of its source among those of the plan.
     pub(super) source: Option<usize>,
     pub(super) factor: f64,
     pub(super) next_change: usize,
@@ -58,19 +53,18 @@ pub(super) struct Engine {
     pub(super) stages: Vec<StageState>,
     pub(super) links: Vec<LinkState>,
     pub(super) threads: Vec<SimulatedThread>,
-    /// Threads that look for work now.
     pub(super) looking: VecDeque<usize>,
-    /// Threads other than the caller's that have nothing to do; the last one was busy last.
+    /// Idle threads other than the caller's; the last one was busy last.
     pub(super) idle: Vec<usize>,
     pub(super) helpers_began: bool,
     pub(super) cores: Cores,
-    /// When memory has moved all that it was asked for.
+    /// When memory has served all requests.
     pub(super) memory_free_s: f64,
     pub(super) cpu_s: f64,
-    /// Items of each source whose results have reached the end of the plan.
+    /// Items of each source whose results have reached the end.
     pub(super) delivered: Progress,
     pub(super) is_over: bool,
-    /// Of each entry the thread that prefers it, if threads have entries of their own; and how many of these are ready.
+    /// Preferred thread of each entry, if threads own entries, and how many of these are ready.
     pub(super) owners: Vec<usize>,
     pub(super) owned_ready: Vec<usize>,
 }
@@ -97,7 +91,7 @@ impl Engine {
                 let own = links.filter(|(_, link)| end(link) == number);
                 own.map(|(link, _)| link).collect()
             };
-            // Generators of their own, so that times do not depend on the order in which stages are executed.
+            // Own generators, so times do not depend on the order in which stages are executed.
             let mut seeds =
                 Rng::with_seed(seed ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             StageState {
@@ -185,7 +179,7 @@ impl Engine {
         self.look_all();
     }
 
-    /// Handles all events up to a time. Stops at the end of the run, and where nothing would ever happen.
+    /// Handles all events up to a time, the end of the run, or a standstill.
     pub(super) fn advance(&mut self, until: f64) {
         while !self.is_over {
             let Some((time, event)) = self.events.pop_until(until) else {
@@ -225,7 +219,6 @@ impl Engine {
         }
     }
 
-    /// Threads that look for work take it, or wait.
     pub(super) fn look_all(&mut self) {
         while let Some(thread) = self.looking.pop_front() {
             if self.is_over {
@@ -261,7 +254,7 @@ impl Engine {
         self.notify(self.stages[stage].entries.start, Notice::Input);
     }
 
-    /// There is input or room for an entry. Returns whether it waited for that.
+    /// Notifies an entry of input or room. Returns whether it waited for that.
     pub(super) fn notify(&mut self, entry: usize, notice: Notice) -> bool {
         let waited = self.queue.notify(entry, notice, self.now);
         if waited {
@@ -271,7 +264,7 @@ impl Engine {
         waited
     }
 
-    /// Retires replicas that are not wanted and compute nothing; others take what these were woken for.
+    /// Retires unwanted idle replicas; others take what these were woken for.
     pub(super) fn retire_replicas(&mut self) {
         for stage in 0..self.stages.len() {
             let state = &self.stages[stage];
@@ -290,7 +283,7 @@ impl Engine {
         }
     }
 
-    /// A replica that was retired is wanted again.
+    /// A retired replica is wanted again.
     pub(super) fn recall(&mut self, entry: usize) {
         if self.queue.recall(entry, self.now) {
             self.count_ready(entry);
@@ -304,14 +297,14 @@ impl Engine {
         }
     }
 
-    /// One entry that waits is enough: it wakes others if there is more.
+    /// One waiting entry is enough: it wakes others if there is more.
     pub(super) fn notify_readers(&mut self, link: usize) {
         let reader = self.links[link].link.to;
         let mut entries = self.stages[reader].entries.clone();
         entries.any(|entry| self.notify(entry, Notice::Input));
     }
 
-    /// After a burst. The thread looks for the next one, before any that is woken now.
+    /// After a burst. The thread looks for the next one before any that is woken now.
     pub(super) fn put_back(&mut self, thread: usize, entry: usize, outcome: BurstOutcome) {
         let outcome = match self.stages[self.queue.entries[entry].stage].ended {
             true => BurstOutcome::Ended,
@@ -327,7 +320,7 @@ impl Engine {
         }
     }
 
-    /// How much of each source a stage has got: where paths from a source meet, the least.
+    /// How much of each source a stage has received: where paths from a source meet, the least.
     pub(super) fn progress(&self, stage: usize) -> Progress {
         let state = &self.stages[stage];
         let mut progress = [u64::MAX; MAX_SOURCES];
@@ -351,7 +344,6 @@ impl Engine {
         }
     }
 
-    /// A stage gives nothing more.
     pub(super) fn end_stage(&mut self, stage: usize) {
         let progress = self.progress(stage);
         self.stages[stage].ended = true;

@@ -1,20 +1,19 @@
-//! The queue of future events, in order of time; events of the same time in the order in which they were planned.
+//! Queue of future events, by time; simultaneous ones in planning order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What happens at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
-    /// A thread has done its work, unless it was preempted since it had this version.
+    /// A thread has done its work, unless it was preempted since this version.
     Done { thread: u32, version: u32 },
-    /// A thread that was woken begins to look for work.
+    /// A woken thread begins to look for work.
     Wakes { thread: u32 },
     /// The source of a stage has another item.
     Arrives { stage: u32 },
     /// The time slice of a task on a core may be over.
     SliceEnds,
-    /// A competitor begins to want cores, or ceases to.
+    /// A competitor starts or ends.
     CompetitorChanges { index: u32 },
     /// Threads other than the caller's begin.
     HelpersBegin,
@@ -35,7 +34,7 @@ impl EventQueue {
         self.heap.push(Reverse((key, event)));
     }
 
-    /// The next event, if it is not later than `until`.
+    /// The next event, if not later than `until`.
     pub(super) fn pop_until(&mut self, until: f64) -> Option<(f64, Event)> {
         let &Reverse((key, event)) = self.heap.peek()?;
         let time = f64::from_bits((key >> 64) as u64);

@@ -1,4 +1,4 @@
-//! Bursts: a stage or replica takes items, computes them and sends what they give.
+//! Bursts: a stage or replica takes items, computes them and sends the results.
 
 use super::SimulatedSource;
 use super::engine::Engine;
@@ -6,7 +6,7 @@ use super::reorder::Item;
 use super::stage_queue::{BurstOutcome, Notice};
 use super::thread::{ThreadState, Work};
 
-/// An item that a stage has taken, and what it takes to get it.
+/// An item taken by a stage, and its transfer cost.
 struct TakenItem {
     item: Item,
     /// Bytes from memory, and seconds for what comes from another core.
@@ -14,13 +14,12 @@ struct TakenItem {
     transfer_s: f64,
 }
 
-/// Items that a stage has put into a link after it took so many.
+/// Items put into a link after a number were taken.
 fn items_after(gain: f64, taken: u64) -> u64 {
     (gain * taken as f64).floor() as u64
 }
 
 impl Engine {
-    /// A thread executes an entry that it has taken.
     pub(super) fn execute(&mut self, thread: usize, entry: usize) {
         let stage = self.queue.entries[entry].stage;
         let hand_over = self.machine.hand_over_s;
@@ -43,7 +42,6 @@ impl Engine {
         self.stages[stage].entries.len() > 1
     }
 
-    /// The next item of an entry, or why there is none.
     fn next_item(&mut self, thread: usize, entry: usize) -> Result<TakenItem, BurstOutcome> {
         let stage = self.queue.entries[entry].stage;
         if self.is_replicated(stage) {
@@ -99,7 +97,7 @@ impl Engine {
         Ok(taken)
     }
 
-    /// Computes an item; `hand_over` is what it took the thread to get here.
+    /// Computes an item; `hand_over` is the thread's time to get here.
     fn compute(&mut self, thread: usize, entry: usize, taken: TakenItem, hand_over: f64) {
         let stage = self.queue.entries[entry].stage;
         let state = &mut self.stages[stage];
@@ -117,7 +115,7 @@ impl Engine {
         let rate = self.machine.memory_bytes_per_s;
         let memory = match rate > 0.0 && bytes > 0.0 {
             true => {
-                // Memory serves one request after the other; the core waits meanwhile.
+                // Memory serves requests one by one; the core waits meanwhile.
                 self.memory_free_s = self.memory_free_s.max(self.now) + bytes / rate;
                 self.memory_free_s - self.now
             }
@@ -127,7 +125,6 @@ impl Engine {
         self.begin_work(thread, hand_over + taken.transfer_s + memory + service);
     }
 
-    /// A thread has done its work.
     pub(super) fn finish(&mut self, thread: usize) {
         let Some((entry, work)) = self.threads[thread].work.take() else {
             return;
@@ -145,7 +142,6 @@ impl Engine {
         self.put_back(thread, entry, outcome);
     }
 
-    /// Sends what an item gave. None if the burst goes on.
     fn complete(&mut self, thread: usize, entry: usize, item: Item) -> Option<BurstOutcome> {
         let stage = self.queue.entries[entry].stage;
         self.stages[stage].done += 1;
@@ -222,7 +218,7 @@ impl Engine {
     /// Takes an item from a source or a link, if the stage may take one now.
     fn take_item(&mut self, stage: usize, thread: usize) -> Option<TakenItem> {
         let inputs = self.stages[stage].inputs.len();
-        // The source, if there is one, counts as the input behind all links.
+        // The source counts as the input after all links.
         let input = match (inputs, self.stages[stage].in_step) {
             (0, _) => inputs,
             (_, true) => self.lagging_input(stage)?,
@@ -245,7 +241,6 @@ impl Engine {
         })
     }
 
-    /// The item that a stage takes next.
     fn next_number(&mut self, stage: usize, position: u64) -> Item {
         let progress = self.progress(stage);
         let state = &mut self.stages[stage];
@@ -258,7 +253,7 @@ impl Engine {
         }
     }
 
-    /// The input that is least far; None if all have ended. The stage waits for it.
+    /// The least advanced input; None if all have ended. The stage waits for it.
     fn lagging_input(&self, stage: usize) -> Option<usize> {
         let state = &self.stages[stage];
         let links = state.inputs.iter().enumerate().filter_map(|(at, &link)| {
@@ -270,7 +265,6 @@ impl Engine {
         links.chain(source).min().map(|(_, at)| at)
     }
 
-    /// The next input in turn that has an item.
     fn next_input(&mut self, stage: usize) -> Option<usize> {
         let state = &self.stages[stage];
         let count = state.inputs.len();
@@ -328,7 +322,6 @@ impl Engine {
         }
     }
 
-    /// Sends what an item gives.
     fn send(&mut self, stage: usize, item: Item) {
         if stage + 1 == self.stages.len() {
             self.deliver(item.progress);

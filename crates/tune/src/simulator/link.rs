@@ -1,24 +1,21 @@
-//! A link while a plan runs: items in it, and what was counted of them.
+//! A link while a plan runs: its items and counters.
 
 use std::collections::VecDeque;
 
 use super::SimulatedLink;
 
-/// Most sources of a plan.
 pub(super) const MAX_SOURCES: usize = 8;
 
-/// Items of each source of which everything has come.
+/// Items of each source that have arrived completely.
 pub(super) type Progress = [u64; MAX_SOURCES];
 
-/// An item in a link.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LinkItem {
-    /// How far the stage had read when it made the item: the number of the item of a source, counted from 1.
+    /// How far the stage had read when it made the item: number of the source item, from 1.
     pub(super) position: u64,
     pub(super) progress: Progress,
-    /// The core that wrote it.
     pub(super) core: u32,
-    /// Whether the cache has lost it before it is read.
+    /// Whether the cache loses it before it is read.
     pub(super) evicted: bool,
     sent_s: f64,
 }
@@ -28,18 +25,17 @@ pub(super) struct LinkState {
     pub(super) capacity: u64,
     items: VecDeque<LinkItem>,
     bytes: u64,
-    /// Sources that it depends on.
     pub(super) sources: Vec<usize>,
-    /// Progress and position of the last item that was read.
+    /// Of the last item read.
     progress: Progress,
     pub(super) position: u64,
     /// Progress at the end of the writing stage; None before.
     pub(super) ended: Option<Progress>,
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// Sum over sent items of the part of the capacity that was full.
+    /// Sum over sent items of the occupancy.
     pub(super) occupancy_sum: f64,
-    /// Sum over received items of the seconds that they were in the link.
+    /// Sum over received items of their seconds in the link.
     pub(super) wait_s: f64,
     /// Integral over time of the number of items.
     pub(super) item_seconds: f64,
@@ -84,13 +80,12 @@ impl LinkState {
         self.items.len()
     }
 
-    /// Counts the items up to now.
     pub(super) fn count_time(&mut self, now: f64) {
         self.item_seconds += self.items.len() as f64 * (now - self.changed_s);
         self.changed_s = now;
     }
 
-    /// It accepts every item; the writer keeps the bound. `cache_bytes` is 0 for no limit.
+    /// Accepts every item; the writer keeps the bound. `cache_bytes` is 0 for no limit.
     pub(super) fn send(
         &mut self,
         position: u64,
@@ -113,7 +108,6 @@ impl LinkState {
         self.sent += 1;
     }
 
-    /// The oldest item.
     pub(super) fn receive(&mut self, now: f64) -> Option<LinkItem> {
         self.count_time(now);
         let item = self.items.pop_front()?;
@@ -125,7 +119,6 @@ impl LinkState {
         Some(item)
     }
 
-    /// How much of each source the reader has got.
     pub(super) fn progress(&self) -> &Progress {
         match &self.ended {
             Some(progress) if self.items.is_empty() => progress,

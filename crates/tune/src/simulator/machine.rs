@@ -4,57 +4,53 @@ use serde::{Deserialize, Serialize};
 
 use crate::TuneError;
 
-/// A machine and the scheduler of stages on it. A cost of 0 is none.
+/// A machine and its scheduler of stages. A cost of 0 is none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SimulatedMachine {
     /// Cores; at least 1.
     pub cores: usize,
-    /// NUMA nodes, which have equally many cores each; 1 to `cores`.
+    /// NUMA nodes of equally many cores; 1 to `cores`.
     pub nodes: usize,
-    /// Which thread executes which stage.
+    /// Assignment of stages to threads.
     pub schedule: StageSchedule,
-    /// Seconds that the caller's thread is alone at the start of a run.
+    /// Seconds during which the caller's thread is alone at the start.
     pub helpers_after_s: f64,
-    /// Seconds that a thread spends on taking a stage and putting it back, also where it finds nothing to compute.
+    /// Seconds a thread spends on taking a stage and putting it back, even without work.
     pub hand_over_s: f64,
-    /// Seconds until a sleeping thread looks for a stage after it was woken.
+    /// Seconds from waking a thread until it looks for a stage.
     pub wake_s: f64,
-    /// Seconds that a thread without work looks for some before it sleeps. It takes no core from others meanwhile, but
-    /// counts as processor time.
+    /// Seconds a thread spins before it sleeps; counts as CPU time, but takes no core from others.
     pub spin_s: f64,
-    /// Bytes a second between memory and all caches; 0 for no limit.
+    /// Bytes per second between memory and all caches; 0 for no limit.
     pub memory_bytes_per_s: f64,
-    /// Bytes of a link that stay in a cache. An item is written to memory and read again if its link held more than
-    /// that when it was sent; 0 for no limit.
+    /// Bytes of a link that stay cached. An item passes through memory if its link held more when it was sent; 0 for no
+    /// limit.
     pub cache_bytes: f64,
-    /// Bytes a second at which a core gets an item that its own cache does not have, because another core has written it
-    /// or it has been evicted; 0 for no limit.
+    /// Bytes per second at which a core gets an item written by another core or evicted; 0 for no limit.
     pub transfer_bytes_per_s: f64,
-    /// How many times as long it takes to get an item from a core of another node; 0 for as long as from the same one.
+    /// Slow-down factor of transfers between nodes; 0 for none.
     pub numa_factor: f64,
-    /// Seconds after which a task that others wait for leaves its core. 0: a thread keeps its core until its burst ends
-    /// and it finds no other stage, a competitor until it ends; one core is left to the plan.
+    /// Seconds after which a task leaves a core that others wait for. 0: a thread keeps its core until its burst ends
+    /// without another stage, a competitor until its end; one core is left to the plan.
     pub time_slice_s: f64,
     /// Other programs.
     pub competitors: Vec<Competitor>,
 }
 
-/// Which thread executes which stage.
+/// Assignment of stages to threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StageSchedule {
-    /// That of this package: a free thread takes the ready stage nearest to the end of the plan; only the caller's
-    /// thread takes the last one, and that first.
+    /// As in this package: a free thread takes the ready stage nearest to the end of the plan; only the caller's thread
+    /// takes the last one, and that first.
     #[default]
     NearestToEnd,
-    /// A thread for each stage and replica, as many as there are; the operating system gives them cores. `workers` has
-    /// no effect.
+    /// A thread per stage and replica, on cores assigned by the operating system. `workers` has no effect.
     ThreadPerStage,
-    /// Each thread has stages of its own: consecutive ones, so that each thread has the same expected load. One that has
-    /// none ready takes the first of the thread with most ready stages, if these are more than `threshold`: what it
-    /// computes must pay for the cache that it does not find. The last stage stays with the caller's thread. (RaftLib
-    /// dissertation, Beard 2015, section 3.2.1.)
+    /// Each thread has consecutive stages of equal expected load. Without a ready one it takes the first of the thread
+    /// with most ready stages, if these exceed `threshold`: the work must pay for the cold cache. The last stage stays
+    /// with the caller's thread. (RaftLib dissertation, Beard 2015, section 3.2.1.)
     CacheWeightedStealing {
         /// Ready stages that another thread keeps.
         threshold: usize,
@@ -67,9 +63,9 @@ pub enum StageSchedule {
 pub struct Competitor {
     /// Threads.
     pub threads: usize,
-    /// When it starts, in seconds from the start of the run.
+    /// Start in seconds from the start of the run.
     pub start_s: f64,
-    /// When it ends, above `start_s`; infinite if it does not, or is not given in JSON.
+    /// End, above `start_s`; infinite, or omitted in JSON, for none.
     #[serde(default = "never")]
     pub end_s: f64,
 }
@@ -79,7 +75,7 @@ fn never() -> f64 {
 }
 
 impl SimulatedMachine {
-    /// So many cores on which nothing costs anything but computing.
+    /// Cores on which only computing takes time.
     #[must_use]
     pub fn ideal(cores: usize) -> Self {
         Self {
@@ -99,10 +95,10 @@ impl SimulatedMachine {
         }
     }
 
-    /// So many cores of a server, with round numbers for costs that are of the right magnitude and measured nowhere:
-    /// 1 µs for a hand-over, 20 µs for a wake-up, 1 MiB of cache a core, 10 GB/s from core to core, 5 GB/s of memory a
-    /// core up to 200 GB/s, time slices of 3 ms; from 64 cores on two nodes, between which it takes twice as long.
-    /// Helpers and spinning are those of this package.
+    /// Cores of a server, with round, unmeasured costs of the right magnitude: 1 µs for a hand-over, 20 µs for a
+    /// wake-up, 1 MiB of cache per core, 10 GB/s between cores, 5 GB/s of memory per core up to 200 GB/s, time slices
+    /// of 3 ms; from 64 cores on two nodes, between which it takes twice as long. Helpers and spinning are those of
+    /// this package.
     #[must_use]
     pub fn typical(cores: usize) -> Self {
         Self {
@@ -120,7 +116,6 @@ impl SimulatedMachine {
         }
     }
 
-    /// The node of a core.
     pub(super) fn node(&self, core: usize) -> usize {
         core * self.nodes / self.cores
     }
@@ -173,7 +168,6 @@ impl SimulatedMachine {
 }
 
 impl Default for SimulatedMachine {
-    /// An ideal machine of two cores.
     fn default() -> Self {
         Self::ideal(2)
     }

@@ -1,17 +1,15 @@
-//! Discrete-event simulator of a plan that runs in stages, on machines of up to some hundred cores.
+//! Discrete-event simulator of a plan in stages, on machines of up to some hundred cores.
 //!
-//! A [`SimulatedRun`] answers to [`Configuration`](crate::Configuration)s with [`Window`](crate::Window)s, as a real run
-//! does, so a tuner cannot tell them apart. It uses no clock and no threads, and every choice at random comes from its
-//! seed.
+//! A [`SimulatedRun`] takes [`Configuration`](crate::Configuration)s and returns [`Window`](crate::Window)s as a real
+//! run does. It uses no clock and no threads, and is deterministic by seed.
 //!
 //! # What it mirrors
-//! Entries of a queue are stages, and replicas of stages. A free thread takes the ready entry nearest to the end of the
-//! plan, executes a burst of it and puts it back; only the caller's thread takes the last stage, and that first. An entry
-//! waits for input or for room and is told when there is some; a link that was full has room once half of it is free. A
-//! link accepts all that one item gives, so it exceeds its capacity by that. Replicas take the next item of their link;
-//! their results leave in order, through a reorder buffer of three items for each replica that the stage may have. A stage
-//! whose inputs come from different sources takes from the one that lags behind, and waits for it; one whose inputs have a
-//! source in common takes what comes.
+//! Queue entries are stages and replicas. A free thread takes the ready entry nearest to the end of the plan, executes
+//! a burst of it and puts it back; only the caller's thread takes the last stage, and that first. An entry waits for
+//! input or room and is notified; a full link has room once half of it is free. A link accepts all results of an item,
+//! even beyond its capacity. Replicas take the next item of their link; their results leave in order, through a reorder
+//! buffer of three items per possible replica. A stage whose inputs come from different sources takes from the lagging
+//! one, and waits for it; one whose inputs share a source takes what comes.
 //!
 //! # What a flow model does not have
 //! | effect | parameter of [`SimulatedMachine`] | cost |
@@ -24,14 +22,13 @@
 //! | NUMA | `nodes`, `numa_factor` | multiplies the two above between nodes |
 //! | preemption | `time_slice_s`, `competitors` | tasks take turns on cores, where there are more of them than cores |
 //!
-//! Variation of service times, bounded links, reordering and fewer threads than stages are in every run.
+//! Every run has varying service times, bounded links, reordering and fewer threads than stages.
 //!
 //! # What it lacks
-//! Memory budgets, errors, branches, cells, homes of pinned threads, blocks computed by a cluster, a stage that waits in the
-//! middle of an item whose results fill a link twice over, and the 20 ms after which a waiting stage is tried again. Batches
-//! are items: small items do not share one. Retired replicas are not woken, as they are in a real run, to find that they
-//! are retired. What has passed the slowest path to the end counts as delivered; a real run counts by the first link of each
-//! stage.
+//! Memory budgets, errors, branches, cells, homes of pinned threads, blocks computed by a cluster, a stage that waits
+//! within an item whose results fill a link twice over, and the 20 ms poll of waiting stages. Batches are items.
+//! Retired replicas are not woken. Items that passed the slowest path to the end count as delivered; a real run counts
+//! by the first link of each stage.
 
 mod cores;
 mod engine;

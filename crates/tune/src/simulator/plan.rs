@@ -1,4 +1,4 @@
-//! [`SimulatedPlan`]: stages, links and sources of a plan, with what they cost.
+//! [`SimulatedPlan`]: stages, links and sources of a plan, with their costs.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,89 +7,88 @@ use crate::{
     Configuration, ConfigurationLimits, FlowGraph, Resources, Route, Server, Source, TuneError,
 };
 
-/// A plan in stages, in the order of the plan: links lead to later stages, and all of them to the last one.
+/// A plan in stages: links lead to later stages, and all to the last one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SimulatedPlan {
-    /// Stages; the caller's thread alone executes the last one.
+    /// Stages; the caller's thread alone executes the last.
     pub stages: Vec<SimulatedStage>,
     /// Links between stages.
     pub links: Vec<SimulatedLink>,
-    /// Changes of what stages cost, in order of time.
+    /// Cost changes, by time.
     #[serde(default)]
     pub changes: Vec<CostChange>,
 }
 
-/// A part of a plan that one thread at a time executes, or one thread for each replica.
+/// A part of a plan executed by one thread at a time, or by one per replica.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SimulatedStage {
     /// Name for messages.
     pub name: String,
-    /// Seconds of computing for an item, where nothing slows it down.
+    /// Undisturbed computing seconds per item.
     pub service: TimeDistribution,
-    /// Where items come from, beside links.
+    /// Source of items, besides links.
     #[serde(default)]
     pub source: Option<SimulatedSource>,
-    /// Most replicas; 1 if it cannot have more. A stage that can has one link in and no source.
+    /// Maximum replicas; 1 if not replicable. A replicable stage has one link in and no source.
     #[serde(default = "one")]
     pub max_replicas: usize,
-    /// Whether results of replicas leave in the order of their items, as in a real plan.
+    /// Whether results of replicas leave in item order, as in a real plan.
     #[serde(default = "yes")]
     pub in_order: bool,
-    /// Items of a burst, at least 1. A replica computes one in a burst.
+    /// Items per burst, at least 1. A replica computes one per burst.
     #[serde(default = "one")]
     pub burst_items: usize,
-    /// Bytes that an item moves to and from memory, whatever caches hold; finite, at least 0.
+    /// Memory traffic per item in bytes, whatever caches hold; finite, at least 0.
     #[serde(default)]
     pub memory_bytes: f64,
 }
 
-/// Where items enter a plan.
+/// A source of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SimulatedSource {
-    /// Items without end, as fast as they are taken.
+    /// Endless items, as fast as they are taken.
     Endless,
-    /// So many items, as fast as they are taken.
+    /// A number of items, as fast as they are taken.
     Finite {
         /// Items.
         items: u64,
     },
     /// Items that arrive, and wait until they are taken.
     Arrivals {
-        /// Seconds from one item to the next; the mean is above 0.
+        /// Seconds between items; the mean is above 0.
         interval: TimeDistribution,
-        /// Items in all; without end if not given.
+        /// Total items; endless if not given.
         #[serde(default)]
         items: Option<u64>,
     },
 }
 
-/// A bounded queue from one stage to a later one. Its capacity is in the [`Configuration`].
+/// A bounded queue between stages. Its capacity is in the [`Configuration`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SimulatedLink {
-    /// Number of the stage that writes into it.
+    /// Number of the writing stage.
     pub from: usize,
-    /// Number of the stage that reads from it, above `from`.
+    /// Number of the reading stage, above `from`.
     pub to: usize,
-    /// Items that enter it for each item that `from` takes; finite, above 0. After `n` items it is `gain · n`, rounded
-    /// down.
+    /// Items per item that `from` takes; finite, above 0. After `n` items it is `gain · n`, rounded down.
     pub gain: f64,
-    /// Bytes of each of its items; at least 1.
+    /// Bytes per item; at least 1.
     pub item_bytes: u64,
 }
 
-/// A change of what a stage costs, for tests of what should notice it.
+/// A change of a stage's cost, for tests that should notice it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CostChange {
-    /// Number of the stage.
+    /// Stage number.
     pub stage: usize,
-    /// Seconds from the start of the run; items that begin then or later have the new cost.
+    /// Seconds from the start of the run, from which items have the new cost.
     pub at_s: f64,
-    /// The new cost, as a multiple of the stage's service time; finite, above 0.
+    /// New cost as a multiple of the stage's service time; finite, above 0.
     pub factor: f64,
 }
 
@@ -152,7 +151,7 @@ impl SimulatedPlan {
         }
     }
 
-    /// A configuration with one replica of each stage.
+    /// A configuration with one replica per stage.
     #[must_use]
     pub fn configuration(&self, workers: usize, link_bytes: u64) -> Configuration {
         Configuration {
@@ -162,7 +161,7 @@ impl SimulatedPlan {
         }
     }
 
-    /// What a tuner may choose for it on a machine with so many cores.
+    /// Limits of a tuner on a machine with so many cores.
     #[must_use]
     pub fn limits(
         &self,
@@ -179,7 +178,7 @@ impl SimulatedPlan {
         }
     }
 
-    /// Items that each stage takes for an item of each source.
+    /// Items of each stage per item of each source.
     #[must_use]
     pub fn visits(&self) -> Vec<f64> {
         let mut visits = vec![0.0; self.stages.len()];
@@ -192,7 +191,7 @@ impl SimulatedPlan {
         visits
     }
 
-    /// The plan as a flow model sees it: without bounds of links, variation, and costs of passing items.
+    /// The plan as a flow model: without link bounds, variation, and costs of passing items.
     ///
     /// ```
     /// use isochrony_tune::FlowModel;
@@ -249,7 +248,6 @@ impl SimulatedPlan {
         }
     }
 
-    /// Checks a configuration of this plan.
     pub(super) fn check_configuration(
         &self,
         configuration: &Configuration,
@@ -259,5 +257,5 @@ impl SimulatedPlan {
     }
 }
 
-/// Most threads of a run, competitors' not among them.
+/// Maximum threads of a run, without competitors'.
 pub(super) const MAX_THREADS: usize = 4096;

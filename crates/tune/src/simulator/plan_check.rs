@@ -1,18 +1,18 @@
-//! The check of a [`SimulatedPlan`]: its values, and that stages cannot wait for each other without end.
+//! Checks a [`SimulatedPlan`]: values, and that stages cannot deadlock.
 
 use super::link::MAX_SOURCES;
 use super::{SimulatedLink, SimulatedPlan, SimulatedSource};
 use crate::TuneError;
 
-/// Sources that a stage depends on, by the number of their stage.
+/// Sources that a stage depends on, by stage number.
 pub(super) type SourceSet = Vec<bool>;
 
 impl SimulatedPlan {
     /// Checks the plan.
     ///
     /// # Errors
-    /// [`TuneError::Parameter`] names the field, its value, and what it may be; [`TuneError::UnknownServer`] a stage
-    /// that the plan does not have; [`TuneError::NoSources`].
+    /// [`TuneError::Parameter`] names the field, its value, and what it may be; [`TuneError::UnknownServer`] an unknown
+    /// stage; [`TuneError::NoSources`].
     pub fn check(&self) -> Result<(), TuneError> {
         self.check_links()?;
         self.check_stages()?;
@@ -163,11 +163,10 @@ impl SimulatedPlan {
         Ok(())
     }
 
-    /// Refuses plans whose stages could wait for each other.
+    /// Rejects plans whose stages could wait for each other.
     ///
-    /// A stage that waits for one source alone, although it has items of another, can hold that other one up. Stages
-    /// wait in a cycle only if sources are connected by two paths of such stages; where these paths form a forest,
-    /// there is no cycle.
+    /// A stage that waits for one source alone, although it has items of another, can hold that one up. A cycle of
+    /// waits needs sources connected by two paths of such stages; if these paths form a forest, there is none.
     fn check_joins(&self) -> Result<(), TuneError> {
         let sources = self.source_sets();
         // A forest of sources: those that meet in a stage are in one tree.
@@ -203,7 +202,6 @@ impl SimulatedPlan {
         Ok(())
     }
 
-    /// Numbers of the stages that have a source.
     pub(super) fn source_stages(&self) -> impl Iterator<Item = usize> {
         let stages = self.stages.iter().enumerate();
         let with = stages.filter(|(_, stage)| stage.source.is_some());
@@ -214,7 +212,6 @@ impl SimulatedPlan {
         self.links.iter().filter(move |link| link.to == stage)
     }
 
-    /// The sources of each stage.
     pub(super) fn source_sets(&self) -> Vec<SourceSet> {
         let mut sets = vec![vec![false; self.stages.len()]; self.stages.len()];
         for (stage, of_stage) in self.stages.iter().enumerate() {
@@ -229,7 +226,7 @@ impl SimulatedPlan {
         sets
     }
 
-    /// Whether a stage takes from the input that lags behind and waits for it: its inputs have no source in common.
+    /// Whether a stage waits for the lagging input: its inputs have no common source.
     pub(super) fn waits_in_step(&self, sources: &[SourceSet], stage: usize) -> bool {
         let mut seen: SourceSet = vec![false; self.stages.len()];
         seen[stage] = self.stages[stage].source.is_some();

@@ -1,19 +1,19 @@
-//! [`random_plan`]: plans drawn at random, for evaluations.
+//! [`random_plan`]: random plans, for evaluations.
 
 use fastrand::Rng;
 
 use super::{SimulatedLink, SimulatedPlan, SimulatedSource, SimulatedStage, TimeDistribution};
 
-/// Service times of stages, in seconds, and bytes of items, both with a uniform logarithm.
+/// Ranges of service times in seconds, and of item bytes, both with a uniform logarithm.
 const SERVICE_S: [f64; 2] = [20e-6, 2e-3];
 const ITEM_BYTES: [f64; 2] = [32768.0, 1_048_576.0];
 
-/// A plan drawn at random: a chain, a fan or a diamond of 3 to 12 stages behind an endless source.
+/// A random plan: a chain, a fan or a diamond of 3 to 12 stages after an endless source.
 ///
-/// Service times spread over two decades, 20 µs to 2 ms; a quarter of them is constant, a quarter exponential, the rest
-/// lognormal with a coefficient of variation of 0.1 to 1. Of the stages that may have replicas two in three have up to
-/// `cores` of them. The last stage, which writes results, mostly takes 20 to 60 µs. One link in five halves or doubles
-/// the number of items. The same seed gives the same plan.
+/// Service times spread over two decades, 20 µs to 2 ms; a quarter of them constant, a quarter exponential, the rest
+/// lognormal with a coefficient of variation of 0.1 to 1. Of replicable stages two in three have up to `cores`
+/// replicas. The last stage, which writes results, mostly takes 20 to 60 µs. One link in five halves or doubles the
+/// number of items. Equal seeds give equal plans.
 #[must_use]
 pub fn random_plan(seed: u64, cores: usize) -> SimulatedPlan {
     let mut random = Rng::with_seed(seed);
@@ -85,7 +85,6 @@ fn fan(random: &mut Rng, count: usize) -> Vec<(usize, usize)> {
     pairs
 }
 
-/// A chain of which one stretch is two branches.
 fn diamond(random: &mut Rng, count: usize) -> Vec<(usize, usize)> {
     if count < 4 {
         return (1..count).map(|to| (to - 1, to)).collect();

@@ -1,25 +1,23 @@
-//! [`ReorderBuffer`]: puts the results of replicas in the order of their items.
+//! [`ReorderBuffer`]: restores the item order of replicas' results.
 
 use std::collections::VecDeque;
 
 use super::link::Progress;
 
-/// An item that is computed, or has been.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
-    /// Its number among the items of the stage, from 0.
+    /// Number among the stage's items, from 0.
     pub(super) number: u64,
     /// As of a [`LinkItem`](super::link::LinkItem).
     pub(super) position: u64,
     pub(super) progress: Progress,
-    /// The core that computed it.
     pub(super) core: u32,
 }
 
-/// Items of a replicated stage that are in flight, or wait for earlier ones.
+/// Items of a replicated stage in flight, or waiting for earlier ones.
 pub(super) struct ReorderBuffer {
     in_order: bool,
-    /// Most items in it.
+    /// Maximum items in it.
     window: usize,
     /// None: in flight.
     slots: VecDeque<Option<Item>>,
@@ -44,19 +42,18 @@ impl ReorderBuffer {
         self.slots.is_empty()
     }
 
-    /// Whether what comes next can leave.
+    /// Whether the next item can leave.
     pub(super) fn has_next(&self) -> bool {
         self.slots.front().is_some_and(Option::is_some)
     }
 
-    /// The next item is in flight.
     pub(super) fn begin(&mut self) {
         self.slots.push_back(None);
     }
 
     pub(super) fn complete(&mut self, item: Item) {
         if !self.in_order {
-            // Results that may leave stand in front of all that are in flight.
+            // Results that may leave precede all that are in flight.
             self.slots.pop_back();
             self.slots.push_front(Some(item));
             return;
@@ -66,7 +63,6 @@ impl ReorderBuffer {
         }
     }
 
-    /// The next item that can leave.
     pub(super) fn pop(&mut self) -> Option<Item> {
         let item = (*self.slots.front()?)?;
         self.slots.pop_front();

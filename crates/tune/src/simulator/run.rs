@@ -1,14 +1,14 @@
-//! [`SimulatedRun`]: a plan that runs in simulated time.
+//! [`SimulatedRun`]: a plan in simulated time.
 
 use super::engine::Engine;
 use super::stage_queue::Notice;
 use super::{SimulatedMachine, SimulatedPlan, SimulatedSource};
 use crate::{Configuration, LinkWindow, StageWindow, TuneError, Window};
 
-/// A plan that runs on a machine, in simulated time.
+/// A plan running on a machine in simulated time.
 ///
-/// The same plan, machine, configurations and seed give the same run. The n-th item of a stage takes the same time for
-/// every configuration (common random numbers).
+/// Deterministic for equal arguments. The n-th item of a stage takes the same time for every configuration (common
+/// random numbers).
 ///
 /// ```
 /// use isochrony_tune::simulator::{
@@ -36,26 +36,25 @@ use crate::{Configuration, LinkWindow, StageWindow, TuneError, Window};
 /// ```
 pub struct SimulatedRun {
     engine: Engine,
-    /// What was counted at the end of the last window.
     counted: Counts,
 }
 
-/// What a run did, including what no counter of a real run tells.
+/// Statistics of a run, beyond the counters of a real one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunTotals {
     /// All windows as one.
     pub window: Window,
-    /// Events that the simulator handled.
+    /// Events handled by the simulator.
     pub events: u64,
-    /// Items that each stage has computed.
+    /// Items computed by each stage.
     pub computed: Vec<u64>,
-    /// Items that the source of each stage gave; 0 for one without.
+    /// Items from each stage's source; 0 without one.
     pub given: Vec<u64>,
-    /// Links, in the order of the plan.
+    /// Links in plan order.
     pub links: Vec<LinkTotals>,
 }
 
-/// What one link did.
+/// Statistics of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LinkTotals {
     /// Items sent.
@@ -64,13 +63,12 @@ pub struct LinkTotals {
     pub received: u64,
     /// Items in it now.
     pub held: u64,
-    /// Sum over received items of the seconds that they were in it.
+    /// Sum of the received items' seconds in it.
     pub wait_s: f64,
-    /// Integral over time of the number of items in it.
+    /// Integral over time of the items in it.
     pub item_seconds: f64,
 }
 
-/// Counters at one time.
 #[derive(Clone, Default)]
 struct Counts {
     now: f64,
@@ -78,7 +76,6 @@ struct Counts {
     starved_s: f64,
     cpu_s: f64,
     stages: Vec<StageWindow>,
-    /// Items sent, and sum of the occupancy.
     links: Vec<(u64, f64)>,
 }
 
@@ -86,8 +83,8 @@ impl SimulatedRun {
     /// A run at time 0.
     ///
     /// # Errors
-    /// [`TuneError::Parameter`] and others name the field, its value, and what it may be;
-    /// [`TuneError::OtherPlan`] if the configuration is of another plan.
+    /// [`TuneError::Parameter`] and others name the field, its value, and what it may be; [`TuneError::OtherPlan`] for
+    /// a configuration of another plan.
     pub fn new(
         plan: SimulatedPlan,
         machine: SimulatedMachine,
@@ -103,7 +100,7 @@ impl SimulatedRun {
         Ok(Self { engine, counted })
     }
 
-    /// Lets the plan run for so many seconds, or until it is over, and returns what it did.
+    /// Runs for so many seconds, or until the end, and returns statistics.
     ///
     /// # Panics
     /// If `seconds` is negative or not finite.
@@ -118,10 +115,10 @@ impl SimulatedRun {
         self.difference(&before)
     }
 
-    /// Changes the configuration. A replica, or a thread, that is not wanted any more completes its burst.
+    /// Changes the configuration. An unwanted replica or thread completes its burst.
     ///
     /// # Errors
-    /// As for [`new`](Self::new); the run then goes on as before.
+    /// As for [`new`](Self::new); the run is then unchanged.
     pub fn configure(&mut self, configuration: &Configuration) -> Result<(), TuneError> {
         let engine = &mut self.engine;
         engine.plan.check_configuration(configuration)?;
@@ -146,8 +143,7 @@ impl SimulatedRun {
         Ok(())
     }
 
-    /// Lets the plan run until it is over, and returns the time from its start. Infinite if it never ends; then nothing
-    /// happens.
+    /// Runs to the end and returns the time from the start. Infinite, without effect, if the plan never ends.
     pub fn run_to_end(&mut self) -> f64 {
         let mut sources = self.engine.plan.stages.iter().map(|stage| &stage.source);
         let is_endless = sources.any(|source| match source {
@@ -176,13 +172,13 @@ impl SimulatedRun {
         self.engine.now
     }
 
-    /// The configuration that it runs with.
+    /// Current configuration.
     #[must_use]
     pub fn configuration(&self) -> &Configuration {
         &self.engine.configuration
     }
 
-    /// What it did since the start. Does not end a window.
+    /// Statistics since the start. Does not end a window.
     pub fn totals(&mut self) -> RunTotals {
         let counts = self.count();
         let counted = std::mem::replace(&mut self.counted, counts);
@@ -212,7 +208,6 @@ impl SimulatedRun {
         }
     }
 
-    /// Counters now.
     fn count(&mut self) -> Counts {
         let engine = &mut self.engine;
         engine.count_cpu_time();
@@ -245,7 +240,6 @@ impl SimulatedRun {
         }
     }
 
-    /// What was counted since `before`.
     fn difference(&self, before: &Counts) -> Window {
         let now = &self.counted;
         let stages = now.stages.iter().zip(&before.stages);

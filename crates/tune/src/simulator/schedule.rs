@@ -4,7 +4,7 @@ use super::StageSchedule;
 use super::engine::Engine;
 use super::thread::ThreadState;
 
-/// Stands for the owner of entries that no thread prefers.
+/// Owner of entries that no thread prefers.
 pub(super) const NOBODY: usize = usize::MAX;
 
 impl Engine {
@@ -12,7 +12,6 @@ impl Engine {
         self.queue.entries.len() - 1
     }
 
-    /// A ready entry for a thread.
     pub(super) fn take(&mut self, thread: usize) -> Option<usize> {
         let last = self.last_entry();
         let entry = match self.machine.schedule {
@@ -30,7 +29,7 @@ impl Engine {
         Some(entry)
     }
 
-    /// The ready entry of a thread that is nearest to the end of the plan.
+    /// A thread's own ready entry nearest to the end of the plan.
     fn own_ready(&self, thread: usize) -> Option<usize> {
         let mut end = self.queue.entries.len();
         if self.owned_ready[thread] == 0 {
@@ -45,7 +44,7 @@ impl Engine {
         None
     }
 
-    /// The first ready entry of the thread that has most, but for the last stage.
+    /// The first ready entry of the thread that has most, except the last stage.
     fn steal(&self, thief: usize, threshold: usize) -> Option<usize> {
         let others = (0..self.owned_ready.len()).filter(|&other| other != thief);
         let victim = others.max_by_key(|&other| (self.owned_ready[other], usize::MAX - other))?;
@@ -56,7 +55,7 @@ impl Engine {
         entries.find(|&entry| self.owners[entry] == victim && self.queue.is_ready(entry))
     }
 
-    /// Wakes a thread that can execute a ready entry, if one has nothing to do.
+    /// Wakes an idle thread that can execute a ready entry.
     pub(super) fn wake_for(&mut self, entry: usize) {
         let is_idle = |thread: usize| {
             let thread = self.threads.get(thread);
@@ -82,7 +81,7 @@ impl Engine {
         }
     }
 
-    /// Gives each thread consecutive entries with the same expected load, where threads have entries of their own.
+    /// Gives each thread consecutive entries of equal expected load, where threads own entries.
     pub(super) fn assign_owners(&mut self) {
         let entries = self.queue.entries.len();
         self.owners = vec![NOBODY; entries];
@@ -105,7 +104,7 @@ impl Engine {
         let total: f64 = (0..entries).map(load).sum();
         let mut before = 0.0;
         for entry in 0..entries {
-            // The middle of its load lies in the share of its owner.
+            // The middle of its load lies in its owner's share.
             let middle = (before + load(entry) / 2.0) / total.max(f64::MIN_POSITIVE);
             self.owners[entry] = ((middle * threads as f64) as usize).min(threads - 1);
             before += load(entry);
@@ -117,7 +116,6 @@ impl Engine {
         }
     }
 
-    /// Whether another thread prefers the entry.
     pub(super) fn is_of_other(&self, thread: usize, entry: usize) -> bool {
         let owner = self.owners[entry];
         owner != NOBODY && owner != thread

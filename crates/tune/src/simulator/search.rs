@@ -1,39 +1,38 @@
-//! [`best_configuration`]: the configuration with the highest throughput, found by trying many.
+//! [`best_configuration`]: the configuration of highest throughput, by trying many.
 
 use std::collections::BTreeMap;
 
 use super::{SimulatedMachine, SimulatedPlan, SimulatedRun, SimulatedSource};
 use crate::{Configuration, TuneError};
 
-/// How configurations are searched.
+/// Search options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConfigurationSearch {
-    /// Items of a source that a run at the rate of the flow model delivers after its warm-up, which is a quarter of it;
-    /// at least 1.
+    /// Source items that a run at the flow model's rate delivers after its warm-up, a quarter of it; at least 1.
     pub items: u64,
-    /// Most runs; at least 1.
+    /// Maximum runs; at least 1.
     pub max_runs: usize,
-    /// Capacities that links have, all of them the same.
+    /// Capacities tried, equal for all links.
     pub link_bytes: Vec<u64>,
     /// Seed of all runs: every configuration meets the same service times.
     pub seed: u64,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BestConfiguration {
     /// The configuration.
     pub configuration: Configuration,
-    /// Items of sources a second that reach the end of the plan.
+    /// Delivered source items per second.
     pub rate: f64,
     /// Runs tried.
     pub runs: usize,
-    /// Whether all configurations of the grid were tried.
+    /// Whether the whole grid was tried.
     pub is_exhaustive: bool,
 }
 
 impl Default for ConfigurationSearch {
-    /// Runs of 400 items, at most 400 of them, and links of 256 KiB, 1 MiB, 4 MiB and 16 MiB.
+    /// Up to 400 runs of 400 items, and links of 256 KiB, 1 MiB, 4 MiB and 16 MiB.
     fn default() -> Self {
         Self {
             items: 400,
@@ -44,7 +43,7 @@ impl Default for ConfigurationSearch {
     }
 }
 
-/// The configuration with the highest throughput, by [`ConfigurationSearch`] with its defaults.
+/// The configuration of highest throughput, by [`ConfigurationSearch`] with its defaults.
 ///
 /// # Errors
 /// As for [`ConfigurationSearch::find`].
@@ -55,34 +54,31 @@ pub fn best_configuration(
     ConfigurationSearch::default().find(plan, machine)
 }
 
-/// Relative gain that is worth another configuration.
+/// Relative gain that justifies another configuration.
 const LEAST_GAIN: f64 = 1e-3;
 
-/// Position in the grid: of the replicas of each stage, then of the capacity of links.
 type Point = Vec<usize>;
 
 struct Grid<'a> {
     search: &'a ConfigurationSearch,
     plan: SimulatedPlan,
     machine: &'a SimulatedMachine,
-    /// Values of each coordinate.
     levels: Vec<Vec<u64>>,
-    /// Seconds of a run's warm-up, and those that are measured.
     warm_up_s: f64,
     measured_s: f64,
     tried: BTreeMap<Point, f64>,
 }
 
 impl ConfigurationSearch {
-    /// Searches a grid: replicas of 1, 2, 3, 4, 6, 8, 12, 16 and so on up to the cores, and the capacities. `workers` is
-    /// the number of cores.
+    /// Searches a grid: replicas of 1, 2, 3, 4, 6, 8, 12, 16 and so on up to the cores, and the capacities. `workers`
+    /// is the number of cores.
     ///
-    /// All points are tried if there are at most `max_runs`. Otherwise one coordinate at a time is changed by one or two
-    /// steps, or all replicas by one, while that improves the rate: from the replicas that the flow model wants, from one
-    /// replica each, and from as many as there may be. Finite sources count as endless.
+    /// Tries all points if there are at most `max_runs`. Otherwise changes one coordinate at a time by one or two
+    /// steps, or all replicas by one, while that improves the rate: from the flow model's replicas, from one replica
+    /// each, and from the maximum. Finite sources count as endless.
     ///
     /// # Errors
-    /// [`TuneError`] if the plan, the machine or the search have values outside their ranges.
+    /// [`TuneError`] for values of plan, machine or search outside their ranges.
     pub fn find(
         &self,
         plan: &SimulatedPlan,
@@ -167,7 +163,6 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// The rate at a point. None if no more runs are allowed.
     fn rate(&mut self, point: &Point) -> Result<Option<f64>, TuneError> {
         if let Some(&rate) = self.tried.get(point) {
             return Ok(Some(rate));
@@ -187,7 +182,6 @@ impl<'a> Grid<'a> {
         Ok(Some(rate))
     }
 
-    /// Of the best points the one with the fewest replicas.
     fn best(&self) -> Option<&Point> {
         let most = self.tried.values().copied().fold(0.0, f64::max);
         let good = |&(_, &rate): &(&Point, &f64)| rate >= most * (1.0 - LEAST_GAIN);
@@ -200,7 +194,7 @@ impl<'a> Grid<'a> {
         let mut point = vec![0; self.levels.len()];
         loop {
             self.rate(&point)?;
-            // The next point: a counter whose digits have different ranges.
+            // A counter whose digits have different ranges.
             let mut digits = point.iter().zip(&self.levels);
             let Some(raised) = digits.position(|(&digit, levels)| digit + 1 < levels.len()) else {
                 return Ok(());
@@ -275,7 +269,7 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// Rate of the sources that cores and stages without replicas allow.
+/// Source rate allowed by cores and stages without replicas.
 fn flow_rate(plan: &SimulatedPlan, cores: usize) -> f64 {
     let visits = plan.visits();
     let stages = plan.stages.iter().zip(&visits);
@@ -288,7 +282,6 @@ fn flow_rate(plan: &SimulatedPlan, cores: usize) -> f64 {
     1.0 / (total / cores as f64).max(slowest).max(f64::MIN_POSITIVE)
 }
 
-/// Replicas that keep up with that rate.
 fn flow_replicas(plan: &SimulatedPlan, cores: usize) -> Vec<u64> {
     let rate = flow_rate(plan, cores);
     let stages = plan.stages.iter().zip(plan.visits());

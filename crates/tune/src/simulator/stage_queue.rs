@@ -1,15 +1,12 @@
-//! Stages and replicas as entries of a queue: which are ready, what the others wait for, and how long.
+//! Stages and replicas as queue entries: ready ones, what others wait for, and how long.
 //!
-//! The same states and notices as in the queue of the product; see `docs/how_a_plan_runs.md`.
+//! States and notices are those of the real queue; see `docs/how_a_plan_runs.md`.
 
 use std::ops::Range;
 
-/// What an entry is told of, and waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Notice {
-    /// Something to work on.
     Input,
-    /// Room for what it makes.
     Room,
 }
 
@@ -22,18 +19,12 @@ impl Notice {
     }
 }
 
-/// What a burst left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BurstOutcome {
-    /// It can go on.
     Ran,
-    /// It has no input.
     Idle,
-    /// It has no room.
     Full,
-    /// The stage has fewer replicas now.
     Retired,
-    /// The stage has ended.
     Ended,
 }
 
@@ -46,7 +37,7 @@ enum Phase {
     Ended,
 }
 
-/// Seconds by what entries of a stage did.
+/// Seconds by activity of a stage's entries.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PhaseTimes {
     pub(super) busy: f64,
@@ -55,7 +46,6 @@ pub(super) struct PhaseTimes {
     pub(super) core: f64,
 }
 
-/// A stage, or a replica of one.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) stage: usize,
@@ -68,13 +58,12 @@ pub(super) struct Entry {
 
 pub(super) struct StageQueue {
     pub(super) entries: Vec<Entry>,
-    /// Of each stage.
     pub(super) times: Vec<PhaseTimes>,
     ready: Vec<u64>,
 }
 
 impl StageQueue {
-    /// All of them ready; `replicas` says how many entries each stage has.
+    /// All ready; `replicas`: entries per stage.
     pub(super) fn new(replicas: impl Iterator<Item = usize>) -> Self {
         let entry = |stage, replica| Entry {
             stage,
@@ -137,7 +126,7 @@ impl StageQueue {
         waited
     }
 
-    /// A replica takes no items any more. False if it executes a burst, or has retired or ended.
+    /// Stops a replica from taking items. False if it executes a burst, or has retired or ended.
     pub(super) fn retire(&mut self, at: usize, now: f64) -> bool {
         let retires = matches!(self.entries[at].phase, Phase::Ready | Phase::Waiting(_));
         if retires {
@@ -146,7 +135,6 @@ impl StageQueue {
         retires
     }
 
-    /// A retired replica takes items again.
     pub(super) fn recall(&mut self, at: usize, now: f64) -> bool {
         let is_retired = self.entries[at].phase == Phase::Retired;
         if is_retired {
@@ -155,13 +143,12 @@ impl StageQueue {
         is_retired
     }
 
-    /// A thread executes a ready entry.
     pub(super) fn take(&mut self, at: usize, now: f64) {
         self.entries[at].notices = 0;
         self.enter(at, Phase::Running, now);
     }
 
-    /// After a burst; returns whether the entry is ready again. A notice that came meanwhile is not lost.
+    /// After a burst; returns whether the entry is ready again. A notice during the burst is not lost.
     pub(super) fn put_back(&mut self, at: usize, outcome: BurstOutcome, now: f64) -> bool {
         let wait = match outcome {
             BurstOutcome::Ran => None,
@@ -188,7 +175,7 @@ impl StageQueue {
         }
     }
 
-    /// A stage has ended: whoever computes nothing for it ends.
+    /// A stage has ended: entries without a burst end.
     pub(super) fn end(&mut self, entries: Range<usize>, now: f64) {
         for at in entries {
             if self.entries[at].phase != Phase::Running {
@@ -197,7 +184,6 @@ impl StageQueue {
         }
     }
 
-    /// The last ready entry below `end`.
     pub(super) fn last_ready_below(&self, end: usize) -> Option<usize> {
         let (words, rest) = (end / 64, end % 64);
         let partial = match rest {

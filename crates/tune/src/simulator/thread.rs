@@ -1,4 +1,4 @@
-//! Threads: which of them have work, rest, sleep or are not wanted.
+//! Threads: working, looking for work, sleeping or unwanted.
 
 use super::StageSchedule;
 use super::cores::CoreUse;
@@ -7,22 +7,16 @@ use super::events::Event;
 use super::reorder::Item;
 use super::stage_queue::BurstOutcome;
 
-/// What a thread is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ThreadState {
-    /// It executes a burst, on a core or waiting for one.
+    /// Executing a burst, on a core or waiting for one.
     Working,
-    /// It looks for work now.
     Looking,
-    /// It has nothing to do.
     Idle,
-    /// It has been woken and does not run yet.
     Waking,
-    /// It is not wanted, or has not begun.
     Retired,
 }
 
-/// What a burst is at.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Work {
     Item(Item),
@@ -60,7 +54,6 @@ impl SimulatedThread {
 }
 
 impl Engine {
-    /// Threads that may work now.
     pub(super) fn wanted_threads(&self) -> usize {
         match self.machine.schedule {
             StageSchedule::ThreadPerStage => self.queue.entries.len(),
@@ -73,7 +66,6 @@ impl Engine {
         thread < self.wanted_threads()
     }
 
-    /// After a change of what threads there are, or which stages they prefer: all that have no work look for some.
     pub(super) fn assign_threads(&mut self) {
         let wanted = self.wanted_threads();
         while self.threads.len() < wanted {
@@ -100,7 +92,6 @@ impl Engine {
         self.looking.push_front(thread);
     }
 
-    /// Wakes a thread that has nothing to do.
     pub(super) fn wake(&mut self, thread: usize) {
         if let Some(at) = self.idle.iter().rposition(|&idle| idle == thread) {
             self.idle.remove(at);
@@ -119,7 +110,6 @@ impl Engine {
         self.events.push(self.now + machine.wake_s, event);
     }
 
-    /// A thread has found no work.
     pub(super) fn rest(&mut self, thread: usize) {
         self.leave_core(thread);
         self.threads[thread].state = ThreadState::Idle;
@@ -130,7 +120,7 @@ impl Engine {
         }
     }
 
-    /// A thread is not wanted any more; what it was woken for is for another one.
+    /// Retires a thread; what it was woken for goes to another.
     pub(super) fn retire_thread(&mut self, thread: usize) {
         self.leave_core(thread);
         self.threads[thread].state = ThreadState::Retired;

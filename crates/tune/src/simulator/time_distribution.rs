@@ -1,32 +1,32 @@
-//! [`TimeDistribution`]: how long things take, drawn from a seeded generator.
+//! [`TimeDistribution`]: random times from a seeded generator.
 
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::TuneError;
 
-/// A distribution of times in seconds: of services, or between arrivals.
+/// Distribution of service or inter-arrival times, in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum TimeDistribution {
-    /// Always the same.
+    /// Constant.
     Constant {
-        /// The time; finite, at least 0.
+        /// Time; finite, at least 0.
         mean_s: f64,
     },
-    /// Exponential; between arrivals it makes them Poisson.
+    /// Exponential; Poisson arrivals.
     Exponential {
         /// Mean; finite, at least 0.
         mean_s: f64,
     },
-    /// The logarithm is normal.
+    /// Lognormal.
     Lognormal {
         /// Mean; finite, at least 0.
         mean_s: f64,
-        /// Standard deviation divided by the mean; 0 to 10.
+        /// Coefficient of variation; 0 to 10.
         cv: f64,
     },
-    /// Measured times; each is as likely as any other.
+    /// Measured times, equally likely.
     Measured {
         /// At least one time, each finite and at least 0.
         times_s: Vec<f64>,
@@ -48,7 +48,7 @@ impl TimeDistribution {
         }
     }
 
-    /// Checks the values; `place` names the distribution in the error.
+    /// `place` names the distribution in the error.
     pub(super) fn check(&self, place: &str) -> Result<(), TuneError> {
         let time = |name: String, time: f64| match time.is_finite() && time >= 0.0 {
             true => Ok(()),
@@ -71,7 +71,7 @@ impl TimeDistribution {
         }
     }
 
-    /// A time. `libm`, so that every machine draws the same.
+    /// Draws a time. `libm`, so every machine draws the same.
     pub(super) fn draw(&self, random: &mut Rng) -> f64 {
         let exponential = |random: &mut Rng| -libm::log(1.0 - random.f64());
         match self {

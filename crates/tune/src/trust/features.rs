@@ -1,10 +1,9 @@
-//! [`LinkFeatures`]: what a running plan measures on a link, and the numbers that are classified.
+//! [`LinkFeatures`]: measurements of a link, and the classified numbers derived from them.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Model, Reason};
 
-/// Names of what is classified, in the order of the weights.
 pub(super) const FEATURES: [&str; 20] = [
     "utilization",
     "ln_capacity",
@@ -31,52 +30,49 @@ pub(super) const FEATURES: [&str; 20] = [
 /// How many of these need no model.
 pub(super) const MEASURED: usize = 10;
 
-/// How many compare a model with what was measured.
+/// How many compare a model with measurements.
 const COMPARED: usize = FEATURES.len() - MEASURED;
 
-/// A number for each of `FEATURES`.
 pub(super) type Vector = [f64; FEATURES.len()];
 
-/// What a plan measured on one link, its writer and its reader, in one interval without a change of configuration.
+/// Measurements of a link, its writer and its reader, in an interval without a change of configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkFeatures {
-    /// Items that the link carried in the interval.
+    /// Items carried in the interval.
     pub items: u64,
-    /// Items that the link holds before its writer waits: its bytes divided by the mean size of an item.
+    /// Items held before the writer waits: bytes divided by the mean item size.
     pub capacity: usize,
-    /// Mean seconds from when the writer could go on to when it had its next item, its own waits for input included and
-    /// waits for room in the link excluded.
+    /// Mean seconds from when the writer could continue to its next item, including its own waits for input, excluding
+    /// waits for room in the link.
     pub interarrival_s: f64,
-    /// Standard deviation of these times divided by their mean.
+    /// Their coefficient of variation.
     pub interarrival_cv: f64,
-    /// Mean seconds of computing for an item in the reader.
+    /// Mean computing seconds per item in the reader.
     pub service_s: f64,
-    /// Standard deviation of these times divided by their mean.
+    /// Their coefficient of variation.
     pub service_cv: f64,
-    /// Share of the time in which the writer waited for room in the link, 0 to 1.
+    /// Share of time in which the writer waited for room in the link, 0 to 1.
     pub writer_wait_share: f64,
-    /// Share of the time in which the reader waited for items of the link, 0 to 1.
+    /// Share of time in which the reader waited for items of the link, 0 to 1.
     pub reader_wait_share: f64,
-    /// Share of the time in which the reader waited for room in a link behind it, 0 to 1.
+    /// Share of time in which the reader waited for room in its output, 0 to 1.
     pub reader_output_wait_share: f64,
-    /// How often the writer sent when 0 to 7 eighths of the link were full, and when it was full.
+    /// Sends by occupancy: 0 to 7 eighths full, and full.
     pub occupancy: [u64; 9],
 }
 
 impl LinkFeatures {
-    /// Mean service time divided by mean inter-arrival time: the share of time in which the reader would be busy if the
-    /// link had no bound.
+    /// Mean service time divided by mean inter-arrival time: the reader's busy share with an unbounded link.
     pub fn utilization(&self) -> f64 {
         self.service_s / self.interarrival_s
     }
 
-    /// Items a second that the link carried.
+    /// Items carried per second.
     pub fn throughput(&self) -> f64 {
         (1.0 - self.writer_wait_share) / self.interarrival_s
     }
 
-    /// The features that need no model.
     pub(super) fn measured(&self) -> Result<[f64; MEASURED], Reason> {
         self.check()?;
         let [mean, deviation] = self.occupancy_moments();
@@ -94,7 +90,7 @@ impl LinkFeatures {
         ])
     }
 
-    /// The features that compare each model with what was measured; `measured` has accepted the values.
+    /// Features that compare each model with measurements accepted by `measured`.
     pub(super) fn compared(&self) -> Result<[f64; COMPARED], Reason> {
         let mut found = [0.0; COMPARED];
         let [mean, _] = self.occupancy_moments();
@@ -166,7 +162,7 @@ impl LinkFeatures {
         self.occupancy.iter().map(|&count| count as f64).sum()
     }
 
-    /// Mean and standard deviation of the part that was full, 0 to 1.
+    /// Mean and standard deviation of the full part, 0 to 1.
     fn occupancy_moments(&self) -> [f64; 2] {
         let sent = self.sent();
         let shares = self.occupancy.map(|count| count as f64 / sent);
@@ -178,7 +174,6 @@ impl LinkFeatures {
     }
 }
 
-/// Mean part that is full, of shares by eighths.
 fn eighths(shares: &[f64; 9]) -> f64 {
     (0u8..)
         .zip(shares)

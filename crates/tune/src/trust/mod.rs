@@ -1,16 +1,15 @@
-//! Whether a model may be believed for a link between two stages.
+//! Classifies whether a model can be trusted for a link between two stages.
 //!
-//! A model that is wrong for a link costs more than no model: buffers get sizes for arrivals that do not exist.
-//! [`TrustClassifier`] judges from what a running plan measures on a link ([`LinkFeatures`]) whether a [`Model`] predicts
-//! its throughput and the mean number of items in it. A model counts as right if, for half the capacity, the capacity and
-//! the double one, its throughput is within 5 % and its mean number of items within 25 % or half an item of the long run.
+//! [`TrustClassifier`] judges from measurements of a link ([`LinkFeatures`]) whether a [`Model`] predicts its
+//! throughput and mean number of items. A model is right if, for half, once and twice the capacity, its throughput is
+//! within 5 % and its mean number of items within 25 % or half an item of the long run.
 //!
-//! Two classifiers have to agree: a support vector machine and a small neural network. `tools/train_trust.py` trains both
-//! on simulated links; their weights are part of the crate. The thresholds are set for few false positives, since a tuner
-//! that trusts no model can still measure. `docs/trust.md` has the data and the figures.
+//! A support vector machine and a small neural network must agree. `tools/train_trust.py` trains both on simulated
+//! links; their weights are part of the crate. The thresholds favour few false positives, since a tuner can measure
+//! instead. Data and figures: `docs/trust.md`.
 //!
-//! Source: Beard, Online Modeling and Tuning of Parallel Stream Processing Systems (2015), chapter 7. The dissertation
-//! classifies by properties of the hardware; here the features are what the plan did.
+//! Source: Beard, Online Modeling and Tuning of Parallel Stream Processing Systems (2015), chapter 7, which classifies
+//! by hardware properties; here the features are measurements of the plan.
 
 mod features;
 mod model;
@@ -31,13 +30,12 @@ use network::Network;
 use svm::SupportVectorMachine;
 use weights::Scaling;
 
-/// A number for each of [`Model::ALL`].
 type PerModel = [f64; Model::ALL.len()];
 
 static BUILTIN: LazyLock<Result<TrustClassifier, TuneError>> =
     LazyLock::new(|| TrustClassifier::from_json(include_str!("weights.json")));
 
-/// Judges from measurements of a link which model of it may be believed.
+/// Judges from measurements of a link which model of it can be trusted.
 ///
 /// ```
 /// use isochrony_tune::trust::{LinkFeatures, Model, TrustClassifier};
@@ -72,27 +70,27 @@ pub struct TrustClassifier {
     network_thresholds: PerModel,
 }
 
-/// What the two classifiers say of one model; at least their thresholds if it may be believed.
+/// Scores of one model, which is trusted if both reach their thresholds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ModelScores {
-    /// The model.
+    /// Model.
     pub model: Model,
-    /// Signed distance from the margin of the support vector machine.
+    /// Signed distance from the support vector machine's margin.
     pub svm: f64,
-    /// Logarithm of the odds that the model is right, by the network.
+    /// Log odds that the model is right, by the network.
     pub network: f64,
-    /// The smaller of both, each less its threshold: the model is trusted from 0 on.
+    /// The smaller score minus its threshold: trusted from 0 on.
     pub margin: f64,
 }
 
-/// Which model of a link may be believed, and why.
+/// The trusted model of a link, and why.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
     /// The queueing model with the largest score, else the flow model, else none.
     pub trusted: Option<Model>,
-    /// Margin of the trusted model, else the largest one of any; negative infinity if the features could not be judged.
+    /// Margin of the trusted model, else the largest one; negative infinity if the features could not be judged.
     pub score: f64,
-    /// Why.
+    /// Reason.
     pub why: Reason,
 }
 
@@ -102,28 +100,28 @@ pub struct Verdict {
 pub enum Reason {
     /// Both classifiers accept the model.
     Accepted {
-        /// The model.
+        /// Model.
         model: Model,
     },
-    /// No model reaches the thresholds of both classifiers.
+    /// No model reaches both thresholds.
     Rejected {
-        /// The model that comes closest.
+        /// Closest model.
         closest: Model,
     },
-    /// A measurement that cannot be.
+    /// An impossible measurement.
     Invalid {
-        /// The measurement.
+        /// Measurement.
         feature: String,
-        /// Its value.
+        /// Value.
         got: f64,
-        /// What it may be.
+        /// Allowed values.
         allowed: String,
     },
-    /// A feature outside the range of the links that the classifiers were trained on.
+    /// A feature outside the training range.
     Untrained {
-        /// The feature.
+        /// Feature.
         feature: String,
-        /// Its value.
+        /// Value.
         got: f64,
         /// Smallest value in training.
         least: f64,
@@ -162,7 +160,7 @@ impl fmt::Display for Reason {
 }
 
 impl TrustClassifier {
-    /// The classifier with the weights of this crate, parsed on first use.
+    /// The classifier with the crate's weights, parsed on first use.
     ///
     /// # Errors
     /// As [`from_json`](Self::from_json).
@@ -170,17 +168,17 @@ impl TrustClassifier {
         BUILTIN.as_ref().map_err(Clone::clone)
     }
 
-    /// A classifier with weights that `tools/train_trust.py` wrote.
+    /// A classifier with weights written by `tools/train_trust.py`.
     ///
     /// # Errors
-    /// [`TuneError::WeightsSyntax`] if the text is not such a file, [`TuneError::WeightsFormat`] for another version of
-    /// it, [`TuneError::WeightsNames`] for other features or models, [`TuneError::WeightsShape`] for a wrong count and
-    /// [`TuneError::Parameter`] for a scaling that no training gives.
+    /// [`TuneError::WeightsSyntax`] for any other file, [`TuneError::WeightsFormat`] for another version of it,
+    /// [`TuneError::WeightsNames`] for other features or models, [`TuneError::WeightsShape`] for a wrong count and
+    /// [`TuneError::Parameter`] for an impossible scaling.
     pub fn from_json(text: &str) -> Result<Self, TuneError> {
         weights::parse(text)
     }
 
-    /// What both classifiers say of each model, in the order of [`Model::ALL`].
+    /// Scores of each model, in the order of [`Model::ALL`].
     ///
     /// # Errors
     /// The [`Reason`] why the features cannot be judged.
@@ -189,7 +187,7 @@ impl TrustClassifier {
         features: &LinkFeatures,
     ) -> Result<[ModelScores; Model::ALL.len()], Reason> {
         let mut vector: Vector = [0.0; FEATURES.len()];
-        // The range comes before the predictions, whose cost grows with the square of the capacity.
+        // The range comes first: the cost of predictions grows with the square of the capacity.
         vector[..MEASURED].copy_from_slice(&features.measured()?);
         self.scaling.check(&vector[..MEASURED])?;
         vector[MEASURED..].copy_from_slice(&features.compared()?);
@@ -204,7 +202,7 @@ impl TrustClassifier {
         }))
     }
 
-    /// Which model may be believed. Never panics: features that cannot be judged give no trusted model.
+    /// The trusted model, if any. Never panics: features that cannot be judged give none.
     pub fn verdict(&self, features: &LinkFeatures) -> Verdict {
         let scores = match self.scores(features) {
             Ok(scores) => scores,

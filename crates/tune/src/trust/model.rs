@@ -1,4 +1,4 @@
-//! [`Model`]: the models of a link that can be trusted, and what they predict.
+//! [`Model`]: the models of a link that can be trusted, and their predictions.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use crate::{FiniteQueue, Queue, TuneError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
-    /// The slower of writer and reader limits the throughput, as in [`flow_model`](crate::flow_model); nothing is said
-    /// of items.
+    /// The slower of writer and reader limits the throughput, as in [`flow_model`](crate::flow_model); no statement on
+    /// items.
     Flow,
     /// Poisson arrivals, exponential service, finite room.
     Mm1k,
@@ -22,12 +22,12 @@ pub enum Model {
     TwoMoment,
 }
 
-/// What a model says of a link.
+/// Prediction for a link.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// Items a second.
+    /// Items per second.
     pub throughput: f64,
-    /// Mean items in the link, without those that the writer and the reader hold; none from the flow model.
+    /// Mean items in the link, without those held by writer and reader; None from the flow model.
     pub mean_items: Option<f64>,
 }
 
@@ -35,7 +35,7 @@ impl Model {
     /// All models.
     pub const ALL: [Self; 4] = [Self::Flow, Self::Mm1k, Self::Md1k, Self::TwoMoment];
 
-    /// Its name in the file of weights.
+    /// Name in the weights file.
     pub fn name(self) -> &'static str {
         match self {
             Self::Flow => "flow",
@@ -45,11 +45,11 @@ impl Model {
         }
     }
 
-    /// What the model says of a link with room for `capacity` items, with the times that were measured on it.
+    /// Prediction for a link with room for `capacity` items and the measured times.
     ///
     /// # Errors
-    /// [`TuneError::Parameter`] for times, variations or capacities that [`Queue::gg1`] or [`Queue::with_capacity`]
-    /// refuse; the room of a queue is the capacity and the items that the writer and the reader hold.
+    /// [`TuneError::Parameter`] for values that [`Queue::gg1`] or [`Queue::with_capacity`] refuse; the room of a queue
+    /// is the capacity and the items held by writer and reader.
     pub fn predict(
         self,
         features: &LinkFeatures,
@@ -72,7 +72,7 @@ impl Model {
         })
     }
 
-    /// Items a second at the measured capacity, and the share of sends by eighths of it that are full.
+    /// Items per second at the measured capacity, and the share of sends by eighths of it that are full.
     pub(super) fn measurable(
         self,
         features: &LinkFeatures,
@@ -102,12 +102,12 @@ impl Model {
     }
 }
 
-/// Items in the link of `in_system`: the reader holds the first one and the writer the last of a full queue.
+/// Items in the link of `in_system`: the reader holds the first and the writer the last of a full queue.
 fn waiting(in_system: usize, capacity: usize) -> usize {
     in_system.saturating_sub(1).min(capacity)
 }
 
-/// What the writer finds. While it waits with a finished item it finishes no other one, so that the last state is left out.
+/// What the writer finds. A waiting writer finishes no other item, so the last state is left out.
 fn occupancy(finite: &FiniteQueue, capacity: usize) -> [f64; 9] {
     let mut shares = [0.0; 9];
     for n in 0..finite.capacity() {

@@ -1,13 +1,12 @@
-//! [`Network`]: a neural network with hidden layers of rectifiers.
+//! [`Network`]: a neural network with hidden rectifier layers.
 
 use super::PerModel;
 use super::features::Vector;
 
-/// One layer: each output is a weighted sum of the inputs and a bias.
+/// A layer of weighted sums with biases.
 #[derive(Debug, Clone, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Layer {
-    /// By output, then by input.
     pub(super) weights: Vec<Vec<f64>>,
     pub(super) bias: Vec<f64>,
 }
@@ -20,7 +19,7 @@ impl Layer {
     }
 }
 
-/// A network with one output a model: the logarithm of the odds that the model is right.
+/// One output per model: the log odds that it is right.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Network {
     pub(super) hidden: Vec<Layer>,
@@ -28,7 +27,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Logarithms of odds, of standardised features.
+    /// Log odds for standardised features.
     pub(super) fn scores(&self, inputs: &Vector) -> PerModel {
         let mut values = inputs.to_vec();
         for layer in &self.hidden {

@@ -1,4 +1,4 @@
-//! Reads the file of weights that `tools/train_trust.py` writes.
+//! Reads the weights file of `tools/train_trust.py`.
 
 use serde::Deserialize;
 
@@ -8,15 +8,14 @@ use super::svm::SupportVectorMachine;
 use super::{Model, PerModel, Reason, TrustClassifier};
 use crate::TuneError;
 
-/// The version of the file that this crate reads.
 const FORMAT: u64 = 1;
 
-/// Centre and width by which features are standardised, and the range in which they were trained.
+/// Centre and width for standardising features, and their training range.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scaling(Vec<FeatureEntry>);
 
 impl Scaling {
-    /// Refuses the first of `values` that is outside the trained range.
+    /// Rejects the first of `values` outside the training range.
     pub(super) fn check(&self, values: &[f64]) -> Result<(), Reason> {
         for (entry, &got) in self.0.iter().zip(values) {
             if !(got >= entry.least && got <= entry.most) {
@@ -41,7 +40,7 @@ struct WeightsHeader {
     format: u64,
 }
 
-/// What the file has. Seed, versions and tolerances are for the reader of the file.
+/// Seed, versions and tolerances are for human readers.
 #[derive(Deserialize)]
 struct WeightsFile {
     models: Vec<String>,

@@ -15,7 +15,6 @@ fn level(graph: &FlowGraph) -> f64 {
     held.fold(f64::INFINITY, f64::min)
 }
 
-/// Calls `visit` for every allocation of at most `budget` cores.
 fn each_allocation(
     graph: &mut FlowGraph,
     server: usize,

@@ -1,4 +1,4 @@
-//! Every error of the flow model: its code and its words.
+//! Every error of the flow model: code and message.
 
 use isochrony_tune::{FlowGraph, FlowModel, Server, TuneError};
 
@@ -150,7 +150,6 @@ fn a_graph_needs_a_source_and_a_limit() {
         "nothing limits source 0, which enters at server 0 (read); give it a rate, or give a server that it reaches a \
          service_time above 0"
     );
-    // One source limited does not limit the other.
     let error = rejected(|graph| {
         graph.servers.push(Server::new("free", 0.0));
         graph.sources.push(source(2, None));

@@ -1,4 +1,4 @@
-//! Examples worked by hand, those of the RaftLib dissertation among them.
+//! Examples worked by hand, including those of the RaftLib dissertation.
 
 use isochrony_tune::{FlowGraph, FlowModel, Limit, Resources, Server, Source, SourceRule};
 
@@ -41,7 +41,7 @@ fn dissertation_figure_4_7_has_these_flows() {
     assert!(close(solution.server_utilizations[4], 8.9 / (40.0 / 3.0)));
 }
 
-/// Equation 4.8: of three equally busy kernels on a core each has a third of the rate that it has alone.
+/// Equation 4.8: three equally busy kernels on a core have a third of their rates.
 #[test]
 fn busy_servers_on_one_core_divide_its_rate() {
     let mut graph = chain(
@@ -85,13 +85,13 @@ fn a_split_with_gain_three_gives_every_branch_each_item() {
     );
     assert_eq!(model.solve().bottleneck, Limit::Server(4));
     assert!(close(model.solve().source_rates[0], 1.0 / 0.3));
-    // A second encoder moves the bottleneck to the three stages behind the split.
+    // A second encoder moves the bottleneck to the three stages after the split.
     assert!(close(model.replica_gains()[4], 5.0 - 1.0 / 0.3));
 }
 
 #[test]
 fn feedback_multiplies_visits_by_the_geometric_series() {
-    // A quarter of what `check` puts out goes back: each item is checked 1 / (1 - 1/4) times.
+    // A quarter of the output of `check` goes back: each item is checked 1 / (1 - 1/4) times.
     let mut graph = chain(vec![Server::new("read", 0.1), Server::new("check", 0.3)]);
     graph.routes.push(route(1, 1, 0.25));
     let model = FlowModel::new(graph).unwrap();
@@ -145,7 +145,7 @@ fn each_limit_is_named_with_its_values() {
     );
 }
 
-/// Two sources of which the second passes a slow server: it holds back a join, but not an independent source.
+/// The second of two sources passes a slow server, which holds back a join, but not an independent source.
 #[test]
 fn source_rule_decides_who_waits_for_the_slow_source() {
     let sources = [(0, 1.0), (1, 2.0)].map(|(server, weight)| Source {

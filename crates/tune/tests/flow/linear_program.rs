@@ -1,4 +1,4 @@
-//! Oracle: the flow model as a linear program with a variable for the flow of every server and every route.
+//! Oracle: the flow model as a linear program over the flows of servers and routes.
 
 use isochrony_tune::{FlowGraph, FlowModel, Limit, SourceRule, TuneError};
 use microlp::{ComparisonOp, Error, OptimizationDirection, Problem, SolveOptions, Variable};
@@ -7,19 +7,16 @@ use proptest::prelude::*;
 use crate::close;
 use crate::random_graphs::{graph, spectral_radius};
 
-/// Seconds over which the program counts items: the solver's tolerance is absolute, and counts are large.
+/// Seconds counted: the solver's tolerance is absolute, so counts are large.
 const SECONDS: f64 = 1000.0;
 
-/// What a linear program maximises.
 #[derive(Clone, Copy)]
 enum Objective {
-    /// The level of all sources, by weight, that are not fixed.
+    /// The common level, by weight, of all sources that are not fixed.
     Level,
-    /// The rate of one source.
     Source(usize),
 }
 
-/// Rates of sources and servers, and the level.
 struct Optimum {
     sources: Vec<f64>,
     servers: Vec<f64>,
@@ -142,7 +139,7 @@ fn add_capacities(problem: &mut Problem, graph: &FlowGraph, servers: &[Variable]
     }
 }
 
-/// Max-min fair rates by a sequence of programs: the common level, then which sources cannot exceed it, and again.
+/// Max-min fair rates by successive programs: the common level, then which sources cannot exceed it, and again.
 fn by_programs(graph: &FlowGraph) -> Result<Optimum, Error> {
     let mut fixed = vec![None; graph.sources.len()];
     loop {
@@ -176,7 +173,6 @@ fn by_programs(graph: &FlowGraph) -> Result<Optimum, Error> {
     }
 }
 
-/// Checks that rates, utilizations and limits are consistent with the graph's capacities.
 fn check_capacities(graph: &FlowGraph, model: &FlowModel) {
     let solution = model.solve();
     let most = 1.0 + 1e-9;
@@ -239,7 +235,7 @@ proptest! {
         }
     }
 
-    /// A replica more in the graph, solved by the program, gives what `replica_gains` says.
+    /// `replica_gains` matches the program with one more replica.
     #[test]
     fn replica_gains_equal_the_program_with_a_replica_more(graph in graph()) {
         prop_assume!(spectral_radius(&graph) < 0.97);

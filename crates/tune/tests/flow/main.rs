@@ -8,7 +8,7 @@ mod random_graphs;
 
 use isochrony_tune::{FlowGraph, Route, Server, Source};
 
-/// Servers in a chain, each sending everything to the next, with one source at the first that is as fast as it can be.
+/// A chain with one unlimited source at its first server.
 fn chain(servers: Vec<Server>) -> FlowGraph {
     let routes = (1..servers.len())
         .map(|to| route(to - 1, to, 1.0))

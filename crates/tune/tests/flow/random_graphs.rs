@@ -37,7 +37,7 @@ fn resources() -> impl Strategy<Value = Resources> {
     })
 }
 
-/// Routes between any servers, backward ones and ones to themselves included, with what is left leaving the graph.
+/// Routes between any servers, including backward ones and self-loops; the rest leaves the graph.
 fn routes(servers: usize) -> impl Strategy<Value = Vec<Route>> {
     let one = (0..servers, 0..servers, 1..=8u32, any::<bool>());
     (
@@ -86,7 +86,7 @@ pub(crate) fn graph() -> impl Strategy<Value = FlowGraph> {
     })
 }
 
-/// Growth a step of the items that walk the graph, by following them for many steps.
+/// Growth per step of the items that walk the graph, over many steps.
 pub(crate) fn spectral_radius(graph: &FlowGraph) -> f64 {
     const STEPS: i32 = 1500;
     let mut items = vec![1.0; graph.servers.len()];

@@ -1,13 +1,11 @@
-//! A simulated queue with one reader, sampled as a monitor samples it.
+//! A simulated queue with one reader, sampled as by a monitor.
 
 use isochrony_tune::service_rate::PeriodSample;
 
-/// Distribution of service times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Service {
     Deterministic,
     Exponential,
-    /// Standard deviation 0.2 of the mean.
     Normal,
     /// Nine in ten take half the mean, one 5.5 times the mean.
     Bimodal,
@@ -36,11 +34,9 @@ impl Service {
     }
 }
 
-/// How items arrive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Arrivals {
     Poisson,
-    /// At equal distances.
     Regular,
     /// Eight at once, the times between exponential.
     Bursts,
@@ -52,9 +48,8 @@ impl Arrivals {
     }
 }
 
-/// Items that the queue holds.
 const CAPACITY: u64 = 64;
-/// Share of samples whose clearing of the counter loses an item.
+/// Share of samples whose counter loses an item.
 const LOST: f64 = 0.01;
 
 /// A queue with random arrivals; the writer waits while it is full, the reader while it has too few items to fire.
@@ -64,12 +59,11 @@ pub(crate) struct QueueSimulation {
     pub(crate) arrivals: Arrivals,
     pub(crate) mean_service_s: f64,
     pub(crate) mean_arrival_s: f64,
-    /// Items that the reader takes at a time.
+    /// Items taken at a time.
     firing: u64,
     now_s: f64,
     waiting: u64,
     next_arrival_s: f64,
-    /// End of the firing that runs.
     busy_until_s: Option<f64>,
 }
 
@@ -95,7 +89,7 @@ impl QueueSimulation {
         }
     }
 
-    /// Runs for a period that is off by up to 5 %, and more in one of a hundred, and samples it.
+    /// Samples a period that is off by up to 5 %, and more in one of a hundred.
     pub(crate) fn sample(&mut self, period_s: f64) -> PeriodSample {
         let late = if self.random.f64() < 0.01 { 2.0 } else { 1.0 };
         let elapsed_s = period_s * late * (0.95 + 0.1 * self.random.f64());

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use crate::near;
 
-/// Erlang's formula for M/D/1 (Saaty, Elements of Queueing Theory, 1961): alternating terms, of use for few items.
-/// Returns the sum and a bound of its rounding error.
+/// Erlang's formula for M/D/1 (Saaty, Elements of Queueing Theory, 1961), alternating, for few items. Returns the sum
+/// and a bound of its rounding error.
 fn erlang_md1(load: f64, items: i32) -> (f64, f64) {
     let power = |base: f64, n: i32| (1..=n).fold(1.0, |product, k| product * base / f64::from(k));
     let mut terms = vec![(f64::from(items) * load).exp()];
@@ -51,7 +51,7 @@ fn exponential_tail_is_that_of_dissertation_equation_4_7() {
     }
 }
 
-/// Probabilities from the chain at departures have the mean of the Pollaczek-Khinchine formula, which does not use them.
+/// Probabilities from the chain at departures have the mean of the independent Pollaczek-Khinchine formula.
 #[test]
 fn probabilities_sum_to_one_and_have_the_pollaczek_khinchine_mean() {
     for scv in [0.0, 0.3, 2.0, 6.0] {
@@ -120,7 +120,7 @@ proptest! {
         prop_assert!(near(load * (1.0 - finite.blocking_probability()), finite.throughput(), 1e-9));
     }
 
-    /// Free slots move against the items: exchanging producer and server leaves the throughput.
+    /// Free slots move against the items.
     #[test]
     fn exchanging_producer_and_server_leaves_the_throughput(
         load in 0.05..3.0f64,

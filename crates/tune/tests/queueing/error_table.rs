@@ -1,4 +1,4 @@
-//! Reproduces the table of errors in the documentation of `queueing`.
+//! Reproduces the error table in the documentation of `queueing`.
 
 use isochrony_tune::Queue;
 
@@ -7,10 +7,8 @@ use crate::simulator::{Interval, Station, Times};
 const LOADS: [f64; 4] = [0.5, 0.8, 0.95, 1.25];
 const CAPACITIES: [usize; 3] = [2, 5, 10];
 
-/// Arrivals a batch.
 const ITEMS: usize = 10_000;
 
-/// The rows of the table, as numbers.
 fn table() -> Vec<Vec<f64>> {
     let text = include_str!("../../src/queueing/mod.rs");
     let rows = text

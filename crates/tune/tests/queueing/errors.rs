@@ -1,4 +1,4 @@
-//! Every error of the queueing models: its code and its words.
+//! Every error of the queueing models: code and message.
 
 use isochrony_tune::{Queue, TuneError};
 

@@ -1,10 +1,9 @@
-//! The exact models lie within the confidence intervals of a simulation.
+//! The exact models lie within a simulation's confidence intervals.
 
 use isochrony_tune::Queue;
 
 use crate::simulator::{Station, Times};
 
-/// Arrivals a batch.
 const ITEMS: usize = 20_000;
 
 const POISSON: Times = Times::Erlang(1);
@@ -101,7 +100,7 @@ fn finite_queues_lie_within_the_intervals() {
                         "{station:?}: p({items}) {share}, {seen:?}"
                     );
                 }
-                // A Poisson producer that waits is as fast: it and the server hold an item each.
+                // A waiting Poisson producer is as fast: it and the server hold an item each.
                 if capacity >= 2 {
                     let waiting = station.wait(capacity - 2, ITEMS, 200 + seed as u64);
                     assert!(

@@ -1,14 +1,13 @@
-//! A simulation of one server, and confidence intervals by batch means.
+//! A simulated server, with confidence intervals by batch means.
 
 use fastrand::Rng;
 
-/// Batches of a run; the first is warm-up and does not count.
+/// Batches of a run; the first is warm-up.
 const BATCHES: usize = 31;
 
 /// The 0.9995 quantile of Student's t with 29 degrees of freedom: an interval misses once in a thousand.
 const T_QUANTILE: f64 = 3.659;
 
-/// A mean and half the width of its 99.9 % confidence interval.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Interval {
     pub(crate) mean: f64,
@@ -32,15 +31,14 @@ impl Interval {
     }
 }
 
-/// A distribution of times with mean 1.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Times {
     Constant,
     /// Sum of this many exponential phases; scv 1 / phases.
     Erlang(u32),
-    /// One of two exponential times, balanced so that both contribute half of the mean; any scv of at least 1.
+    /// One of two exponential times, each contributing half of the mean; any scv of at least 1.
     Hyperexponential(f64),
-    /// Logarithm normal; any scv above 0.
+    /// Any scv above 0.
     Lognormal(f64),
 }
 
@@ -79,7 +77,7 @@ impl Times {
     }
 }
 
-/// A server with mean service time 1, its arrivals and its service.
+/// A server with mean service time 1.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Station {
     pub(crate) load: f64,
@@ -87,19 +85,17 @@ pub(crate) struct Station {
     pub(crate) service: Times,
 }
 
-/// What a run found.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) wait: Interval,
     pub(crate) throughput: Interval,
-    /// Share of arrivals that found the queue full.
     pub(crate) blocked: Interval,
     /// Share of arrivals that found 0, 1, 2, ... items.
     pub(crate) seen: Vec<Interval>,
 }
 
 impl Station {
-    /// Arrivals that find `capacity` items are turned away; `usize::MAX` for no bound. `items` arrivals a batch.
+    /// Turns arrivals away at `capacity` items; `usize::MAX` for no bound. `items` arrivals per batch.
     pub(crate) fn lose(&self, capacity: usize, items: usize, seed: u64) -> Found {
         const SEEN: usize = 6;
         let mut rng = Rng::with_seed(seed);
@@ -141,7 +137,7 @@ impl Station {
         }
     }
 
-    /// Throughput if the producer keeps a finished item until one of `slots` between it and the server is free.
+    /// Throughput if the producer keeps a finished item until one of `slots` is free.
     pub(crate) fn wait(&self, slots: usize, items: usize, seed: u64) -> Interval {
         let mut rng = Rng::with_seed(seed);
         // When the items that last used each slot went on to the server.

@@ -1,4 +1,4 @@
-//! What a tuner does to a run has the effect that it has in a real one.
+//! Tuner actions have the effect that they have in a real run.
 
 use isochrony_tune::TuneError;
 use isochrony_tune::simulator::{CostChange, SimulatedMachine, SimulatedPlan, SimulatedSource};

@@ -1,4 +1,4 @@
-//! Each effect costs what its parameter says, and nothing where it is 0.
+//! Each effect costs what its parameter says, and nothing at 0.
 
 use isochrony_tune::simulator::{
     Competitor, SimulatedMachine, SimulatedPlan, SimulatedSource, SimulatedStage,
@@ -6,7 +6,6 @@ use isochrony_tune::simulator::{
 
 use crate::{ITEM, UNBOUNDED, assert_close, constant, endless, finite, rate, run, stage};
 
-/// A plan of one stage.
 fn single(items: u64, burst_items: usize) -> SimulatedPlan {
     let stage = SimulatedStage {
         burst_items,
@@ -35,7 +34,7 @@ fn a_thread_that_sleeps_is_late_and_one_that_spins_is_not() {
         interval: constant(0.1),
         items: Some(50),
     });
-    // The last item arrives at 5 s and takes 0.001 s. A thread that spins computes all the time.
+    // The last item arrives at 5 s and takes 0.001 s. A spinning thread computes all the time.
     for (spin_s, late_s, cpu_s) in [(0.0, 0.03, 0.05), (0.2, 0.0, 5.001), (0.02, 0.03, 1.05)] {
         let machine = SimulatedMachine {
             wake_s: 0.03,
@@ -58,7 +57,7 @@ fn helpers_begin_later() {
         helpers_after_s: 0.5,
         ..SimulatedMachine::ideal(2)
     };
-    // 250 items by one thread, then one every millisecond, and the last one's second stage.
+    // 250 items by one thread, then one per millisecond, and the last one's second stage.
     let makespan = run(&plan, &machine, &plan.configuration(2, UNBOUNDED)).run_to_end();
     assert_close(makespan, 0.5 + 0.75 + 0.001, 1e-3);
 }
@@ -83,7 +82,7 @@ fn memory_bounds_the_rate_of_all_replicas() {
         };
         rate(&plan, &machine, &start, 0.5, 2.0)
     };
-    // One replica takes 0.5 ms longer; eight of them share what memory gives: 2000 items a second.
+    // One replica takes 0.5 ms longer; eight share the memory bandwidth: 2000 items per second.
     assert_close(rate(1, 1e9), 1.0 / 0.0015, 0.01);
     assert_close(rate(8, 1e9), 2000.0, 0.01);
     assert_close(rate(8, 0.0), 8000.0, 0.01);
@@ -100,7 +99,7 @@ fn a_full_link_larger_than_the_cache_passes_through_memory() {
         cache_bytes: 1e6,
         ..SimulatedMachine::ideal(2)
     };
-    // Written and read again: 200 kB, which is 1 ms.
+    // Written and read again: 200 kB in 1 ms.
     for (link_bytes, expected) in [(900_000, 1000.0), (4_000_000, 500.0)] {
         let start = plan.configuration(2, link_bytes);
         assert_close(rate(&plan, &machine, &start, 1.0, 10.0), expected, 0.01);
@@ -156,7 +155,7 @@ fn competitors_take_their_share_while_they_are_there() {
         let window = run.window(10.0);
         assert_close(window.rate(), expected / 0.0007, 0.01);
         assert_close(window.cpu_s, cpu, 0.01);
-        // The stage believes to compute while its thread waits for a core.
+        // The stage counts waiting for a core as computing.
         assert_close(window.stages[0].busy_s, 10.0, 1e-6);
     }
 }

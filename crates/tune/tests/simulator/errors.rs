@@ -1,4 +1,4 @@
-//! Plans and machines that make no sense are refused with what is wrong, where, and what is allowed.
+//! Invalid plans and machines are rejected with what is wrong, where, and what is allowed.
 
 use isochrony_tune::simulator::{
     Competitor, CostChange, SimulatedLink, SimulatedMachine, SimulatedPlan, SimulatedSource,
@@ -166,7 +166,7 @@ fn too_many_sources_are_refused() {
 
 #[test]
 fn stages_that_could_wait_for_each_other_are_refused() {
-    // Each of stages 2 and 3 takes from both sources in step: one may wait for the source that the other one holds up.
+    // Stages 2 and 3 each take from both sources in step: one may wait for the source that the other holds up.
     let link = |from, to| SimulatedLink {
         from,
         to,

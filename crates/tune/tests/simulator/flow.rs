@@ -1,4 +1,4 @@
-//! Throughputs are those of the flow model where its assumptions hold, and never above its bound.
+//! Throughputs equal the flow model's where its assumptions hold, and never exceed its bound.
 
 use isochrony_tune::simulator::{
     SimulatedMachine, SimulatedPlan, SimulatedRun, SimulatedStage, TimeDistribution, random_plan,
@@ -25,7 +25,7 @@ fn flow_rate(plan: &SimulatedPlan, configuration: &Configuration, cores: usize) 
 fn random_plans_with_a_core_for_each_stage_have_the_rate_of_the_flow_model() {
     for seed in 0..60 {
         let mut plan = random_plan(seed, 4);
-        // Variation is what the flow model lacks.
+        // The flow model lacks variation.
         for stage in &mut plan.stages {
             stage.service = constant(stage.service.mean());
         }
@@ -64,8 +64,8 @@ fn few_cores_have_the_rate_of_the_flow_model() {
             1000.0 / flow,
             6000.0 / flow,
         );
-        // Threads prefer stages near the end, so a bottleneck near the start waits for cores now and then; and the
-        // caller's thread may be busy with another stage when the last one is ready.
+        // Threads prefer stages near the end, so a bottleneck near the start sometimes waits for cores; and the
+        // caller's thread may be busy when the last stage is ready.
         let part = found / flow;
         assert!(
             (0.8..1.02).contains(&part),

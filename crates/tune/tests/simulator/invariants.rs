@@ -1,4 +1,4 @@
-//! What holds for every run: conservation, Little's law, an end, the same result for the same seed, and windows that add up.
+//! Invariants of every run: conservation, Little's law, an end, determinism, and windows that add up.
 
 use fastrand::Rng;
 use isochrony_tune::simulator::{
@@ -9,7 +9,7 @@ use isochrony_tune::{Configuration, Window};
 
 use crate::{assert_close, exponential};
 
-/// A graph with several sources and links at random. Often one that the simulator refuses.
+/// A random graph of several sources and links, often one that the simulator refuses.
 fn random_graph(seed: u64) -> SimulatedPlan {
     let mut random = Rng::with_seed(seed);
     let count = random.usize(2..9);
@@ -85,7 +85,7 @@ fn random_configuration(random: &mut Rng, plan: &SimulatedPlan) -> Configuration
     }
 }
 
-/// Items that enter a link are those that the stage before it gives; items in a link are those that have not left.
+/// Items into a link equal the stage's output; items in a link are those that have not left.
 fn assert_conserved(plan: &SimulatedPlan, totals: &RunTotals, is_over: bool) {
     let mut received = vec![0; plan.stages.len()];
     for (link, of_link) in plan.links.iter().zip(&totals.links) {

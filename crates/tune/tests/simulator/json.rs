@@ -1,4 +1,4 @@
-//! Plans, machines and configurations are read from JSON; the example in the head of `examples/simulate_plans.rs` runs.
+//! Plans, machines and configurations from JSON; the example in the head of `examples/simulate_plans.rs` runs.
 
 use isochrony_tune::Configuration;
 use isochrony_tune::simulator::{SimulatedMachine, SimulatedPlan, SimulatedRun};

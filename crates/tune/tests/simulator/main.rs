@@ -1,4 +1,4 @@
-//! The simulator against closed forms, exact schedules, the flow model and laws that hold for every run.
+//! The simulator against closed forms, exact schedules, the flow model and invariants.
 
 mod adaptation;
 mod effects;
@@ -18,7 +18,7 @@ use isochrony_tune::simulator::{
     TimeDistribution,
 };
 
-/// Bytes of an item where they do not matter.
+/// Item bytes where they do not matter.
 const ITEM: u64 = 1000;
 
 /// Bytes of a link that is never full.
@@ -36,12 +36,11 @@ fn stage(name: &str, service: TimeDistribution) -> SimulatedStage {
     SimulatedStage::new(name, service)
 }
 
-/// A stage that gives so many items and takes `mean_s` for each.
+/// A source of so many items, `mean_s` each.
 fn finite(items: u64, mean_s: f64) -> SimulatedStage {
     stage("scan", constant(mean_s)).with_source(SimulatedSource::Finite { items })
 }
 
-/// A stage that gives items without end.
 fn endless(mean_s: f64) -> SimulatedStage {
     stage("scan", constant(mean_s)).with_source(SimulatedSource::Endless)
 }
@@ -50,7 +49,7 @@ fn run(plan: &SimulatedPlan, machine: &SimulatedMachine, start: &Configuration) 
     SimulatedRun::new(plan.clone(), machine.clone(), start.clone(), 1).unwrap()
 }
 
-/// Items a second in `measured_s` seconds after `warm_up_s`.
+/// Items per second in `measured_s` seconds after `warm_up_s`.
 fn rate(
     plan: &SimulatedPlan,
     machine: &SimulatedMachine,

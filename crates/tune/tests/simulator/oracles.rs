@@ -1,6 +1,6 @@
-//! Closed forms, and a Markov chain solved numerically. Independent of the simulator.
+//! Closed forms, and a numerical Markov chain, independent of the simulator.
 
-/// Mean wait in M/M/c (Erlang C): `service_s` for an item, `load` the utilisation of each of `servers`.
+/// Mean wait in M/M/c (Erlang C): `service_s` per item, `load` the utilisation of each of `servers`.
 pub(crate) fn mmc_wait(servers: u32, load: f64, service_s: f64) -> f64 {
     let offered = load * f64::from(servers);
     // Erlang B by its recursion.
@@ -12,10 +12,10 @@ pub(crate) fn mmc_wait(servers: u32, load: f64, service_s: f64) -> f64 {
     waits * service_s / (f64::from(servers) * (1.0 - load))
 }
 
-/// Throughput of two exponential stages with a link of `slots` items between them: the first one stops when the link is
-/// full and goes on when at most half of it is.
+/// Throughput of two exponential stages with a link of `slots` items: the first one stops when it is full and resumes
+/// when at most half is.
 pub(crate) fn tandem_throughput(first_rate: f64, second_rate: f64, slots: usize) -> f64 {
-    // State: items behind the first stage (one of them in the second stage), and whether the first one waits.
+    // State: items after the first stage (one of them in the second), and whether the first one waits.
     let most = slots + 1;
     let index = |items: usize, waits: bool| items * 2 + usize::from(waits);
     let mut share = vec![0.0; 2 * (most + 1)];
@@ -29,7 +29,7 @@ pub(crate) fn tandem_throughput(first_rate: f64, second_rate: f64, slots: usize)
             next[to] += moved;
         };
         for items in 0..=most {
-            // What is in the link is one less than the items: one is in the second stage.
+            // The link has one item less: one is in the second stage.
             if items < most {
                 let full = items == slots;
                 flow(index(items, false), index(items + 1, full), first_rate);

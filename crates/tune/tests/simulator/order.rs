@@ -1,4 +1,4 @@
-//! The order in which items leave replicas, in which sources are read, and what counts as delivered.
+//! Order of replicas' results and of reading sources, and what counts as delivered.
 
 use isochrony_tune::simulator::{
     CostChange, SimulatedLink, SimulatedMachine, SimulatedPlan, SimulatedStage,
@@ -15,7 +15,7 @@ fn link(from: usize, to: usize, gain: f64) -> SimulatedLink {
     }
 }
 
-/// Two replicas, of which one is busy with the first item for a second; later items take a millisecond.
+/// Two replicas, one of which takes a second for the first item; later items take a millisecond.
 fn with_slow_first_item(in_order: bool) -> SimulatedPlan {
     let change = |at_s, factor| CostChange {
         stage: 1,
@@ -43,7 +43,7 @@ fn results_wait_in_the_reorder_buffer_for_earlier_ones() {
     let mut ordered = run(&plan, &SimulatedMachine::ideal(4), &start);
     let window = ordered.window(0.9);
     assert_eq!(window.delivered, 0.0);
-    // Three slots for each replica: the first item, and five that wait for it.
+    // Three slots per replica: the first item, and five that wait for it.
     assert_eq!(window.stages[1].items, 5.0);
     assert!(window.stages[1].output_wait_s > 0.85);
     // Two replicas then take what has piled up.
@@ -58,7 +58,7 @@ fn results_wait_in_the_reorder_buffer_for_earlier_ones() {
 
 #[test]
 fn sources_that_meet_are_read_in_step() {
-    // The first source is three times as fast, and a filter passes every second item of it.
+    // The first source is three times as fast, and a filter passes every second of its items.
     let plan = SimulatedPlan {
         stages: vec![
             endless(0.001),

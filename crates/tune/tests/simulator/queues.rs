@@ -1,4 +1,4 @@
-//! Waits and throughputs of single queues and tandems are those of closed forms.
+//! Single queues and tandems against closed forms.
 
 use isochrony_tune::Queue;
 use isochrony_tune::simulator::{
@@ -11,7 +11,7 @@ use crate::{ITEM, UNBOUNDED, assert_close, constant, exponential, finite, run, s
 
 const ITEMS: u64 = 60_000;
 
-/// Poisson arrivals at a server with so many replicas; the mean wait and the mean number of items that wait.
+/// Poisson arrivals at a server with so many replicas; mean wait and mean number of waiting items.
 fn queue(load: f64, servers: usize, service: &TimeDistribution, seed: u64) -> (f64, f64) {
     let interval = exponential(service.mean() / (load * servers as f64));
     let source = SimulatedSource::Arrivals {

@@ -1,4 +1,4 @@
-//! The search finds what is known to be best.
+//! The search finds known optima.
 
 use isochrony_tune::simulator::{
     ConfigurationSearch, SimulatedMachine, SimulatedPlan, best_configuration, random_plan,

@@ -1,10 +1,9 @@
-//! False positives and accuracy on links whose writer or reader has times of a family that was never trained on.
+//! False positives and accuracy on links whose writer or reader has times of an untrained family.
 
 use isochrony_tune::trust::{Model, TrustClassifier};
 
 use crate::rows::{self, Row};
 
-/// Counts of a rule that trusts or not.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     true_positives: f64,
@@ -57,7 +56,7 @@ fn classified(rows: &[Row], model: Model) -> Counts {
     }))
 }
 
-/// The rules that trust a model below some utilization.
+/// Rules that trust a model below some utilization.
 fn below_utilization(rows: &[Row], model: Model) -> impl Iterator<Item = Counts> {
     let limits: Vec<f64> = (0..=100)
         .map(|percent| f64::from(percent) / 100.0)
@@ -88,7 +87,7 @@ fn more_right_models_are_trusted_than_below_a_utilization_with_as_few_false_posi
     let rows = rows::held_out();
     for model in Model::ALL {
         let counts = classified(&rows, model);
-        // Chosen on the very rows it is judged by, which favours it.
+        // Chosen on the rows it is judged by, which favours it.
         let best = below_utilization(&rows, model)
             .filter(|rule| rule.false_rate() <= 0.05)
             .map(|rule| rule.true_rate())
@@ -117,7 +116,7 @@ fn accuracy_is_above_the_majority_class_and_on_average_above_any_utilization_thr
         mean += counts.accuracy() / 4.0;
         threshold_mean += best / 4.0;
     }
-    // Not for each model: a threshold that may be wrong as often as it likes is the more accurate one for M/M/1/K.
+    // Not per model: a threshold without a limit on false positives is more accurate for M/M/1/K.
     assert!(mean > threshold_mean, "{mean}, {threshold_mean}");
 }
 

@@ -1,4 +1,4 @@
-//! Features that cannot be judged and weights that cannot be read.
+//! Features that cannot be judged, and unreadable weights.
 
 use isochrony_tune::trust::{LinkFeatures, Model, Reason, TrustClassifier};
 use proptest::prelude::*;
@@ -14,7 +14,7 @@ fn features() -> LinkFeatures {
     trusted.next().unwrap().features
 }
 
-/// The reason why the features are not judged.
+/// Why the features are not judged.
 fn why(features: &LinkFeatures) -> String {
     let verdict = TrustClassifier::builtin().unwrap().verdict(features);
     assert_eq!(
@@ -113,7 +113,7 @@ proptest! {
         shares in any::<(f64, f64, f64)>(),
         scale in 0..2u8,
     ) {
-        // Half of the cases have shares and times that can be.
+        // Half of the cases have possible shares and times.
         let fold = |x: f64| if scale == 0 { x } else { (x.abs() % 1.0).clamp(0.01, 0.9) };
         let (interarrival_s, interarrival_cv, service_s, service_cv) = times;
         let features = LinkFeatures {

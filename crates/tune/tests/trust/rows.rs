@@ -1,8 +1,7 @@
-//! Rows that `tools/train_trust.py` stored.
+//! Rows stored by `tools/train_trust.py`.
 
 use isochrony_tune::trust::LinkFeatures;
 
-/// A measured link and the columns that follow it.
 pub(crate) struct Row {
     pub(crate) features: LinkFeatures,
     /// By name, in the order of the file.
@@ -16,12 +15,12 @@ impl Row {
     }
 }
 
-/// Links of held-out families with the scores that the tool computed.
+/// Links of held-out families with the tool's scores.
 pub(crate) fn scored() -> Vec<Row> {
     parse(include_str!("scored_rows.csv"))
 }
 
-/// Links of held-out families with what was true of each model.
+/// Links of held-out families with the truth of each model.
 pub(crate) fn held_out() -> Vec<Row> {
     parse(include_str!("held_out_rows.csv"))
 }

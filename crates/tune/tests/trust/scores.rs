@@ -1,4 +1,4 @@
-//! Scores equal those of the training tool, which computes features and predictions from the formulas on its own.
+//! Scores equal those of the training tool, which implements the formulas independently.
 
 use isochrony_tune::trust::{Model, TrustClassifier};
 

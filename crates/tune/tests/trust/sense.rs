@@ -1,11 +1,11 @@
-//! What the classifiers must have learned whatever the data: links that fit a model are trusted, others are not.
+//! The classifiers trust links that fit a model, and no others.
 
 use isochrony_tune::trust::{LinkFeatures, Model, TrustClassifier};
 use isochrony_tune::{FiniteQueue, Queue};
 
 const SENT: f64 = 100_000.0;
 
-/// What would be measured on a link that is exactly a finite queue with the given utilization.
+/// Measurements of a link that is exactly a finite queue of the given utilization.
 fn ideal(queue: Queue, capacity: usize, items: u64, cvs: [f64; 2]) -> LinkFeatures {
     let finite = queue.with_capacity(capacity + 2).unwrap();
     let busy = finite.throughput();
@@ -56,7 +56,7 @@ fn a_link_that_is_the_model_is_trusted() {
 
 #[test]
 fn the_margin_falls_as_measurements_leave_the_model() {
-    // The reader is held up by a stage behind it: no model of the link alone knows of that.
+    // A stage after the reader holds it up: no model of the link alone knows that.
     let queue = Queue::mm1(0.6, 1.0).unwrap();
     let mut features = ideal(queue, 16, 15_000, [1.0, 1.0]);
     let mut margins = [[0.0; 4]; 4];
@@ -87,7 +87,7 @@ fn the_margin_falls_as_measurements_leave_the_model() {
 #[test]
 fn predictions_are_those_of_the_queue_with_the_held_items() {
     let features = ideal(Queue::mm1(0.8, 1.0).unwrap(), 6, 1_000, [1.0, 1.0]);
-    // M/M/1 with room for 8: the reader holds one item, the writer that waits another one.
+    // M/M/1 with room for 8: the reader and a waiting writer hold an item each.
     let weights: Vec<f64> = (0..=8).map(|n| 0.8f64.powi(n)).collect();
     let sum: f64 = weights.iter().sum();
     let prediction = Model::Mm1k.predict(&features, 6).unwrap();

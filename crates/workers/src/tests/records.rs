@@ -1,4 +1,4 @@
-//! Calls with records of a stream: what is sent, what comes back, and answers that are refused.
+//! Calls with records of a stream: requests, answers, and refused answers.
 
 use super::{FakeProcess, PID, function, raised};
 use crate::RemoteException;
@@ -89,7 +89,7 @@ fn a_failure_comes_with_what_was_returned_before() {
 #[test]
 fn answers_that_contradict_the_call_are_refused() {
     let refused = [
-        // Of a record that was not called with, for a missing output, out of order.
+        // Of a record that was not sent, for a missing output, out of order.
         answer(2, &[[2, 0, 1]], b"a", None),
         answer(2, &[[0, 2, 1]], b"a", None),
         answer(2, &[[1, 0, 1], [0, 0, 0]], b"a", None),
@@ -97,7 +97,7 @@ fn answers_that_contradict_the_call_are_refused() {
         answer(2, &[[0, 0, 2]], b"a", None),
         answer(2, &[[0, 0, u64::MAX - 1], [1, 0, 3]], b"ab", None),
         answer(2, &[], b"a", None),
-        // An end before all records, without a failure, and more records than there are.
+        // An end before all records without a failure, and more records than sent.
         answer(1, &[], b"", None),
         answer(3, &[], b"", None),
     ];

@@ -1,4 +1,4 @@
-//! Branches that are added to a running plan: each is executed as a plan of its own, behind a queue.
+//! Branches added to a running plan: each is executed as a plan of its own, behind a queue.
 //!
 //! ```text
 //!   scan ──▶ filter ──▶ detector ──▶ sink            the plan, in whatever threads
@@ -6,10 +6,9 @@
 //!               └─▶ tap ══▶ queue ══▶ rewindow ──▶ sink of the branch       the branch, in the caller's thread
 //! ```
 //!
-//! A [`tap`] is a consumer that an executor adds to one of its nodes between two bursts. It passes on the items,
-//! breaks and marks of that edge, from one index up to another. The plan does not depend on it: what only a tap
-//! consumes ends with the plan. After each of its bursts the caller's thread executes what is in the queues
-//! ([`running`]). A stage that finds a queue full waits as for a link.
+//! A [`tap`] is a consumer that an executor adds to a node between bursts. It passes on items, breaks and marks of that
+//! edge between two indices. The plan does not depend on it: what only a tap consumes ends with the plan. After each of
+//! its bursts the caller's thread executes what is queued ([`running`]). A stage waits for a full queue as for a link.
 
 mod queue;
 mod running;

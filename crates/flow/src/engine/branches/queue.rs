@@ -1,4 +1,4 @@
-//! The queue between a tap and its branch, which reads it as a recording.
+//! Queue between a tap and its branch, which reads it as a recording.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -13,21 +13,20 @@ use crate::{
     SourceEvent,
 };
 
-/// Bytes at which the queue is full and the executor ends its burst.
+/// Bytes at which the executor ends its burst.
 const CAPACITY: u64 = 1 << 20;
-/// What an event costs beside its samples.
+/// Cost of an event beside its samples.
 const EVENT_BYTES: u64 = 128;
 
 /// Wakers for a tap in another thread than the caller's.
 #[derive(Debug, Clone)]
 pub(crate) struct TapWakers {
-    /// The caller's thread, when there is something.
+    /// Wakes the caller's thread when there is something.
     pub(crate) input: Waker,
-    /// The stage, when there is room.
+    /// Wakes the stage when there is room.
     pub(crate) room: Waker,
 }
 
-/// Passes what an edge of the plan gives to a branch.
 #[derive(Debug)]
 pub(crate) struct Tap(Mutex<TapState>);
 
@@ -39,11 +38,9 @@ struct TapState {
     wanted: Range<i64>,
     /// Removed: what has not passed is not wanted.
     is_removed: bool,
-    /// Nothing follows.
     ended: bool,
-    /// The branch has ended, too.
     is_complete: bool,
-    /// Where the first item begins, and where the last one ends.
+    /// Start of the first item, and end of the last.
     from: Option<i64>,
     upto: Option<i64>,
     items: u64,
@@ -59,7 +56,6 @@ fn event_bytes(event: &SourceEvent) -> u64 {
 }
 
 impl Tap {
-    /// Passes items that do not begin before an index.
     pub(crate) fn new(at: Option<i64>) -> Self {
         Self(Mutex::new(TapState {
             events: VecDeque::new(),
@@ -83,14 +79,13 @@ impl Tap {
         self.lock().wakers = wakers;
     }
 
-    /// Nothing that begins at or behind an index is wanted; None: nothing that has not passed.
+    /// Stops at an index; None: now.
     pub(crate) fn remove(&self, at: Option<i64>) {
         let mut state = self.lock();
         state.is_removed |= at.is_none();
         state.wanted.end = state.wanted.end.min(at.unwrap_or(i64::MAX));
     }
 
-    /// The branch wants no more.
     fn close(&self) {
         let mut state = self.lock();
         state.events.clear();
@@ -109,7 +104,6 @@ impl Tap {
         }
     }
 
-    /// The branch has ended.
     pub(super) fn complete(&self) {
         self.close();
         self.lock().is_complete = true;
@@ -134,7 +128,7 @@ impl Tap {
             return;
         }
         match (&event, state.events.back_mut()) {
-            // Of consecutive ones only the last is needed.
+            // Of consecutive marks only the last is needed.
             (SourceEvent::ProgressMark(upto), Some(SourceEvent::ProgressMark(last))) => {
                 *last = (*last).max(*upto);
                 return;
@@ -165,7 +159,6 @@ impl Tap {
         }
     }
 
-    /// The next event; `Idle` if there is none now.
     fn pop(&self) -> SourceEvent {
         let mut state = self.lock();
         match state.events.pop_front() {
@@ -189,7 +182,7 @@ impl Tap {
         !self.lock().events.is_empty()
     }
 
-    /// Where the first item that passed began, where the last one ended, and how many there were.
+    /// Start of the first item passed, end of the last, and their number.
     pub(crate) fn passed(&self) -> (Option<i64>, Option<i64>, u64) {
         let state = self.lock();
         (state.from, state.upto, state.items)
@@ -200,7 +193,6 @@ impl Tap {
 pub(crate) struct TapRecording {
     pub(crate) tap: Arc<Tap>,
     pub(crate) types: PortType,
-    /// The recording that gives indices and times.
     pub(crate) reads: SharedRecording,
 }
 
@@ -229,7 +221,7 @@ impl Recording for TapRecording {
         self.reads.saved()
     }
 
-    // The first and the last samples do not arrive.
+    // The first and last samples do not arrive.
     fn description(&self) -> Option<SignalDescription> {
         None
     }
@@ -250,7 +242,6 @@ impl Recording for TapRecording {
 struct TapSource {
     tap: Arc<Tap>,
     clock: Option<Arc<dyn Clock>>,
-    /// The plan had nothing more when the last event came.
     is_idle: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Branches while they are executed, in the caller's thread.
+//! Branches during execution, in the caller's thread.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::plan::graph::Graph;
 struct RunningBranch {
     tap: Arc<Tap>,
     graph: Graph,
-    /// None before the first burst, and once it has ended.
+    /// None before the first burst, and once ended.
     executor: Option<PlanExecutor>,
     ended: bool,
 }
@@ -30,7 +30,6 @@ impl RunningBranches {
         });
     }
 
-    /// Executes what is in the queues.
     pub(crate) fn run(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
         let mut open = self.0.iter_mut();
         open.try_for_each(|branch| branch.run(options))?;
@@ -48,7 +47,6 @@ impl RunningBranches {
         self.0.is_empty()
     }
 
-    /// Adds those that came meanwhile.
     pub(crate) fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }

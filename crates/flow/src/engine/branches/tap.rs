@@ -1,4 +1,4 @@
-//! Taps of an executor: consumers that are added to its nodes between two bursts.
+//! Taps of an executor: consumers added to its nodes between bursts.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,10 +15,8 @@ use crate::{
     RangeOrigin, SourceEvent,
 };
 
-/// Taps for one executor, put there by any thread.
 #[derive(Debug)]
 pub(crate) struct TapInbox {
-    /// Where edges of the plan are in the executor's graph.
     edges: HashMap<Edge, Edge>,
     wakers: Option<TapWakers>,
     changed: AtomicBool,
@@ -28,7 +26,6 @@ pub(crate) struct TapInbox {
 #[derive(Debug, Default)]
 struct InboxState {
     new: Vec<(Edge, Arc<Tap>)>,
-    /// The executor has ended.
     ended: bool,
 }
 
@@ -74,17 +71,13 @@ impl TapInbox {
     }
 }
 
-/// The inbox of an executor, and the slots of its taps.
 pub(crate) struct ExecutorTaps {
     inbox: Arc<TapInbox>,
-    /// The slot, the edge and the tap.
     attached: Vec<(usize, Edge, Arc<Tap>)>,
-    /// Slots of removed taps.
     unused: Vec<usize>,
 }
 
 impl PlanExecutor {
-    /// Lets edges be tapped.
     pub(crate) fn with_taps(mut self, inbox: Option<Arc<TapInbox>>) -> Self {
         self.taps = inbox.map(|inbox| ExecutorTaps {
             inbox,
@@ -94,13 +87,12 @@ impl PlanExecutor {
         self
     }
 
-    /// Whether no queue is full, for which the executor should wait.
+    /// Whether no queue is full; else the executor should wait.
     pub(crate) fn taps_have_room(&self) -> bool {
         let mut attached = self.taps.iter().flat_map(|taps| &taps.attached);
         attached.all(|(_, _, tap)| !tap.is_full())
     }
 
-    /// Between two bursts: adds and removes taps.
     pub(in crate::engine) fn update_taps(&mut self) {
         let Some(taps) = &mut self.taps else {
             return;
@@ -115,7 +107,6 @@ impl PlanExecutor {
         }
     }
 
-    /// No source has anything more.
     pub(in crate::engine) fn close_taps(&mut self) {
         if let Some(taps) = &self.taps {
             taps.inbox.close();
@@ -123,7 +114,7 @@ impl PlanExecutor {
         }
     }
 
-    /// Ends taps whose last item has passed, and takes out those that have ended.
+    /// Ends taps whose last item has passed, and removes ended ones.
     fn remove_taps(&mut self) {
         let Some(taps) = &mut self.taps else {
             return;
@@ -206,14 +197,12 @@ impl PlanExecutor {
     }
 }
 
-/// The consumer that passes items on.
 pub(crate) struct TapOperator {
     tap: Arc<Tap>,
     /// Of the contiguous range of the next item.
     origin: RangeOrigin,
     /// The next item does not continue the last one, and no mark said so.
     jumped: bool,
-    /// Something has passed.
     started: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Branches that a control adds to a plan: what they share with it, and where they are tapped.
+//! Branches added by a control: what they share with the plan, and where they are tapped.
 
 use std::sync::Arc;
 
@@ -17,16 +17,13 @@ use crate::{
 pub(super) struct AddedBranch {
     plan: Plan,
     pub(super) tap: Arc<Tap>,
-    /// The edge of the executed plan that it reads.
     edge: Edge,
-    /// The operator before that, and its number in the plan as written.
+    /// Upstream operator, and its number in the plan as written.
     tapped: (&'static str, usize),
-    /// What taps the edge, once that is known.
     inbox: Option<Arc<TapInbox>>,
     is_removed: bool,
 }
 
-/// Why a branch cannot be added.
 fn refused(operator: &'static str, what: impl Into<String>, mend: &'static str) -> PlanError {
     PlanError::Branch {
         operator,
@@ -60,7 +57,7 @@ impl AddedBranch {
         self.plan.node.op.name()
     }
 
-    /// Ends it before an index; None: with what it has got.
+    /// Ends it before an index; None: with what it has received.
     pub(super) fn remove(&mut self, at: Option<i64>) {
         self.is_removed = true;
         self.tap.remove(at);
@@ -69,7 +66,7 @@ impl AddedBranch {
         }
     }
 
-    /// Chooses among what executes the plan; the caller's thread comes last.
+    /// Chooses among the executors; the caller's thread comes last.
     pub(super) fn attach(&mut self, inboxes: &[Arc<TapInbox>]) -> Result<(), PlanError> {
         let mut able = inboxes.iter().rev();
         let Some(inbox) = able.find(|inbox| inbox.has(self.edge)) else {
@@ -117,7 +114,7 @@ impl ActivePlan {
         }
     }
 
-    /// A branch, and the graph of what the plan does not already have.
+    /// A branch, and the graph of what the plan lacks.
     pub(super) fn branch(
         &self,
         plan: &Plan,

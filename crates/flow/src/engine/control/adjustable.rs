@@ -1,4 +1,4 @@
-//! An operator whose parameters may change while it is executed.
+//! An operator whose parameters may change during execution.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,23 +12,20 @@ use crate::{
     RangeOrigin,
 };
 
-/// An instance of an operator with the parameters that are in effect where its items begin. An item in which a change
-/// takes effect is split there.
+/// An operator instance with the parameters in effect where its items begin. An item is split where a change takes
+/// effect.
 pub(crate) struct AdjustableOperator {
     declaration: Declaration,
     changes: Arc<ParameterChanges>,
     inputs: Vec<PortType>,
-    /// The parameters at first, and after each change.
     versions: Vec<ParameterVersion>,
     current: Instance,
-    /// If the operator is stateless: an instance of another version, since blocks of an input may overlap where a
-    /// change takes effect.
+    /// Instance of another version, of a stateless operator: blocks of an input may overlap where a change takes
+    /// effect.
     previous: Option<Instance>,
-    /// No version so far has state.
     is_stateless: bool,
-    /// Where the contiguous range of its input begins.
     origin: Option<RangeOrigin>,
-    /// Parts of items in which a change takes effect, by input, until all inputs have theirs.
+    /// Parts of items split by a change, by input, until all inputs have theirs.
     parts: Vec<VecDeque<Item>>,
 }
 
@@ -78,23 +75,21 @@ impl AdjustableOperator {
         }
     }
 
-    /// The version for what begins at an index; the last if items have none.
     fn version_at(&self, start: Option<i64>) -> usize {
         let last = self.versions.len() - 1;
         let Some(start) = start else {
             return last;
         };
-        // Changes are in the order of their indices, and the last ones are wanted most often.
+        // Changes are in index order, and the last are wanted most often.
         let before = self.versions.iter().rposition(|&(from, _)| from <= start);
         let version = before.unwrap_or(0);
         match self.is_stateless {
             true => version,
-            // What an operator remembers is of all before: it cannot go back.
+            // State covers all before: the operator cannot go back.
             false => version.max(self.current.version),
         }
     }
 
-    /// Cuts an item where changes take effect.
     fn parts_of(&self, item: Item) -> Result<VecDeque<Item>, OpError> {
         let mut parts = VecDeque::from([item]);
         loop {
@@ -168,7 +163,6 @@ impl AdjustableOperator {
         Ok(Instance { version, operator })
     }
 
-    /// Both instances, if the operator is stateless.
     fn instances(&mut self) -> impl Iterator<Item = &mut Box<dyn Operator>> {
         let previous = self.previous.iter_mut();
         let all = std::iter::once(&mut self.current).chain(previous);
@@ -186,7 +180,7 @@ impl Operator for AdjustableOperator {
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        // Items of several inputs come together, with the same indices, in the order of the inputs.
+        // Items of several inputs come together, with the same indices, in input order.
         if port == 0 {
             self.admit(item);
         }

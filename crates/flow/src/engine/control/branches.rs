@@ -1,4 +1,4 @@
-//! The part of a [`Control`] that adds branches to a running plan and removes them.
+//! Adding branches to a running plan and removing them, by a [`Control`].
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -11,21 +11,20 @@ use crate::plan::graph::Edge;
 use crate::{Plan, PlanError, RunError};
 
 impl Control {
-    /// Adds a branch to the running plan: `branch` continues results of one of its operators, and ends in a sink or a
-    /// function. It gets each item of that operator once, from the next one given, or from the first if no execution
-    /// has begun. The plan's own results stay the same. The caller's thread executes the branch. An error in it ends
-    /// the execution as one of the plan does; otherwise it ends with the plan.
+    /// Adds a branch to the running plan: `branch` continues results of one of its operators and ends in a sink or a
+    /// function. It gets each item of that operator once, from the next one, or from the first before execution. The
+    /// plan's own results are unchanged. The branch runs in the caller's thread and ends with the plan; its errors end
+    /// the execution.
     ///
     /// # Errors
-    /// [`PlanError::Branch`], [`PlanError::NotRunning`]. If the branch was added before the execution begins, the
-    /// execution fails instead.
+    /// [`PlanError::Branch`], [`PlanError::NotRunning`]. For a branch added before the execution, the execution fails
+    /// instead.
     pub fn add(&self, branch: &Plan) -> Result<(), PlanError> {
         self.add_branch(branch, None)
     }
 
-    /// Does the same for items that begin at or behind an index, but not before what was given by now. Windows in the
-    /// branch lie as if it had been part of the plan. [`Report::branches`](crate::Report) lists the index that
-    /// counts.
+    /// Does the same for items from an index on, but not before those already given. Windows in the branch lie as if it
+    /// had been part of the plan. [`Report::branches`](crate::Report) lists the actual index.
     ///
     /// # Errors
     /// As [`add`](Self::add); [`PlanError::NoIndices`] if the items have none.
@@ -33,7 +32,7 @@ impl Control {
         self.add_branch(branch, Some(index))
     }
 
-    /// Removes a branch: it has got what was given by now, and its sink commits as at the end of an execution.
+    /// Removes a branch after what was given by now; its sink commits as at the end of an execution.
     ///
     /// # Errors
     /// [`PlanError::Branch`] if it is not part of the running plan.
@@ -41,7 +40,7 @@ impl Control {
         self.remove_branch(branch, None)
     }
 
-    /// Removes a branch at an index: it gets all that begins before it.
+    /// Removes a branch at an index: it gets all that begins before.
     ///
     /// # Errors
     /// As [`remove`](Self::remove).
@@ -49,7 +48,7 @@ impl Control {
         self.remove_branch(branch, Some(index))
     }
 
-    /// Whether a branch was added, and has not ended.
+    /// Whether a branch was added and has not ended.
     #[must_use]
     pub fn has(&self, branch: &Plan) -> bool {
         let state = self.state();
@@ -115,8 +114,7 @@ impl Control {
         self.branches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets edges of the plan be tapped in an executor, in whose graph they are `edges`. That of the caller's thread
-    /// comes last, without `wakers` or with its own.
+    /// Makes an executor's `edges` tappable. The caller's thread comes last, without `wakers` or with its own.
     pub(crate) fn taps_of(
         &self,
         edges: HashMap<Edge, Edge>,
@@ -142,7 +140,7 @@ impl Control {
             .try_for_each(|branch| branch.attach(inboxes))
     }
 
-    /// Executes branches, in the caller's thread. `ended`: they end, since the plan has.
+    /// Executes branches, in the caller's thread. `ended`: the plan has ended, so they end.
     pub(crate) fn run_branches(
         &self,
         options: &RunOptions<'_>,

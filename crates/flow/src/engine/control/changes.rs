@@ -1,4 +1,4 @@
-//! When changed parameters of an operator take effect: at an index of its input.
+//! When parameter changes take effect: at an index of the operator's input.
 //!
 //! ```text
 //!  instance 0  |=======|  |====                   an instance admits an item before it computes it
@@ -6,12 +6,11 @@
 //!                              ^ a change that is requested now takes effect here, in both
 //! ```
 //!
-//! What begins before the index of a change is computed with the parameters before it, all else with those behind it,
-//! by whichever instance and however the input is cut into items. So threads do not matter: the same changes at the
-//! same indices give the same results.
+//! What begins before a change's index is computed with the old parameters, all else with the new ones, by any instance
+//! and however the input is cut.
 //!
 //! Admission and request are each announced before the other is looked for, with a fence between: whoever decides the
-//! index of a request sees an instance that has admitted an item without seeing the request
+//! index of a request sees every instance that has admitted an item without seeing the request
 //! (`tests/loom_changes.rs`).
 
 use std::sync::atomic::Ordering;
@@ -20,26 +19,23 @@ use serde_json::{Map, Value};
 
 use super::sync::{AtomicI64, AtomicUsize, Mutex, MutexGuard, PoisonError, fence};
 
-/// The changes of one operator in one execution, shared by its instances.
 #[derive(Debug)]
 pub(crate) struct ParameterChanges {
     requested: AtomicUsize,
-    /// Some instance may have got what begins before this index.
+    /// Some instance may have received what begins before this index.
     admitted: AtomicI64,
     changes: Mutex<Vec<ParameterChange>>,
 }
 
 #[derive(Debug)]
 struct ParameterChange {
-    /// All parameters.
     params: Map<String, Value>,
     /// Not before this index.
     at: i64,
-    /// It takes effect here, once that is decided; `i64::MIN`: items have no indices.
+    /// Where it takes effect, once decided; `i64::MIN`: items have no indices.
     from: Option<i64>,
 }
 
-/// All parameters, and the index from which they are in effect.
 pub(crate) type ParameterVersion = (i64, Map<String, Value>);
 
 impl Default for ParameterChanges {
@@ -57,8 +53,7 @@ impl ParameterChanges {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Requests a change: not before index `at`, not before what has been admitted, and not before earlier changes.
-    /// Returns its number.
+    /// Requests a change: not before index `at`, admitted items or earlier changes. Returns its number.
     pub(crate) fn request(&self, params: Map<String, Value>, at: i64) -> usize {
         let mut changes = self.lock();
         let from = None;
@@ -71,14 +66,14 @@ impl ParameterChanges {
         self.requested.load(Ordering::Acquire)
     }
 
-    /// An instance is about to compute what begins before `end`.
+    /// Announces that an instance will compute what begins before `end`.
     pub(crate) fn admit(&self, end: i64) {
         self.admitted.fetch_max(end, Ordering::AcqRel);
         fence(Ordering::SeqCst);
     }
 
-    /// The changes behind the first `known`, and from where they are in effect, which is decided if it was not.
-    /// `next`: where the item to be computed begins, if it has indices; nothing may have been admitted yet.
+    /// The changes after the first `known`, and their indices, decided now if not before. `next`: start of the item to
+    /// be computed, if it has indices and nothing was admitted yet.
     pub(crate) fn versions_after(&self, known: usize, next: Option<i64>) -> Vec<ParameterVersion> {
         let mut changes = self.lock();
         fence(Ordering::SeqCst);
@@ -87,7 +82,7 @@ impl ParameterChanges {
         for change in changes.iter_mut() {
             let from = change.from.get_or_insert_with(|| {
                 match change.at.max(admitted).max(earlier) {
-                    // Nothing was admitted, and no index asked for.
+                    // Nothing was admitted, and no index requested.
                     i64::MIN => next.unwrap_or(i64::MIN),
                     from => from,
                 }
@@ -99,7 +94,6 @@ impl ParameterChanges {
             .collect()
     }
 
-    /// The index from which a change is in effect; None if no item has come since, or items have no indices.
     pub(crate) fn effective_from(&self, change: usize) -> Option<i64> {
         let from = self.lock().get(change)?.from;
         from.filter(|&from| from > i64::MIN)

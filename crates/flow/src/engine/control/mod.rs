@@ -1,9 +1,9 @@
-//! Changes parameters while a plan is executed.
+//! Changes parameters during execution.
 //!
-//! The execution shares a [`Control`] with whoever changes it, in any thread. A change names, as written, the plan
-//! that ends in the operator. It is checked at once: the changed plan is rewritten again, and operators that now
-//! differ get a [`ParameterChanges`] entry. Each takes effect at an index of its operator's input, the same in all
-//! threads, which the report lists.
+//! The execution shares a [`Control`] with any thread that changes it. A change names the written plan that ends in the
+//! operator. It is checked at once: the changed plan is rewritten again, and operators that now differ get a
+//! [`ParameterChanges`] entry. Each takes effect at an index of its operator's input, the same in all threads, listed
+//! in the report.
 
 mod added;
 mod adjustable;
@@ -11,7 +11,7 @@ mod branches;
 mod changes;
 mod switched;
 
-/// What [`changes`] needs; a model checker has its own.
+/// Replaced under a model checker, for [`changes`].
 mod sync {
     pub(crate) use std::sync::atomic::{AtomicI64, AtomicUsize, fence};
     pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,9 +38,9 @@ use switched::SwitchedOperator;
 
 pub(crate) use changes::ParameterChanges;
 
-/// Changes parameters of a running plan, which gets it in [`RunOptions::control`](crate::RunOptions::control).
+/// Changes parameters of a running plan, passed in [`RunOptions::control`](crate::RunOptions::control).
 ///
-/// It serves one execution after another; a second at the same time ends in [`PlanError::ControlInUse`].
+/// Reusable by one execution after another; concurrent use fails with [`PlanError::ControlInUse`].
 ///
 /// ```
 /// use isochrony_expr::Expr;
@@ -61,7 +61,7 @@ pub(crate) use changes::ParameterChanges;
 #[derive(Default)]
 pub struct Control {
     state: Mutex<State>,
-    /// Taken out while the caller's thread executes them: functions of branches may use the control.
+    /// Taken out during calls by the caller's thread: functions of branches may use the control.
     branches: Mutex<RunningBranches>,
     has_branches: AtomicBool,
 }
@@ -69,9 +69,8 @@ pub struct Control {
 #[derive(Default)]
 struct State {
     active: Option<ActivePlan>,
-    /// None where one thread executes the plan. Used under the lock only, so that it is gone when the execution ends.
+    /// None with one thread. Used under the lock only, so it is gone when the execution ends.
     running: Option<Arc<dyn RunningPlan>>,
-    /// Requested before the execution began.
     early: Vec<EarlyChange>,
     early_branches: Vec<EarlyBranch>,
 }
@@ -79,7 +78,6 @@ struct State {
 struct EarlyBranch {
     plan: Plan,
     at: Option<i64>,
-    /// Removed before this index.
     until: Option<i64>,
 }
 
@@ -90,23 +88,17 @@ struct EarlyChange {
 }
 
 struct ActivePlan {
-    /// Changes name operators by their place in it.
     written: Graph,
-    /// The plan with all changes so far, before and after rewriting.
     changed: Graph,
     executed: Graph,
     optimised: bool,
-    /// Several threads execute it.
     is_parallel: bool,
-    /// Tolerance that implementations are granted.
     tolerance: f64,
-    /// By executed operator; None if it has no adjustable parameters.
+    /// By executed operator; None if not adjustable.
     changes: Vec<Option<Arc<ParameterChanges>>>,
     requests: Vec<ChangeRequest>,
     branches: Vec<AddedBranch>,
-    /// One for each executor whose edges may be tapped.
     inboxes: Vec<Arc<TapInbox>>,
-    /// All inboxes are known.
     is_open: bool,
 }
 
@@ -114,8 +106,7 @@ struct ChangeRequest {
     operator: &'static str,
     node: usize,
     params: Map<String, Value>,
-    /// Where its index is decided: the changes of the first operator that it affects, and its number there. None if
-    /// it changes nothing.
+    /// The first affected operator's changes, and its number there, which decide the index. None if nothing changes.
     decided_by: Option<(Arc<ParameterChanges>, usize)>,
 }
 
@@ -130,23 +121,22 @@ impl std::fmt::Debug for Control {
 }
 
 impl Control {
-    /// No call under the lock leaves it inconsistent, so poison is ignored.
+    /// Poison is ignored: no call under the lock leaves it inconsistent.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets parameters of the last operator of `at`, for all that begins behind what the operator has got by now;
-    /// before an execution, from the first item on. The operator keeps its state where it can: an expression keeps
-    /// that of the parts that are written as before. Where the operator declares
-    /// [`alternatives`](Declaration::alternatives), `method` names one of them or the default: results that begin at
-    /// or behind the index are then that implementation's, and none is lost or repeated.
+    /// Sets parameters of the last operator of `at` for everything after what it has received; before an execution,
+    /// from the first item. The operator keeps its state where it can: an expression keeps that of unchanged parts.
+    /// Where the operator declares [`alternatives`](Declaration::alternatives), `method` names one of them or the
+    /// default: results from the index on are that implementation's; none is lost or repeated.
     ///
     /// # Errors
-    /// [`PlanError::NotWithinTolerance`] if an implementation's results may differ by more than
-    /// [`RunOptions::tolerance`](crate::RunOptions::tolerance); [`PlanError::NotAdjustable`],
-    /// [`PlanError::Parameter`], [`PlanError::Expression`]; [`PlanError::NotRunning`] if the operator is none of the
-    /// running plan, [`PlanError::ChangesPlan`] if something else would have to change with it,
-    /// [`PlanError::ChangesMemory`] if several threads execute it.
+    /// [`PlanError::NotWithinTolerance`] if an implementation exceeds
+    /// [`RunOptions::tolerance`](crate::RunOptions::tolerance); [`PlanError::NotAdjustable`], [`PlanError::Parameter`],
+    /// [`PlanError::Expression`]; [`PlanError::NotRunning`] if the operator is not in the running plan,
+    /// [`PlanError::ChangesPlan`] if something else would change too, [`PlanError::ChangesMemory`] with several
+    /// threads.
     pub fn set<'a>(
         &self,
         at: &Plan,
@@ -155,12 +145,11 @@ impl Control {
         self.request(at, None, params)
     }
 
-    /// Does the same for all that begins at or behind an index of the operator's input, but not before earlier
-    /// changes of it, nor before what it has got by now: [`Report::changes`](crate::Report) lists the index that
-    /// counts.
+    /// Does the same from an index of the operator's input on, but not before its earlier changes or what it has
+    /// received: [`Report::changes`](crate::Report) lists the actual index.
     ///
     /// # Errors
-    /// As [`set`](Self::set); [`PlanError::NoIndices`] if what it gets has none.
+    /// As [`set`](Self::set); [`PlanError::NoIndices`] if the input has none.
     pub fn set_from<'a>(
         &self,
         at: &Plan,
@@ -170,18 +159,17 @@ impl Control {
         self.request(at, Some(index), params)
     }
 
-    /// Gives a stage another number of replicas, from 1 to as many as it began with. A retired one completes its
-    /// block; results stay the same.
+    /// Sets a stage's number of replicas, from 1 to its initial number. A retired one completes its block; results are
+    /// unchanged.
     ///
     /// # Errors
-    /// [`PlanError::NoStages`] if no stages are being executed, [`PlanError::NoReplicas`] if that one has none, or
-    /// not so many.
+    /// [`PlanError::NoStages`]; [`PlanError::NoReplicas`] if the stage has none, or not so many.
     pub fn set_replicas(&self, stage: usize, replicas: usize) -> Result<(), PlanError> {
         self.with_stages(|stages| stages.set_replicas(stage, replicas))?
     }
 
-    /// Gives a link another capacity, in bytes, at least 1: its writer waits while it holds more. Links are numbered
-    /// as in [`Report::links`](crate::Report). Results stay the same.
+    /// Sets a link's capacity in bytes, at least 1: its writer waits above it. Numbered as in
+    /// [`Report::links`](crate::Report). Results are unchanged.
     ///
     /// # Errors
     /// [`PlanError::NoStages`], [`PlanError::NoLink`].
@@ -189,8 +177,7 @@ impl Control {
         self.with_stages(|stages| stages.set_link_capacity(link, bytes))?
     }
 
-    /// Lets so many threads execute stages from now on, from 1 to as many as the execution began with; another number
-    /// is the nearest of these. Results stay the same.
+    /// Sets how many threads execute stages, clamped to 1 up to the initial number. Results are unchanged.
     ///
     /// # Errors
     /// [`PlanError::NoStages`].
@@ -198,10 +185,10 @@ impl Control {
         self.with_stages(|stages| stages.set_workers(workers))
     }
 
-    /// What the stages and links of the execution did so far.
+    /// Statistics of stages and links so far.
     ///
     /// # Errors
-    /// [`PlanError::NoStages`] if the plan is not being executed in stages.
+    /// [`PlanError::NoStages`] if no stages are being executed.
     pub fn measurement(&self) -> Result<StageMeasurement, PlanError> {
         self.with_stages(|stages| stages.measurement())
     }
@@ -255,7 +242,6 @@ impl Control {
         }
     }
 
-    /// Begins an execution; returns the rewritten graph with all earlier changes.
     pub(crate) fn begin(
         &self,
         written: &Graph,
@@ -265,7 +251,7 @@ impl Control {
         let optimised = options.optimise;
         let mut state = self.state();
         if state.active.is_some() {
-            // Changes name operators of one execution by number.
+            // Changes refer to one execution's operators by number.
             return Err(PlanError::ControlInUse);
         }
         let mut active = ActivePlan {
@@ -307,7 +293,6 @@ impl Control {
         Ok(executed)
     }
 
-    /// Ends the execution; returns its changes and branches.
     pub(crate) fn end(&self) -> (Vec<ChangeReport>, Vec<BranchReport>) {
         let mut state = self.state();
         state.running = None;
@@ -317,7 +302,7 @@ impl Control {
             return Default::default();
         };
         drop(state);
-        // May call code of the user.
+        // May call user code.
         drop(unfinished);
         let branches = active.branches.iter().map(AddedBranch::report).collect();
         let requests = active.requests.into_iter();
@@ -333,7 +318,6 @@ impl Control {
     }
 }
 
-/// Lets the parameters of an operator change, if any may.
 fn adjustable_node(graph: &mut Graph, at: usize, tolerance: f64) -> Option<Arc<ParameterChanges>> {
     let types = inputs(graph, &graph.nodes[at]);
     let node = &mut graph.nodes[at];
@@ -401,7 +385,6 @@ fn check_adjustable(at: &Plan, params: &Map<String, Value>) -> Result<(), PlanEr
     }
 }
 
-/// Whether the items that the last operator gets have indices.
 fn has_indices(plan: &Plan) -> bool {
     let inputs = plan.inputs().first().map(Plan::port);
     match inputs {
@@ -410,7 +393,6 @@ fn has_indices(plan: &Plan) -> bool {
     }
 }
 
-/// All parameters of a node with some changed, and the properties that they bind to.
 fn with(
     graph: &Graph,
     node: usize,
@@ -457,7 +439,6 @@ fn inputs(graph: &Graph, node: &GraphNode) -> Vec<PortType> {
 }
 
 impl ActivePlan {
-    /// Whether another implementation is asked for; an error if it needs more tolerance than was granted.
     fn check_switch(&self, at: &Plan, params: &Map<String, Value>) -> Result<bool, PlanError> {
         let (Op::Apply { declaration, .. }, Some(method)) = (&at.node.op, params.get(METHOD))
         else {
@@ -477,8 +458,8 @@ impl ActivePlan {
         }
     }
 
-    /// Requests the changes of executed operators that follow from a change of the written plan. Before executed
-    /// operators have changes, only changes the graphs.
+    /// Requests the changes of executed operators that follow from a change of the written plan; before execution, only
+    /// updates the graphs.
     fn change(
         &mut self,
         at: &Plan,
@@ -523,7 +504,7 @@ impl ActivePlan {
                 continue;
             }
             let properties = (declaration.build)(params)?.bind(&inputs(&executed, now))?;
-            // Before the execution begins threads have no instances yet.
+            // Before the execution begins threads have no instances.
             let is_running = !self.changes.is_empty();
             let changes_memory = properties.contract != before.properties.contract && !is_switch;
             if self.is_parallel && is_running && changes_memory {

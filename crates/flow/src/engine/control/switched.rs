@@ -1,4 +1,4 @@
-//! An operator that switches between implementations of the same results while it is executed.
+//! An operator that switches between equivalent implementations during execution.
 //!
 //! ```text
 //!  input      |----------------------------------|-----------------|
@@ -7,9 +7,9 @@
 //!  behind                       |===================================...   its results from `begin` on are emitted
 //! ```
 //!
-//! No state is handed over: an implementation gives right results from `before` items after the first that it gets
-//! ([`Contract`]), so the next one is given these items again. It gets them once the one before it has emitted all that
-//! begins before the switch, so results stay in order. Where it begins depends on the index alone, and so do its bits.
+//! No state is handed over: an implementation is right from `before` items after its first ([`Contract`]), so the next
+//! one is fed these items again. It gets them once its predecessor has emitted all that begins before the switch, so
+//! results stay in order. Its start, and so its bits, depend on the index alone.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -24,18 +24,16 @@ use crate::{
     Operator, OperatorProperties, Out, PlanError, Port, PortType, RangeOrigin,
 };
 
-/// What an implementation needs around its results, in indices of its input.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct NeededContext {
     before: u64,
     after: u64,
-    /// By how many indices results lag behind the input.
     lag: u64,
     rel_err: f64,
 }
 
 impl NeededContext {
-    /// None if the operator could not begin anywhere with the right results.
+    /// None if the operator cannot begin anywhere with correct results.
     fn of(properties: &OperatorProperties, input: &PortType) -> Option<Self> {
         let every = match (input, properties.outputs.first()?) {
             (PortType::Samples { .. }, PortType::Samples { .. }) => 1,
@@ -60,7 +58,6 @@ impl NeededContext {
         })
     }
 
-    /// The context that serves both.
     fn with(self, other: Self) -> Self {
         Self {
             before: self.before.max(other.before),
@@ -71,7 +68,7 @@ impl NeededContext {
     }
 }
 
-/// How far the named implementation may be from the default one; None if it is not declared.
+/// Deviation of the named implementation from the default; None if undeclared.
 pub(super) fn declared_tolerance(declaration: &Declaration, method: &Value) -> Option<f64> {
     let method = method.as_str()?;
     let default = declaration.params.iter().find(|one| one.name == METHOD);
@@ -84,7 +81,7 @@ pub(super) fn declared_tolerance(declaration: &Declaration, method: &Value) -> O
     Some(tolerance.relative())
 }
 
-/// The parameters of all implementations that `tolerance` allows, those given first.
+/// Parameters of all implementations within `tolerance`, the given ones first.
 fn allowed(
     declaration: &Declaration,
     params: &Map<String, Value>,
@@ -123,7 +120,7 @@ fn bound(
     Ok((operator, properties, context))
 }
 
-/// Properties that hold whichever implementation an operator uses; None if only one may be used.
+/// Properties valid for any of an operator's implementations; None if only one may be used.
 pub(super) fn switchable(
     declaration: &Declaration,
     params: &Map<String, Value>,
@@ -158,19 +155,17 @@ pub(super) fn switchable(
     Some(allow_splitting(properties))
 }
 
-/// An instance of an operator with the implementation that is in effect where its results begin.
 pub(crate) struct SwitchedOperator {
     declaration: Declaration,
     changes: Arc<ParameterChanges>,
     inputs: Vec<PortType>,
-    /// The parameters at first, and after each switch.
     versions: Vec<ParameterVersion>,
     current: Implementation,
     /// Most indices that an implementation needs before its first result.
     most_before: u64,
-    /// The end of the input, which the next implementation may need.
+    /// End of the input, which the next implementation may need.
     retained: VecDeque<Item>,
-    /// Where the contiguous range ends so far; None if none has begun.
+    /// Current end of the contiguous range; None if none has begun.
     upto: Option<i64>,
     origin: Option<RangeOrigin>,
 }
@@ -179,9 +174,9 @@ struct Implementation {
     version: usize,
     operator: Box<dyn Operator>,
     context: NeededContext,
-    /// Earlier results are those of the implementation before it.
+    /// Earlier results are the previous implementation's.
     from: i64,
-    /// What it got begins before this index.
+    /// It received what begins before this index.
     fed: i64,
 }
 
@@ -223,7 +218,7 @@ impl SwitchedOperator {
         }
     }
 
-    /// The implementation that follows, and from which index on; the last of several at one index.
+    /// The next implementation and its first index; the last of several at one index.
     fn next_switch(&self) -> Option<(usize, i64)> {
         let later = self.versions.get(self.current.version + 1..)?;
         let &(at, _) = later.first()?;
@@ -231,7 +226,6 @@ impl SwitchedOperator {
         Some((self.current.version + same, at))
     }
 
-    /// The same if the input has reached that index.
     fn due_switch(&self) -> Option<(usize, i64)> {
         let upto = self.upto?;
         self.next_switch().filter(|&(_, at)| at < upto)
@@ -253,7 +247,7 @@ impl SwitchedOperator {
         })
     }
 
-    /// A contiguous range begins: nothing is remembered, so any implementation may begin.
+    /// Starts a contiguous range: nothing is remembered, so any implementation may begin.
     fn begin_range(&mut self, start: i64) -> Result<(), OpError> {
         let before = self.versions.iter().rposition(|&(from, _)| from <= start);
         let version = before.unwrap_or(0);
@@ -278,7 +272,7 @@ impl SwitchedOperator {
         called
     }
 
-    /// Gives the current implementation what it has not got of what begins before `limit`.
+    /// Feeds the current implementation what it lacks before `limit`.
     fn feed(&mut self, limit: i64, to: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         let mut parts = Vec::new();
         for item in &self.retained {
@@ -297,7 +291,7 @@ impl SwitchedOperator {
         Ok(())
     }
 
-    /// Computes what has come, and switches where that is due. `ended`: nothing follows that continues it.
+    /// Computes what has come, and switches where due. `ended`: nothing continues it.
     fn compute(&mut self, ended: bool, out: &mut Out<'_>) -> Result<(), OpError> {
         let Some(upto) = self.upto else {
             return Ok(());
@@ -322,7 +316,6 @@ impl SwitchedOperator {
         self.feed(upto, i64::MAX, out)
     }
 
-    /// Drops what no implementation needs any more.
     fn forget(&mut self) {
         let upto = self.due_switch().map(|(_, at)| at).or(self.upto);
         let needed = upto.map(|upto| upto.saturating_sub_unsigned(self.most_before));
@@ -380,7 +373,7 @@ impl Operator for SwitchedOperator {
         if answer? != Next::Forward {
             return Ok(Next::Consumed);
         }
-        // The first results after a switch may be those of items given again.
+        // The first results after a switch may be of replayed items.
         if from > i64::MIN && item.extent().is_none_or(|(start, _)| start < from) {
             match item.part(from..i64::MAX)? {
                 Some(part) => *item = part,
@@ -421,7 +414,7 @@ impl Operator for SwitchedOperator {
 
     fn advance(&mut self, port: Port, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         match self.due_switch() {
-            // The implementation has not got all that came.
+            // The implementation has not received everything yet.
             Some(_) => Ok(()),
             None => self.call(i64::MAX, out, |operator, out| {
                 operator.advance(port, upto, out)

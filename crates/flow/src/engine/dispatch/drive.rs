@@ -1,9 +1,9 @@
-//! The driver loop: carries an item depth first through the operators behind a node.
+//! Driver loop: carries an item depth first through the operators after a node.
 //!
 //! A chain is a loop, not a recursion: [`drive`] hands the item on while operators answer [`Next::Forward`] and have
-//! one consumer. An operator that emits calls back into it with the slots behind its own. Consecutive operators *in
-//! step* ([`OperatorProperties::in_step`](crate::OperatorProperties::in_step)) are one hop: breaks are checked once,
-//! before the first.
+//! one consumer. An operator that emits calls back into it with the slots after its own. Consecutive *in-step*
+//! operators ([`OperatorProperties::in_step`](crate::OperatorProperties::in_step)) are one hop: breaks are checked
+//! once, before the first.
 
 use super::fan_in_calls::enqueue;
 use super::out::Out;
@@ -11,7 +11,7 @@ use crate::engine::context::{ExecutionContext, NO_RANGE, NodeError};
 use crate::engine::slot::{InputPort, NO_EXPECTED_INDEX, NOT_CHAINED, Slot, end_upstream};
 use crate::{Break, Item, Next, OpError, OpErrorKind, Port, RangeOrigin};
 
-/// `later`: the slots behind `node`.
+/// `later`: the slots after `node`.
 pub(crate) fn fan_out(
     later: &mut [Slot],
     node: u32,
@@ -41,7 +41,7 @@ pub(crate) fn fan_out(
     Ok(())
 }
 
-/// The other consumers get the item too: which error is first must not depend on the order of calls.
+/// The other consumers get the item too: the first error must not depend on call order.
 #[cold]
 fn fan_out_rest(
     later: &mut [Slot],
@@ -70,7 +70,7 @@ fn fan_out_rest(
     Err(error)
 }
 
-/// Whether an operator failed, as opposed to an interrupt or a lack of memory.
+/// Not an interrupt or a lack of memory.
 pub(crate) fn is_operator_error(error: &OpError) -> bool {
     !matches!(
         error.kind(),
@@ -96,7 +96,6 @@ pub(crate) fn split_at_node(slots: &mut [Slot], base: u32, node: u32) -> (&mut S
 /// break.
 #[inline]
 fn extent(item: &Item, expected: i64) -> (i64, i64, u64) {
-    // Tested apart: a predicted branch is cheaper than a jump table.
     if let Item::Samples(samples) = item {
         return (samples.start(), samples.end(), samples.len());
     }
@@ -109,7 +108,6 @@ fn extent_of_other(item: &Item, expected: i64) -> (i64, i64, u64) {
     (start, next, item.samples())
 }
 
-/// Carries an item into a node and onwards. `slots[0]` is node `base`.
 pub(crate) fn drive(
     slots: &mut [Slot],
     base: u32,
@@ -183,7 +181,7 @@ pub(crate) fn drive(
     }
 }
 
-/// Calls the operators in step behind `leader`; `slots[0]` is the first of them.
+/// Calls the in-step operators after `leader`; `slots[0]` is the first of them.
 #[inline]
 fn run_followers(
     slots: &mut [Slot],
@@ -193,7 +191,7 @@ fn run_followers(
 ) -> Result<(), OpError> {
     // They must not emit, so they get no slots.
     let mut guard = CurrentNodeGuard(Out::of(leader, &mut [], context));
-    // A call takes eight cycles, so each instruction shows: a call, two tests of the answer, one increment.
+    // A call takes eight cycles, so each instruction shows.
     for slot in slots {
         guard.0.node += 1;
         match slot.op.process(0, item, &mut guard.0) {
@@ -213,7 +211,7 @@ impl Drop for CurrentNodeGuard<'_> {
     }
 }
 
-/// Does the same when operators are timed, or after a break.
+/// The same when operators are timed, or after a break.
 #[cold]
 fn run_followers_checked(
     slots: &mut [Slot],
@@ -244,7 +242,7 @@ fn run_followers_checked(
     Ok(())
 }
 
-/// The error of an operator in step that did not pass its item on.
+/// The error of an in-step operator that did not forward its item.
 #[cold]
 fn out_of_step_answer(answer: Result<Next, OpError>) -> OpError {
     match answer {
@@ -279,7 +277,7 @@ fn end_chain(
     Ok(())
 }
 
-/// The consumers of a node get no samples up to an index and begin anew there, as behind removed samples.
+/// Consumers of a node get no samples up to an index and restart there, as after removed samples.
 #[cold]
 pub(crate) fn skip_to(
     later: &mut [Slot],

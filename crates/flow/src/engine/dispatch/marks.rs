@@ -1,4 +1,4 @@
-//! Carries marks along edges, in order with items, and applies them to operators and fan-ins.
+//! Carries marks along edges, in order with items, to operators and fan-ins.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -12,7 +12,6 @@ use crate::engine::mark::Mark;
 use crate::engine::slot::{InputPort, NO_EXPECTED_INDEX, Slot};
 use crate::{Break, InputBounds, OpError, OpErrorKind, Port, RangeOrigin};
 
-/// Sends a mark along every edge of a node; `later` are the slots behind it.
 pub(crate) fn broadcast_mark(
     later: &mut [Slot],
     node: u32,
@@ -21,7 +20,7 @@ pub(crate) fn broadcast_mark(
 ) -> Result<(), OpError> {
     let (mut slots, mut from) = (later, node);
     let mut what = what.clone();
-    // Chains are loops here too: the last edge needs no stack.
+    // A loop: the last edge needs no stack.
     loop {
         if let Mark::RangeStart { origin, .. } = &what {
             context.nodes[from as usize].output_origin = *origin;
@@ -46,7 +45,7 @@ pub(crate) fn broadcast_mark(
         if !deliver(slot, rest, to, &mut what, context)? {
             return Ok(());
         }
-        // Operators in step hold nothing back: progress is the same behind all.
+        // In-step operators hold nothing back: progress is the same after all.
         let skipped = match what {
             Mark::Progress(_) => usize::from(slot.followers),
             _ => 0,
@@ -55,7 +54,6 @@ pub(crate) fn broadcast_mark(
     }
 }
 
-/// Along the edges of one output.
 pub(crate) fn send_mark(
     later: &mut [Slot],
     node: u32,
@@ -160,7 +158,7 @@ fn advance(
     result
 }
 
-/// A mark at one input of a fan-in becomes what holds for all inputs. Returns whether it is forwarded.
+/// Turns a mark at one input of a fan-in into what holds for all inputs. Returns whether it is forwarded.
 fn merge_at_fan_in(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -226,7 +224,6 @@ fn merge_at_fan_in(
     Ok(true)
 }
 
-/// Tells an operator how far its inputs are.
 fn raise_bounds(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -275,7 +272,6 @@ fn forget_progress(node: u32, context: &mut ExecutionContext) {
     (state.progress, state.input_progress) = (i64::MIN, (0, i64::MIN));
 }
 
-/// Forwards progress that a node held back for items that it has emitted since.
 pub(crate) fn renew_progress(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -283,7 +279,7 @@ pub(crate) fn renew_progress(
     context: &mut ExecutionContext,
 ) -> Result<(), OpError> {
     let state = &mut context.nodes[node as usize];
-    // Those in step hold nothing back.
+    // In-step operators hold nothing back.
     let (port, upto) = state.input_progress;
     if slot.ended || state.in_step || upto == i64::MIN {
         return Ok(());
@@ -296,7 +292,7 @@ pub(crate) fn renew_progress(
     broadcast_mark(later, node, &Mark::Progress(upto), context)
 }
 
-/// Fan-ins release and forget what waits, and progress starts anew.
+/// Fan-ins release and forget what waits, and progress restarts.
 pub(crate) fn end_task(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -331,7 +327,7 @@ fn release_all(
     announce_starts(slot, later, node, i64::MAX, context)
 }
 
-/// Before a rewind a node emits what it holds and resets: its next items lie before the last ones.
+/// Before a rewind a node flushes and resets: its next items lie before the last ones.
 fn reset_for_rewind(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -352,7 +348,7 @@ fn reset_for_rewind(
     result
 }
 
-/// Before a rewind: passes through a loop what waits at its beginning.
+/// Before a rewind: passes waiting items through a loop.
 fn rewind_loop(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -391,7 +387,7 @@ fn rewind_loop(
     }
 }
 
-/// Once all inputs have rewound: drops what finds no partner, forwards the rewind, delivers what was held back.
+/// After all inputs rewound: drops items without partner, forwards the rewind, delivers what was held back.
 fn rewind_fan_in(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -429,7 +425,6 @@ fn rewind_fan_in(
     Ok(())
 }
 
-/// Announces a contiguous range to a fan-in and its consumers.
 pub(super) fn announce_start(
     slot: &mut Slot,
     later: &mut [Slot],

@@ -1,4 +1,4 @@
-//! Carries items and marks depth first through the operators behind a source.
+//! Carries items and marks depth first through the operators after a source.
 //!
 //! | file | what it carries |
 //! |---|---|
@@ -7,10 +7,9 @@
 //! | `fan_in_calls` | matched items of several inputs into their operator |
 //! | `out` | what an operator emits |
 //!
-//! These files import each other because depth-first execution is one mutual recursion: an item completes a match at
-//! a fan-in, whose operator emits into the loop again, and a mark releases waiting items. Without the cycle the inner
-//! loop would need an indirect call, or a queue of pending calls, which is not depth first. The recursion ends, since
-//! each call reaches only slots behind its own. It is as deep as the plan has fan-outs and fan-ins: chains are loops.
+//! These files import each other because depth-first execution is one mutual recursion; avoiding the cycle would cost
+//! an indirect call or a queue. The recursion ends, since each call reaches only later slots; its depth is that of
+//! fan-outs and fan-ins, since chains are loops.
 
 mod drive;
 mod fan_in_calls;

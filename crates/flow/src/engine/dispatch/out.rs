@@ -1,4 +1,4 @@
-//! What an operator calls while it processes an item: output, memory, the anchor.
+//! The engine's side of an operator call: output, memory, anchor.
 
 use std::ops::Range;
 
@@ -12,19 +12,18 @@ use crate::engine::pool::Block;
 use crate::engine::slot::{Slot, end_upstream};
 use crate::{Break, Item, OpError, OpErrorKind, Port, RangeOrigin};
 
-/// Where an operator's output goes and its memory comes from while it processes an item.
+/// Output and memory of an operator during a call.
 pub struct Out<'a> {
-    /// The slots behind this node.
     later: &'a mut [Slot],
     pub(super) node: u32,
     pub(super) context: &'a mut ExecutionContext,
 }
 
 impl Out<'_> {
-    /// Lends an item to every consumer of an output: all but the last get a clone.
+    /// Sends an item to every consumer of an output: all but the last get a clone.
     ///
     /// # Errors
-    /// What a later operator failed with, or [`OpErrorKind::Interrupted`]: pass it on with `?`.
+    /// The error of a later operator, or [`OpErrorKind::Interrupted`]: pass it on with `?`.
     pub fn emit(&mut self, port: Port, item: &mut Item) -> Result<(), OpError> {
         self.context.check_interrupt()?;
         let (range, ends) = (self.context.item_range, self.context.done_count);
@@ -48,8 +47,8 @@ impl Out<'_> {
         Ok(())
     }
 
-    /// Announces on an output that a range other than those of the inputs begins at an index: the next item does not
-    /// continue the last one, and windows are counted from it.
+    /// Announces on an output a range that does not come from the inputs: the next item does not continue the last one,
+    /// and windows are counted from the index.
     ///
     /// # Errors
     /// As [`emit`](Self::emit).
@@ -60,7 +59,7 @@ impl Out<'_> {
         send_mark(self.later, self.node, port, &what, self.context)
     }
 
-    /// Memory for `len` samples, from the pool of the execution.
+    /// Memory for `len` samples, from the execution's pool.
     ///
     /// # Errors
     /// [`OpErrorKind::MemoryCap`].
@@ -69,12 +68,12 @@ impl Out<'_> {
         self.context.pool.take(bytes, self.context.queued_bytes)
     }
 
-    /// Makes filled memory shareable. It returns to the pool when nothing refers to it.
+    /// Makes filled memory shareable. It returns to the pool when unreferenced.
     pub fn seal(&mut self, block: Block) -> Buffer {
         self.context.pool.seal(block)
     }
 
-    /// States how many bytes the operator now buffers beside its parameters; they count against the memory budget.
+    /// States the bytes buffered beside parameters, which count against the memory budget.
     ///
     /// # Errors
     /// [`OpErrorKind::MemoryCap`](crate::OpErrorKind::MemoryCap).
@@ -91,17 +90,14 @@ impl Out<'_> {
         pool.charge(used, bytes)
     }
 
-    /// Passes on only results that begin in a range; None: all.
     pub(crate) fn keep_only(&mut self, range: Option<Range<i64>>) {
         self.context.nodes[self.node as usize].kept = range;
     }
 
-    /// Ends the burst after this item of the source.
     pub(crate) fn end_burst(&mut self) {
         self.context.ends_burst = true;
     }
 
-    /// Sends an item to the beginning of the loop that this node ends.
     pub(crate) fn feed_back(&mut self, item: Item) {
         if let Some(begin) = self.context.nodes[self.node as usize].loop_begin {
             self.context.feedback.push_back((begin, item));
@@ -121,14 +117,14 @@ impl Out<'_> {
         }
     }
 
-    /// First sample of the current item's contiguous range, from which blocks and phases are counted. It may lie
-    /// before what is read.
+    /// First sample of the current item's contiguous range, from which blocks and phases are counted. May precede what
+    /// is read.
     #[must_use]
     pub fn anchor(&self) -> i64 {
         self.context.nodes[self.node as usize].origin.anchor
     }
 
-    /// First sample of the contiguous range that is read, in whatever tasks; windows are counted from it.
+    /// First sample read of the contiguous range, whatever the tasks; windows are counted from it.
     #[must_use]
     pub fn first_read(&self) -> i64 {
         self.context.nodes[self.node as usize].origin.first

@@ -1,9 +1,8 @@
-//! A tournament tree of the least of many inputs' bounds. A change at one input changes only the nodes above it, so a
-//! merge of n inputs takes O(log n) per item.
+//! Tournament tree of the least bound of many inputs: a merge of n inputs takes O(log n) per item.
 
 use std::ops::Range;
 
-/// Number of inputs from which a tree is faster than a scan.
+/// Inputs from which a tree is faster than a scan.
 pub(super) const MIN_TREE_INPUTS: usize = 16;
 
 pub(super) struct BoundTree {
@@ -38,7 +37,6 @@ impl BoundTree {
         }
     }
 
-    /// The first input with the least bound, and that bound.
     pub(super) fn first(&self) -> (usize, i64) {
         let mut node = 1;
         while node < self.leaves {
@@ -47,7 +45,7 @@ impl BoundTree {
         (node - self.leaves, self.least[1])
     }
 
-    /// `i64::MAX` of no inputs.
+    /// `i64::MAX` without inputs.
     pub(super) fn least_of(&self, inputs: Range<usize>) -> i64 {
         let (mut from, mut to) = (self.leaves + inputs.start, self.leaves + inputs.end);
         let mut least = i64::MAX;

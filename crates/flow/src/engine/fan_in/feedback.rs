@@ -1,11 +1,11 @@
-//! Matching at the beginning of a loop: new items enter as earlier ones are fed back.
+//! Matching at the start of a loop: new items enter as earlier ones are fed back.
 
 use super::item_split::{split_item, unit_count};
 use super::{FEEDBACK_PORT, FanIn, Matched};
 use crate::{Item, OpError, OpErrorKind};
 
 impl FanIn {
-    /// Feedback is passed on at once. Of new items as many enter as have a feedback or initial value.
+    /// Feedback is passed on at once. New items enter if they have a feedback or initial value.
     pub(super) fn pop_loop(&mut self, delay: u64) -> Result<Option<Matched>, OpError> {
         while let Some(back) = self.take_front(usize::from(FEEDBACK_PORT)) {
             let Some((start, next)) = back.extent() else {
@@ -37,7 +37,7 @@ impl FanIn {
         if begins || self.loop_progress.entered != Some(start) {
             self.loop_progress.fed_back = start;
         }
-        // Indices from one window to the next.
+        // Indices between windows.
         let step = start.abs_diff(next) / unit_count(front).max(1);
         let round = start.abs_diff(self.loop_progress.fed_back) / step.max(1);
         let room = delay.saturating_sub(round);

@@ -2,7 +2,6 @@
 
 use crate::{Item, OpError, Ranges};
 
-/// The number of units of an item.
 pub(super) fn unit_count(item: &Item) -> u64 {
     match item {
         Item::Samples(samples) => samples.len(),
@@ -14,7 +13,7 @@ pub(super) fn unit_count(item: &Item) -> u64 {
     }
 }
 
-/// The number of units that start before an index; for samples and frames possibly more than the item has.
+/// Units that start before an index; for samples and frames possibly more than the item has.
 pub(super) fn units_starting_before(item: &Item, limit: i64) -> u64 {
     let distance_to_limit =
         |start: i64| u64::try_from(i128::from(limit) - i128::from(start)).unwrap_or(0);
@@ -23,7 +22,6 @@ pub(super) fn units_starting_before(item: &Item, limit: i64) -> u64 {
         Item::Frames(frames) => distance_to_limit(frames.start()).div_ceil(frames.hop()),
         Item::Rows(rows) => rows.begin_before(limit),
         Item::Ranges(ranges) => {
-            // Ranges are in order of their starts.
             let starts = ranges.ranges.iter().map(|range| range.start);
             starts.take_while(|&start| start < limit).count() as u64
         }
@@ -31,7 +29,7 @@ pub(super) fn units_starting_before(item: &Item, limit: i64) -> u64 {
     }
 }
 
-/// Splits an item into its first `count` units and the rest; None for a part without units.
+/// Splits off the first `count` units; None for a part without units.
 pub(super) fn split_item(item: Item, count: u64) -> Result<(Option<Item>, Option<Item>), OpError> {
     if count == 0 {
         return Ok((None, Some(item)));

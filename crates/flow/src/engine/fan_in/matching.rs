@@ -1,4 +1,4 @@
-//! Chooses the items that a fan-in operator gets next.
+//! Chooses the next items for a fan-in operator.
 
 use std::ops::Range;
 
@@ -19,8 +19,7 @@ impl FanIn {
         Some(SmallVec::from_iter([(port as Port, item)]))
     }
 
-    /// The whole item that begins first, on ties that of the lower input, once no other input can give an earlier
-    /// one.
+    /// The whole item that begins first, on ties of the lower input, once no other input can give an earlier one.
     pub(super) fn pop_first(&mut self) -> Option<Matched> {
         let (port, _) = self.first()?;
         let item = self.take_front(port)?;
@@ -45,13 +44,12 @@ impl FanIn {
         }
     }
 
-    /// The part of an item that begins before all other inputs, on ties that of the lower input, once no other input
-    /// can give an earlier one. So the order does not depend on how inputs are cut.
+    /// The part of an item that begins before all other inputs, on ties of the lower input, once no other input can
+    /// give an earlier one: the order does not depend on cuts.
     pub(super) fn pop_earliest(&mut self) -> Result<Option<Matched>, OpError> {
         let Some((port, least)) = self.first() else {
             return Ok(None);
         };
-        // Lower inputs win ties.
         let before = self.least_of(0..port);
         let behind = self.least_of(port + 1..self.queues.len());
         let limit = before.min(behind.saturating_add(1));
@@ -113,7 +111,6 @@ impl FanIn {
         }
     }
 
-    /// Returns whether there were any.
     fn drop_before(&mut self, port: usize, from: i64) -> Result<bool, OpError> {
         let Some(front) = self.queues[port].items.front() else {
             return Ok(false);

@@ -1,8 +1,8 @@
-//! The queues of a fan-in, one per input, in which items wait for those that they belong with.
+//! Queues of a fan-in, one per input, in which items wait for their partners.
 //!
-//! The least progress of the inputs releases them: an item that finds no partner any more is dropped (zip) or passed
-//! on (merge). What waits counts against the memory budget, and over it the execution ends with an error; so the
-//! classic diamond, one branch of which removes what the other keeps, never hangs.
+//! The least progress of the inputs releases them: an item that can find no partner is dropped (zip) or passed on
+//! (merge). Waiting items count against the memory budget; exceeding it is an error, so the classic diamond, where one
+//! branch removes what the other keeps, never hangs.
 //!
 //! ```text
 //!  input 0 ──▶ [ 40..50 | 30..40 ]  progress 50 ─┐
@@ -28,10 +28,10 @@ use bound_tree::{BoundTree, MIN_TREE_INPUTS};
 use item_split::unit_count;
 use range_starts::RangeStarts;
 
-/// It has no edge.
+/// Has no edge.
 pub(crate) const FEEDBACK_PORT: Port = 1;
 
-/// Held back at an input that has rewound before the others.
+/// Arrived at an input that has rewound before the others.
 pub(crate) enum HeldBack {
     Item(Item),
     Mark(Mark),
@@ -39,34 +39,28 @@ pub(crate) enum HeldBack {
 
 #[derive(Debug, Default)]
 struct LoopProgress {
-    /// All before this index was fed back.
     fed_back: i64,
-    /// All items before this index have entered the loop.
     entered: Option<i64>,
 }
 
-/// Items that belong together, by input.
 pub(crate) type Matched = SmallVec<[(Port, Item); 4]>;
 
 struct Queue {
     items: VecDeque<Item>,
-    /// Nothing that begins before this place on the axis follows.
     progress: i64,
-    /// The same as an index.
     index_progress: i64,
     ended: bool,
-    /// It has rewound, and others have not yet.
+    /// Has rewound before others.
     rewound: bool,
     /// Only names the loop that ends here; nothing arrives.
     silent: bool,
-    /// The operator before it, for errors.
     from: String,
-    /// Maps indices to civil time, for inputs that have only that in common.
+    /// Maps indices to civil time, if that is the common axis.
     clock: Option<Arc<dyn Clock>>,
 }
 
 impl Queue {
-    /// Nothing before it waits or can come.
+    /// Nothing before it is queued or can arrive.
     fn bound(&self) -> i64 {
         let front = self
             .items
@@ -80,7 +74,7 @@ impl Queue {
         }
     }
 
-    /// An index on the axis on which inputs are matched. An unknown time waits for nothing.
+    /// An index on the matching axis. An unknown time waits for nothing.
     fn on_axis(&self, index: i64) -> i64 {
         let Some(clock) = self.clock.as_ref().filter(|_| index != i64::MIN) else {
             return index;
@@ -95,11 +89,10 @@ impl Queue {
 pub(crate) struct FanIn {
     align: Alignment,
     queues: Vec<Queue>,
-    /// Bounds of many inputs that are matched by index. None by time: a clock may change.
+    /// Bounds of many inputs matched by index. None by time: a clock may change.
     bounds: Option<BoundTree>,
     range_starts: RangeStarts,
     loop_progress: LoopProgress,
-    /// Arrived at inputs that have rewound.
     held_back: Vec<(Port, HeldBack)>,
     released_bytes: u64,
 }
@@ -136,7 +129,7 @@ impl FanIn {
 
     pub(crate) fn push(&mut self, port: Port, item: Item) {
         if unit_count(&item) == 0 {
-            // It would find no partner and wait for ever.
+            // It would never find a partner.
             self.released_bytes += item.bytes();
             return;
         }
@@ -149,7 +142,6 @@ impl FanIn {
         self.bound_changed(usize::from(port));
     }
 
-    /// Updates the tree after a queue or its progress changed.
     fn bound_changed(&mut self, port: usize) {
         if let Some(bounds) = &mut self.bounds {
             bounds.set(port, self.queues[port].bound());
@@ -171,13 +163,12 @@ impl FanIn {
             Mark::RangeStart { origin, why } => {
                 self.range_starts.announce(port, *origin, why.clone())
             }
-            // Handled by the caller.
             Mark::Rewind => {}
         }
         self.bound_changed(usize::from(port));
     }
 
-    /// The clock of an input starts anew, perhaps before the time that was expected of that index. By civil time.
+    /// An input's clock restarts, perhaps before the time expected of that index. By civil time only.
     pub(crate) fn restart_clock(&mut self, port: Port, index: i64) {
         let queue = &mut self.queues[usize::from(port)];
         let place = queue.on_axis(index);
@@ -194,7 +185,6 @@ impl FanIn {
         self.all_bounds_changed();
     }
 
-    /// Also forgets the progress of the inputs.
     pub(crate) fn clear(&mut self) {
         for queue in &mut self.queues {
             self.released_bytes += queue.items.drain(..).map(|item| item.bytes()).sum::<u64>();
@@ -213,12 +203,11 @@ impl FanIn {
         !self.held_back.is_empty()
     }
 
-    /// The next range that begins at or before an index, to be announced before its first item.
     pub(crate) fn next_start(&mut self, index: i64) -> Option<(RangeOrigin, Option<Break>)> {
         self.range_starts.next_start(index)
     }
 
-    /// Nothing before it waits or can come.
+    /// Nothing before it is queued or can arrive.
     pub(crate) fn bound(&self) -> i64 {
         if let Some(bounds) = &self.bounds {
             return bounds.first().1;
@@ -228,7 +217,7 @@ impl FanIn {
         inputs.iter().map(Queue::bound).min().unwrap_or(i64::MAX)
     }
 
-    /// No item of an input that begins before this index waits or can come.
+    /// No item of an input before this index is queued or can arrive.
     pub(crate) fn index_bound(&self, port: Port) -> i64 {
         let queue = &self.queues[usize::from(port)];
         match queue.items.front().and_then(Item::range) {
@@ -238,7 +227,7 @@ impl FanIn {
         }
     }
 
-    /// Indices then do not say in which order ranges begin.
+    /// Range starts then have no common index order.
     pub(crate) fn by_civil_time(&self) -> bool {
         matches!(self.align, Alignment::Civil | Alignment::Resampled)
     }
@@ -247,7 +236,7 @@ impl FanIn {
         matches!(self.align, Alignment::Loop { .. })
     }
 
-    /// The end must wait until all items have passed the loop.
+    /// The end waits until all items have passed the loop.
     pub(crate) fn defers_end(&self) -> bool {
         self.is_loop() && !self.queues[0].items.is_empty()
     }
@@ -256,7 +245,6 @@ impl FanIn {
         self.is_loop() && self.queues[0].ended && self.queues[0].items.is_empty()
     }
 
-    /// Since the last call.
     pub(crate) fn take_released_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.released_bytes)
     }

@@ -1,7 +1,7 @@
-//! Contiguous ranges that begin at a fan-in: announced once, in index order, before their first items.
+//! Contiguous ranges that begin at a fan-in, announced once, in index order, before their first items.
 //!
-//! An input reports a break when the mark arrives, while earlier items still wait in the queues. Consumers must see
-//! it between the same items however the inputs were cut.
+//! An input reports a break when the mark arrives, while earlier items are still queued. Consumers must see it between
+//! the same items for any cuts of the inputs.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,6 @@ use crate::{Break, Port, RangeOrigin};
 struct RangeStart {
     origin: RangeOrigin,
     why: Option<Break>,
-    /// Inputs that have reported it.
     ports: SmallVec<[Port; 4]>,
 }
 
@@ -39,7 +38,7 @@ pub(super) struct RangeStarts {
     starts: VecDeque<RangeStart>,
     /// Announced last: an input may report it late.
     last: Option<RangeStart>,
-    /// The latest first sample read of all inputs.
+    /// Latest first sample read of all inputs.
     first: Option<i64>,
 }
 
@@ -88,7 +87,6 @@ impl RangeStarts {
         anchors.into_iter().find(|&anchor| anchor > index)
     }
 
-    /// Takes the next range that begins at or before an index.
     pub(super) fn next_start(&mut self, index: i64) -> Option<(RangeOrigin, Option<Break>)> {
         if !self.has_start_up_to(index) {
             return None;

@@ -1,8 +1,7 @@
-//! Matching across rewinds: what follows the nth rewind of one input is matched with what follows the nth of the
-//! others.
+//! Matching across rewinds: items after the nth rewind of one input match those after the nth of the others.
 //!
-//! A rewound input, with all that follows, waits until every other input has rewound or ended. Then items without a
-//! partner are dropped, and matching starts anew.
+//! A rewound input waits until every other input has rewound or ended. Then items without a partner are dropped, and
+//! matching restarts.
 
 use super::{FanIn, HeldBack};
 use crate::Port;
@@ -28,7 +27,6 @@ impl FanIn {
             && queues.all(|queue| queue.rewound || queue.ended || queue.silent)
     }
 
-    /// Returns what was held back.
     pub(crate) fn start_after_rewind(&mut self) -> Vec<(Port, HeldBack)> {
         self.clear();
         self.queues

@@ -11,67 +11,67 @@ pub(crate) use operator::store_error;
 pub use operator::{OpError, OpErrorKind, RemoteFailure};
 pub use plan::PlanError;
 
-/// Why an execution ended early, and where.
+/// Why and where an execution ended early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// An operator failed.
+    /// Failed operator.
     #[error("{operator} (node {node}{}): {error}", place(range.as_ref(), time.as_deref()))]
     Operator {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// Its number in the plan as run.
+        /// Node number in the executed plan.
         node: usize,
         /// Indices of its item.
         range: Option<Range<i64>>,
         /// Civil time of the item's first sample.
         time: Option<String>,
-        /// What happened.
+        /// Cause.
         #[source]
         error: OpError,
     },
-    /// A task of a cluster failed, for a reason that belongs to no operator.
+    /// Cluster task that failed outside an operator.
     #[error("task{}: {error}", place(Some(range), time.as_deref()))]
     Task {
-        /// The scan whose samples it reads, by its number in the plan as run.
+        /// Scan whose samples it reads, by number in the executed plan.
         scan: usize,
         /// Indices that it reads.
         range: Range<i64>,
         /// Civil time of the first one.
         time: Option<String>,
-        /// What happened.
+        /// Cause.
         #[source]
         error: OpError,
     },
-    /// The plan cannot be run.
+    /// Invalid plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
-    /// A saved configuration that the run cannot have.
+    /// Unusable saved configuration.
     #[error("tune=: {0}")]
     Configuration(#[from] isochrony_tune::TuneError),
-    /// The last operator declared a result and returned none.
+    /// Last operator that declared a result and returned none.
     #[error(
         "{operator} (node {node}) ends the plan and declares a count, but returned none; implement Operator::result, or end \
          the plan with count"
     )]
     NoResult {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// Its number in the plan as run.
+        /// Node number in the executed plan.
         node: usize,
     },
-    /// The execution was interrupted.
+    /// Interrupted execution.
     #[error(
         "the run was interrupted after {items} blocks; what was already committed to a store is kept; run the plan again"
     )]
     Interrupted {
-        /// Blocks of samples, windows or rows that the sources had emitted.
+        /// Blocks of samples, windows or rows emitted by the sources.
         items: u64,
     },
 }
 
 impl RunError {
-    /// A stable name of the kind of error.
+    /// Stable error code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

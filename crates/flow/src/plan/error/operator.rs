@@ -1,4 +1,4 @@
-//! Errors of operators while a plan is executed.
+//! Errors of operators during execution.
 
 use std::ops::Range;
 
@@ -12,20 +12,19 @@ use super::Cause;
 #[error(transparent)]
 pub struct OpError(Box<OpErrorKind>);
 
-/// An operator's error on another host, as text.
+/// Error of an operator on another host, as text.
 #[derive(Debug, thiserror::Error)]
 #[error("{text} (on {host})")]
 pub struct RemoteFailure {
-    /// Its code there.
+    /// Its code.
     pub(crate) code: String,
-    /// Its text there.
+    /// Its text.
     pub(crate) text: String,
-    /// The host.
+    /// Host.
     pub(crate) host: String,
 }
 
 impl RemoteFailure {
-    /// Codes of errors that tasks can end with.
     const CODES: [&str; 14] = [
         "wrong_item",
         "short_window",
@@ -53,35 +52,35 @@ impl RemoteFailure {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpErrorKind {
-    /// A segment could not be cut, joined or copied.
+    /// Segment that could not be cut, joined or copied.
     #[error(transparent)]
     Segment(#[from] SegmentError),
-    /// An expression could not be run.
+    /// Expression that failed.
     #[error(transparent)]
     Expression(#[from] isochrony_expr::ExprError),
-    /// An item of another type than its port.
+    /// Item of another type than its port.
     #[error(
         "got {got}, but the type of the input is {expected}; correct the operator before this one, which emits {got}"
     )]
     WrongItem {
-        /// What the port takes.
+        /// Expected type.
         expected: &'static str,
-        /// The item.
+        /// Item type.
         got: &'static str,
     },
-    /// A short window, as `tail="keep"` leaves, where all need the same number of values.
+    /// Short window, as from `tail="keep"`, where all need the same length.
     #[error(
         "a short window of {got} values instead of {width}, as rewindow(tail=\"keep\") keeps the last one of a gap-free \
          range; use tail=\"drop\", or what takes windows of any length: blocks(), each(...), stats(...), or \
          rows(...) and map(...) of one value a window"
     )]
     ShortWindow {
-        /// Values of the window.
+        /// Its number of values.
         got: usize,
         /// Values of a whole window.
         width: usize,
     },
-    /// An operator in step did not forward an item unchanged.
+    /// In-step operator that did not forward an item unchanged.
     #[error(
         "this operator, or one in step before it, {did} although it declares in_step(); forward every item unchanged, or \
          remove the declaration"
@@ -90,129 +89,129 @@ pub enum OpErrorKind {
         /// What it did.
         did: &'static str,
     },
-    /// The memory budget is used up.
+    /// Memory budget exceeded.
     #[error(
         "{asked} more bytes would exceed the limit of {cap} bytes for queues and results ({used} in use); raise memory=, or \
          keep fewer results"
     )]
     MemoryCap {
-        /// Bytes asked for.
+        /// Requested bytes.
         asked: u64,
-        /// Bytes in use.
+        /// Used bytes.
         used: u64,
-        /// The limit.
+        /// Limit.
         cap: u64,
     },
-    /// The result does not fit into the machine's memory.
+    /// Result beyond the machine's memory.
     #[error(
         "a result of {gathered} bytes needs {more} more, which do not fit into this machine's memory; write it to a signal \
          (sink) or a file (sink_parquet, sink_wav), or collect less at a time (between, limit)"
     )]
     ResultTooLarge {
-        /// Bytes of the result so far.
+        /// Bytes gathered so far.
         gathered: u64,
         /// Further bytes.
         more: u64,
     },
-    /// One input of a fan-in ran ahead of another until the queues were full.
+    /// Input of a fan-in so far ahead of another that queues are full.
     #[error(
         "fan_in_starved: {ahead} is {skew} samples ahead of {behind}, and {queued} queued bytes reached the limit of {cap}; \
          raise memory=, or shorten the windows and delays of the branch that is behind"
     )]
     FanInStarved {
-        /// The edge whose queue is full.
+        /// Edge with the full queue.
         ahead: String,
-        /// The edge whose items are missing.
+        /// Edge without items.
         behind: String,
-        /// Samples by which the one is ahead.
+        /// Lead in samples.
         skew: i64,
-        /// Bytes in queues.
+        /// Queued bytes.
         queued: u64,
-        /// The execution's limit.
+        /// Limit of the execution.
         cap: u64,
     },
-    /// What was fed back is not the loop's next item.
+    /// Item fed back out of order.
     #[error(
         "the feedback loop returned index {got}, but index {expected} is next; return one window, or sample, for each that \
          enters the loop"
     )]
     LoopSkipped {
-        /// First index that must be fed back next.
+        /// Expected first index.
         expected: i64,
-        /// First index that was fed back.
+        /// First index fed back.
         got: i64,
     },
-    /// All sources ended while a loop waited for feedback.
+    /// Loop that waits for feedback after the sources ended.
     #[error(
         "indices {} to {} wait for the feedback loop, but all sources have ended; return one window, or sample, for each that \
          enters the loop", waiting.start, waiting.end
     )]
     LoopStarved {
-        /// Indices of the waiting items.
+        /// Indices of waiting items.
         waiting: Range<i64>,
     },
-    /// More groups than allowed.
+    /// Too many groups.
     #[error(
         "{groups} groups are more than most={most} allows; group by fewer or coarser keys, or raise most="
     )]
     TooManyGroups {
-        /// Groups, with the one too many.
+        /// Groups, with the excess one.
         groups: u64,
-        /// Most groups allowed.
+        /// Maximum.
         most: u64,
     },
-    /// A stream's time decreases where rows are matched or grouped by time.
+    /// Time going back where rows are matched or grouped by time.
     #[error(
         "input {port} jumps back by {by} {unit} at index {at}: its clock was set back, or the selection is not in order; \
          read one run, or one range, at a time"
     )]
     BackInTime {
-        /// The input.
+        /// Input.
         port: usize,
-        /// Where it jumps back.
+        /// Index of the jump.
         at: i64,
-        /// How far.
+        /// Size of the jump.
         by: i64,
-        /// The unit of `by`.
+        /// Unit of `by`.
         unit: &'static str,
     },
-    /// A row without civil time where windows of civil time are formed.
+    /// Row without civil time in windows of civil time.
     #[error(
         "the row at index {at} has no civil time, so it belongs to no window; leave such rows out with \
          filter(lambda r: r.time > 0), or give lengths in samples, which count indices"
     )]
     RowWithoutTime {
-        /// Its first index.
+        /// First index.
         at: i64,
     },
-    /// Columns do not match the port's fields.
+    /// Columns that do not match the port's fields.
     #[error(
         "the rows do not match the columns declared for them ({0}); correct the operator that emits these rows"
     )]
     Arrow(#[from] arrow_schema::ArrowError),
-    /// User code or a source failed.
+    /// Failed user code or source.
     #[error("{0}")]
     Failed(#[from] Cause),
-    /// The execution was interrupted.
+    /// Interrupted execution.
     #[error("interrupted; run the plan again")]
     Interrupted,
-    /// User code panicked.
+    /// Panic in an operator.
     #[error(
         "the operator's code crashed: {message}; correct it if it is yours, else report this as a bug of Isochrony"
     )]
     Panicked {
-        /// The panic's message.
+        /// Panic message.
         message: String,
     },
-    /// An earlier stage failed; its error replaces this one before the execution ends.
+    /// Earlier stage failed; its error replaces this one.
     #[error("stage {stage} of the plan failed")]
     StageFailed {
-        /// The stage.
+        /// Stage.
         stage: usize,
         /// Whether an operator failed, not memory.
         is_operator_error: bool,
     },
-    /// An operator failed on another host of a cluster.
+    /// Operator failed on another host of a cluster.
     #[error(transparent)]
     Remote(#[from] RemoteFailure),
     /// No worker thread could be started.
@@ -223,13 +222,13 @@ pub enum OpErrorKind {
 }
 
 impl OpError {
-    /// The kind of error.
+    /// Error kind.
     #[must_use]
     pub fn kind(&self) -> &OpErrorKind {
         &self.0
     }
 
-    /// A stable name of the kind of error.
+    /// Stable error code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match &*self.0 {

@@ -2,97 +2,97 @@
 
 use isochrony_store::StoreError;
 
-/// Why a plan cannot be made.
+/// Why a plan is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
-    /// No operator has this name.
+    /// Unknown operator.
     #[error("no operator is called {name:?}; choose from {known}")]
     UnknownOperator {
-        /// The name as given.
+        /// Given name.
         name: String,
-        /// Names that exist.
+        /// Known names.
         known: String,
     },
     /// Wrong number of inputs.
     #[error("{operator} takes {expected} input(s), but {got} are connected; connect {expected}")]
     Inputs {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// How many it takes.
+        /// Expected number.
         expected: String,
-        /// How many were connected.
+        /// Connected number.
         got: usize,
     },
-    /// The operator cannot process this type of input.
+    /// Unsupported input type.
     #[error("{operator} needs {expected} but its input is {got}; {mend}")]
     InputType {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// Type of its input.
+        /// Expected type.
         expected: &'static str,
-        /// Type that was connected.
+        /// Connected type.
         got: String,
-        /// What to do.
+        /// Remedy.
         mend: &'static str,
     },
-    /// Inputs whose types do not match.
+    /// Mismatched input types.
     #[error("{operator}: input 0 is {first} but input {port} is {other}; {mend}")]
     InputsDiffer {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// Type of the first input.
+        /// First input's type.
         first: String,
-        /// Number of the other.
+        /// Number of the other input.
         port: usize,
         /// Its type.
         other: String,
-        /// What to do.
+        /// Remedy.
         mend: &'static str,
     },
-    /// No such parameter.
+    /// Unknown parameter.
     #[error("{operator} has no parameter {parameter:?}; it takes {known}")]
     UnknownParameter {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// The parameter as given.
+        /// Given parameter.
         parameter: String,
-        /// Parameters that exist.
+        /// Known parameters.
         known: String,
     },
-    /// A parameter without default is missing.
+    /// Missing required parameter.
     #[error("{operator} needs {parameter} ({doc}); give {parameter}=")]
     MissingParameter {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// The parameter.
+        /// Parameter.
         parameter: &'static str,
-        /// What it is.
+        /// Its description.
         doc: &'static str,
     },
-    /// A parameter that others call for is missing, or too many of several are given.
+    /// A parameter required by others is missing, or too many alternatives are given.
     #[error("{operator} {needs}; {mend}")]
     NeedsParameter {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// What it needs, and for what.
+        /// What it needs, and why.
         needs: String,
-        /// What to do.
+        /// Remedy.
         mend: &'static str,
     },
-    /// A parameter outside its legal range or of a wrong type.
+    /// Parameter out of range or of a wrong type.
     #[error("{operator}: {parameter}={got} must be {legal}; change {parameter}")]
     Parameter {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// The parameter.
+        /// Parameter.
         parameter: &'static str,
-        /// Its value.
+        /// Value.
         got: String,
-        /// What is legal.
+        /// Legal values.
         legal: String,
     },
-    /// A parameter whose tables exceed the memory.
+    /// Parameter whose tables exceed the memory.
     #[error(
         "{operator}{}: {parameter}={value} needs {bytes} bytes of tables, but {limit} bytes {limited_by}; make {parameter} \
          smaller{}",
@@ -100,215 +100,215 @@ pub enum PlanError {
         if node.is_some() { ", or raise memory=" } else { "" }
     )]
     TooLarge {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// Its number in the plan.
+        /// Node number in the plan.
         node: Option<usize>,
-        /// The parameter that determines the size.
+        /// Parameter that sets the size.
         parameter: &'static str,
-        /// Its value.
+        /// Value.
         value: u64,
         /// Bytes needed.
         bytes: u64,
         /// Bytes available.
         limit: u64,
-        /// What limits them.
+        /// Reason for the limit.
         limited_by: &'static str,
     },
-    /// An expression that does not fit the input.
+    /// Expression that does not fit the input.
     #[error("{operator}: {error}")]
     Expression {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// What is wrong with it.
+        /// Cause.
         error: isochrony_expr::ExprError,
     },
     /// Parameters that define no filter, window or detector.
     #[error(transparent)]
     Dsp(#[from] isochrony_dsp::DspError),
-    /// Two fields of one name.
+    /// Duplicate field name.
     #[error(
         "{operator}: two fields have the name {field:?}; give one of them another name (rows of windows begin with start, end \
          and, if civil time is known, time)"
     )]
     FieldTwice {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// The name.
+        /// Field name.
         field: String,
     },
-    /// The rows have no such field.
+    /// Unknown field.
     #[error("{operator}: the rows have no field {field:?}; they have {known}")]
     UnknownField {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// The name as given.
+        /// Given name.
         field: String,
-        /// Fields that exist.
+        /// Known fields.
         known: String,
     },
-    /// A predicate that is not one bool per window.
+    /// Predicate that is not one bool per window.
     #[error("filter needs an expression that gives one bool per window, got {expression}; {mend}")]
     Predicate {
         /// The expression and its type.
         expression: String,
-        /// What to do.
+        /// Remedy.
         mend: &'static str,
     },
-    /// An object of this process that cannot be saved, or that a saved plan lacks.
+    /// Object of this process that cannot be saved, or that a saved plan lacks.
     #[error("{operator} uses {what}, which cannot be part of a saved plan; {mend}")]
     NotSaveable {
-        /// The operator.
+        /// Operator.
         operator: String,
-        /// The object.
+        /// Object.
         what: &'static str,
-        /// What to do.
+        /// Remedy.
         mend: &'static str,
     },
-    /// Something that cannot leave this process.
+    /// Object that cannot leave this process.
     #[error("{operator} uses {what}, which cannot be pickled; {mend}")]
     NotSendable {
-        /// The operator.
+        /// Operator.
         operator: String,
-        /// The object.
+        /// Object.
         what: &'static str,
-        /// What to do.
+        /// Remedy.
         mend: &'static str,
     },
-    /// A part of the plan belongs on a host, but the run has no cluster.
+    /// Part of a plan on a host, without a cluster.
     #[error(
         "a part of the plan is to run on({host:?}), but the run has no cluster; give on=, with a Dask client or the address of a \
          scheduler, or leave out .on({host:?})"
     )]
     NoCluster {
-        /// The host.
+        /// Host.
         host: String,
     },
-    /// A part of a part on a host.
+    /// Nested parts on hosts.
     #[error(
         "on({inner:?}) is before on({host:?}): results go from a host to the client, and not to another host; leave out one of them"
     )]
     HostWithinHost {
-        /// The outer host.
+        /// Outer host.
         host: String,
-        /// The one before it.
+        /// Inner host.
         inner: String,
     },
-    /// One feed before two places.
+    /// One feed upstream of two hosts.
     #[error(
         "{feed} is before on() twice ({hosts}), but a feed is received once; put on() behind what both parts have in common, or \
          listen twice"
     )]
     FeedOnTwoHosts {
-        /// The feed.
+        /// Feed.
         feed: String,
-        /// The hosts.
+        /// Hosts.
         hosts: String,
     },
-    /// JSON that is no saved plan.
+    /// Invalid JSON of a saved plan.
     #[error("the plan cannot be read: {why}; save the plan again with this version of Isochrony")]
     Unreadable {
-        /// What is wrong where.
+        /// What is wrong, and where.
         why: String,
     },
-    /// A user's operator refuses its inputs, or declares no valid outputs.
+    /// User operator that refuses its inputs, or declares invalid outputs.
     #[error(
         "{operator} cannot be part of this plan: {why}; correct {operator}, or connect other inputs to it"
     )]
     Refused {
-        /// The operator, as it prints.
+        /// Printed operator.
         operator: String,
         /// Its message.
         why: String,
     },
-    /// A saved plan's recording does not exist.
+    /// Missing recording of a saved plan.
     #[error(
         "the plan reads {recording}, which cannot be opened: {why}; restore {recording}, or read the plan with a store that has \
          it"
     )]
     NoRecording {
-        /// Name of the recording.
+        /// Recording name.
         recording: String,
-        /// Why it cannot be opened.
+        /// Cause.
         why: String,
     },
-    /// A saved plan's recording exists but cannot be opened.
+    /// Existing recording that cannot be opened.
     #[error("the plan reads {recording}, which exists but cannot be opened: {why}")]
     DamagedRecording {
-        /// Name of the recording.
+        /// Recording name.
         recording: String,
-        /// Why it cannot be opened, with a remedy.
+        /// Cause, with a remedy.
         why: String,
     },
-    /// Signals declared to share a clock do not.
+    /// Signals that do not share a clock as declared.
     #[error(
         "{signal} does not have the clock of {other}: {why}; scan it without clock=, and bring it onto the samples of \
          {other} with align"
     )]
     OtherClock {
-        /// Name of the signal.
+        /// Signal name.
         signal: String,
-        /// The signal whose clock was declared.
+        /// Signal of the declared clock.
         other: String,
-        /// In what they differ.
+        /// Difference.
         why: String,
     },
-    /// The plan would write to a signal that it reads.
+    /// Output to a signal that the plan reads.
     #[error(
         "{operator} would write to {signal:?}, which the plan reads; give the output another name"
     )]
     WritesItsInput {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// Name of the signal.
+        /// Signal name.
         signal: String,
     },
-    /// The parameter may not change while the plan is executed.
+    /// Parameter that cannot change during execution.
     #[error(
         "{parameter} of {operator} cannot change during a run (adjustable of {operator}: {adjustable}); stop the run and \
          build the plan with another {parameter}"
     )]
     NotAdjustable {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// The parameter as given.
+        /// Given parameter.
         parameter: String,
-        /// Parameters that may change.
+        /// Adjustable parameters.
         adjustable: String,
     },
-    /// A branch that cannot be added to the running plan, or removed from it.
+    /// Branch that cannot be added or removed.
     #[error("the branch that ends in {operator} cannot be {change}: {what}; {mend}")]
     Branch {
         /// Its last operator.
         operator: &'static str,
         /// "added" or "removed".
         change: &'static str,
-        /// Why.
+        /// Reason.
         what: String,
-        /// What to do.
+        /// Remedy.
         mend: &'static str,
     },
-    /// An implementation whose results differ by more than the execution was granted.
+    /// Implementation beyond the granted tolerance.
     #[error(
         "{operator} cannot change to method={method:?} during this run: its results differ by up to {needs:e} of the largest \
          values, and the run was granted {granted:e}; give the run tolerance={needs:e} or more"
     )]
     NotWithinTolerance {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// The implementation.
+        /// Implementation.
         method: String,
-        /// By how much it may differ from the default one.
+        /// Its deviation from the default.
         needs: f64,
-        /// The tolerance of the execution.
+        /// Granted tolerance.
         granted: f64,
     },
-    /// Two concurrent executions use one control.
+    /// Control used by two executions at once.
     #[error(
         "this control is in use by a run that has not ended; create a new Control for each run that is active at the same time"
     )]
     ControlInUse,
-    /// A change of stages where none are executed.
+    /// Change of stages where none are executed.
     #[error(
         "there are no stages to change or measure: {}",
         if *.running {
@@ -321,7 +321,7 @@ pub enum PlanError {
         /// Whether a plan is being executed.
         running: bool,
     },
-    /// A number of replicas that the stage cannot have.
+    /// Invalid number of replicas.
     #[error(
         "stage {stage} cannot have {replicas} replicas: {}",
         if *.most == 0 {
@@ -331,119 +331,119 @@ pub enum PlanError {
         }
     )]
     NoReplicas {
-        /// The stage.
+        /// Stage.
         stage: usize,
-        /// Number asked for.
+        /// Requested number.
         replicas: usize,
-        /// Most; 0 if the stage has no replicas.
+        /// Maximum; 0 without replicas.
         most: usize,
         /// Stages with replicas.
         able: String,
     },
-    /// No such link, or a capacity of 0.
+    /// Unknown link, or capacity of 0.
     #[error(
         "link {link} of {bytes} bytes cannot be set: give a link from 0 to {last}, and 1 byte or more"
     )]
     NoLink {
-        /// The link.
+        /// Link.
         link: usize,
-        /// Capacity asked for.
+        /// Requested capacity.
         bytes: u64,
-        /// Number of the last link.
+        /// Last link's number.
         last: usize,
     },
-    /// A plan whose operators cannot be measured.
+    /// Plan whose operators cannot be measured.
     #[error(
         "{source_name} gives what it has only once, or has no samples, so its operators cannot be measured; characterise the same \
          plan over a stored signal or an array"
     )]
     CannotCharacterise {
-        /// The source.
+        /// Source.
         source_name: String,
     },
-    /// A change of an operator that is not being executed.
+    /// Change of an operator that is not running.
     #[error(
         "the control was given a plan that ends with {operator}, but this {operator} is not part of the running plan; give the plan \
          object from which the running plan was built"
     )]
     NotRunning {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
     },
-    /// A change that other operators would have to follow.
+    /// Change that affects other operators.
     #[error(
         "the change of {operator} affects other operators: it {what}; keep the type and shape of its results, or stop the run \
          and build the plan anew"
     )]
     ChangesPlan {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// What would change.
+        /// Effect.
         what: String,
     },
-    /// A change after which an operator starts or ceases to remember earlier items, with several threads.
+    /// Change that adds or removes memory of earlier items, with several threads.
     #[error(
         "the change of {operator} is refused: it would begin, or cease, to remember earlier items, which several workers cannot          change during a run; give the run workers=1, or set it before the run begins"
     )]
     ChangesMemory {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
     },
-    /// A change at an index of rows without indices.
+    /// Change at an index of rows without indices.
     #[error(
         "the change of {operator} cannot take effect at an index: its input has rows without start; keep start in select(...), put          {operator} before group_by(...) or join(how=\"outer\"), or leave out at="
     )]
     NoIndices {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
     },
-    /// An operator needs contiguous samples behind a merge of overlapping inputs.
+    /// Contiguous samples required after a merge of overlapping inputs.
     #[error(
         "{operator} needs contiguous samples, but follows a merge whose inputs {first} and {second} may both have {common}; \
          put {operator} before the merge, on each of its inputs, or merge ranges that do not overlap"
     )]
     IndicesRepeat {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// Number of an input of the merge.
+        /// An input of the merge.
         first: usize,
-        /// Number of another input.
+        /// Another input.
         second: usize,
-        /// What both may have.
+        /// Their overlap.
         common: String,
     },
-    /// A loop that may drop windows would wait for them forever.
+    /// Loop that would wait forever for dropped windows.
     #[error(
         "feedback cannot make progress: {operator} in its loop may drop windows, and the loop waits for each; feed back a \
          value for every window, as map does, and filter the result"
     )]
     LoopMayStall {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
     },
-    /// A loop is not closed, or closed twice.
+    /// Loop not closed, or closed twice.
     #[error(
         "a feedback loop is closed {closed} times instead of once; use the argument of feedback's function in the plan that \
          it returns, and in no other plan"
     )]
     LoopNotClosed {
-        /// How many `feedback` operators end it.
+        /// Number of `feedback` operators that close it.
         closed: usize,
     },
-    /// The operator has no such output.
+    /// Unknown output.
     #[error("{operator} has no output {got}, only {have} output(s); choose an output from 0 to {}", have - 1)]
     NoSuchOutput {
-        /// The operator.
+        /// Operator.
         operator: &'static str,
-        /// Number of its outputs.
+        /// Number of outputs.
         have: usize,
-        /// The one asked for.
+        /// Requested output.
         got: u16,
     },
 }
 
 impl PlanError {
-    /// The error of a saved plan's recording that a store cannot open.
+    /// Error of a saved plan's recording that a store cannot open.
     #[must_use]
     pub fn recording(name: &str, why: &StoreError) -> Self {
         let (recording, said) = (name.to_owned(), why.to_string());
@@ -459,7 +459,7 @@ impl PlanError {
         }
     }
 
-    /// A stable name of the kind of error.
+    /// Stable error code.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -1,9 +1,8 @@
 //! Civil times of many indices at once.
 //!
 //! A port type names a stream, not the recording that knows its times. So a scan registers its recording's clock under
-//! the stream's name and timebase, which operators do not change; an operator that writes times looks it up when bound.
-//! References are weak: plans own the clocks. A resampled stream uses its original timebase's clock, at positions
-//! between samples.
+//! the stream's name and timebase, and an operator that writes times looks it up when bound. References are weak: plans
+//! own the clocks. A resampled stream uses its original timebase's clock, at positions between samples.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
@@ -16,7 +15,7 @@ use crate::Cause;
 
 /// Civil times of a recording's indices.
 pub trait Clock: Send + Sync {
-    /// Times of indices, in ns since 1970, to the nearest; `i64::MIN` if unknown. `out` is as long as `indices`.
+    /// Times of indices in ns since 1970, rounded; `i64::MIN` if unknown. `out` is as long as `indices`.
     ///
     /// # Errors
     /// A time outside the years 1677 to 2262; an error of the recording.
@@ -30,24 +29,24 @@ pub trait Clock: Send + Sync {
         known.then(|| Stamp::new(Fixed::from_int(time[0]), Fixed::ZERO))
     }
 
-    /// What the clock learned since `after` changes, for [`apply_changes`](Self::apply_changes) in another process, and the
-    /// number of changes so far. None if nothing, as always of a clock that is known before samples are read.
+    /// Changes of the clock after number `after`, for [`apply_changes`](Self::apply_changes) in another process, and
+    /// their number so far. None without changes, as for a clock known before samples are read.
     fn changes(&self, after: u64) -> Option<(u64, Vec<u8>)> {
         let _ = after;
         None
     }
 
-    /// Adds what the same clock learned in another process.
+    /// Applies changes of the same clock in another process.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// Unreadable changes.
     fn apply_changes(&self, changes: &[u8]) -> Result<(), Cause> {
         let _ = changes;
         Err("this clock does not change".into())
     }
 
-    /// First index at a civil time (ns since 1970) or later, on the clock that sampled index `near`: not before its
-    /// run, at most its end. None if unknown. The default serves one clock without steps.
+    /// First index at or after a civil time (ns since 1970), on the clock of index `near`: not before its run, at most
+    /// its end. None if unknown. The default serves one clock without steps.
     fn first_at(&self, near: i64, time: i64) -> Option<i64> {
         let is_reached = |index: i64| {
             let mut at = [i64::MIN];
@@ -92,8 +91,8 @@ fn key(stream: StreamId) -> Key {
     (&stream.name, stream.timebase.origin().0)
 }
 
-/// Registers a clock, while it lives, before all others of its stream: when a plan is built, and again when it is
-/// executed, which may read newer samples that only its own clock covers.
+/// Registers a clock, while it lives, before others of its stream: when a plan is built, and again at execution, which
+/// may read newer samples that only its own clock covers.
 pub(crate) fn register(stream: StreamId, clock: &Arc<dyn Clock>) {
     // A panic under the lock leaves the table valid.
     let mut clocks = CLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +102,6 @@ pub(crate) fn register(stream: StreamId, clock: &Arc<dyn Clock>) {
     known.push(clock);
 }
 
-/// The newest still in use.
 pub(crate) fn clock_of(stream: StreamId) -> Option<Arc<dyn Clock>> {
     let clocks = CLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = clocks.get(&key(stream))?.iter().rev();

@@ -1,4 +1,4 @@
-//! Arrow columns to and from the raw bytes that expressions work on.
+//! Arrow columns to and from raw bytes for expressions.
 
 use std::borrow::Cow;
 use std::sync::Arc;

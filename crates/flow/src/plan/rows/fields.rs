@@ -1,4 +1,4 @@
-//! Names and types of the fields of rows, part of the port type.
+//! Names and types of row fields, part of the port type.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -6,11 +6,8 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use isochrony_segment::DType;
 
-/// Column of a row's first index.
 pub(crate) const START: &str = "start";
-/// Column of the index after a row's last.
 pub(crate) const END: &str = "end";
-/// Column of the civil time of a row's first sample.
 pub(crate) const TIME: &str = "time";
 
 static INTERNED: LazyLock<Mutex<Vec<Fields>>> = LazyLock::new(Mutex::default);

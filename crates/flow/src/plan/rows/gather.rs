@@ -46,7 +46,7 @@ impl Gatherer {
         Ok(())
     }
 
-    /// By column, so that only one column is in memory twice.
+    /// By column, so only one column is in memory twice.
     pub(crate) fn finish(mut self) -> Result<RecordBatch, ArrowError> {
         let schema = self.fields.schema();
         self.large.append(&mut self.small);

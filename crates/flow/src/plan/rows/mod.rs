@@ -1,12 +1,12 @@
-//! Rows with named fields, in Arrow's layout: a block of [`Rows`] is a record batch and the range of indices that it
-//! covers. The fields are part of the port type ([`Fields`], interned, so that types are `Copy`).
+//! Rows with named fields, in Arrow's layout: a block of [`Rows`] is a record batch and the index range it covers. The
+//! fields are part of the port type ([`Fields`]).
 //!
 //! Columns:
 //! - Rows of windows begin with `start` and `end`, indices of the first sample and after the last (int64), and, if the
 //!   signal has civil time, `time` of the first sample (timestamp in ns, UTC; null if its run's clock is unknown). The
-//!   fields follow as requested.
-//! - Numbers have NumPy's dtype; a complex number is a fixed-size list of two parts, several values per window are one,
-//!   too. A field's metadata has its `unit`.
+//!   requested fields follow.
+//! - Numbers have NumPy's dtype; complex numbers are fixed-size lists of two parts, as are several values per window. A
+//!   field's metadata has its `unit`.
 //! - Civil times come from the recording's clock, to the nearest ns, for many windows at once ([`Clock`]).
 //!
 //! Invariants: a block has its port's fields; rows are ordered by start within a run; a block covers from the start of
@@ -41,12 +41,12 @@ pub struct Rows {
     batch: RecordBatch,
     /// None for groups, which have no indices.
     covers: Option<Range<i64>>,
-    /// Start of the next row, if it continues these.
+    /// Start of a continuing next row.
     next: i64,
 }
 
 impl Rows {
-    /// Rows of the samples `covers`; the next row, if it continues these, starts at `next`.
+    /// Rows of the samples `covers`; a continuing next row starts at `next`.
     #[must_use]
     pub fn new(batch: RecordBatch, covers: Range<i64>, next: i64) -> Self {
         Self {
@@ -66,7 +66,7 @@ impl Rows {
         }
     }
 
-    /// What [`covers`](Self::covers) and [`next_start`](Self::next_start) gave, with the rows.
+    /// Reverses [`covers`](Self::covers) and [`next_start`](Self::next_start).
     pub(crate) fn of_parts(batch: RecordBatch, covers: Option<Range<i64>>, next: i64) -> Self {
         Self {
             batch,
@@ -75,7 +75,6 @@ impl Rows {
         }
     }
 
-    /// Start of the next row, if it continues these.
     pub(crate) fn next_start(&self) -> i64 {
         self.next
     }
@@ -95,7 +94,7 @@ impl Rows {
         &self.batch
     }
 
-    /// Takes the record batch out.
+    /// Unwraps the record batch.
     #[must_use]
     pub fn into_batch(self) -> RecordBatch {
         self.batch
@@ -107,13 +106,13 @@ impl Rows {
         self.batch.num_rows() as u64
     }
 
-    /// Indices that the rows cover.
+    /// Covered indices.
     #[must_use]
     pub fn covers(&self) -> Option<Range<i64>> {
         self.covers.clone()
     }
 
-    /// First index, and start of the next row, if it continues these.
+    /// First index, and start of a continuing next row.
     #[inline]
     #[must_use]
     pub fn extent(&self) -> Option<(i64, i64)> {
@@ -126,20 +125,18 @@ impl Rows {
         self.batch.get_array_memory_size() as u64
     }
 
-    /// None without indices.
     fn starts(&self) -> Option<&[i64]> {
         let starts = self.batch.column_by_name(START)?;
         let starts = starts.as_primitive_opt::<Int64Type>()?;
         self.covers.as_ref().map(|_| &starts.values()[..])
     }
 
-    /// None without indices.
     pub(crate) fn first_and_last_start(&self) -> Option<(i64, i64)> {
         let starts = self.starts()?;
         Some((*starts.first()?, *starts.last()?))
     }
 
-    /// Rows that begin before an index; all without indices.
+    /// Number of rows before an index; all without indices.
     #[must_use]
     pub fn begin_before(&self, limit: i64) -> u64 {
         let before = |starts: &[i64]| starts.iter().take_while(|&&at| at < limit).count() as u64;
@@ -173,7 +170,7 @@ impl Rows {
     /// Keeps rows with a true flag; None if there are none.
     ///
     /// # Errors
-    /// If the numbers of flags and rows differ.
+    /// Numbers of flags and rows differ.
     pub fn filtered(&self, flags: &[bool]) -> Result<Option<Self>, OpError> {
         let flags = BooleanArray::from(flags.to_vec());
         let passed = filter_record_batch(&self.batch, &flags)?;

@@ -1,6 +1,6 @@
 //! Civil times of resampled samples, interpolated between the original ones.
 //!
-//! Positions are exact ([`Ratio`]); between two original samples time is linear. Behind the last sample before a break,
+//! Positions are exact ([`Ratio`]); between two original samples time is linear. After the last sample before a break,
 //! the previous step is extrapolated: the next index lies in a gap or another clock run.
 
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::Cause;
 
 /// Largest difference of one clock's steps, as a fraction of the period.
 const STEP_TOLERANCE: f64 = 1e-3;
-/// Largest difference of two steps by rounding alone, as each is a difference of whole ns.
+/// Largest difference of two steps by rounding to whole ns.
 const STEP_ROUNDING_NS: f64 = 2.0;
-/// Deviation from the period, as a fraction of it, from which on a step is a gap or clock step.
+/// Deviation, as a fraction of the period, that marks a gap or clock step.
 const BREAK_DEVIATION: f64 = 0.5;
 
 /// Adapts a recording's clock to its stream, or one resampled from it.
@@ -34,7 +34,7 @@ pub(crate) fn on_grid(clock: Arc<dyn Clock>, stream: &Stream) -> Arc<dyn Clock> 
 struct Regrid {
     clock: Arc<dyn Clock>,
     ratio: Ratio,
-    /// Nominal period of the original stream.
+    /// Of the original stream.
     period_ns: f64,
 }
 
@@ -61,7 +61,7 @@ impl Regrid {
 
 impl Clock for Regrid {
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
-        // Index at or before each position, and the numerator of the rest in `up`ths of a sample.
+        // Index at or before each position, and the rest in `up`ths of a sample.
         let positions: Vec<_> = indices
             .iter()
             .map(|&index| self.ratio.place(index))
@@ -102,7 +102,7 @@ impl Clock for Regrid {
     fn first_at(&self, near: i64, time: i64) -> Option<i64> {
         let (sample, _) = self.ratio.place(near)?;
         let sample = self.clock.first_at(sample, time)?;
-        // Behind the sample before, or in a run that begins with this one.
+        // After the sample before, or in a run that begins with this one.
         let mut before = self.ratio.first_from(sample - 1)?;
         let mut reached = self.ratio.first_from(sample)?;
         while before < reached {

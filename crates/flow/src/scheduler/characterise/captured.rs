@@ -1,4 +1,4 @@
-//! Items on their way from one operator to the next: captured in one execution, replayed in others.
+//! Items between operators, captured in one execution and replayed in others.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +10,6 @@ use crate::{
     Out, PlanError, Port, PortType, RangeOrigin, Recording, SharedRecording, Source, SourceEvent,
 };
 
-/// What came along one edge, in order.
 #[derive(Default)]
 pub(super) struct Events(Vec<CapturedEvent>);
 
@@ -35,7 +34,6 @@ impl Events {
     }
 }
 
-/// Makes an operator that keeps all that it is given.
 #[derive(Clone, Default)]
 pub(super) struct CapturedItems(Arc<Mutex<Events>>);
 
@@ -77,11 +75,10 @@ impl Operator for CapturedItems {
     }
 }
 
-/// Gives what was captured, in each pass.
 pub(super) struct ReplayRecording {
     pub(super) port: PortType,
     pub(super) events: Arc<Events>,
-    /// Whose indices and times the items have.
+    /// Gives indices and times.
     pub(super) reads: Option<SharedRecording>,
 }
 
@@ -128,7 +125,6 @@ impl Source for ReplaySource {
     }
 }
 
-/// The first samples of a recording.
 pub(super) struct LimitedRecording {
     whole: SharedRecording,
     samples: u64,
@@ -144,7 +140,6 @@ impl LimitedRecording {
         }
     }
 
-    /// Counts the samples that a pass gave.
     pub(super) fn given(&self) -> Arc<Progress> {
         Arc::clone(&self.given)
     }

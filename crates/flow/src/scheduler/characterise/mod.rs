@@ -1,9 +1,9 @@
 //! [`Plan::characterise`]: measures what each operator costs by itself, between a source that always has items and a
-//! consumer that takes everything at once. This is the ground truth of service rates: nothing waits.
+//! consumer that takes everything at once: its service rate without waiting.
 //!
-//! The items that come to an operator are captured while the first samples of the plan's own sources run through the
-//! part of the plan before it. They are then replayed to the operator alone, several times; what replaying costs without
-//! an operator is subtracted. One operator is measured after the other, so memory holds the input of one.
+//! Each operator's items are captured while the first samples of the sources run through the plan before it, then
+//! replayed to it alone several times; the cost of replaying without an operator is subtracted. Operators are measured
+//! one by one, so memory holds the input of one.
 
 mod captured;
 
@@ -22,13 +22,13 @@ use crate::{OperatorProperties, Plan, PlanError, RunError, SEGMENT_SAMPLES, Shar
 
 use captured::{CapturedItems, Events, LimitedRecording, ReplayRecording};
 
-/// How [`Plan::characterise`] measures.
+/// Options of [`Plan::characterise`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct CharacteriseOptions {
-    /// Samples of each source that are replayed, at least 1; rounded up to whole segments.
+    /// Replayed samples of each source, at least 1; rounded up to whole segments.
     pub samples: u64,
-    /// Repetitions; the median counts. At least 3.
+    /// Repetitions, at least 3; the median counts.
     pub repeats: usize,
 }
 
@@ -41,33 +41,33 @@ impl Default for CharacteriseOptions {
     }
 }
 
-/// What an operator costs by itself.
+/// Cost of an operator by itself.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct OperatorCost {
-    /// Its number in the plan as it runs.
+    /// Its number in the executed plan.
     pub node: usize,
-    /// Its name.
+    /// Operator name.
     pub name: &'static str,
-    /// What the cost depends on: operator, parameters and types of its inputs.
+    /// Determines the cost: operator, parameters and input types.
     pub key: String,
-    /// Items, and samples in them, that were replayed to it.
+    /// Replayed items.
     pub items: u64,
-    /// Samples in these items; overlapping windows count each once.
+    /// Their samples; overlapping windows count each once.
     pub samples: u64,
-    /// Samples of the plan's sources that these items come from.
+    /// Source samples that these items come from.
     pub source_samples: u64,
     /// Seconds for each of `samples`, or of `source_samples` where items have none, as rows; median and quartiles.
     pub seconds_per_sample: Quartiles,
 }
 
 impl Plan {
-    /// Measures what each operator of the plan as it runs costs by itself. Reads the first samples of the plan's sources,
-    /// several times. Operators that write, or call code of the user, are not executed and have no cost.
+    /// Measures what each operator of the executed plan costs by itself. Reads the first samples of the sources several
+    /// times. Operators that write or call user code are not executed and have no cost.
     ///
     /// # Errors
-    /// [`PlanError::CannotCharacterise`] if a source receives or makes what it gives only once, or if there are no
-    /// samples; [`RunError`] of the part of the plan that is executed.
+    /// [`PlanError::CannotCharacterise`] if a source is single-pass or has no samples; [`RunError`] of the executed
+    /// part of the plan.
     pub fn characterise(
         &self,
         options: &CharacteriseOptions,
@@ -95,7 +95,7 @@ impl Plan {
             if graph.nodes[node].inputs.is_empty() || calls_others(&graph, node) {
                 continue;
             }
-            // What comes behind a writer or code of the user would need it to be executed.
+            // Nodes after a writer or user code would need it to be executed.
             if upstream(&graph, node).any(|before| calls_others(&graph, before)) {
                 continue;
             }
@@ -110,7 +110,6 @@ fn calls_others(graph: &Graph, node: usize) -> bool {
     matches!(node.op, Op::Factory(_)) || node.properties.needs == crate::Resource::Interpreter
 }
 
-/// All nodes before one.
 fn upstream(graph: &Graph, node: usize) -> impl Iterator<Item = usize> {
     let mut before = vec![false; node + 1];
     before[node] = true;
@@ -135,7 +134,7 @@ fn characterise_node(
 ) -> Result<Option<OperatorCost>, RunError> {
     let edges = graph.nodes[node].inputs.clone();
     if edges.iter().any(|&(from, _)| from >= node) {
-        // A loop: it has no input of its own.
+        // A loop has no input of its own.
         return Ok(None);
     }
     let (inputs, source_samples) = capture(graph, &edges, options.samples, run)?;
@@ -169,7 +168,6 @@ fn characterise_node(
     }))
 }
 
-/// What the cost of a node depends on.
 pub(crate) fn key(graph: &Graph, node: usize) -> String {
     let one = &graph.nodes[node];
     let none = Map::new();
@@ -179,7 +177,6 @@ pub(crate) fn key(graph: &Graph, node: usize) -> String {
     };
     let inputs = one.inputs.iter().map(|&(from, output)| {
         let port = &graph.nodes[from].properties.outputs[usize::from(output)];
-        // The stream's name does not matter.
         let text = port.to_string();
         text.split(" of ").next().unwrap_or_default().to_owned()
     });
@@ -188,7 +185,7 @@ pub(crate) fn key(graph: &Graph, node: usize) -> String {
     format!("{} {} {}", one.op.name(), params, json!(inputs))
 }
 
-/// What comes along each edge from the first samples of the sources; and how many these are of the largest source.
+/// Items on each edge for the first samples of the sources, and the number of these of the largest source.
 fn capture(
     graph: &Graph,
     edges: &[Edge],
@@ -226,7 +223,6 @@ fn capture(
     Ok((inputs.collect(), most.unwrap_or(0)))
 }
 
-/// A plan that replays what was captured to the node, or to nobody.
 fn replay(
     graph: &Graph,
     node: usize,
@@ -269,8 +265,7 @@ fn replay(
     }
 }
 
-/// Processor time to execute a graph in this thread, without what sets it up: other programs may take the processor
-/// meanwhile.
+/// CPU time of executing a graph in this thread, without setup; not wall time, since other programs may preempt it.
 fn execute(graph: &Graph, run: &RunOptions<'_>) -> Result<Duration, RunError> {
     let mut executor = PlanExecutor::new(graph, run)?;
     let (begun, before) = (Instant::now(), cpu_time());

@@ -1,5 +1,5 @@
-//! Blocks of replicated stages for a worker, as messages: the samples of each, and those around it. Both sides have cut the plan
-//! into the same stages, so a message names them by position.
+//! Messages with blocks of replicated stages for a worker: samples of each block and its context. Both sides have cut
+//! the plan into the same stages, so messages name them by position.
 
 use std::ops::Range;
 
@@ -14,19 +14,17 @@ use crate::scheduler::stages::StreamBlock;
 use crate::scheduler::task_output::ExitState;
 use crate::{RangeOrigin, SourceEvent};
 
-/// A block with its place: the position of its stage, and its number there.
 pub(crate) struct PlacedBlock {
     pub(crate) stage: usize,
     pub(crate) number: u64,
     pub(crate) block: StreamBlock,
 }
 
-/// Blocks for a worker.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct BlockBatch {
-    /// The number of the client's stages; the worker's must be the same.
+    /// Hash of the client's stages; the worker's must be equal.
     pub(crate) plan: u64,
-    /// Exits of its stage from which nothing is wanted any more.
+    /// Exits of its stage that are no longer wanted.
     pub(crate) closed: Vec<(u32, Vec<bool>)>,
     blocks: Vec<BlockMessage>,
 }
@@ -60,7 +58,6 @@ impl BlockBatch {
                     origin: *origin,
                     why: why.clone(),
                 },
-                // A block has no others.
                 _ => return Err(malformed("an event of a block")),
             };
             event_message(event, &streams[*stage], &mut writer)
@@ -86,7 +83,6 @@ impl BlockBatch {
         message::read(MessageKind::Blocks, message)
     }
 
-    /// The blocks, if they have what their stages read.
     pub(crate) fn into_blocks(
         self,
         subgraphs: &[ParallelSubgraph],

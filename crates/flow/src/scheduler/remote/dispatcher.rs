@@ -1,4 +1,4 @@
-//! The client's side: a thread for each slot of the cluster takes tasks from the scheduler and gives it their results.
+//! Client side: a thread per slot of the cluster takes tasks from the scheduler and returns their results.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -23,31 +23,27 @@ use crate::scheduler::task_output::{ExitOutput, Task, TaskFailure, TaskOutput, T
 use crate::scheduler::worker::WorkerResult;
 use crate::{Cause, OpErrorKind};
 
-/// Most tasks in a batch.
 const MAX_BATCH: usize = 32;
-/// A batch takes about this long, so that a message costs little of it, and the loss of a worker little time.
+/// Target duration of a batch: small message overhead, little lost with a worker.
 const BATCH_TIME: Duration = Duration::from_millis(20);
 /// One is computed while the other travels.
 pub(super) const BATCHES_IN_FLIGHT: usize = 2;
-/// How long the dispatcher waits for a new slot before it looks whether the run has ended.
+/// How often the dispatcher checks for the end of the run while waiting for slots.
 const SLOT_WAIT: Duration = Duration::from_millis(50);
-/// How long a slot without tasks waits for one before it looks whether it is to leave.
+/// How often a slot without tasks checks whether it is to leave.
 const TASK_WAIT: Duration = Duration::from_millis(50);
 
-/// Hands the tasks of a split plan to the slots of a cluster.
 pub(crate) struct Dispatcher<'a> {
     cluster: &'a dyn TaskCluster,
     split: &'a SplitPlan,
     /// Where tasks are placed by data.
     placed: Option<PlacedTasks<'a>>,
     streams: Vec<StreamTable>,
-    /// The number of the split plan.
     hash: u64,
     ended: AtomicBool,
-    /// Slots so far; the next one's number.
     slots: AtomicUsize,
     results: Mutex<Vec<WorkerResult>>,
-    /// Tasks that are expected in all, those that were completed, and how long these took.
+    /// Total tasks expected, completed, and the time of the latter.
     expected_tasks: u64,
     completed_tasks: AtomicU64,
     busy_ns: AtomicU64,
@@ -81,7 +77,7 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// Starts a thread for each slot that the cluster has or gets, until the run ends.
+    /// Starts a thread per slot that the cluster has or gets, until the run ends.
     pub(crate) fn serve<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         let _loss_guard = PanicGuard(&self.split.scheduler);
         let mut registration = Registration::default();
@@ -121,7 +117,6 @@ impl<'a> Dispatcher<'a> {
         self.cluster.set_demand(left, slot_seconds);
     }
 
-    /// No task is handed out any more, and calls end.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
         self.split.scheduler.stop();
@@ -178,7 +173,7 @@ impl<'a> Dispatcher<'a> {
         };
         match ended {
             SlotError::Lost => {
-                // Another slot repeats them: nothing of them was given to anybody.
+                // Another slot repeats them: no part of their results was delivered.
                 self.repeat(sent.iter().flatten());
                 result.remote_mut().lost = true;
             }
@@ -204,7 +199,7 @@ impl<'a> Dispatcher<'a> {
             .push(result);
     }
 
-    /// Tasks for a batch: as many as can be handed out now. `waits`: a moment, until there is one.
+    /// Tasks for a batch: as many as can be handed out now. `waits`: briefly, for the first.
     fn next_batch(
         &self,
         place: &mut Option<SlotPlace>,
@@ -230,7 +225,6 @@ impl<'a> Dispatcher<'a> {
         Some(tasks.into_iter().map(PlacedTask::unplaced).collect())
     }
 
-    /// Where a slot is, if tasks are placed by data.
     fn join(&self, slot: &mut dyn RemoteSlot) -> Option<SlotPlace> {
         let placed = self.placed.as_ref()?;
         let report = slot.cache_report();
@@ -238,7 +232,6 @@ impl<'a> Dispatcher<'a> {
         Some(placed.join(slot.name(), report.as_ref()))
     }
 
-    /// Others have tasks that were given to a slot.
     fn repeat<'t>(&self, tasks: impl Iterator<Item = &'t PlacedTask>) {
         match &self.placed {
             Some(placed) => placed.requeue(tasks),
@@ -270,7 +263,6 @@ impl<'a> Dispatcher<'a> {
         slot.send(&request)
     }
 
-    /// Completes the tasks of the oldest batch; returns how long they took there.
     fn receive(
         &self,
         slot: &mut dyn RemoteSlot,
@@ -296,7 +288,7 @@ impl<'a> Dispatcher<'a> {
         }
         if let Some(report) = &decoded.cache {
             result.remote_mut().add_cache(report.counts);
-            // What was fetched counts before the tasks that fetched it end.
+            // Fetched data count before the tasks that fetched them end.
             if let (Some(placed), Some(place)) = (&self.placed, place) {
                 placed.report(place, report);
             }
@@ -325,8 +317,8 @@ impl<'a> Dispatcher<'a> {
         Ok(took)
     }
 
-    /// The run ends with this error, once what comes before it was given to sinks: all tasks that are handed out from now on
-    /// fail, of each subgraph.
+    /// Ends the run with this error after earlier results reached the sinks: all tasks handed out from now on fail, of
+    /// each subgraph.
     fn fail(&self, registration: &mut Registration, why: &Cause) {
         let text = why.to_string();
         for task in self.placed.iter().flat_map(PlacedTasks::close) {
@@ -349,7 +341,7 @@ impl<'a> Dispatcher<'a> {
     }
 }
 
-/// Reports a worker as lost if its thread panics: its tasks will not complete.
+/// Reports the worker as lost if its thread panics.
 struct PanicGuard<'a>(&'a TaskScheduler);
 
 impl Drop for PanicGuard<'_> {
@@ -360,7 +352,7 @@ impl Drop for PanicGuard<'_> {
     }
 }
 
-/// Grows while a batch takes less than [`BATCH_TIME`], as long as there were tasks enough to fill it.
+/// Grows while full batches take less than [`BATCH_TIME`].
 fn next_batch_size(size: usize, tasks: usize, took: Duration) -> usize {
     match took {
         took if took > BATCH_TIME * 2 => (size / 2).max(1),

@@ -1,7 +1,6 @@
-//! What flows along an edge, as part of a message: samples, windows, ranges, rows, partial results, breaks, progress.
+//! Events of an edge in messages: samples, windows, ranges, rows, partial results, breaks, progress.
 //!
-//! A stream's id means something in one process only: what travels is its position among the streams that both sides know
-//! ([`StreamTable`]).
+//! A stream's id is valid in one process only: what travels is its position in the [`StreamTable`].
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,7 +19,7 @@ use crate::scheduler::boundary::ExitEvent;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::{Break, Frames, Item, PartialResult, PortType, RangeOrigin, Ranges, Rows};
 
-/// The streams of a subgraph's nodes, in the order of their ports: the same in each process.
+/// Streams of a subgraph's nodes, in port order: the same in each process.
 pub(crate) struct StreamTable(Vec<StreamId>);
 
 impl StreamTable {
@@ -186,7 +185,6 @@ fn record_batch(encoded: &[u8]) -> Result<RecordBatch, MessageError> {
     batch.ok().flatten().ok_or_else(failed)
 }
 
-/// An event at an exit of this type.
 pub(super) fn event(
     event: EventMessage,
     port: &PortType,

@@ -1,24 +1,24 @@
-//! The frame of a message between processes: a header, a control part, and the bytes of samples behind it.
+//! Message frame between processes: a header, a control part, and a payload of samples.
 //!
 //! ```text
 //!  "ISOT"  version u16  kind u16  control u64  payload u64 | control (postcard) | zeros | payload
 //!                                                                               ^ a multiple of 64
 //! ```
 //!
-//! The control part refers to the payload by offset and length. A receiver keeps the payload in one buffer, of which samples
-//! and windows are slices: they are copied once. All numbers are little-endian, and so must be the processor. What a message
-//! says of itself is checked before it is used: it may come from anywhere.
+//! The control part refers to the payload by offset and length. A receiver keeps the payload in one buffer, of which
+//! samples and windows are slices: they are copied once. Numbers are little-endian. Messages are untrusted: all fields
+//! are checked before use.
 
 use isochrony_segment::{Buffer, BufferMut, has_free_memory};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Of the format. Both sides must have the same one: a client and its workers are one installation.
+/// Format version. A client and its workers are one installation, so versions must match.
 pub(crate) const VERSION: u16 = 5;
 
 const MAGIC: [u8; 4] = *b"ISOT";
 const HEADER_LEN: usize = 24;
-/// Of the payload and of what lies in it, so that samples are aligned.
+/// Of the payload and its parts, for samples.
 const ALIGNMENT: usize = 64;
 /// Longest control part.
 const MAX_CONTROL: u64 = 1 << 30;
@@ -32,7 +32,6 @@ pub(crate) enum MessageKind {
     Host = 4,
 }
 
-/// Why a message cannot be read.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub(crate) enum MessageError {
     #[error("it does not begin as a message of Isochrony does")]
@@ -55,14 +54,12 @@ pub(crate) const fn malformed(what: &'static str) -> MessageError {
     MessageError::Malformed { what }
 }
 
-/// Bytes in the payload.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(crate) struct PayloadRange {
     offset: u64,
     len: u64,
 }
 
-/// Writes a message.
 pub(crate) struct MessageWriter {
     payload: Vec<u8>,
 }
@@ -74,7 +71,6 @@ impl MessageWriter {
         }
     }
 
-    /// Adds bytes that lie in several parts.
     pub(crate) fn add<'a>(&mut self, parts: impl Iterator<Item = &'a [u8]>) -> PayloadRange {
         let offset = self.payload.len().next_multiple_of(ALIGNMENT);
         self.payload.resize(offset, 0);
@@ -107,7 +103,6 @@ impl MessageWriter {
     }
 }
 
-/// The payload of a message that was received.
 pub(crate) struct Payload(Buffer);
 
 impl Payload {
@@ -123,7 +118,6 @@ impl Payload {
     }
 }
 
-/// Reads a message of this kind.
 pub(crate) fn read<C: DeserializeOwned>(
     kind: MessageKind,
     message: &[u8],

@@ -1,4 +1,4 @@
-//! Tasks on the workers of a cluster. The cluster's library stays outside: it comes in through [`TaskCluster`].
+//! Executes tasks on the workers of a cluster, whose library stays outside, behind [`TaskCluster`].
 //!
 //! ```text
 //!  client                                                        worker process, one open store
@@ -10,29 +10,27 @@
 //!                                 <== their results ==================
 //! ```
 //!
-//! A worker is given plans and options, not tasks: it prepares and splits them by itself. Each batch carries a number of the
-//! client's split plan ([`task_hash`](runner::task_hash)), and a worker that has another refuses it.
+//! A worker is given plans and options, not tasks: it prepares and splits them itself. Each batch carries the client's
+//! [`task_hash`](runner::task_hash); a worker with a different one refuses it.
 //!
-//! **Results have the same bits** as with threads, since tasks are the same and the same reorder buffer puts their results in
-//! order, on processors of one kind.
+//! **Results are bit-identical** to those of threads on processors of one kind: same tasks, same reorder buffer.
 //!
-//! **Memory.** A result's estimate counts from when its task is handed out, as with threads. A worker that refuses memory to
-//! a task says so, and the task is repeated with fewer in flight.
+//! **Memory.** A result's estimate counts from when its task is handed out. If a worker refuses memory, the task is
+//! repeated with fewer in flight.
 //!
-//! **Two batches** are on their way to each slot, so that it computes one while the other travels.
+//! **Two batches** per slot are in flight: one is computed while the other travels.
 //!
-//! **Leaving.** A slot that is draining is sent nothing more; when what it has is received, it leaves. Nothing is repeated.
+//! **Leaving.** A draining slot is sent nothing more and leaves after its last results. Nothing is repeated.
 //!
-//! **Losses.** The tasks of a slot that is lost are handed out again, to another. It does not count as short of memory.
-//! While there is no slot the run waits; how long is up to the [`TaskCluster`].
+//! **Losses.** Tasks of a lost slot go to another; this does not count as memory shortage. Without slots the run waits
+//! as long as the [`TaskCluster`] allows.
 //!
-//! **Caches.** If hosts have caches, [`TaskCluster::placement`] says so. Tasks then go to hosts that have what they read, within
-//! the in-flight window, and answers tell what changed in the caches ([`placed_tasks`]). Order and results stay as they are.
+//! **Caches.** With [`TaskCluster::placement`], tasks go to hosts that cache what they read, within the in-flight
+//! window, and answers report cache changes ([`placed_tasks`]). Order and results are unaffected.
 //!
-//! **Feeds.** What is received or made in the client's process runs there in stages ([`stages`](super::stages)). Slots compute
-//! blocks of stages that have replicas: a message has the samples of a block and those around it, and its results return
-//! through the reorder buffer of the stage. Recordings that stay with the client are stand-ins in a worker, which has the same
-//! stages of the same plan.
+//! **Feeds** run in stages ([`stages`](super::stages)) in the client's process. Slots compute blocks of replicated
+//! stages: a message has a block's samples and their context, results return through the stage's reorder buffer. A
+//! worker has stand-ins for recordings that stay with the client.
 //!
 //! | step | files |
 //! |---|---|
@@ -69,42 +67,42 @@ pub(super) use runner::{block_hash, collecting};
 
 /// Workers that execute tasks of a plan.
 pub trait TaskCluster: std::fmt::Debug + Send + Sync {
-    /// A slot that nobody drives yet, as soon as there is one; None after `wait`. `is_needed`: nothing goes on without one,
-    /// so that it is an error if there is none for long.
+    /// An undriven slot, as soon as there is one; None after `wait`. `is_needed`: nothing proceeds without one, so a
+    /// long wait is an error.
     ///
     /// # Errors
-    /// There will be none: a run without any ends with this error.
+    /// There will be no slot; a run without any ends with this error.
     fn next_slot(
         &self,
         wait: Duration,
         is_needed: bool,
     ) -> Result<Option<Box<dyn RemoteSlot>>, Cause>;
 
-    /// Slots that there may be, from which the in-flight window follows.
+    /// Possible slots; sets the in-flight window.
     fn slots(&self) -> usize;
 
-    /// Slots of workers that are there when the run begins. Others join later, if the cluster grows.
+    /// Slots present at the start. Others join later, if the cluster grows.
     fn present_slots(&self) -> usize {
         self.slots()
     }
 
-    /// How much is left to do, so that the cluster can grow or shrink: tasks, and seconds that they would take one slot, if
-    /// any task was timed. Called several times a second.
+    /// Remaining work, for scaling the cluster: tasks, and their seconds on one slot, if any task was timed. Called
+    /// several times a second.
     fn set_demand(&self, _tasks: u64, _slot_seconds: Option<f64>) {}
 
-    /// How tasks are placed by what the caches of hosts hold; None: hosts have none, and a free slot gets the next task.
+    /// Placement by host caches; None: no caches, a free slot gets the next task.
     fn placement(&self) -> Option<DispatchOptions> {
         None
     }
 
-    /// Ends all calls of slots with [`SlotError::Stopped`]: the run has ended.
+    /// Ends all calls of slots with [`SlotError::Stopped`].
     fn stop(&self);
 
-    /// Starts a part of a plan on a host, and sends what it gives to the request's inbox until the inbox is done or
+    /// Starts a part of a plan on a host, which sends results to the request's inbox until the inbox is done or
     /// [`stop`](Self::stop) is called.
     ///
     /// # Errors
-    /// There is no such host, or it cannot run the plan.
+    /// No such host, or it cannot run the plan.
     fn open_host(&self, request: HostRequest) -> Result<(), Cause> {
         Err(format!(
             "this cluster cannot execute a part of a plan on {}",
@@ -113,46 +111,46 @@ pub trait TaskCluster: std::fmt::Debug + Send + Sync {
         .into())
     }
 
-    /// How exceptions travel.
+    /// Codec of exceptions.
     fn causes(&self) -> &dyn CauseCodec;
 }
 
 /// A thread of a worker of a cluster.
 pub trait RemoteSlot: Send {
-    /// Where it is, for reports and errors.
+    /// Host, for reports and errors.
     fn name(&self) -> &str;
 
-    /// Has a [`TaskRunner`] there execute a batch of tasks or blocks, after those that were sent before.
+    /// Sends a batch of tasks or blocks to a [`TaskRunner`], after earlier ones.
     ///
     /// # Errors
     /// [`SlotError`].
     fn send(&mut self, batch: &[u8]) -> Result<(), SlotError>;
 
-    /// Waits for the results of the oldest batch that was sent.
+    /// Waits for the results of the oldest batch.
     ///
     /// # Errors
     /// [`SlotError`].
     fn receive(&mut self) -> Result<Vec<u8>, SlotError>;
 
-    /// What the cache of its host has, as a [`CacheReport`](isochrony_store::shard_cache::CacheReport) in bytes; None: it has
-    /// no cache. Called once, before anything is sent.
+    /// Cache contents of its host, as a [`CacheReport`](isochrony_store::shard_cache::CacheReport) in bytes; None: no
+    /// cache. Called once, before anything is sent.
     fn cache_report(&mut self) -> Option<Vec<u8>> {
         None
     }
 
-    /// Whether it is to leave: it is sent nothing more.
+    /// Whether it is to leave and is sent nothing more.
     fn is_draining(&self) -> bool {
         false
     }
 
-    /// It was draining, and all that was sent to it has been received.
+    /// Called when draining is complete.
     fn leave(&mut self) {}
 }
 
 /// Why a slot gave no results.
 #[derive(Debug)]
 pub enum SlotError {
-    /// Its worker is gone: others repeat the tasks.
+    /// The worker is gone: others repeat the tasks.
     Lost,
     /// The run has ended.
     Stopped,
@@ -172,7 +170,7 @@ mod tests {
         value.as_object().cloned().unwrap_or_default()
     }
 
-    /// A new one must be added to that test: it shows that a partial result means the same in another process.
+    /// Add new ones to that test: it shows that a partial result means the same in another process.
     #[test]
     fn partial_results_of_all_reducible_operators_are_tried_in_tests_of_the_cluster() {
         let rate = Rate::new(100, 1).unwrap();

@@ -1,4 +1,4 @@
-//! Tasks that the scheduler has handed out and that wait for a slot whose host has their data.
+//! Tasks handed out by the scheduler that wait for a slot whose host has their data.
 //!
 //! ```text
 //!  TaskScheduler ── all that its window and memory allow ──▶ PlacedTasks ── placement::Dispatcher ──▶ a queue per host
@@ -6,11 +6,10 @@
 //!                                       finish, changes of caches └──────────────── slots of the host ◀───┘
 //! ```
 //!
-//! The scheduler counts what waits here as in flight, so that its bounds hold. The reorder buffer needs the oldest task
-//! soon: the dispatcher gives it to the first free slot once it was passed over for `max_wait`, whatever the policy says.
+//! Waiting tasks count as in flight, so the scheduler's bounds hold. The reorder buffer needs the oldest task soon:
+//! after `max_wait` it goes to the first free slot, whatever the policy says.
 //!
-//! A host has two slots of the dispatcher for each task of a batch of each of its threads: one batch is computed while the
-//! other travels.
+//! A host has two slots per task of a batch of each thread: one batch is computed while the other travels.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -25,18 +24,16 @@ use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::reorder::Registration;
 use crate::scheduler::task_output::{Task, TaskScheduler};
 
-/// How long the first slots wait for the others at most: what their hosts have is not known before.
+/// Maximum wait of the first slots for the others, whose cache contents are unknown until they join.
 const START_WAIT: Duration = Duration::from_secs(1);
-/// How long a slot without tasks waits for the scheduler before it asks the policy again.
+/// How long a slot without tasks waits for the scheduler before asking the policy again.
 const PLACED_WAIT: Duration = Duration::from_millis(5);
 
-/// A task for a slot.
 #[derive(Clone)]
 pub(super) struct PlacedTask {
     pub(super) task: Task,
-    /// None: tasks are not placed by data.
+    /// None: not placed by data.
     pub(super) id: Option<TaskId>,
-    /// Other hosts that have what it reads.
     pub(super) sources: Vec<(ObjectName, Vec<PeerAddress>)>,
 }
 
@@ -50,26 +47,22 @@ impl PlacedTask {
     }
 }
 
-/// A slot's part of its host.
 #[derive(Debug, Default)]
 pub(super) struct SlotPlace {
     host: String,
-    /// Tasks that the dispatcher may give it at a time.
     capacity: u32,
 }
 
-/// The tasks of a run that wait, and the hosts that they may go to.
 pub(super) struct PlacedTasks<'a> {
     scheduler: &'a TaskScheduler,
     subgraphs: &'a [ParallelSubgraph],
     begun: Instant,
-    /// Slots that begin at once.
     expected: usize,
     state: Mutex<PlacementState>,
 }
 
 impl<'a> PlacedTasks<'a> {
-    /// None: the options are not legal, so that tasks go to slots as without caches.
+    /// None: illegal options, so tasks go to slots as without caches.
     pub(super) fn new(
         options: DispatchOptions,
         expected: usize,
@@ -94,7 +87,7 @@ impl<'a> PlacedTasks<'a> {
         })
     }
 
-    /// A slot of a host begins, with a report of the host's cache; `name`: of a host without one.
+    /// Adds a slot of a host, with the host's cache report; `name`: of a host without one.
     pub(super) fn join(&self, name: &str, report: Option<&CacheReport>) -> SlotPlace {
         let now = self.now();
         let place = SlotPlace {
@@ -127,7 +120,7 @@ impl<'a> PlacedTasks<'a> {
         place
     }
 
-    /// Tasks for a batch of a slot, at most `size`. `wait`: how long, until there is one.
+    /// Up to `size` tasks for a slot's batch. `wait`: maximum wait for the first.
     pub(super) fn next_batch(
         &self,
         place: &mut SlotPlace,
@@ -162,12 +155,10 @@ impl<'a> PlacedTasks<'a> {
         }
     }
 
-    /// Takes in what changed in the cache of a slot's host.
     pub(super) fn report(&self, place: &SlotPlace, report: &CacheReport) {
         self.lock().apply(&place.host, report);
     }
 
-    /// A slot has done a task, or could not: it is not placed any more.
     pub(super) fn finish(&self, placed: &PlacedTask) {
         let now = self.now();
         let mut state = self.lock();
@@ -177,24 +168,23 @@ impl<'a> PlacedTasks<'a> {
         }
     }
 
-    /// Retries a task that was refused memory, as [`TaskScheduler::retry_later`] does. What no slot has goes back to the
-    /// scheduler first, which then sees how many tasks are really in flight, and hands out fewer.
+    /// Retries a task that was refused memory, as [`TaskScheduler::retry_later`] does. Tasks without a slot return to
+    /// the scheduler first, which then sees how many are really in flight.
     pub(super) fn retry_later(&self, task: &Task) -> bool {
-        // Under the lock, so that nothing is admitted in between.
+        // Under the lock, so nothing is admitted in between.
         let mut state = self.lock();
         let tasks = state.take_waiting(self.now());
         tasks.iter().for_each(|task| self.scheduler.repeat(task));
         self.scheduler.retry_later(task)
     }
 
-    /// The run ends with an error: all tasks that no slot has.
+    /// Ends the run with an error; returns all tasks without a slot.
     pub(super) fn close(&self) -> Vec<Task> {
         let mut state = self.lock();
         state.has_failed = true;
         state.take_waiting(self.now())
     }
 
-    /// A slot gives tasks back that it was given: another has them.
     pub(super) fn requeue<'t>(&self, placed: impl Iterator<Item = &'t PlacedTask>) {
         let now = self.now();
         let mut state = self.lock();
@@ -213,7 +203,7 @@ impl<'a> PlacedTasks<'a> {
         }
     }
 
-    /// A slot ends; its tasks were given back. Those of a host without slots wait for others.
+    /// Removes a slot whose tasks were taken back. Those of a host without slots wait for others.
     pub(super) fn leave(&self, place: &SlotPlace) {
         let now = self.now();
         let mut state = self.lock();
@@ -226,7 +216,7 @@ impl<'a> PlacedTasks<'a> {
             let _ = state.dispatcher.set_slots(id, capacity);
             return;
         }
-        // What was assigned is among the tasks that wait again.
+        // Assigned tasks wait again.
         state.hosts.remove(&place.host);
         state.forget_host(id);
         let _ = state.dispatcher.remove_host(id, now);
@@ -240,7 +230,6 @@ impl<'a> PlacedTasks<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A slot takes batches of another size.
     fn resize(&self, place: &mut SlotPlace, size: usize) {
         let capacity = (size * BATCHES_IN_FLIGHT) as u32;
         let before = std::mem::replace(&mut place.capacity, capacity);
@@ -260,7 +249,6 @@ impl<'a> PlacedTasks<'a> {
         let now = self.now();
         let mut state = self.lock();
         if state.has_failed {
-            // Whoever ends the run has it.
             self.scheduler.repeat(&task);
             return;
         }
@@ -268,7 +256,7 @@ impl<'a> PlacedTasks<'a> {
         let mut ids: Vec<ObjectId> = Vec::with_capacity(objects.len());
         for (name, bytes) in objects {
             let id = state.names.intern(name);
-            // What a cache says of it counts more.
+            // The cache's own report takes precedence.
             if state.dispatcher.index().bytes(id) == 0 {
                 state.dispatcher.set_bytes(id, bytes);
             }
@@ -278,7 +266,7 @@ impl<'a> PlacedTasks<'a> {
         state.tasks.insert(id, (task, false));
     }
 
-    /// Lets the policy decide for all free slots, and takes what is for this one.
+    /// Applies the policy to all free slots, and takes this one's tasks.
     fn decide(&self, place: &SlotPlace, size: usize) -> Vec<PlacedTask> {
         let now = self.now();
         let mut state = self.lock();

@@ -1,4 +1,4 @@
-//! What the placement of tasks knows: tasks that are not finished, hosts, and what their caches have.
+//! State of task placement: unfinished tasks, hosts, and their caches.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -15,21 +15,19 @@ pub(super) struct PlacementState {
     pub(super) dispatcher: Dispatcher,
     pub(super) names: Interner<ObjectName>,
     pub(super) hosts: HashMap<String, PlacedHost>,
-    /// Of hosts that are there.
+    /// Of present hosts.
     pub(super) addresses: HashMap<HostId, PeerAddress>,
-    /// Hosts that have some pieces of a shard, or were given tasks that read some: they fetch them, or are about to.
+    /// Hosts that have, or were given tasks that fetch, pieces of a shard.
     pub(super) readers: HashMap<ObjectId, Vec<HostId>>,
-    /// What was not finished, and whether a slot has it.
+    /// Unfinished tasks, and whether a slot has them.
     pub(super) tasks: HashMap<TaskId, (Task, bool)>,
-    /// Slots that have begun.
     pub(super) joined: usize,
-    /// The run ends with an error: nothing is given to slots any more.
+    /// The run failed: slots get nothing more.
     pub(super) has_failed: bool,
 }
 
 pub(super) struct PlacedHost {
     pub(super) id: HostId,
-    /// Of all its slots.
     pub(super) capacity: u32,
     pub(super) next_delta: u64,
     pub(super) assigned: VecDeque<PlacedTask>,
@@ -82,8 +80,8 @@ impl PlacementState {
         drop(applied);
     }
 
-    /// Other hosts than one that have something of what a task reads, or were given tasks that read it, for this one to ask.
-    /// From now on it is named to tasks of others.
+    /// Other hosts that have, or will fetch, what a task reads, as peers for this one, which from now on is a peer of
+    /// others.
     pub(super) fn take_sources(
         &mut self,
         inputs: &[Input],
@@ -113,13 +111,12 @@ impl PlacementState {
         inputs.iter().filter_map(of).collect()
     }
 
-    /// A host is gone, with all it had.
     pub(super) fn forget_host(&mut self, host: HostId) {
         self.addresses.remove(&host);
         forget_reader(&mut self.readers, host);
     }
 
-    /// All tasks that no slot has, which the dispatcher forgets.
+    /// All tasks without a slot, which the dispatcher forgets.
     pub(super) fn take_waiting(&mut self, now: u64) -> Vec<Task> {
         let assigned = self
             .hosts
@@ -140,7 +137,7 @@ impl PlacementState {
 }
 
 fn add_reader(readers: &mut HashMap<ObjectId, Vec<HostId>>, object: ObjectId, host: HostId) {
-    // The last one is asked first: of tasks that are handed out in order it has the neighbours.
+    // The last one is asked first: of tasks handed out in order it has the neighbours.
     let hosts = readers.entry(object).or_default();
     hosts.retain(|one| *one != host);
     hosts.push(host);
@@ -153,14 +150,14 @@ fn forget_reader(readers: &mut HashMap<ObjectId, Vec<HostId>>, host: HostId) {
     });
 }
 
-/// The cached objects that a task reads, and their lengths.
+/// Cached objects that a task reads, and their lengths.
 pub(super) fn objects_of(subgraph: &ParallelSubgraph, task: &Task) -> Vec<(ObjectName, u64)> {
     let mut objects = Vec::new();
     for (input, read) in subgraph.inputs.iter().zip(&task.part.reads) {
         let (Some(portion), Some((signal, _))) = (&read.portion, input.recording.0.stored()) else {
             continue;
         };
-        // Where the store does not say, the task goes anywhere.
+        // If unknown, the task goes anywhere.
         let found = signal
             .cached_objects(portion.range.clone())
             .unwrap_or_default();
@@ -198,7 +195,6 @@ mod tests {
         }
     }
 
-    /// Hosts 1 and 2, and a shard.
     fn state() -> (PlacementState, [HostId; 2], Input) {
         let options = DispatchOptions {
             policy: Policy::FirstCacheAvailable,

@@ -1,4 +1,4 @@
-//! Results of a batch of tasks, as messages; errors with operator, range and time among them.
+//! Results of a batch of tasks as messages, with errors by operator, range and time.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -13,29 +13,24 @@ use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::task_output::{ExitOutput, Task, TaskFailure, TaskOutput};
 use crate::{OpError, OpErrorKind, RemoteFailure, RunError};
 
-/// What a worker did with one task.
 pub(crate) struct TaskDone {
     pub(crate) output: TaskOutput,
     pub(crate) elapsed_ns: u64,
 }
 
-/// What a slot answers to a batch of tasks.
 pub(crate) struct SlotAnswer {
-    /// For each task; an error where memory was refused.
+    /// By task; an error where memory was refused.
     pub(crate) results: Vec<Result<TaskDone, String>>,
-    /// What its operators did in the run so far, of the subgraphs of these tasks.
+    /// Operator reports so far, of the subgraphs of these tasks.
     pub(crate) operators: Vec<(usize, Vec<OperatorReport>)>,
-    /// What changed in the cache of its host, if it has one.
     pub(crate) cache: Option<CacheReport>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct ResultBatch {
-    /// For each task of the batch; an error where memory was refused.
+    /// By task; an error where memory was refused.
     results: Vec<Result<ResultMessage, String>>,
-    /// What the slot's operators did in the run so far, of the subgraphs of these tasks.
     operators: Vec<(u32, Vec<OperatorMessage>)>,
-    /// What changed in the cache of the slot's host, if it has one.
     cache: Option<CacheReport>,
 }
 
@@ -65,22 +60,20 @@ struct ExitMessage {
 #[derive(Serialize, Deserialize)]
 struct FailureMessage {
     error: ErrorMessage,
-    /// Orders the errors of several tasks.
+    /// Orders errors of several tasks.
     begins: f64,
-    /// Exits behind the operator.
+    /// Exits after the operator.
     exits: Vec<u32>,
 }
 
-/// An error on another host.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ErrorMessage {
-    /// The operator's name and node, if it belongs to one.
+    /// The operator's name and node, if any.
     operator: Option<(String, u64)>,
     range: Option<Range<i64>>,
     time: Option<String>,
     code: String,
     text: String,
-    /// As the embedding language sends its exceptions.
     cause: Option<Vec<u8>>,
 }
 
@@ -117,7 +110,7 @@ impl ErrorMessage {
         }
     }
 
-    /// `operators`: names of those that may have failed; `unplaced` makes an error of none of them.
+    /// `operators`: names of possible culprits; `unplaced` builds an error without one.
     pub(super) fn into_error(
         self,
         operators: impl IntoIterator<Item = &'static str>,
@@ -152,16 +145,15 @@ impl ErrorMessage {
     }
 }
 
-/// How exceptions of the embedding language travel.
+/// Codec of the embedding language's exceptions.
 pub trait CauseCodec: Send + Sync {
     /// An error as bytes; None if its text is all there is.
     fn encode(&self, cause: &crate::Cause) -> Option<Vec<u8>>;
 
-    /// The error; None if it cannot be read here.
+    /// The error; None if unreadable here.
     fn decode(&self, encoded: &[u8]) -> Option<crate::Cause>;
 }
 
-/// What both sides need to read and write results.
 pub(crate) struct ResultCodec<'a> {
     pub(crate) subgraphs: &'a [ParallelSubgraph],
     pub(crate) streams: &'a [StreamTable],
@@ -169,7 +161,6 @@ pub(crate) struct ResultCodec<'a> {
 }
 
 impl ResultCodec<'_> {
-    /// The results of a batch; an error where memory was refused.
     pub(crate) fn encode(
         &self,
         results: Vec<(usize, Result<TaskDone, String>)>,
@@ -236,7 +227,6 @@ impl ResultCodec<'_> {
         }
     }
 
-    /// The results of the tasks of a batch, as a worker on `host` sent them.
     pub(crate) fn decode(
         &self,
         tasks: &[&Task],

@@ -1,4 +1,4 @@
-//! The worker's side: the same split plan as the client's, and threads that execute its tasks.
+//! Worker side: the client's split plan, and threads that execute its tasks.
 
 use std::collections::BTreeSet;
 use std::collections::hash_map::DefaultHasher;
@@ -35,19 +35,18 @@ use crate::scheduler::task_queue::Partitioner;
 use crate::scheduler::worker::Worker;
 use crate::{Cause, Plan, PortType, RunError};
 
-/// Tasks of each subgraph that count for the number of a split plan. Where borders of the first tasks agree, and the runs and
-/// gaps that a snapshot has, so do the others.
+/// Tasks of each subgraph that enter the hash. If the first borders agree, and the runs and gaps of a snapshot, so do
+/// the rest.
 const HASHED_TASKS: usize = 256;
 
-/// A runner without tasks looks so often whether another one needs memory.
+/// How often an idle runner checks whether another needs memory.
 const RELEASE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A number that differs if the tasks of two processes do, or their versions.
 pub(crate) fn task_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
     subgraph_hash(subgraphs, "tasks")
 }
 
-/// The same of stages of which slots compute blocks. What they read is not known before it arrives.
+/// The same for stages whose blocks slots compute, without what they read, unknown before it arrives.
 pub(crate) fn block_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
     subgraph_hash(subgraphs, "blocks")
 }
@@ -65,7 +64,7 @@ fn subgraph_hash(subgraphs: &[ParallelSubgraph], cut_into: &str) -> u64 {
     for subgraph in subgraphs {
         text.clear();
         let plan = &subgraph.plan;
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(
             text,
             "{:?} {:?} {:?} {:?} {:?}",
@@ -74,7 +73,7 @@ fn subgraph_hash(subgraphs: &[ParallelSubgraph], cut_into: &str) -> u64 {
         for operator in &subgraph.operators {
             let _ = write!(text, " {}", operator.op.name());
             for port in &operator.properties.outputs {
-                // Names of streams have the paths of stores, which may differ.
+                // Stream names contain store paths, which may differ.
                 let (kind, dtype, rate) = (port.kind(), port.dtype(), port.rate());
                 let _ = write!(text, " {kind} {dtype:?} {rate:?}");
             }
@@ -103,7 +102,7 @@ fn write_tasks(text: &mut String, subgraph: &ParallelSubgraph) {
     }
 }
 
-/// The plans whose tasks are executed: what [`Plan::collect_all`] runs adds a collector to each.
+/// The plans that [`Plan::collect_all`] runs, each with a collector.
 pub(crate) fn collecting(plans: &[Plan]) -> Vec<Plan> {
     let sink = |plan: &Plan| match plan.port() {
         PortType::Count => plan.clone(),
@@ -115,20 +114,19 @@ pub(crate) fn collecting(plans: &[Plan]) -> Vec<Plan> {
     plans.iter().map(sink).collect()
 }
 
-/// A plan prepared in a worker of a cluster. All threads of the process share it, and the stores that it has open.
+/// A plan prepared in a cluster worker, shared by all threads of the process, with its open stores.
 pub struct PreparedTasks {
     subgraphs: Vec<ParallelSubgraph>,
     streams: Vec<StreamTable>,
     memory: MemoryHandle,
-    /// How often a runner that was refused memory asked the others to release theirs.
     releases: AtomicU64,
     hash: u64,
-    /// Its subgraphs are stages of a plan that reads a feed: messages have blocks of what they read.
+    /// Subgraphs are stages of a plan with a feed: messages have blocks.
     in_blocks: bool,
 }
 
 impl PreparedTasks {
-    /// Splits plans as the client did, which gave the same options. `collects`: it gathers the results.
+    /// Splits plans as the client did, given the same options. `collects`: the client gathers results.
     ///
     /// # Errors
     /// [`RunError`], as where the plan is run.
@@ -156,7 +154,7 @@ impl PreparedTasks {
         })
     }
 
-    /// The stored signals that tasks of each subgraph read.
+    /// Stored signals read by each subgraph.
     pub fn signals(&self) -> impl Iterator<Item = Vec<&Signal>> {
         self.subgraphs.iter().map(|subgraph| {
             let inputs = subgraph.inputs.iter();
@@ -165,14 +163,14 @@ impl PreparedTasks {
         })
     }
 
-    /// The number of the split plan.
+    /// Hash of the split plan.
     #[must_use]
     pub fn hash(&self) -> u64 {
         self.hash
     }
 }
 
-/// What slots execute of a plan: tasks, or blocks of stages if it has none. The client decides in the same way.
+/// Tasks, or blocks of stages if there are none, as the client decides too.
 fn executed_subgraphs(
     graph: &Graph,
     options: &RunOptions<'_>,
@@ -192,34 +190,34 @@ fn executed_subgraphs(
     Ok((subgraphs.transpose()?.unwrap_or_default(), true))
 }
 
-/// Why a worker did not answer a batch of tasks.
+/// Why a batch of tasks was not answered.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TaskRunnerError {
-    /// The message is not a batch of tasks.
+    /// Not a batch of tasks.
     #[error("a message of the client cannot be read: {0}")]
     Message(String),
-    /// The client split the plan in another way.
+    /// The client split the plan differently.
     #[error(
         "this worker split the plan in another way than the client (number {own:#018x} instead of {client:#018x}): the stores or \
          the versions of packages differ; install the same versions on all hosts, and see that their stores are the same"
     )]
     OtherSplit {
-        /// The worker's number.
+        /// Worker's hash.
         own: u64,
-        /// The client's number.
+        /// Client's hash.
         client: u64,
     },
-    /// A result cannot be sent.
+    /// Unsendable result.
     #[error("a result cannot be sent to the client: {0}; report this as a bug of Isochrony")]
     Result(String),
-    /// What tasks read is not as it was.
+    /// Stored data changed.
     #[error(transparent)]
     Changed(#[from] StoreError),
-    /// The code of this package panicked.
+    /// A panic in this package.
     #[error("{0}")]
     Panicked(String),
-    /// The run has ended.
+    /// The run ended.
     #[error("the run has ended")]
     Ended,
 }
@@ -232,41 +230,40 @@ impl From<MessageError> for TaskRunnerError {
 
 type Answer = Result<Vec<u8>, TaskRunnerError>;
 
-/// The way to a runner's thread, and back.
 struct Calls {
     batches: Sender<Vec<u8>>,
     answers: Receiver<Answer>,
 }
 
-/// A thread of a worker that executes the tasks of one plan, with replicas of its own. Ends when it is dropped.
+/// A worker thread that executes one plan's tasks with its own replicas. Ends on drop.
 pub struct TaskRunner {
-    /// None: it is ending. A call at a time.
+    /// None: ending. One call at a time.
     calls: Mutex<Option<Calls>>,
     interrupt: Arc<Interrupt>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What a runner shares with the embedding language.
+/// State shared with the embedding language.
 pub struct RunnerContext {
-    /// What factory operators share.
+    /// State of factory operators.
     pub shared: Option<Arc<dyn std::any::Any + Send + Sync>>,
-    /// How exceptions travel.
+    /// Codec of exceptions.
     pub causes: Arc<dyn CauseCodec>,
-    /// Called with each subgraph of a batch of tasks, before the batch is executed.
+    /// Called with each subgraph of a batch, before execution.
     pub check: Option<Arc<SnapshotCheck>>,
-    /// The cache through which the stores of its plans are read, if there is one.
+    /// Cache of its plans' stores.
     pub cache: Option<Arc<ShardCache>>,
 }
 
-/// Whether what a subgraph reads is as it was when the plan was prepared. The number is its position in
+/// Checks that what a subgraph reads is unchanged since preparation. The number is its position in
 /// [`PreparedTasks::signals`].
 pub type SnapshotCheck = dyn Fn(usize) -> Result<(), StoreError> + Send + Sync;
 
 impl TaskRunner {
-    /// Starts the thread. `number`: among the threads of this process.
+    /// Starts the thread; `number` is unique in the process.
     ///
     /// # Errors
-    /// The system refuses a thread.
+    /// No thread available.
     pub fn new(
         prepared: Arc<PreparedTasks>,
         number: usize,
@@ -285,7 +282,7 @@ impl TaskRunner {
                 shared_memory: Some(&prepared.memory),
                 ..options
             };
-            // Exits that one run closes are open in the next.
+            // Exits closed by one run are open in the next.
             let subgraphs = prepared.subgraphs.iter();
             let subgraphs: Vec<_> = subgraphs.map(ParallelSubgraph::with_own_exits).collect();
             let mut executor = BatchExecutor {
@@ -324,7 +321,7 @@ impl TaskRunner {
         })
     }
 
-    /// Executes a batch of tasks and returns their results, both as messages.
+    /// Executes a batch of tasks; batch and results are messages.
     ///
     /// # Errors
     /// [`TaskRunnerError`].
@@ -337,7 +334,7 @@ impl TaskRunner {
         answer.map_err(|_| TaskRunnerError::Ended)?
     }
 
-    /// Ends the current task between two calls of operators. No other task is begun.
+    /// Ends the current task between operator calls; no other begins.
     pub fn stop(&self) {
         self.interrupt.request();
     }
@@ -348,13 +345,12 @@ impl Drop for TaskRunner {
         self.stop();
         *self.calls.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         if let Some(thread) = self.thread.take() {
-            // It panics only if an operator's destructor does, which ends nothing but itself.
+            // Panics only if an operator's destructor does.
             let _ = thread.join();
         }
     }
 }
 
-/// What becomes of a task; an error where memory was refused.
 type TaskResult = Result<TaskDone, String>;
 
 fn task_done(output: Result<TaskOutput, RunError>, begun: Instant) -> TaskResult {
@@ -363,7 +359,6 @@ fn task_done(output: Result<TaskOutput, RunError>, begun: Instant) -> TaskResult
     done.map_err(|error| error.to_string())
 }
 
-/// What a runner's thread executes tasks with.
 struct BatchExecutor<'a> {
     prepared: &'a PreparedTasks,
     worker: Worker<'a>,
@@ -371,10 +366,9 @@ struct BatchExecutor<'a> {
     causes: &'a dyn CauseCodec,
     check: Option<&'a SnapshotCheck>,
     cache: Option<&'a ShardCache>,
-    /// Up to where the client knows the cache.
+    /// Position up to which the client knows the cache.
     known: ReportCursor,
     interrupt: &'a Interrupt,
-    /// The request to release memory that it followed last.
     released: u64,
 }
 
@@ -424,7 +418,6 @@ impl BatchExecutor<'_> {
         self.results(results, begun)
     }
 
-    /// Compares the client's split plan, and closes exits from which it wants nothing any more.
     fn begin_batch(&self, plan: u64, closed: &[(u32, Vec<bool>)]) -> Result<(), TaskRunnerError> {
         let own = self.prepared.hash;
         if plan != own {
@@ -463,7 +456,6 @@ impl BatchExecutor<'_> {
         encoded.map_err(|error| TaskRunnerError::Result(error.to_string()))
     }
 
-    /// Executes a task. If memory is refused, tries once more when the other runners have released theirs.
     fn execute(&mut self, task: &Task) -> Result<TaskOutput, RunError> {
         match self.worker.execute(task) {
             Err(_) => {
@@ -475,7 +467,6 @@ impl BatchExecutor<'_> {
         }
     }
 
-    /// Releases what the operators of this thread do not need, if another one of this process asked for memory.
     fn release_if_asked(&mut self) {
         let asked = self.prepared.releases.load(Ordering::Relaxed);
         if asked != self.released {

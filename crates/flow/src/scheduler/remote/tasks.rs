@@ -1,4 +1,4 @@
-//! Batches of tasks for a worker, as messages. Both sides have split the plan, so a message names subgraphs by position.
+//! Messages with batches of tasks for a worker. Both sides have split the plan, so messages name subgraphs by position.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,12 +13,11 @@ use crate::scheduler::partition::TaskInput;
 use crate::scheduler::task_output::{ExitState, Task};
 use crate::{Portion, RangeOrigin, RangePortion};
 
-/// Tasks for a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TaskBatch {
-    /// The split plan that the client has; the worker's must be the same.
+    /// Hash of the client's split plan; the worker's must be equal.
     pub(crate) plan: u64,
-    /// For each subgraph of its tasks, exits from which nothing is wanted any more.
+    /// By subgraph: exits that are no longer wanted.
     pub(crate) closed: Vec<(u32, Vec<bool>)>,
     tasks: Vec<TaskMessage>,
     /// Cached objects that they read, and other hosts that have them.
@@ -125,12 +124,11 @@ impl TaskBatch {
     }
 }
 
-/// Positions of the subgraphs of tasks, in order.
 pub(crate) fn subgraphs_of<'t>(tasks: impl IntoIterator<Item = &'t Task>) -> BTreeSet<usize> {
     tasks.into_iter().map(|task| task.subgraph).collect()
 }
 
-/// Where other hosts have what tasks read, each object once.
+/// Other hosts that have what tasks read, each object once.
 fn sources_of(tasks: &[PlacedTask]) -> Vec<(ObjectName, Vec<PeerAddress>)> {
     let all: BTreeMap<_, _> = tasks.iter().flat_map(|one| one.sources.clone()).collect();
     all.into_iter().collect()

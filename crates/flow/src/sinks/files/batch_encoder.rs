@@ -7,7 +7,7 @@
 //! | windows | `start`, `end`, `time`, and `value`, or a list `values` if a window has several |
 //! | ranges | `start`, `end`, `time` |
 //!
-//! Times are timestamps in ns, UTC; without civil time there is no such column. The schema's metadata has
+//! Times are timestamps in ns, UTC; without civil time the column is missing. The schema's metadata has
 //! `isochrony.signal`, `isochrony.rate` (exact, in Hz), `isochrony.timebase`, `isochrony.unit` and, for counts,
 //! `isochrony.scale` and `isochrony.offset`; a column's has its `unit`.
 
@@ -39,7 +39,7 @@ impl BatchEncoder {
     /// Checks that a port's items have columns.
     ///
     /// # Errors
-    /// [`PlanError::InputType`] of a count, which is a single number.
+    /// [`PlanError::InputType`] for a count, a single number.
     pub fn accepts(operator: &'static str, port: &PortType) -> Result<(), PlanError> {
         match port {
             PortType::Count => Err(wrong_input(
@@ -52,7 +52,7 @@ impl BatchEncoder {
         }
     }
 
-    /// `clock`: that of the recording whose indices the items have.
+    /// `clock`: of the recording of the items' indices.
     #[must_use]
     pub fn new(port: &PortType, clock: Option<Arc<dyn Clock>>) -> Self {
         let stream = port.stream();
@@ -119,13 +119,13 @@ impl BatchEncoder {
         }
     }
 
-    /// Whether a port's items are counts with a calibration.
+    /// Whether a port's items are calibrated counts.
     #[must_use]
     pub fn gives_counts(port: &PortType) -> bool {
         counts(port, port.stream())
     }
 
-    /// The columns and their metadata.
+    /// Columns and metadata.
     #[must_use]
     pub fn schema(&self) -> &SchemaRef {
         &self.schema

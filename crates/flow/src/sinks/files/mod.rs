@@ -1,8 +1,8 @@
-//! Files as sinks: WAV ([`WavSink`]), and record batches for formats that other libraries write ([`BatchEncoder`]).
+//! File sinks: WAV ([`WavSink`]), and record batches for formats of other libraries ([`BatchEncoder`]).
 //!
 //! A file is complete or absent: it is written beside its place under a name that begins with a dot, synced, and
 //! renamed at the end. A failed or interrupted execution removes it, or on request leaves it as a valid file named
-//! `partial`. So the requested name never holds half a result, and an existing file stays until it is replaced.
+//! `partial`. So the requested name never holds half a result, and an existing file stays until replaced.
 
 mod batch_encoder;
 mod part_file;

@@ -46,7 +46,7 @@ impl PartFile {
     /// Begins a file.
     ///
     /// # Errors
-    /// The path lies inside a store, or the operating system's error.
+    /// The path lies inside a store, or an operating system error.
     pub fn create(path: &Path) -> Result<Self, OpError> {
         if let Some(store) = store_around(path) {
             let text = format!(
@@ -83,13 +83,13 @@ impl PartFile {
         &self.file
     }
 
-    /// Its final path.
+    /// Final path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The operating system's error, with the file's name.
+    /// An operating system error, with the file's name.
     #[must_use]
     pub fn failed(&self, why: &io::Error) -> OpError {
         failed("write", &self.path, why, REMEDY)
@@ -98,7 +98,7 @@ impl PartFile {
     /// Syncs the file and renames it, to its final name if `whole`, else to its [`partial_name`].
     ///
     /// # Errors
-    /// The operating system's error.
+    /// An operating system error.
     pub fn keep(&mut self, whole: bool) -> Result<(), OpError> {
         self.file.sync_all().map_err(|why| self.failed(&why))?;
         let name = if whole {
@@ -108,7 +108,7 @@ impl PartFile {
         };
         std::fs::rename(&self.part, &name).map_err(|why| failed("rename", &name, &why, REMEDY))?;
         self.kept = true;
-        // The rename is durable once the folder is synced.
+        // Syncing the folder makes the rename durable.
         let folder = name
             .parent()
             .filter(|folder| !folder.as_os_str().is_empty());
@@ -127,7 +127,7 @@ impl Drop for PartFile {
     }
 }
 
-/// The store that a path lies in, links resolved. A file there could replace the store's own.
+/// The store that a path lies in, links resolved: a file there could replace the store's own.
 fn store_around(path: &Path) -> Option<PathBuf> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -143,7 +143,7 @@ fn store_around(path: &Path) -> Option<PathBuf> {
         .map(Path::to_path_buf)
 }
 
-/// For most errors of the operating system.
+/// For most operating system errors.
 const REMEDY: &str = "check the path, its permissions and the space on its disk";
 
 fn failed(doing: &str, path: &Path, why: &io::Error, mend: &str) -> OpError {

@@ -1,8 +1,8 @@
 //! WAV files as a sink.
 //!
 //! WAV has neither gaps nor times. A gap is an error unless [`WavGaps`] says to write zeros, or one file per gap-free
-//! range. A clock step, whose silence has no known length, ends a file or is an error. So is a sample beyond full
-//! scale, or a rate that is no whole number of Hz; nothing is clipped or rounded.
+//! range. A clock step, whose silence has no known length, ends a file or is an error. Samples beyond full scale and
+//! fractional rates are errors; nothing is clipped or rounded.
 
 use std::path::{Path, PathBuf};
 
@@ -28,11 +28,11 @@ pub struct WavSink {
 }
 
 impl WavSink {
-    /// Its name in saved plans.
+    /// Name in saved plans.
     pub const NAME: &'static str = "sink_wav";
 
-    /// `format`: None for the smallest that holds all values of the dtype. `keep_partial`: a failure leaves what was
-    /// written under its [`partial_name`](super::partial_name).
+    /// `format`: None for the smallest that holds all values of the dtype. `keep_partial`: a failure leaves the file
+    /// under its [`partial_name`](super::partial_name).
     pub fn new(
         path: impl AsRef<Path>,
         format: Option<WavFormat>,

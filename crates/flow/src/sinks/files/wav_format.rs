@@ -1,4 +1,4 @@
-//! The WAV format: how samples are encoded, and the chunks before them.
+//! WAV sample encodings and headers.
 //!
 //! ```text
 //! "RIFF" size "WAVE"
@@ -9,11 +9,11 @@
 //! "data" size                  samples, little-endian; one byte more where their number is odd
 //! ```
 //!
-//! Sizes have 32 bits. A longer file is RF64 (EBU Tech 3306), with 64-bit sizes in the reserved chunk.
+//! Sizes have 32 bits. Longer files are RF64 (EBU Tech 3306), with 64-bit sizes in the reserved chunk.
 
 use isochrony_segment::DType;
 
-/// Encoding of samples.
+/// Sample encoding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WavFormat {
@@ -25,9 +25,9 @@ pub enum WavFormat {
     Int24,
     /// 32 bits.
     Int32,
-    /// IEEE floating point, 32 bits.
+    /// IEEE 32-bit float.
     Float32,
-    /// IEEE floating point, 64 bits.
+    /// IEEE 64-bit float.
     Float64,
 }
 
@@ -42,7 +42,7 @@ impl WavFormat {
         ("float64", Self::Float64),
     ];
 
-    /// Its name.
+    /// Format name.
     #[must_use]
     pub fn name(self) -> &'static str {
         let own = Self::ALL.iter().find(|(_, format)| *format == self);
@@ -63,7 +63,7 @@ impl WavFormat {
         })
     }
 
-    /// Bytes of a sample.
+    /// Bytes per sample.
     #[must_use]
     pub fn size(self) -> usize {
         match self {
@@ -92,8 +92,7 @@ pub(super) struct OutOfRange {
     pub(super) value: f64,
 }
 
-/// Integers keep their values in integer formats and are divided by their dtype's full scale for floats, whose full
-/// scale is 1.
+/// Integers keep their values in integer formats; for floats they are divided by their dtype's full scale.
 pub(super) fn encode(
     samples: &[u8],
     dtype: DType,
@@ -131,7 +130,7 @@ pub(super) fn encode(
         DType::U32 => ints!(u32),
         DType::F32 => floats!(f32),
         DType::F64 => floats!(f64),
-        // `accepts` refuses these.
+        // Refused by `accepts`.
         DType::I64 | DType::Bool | DType::C64 | DType::C128 => Ok(()),
     }
 }
@@ -198,11 +197,10 @@ pub(super) struct Header {
     pub(super) start_time: Option<String>,
 }
 
-/// Largest file with 32-bit sizes, which do not count its first eight bytes.
+/// Largest file with 32-bit sizes, which exclude its first eight bytes.
 pub(super) const MAX_RIFF_BYTES: u64 = u32::MAX as u64 + 8;
 
 impl Header {
-    /// What precedes `data` bytes of samples; RF64 if the file is larger than `largest`.
     pub(super) fn bytes(&self, data: u64, largest: u64) -> Vec<u8> {
         let mut chunks = Vec::new();
         let align = u64::from(self.channels) * self.format.size() as u64;
@@ -225,7 +223,7 @@ impl Header {
         format.extend((align as u16).to_le_bytes());
         format.extend((8 * self.format.size() as u16).to_le_bytes());
         if float {
-            // Size of the extension, which non-integer formats must state.
+            // Size of the extension, required in non-integer formats.
             format.extend([0, 0]);
         }
         chunk(b"fmt ", &format);
@@ -355,7 +353,6 @@ mod tests {
             (data, data / 6)
         );
         assert_eq!(number(&large, large.len() - 4, 4), 0xffff_ffff);
-        // The first size that is too large, and the last that is not.
         let most = MAX_RIFF_BYTES - small.len() as u64;
         assert_eq!(&header.bytes(most - 1, MAX_RIFF_BYTES)[..4], b"RIFF");
         assert_eq!(&header.bytes(most + 2, MAX_RIFF_BYTES)[..4], b"RF64");

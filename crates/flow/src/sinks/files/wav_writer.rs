@@ -11,7 +11,7 @@ use super::part_file::PartFile;
 use super::wav_format::{Header, MAX_RIFF_BYTES, WavFormat, encode};
 use crate::{Break, Cause, Clock, Item, OpError, OpErrorKind, SinkWriter};
 
-/// What to do with gaps.
+/// Treatment of gaps.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WavGaps {
@@ -35,7 +35,7 @@ impl WavGaps {
 
 const BLOCK_SAMPLES: usize = 1 << 14;
 const BUFFER_BYTES: usize = 1 << 18;
-/// Longest gap that is filled: a day at 48 kHz, lest a wrong stamp fill the disk.
+/// Longest filled gap: a day at 48 kHz, lest a wrong stamp fill the disk.
 const MAX_ZEROS: u64 = 1 << 32;
 
 fn refused(why: String) -> OpError {
@@ -91,12 +91,12 @@ pub(super) struct WavWriter {
     gaps: WavGaps,
     keep_partial: bool,
     dtype: DType,
-    /// Header of the next file.
+    /// Of the next file.
     header: Header,
     clock: Option<Arc<dyn Clock>>,
     file: Option<OpenWavFile>,
     files: usize,
-    /// Index of the next sample if there is no gap.
+    /// Index of the next sample without a gap.
     expected: Option<i64>,
     /// Since the last sample.
     clock_step: bool,
@@ -104,7 +104,7 @@ pub(super) struct WavWriter {
 }
 
 impl WavWriter {
-    /// `header`: that of the first file, without its start time.
+    /// `header`: of the first file, without its start time.
     pub(super) fn open(
         path: PathBuf,
         gaps: WavGaps,
@@ -133,7 +133,7 @@ impl WavWriter {
         Ok(out)
     }
 
-    /// `start`: index of the first sample, if known.
+    /// `start`: first index, if known.
     fn begin(&mut self, start: Option<i64>) -> Result<(), OpError> {
         self.files += 1;
         let path = match self.gaps {
@@ -143,7 +143,7 @@ impl WavWriter {
         let mut header = self.header.clone();
         let start_time = start.zip(self.clock.as_ref());
         let start_time = start_time.and_then(|(start, clock)| clock.stamp(start));
-        // Spaces reserve room where the header is written before the time is known.
+        // Spaces reserve room until the time is known.
         let start_time = start_time.map_or(" ".repeat(TIME_LEN), |stamp| padded_time(stamp.civil));
         header.start_time = self.clock.is_some().then_some(start_time);
         self.file = Some(OpenWavFile::begin(&path, header)?);
@@ -157,7 +157,6 @@ impl WavWriter {
         }
     }
 
-    /// Handles a gap or clock step before the sample at `start`.
     fn enter(&mut self, start: i64) -> Result<(), OpError> {
         let clock_step = std::mem::take(&mut self.clock_step);
         let missing = self

@@ -5,7 +5,7 @@ use isochrony_store::Signal;
 
 use crate::{Cause, OpError, OpErrorKind};
 
-/// One that is not stated fits any.
+/// An unstated one fits any.
 pub(super) fn check_calibration(signal: &Signal, stated: &Calibration) -> Result<(), OpError> {
     let unstated = Calibration::default();
     let own = signal.calibration();

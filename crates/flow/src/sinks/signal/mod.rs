@@ -1,8 +1,7 @@
 //! A signal of a store as a sink.
 //!
-//! Samples, and windows that still hold all samples, keep their rate. Windows of one computed value become a signal of
-//! one sample per hop. Samples that a filter removed become a gap, the only way to express their absence. [`writer`]
-//! defines what becomes of gaps, clock steps and times.
+//! Samples, and windows that hold all samples, keep their rate. Windows of one computed value become a signal of one
+//! sample per hop. Samples removed by a filter become a gap. [`writer`] defines gaps, clock steps and times.
 
 mod calibration;
 mod writer;
@@ -20,7 +19,7 @@ use crate::{
 use calibration::{check_calibration, refused};
 use writer::{CopySource, SignalSinkWriter};
 
-/// What to do if the signal exists.
+/// Action if the signal exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfExists {
     /// Fail and change nothing.
@@ -58,7 +57,7 @@ pub struct SignalSink {
 }
 
 impl SignalSink {
-    /// Its name in saved plans.
+    /// Name in saved plans.
     pub const NAME: &'static str = "sink";
 
     /// Writes to the signal at a location.
@@ -93,7 +92,6 @@ impl SignalSink {
     }
 }
 
-/// Source indices from one sample to the next, and samples per window.
 fn shape(port: &PortType) -> Option<(u64, usize)> {
     match *port {
         PortType::Samples { .. } => Some((1, 1)),
@@ -148,7 +146,7 @@ impl Sink for SignalSink {
         let store = self.location.open()?;
         let name = self.location.signal();
         let exists = store.contains(name).map_err(store_error)?;
-        // A stored signal has its calibration in the stream; its attributes are not copied.
+        // A stored signal's calibration is in the stream; its attributes are not copied.
         let feed = reads.filter(|reads| reads.0.stored().is_none());
         let described = feed.and_then(SharedRecording::description);
         let appends = exists && self.if_exists == IfExists::Append;

@@ -1,11 +1,11 @@
-//! Writes the samples of one execution to a signal: where they go, and their times.
+//! Writes the samples of one execution to a signal.
 //!
-//! - *Gap*: as many new samples as its length in indices, at least one; or as its duration by the recording's clock, if
-//!   that differs (the length may be mere address space).
-//! - *Clock step*: begins a run.
-//! - *Time*: the first sample of each contiguous range has a stamp, the recording's civil time, then one a minute at
-//!   fixed distances from it: the new signal follows the recording's clock, however items were cut. After a gap of no
-//!   whole number of new samples, as where windows are counted anew, the fit starts a new line.
+//! - *Gap*: its length in indices, at least one sample; or its duration by the recording's clock, if that differs (the
+//!   length may be mere address space).
+//! - *Clock step*: starts a run.
+//! - *Time*: the first sample of each contiguous range is stamped with the recording's civil time, then one a minute at
+//!   fixed distances: the new signal follows the recording's clock, however items were cut. After a gap of a fractional
+//!   number of samples, as where windows are counted anew, the fit starts a new line.
 //! - *Copy* of a recording's own samples: also has the gaps at its ends and before clock steps.
 
 use std::sync::Arc;
@@ -27,22 +27,19 @@ pub(super) struct SignalSinkWriter {
     per_window: usize,
     size: usize,
     clock: Option<Arc<dyn Clock>>,
-    /// Samples from one stamp to the next, and since the last one.
+    /// Samples between stamps, and since the last one.
     stamp_every: u64,
     since_stamp: u64,
-    /// Source index of the next sample without a break.
     expected: Option<i64>,
     /// Civil time of the signal's end when appending.
     ends: Option<Fixed>,
     /// Longest gap, in samples, that keeps its duration; length given to longer ones.
     max_gap: f64,
     long_gap: i64,
-    /// A clock step came since the last sample.
     new_run: bool,
     copied: CopySource,
-    /// Since the last check, another sender may have begun or a description come.
+    /// Since the last check, the sender or its description may have changed.
     is_unchecked: bool,
-    /// No samples and no gaps yet.
     is_empty: bool,
 }
 
@@ -51,18 +48,18 @@ pub(super) struct CopySource {
     pub(super) reads: Option<SharedRecording>,
     /// A live feed, whose senders may send a description at any time.
     pub(super) is_feed: bool,
-    /// The signal takes the description that the sender gives later.
+    /// The signal adopts a later description of the sender.
     pub(super) awaits_description: bool,
 }
 
 struct NewGap {
     samples: i64,
-    /// Its duration is no whole number of samples: the fit starts a new line after it.
+    /// Of fractional length: the fit starts a new line after it.
     restarts: bool,
 }
 
 impl SignalSinkWriter {
-    /// Appends to a signal. The pair: source indices from one sample to the next, samples per window.
+    /// Appends to a signal. The pair: source indices per sample, samples per window.
     pub(super) fn new(
         store: Arc<Store>,
         writer: SignalWriter,
@@ -70,7 +67,7 @@ impl SignalSinkWriter {
         clock: Option<Arc<dyn Clock>>,
         copied: CopySource,
     ) -> Result<Self, OpError> {
-        // What is appended is placed by the signal's own clock.
+        // Appended samples follow the signal's own clock.
         let signal = writer.signal().map_err(store_error)?.as_recorded();
         let end = signal.end_index();
         let ends = (end > 0).then(|| signal.time_of(end).ok()).flatten();
@@ -100,7 +97,6 @@ impl SignalSinkWriter {
         self.clock.as_ref()?.stamp(index)
     }
 
-    /// Appends contiguous samples, the first at source index `start`.
     fn append(&mut self, start: i64, mut bytes: &[u8]) -> Result<(), OpError> {
         if bytes.is_empty() {
             return Ok(());
@@ -134,7 +130,6 @@ impl SignalSinkWriter {
         Ok(())
     }
 
-    /// Begins a run at a source index, or gives the gap before it.
     fn gap_before(&mut self, start: i64, count: u64) -> Result<Option<NewGap>, OpError> {
         let Some(expected) = self.expected else {
             let before = self.gaps().map_or(0, |gaps| gaps.until(start));
@@ -185,8 +180,8 @@ impl SignalSinkWriter {
         Ok(None)
     }
 
-    /// Rejects samples if the sender states another calibration than the signal's. Done after each break, since another
-    /// sender may have begun, and after each commit.
+    /// Rejects samples whose sender states another calibration than the signal's. Called after each break, where the
+    /// sender may change, and after each commit.
     fn check_description(&mut self) -> Result<(), OpError> {
         let is_due = std::mem::take(&mut self.is_unchecked);
         if !is_due || !self.copied.is_feed || self.copied.awaits_description {
@@ -230,7 +225,7 @@ impl SignalSinkWriter {
                 restarts: false,
             };
         };
-        // Clock drift makes a few samples of difference; more means that the gap's length is no duration.
+        // Clock drift explains a few samples of difference; more means that the gap's length is no duration.
         let samples = if (lasted - by_axis as f64).abs() <= 2.5 || lasted <= 0.0 {
             by_axis
         } else if lasted <= self.max_gap {

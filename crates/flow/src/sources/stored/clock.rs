@@ -1,4 +1,4 @@
-//! The clock of a stored signal at the commit that the last pass reads.
+//! Clock of a stored signal at the commit of the last pass.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -7,7 +7,7 @@ use isochrony_time::{Fixed, Stamp, TimeError};
 
 use crate::{Cause, Clock};
 
-/// The signal of the last pass; replaced when the next begins.
+/// Signal of the last pass; replaced when the next begins.
 #[derive(Debug)]
 pub(crate) struct StoredClock(pub(crate) RwLock<Signal>);
 

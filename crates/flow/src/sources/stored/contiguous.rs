@@ -1,4 +1,4 @@
-//! The contiguous ranges that a pass reads, each with its origin.
+//! Contiguous ranges of a pass, each with its origin.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,15 +7,12 @@ use isochrony_store::{Signal, Stretch};
 
 use crate::RangeOrigin;
 
-/// Walks the contiguous ranges of parts of a signal, in read order.
 #[derive(Clone)]
 pub(crate) struct ContiguousRanges {
     signal: Signal,
     parts: Vec<Stretch>,
-    /// Current part, and index in it.
     part: usize,
     at: i64,
-    /// Number of the first part in the selection.
     first_part: usize,
     /// Start of the selected part, if the parts are a portion of it.
     selected_from: Option<i64>,
@@ -24,7 +21,6 @@ pub(crate) struct ContiguousRanges {
 }
 
 pub(crate) struct ContiguousRange {
-    /// Number of its part.
     pub(super) part: usize,
     pub(super) range: Range<i64>,
     pub(super) run: u32,
@@ -32,7 +28,6 @@ pub(crate) struct ContiguousRange {
 }
 
 impl ContiguousRanges {
-    /// The parts are all that is selected.
     pub(crate) fn new(signal: Signal, parts: Vec<Stretch>) -> Self {
         Self {
             at: parts.first().map_or(0, |part| part.range.start),
@@ -50,7 +45,7 @@ impl ContiguousRanges {
         Self { selection, ..self }
     }
 
-    /// The parts are a portion of the selected part of this number, which begins at an index.
+    /// The parts are a portion of this selected part, which begins at an index.
     pub(super) fn of_portion(self, part: usize, selected_from: i64) -> Self {
         Self {
             first_part: part,
@@ -71,12 +66,11 @@ impl ContiguousRanges {
         (self.first_part..).zip(&self.parts)
     }
 
-    /// Samples in all.
     pub(super) fn total(&self) -> u64 {
         samples_in(&self.signal, &self.parts)
     }
 
-    /// All contiguous ranges of at least `samples` (above zero). Of shorter ones only the length is computed, so that a
+    /// All contiguous ranges of at least `samples` (above zero). Only the length of shorter ones is computed, so a
     /// million cost milliseconds.
     pub(super) fn at_least(&self, samples: i64) -> impl Iterator<Item = ContiguousRange> {
         let parts = self.numbered_parts();
@@ -152,7 +146,6 @@ pub(super) fn first_contiguous(signal: &Signal, index: i64, run: u32) -> i64 {
         .min(index)
 }
 
-/// Joins neighbouring parts of a run, between which a pass has no break.
 pub(super) fn join_adjacent(asked: Vec<Stretch>) -> Vec<Stretch> {
     let mut parts: Vec<Stretch> = Vec::new();
     for part in asked {

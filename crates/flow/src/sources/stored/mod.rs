@@ -1,15 +1,15 @@
 //! Stored signals as recordings.
 //!
-//! A [`StoredRecording`] names a signal of a store, or ranges of its indices in read order: a selection by civil time
-//! need not be in index order. A pass reads the newest commit, with what was appended after the plan was built; in a
-//! plan sent from another process it is *pinned* to the snapshot that was sent.
+//! A [`StoredRecording`] names a signal of a store, or index ranges in read order, which a selection by civil time may
+//! reorder. A pass reads the newest commit, including later appends; in a plan sent from another process it is *pinned*
+//! to the sent snapshot.
 //!
-//! A pass walks *parts*, each the share of a range in one run, and in each part the contiguous ranges between gaps.
-//! Runs and gaps are looked up when reached, O(log n) each, so a million gaps need no list. Samples are read in pieces
-//! of some MiB and cut into segments. A contiguous range's anchor is the first sample after the last gap or clock step,
-//! whatever range is read: windows do not depend on where a scan starts.
+//! A pass walks *parts*, each the share of a range in one run, and their contiguous ranges between gaps. Runs and gaps
+//! are looked up when reached, O(log n) each, so a million gaps need no list. Samples are read in pieces of some MiB
+//! and cut into segments. A contiguous range's anchor is the first sample after the last gap or clock step, whatever
+//! range is read: windows do not depend on where a scan starts.
 //!
-//! This file and `snapshot` import each other: a recording makes the snapshot, which opens passes with its options.
+//! This file and `snapshot` import each other: a recording creates the snapshot, which opens passes with its options.
 
 pub(crate) mod clock;
 mod contiguous;
@@ -43,12 +43,10 @@ use pass::StoredPass;
 use skip::WindowFilter;
 use snapshot::StoredSnapshot;
 
-/// Most ranges whose extremes are looked up in views.
 const MOST_VIEWED_RANGES: usize = 64;
-/// Most bytes of samples beyond the views that are read beside them.
 const MOST_UNVIEWED_BYTES: u64 = 64 << 20;
 
-/// A signal of a store, or ranges of it, as a recording.
+/// A stored signal, or ranges of it, as a recording.
 ///
 /// ```no_run
 /// use isochrony_flow::{Plan, StoredRecording};
@@ -64,16 +62,15 @@ const MOST_UNVIEWED_BYTES: u64 = 64 << 20;
 pub struct StoredRecording {
     store: PathBuf,
     signal: Signal,
-    /// In read order; None: all, with what is appended later.
+    /// In read order; None: all, including later appends.
     ranges: Option<Vec<Range<i64>>>,
     clock: Option<Arc<StoredClock>>,
-    /// The other signal whose clock is used.
     clocked_by: Option<Signal>,
-    /// None: the strategy of lowest estimated cost.
+    /// None: lowest estimated cost.
     io: Option<Strategy>,
-    /// Commit and end of the snapshot `signal`; None: the newest commit is read.
+    /// Commit and end of the snapshot `signal`; None: the newest commit.
     pinned: Option<(u64, i64)>,
-    /// Samples that only windows failing it need are not read.
+    /// Samples needed only by windows that fail it are skipped.
     filter: Option<Arc<WindowFilter>>,
 }
 
@@ -93,19 +90,19 @@ impl StoredRecording {
         }
     }
 
-    /// Reads with this [`Strategy`] instead of the one of lowest estimated cost.
+    /// Sets the [`Strategy`], by default that of lowest estimated cost.
     #[must_use]
     pub fn io(mut self, strategy: Strategy) -> Self {
         self.io = Some(strategy);
         self
     }
 
-    /// The same samples on the timebase of another signal of the same clock, as for channels of one converter: equal
-    /// indices are equal times, so the two combine index by index.
+    /// Uses the timebase of another signal of the same clock, as for channels of one converter: equal indices are equal
+    /// times, so the two combine index by index.
     ///
     /// # Errors
-    /// [`PlanError::OtherClock`] if the rates differ, or the civil times at the ends of the common range differ by half
-    /// a sample or more. Unchecked if one has no civil time.
+    /// [`PlanError::OtherClock`] if rates differ, or civil times at the ends of the common range differ by half a
+    /// sample or more. Unchecked if one has no civil time.
     pub fn with_clock_of(mut self, other: &Signal) -> Result<Self, PlanError> {
         if let Some(why) = clock_difference(&self.signal, other) {
             return Err(PlanError::OtherClock {
@@ -146,8 +143,8 @@ impl StoredRecording {
         }
     }
 
-    /// A pass over indices of the signal at a handle's commit, which continues another. Ignores this recording's
-    /// ranges. `before`: end and run of that pass's last samples, if any, so that the break between is announced.
+    /// A pass over indices at a handle's commit that continues another pass; ignores this recording's ranges. `before`:
+    /// end and run of that pass's last samples, to announce the break between.
     ///
     /// # Errors
     /// Indices outside the signal.
@@ -165,7 +162,6 @@ impl StoredRecording {
         Ok(Box::new(self.pass_with(reader, read, before, segment)))
     }
 
-    /// From now on looks up times at the commit of a handle.
     fn read_as(&self, signal: &Signal) -> Result<(), OpError> {
         if let Some(clock) = &self.clock {
             let mut newest = clock.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -180,7 +176,6 @@ impl StoredRecording {
         Ok(())
     }
 
-    /// The signal at the commit to read.
     fn signal_to_read(&self) -> Result<Signal, StoreError> {
         let mut signal = self.signal.clone();
         if self.pinned.is_none() {
@@ -198,7 +193,7 @@ impl StoredRecording {
 }
 
 impl StoredRecording {
-    /// The selection, if a scan reads only a part of it: windows count from its first sample.
+    /// The selection, if a scan reads only part of it: windows count from its first sample.
     fn narrowed(&self, range: Option<&Range<i64>>) -> Option<Arc<[Range<i64>]>> {
         range.and(self.ranges.as_deref()).map(Arc::from)
     }
@@ -267,12 +262,10 @@ impl Recording for StoredRecording {
 
     fn within(&self) -> Option<Range<i64>> {
         let Some(ranges) = self.ranges.as_deref() else {
-            // It can be appended to.
             return Some(self.signal.start_index()..i64::MAX);
         };
         let starts = ranges.iter().map(|range| range.start);
         let ends = ranges.iter().map(|range| range.end);
-        // No ranges, no samples.
         Some(starts.min().unwrap_or(0)..ends.max().unwrap_or(0))
     }
 

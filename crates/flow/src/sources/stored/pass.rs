@@ -22,7 +22,6 @@ pub(crate) struct StoredPass {
     pub(super) stream: StreamId,
     pub(super) total: u64,
     pub(super) ranges: ContiguousRanges,
-    /// Rest of the current contiguous range.
     pub(super) contiguous: Range<i64>,
     pub(super) skips: Option<Arc<SkipMap>>,
     pub(super) skipped: VecDeque<Range<i64>>,
@@ -35,7 +34,7 @@ pub(crate) struct StoredPass {
 }
 
 impl StoredPass {
-    /// Goes to the next contiguous range and announces it; None if it continues the one before, and at the end.
+    /// Goes to the next contiguous range and announces it; None if it continues the previous one, and at the end.
     fn enter(&mut self) -> Option<SourceEvent> {
         let next = self.ranges.next()?;
         let (range, run, origin) = (next.range.clone(), next.run, next.origin);

@@ -1,4 +1,4 @@
-//! Read-ahead across tasks: the next task's data are read while one is computed, whichever worker gets it.
+//! Read-ahead across tasks: the next task's data are read while one is computed, by any worker.
 
 use std::sync::Arc;
 
@@ -45,7 +45,6 @@ impl PortionOpener for PrefetchingOpener {
         portion: Option<&Portion>,
     ) -> Result<Option<Box<dyn Source>>, OpError> {
         let Some(portion) = portion else {
-            // Lets the read-ahead move on.
             drop(self.readers.begin(task, &[]));
             return Ok(None);
         };

@@ -1,4 +1,4 @@
-//! How a pass reads samples: strategy and length of pieces.
+//! How a pass reads samples: strategy and piece length.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -50,7 +50,6 @@ impl StoredRecording {
         }
     }
 
-    /// The I/O strategy, and samples per piece.
     pub(super) fn pieces(
         &self,
         signal: &Signal,
@@ -58,14 +57,14 @@ impl StoredRecording {
         segment: u64,
     ) -> (Strategy, i64) {
         let strategy = self.strategy(signal, parts);
-        // One segment: decoded samples shall still be in the caches when operators get them.
+        // One segment, so that decoded samples are still cached when operators get them.
         let bytes = if signal.is_decoded() {
             0
         } else {
             strategy.piece_bytes()
         };
         let wanted = (bytes / signal.dtype().size() as u64) as i64;
-        // Whole segments, so that cuts do not depend on the strategy.
+        // Whole segments, so cuts do not depend on the strategy.
         let segment = SegmentCutter::new(segment).segment();
         let piece = (wanted / segment).max(1).saturating_mul(segment);
         (strategy, piece)

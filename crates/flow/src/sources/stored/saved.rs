@@ -1,4 +1,4 @@
-//! Stored signals in saved plans, which name the signal, and in sent ones, which carry a snapshot of it.
+//! Stored signals in saved plans, by name, and in sent plans, by snapshot.
 
 use std::path::Path;
 
@@ -21,7 +21,6 @@ impl StoredRecording {
         Some(saved)
     }
 
-    /// The signal as an execution would read it now.
     pub(super) fn sent_form(
         &self,
         objects: &mut SentObjects,
@@ -41,7 +40,7 @@ impl StoredRecording {
         Ok(sent)
     }
 
-    /// The recording that an execution would read now, and goes on to read.
+    /// The recording that an execution would read now, and continues to read.
     pub(super) fn pinned_now(&self) -> Result<Option<SharedRecording>, PlanError> {
         if self.pinned.is_some() {
             return Ok(None);
@@ -91,8 +90,8 @@ impl StoredRecording {
         })
     }
 
-    /// The recording of a plan that was sent, which reads that snapshot. `signal` and `clocked_by`: objects that the
-    /// form names, opened in a store at `path`; `commit`: of the snapshot.
+    /// The recording of a sent plan, which reads that snapshot. `signal` and `clocked_by`: objects that the form names,
+    /// opened in a store at `path`; `commit`: of the snapshot.
     ///
     /// # Errors
     /// [`PlanError::Unreadable`], [`PlanError::OtherClock`].

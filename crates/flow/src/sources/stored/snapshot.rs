@@ -79,7 +79,6 @@ impl StoredSnapshot {
         (part.range.start <= index).then_some((at, part))
     }
 
-    /// Around a sample of a part.
     fn contiguous(&self, index: i64, part: &Stretch) -> Range<i64> {
         let gaps = self.signal.gaps();
         let last = gaps.overlapping(0..index).end.checked_sub(1);
@@ -120,7 +119,7 @@ impl StoredSnapshot {
         (read.of_portion(portion.part, selected_from), before)
     }
 
-    /// The parts of it that are read.
+    /// Its parts to be read.
     pub(crate) fn kept(&self, read: &ContiguousRanges) -> Vec<Stretch> {
         match &self.skips {
             None => read.parts().to_vec(),

@@ -1,4 +1,4 @@
-//! Where several streams meet: zip, merge and sync, and what waits there.
+//! Fan-ins: zip, merge and sync, and what waits there.
 
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ fn sources_that_are_far_apart_starve_nobody() {
 }
 
 operator! {
-    /// Gives everything at the end.
+    /// Emits everything at the end.
     pub struct Hold = "hold" (Inputs::Exactly(1)) {}
     state {
         held: Vec<Item>,
@@ -171,9 +171,9 @@ proptest! {
 }
 
 operator! {
-    /// Names the windows that begin at a multiple.
+    /// Ranges of the windows that begin at a multiple.
     pub struct Detect = "detect" (Inputs::Exactly(1)) {
-        /// Of this.
+        /// Divisor.
         every: i64 = "integer" { unit: Samples, range: (1.0, 1e6) },
     }
     state {}

@@ -15,7 +15,6 @@ fn stream() -> StreamId {
     Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
 }
 
-/// Sample `i` of the recording is `i mod 30011`.
 fn value(index: i64) -> i16 {
     (index.rem_euclid(30_011)) as i16
 }
@@ -25,7 +24,7 @@ fn segment(range: Range<i64>) -> SigSeg {
     SigSeg::from_slice(&samples, range.start, stream()).unwrap()
 }
 
-/// Gap-free stretches, each cut into segments that lie apart in memory.
+/// Gap-free stretches, each cut into segments that are separate in memory.
 fn recording(stretches: &[(Range<i64>, Vec<i64>)]) -> Segments {
     let pieces = stretches.iter().flat_map(|(range, cuts)| {
         let mut edges: Vec<i64> = cuts
@@ -56,7 +55,7 @@ prop_compose! {
     }
 }
 
-/// Starts of the windows that lie in one stretch and in `wanted`, counted from the stretch's first sample.
+/// Starts of windows inside one stretch and `wanted`, counted from the stretch's first sample.
 fn windows(
     stretches: &[(Range<i64>, Vec<i64>)],
     wanted: Range<i64>,

@@ -1,4 +1,4 @@
-//! Plans that resample: indices, breaks, times and what meets whom, by the kernel and by arithmetic.
+//! Resampling in plans: indices, breaks, times and fan-ins, against the kernel and arithmetic.
 
 mod envelope;
 mod made;
@@ -20,7 +20,7 @@ use serde_json::{Map, Value};
 
 use made::{array, noise, quick, resample, scan, stream};
 
-/// Each stretch by itself, by the kernel in one call: indices and values.
+/// Indices and values of one kernel call per stretch.
 fn alone(stretches: &[(i64, Vec<f64>)], (up, down): (u64, u64), edges: Edges) -> Vec<(i64, f64)> {
     let quality = Quality {
         attenuation_db: 50.0,
@@ -40,7 +40,6 @@ fn alone(stretches: &[(i64, Vec<f64>)], (up, down): (u64, u64), edges: Edges) ->
     all
 }
 
-/// Indices and values of what was collected.
 fn placed(array: &Array) -> Vec<(i64, f64)> {
     let values = array.to_vec::<f64>().unwrap();
     let indices = array
@@ -91,7 +90,7 @@ proptest! {
         };
         let (all, some) = (recording(None), recording(Some(from..from + len)));
         prop_assert!(some.iter().all(|one| all.contains(one)));
-        // Whatever has its reach in the range is there: 64 samples to each side are more than it.
+        // Values with their whole reach in the range: less than 64 samples to each side.
         let within = |j: i64| (from + 64..from + len - 64).contains(&(j * 7 / 3));
         prop_assert!(all.iter().filter(|(j, _)| within(*j)).all(|one| some.contains(one)));
     }
@@ -122,7 +121,6 @@ fn types_units_and_rates_are_those_of_what_comes_out() {
         quick(1, 2, "steady"),
     )
     .unwrap();
-    // Half of four counts, and one.
     assert!(
         array(&plan)
             .to_vec::<f64>()
@@ -211,7 +209,6 @@ fn windows_behind_are_counted_from_the_first_place_of_their_stretch() {
     assert_eq!(gaps, 1);
 }
 
-/// Remembers what it was told of breaks.
 fn told(plan: &Plan) -> Vec<String> {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let kept = seen.clone();
@@ -312,7 +309,7 @@ fn what_was_removed_is_missing_behind_also_where_no_place_lay_in_it() {
     let plan = resample(&both, quick(1, 10, "zeros")).unwrap();
     let got = placed(&array(&plan));
     let indices: Vec<i64> = got.iter().map(|(at, _)| *at).collect();
-    // Places 0 to 100 and 110 to 290; that of 110 is left out, so that a filter behind begins anew.
+    // Places 0 to 100 and 110 to 290; that of 110 is left out, so a later filter restarts.
     assert_eq!(indices, (0..=10).chain(12..30).collect::<Vec<_>>());
     assert_eq!(told(&plan), ["Removed before 12"]);
 }
@@ -333,7 +330,7 @@ fn streams_of_one_timebase_meet_if_they_were_resampled_alike_and_not_otherwise()
     let got = array(&a.map_with(&difference, std::slice::from_ref(&b)).unwrap());
     assert_eq!(got.shape[0], array(&b).shape[0]);
     assert!(got.to_vec::<f64>().unwrap().iter().all(|y| *y == 0.0));
-    // Of another ratio, or as it was: other indices.
+    // Other ratios have other indices.
     for wrong in [
         one.clone(),
         resample(&other, quick(1, 3, "inside")).unwrap(),
@@ -341,7 +338,6 @@ fn streams_of_one_timebase_meet_if_they_were_resampled_alike_and_not_otherwise()
         let error = a.map_with(&difference, &[wrong]).unwrap_err();
         assert_eq!(error.code(), "inputs_differ", "{error}");
     }
-    // There and back again.
     let back = resample(&a, quick(3, 2, "inside")).unwrap();
     let error = one
         .map_with(&difference, &[back])

@@ -1,4 +1,4 @@
-//! Parameters that are refused, and what the errors name.
+//! Rejected parameters, and their errors.
 
 use isochrony_flow::json;
 use isochrony_segment::Stream;

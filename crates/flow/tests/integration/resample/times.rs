@@ -1,4 +1,4 @@
-//! Times of what was resampled: kept signals, rows, events, errors.
+//! Times of resampled data: stored signals, rows, events, errors.
 
 use isochrony_dsp::resample::Ratio;
 use isochrony_flow::{
@@ -13,7 +13,7 @@ use super::made::{array, quick, resample};
 
 const T0: i64 = 1_267_401_600_000_000_000;
 
-/// A clock 40 ppm fast at 100 Hz: three minutes, a gap of 3.3 s, two minutes, and behind a step back by an hour one.
+/// A clock 40 ppm fast at 100 Hz: three minutes, a gap of 3.3 s, two minutes, and after a step back by an hour one.
 fn recorded() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
@@ -37,7 +37,7 @@ fn recorded() -> (tempfile::TempDir, Store) {
     (folder, store)
 }
 
-/// Every result's time, by its place between two samples of one clock, in ns since `T0`.
+/// Expected time of a result between two samples of one clock, in ns since `T0`.
 fn time_at(signal: &isochrony_store::Signal, ratio: Ratio, index: i64) -> f64 {
     let (at, part) = ratio.place(index).unwrap();
     let ns = |at| {
@@ -92,8 +92,8 @@ fn a_kept_signal_has_the_times_of_the_places_over_gaps_and_clock_steps() {
                 .unwrap()
                 .to_f64();
             let want = time_at(&signal, ratio, from);
-            // Gaps take whole samples to a hundredth, and the store's own clock makes of the stamps what it does of any
-            // kept signal's: another hundredth.
+            // Gaps are rounded to whole samples, within a hundredth, and the store's own clock fits the stamps within
+            // another.
             assert!(
                 (got - want).abs() < 0.02 * period,
                 "{name} at {at} of {from}: {got} {want}"
@@ -158,8 +158,8 @@ fn events_lie_on_the_samples_that_were_resampled() {
         .events()
         .map(|event| (event.start, event.end))
         .collect();
-    // Windows are counted from place 0, of which the first lacks what the lowpass leaves out: 1000 take 2333 and a third
-    // samples.
+    // Windows are counted from place 0, of which the first lacks what the lowpass leaves out: 1000 take 2333 and a
+    // third samples.
     assert_eq!(events[..2], [(2333, 4667), (4666, 7000)]);
 }
 

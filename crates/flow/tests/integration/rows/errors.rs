@@ -1,4 +1,4 @@
-//! What cannot be done with rows, and what must not hold up a run.
+//! Invalid uses of rows, and what must not block a run.
 
 use super::*;
 
@@ -164,7 +164,7 @@ fn a_join_that_goes_back_in_time_is_an_error() {
 
 #[test]
 fn rows_that_wait_in_a_join_count_to_the_runs_memory() {
-    // One that lasts for ever keeps all rows of the other side waiting.
+    // An endless row keeps all rows of the other side waiting.
     let lasting = [Row {
         start: 0,
         end: 1 << 40,
@@ -194,7 +194,7 @@ fn rows_that_wait_in_a_join_count_to_the_runs_memory() {
 
 #[test]
 fn a_sparse_side_of_a_join_holds_nothing_back() {
-    // Of the right side nothing comes for long, and then all of it is beyond the left.
+    // The right side is silent for long, and then entirely beyond the left.
     let left: Vec<Row> = (0..200_000)
         .map(|k| Row {
             start: k,

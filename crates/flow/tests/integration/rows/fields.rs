@@ -1,4 +1,4 @@
-//! Fields of rows: made of windows, filtered, computed.
+//! Fields of rows: from windows, filtered, computed.
 
 use super::*;
 

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// A row with a number, as tests write it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     pub(crate) start: i64,
@@ -10,7 +9,7 @@ pub(crate) struct Row {
     pub(crate) x: f64,
 }
 
-/// Rows in memory as a recording, in blocks of given sizes. Its clock, if it has one, is linear.
+/// Rows in memory as a recording, in blocks of given sizes. Its clock, if any, is linear.
 pub(crate) struct Given {
     pub(crate) rows: Vec<Row>,
     pub(crate) blocks: Vec<usize>,
@@ -107,7 +106,6 @@ pub(crate) fn given(rows: &[Row], blocks: &[usize], stream: StreamId) -> Plan {
     })
 }
 
-/// Segments with a clock.
 pub(crate) struct Clocked(pub(crate) Segments, pub(crate) Arc<Linear>);
 
 impl Recording for Clocked {

@@ -1,4 +1,4 @@
-//! Any rows, in any blocks.
+//! Joins of any rows, in any blocks, against loops.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn pairs(table: &RecordBatch) -> Vec<(i64, i64, f64, i64, i64, f64)> {
 /// Start and end, as far as known.
 type Time = (Option<i64>, Option<i64>);
 
-/// Pairs of rows of a join, either of which may be missing.
+/// Pairs of joined rows, either of which may be missing.
 fn joined(table: &RecordBatch) -> Vec<(Option<Row>, Option<Row>)> {
     let side = |suffix: &str, k: usize| {
         let column = |name: &str| table.column_by_name(&format!("{name}{suffix}")).unwrap();
@@ -53,15 +53,14 @@ fn joined(table: &RecordBatch) -> Vec<(Option<Row>, Option<Row>)> {
         .collect()
 }
 
-/// The join of two nested loops. `times`: those of rows, in units of which both have whole numbers; None: not known, or
-/// only the start.
+/// Nested-loop join. `times`: of rows, in common whole units; None: unknown, or only the start known.
 fn naive_join(
     how: &str,
     (left, right): (&[Row], &[Row]),
     times: [&dyn Fn(&Row) -> Time; 2],
     tolerance: Option<i64>,
 ) -> Vec<(Option<Row>, Option<Row>)> {
-    // Rows of unknown time stand behind the one before.
+    // Rows of unknown time follow the previous one.
     let places = |rows: &[Row], time: &dyn Fn(&Row) -> Time| {
         let mut place = i64::MIN;
         let next = |row| {
@@ -145,7 +144,7 @@ proptest! {
         prop_assert_eq!(joined(&table(&plan)), want);
     }
 
-    /// As [`rows_of_different_timebases_meet_by_civil_time`], with times that are lost on both sides.
+    /// As [`rows_of_different_timebases_meet_by_civil_time`], with times lost on both sides.
     #[test]
     fn rows_without_a_match_keep_their_place_in_civil_time(
         left in a_table(60),
@@ -169,7 +168,7 @@ proptest! {
         let b = side(&right, &others, 22, 20, zero, lost[1]);
         // In twentieths of a second.
         let time = |row: &Row, lost| {
-            // That of the last sample is needed.
+            // The last sample's time is needed.
             let last = (row.end - 1).max(row.start);
             ((row.start <= lost).then_some(row.start), (last <= lost).then_some(row.end))
         };
@@ -183,7 +182,6 @@ proptest! {
         prop_assert_eq!(joined(&table(&join(&a, &b, how, None))), want);
     }
 
-    /// Where segments and blocks are cut leaves no trace.
     #[test]
     fn any_chunking_gives_the_same_rows(
         x in prop::collection::vec(-100i16..100, 0..400),
@@ -287,7 +285,6 @@ proptest! {
         others in prop::collection::vec(1usize..20, 0..9),
         tolerance in 0i64..30,
     ) {
-        // Ten indices a second.
         let id = stream("rows/near", 0, 10);
         let seconds = tolerance as f64 / 10.0;
         let plan = given(&left, &blocks, id).join(&given(&right, &others, id), Some(seconds + 0.01));
@@ -302,7 +299,7 @@ proptest! {
         prop_assert_eq!(pairs(&table(&plan.unwrap())), want);
     }
 
-    /// Two clocks of different rates and zeros; from some index on the right one's times are not known.
+    /// Two clocks of different rates and zeros; from some index on the right one's times are unknown.
     #[test]
     fn rows_of_different_timebases_meet_by_civil_time(
         left in a_table(60),

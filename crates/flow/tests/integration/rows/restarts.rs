@@ -1,7 +1,7 @@
-//! Joins by civil time of live sources whose clock starts anew now and then, against nested loops over all rows.
+//! Tests joins by civil time of live sources with restarting clocks against nested loops over all rows.
 //!
-//! A live clock knows only the runs that have begun: beyond the last sample it extrapolates, and each estimate is a
-//! little off. So a new run may begin before the time that was expected of its first index.
+//! A live clock extrapolates beyond the last sample with a small error, so a new run may begin before the time expected
+//! of its first index.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,14 +16,12 @@ const MS: i64 = 1_000_000;
 
 static NEXT_TIMEBASE: AtomicU32 = AtomicU32::new(1_000);
 
-/// First index, and its civil time.
 #[derive(Debug, Clone, Copy)]
 struct ClockRun {
     first: i64,
     zero: i64,
 }
 
-/// What the clock shows now: the runs so far, each off by the same error.
 #[derive(Debug)]
 struct LiveClock {
     period: i64,
@@ -52,16 +50,13 @@ impl Clock for LiveClock {
 
 #[derive(Debug, Clone)]
 enum LiveEvent {
-    /// Samples up to an index.
     Samples(Range<i64>),
     Start(i64, Option<Break>),
     Mark(i64),
-    /// The clock learns of a run.
     Run(ClockRun),
     End,
 }
 
-/// What a source gives, event by event, each with the error of its clock from then on.
 #[derive(Debug, Clone)]
 struct Feed {
     id: u32,
@@ -69,23 +64,21 @@ struct Feed {
     window: u64,
     hop: u64,
     runs: Vec<ClockRun>,
-    /// Contiguous samples, and their run.
     ranges: Vec<(usize, Range<i64>)>,
     events: Vec<(LiveEvent, i64)>,
 }
 
-/// How a run is followed by the next.
 #[derive(Debug, Clone, Copy)]
 struct Restart {
-    /// Start of the next run, less the expected time of its first index, in ns.
+    /// Start of the next run minus the expected time of its first index, in ns.
     step: i64,
-    /// The source gives up so many samples before.
+    /// Samples that the source gives up before.
     silent: i64,
 }
 
 #[derive(Debug, Clone)]
 struct RunShape {
-    /// Lengths of packets, and of the silence behind each.
+    /// Lengths of packets and of the silence after each.
     packets: Vec<(i64, i64)>,
     restart: Restart,
 }
@@ -123,8 +116,7 @@ fn a_feed(id: u32, back: bool) -> impl Strategy<Value = Feed> {
     )
 }
 
-/// Times of the two feeds never coincide: those of the first are multiples of 10 ms, those of the second 3 ms more, and
-/// each run adds 0.1 ms.
+/// Times of the feeds never coincide: multiples of 10 ms, and 3 ms more; each run adds 0.1 ms.
 fn feed(
     id: u32,
     rate: i64,
@@ -180,7 +172,7 @@ fn feed(
     }
 }
 
-/// As a source with a lateness: the first index is lost, then progress follows.
+/// As with a lateness: the first index is lost, then progress follows.
 fn fall_silent(next: i64, samples: i64, events: &mut Vec<LiveEvent>) -> i64 {
     events.push(LiveEvent::Start(
         next + 1,
@@ -192,7 +184,6 @@ fn fall_silent(next: i64, samples: i64, events: &mut Vec<LiveEvent>) -> i64 {
     next + samples
 }
 
-/// Which feed gives its next event.
 type Turns = Arc<Mutex<Vec<u32>>>;
 
 #[derive(Clone)]
@@ -200,7 +191,7 @@ struct LiveRecording {
     feed: Feed,
     stream: StreamId,
     clock: Arc<LiveClock>,
-    /// In reverse. None: all is there from the begin.
+    /// Reversed. None: all is there from the start.
     turns: Option<Turns>,
 }
 
@@ -311,7 +302,7 @@ impl Feed {
         rows
     }
 
-    /// Rows of windows of the feed; None: all is known and there from the begin.
+    /// Rows of the feed's windows; None: all is known from the start.
     fn plan(&self, turns: Option<&Turns>) -> Plan {
         let windows = self.scan(turns).rewindow_every(self.window, self.hop);
         windows.unwrap().stats([Stat::Min]).unwrap()
@@ -323,7 +314,7 @@ impl Feed {
             None => (self.runs.clone(), 0),
         };
         let recording = LiveRecording {
-            // Clocks are found by timebase, and tests run at the same time.
+            // Clocks are found by timebase, and tests run concurrently.
             stream: stream(
                 "restarts",
                 NEXT_TIMEBASE.fetch_add(1, Ordering::Relaxed),
@@ -343,10 +334,9 @@ impl Feed {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct LiveRow {
     start: i64,
-    /// In civil time.
     from: i64,
     to: i64,
-    /// It begins before the time up to which an earlier run was expected to go on.
+    /// Begins before the expected end of an earlier run.
     is_late: bool,
 }
 
@@ -368,7 +358,7 @@ fn in_turns(feeds: [&Feed; 2], random: &[bool]) -> Turns {
     Arc::new(Mutex::new(turns))
 }
 
-/// Starts of pairs, of a join that reads what comes as it comes, or what is there.
+/// Starts of joined pairs, arriving live or all present.
 fn live_join(
     feeds: [&Feed; 2],
     turns: Option<&[bool]>,
@@ -391,7 +381,7 @@ fn live_join(
         .collect())
 }
 
-/// Pairs of rows that are near each other; with `nearest`, of each left row only the nearest.
+/// Pairs of nearby rows; with `nearest`, only the nearest per left row.
 fn naive_pairs(
     left: &[LiveRow],
     right: &[LiveRow],
@@ -414,7 +404,6 @@ fn naive_pairs(
     pairs
 }
 
-/// Pairs, and rows without a partner, in the order of a join.
 fn naive_outer(
     how: &str,
     left: &[LiveRow],
@@ -454,7 +443,7 @@ fn a_join() -> impl Strategy<Value = (&'static str, Option<i64>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// However much later, and whatever the clock said of times that had not come.
+    /// However much later, and whatever the clock said of future times.
     #[test]
     fn a_restart_that_goes_on_in_time_leaves_no_trace_in_a_join(
         a in a_feed(1, false),
@@ -467,7 +456,7 @@ proptest! {
         prop_assert_eq!(got.map_err(|error| error.to_string()), Ok(want));
     }
 
-    /// Silences, returns and restarts of either; windows are counted from where values begin again.
+    /// Silences, returns and restarts; windows are counted from where values resume.
     #[test]
     fn windows_of_aligned_feeds_are_the_same_however_they_arrive(
         a in a_feed(1, false),
@@ -519,21 +508,19 @@ proptest! {
         if !left.iter().chain(&right).any(|row| row.is_late) {
             prop_assert_eq!(&got, &naive_outer(how, &left, &right, tolerance));
         }
-        // Each pair is one of rows near each other, and is there once.
         let possible = naive_pairs(&left, &right, tolerance, false);
         let found: Vec<LivePair> = got.iter().copied().filter(|(a, b)| a.is_some() && b.is_some()).collect();
         for (nth, pair) in found.iter().enumerate() {
             prop_assert!(possible.contains(pair), "{:?}", pair);
             prop_assert!(!found[..nth].contains(pair), "{:?} twice", pair);
         }
-        // Only a row that came too late misses a partner.
+        // Only a late row misses a partner.
         let is_late = |rows: &[LiveRow], start: Option<i64>| rows.iter().any(|row| Some(row.start) == start && row.is_late);
         for pair in naive_pairs(&left, &right, tolerance, true) {
             let late = is_late(&left, pair.0) || is_late(&right, pair.1);
             let missed = !found.contains(&pair);
             prop_assert!(late || !missed, "{:?} is missing", pair);
         }
-        // No row is lost.
         for row in left.iter().filter(|_| how != "inner") {
             prop_assert!(got.iter().any(|pair| pair.0 == Some(row.start)), "left {} is missing", row.start);
         }
@@ -542,7 +529,6 @@ proptest! {
             let is_paired = found.iter().any(|pair| pair.1 == Some(row.start));
             prop_assert_eq!(times, usize::from(!is_paired), "right {}", row.start);
         }
-        // This plan's rows keep their order.
         let order: Vec<i64> = got.iter().filter_map(|pair| pair.0).collect();
         prop_assert!(order.is_sorted(), "{:?}", order);
     }
@@ -554,7 +540,6 @@ fn rows_wait_for_a_run_that_begins_before_the_time_that_was_expected() {
         packets: lengths.iter().map(|&length| (length, 0)).collect(),
         restart: Restart { step, silent: 0 },
     };
-    // The first run goes on to 0.8 s; its last row, of 0.4 s, begins at 0.4 s. The second one begins at 0.65 s.
     let a = feed(
         1,
         10,
@@ -564,7 +549,6 @@ fn rows_wait_for_a_run_that_begins_before_the_time_that_was_expected() {
         &[0],
     );
     let b = feed(2, 10, (1, 1), 0, &[run(&[1; 18], 0)], &[0]);
-    // The first run, the begin of the second, all of the other feed, the rest.
     let parts = [(false, 3), (true, 2), (false, 2), (true, 19), (false, 2)];
     let turns: Vec<bool> = (parts.iter())
         .flat_map(|&(feed, events)| std::iter::repeat_n(feed, events))

@@ -1,4 +1,4 @@
-//! Groups in windows of time, against loops over all rows, however rows are cut and wherever progress marks come.
+//! Groups in windows of time, against loops over all rows, for any cuts and progress marks.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,6 @@ use super::*;
 const RATE: i64 = 100;
 const PERIOD: i64 = 1_000_000_000 / RATE;
 
-/// A row: start, end, number, key.
 type KeyedRow = (i64, i64, f64, i64);
 
 /// Rows of one clock interval.
@@ -30,13 +29,11 @@ struct History {
     runs: Vec<ClockRun>,
     stream: StreamId,
     clock: Option<Arc<ClockOfRuns>>,
-    /// Sizes of blocks, and by how many samples a mark that follows one lags behind the next row.
     cuts: Vec<(usize, Option<i64>)>,
-    /// A rewind instead of a clock step.
+    /// Rewinds instead of clock steps.
     rewinds: bool,
 }
 
-/// First index and its civil time, of each run.
 #[derive(Debug)]
 struct ClockOfRuns(Vec<(i64, i64)>);
 
@@ -53,7 +50,6 @@ impl ClockOfRuns {
 }
 
 impl History {
-    /// First index behind a run.
     fn end(&self, run: usize) -> i64 {
         self.runs.get(run + 1).map_or(i64::MAX, |next| next.first)
     }
@@ -147,10 +143,9 @@ impl Recording for History {
     }
 }
 
-/// What a row of the result has: start, end, time, key, count, sum, first.
 type Found = (i64, i64, Option<i64>, i64, i64, u64, u64);
 
-/// All rows of one run that are in one window, in order.
+/// Result row of one run's rows in one window.
 fn found(rows: &[&KeyedRow], range: (i64, i64), time: Option<i64>, key: i64) -> Found {
     let sum = rows.iter().fold(0.0, |sum, row| sum + row.2);
     let (count, first) = (rows.len() as i64, rows[0].2);
@@ -171,7 +166,7 @@ fn keys_in_order(rows: &[&KeyedRow]) -> Vec<i64> {
     keys.filter(|key| seen.insert(*key)).collect()
 }
 
-/// Every window that any row could be in, one after another.
+/// Every window that any row could be in.
 fn windows_by_loops(history: &History, every: i64, period: i64) -> Vec<Found> {
     let mut all = Vec::new();
     for (nth, run) in history.runs.iter().enumerate() {
@@ -190,7 +185,7 @@ fn windows_by_loops(history: &History, every: i64, period: i64) -> Vec<Found> {
             if rows.is_empty() {
                 continue;
             }
-            // Sample by sample, from a row of the window on.
+            // Sample by sample, from a row of the window.
             let mut range = (rows[0].0, rows[0].0);
             while range.0 > run.first && inside(range.0 - 1) {
                 range.0 -= 1;
@@ -267,7 +262,7 @@ fn grouped(plan: &Plan, params: &serde_json::Value) -> Result<Plan, PlanError> {
     plan.then::<GroupBy>(params)
 }
 
-/// From one row's start to the next, its length, ten times its number, its key.
+/// Distance to the next row's start, length, ten times the number, key.
 type Step = (i64, i64, i64, i64);
 
 fn runs() -> impl Strategy<Value = Vec<ClockRun>> {
@@ -303,7 +298,7 @@ fn cuts() -> impl Strategy<Value = Vec<(usize, Option<i64>)>> {
 }
 
 fn history(runs: Vec<ClockRun>, civil: bool, cuts: Vec<(usize, Option<i64>)>) -> History {
-    // Tests that run at the same time give their clocks to streams of their own.
+    // Concurrent tests give their clocks to streams of their own.
     let thread = std::thread::current();
     let test = thread.name().unwrap_or("windows");
     let kind = if civil { "civil" } else { "index" };
@@ -318,7 +313,6 @@ fn history(runs: Vec<ClockRun>, civil: bool, cuts: Vec<(usize, Option<i64>)>) ->
     }
 }
 
-/// A length of so many samples, as a time or in samples.
 fn length(samples: i64, civil: bool) -> serde_json::Value {
     match civil {
         true => json!(samples as f64 / RATE as f64),
@@ -359,7 +353,7 @@ proptest! {
         }
     }
 
-    /// The join ends the run if a start is less than a mark before it.
+    /// The join fails if a start lies before an earlier mark.
     #[test]
     fn what_joins_windows_finds_each_beside_the_rows_in_it(
         mut runs in runs(), every in 1i64..200, hop in 1i64..4, cuts in cuts(),
@@ -402,7 +396,6 @@ fn a_row_may_be_in_thousands_of_windows() {
 #[test]
 fn a_window_is_emitted_when_progress_passes_its_end() {
     let row = |start| (start, start + 1, 1.0, 0);
-    // The last row is an error, and what came before it shows what had been emitted.
     let run = ClockRun {
         first: 0,
         zero: 0,

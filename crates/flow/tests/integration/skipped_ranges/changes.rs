@@ -12,7 +12,6 @@ use proptest::test_runner::TestRunner;
 use super::quiet::{self, QuietRecording};
 use super::{one_loud, run, skipped};
 
-/// A change of a signal, at a share of its length.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum StoreChange {
     Write(f64),
@@ -38,7 +37,7 @@ fn change() -> impl Strategy<Value = StoreChange> {
     ]
 }
 
-/// Whether it was made: some are refused, such as filling where there is no gap.
+/// Returns whether it was made: some are refused, such as filling without a gap.
 fn apply(made: &QuietRecording, change: StoreChange) -> bool {
     let (writer, store, end) = (&made.writer, &made.store, made.signal().end_index());
     let at = |share: f64| (share * (end - 6000) as f64) as i64;
@@ -64,8 +63,8 @@ fn apply(made: &QuietRecording, change: StoreChange) -> bool {
     }
 }
 
-/// Makes changes and compares with reading everything after each. Returns the changes that were made, and how many
-/// executions skipped anything.
+/// Makes changes and compares with reading everything after each. Returns the changes made, and the executions that
+/// skipped anything.
 fn compare(
     changes: &[StoreChange],
     window: u64,

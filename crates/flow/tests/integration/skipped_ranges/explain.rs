@@ -1,4 +1,4 @@
-//! What `explain` says is skipped, and why nothing is.
+//! What `explain` says of skipped ranges.
 
 use isochrony_expr::Expr;
 use isochrony_flow::{Catalog, Plan};

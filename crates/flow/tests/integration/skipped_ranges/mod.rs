@@ -1,4 +1,4 @@
-//! Filters on extremes of windows: what stored extremes show not to pass is not read, and results are those of reading all.
+//! Filters on window extremes skip what stored extremes exclude, with the results of reading all.
 
 mod changes;
 mod explain;
@@ -20,7 +20,7 @@ use crate::common::quiet::{QuietHistory, QuietRecording, history};
 
 const CASES: u32 = 150;
 
-/// Comparisons of extremes with a number, and what else a filter may be made of.
+/// Comparisons of extremes with a number, and other predicates.
 fn predicates(limit: f64) -> Vec<Expr> {
     let s = Expr::input();
     vec![
@@ -42,9 +42,7 @@ fn predicates(limit: f64) -> Vec<Expr> {
     ]
 }
 
-/// What may follow the filter.
-///
-/// `other`: windows of the same grid that another scan reads.
+/// `other`: windows of the same grid from another scan.
 fn behind(windows: &Plan, other: &Plan, how: usize) -> Plan {
     let s = Expr::input();
     let behind = match how {
@@ -157,7 +155,7 @@ fn results_are_those_of_reading_everything() {
                 let left = skipped(&report);
                 few.set(few.get() + u32::from(left > 0));
                 many.set(many.get() + u32::from(left > 0 && workers > 1));
-                // Each sample is read or skipped, but for what completes windows of one task and begins the next.
+                // Each sample is read or skipped, except for what completes windows of one task and begins the next.
                 if how != 5 && how != 7 && workers == 1 {
                     prop_assert_eq!(report.operators[0].samples + left, all.operators[0].samples);
                 }
@@ -166,7 +164,7 @@ fn results_are_those_of_reading_everything() {
         },
     );
     ran.unwrap_or_else(|error| panic!("{error}"));
-    // Else it would say nothing.
+    // Else it would test nothing.
     let (few, many) = (few.get(), many.get());
     assert!(
         few > CASES / 4 && many > CASES / 12,
@@ -174,7 +172,7 @@ fn results_are_those_of_reading_everything() {
     );
 }
 
-/// So many that all of them have stored extremes: those of 2 MiB are stored at a time.
+/// All have stored extremes, which come in blocks of 2 MiB.
 const TOTAL: u64 = 3 << 20;
 
 /// Of these 5000 are loud, from 1,572,864 on.
@@ -212,7 +210,7 @@ fn only_what_may_pass_is_read() {
             read < 100_000 && read + left == TOTAL || workers > 1 && left > TOTAL / 10 * 9,
             "{read} and {left} by {workers}"
         );
-        // All of it is done, read or not.
+        // All count as done, read or not.
         assert_eq!((progress.done(), progress.total()), (TOTAL, Some(TOTAL)));
         let text = report.to_string();
         let said = format!("scan skipped {left} samples, by their stored extremes");

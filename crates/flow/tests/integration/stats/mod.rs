@@ -1,4 +1,4 @@
-//! Statistics of windows against a slow obvious implementation: lists of numbers.
+//! Window statistics against a slow implementation on lists of numbers.
 
 use isochrony_flow::arrow::array::RecordBatch;
 use isochrony_flow::arrow::array::cast::AsArray;
@@ -241,7 +241,7 @@ fn refuses_what_cannot_be_meant() {
     for stat in Stat::ALL {
         assert_eq!(stat.to_string().parse::<Stat>().unwrap(), stat);
     }
-    // No windows at all: a table without rows, with all columns.
+    // Without windows: all columns, no rows.
     let table = table(
         &scan([seg(&[1], 0)])
             .rewindow(2)
@@ -270,7 +270,7 @@ fn rows_are_counted_and_limited() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Stretches cut into segments at random, which lie apart in memory and are read in pieces at random.
+    /// Stretches in random segments, separate in memory, read in random pieces.
     #[test]
     fn any_segmentation_gives_the_windows_of_the_stretches(
         stretches in prop::collection::vec(

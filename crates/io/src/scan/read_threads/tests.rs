@@ -11,7 +11,6 @@ fn thousand() -> Arc<dyn SampleSource> {
     TestSource::shared(Path::new("no such file"), 1_000, Vec::new())
 }
 
-/// Panics if called.
 struct NoFiller;
 
 impl PieceFiller for NoFiller {

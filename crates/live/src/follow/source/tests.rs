@@ -75,7 +75,6 @@ impl Written {
         self.end += samples as i64;
     }
 
-    /// Polls every 10 ms.
     fn wait(&mut self, ms: u64) {
         for _ in 0..ms / 10 {
             self.pull();

@@ -29,7 +29,6 @@ impl FeedSource {
                 skip,
                 payload: frame,
             } => {
-                // What was not released before.
                 let gap = frame.gap.saturating_sub(skip);
                 let skip = skip.saturating_sub(frame.gap);
                 let first = range.start + frame.gap;

@@ -54,7 +54,7 @@ pub(super) struct FeedSource {
     late_until: i64,
     estimator: ClockEstimator,
     stamp_source: Option<StampSource>,
-    /// Difference of civil and monotonic time.
+    /// Civil minus monotonic time.
     clock_offset_ns: Option<i64>,
     segments: SegmentBuilder,
     output: VecDeque<SourceEvent>,
@@ -66,7 +66,6 @@ pub(super) struct FeedSource {
     now: Duration,
     last_frame: Duration,
     ended: bool,
-    /// Reused between packets.
     decoded: Vec<DecoderOutput>,
 }
 

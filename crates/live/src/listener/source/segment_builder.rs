@@ -8,14 +8,12 @@ use isochrony_segment::{Buffer, BufferMut, DType, SigSeg, StreamId};
 use crate::address::FeedFraming;
 use crate::listener::options::ListenOptions;
 
-/// Limit of segments kept for reuse.
 const MAX_REUSABLE_BYTES: usize = 64 << 20;
 
 #[derive(Debug)]
 pub(super) struct SegmentBuilder {
     dtype: DType,
     stream: StreamId,
-    /// Samples of a full segment.
     capacity: u64,
     /// Bytes to reverse if samples have the other byte order.
     swap: Option<usize>,
@@ -70,7 +68,6 @@ impl SegmentBuilder {
         let room = self.capacity - partial.samples;
         let take = (room as usize * size).min(bytes.len());
         let at = partial.samples as usize * size;
-        // There are no other references yet.
         let memory = partial.memory.get_mut().unwrap_or_default();
         if let Some(memory) = memory.get_mut(at..at + take) {
             memory.copy_from_slice(&bytes[..take]);
@@ -97,7 +94,6 @@ impl SegmentBuilder {
         Ok(BufferMut::zeroed(bytes)?.freeze())
     }
 
-    /// The partial segment; None without samples.
     pub(super) fn flush(&mut self) -> Option<BuiltSegment> {
         let partial = self.partial.take()?;
         let bytes = partial.samples as usize * self.dtype.size();

@@ -60,12 +60,11 @@ impl FeedSource {
         Ok(())
     }
 
-    /// Gives up overdue samples in a silence, and reports progress.
     fn give_up(&mut self) -> Result<(), OpError> {
         let Some(lateness) = self.silence.lateness() else {
             return Ok(());
         };
-        // Frames not believed yet may be those of a returning sender.
+        // Unconfirmed frames may be those of a returning sender.
         let held = self.decoder.held_since(self.now.saturating_sub(lateness));
         let now = held.unwrap_or(self.now).min(self.now);
         let upto = self.silence.given_up_at(now);

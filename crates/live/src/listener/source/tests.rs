@@ -21,7 +21,6 @@ const MS: u64 = 1_000_000;
 /// 2026-01-01, in ns.
 const START: i64 = 1_767_225_600_000_000_000;
 
-/// A frame and its arrival, in ns since the run started.
 #[derive(Debug, Clone)]
 struct Arrival {
     at: u64,
@@ -429,7 +428,6 @@ fn a_restarted_clock_begins_a_run_and_is_not_late() {
         .iter()
         .filter(|why| matches!(why, Break::ClockStep { .. }));
     assert_eq!(steps.count(), 1);
-    // It begins after everything given up.
     let last = marks
         .iter()
         .copied()

@@ -10,10 +10,9 @@ use isochrony_nbuf::{
 
 pub(crate) const ORDERS: [Order; 4] = [Order::None, Order::Output, Order::Execution, Order::Both];
 
-/// After which a test that waits fails instead of hanging.
+/// A waiting test then fails instead of hanging.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Bytes of a numbered record.
 pub(crate) const RECORD: usize = 8;
 
 /// Records 0, 1, 2, ... of 8 bytes.
@@ -21,7 +20,6 @@ pub(crate) fn numbered(records: u64) -> Vec<u8> {
     (0..records).flat_map(u64::to_le_bytes).collect()
 }
 
-/// The numbers of records.
 pub(crate) fn numbers(bytes: &[u8]) -> Vec<u64> {
     let records = bytes.chunks_exact(RECORD);
     assert!(records.remainder().is_empty(), "a record was split");
@@ -49,7 +47,6 @@ pub(crate) fn run_unwatched<P: BlockProcessor>(
     run(options, inputs, processor, outputs, &mut |_| true)
 }
 
-/// Pseudo-random numbers, reproducible by their seed.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -73,7 +70,6 @@ impl Random {
     }
 }
 
-/// Reads bytes in chunks of random size with random delays.
 pub(crate) struct ChunkedReader<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) random: Random,
@@ -97,7 +93,6 @@ impl Read for ChunkedReader<'_> {
     }
 }
 
-/// Writes bytes in chunks of random size with random delays.
 pub(crate) struct ChunkedWriter<'a> {
     pub(crate) bytes: &'a mut Vec<u8>,
     pub(crate) random: Random,

@@ -35,7 +35,7 @@ impl RunningInstance {
         })
     }
 
-    /// Converts emitted values; None if there are none.
+    /// Converts emitted values; None if empty.
     fn item(
         &mut self,
         py: Python<'_>,

@@ -17,7 +17,6 @@ use crate::plan::operator_error::cause;
 use crate::plan::running::RunContext;
 
 impl ClassOperator {
-    /// Reads the operator of a saved plan.
     pub(in crate::plan) fn from_saved(
         saved: &Map<String, Value>,
         imports: &Imports,

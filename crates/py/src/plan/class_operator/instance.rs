@@ -23,7 +23,6 @@ use crate::plan::operator_error::{cause, raised};
 
 /// Whether blocks are matched by index, whether it gets counts, and its lag in samples.
 type InstanceTraits = (bool, bool, u64);
-/// Kind, input that determines its indices, dtype, unit, width, fields.
 type OutputDescription = (
     String,
     usize,

@@ -17,13 +17,13 @@ pub(super) struct RunningInstance {
     pub(super) lag: u64,
     pub(super) inputs: usize,
     pub(super) outputs: Vec<PortType>,
-    /// It has no outputs: its input is passed on.
+    /// Without outputs: its input is passed on.
     pub(super) passes: bool,
     /// Items of earlier inputs, until the last input's item completes them.
     pub(super) waiting: Vec<Item>,
     /// Nothing is emitted before this index.
     pub(super) min_index: i64,
-    /// End of what each output has emitted; for ranges and rows the last start.
+    /// End of each output so far; for ranges and rows the last start.
     pub(super) ends: Vec<i64>,
     pub(super) open: usize,
 }

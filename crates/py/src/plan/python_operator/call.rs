@@ -4,8 +4,8 @@
 //! ([`ArrayLender`]). Results keep no Python object where that is cheaper: views of the input become parts of its
 //! memory, short results are copied, longer ones taken over.
 //!
-//! Between blocks the thread detaches. Staying attached would save 0.25 us per block, but keep all other threads from
-//! Python, signal handlers included, while other operators compute or wait for the disk.
+//! Between blocks the thread detaches. Staying attached would save 0.25 us per block, but lock all other threads out of
+//! Python.
 
 use std::sync::Arc;
 
@@ -31,7 +31,6 @@ use crate::plan::operator_error::{failed, raised};
 pub(super) struct FunctionCaller {
     of: PythonOperator,
     stream: Option<StreamId>,
-    /// Values of a whole input window.
     width: usize,
     lender: ArrayLender,
     /// If set, worker processes call the function.
@@ -39,12 +38,10 @@ pub(super) struct FunctionCaller {
     called: Option<RunFunctions>,
 }
 
-/// Held during a run.
 struct RunFunctions {
     function: Arc<Py<PyAny>>,
     make_state: Option<Arc<Py<PyAny>>>,
     on_break: Option<Arc<Py<PyAny>>>,
-    /// State of the current gap-free range.
     state: Option<Py<PyAny>>,
     inside: Arc<Nesting>,
 }
@@ -60,7 +57,6 @@ impl RunFunctions {
 }
 
 impl FunctionCaller {
-    /// An instance for type checks only.
     pub(super) fn unbound(of: PythonOperator) -> Self {
         Self {
             of,
@@ -129,7 +125,6 @@ impl FunctionCaller {
         self.call(&block, frames.start(), wanted, out)
     }
 
-    /// The number of values that it must return for each window.
     fn per_window(&self, frames: &Frames, dtype: DType, columns: usize) -> ReturnType {
         let given = frames.width();
         ReturnType {

@@ -5,20 +5,17 @@ use isochrony_segment::DType;
 
 use crate::plan::function::Function;
 
-/// Use of the function's result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum FunctionRole {
     /// One bool per window.
     Filter,
     /// Values of this dtype: a number per window, or one per sample.
     Map(DType, usize),
-    /// Called for its effects.
     Each,
     /// Map of rows: columns by name, with these fields.
     MapRows(Fields),
 }
 
-/// Where the function is called in a run with several workers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum OnWorkers {
     /// Worker processes, if the function is stateless and can be sent.

@@ -1,4 +1,4 @@
-//! The client's end of a link: messages of a host, in order, until the plan reads them.
+//! Client end of a link: a host's messages, in order, until the plan reads them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -12,28 +12,28 @@ use super::super::results::CauseCodec;
 use super::message::{HostBatch, HostCodec};
 use crate::{OpErrorKind, PortType, RunError, SourceEvent};
 
-/// Why a link cannot go on.
+/// Why a link failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum HostError {
-    /// A message that cannot be read.
+    /// Unreadable message.
     #[error("a message of {host} cannot be read: {why}; report this as a bug of Isochrony")]
     Message {
-        /// The host.
+        /// Host.
         host: String,
         /// What is wrong.
         why: String,
     },
-    /// A message between this one and the last is missing.
+    /// Missing message.
     #[error(
         "message {number} of {host} follows message {last}: what lies between is lost; report this as a bug of Isochrony"
     )]
     Missing {
-        /// The host.
+        /// Host.
         host: String,
         /// Its number.
         number: u64,
-        /// Number of the message before.
+        /// Number of the previous message.
         last: u64,
     },
 }
@@ -41,25 +41,21 @@ pub enum HostError {
 #[derive(Default)]
 struct ArrivedMessages {
     batches: VecDeque<HostBatch>,
-    /// Number of the last message that arrived, and of the last one that was read.
     arrived: u64,
     read: u64,
     bytes: u64,
-    /// Of the sources on the host, as the last message says.
+    /// Of the sources on the host, by the last message.
     positions: Vec<Option<(i64, u32)>>,
     failure: Option<RunError>,
-    /// The host has nothing more.
     ended: bool,
-    /// The plan reads no more.
     closed: bool,
     waker: Option<Waker>,
 }
 
-/// What arrives from a host.
+/// Messages from a host.
 pub struct HostInbox {
     host: String,
     codec: HostCodec,
-    /// The operators on the host.
     operators: Vec<&'static str>,
     /// Numbers of the sources among the nodes of the plan's form.
     sources: Vec<usize>,
@@ -91,25 +87,25 @@ impl HostInbox {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Most bytes of messages that the host may send before they are read.
+    /// Maximum bytes of unread messages.
     #[must_use]
     pub fn window(&self) -> u64 {
         self.window
     }
 
-    /// Number of the last message that arrived: a new connection goes on behind it.
+    /// Number of the last message received: a new connection continues after it.
     #[must_use]
     pub fn arrived(&self) -> u64 {
         self.lock().arrived
     }
 
-    /// Bytes of all messages that arrived.
+    /// Bytes received.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.lock().bytes
     }
 
-    /// Takes a message. One that arrived before is ignored.
+    /// Accepts a message; ignores a repeated one.
     ///
     /// # Errors
     /// [`HostError`].
@@ -151,7 +147,7 @@ impl HostInbox {
         Ok(())
     }
 
-    /// The link ends with an error.
+    /// Ends the link with an error.
     pub fn fail(&self, why: crate::Cause) {
         let mut messages = self.lock();
         messages.failure.get_or_insert(RunError::Operator {
@@ -167,7 +163,7 @@ impl HostInbox {
         waker.iter().for_each(Waker::wake_by_ref);
     }
 
-    /// The number up to which messages were read, if it is larger than `after`. Waits for it.
+    /// Waits for a number of read messages above `after`.
     #[must_use]
     pub fn read_after(&self, after: u64, wait: Duration) -> Option<u64> {
         let until = Instant::now() + wait;
@@ -185,15 +181,15 @@ impl HostInbox {
         }
     }
 
-    /// Whether nothing more is wanted, or follows.
+    /// Whether nothing more is wanted or follows.
     #[must_use]
     pub fn is_done(&self) -> bool {
         let messages = self.lock();
         messages.closed || messages.ended || messages.failure.is_some()
     }
 
-    /// The plan for a new process, whose feeds go on as new runs where those of a lost host were; None if a source cannot: a
-    /// stored signal would be read anew.
+    /// The plan for a new process, whose feeds continue as new runs where the lost host's ended; None if a source
+    /// cannot: a stored signal would be read anew.
     #[must_use]
     pub fn resumed(&self, form: &Value) -> Option<Value> {
         let positions = self.lock().positions.clone();
@@ -204,7 +200,7 @@ impl HostInbox {
             if !scan.contains_key("listen") {
                 return None;
             }
-            // A host that was lost before its first message begins anew.
+            // A host lost before its first message starts anew.
             if let Some(position) = positions.get(nth) {
                 let (index, run) = (*position)?;
                 scan.insert("resume".into(), json!([index, run]));
@@ -217,7 +213,7 @@ impl HostInbox {
         self.lock().waker = Some(waker.clone());
     }
 
-    /// The next message. The link's own error comes behind all that arrived.
+    /// The next message. The link's own error comes after all received ones.
     pub(super) fn take(&self) -> Result<Option<HostBatch>, RunError> {
         let mut messages = self.lock();
         let Some(batch) = messages.batches.pop_front() else {
@@ -238,7 +234,6 @@ impl HostInbox {
     }
 }
 
-/// Closes the link when nobody reads it any more.
 pub(super) struct InboxReader(pub(super) Arc<HostInbox>);
 
 impl Drop for InboxReader {

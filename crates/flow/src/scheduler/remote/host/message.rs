@@ -1,4 +1,4 @@
-//! What a host sends: events of one edge, what the clocks of its sources learned, and how far these have read.
+//! Messages of a host: events of one edge, clock updates and positions of its sources.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ enum HostEvent {
 
 #[derive(Serialize, Deserialize)]
 struct HostMessage {
-    /// Of each source, in the order of the plan.
+    /// Of each source, in plan order.
     sources: Vec<SourceMessage>,
     events: Vec<HostEvent>,
 }
@@ -29,22 +29,19 @@ struct SourceMessage {
     position: Option<(i64, u32)>,
 }
 
-/// How far a source is, and what its clock learned since the last message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SourceState {
     pub(super) clock: Option<Vec<u8>>,
-    /// Next index, and the number of its run, if the source can go on from there in another process.
+    /// Next index and run number, if the source can continue from there in another process.
     pub(super) position: Option<(i64, u32)>,
 }
 
-/// A message of a host.
 pub(super) struct HostBatch {
     pub(super) sources: Vec<SourceState>,
     pub(super) events: Vec<SourceEvent>,
     pub(super) failure: Option<RunError>,
 }
 
-/// What both sides know of what a host sends.
 pub(super) struct HostCodec {
     pub(super) port: PortType,
     pub(super) streams: StreamTable,
@@ -78,7 +75,7 @@ impl HostCodec {
                     encoded.push(HostEvent::End);
                     continue;
                 }
-                // Nothing that the client must know.
+                // Irrelevant to the client.
                 SourceEvent::Idle | SourceEvent::Skipped { .. } => continue,
             };
             encoded.push(HostEvent::Flow(event_message(
@@ -142,7 +139,7 @@ impl HostCodec {
     }
 }
 
-/// The last message of a run that failed.
+/// The last message of a failed run.
 pub(super) fn failed(error: &RunError, causes: &dyn CauseCodec) -> Result<Vec<u8>, MessageError> {
     let error = HostEvent::Failed(ErrorMessage::of(error, causes));
     finish(MessageWriter::new(), Vec::new(), vec![error])

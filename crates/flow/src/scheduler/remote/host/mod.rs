@@ -1,4 +1,4 @@
-//! A part of a plan on another host ([`Plan::on`](crate::Plan::on)), and the link that brings its results.
+//! A part of a plan on another host ([`Plan::on`](crate::Plan::on)), and the link that returns its results.
 //!
 //! ```text
 //!  host of the sensor                                            client
@@ -9,17 +9,17 @@
 //!                           7 8 9       <== consumed: 6 ==========
 //! ```
 //!
-//! Messages are numbered. The client says how far it has read; until then the host keeps them, so a connection that broke goes
-//! on where it was. The client grants a window of bytes ([`HostInbox::window`]): no more are under way.
+//! Messages are numbered. The host keeps them until the client acknowledges them, so a broken connection resumes. The
+//! client grants a window of bytes in flight ([`HostInbox::window`]).
 //!
-//! **Where the link is slow or gone** the buffer fills, then the sender waits and with it the source, as before a full link
-//! between stages. A stored source loses nothing by that. A live one drops what finds no room, and announces it as a gap.
+//! **A slow or broken link** fills the buffer, then blocks the sender and the source, as a full link between stages
+//! does. A stored source loses nothing; a live one drops samples and announces a gap.
 //!
-//! **The same bits.** Items, breaks and marks arrive in the order in which the host computed them. What a feed's clock learned
-//! travels before the items that follow it, so times are the same, too.
+//! **Same bits.** Items, breaks and marks arrive in the order computed, and a feed's clock updates before the items
+//! that follow them.
 //!
-//! **A host that is lost** is replaced by a new one of the same name, if there will be one. A feed goes on there as a new run, at
-//! the index that the client has read ([`HostInbox::resumed`]); operators begin anew. A stored source ends the run with an error.
+//! **A lost host** is replaced by a new one of the same name, if any. A feed continues there as a new run, at the index
+//! that the client has read ([`HostInbox::resumed`]); operators start anew. A stored source ends the run with an error.
 
 mod inbox;
 mod message;
@@ -36,20 +36,20 @@ pub use send_buffer::SendBuffer;
 
 use crate::SentObjects;
 
-/// Reads a message as one that a host sends.
+/// Parses a message from a host.
 #[cfg(feature = "fuzzing")]
 pub(super) fn read_message(port: crate::PortType, message: &[u8], causes: &dyn super::CauseCodec) {
     let _ = message::HostCodec::of(port).decode(message, "fuzz", causes, &[]);
 }
 
-/// What a cluster starts on a host.
+/// Request to start a plan on a host.
 pub struct HostRequest {
-    /// Name or address of the worker.
+    /// Worker name or address.
     pub host: String,
-    /// The plan, as [`Plan::to_sent`](crate::Plan::to_sent) gives it.
+    /// Plan from [`Plan::to_sent`](crate::Plan::to_sent).
     pub form: serde_json::Value,
-    /// What the plan refers to.
+    /// Objects of the plan.
     pub objects: SentObjects,
-    /// Takes what the host sends.
+    /// Receives the host's messages.
     pub inbox: std::sync::Arc<HostInbox>,
 }

@@ -1,4 +1,4 @@
-//! Moves what is before `on` to its host, and puts a source in its place.
+//! Moves everything upstream of `on` to its host, replaced by a source.
 
 use std::sync::Arc;
 
@@ -13,12 +13,11 @@ use crate::plan::{AbsentRecording, register_clock};
 use crate::scheduler::task_contract::interleaves;
 use crate::{PlanError, PortType, Recording, RunError, SEGMENT_SAMPLES, SharedRecording};
 
-/// Share of the run's memory that messages of one host may take, within these bounds.
+/// Share of memory for messages of one host, within these bounds.
 const WINDOW_SHARE: u64 = 64;
 const MIN_WINDOW: u64 = 64 << 10;
 const MAX_WINDOW: u64 = 4 << 20;
 
-/// The nodes of `on`, and their hosts.
 fn host_nodes(graph: &Graph) -> Vec<(usize, Arc<str>)> {
     let nodes = graph.nodes.iter().enumerate();
     nodes
@@ -26,14 +25,14 @@ fn host_nodes(graph: &Graph) -> Vec<(usize, Arc<str>)> {
         .collect()
 }
 
-/// What an `on` gives to the rest of the plan.
+/// Output of an `on` to the rest of the plan.
 struct HostOutput {
-    /// All that is before it.
+    /// Everything upstream.
     upstream: Graph,
     port: PortType,
-    /// The source on the host that gives indices and times.
+    /// Source on the host that gives indices and times.
     reads: Option<SharedRecording>,
-    /// Consecutive items need not be contiguous, or in order.
+    /// Consecutive items need not be contiguous or in order.
     descends: bool,
 }
 
@@ -53,7 +52,6 @@ impl HostOutput {
     }
 }
 
-/// Puts a scan in the place of an `on`.
 fn replace(node: &mut GraphNode, recording: impl Recording + 'static) {
     node.op = Op::Scan {
         recording: SharedRecording::new(recording),
@@ -64,7 +62,6 @@ fn replace(node: &mut GraphNode, recording: impl Recording + 'static) {
     node.properties.host = None;
 }
 
-/// Most bytes that are on their way from hosts.
 pub(crate) fn link_bytes(graph: &Graph) -> u64 {
     let recordings = graph.nodes.iter().filter_map(|node| node.op.recording());
     recordings
@@ -72,7 +69,7 @@ pub(crate) fn link_bytes(graph: &Graph) -> u64 {
         .sum()
 }
 
-/// Takes out what is before each `on`: for slots, which compute only what follows.
+/// Removes everything upstream of each `on`, for slots, which compute only what follows.
 pub(crate) fn replace_with_stand_ins(graph: &mut Graph) {
     for (at, _) in host_nodes(graph) {
         let output = HostOutput::of(graph, at);
@@ -83,7 +80,7 @@ pub(crate) fn replace_with_stand_ins(graph: &mut Graph) {
     graph.drop_unused();
 }
 
-/// Starts what is before each `on` on its host.
+/// Starts everything upstream of each `on` on its host.
 pub(crate) fn place(graph: &mut Graph, options: &RunOptions<'_>) -> Result<(), RunError> {
     let placed = host_nodes(graph);
     if placed.is_empty() {
@@ -168,7 +165,7 @@ pub(crate) fn place(graph: &mut Graph, options: &RunOptions<'_>) -> Result<(), R
     Ok(())
 }
 
-/// The scans that a node depends on and their numbers, in an order that depends on the plan alone, not on numbers.
+/// Scans that a node depends on and their numbers, in an order that depends on the plan alone, not on numbers.
 pub(super) fn scans(graph: &Graph, node: usize) -> Vec<(usize, SharedRecording)> {
     let mut seen = vec![false; graph.nodes.len()];
     let (mut found, mut pending) = (Vec::new(), vec![node]);

@@ -14,12 +14,12 @@ use crate::engine::RunOptions;
 use crate::plan::graph::Graph;
 use crate::{Cause, Plan, RunError, SharedFactory};
 
-/// Most bytes of messages that are kept for the client.
+/// Maximum bytes of messages kept for the client.
 const MAX_BUFFER_BYTES: u64 = 64 << 20;
-/// Share of the run's memory that they may take.
+/// Their share of the run's memory.
 const BUFFER_SHARE: u64 = 4;
 
-/// A plan that runs in a thread, and whose results a client reads. Ends when it is dropped.
+/// A plan running in a thread, whose results a client reads. Ends on drop.
 pub struct HostRun {
     buffer: Arc<SendBuffer>,
     interrupt: Interrupt,
@@ -30,7 +30,7 @@ impl HostRun {
     /// Starts the thread. `first`: number of the first message.
     ///
     /// # Errors
-    /// The plan ends in something that is no signal; the system refuses a thread.
+    /// The plan's output is no signal; the system refuses a thread.
     pub fn new(
         plan: &Plan,
         first: u64,
@@ -59,7 +59,7 @@ impl HostRun {
                 shared: context.shared.as_ref(),
                 ..options
             };
-            // Nobody waits for the error of a run that was stopped.
+            // Nobody waits for the error of a stopped run.
             if let Err(error) = plan.run_with(&options)
                 && !matches!(error, RunError::Interrupted { .. })
                 && let Ok(message) = failed(&error, &*context.causes)
@@ -75,13 +75,13 @@ impl HostRun {
         })
     }
 
-    /// What the client reads.
+    /// Messages for the client.
     #[must_use]
     pub fn buffer(&self) -> &Arc<SendBuffer> {
         &self.buffer
     }
 
-    /// Ends it, and waits until it has.
+    /// Stops and joins the thread.
     pub fn stop(&self) {
         self.interrupt.request();
         self.buffer.close();

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often a waiting sender looks whether its run was interrupted.
+/// How often a waiting sender checks for interrupts.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
@@ -17,7 +17,7 @@ struct KeptMessages {
     closed: bool,
 }
 
-/// Numbered messages, bounded in bytes, kept until they are read.
+/// Numbered messages, bounded in bytes, kept until read.
 pub struct SendBuffer {
     messages: Mutex<KeptMessages>,
     changed: Condvar,
@@ -25,7 +25,7 @@ pub struct SendBuffer {
 }
 
 impl SendBuffer {
-    /// `first`: number of its first message. It exceeds `capacity` bytes by at most one message.
+    /// `first`: number of its first message. Exceeds `capacity` bytes by at most one message.
     #[must_use]
     pub fn new(first: u64, capacity: u64) -> Self {
         Self {
@@ -42,7 +42,7 @@ impl SendBuffer {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a message, as soon as there is room. False: nobody reads any more, or `is_interrupted` says so.
+    /// Adds a message, as soon as there is room. False if closed, or if `is_interrupted`.
     pub(super) fn push(&self, message: Vec<u8>, is_interrupted: impl Fn() -> bool) -> bool {
         let mut messages = self.lock();
         while messages.bytes >= self.capacity && !messages.closed {
@@ -61,7 +61,6 @@ impl SendBuffer {
         true
     }
 
-    /// Nothing follows.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_all();
@@ -76,7 +75,7 @@ impl SendBuffer {
         self.changed.notify_all();
     }
 
-    /// The message behind `sent`, if it fits into `window` bytes with those that are under way, or none is. Waits for it.
+    /// Waits for the message after `sent`, if it fits into `window` bytes with those in flight, or none is.
     #[must_use]
     pub fn next(&self, sent: u64, window: u64, wait: Duration) -> Option<(u64, Arc<[u8]>)> {
         let until = Instant::now() + wait;
@@ -103,7 +102,7 @@ impl SendBuffer {
         }
     }
 
-    /// The client has read all messages up to this one. False if it cannot: the buffer does not have what follows.
+    /// The client has read all messages up to this one. False if what follows is missing here.
     pub fn acknowledge(&self, number: u64) -> bool {
         let mut messages = self.lock();
         if number + 1 < messages.first || number + 1 > messages.first + messages.kept.len() as u64 {

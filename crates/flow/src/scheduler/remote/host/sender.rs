@@ -1,4 +1,4 @@
-//! The last operator of a plan on a host: passes what it gets to the link.
+//! Last operator of a plan on a host: sends its input over the link.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,9 +11,9 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, RangeOrigin, SharedRecording, SourceEvent,
 };
 
-/// Bytes with which a message is sent before the source has nothing more.
+/// Bytes at which a message is sent before the source is idle.
 const MESSAGE_BYTES: u64 = 256 << 10;
-/// What an event costs beside its samples.
+/// Cost of an event beside its samples.
 const EVENT_BYTES: u64 = 64;
 
 /// A source of the plan, and how many changes of its clock were sent.
@@ -23,7 +23,6 @@ struct SentSource {
     changes: u64,
 }
 
-/// What one run of the operator has not sent yet.
 struct Outbox {
     codec: HostCodec,
     buffer: Arc<SendBuffer>,
@@ -34,7 +33,7 @@ struct Outbox {
     bytes: u64,
 }
 
-/// Makes the operator; a plan has one.
+/// A plan has one.
 #[derive(Clone)]
 pub(super) struct HostSender(Arc<Mutex<Outbox>>);
 

@@ -1,4 +1,4 @@
-//! What a host sends, as a recording.
+//! Results of a host, as a recording.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -11,15 +11,14 @@ use crate::{
     SourceEvent,
 };
 
-/// Stands for what is before `on`.
 pub(super) struct HostRecording {
     pub(super) inbox: Arc<HostInbox>,
     pub(super) port: PortType,
-    /// The sources on the host, in the order of the plan; they are not opened here, but have the clocks.
+    /// Sources on the host, in plan order; not opened here, but they have the clocks.
     pub(super) sources: Vec<SharedRecording>,
-    /// That of the sources which gives indices and times.
+    /// The one that gives indices and times.
     pub(super) reads: Option<SharedRecording>,
-    /// Consecutive items need not be contiguous, or in order.
+    /// Consecutive items need not be contiguous or in order.
     pub(super) descends: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Sets of indices as lists of ranges: ascending, none empty, none touching the next.
+//! Index sets as range lists: ascending, none empty, none touching the next.
 
 use std::ops::Range;
 
@@ -13,7 +13,6 @@ pub(super) fn push(ranges: &mut IndexRanges, range: Range<i64>) {
     }
 }
 
-/// Union of ranges in any order.
 pub(super) fn union(mut ranges: Vec<Range<i64>>) -> IndexRanges {
     ranges.sort_unstable_by_key(|range| range.start);
     let mut joined = Vec::new();
@@ -23,7 +22,6 @@ pub(super) fn union(mut ranges: Vec<Range<i64>>) -> IndexRanges {
     joined
 }
 
-/// What lies in both.
 pub(super) fn intersection(a: &[Range<i64>], b: &[Range<i64>]) -> IndexRanges {
     let (mut both, mut i, mut j) = (Vec::new(), 0, 0);
     while let (Some(one), Some(other)) = (a.get(i), b.get(j)) {
@@ -39,7 +37,6 @@ pub(super) fn intersection(a: &[Range<i64>], b: &[Range<i64>]) -> IndexRanges {
     both
 }
 
-/// What of a range lies in none of the others.
 pub(super) fn without(range: Range<i64>, others: &[Range<i64>]) -> IndexRanges {
     let (mut left, mut from) = (Vec::new(), range.start);
     let first = others.partition_point(|other| other.end <= range.start);

@@ -1,19 +1,15 @@
-//! Leaves out ranges of a stored signal if no window with them passes the filter behind the scan. Databases call it
-//! zone maps or data skipping.
+//! Skips ranges of a stored signal in which no window passes the filter after the scan (zone maps, data skipping).
 //!
-//! A [`WindowFilter`] filters windows by their least and greatest samples, such as `s.max() > 1000`. Before a pass,
-//! rows of the signal's views are looked up, from the coarsest level to the one of whose buckets a window holds two,
-//! each only where windows may still pass. This gives the indices at which no passing window begins ([`predicate`]). A
-//! [`SkipMap`] turns them, for each contiguous range and the grid of its windows, into ranges that no window that may
-//! pass needs. It is made once per execution; workers' portions are cut from it.
+//! A [`WindowFilter`] filters windows by their extremes, such as `s.max() > 1000`. Before a pass, view rows are looked
+//! up from the coarsest level down to where a window holds two buckets, each only where windows may still pass. This
+//! gives the indices at which no passing window begins ([`predicate`]). A [`SkipMap`] turns them, per contiguous range
+//! and window grid, into ranges that no possibly passing window needs. It is built once per execution.
 //!
-//! Short ranges are read, since beginning anew behind them takes as long; shorter contiguous ranges are not looked up.
-//! All lists are bounded by [`MAX_RANGES`]: what is found beyond it is read. Where rows tell nothing, as beyond the
-//! views, samples are read.
+//! Short ranges are read: restarting after them takes as long; short contiguous ranges are not looked up. Lists are
+//! bounded by [`MAX_RANGES`]; the excess is read, and so is what views do not cover.
 //!
-//! A pass gives [`SourceEvent::Skipped`](crate::SourceEvent::Skipped) for such a range: `rewindow` begins anew behind
-//! it, on the same grid, and operators behind the filter find windows removed, as behind any filter. So results are the
-//! same to the bit.
+//! A pass emits [`SourceEvent::Skipped`](crate::SourceEvent::Skipped) for a skipped range: `rewindow` restarts after it
+//! on the same grid, and operators after the filter see removed windows, so results are bit-identical.
 
 mod index_ranges;
 mod predicate;
@@ -35,30 +31,27 @@ use crate::{OpError, RangeOrigin, SharedRecording};
 use index_ranges::{IndexRanges, union, without};
 use predicate::ExtremesPredicate;
 
-/// Shortest buckets looked up: shorter ones would take a noticeable part of the time of reading samples.
+/// Shorter buckets are not looked up: they take a noticeable part of the reading time.
 const MIN_BUCKET_BYTES: i64 = 8 << 10;
-/// Shorter ranges are read: beginning anew behind them takes as long.
+/// Shorter ranges are read: restarting after them takes as long.
 const MIN_SKIPPED_BYTES: u64 = 64 << 10;
-/// Most ranges in a list (16 MiB). No range shorter than this part of all is skipped, which matters from 64 GiB on, and
-/// look-ups end once so many are known.
+/// Longest list of ranges (16 MiB). Also the resolution of look-ups, which matters from 64 GiB on.
 const MAX_RANGES: usize = 1 << 20;
 /// Less is read as a whole: looking up views takes as long.
 const MIN_READ_BYTES: u64 = 4 << 20;
-/// All is read if less than one part in so many can be skipped.
+/// All is read if less than this fraction can be skipped.
 const MIN_SKIPPED_PART: u64 = 64;
-/// Most rows of a look-up.
 const ROWS_AT_ONCE: i64 = 1 << 16;
-/// Fewer rows between two ranges are looked up with them: a second look-up takes as long.
+/// Fewer rows between ranges are looked up with them: a second look-up takes as long.
 const ROWS_BETWEEN: i64 = 1 << 12;
-/// From one level looked up to the next: buckets 64 times as long.
+/// Levels skipped between look-ups: buckets 64 times as long.
 const LEVELS_BETWEEN: usize = 2;
 
-/// A filter of a stored signal's windows that extremes of samples decide, at least in part.
 #[derive(Debug)]
 pub(crate) struct WindowFilter {
     window: i64,
     hop: i64,
-    /// From the start of the contiguous range, read or not.
+    /// Windows count from the start of the contiguous range, read or not.
     counted_from_anchor: bool,
     predicate: ExtremesPredicate,
     shown: String,
@@ -72,7 +65,7 @@ impl WindowFilter {
         dtype: DType,
         calibration: &Calibration,
     ) -> Option<Self> {
-        // Views store magnitudes of complex counts, from which values do not follow.
+        // Views store magnitudes of complex counts, which do not determine values.
         if dtype.is_complex() {
             return None;
         }
@@ -102,7 +95,6 @@ impl WindowFilter {
         looked_at.into_iter().step_by(LEVELS_BETWEEN).rev()
     }
 
-    /// Indices in the ranges at which no passing window begins, found by up to about `most` ranges.
     fn excluded(
         &self,
         signal: &Signal,
@@ -126,7 +118,6 @@ impl WindowFilter {
         Ok(excluded)
     }
 
-    /// What one level excludes for windows that begin in these ranges.
     fn excluded_at(
         &self,
         level: usize,
@@ -135,7 +126,6 @@ impl WindowFilter {
         most: usize,
     ) -> Result<Vec<Range<i64>>, OpError> {
         let bucket = bucket(signal.dtype(), level);
-        // Samples of these windows, and what lies between.
         let needed = starts.map(|starts| starts.start..starts.end - 1 + self.window);
         let between = ROWS_BETWEEN * bucket;
         let widened = needed.map(|range| range.start..range.end + between);
@@ -154,7 +144,6 @@ impl WindowFilter {
         Ok(found)
     }
 
-    /// Ranges that no window that may pass needs, in order.
     fn skipped(
         &self,
         of: &ContiguousRange,
@@ -175,7 +164,6 @@ impl WindowFilter {
                 skipped.push(range);
             }
         };
-        // All before is read or skipped.
         let mut done = range.start;
         for starts in without(first..last + 1, excluded) {
             let from = first + (starts.start - first + hop - 1) / hop * hop;
@@ -203,7 +191,7 @@ impl WindowFilter {
 }
 
 impl StoredRecording {
-    /// The recording without samples that only windows failing the filter need, or why all is read.
+    /// The recording without skippable samples, or why all is read.
     pub(crate) fn skipping(&self, filter: WindowFilter) -> Result<SharedRecording, String> {
         if let Some((commit, _)) = self.pinned {
             return Err(format!(
@@ -226,16 +214,13 @@ impl StoredRecording {
     }
 }
 
-/// What need not be read of a signal.
 pub(crate) struct SkipMap {
-    /// By part of the selection.
     skipped: Vec<IndexRanges>,
     samples: u64,
     shown: String,
 }
 
 impl SkipMap {
-    /// Of all that is selected, or why all of it is read.
     pub(super) fn new(filter: &WindowFilter, read: &ContiguousRanges) -> Result<Arc<Self>, String> {
         Self::with_most(filter, read, MAX_RANGES)
     }
@@ -285,7 +270,6 @@ impl SkipMap {
         }))
     }
 
-    /// Text for `explain`.
     pub(super) fn describe(&self, read: &ContiguousRanges) -> String {
         let (signal, total) = (read.signal(), read.total());
         let reach = signal.views_reach().unwrap_or(0);
@@ -303,7 +287,6 @@ impl SkipMap {
         )
     }
 
-    /// What is skipped in a contiguous range, in order.
     pub(super) fn skipped(&self, of: &ContiguousRange) -> VecDeque<Range<i64>> {
         let (all, range) = (&self.skipped[of.part], &of.range);
         let from = all.partition_point(|one| one.end <= range.start);
@@ -313,14 +296,13 @@ impl SkipMap {
             .collect()
     }
 
-    /// What of these parts is left to read.
     pub(super) fn kept(&self, read: &ContiguousRanges) -> Vec<Stretch> {
         let parts = read.numbered_parts().flat_map(|(number, part)| {
             let (run, range) = (part.run, part.range.clone());
             let kept = without(range, &self.skipped[number]).into_iter();
             kept.map(move |range| Stretch { run, range })
         });
-        // Only a gap may be left between two skipped ranges.
+        // Only a gap may remain between two skipped ranges.
         let has_samples = |part: &Stretch| samples_in(read.signal(), from_ref(part)) > 0;
         parts.filter(has_samples).collect()
     }

@@ -1,13 +1,12 @@
-//! Decides by the extremes of buckets where no window can begin for which a predicate is true.
+//! Decides from bucket extremes where no window can begin that satisfies a predicate.
 //!
-//! Comparing an extreme with a number is a statement about samples: `s.max() > 5` says that *any* sample of a window is
-//! above 5, `s.max() < 5` that *all* are below. The samples that meet such a condition lie on one side of a limit
-//! (outside two, for magnitudes), so a bucket's extremes tell whether any of its samples meets it, and whether all do.
-//! The filter's own program, given a window of that one sample, decides whether an extreme meets it: calibration,
-//! conversion of the number and rounding are the filter's, to the bit.
+//! Comparing an extreme with a number is a statement about samples: `s.max() > 5` means that *any* sample is above 5,
+//! `s.max() < 5` that *all* are below. Samples that meet such a condition lie on one side of a limit (outside two, for
+//! magnitudes), so a bucket's extremes tell whether any of its samples, or all, meet it. The filter's own program
+//! decides this on a window of that one sample: calibration, conversion and rounding are exactly the filter's.
 //!
-//! The result is a set of excluded indices: the union for `a & b`, the intersection for `a | b`; whatever else a
-//! predicate has excludes nothing.
+//! The result is a set of excluded indices: the union for `a & b`, the intersection for `a | b`; all else excludes
+//! nothing.
 
 use std::ops::Range;
 
@@ -18,14 +17,12 @@ use isochrony_store::views::{BucketExtremes, Coverage};
 use super::index_ranges::{IndexRanges, intersection, push, union};
 use crate::{OpError, OpErrorKind};
 
-/// Most operations of a predicate.
 const MAX_OPERATIONS: usize = 128;
 
-/// A predicate of one signal's windows, as far as extremes decide it.
 #[derive(Debug)]
 pub(super) struct ExtremesPredicate {
     dtype: DType,
-    /// One per operation of the expression, arguments first, the result last.
+    /// One per operation, arguments first, the result last.
     steps: Vec<PredicateNode>,
 }
 
@@ -38,10 +35,8 @@ enum PredicateNode {
     Unknown,
 }
 
-/// An extreme compared with a number.
 #[derive(Debug)]
 struct ExtremeComparison {
-    /// For a window of one sample: whether it meets the condition.
     condition: Program,
     /// Whether all samples of a window must meet it, or any.
     all: bool,
@@ -49,7 +44,6 @@ struct ExtremeComparison {
     wraps: Option<Program>,
 }
 
-/// What an operation gives, as far as it matters here.
 #[derive(Clone, Copy, PartialEq)]
 enum ExtremeKind {
     Samples,
@@ -133,7 +127,6 @@ impl ExtremesPredicate {
         decides.last()?.then_some(Self { dtype, steps })
     }
 
-    /// Indices at which no passing window of `window` samples begins within these buckets.
     pub(super) fn excluded(
         &self,
         buckets: &BucketExtremes,
@@ -173,7 +166,6 @@ fn must_hold_for_all(compare: Binary, left: ExtremeKind, right: ExtremeKind) -> 
     }
 }
 
-/// Whether a program is true of each sample alone.
 fn of_each(program: &Program, dtype: DType, samples: &Buffer) -> Result<Vec<Bool8>, OpError> {
     let count = samples.len() / dtype.size();
     let mut flags = vec![Bool8::default(); count];

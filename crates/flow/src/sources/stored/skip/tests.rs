@@ -13,7 +13,6 @@ fn is_loud(index: i64) -> bool {
     index % APART == APART / 2
 }
 
-/// Whether a passing window begins at an index.
 fn passes(start: i64) -> bool {
     (start..start + 100).any(is_loud)
 }

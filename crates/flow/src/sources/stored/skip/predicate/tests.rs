@@ -8,7 +8,6 @@ use super::*;
 
 const BUCKET: usize = 4;
 
-/// Comparisons that extremes decide, and others.
 fn comparison() -> impl Strategy<Value = Expr> {
     let s = Expr::input();
     let extremes = [s.max(), s.min(), s.abs().max()];
@@ -49,7 +48,7 @@ fn predicate() -> impl Strategy<Value = Expr> {
     })
 }
 
-/// Small samples, some extreme or not finite; None: a gap.
+/// Small samples, some extreme or non-finite; None: a gap.
 fn samples() -> impl Strategy<Value = Vec<Option<f64>>> {
     let sample = prop_oneof![
         40 => (-3i32..4).prop_map(|value| Some(f64::from(value))),
@@ -66,7 +65,6 @@ fn samples() -> impl Strategy<Value = Vec<Option<f64>>> {
     })
 }
 
-/// Rows of whole buckets from `first` on.
 fn buckets<T: Sample + PartialOrd + Default>(
     samples: &[Option<T>],
     first: usize,
@@ -95,7 +93,6 @@ fn buckets<T: Sample + PartialOrd + Default>(
     }
 }
 
-/// Starts of passing windows without a gap.
 fn passing<T: Sample>(
     expr: &Expr,
     calibration: &Calibration,
@@ -195,8 +192,7 @@ fn bounds(ranges: &[Range<i64>]) -> Vec<(i64, i64)> {
         .collect()
 }
 
-/// Excluded starts of windows of 4 over 5 buckets: quiet, but for a 7 on each side of the border of the second and
-/// third.
+/// Excluded starts of windows of 4 over 5 buckets: quiet, with a 7 on each side of the border of the second and third.
 fn excluded_of(expr: &Expr) -> Vec<(i64, i64)> {
     let mut samples = [Some(1i16); 5 * BUCKET];
     (samples[7], samples[8]) = (Some(7), Some(7));
