@@ -26,7 +26,7 @@ BIN := $(VENV)/bin
 LOCK := requirements/dev.txt
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 FUZZ_SECONDS ?= 60
-TEST_PROCESSES ?= 2
+TEST_PROCESSES ?= 3
 SOAK_SECONDS ?= 3600
 # How often each attack is made, and where chance begins; empty: another seed each time, which is printed.
 ATTACK_LIVES ?= 200

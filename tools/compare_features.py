@@ -1,4 +1,4 @@
-"""Fails where a dependency has other features in the extension module than in the tests.
+"""Fails where a dependency has other features in the extension module or the benchmarks than in the tests.
 
 Cargo then compiles it twice, with all that needs it. The remedy is to ask for these features in `crates/py/Cargo.toml`.
 """
@@ -16,16 +16,22 @@ def features(*selection: str) -> set[str]:
     return {line.removesuffix(" (*)") for line in lines if line}
 
 
+#: What is built beside the tests, and shares what these have built.
+BUILDS = {
+    "the extension module": ("--package", "isochrony-py", "--package", "isochrony-example-operators"),
+    "the benchmarks": ("--workspace",),
+}
+
+
 def main() -> int:
     """Print what differs."""
     tests = features("--workspace", "--edges", "normal,build,dev")
-    # With the example of operators of another crate, which is built with it.
-    extension = features(
-        "--package", "isochrony-py", "--package", "isochrony-example-operators", "--edges", "normal,build"
-    )
-    for line in sorted(extension - tests):
-        print(f"{line}: the tests have it with other features; ask for them in crates/py/Cargo.toml", file=sys.stderr)
-    return bool(extension - tests)
+    status = 0
+    for name, selection in BUILDS.items():
+        for line in sorted(features(*selection, "--edges", "normal,build") - tests):
+            print(f"{line}: so in {name}, but the tests have other features: ask for those in crates/py/Cargo.toml")
+            status = 1
+    return status
 
 
 if __name__ == "__main__":
