@@ -45,6 +45,14 @@ impl Signal {
     /// Raises:
     ///     isochrony.StoreError: a sample exists already (also FileExistsError), a range outside the signal
     ///         (IndexError), and as `append`.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="f8", rate=100)
+    /// >>> _ = signal.reserve(4)
+    /// >>> signal.fill(1, [5.0, 6.0])
+    /// >>> signal.values()
+    /// array([nan,  5.,  6., nan])
     fn fill(
         &self,
         py: Python<'_>,

@@ -170,7 +170,18 @@ values_method! {
 }
 
 values_method! {
-    /// All samples in one array; `Selection.values` has the parameters and errors.
+    /// All samples in one array, gaps included. Parameters and errors are those of `Selection.values`.
+    ///
+    /// Returns:
+    ///     `out`, or a new array, shape (n,): float64 (complex128 of complex samples) unless `dtype` or `counts` say
+    ///     otherwise. Edges: gaps have the value `fill`, by default NaN.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.array([1, 2], "i2")), signal.append_gap(samples=1), signal.append(np.array([4], "i2"))
+    /// >>> signal.values(), signal.values(fill=0, dtype="i2")
+    /// (array([ 1.,  2., nan,  4.]), array([1, 2, 0, 4], dtype=int16))
     Signal, whole_selection
 }
 

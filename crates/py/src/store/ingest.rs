@@ -331,7 +331,7 @@ pub(crate) fn session_options(
 
 #[pymethods]
 impl Store {
-    /// Begins an import by any importer; see `Ingest`.
+    /// Begins an import by an importer of your own; see `Ingest`.
     ///
     /// Parameters:
     ///     gap_slip: seconds that a stamp may be off before it is a gap or a clock step; None: from the stamps.
@@ -341,6 +341,17 @@ impl Store {
     ///     max_gap: seconds; a longer gap keeps its duration, but takes few indices instead of one per missing sample;
     ///         None: 30 days.
     ///     value_jump: a larger difference, in the signal's unit, between adjacent blocks gives an event.
+    ///
+    /// Returns:
+    ///     An `Ingest`, which takes blocks of samples and commits them.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> session = store.ingest()
+    /// >>> session.block("p", np.zeros(100, "i2"), rate=100, start=(1_267_401_600_000_000_000, 0), source="p.dat")
+    /// >>> session.done("p.dat", 200, 0)
+    /// >>> session.finish()["signals"][0]["samples"]
+    /// 100
     #[pyo3(signature = (*, gap_slip=None, alpha=None, initial_rate=None, max_gap=None, value_jump=None))]
     fn ingest(
         &self,

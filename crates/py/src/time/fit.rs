@@ -101,6 +101,13 @@ pub(crate) fn uncertainty_arg(uncertainty: &Bound<'_, PyAny>, is_civil: bool) ->
 /// A metric between two timebases fitted to points (`Timebase.fit`), with its quality.
 ///
 /// Distances are in units of the second timebase: nanoseconds if that is "utc".
+///
+/// >>> import isochrony as iso
+/// >>> camera = iso.Graph().add("camera", unit="frames")
+/// >>> readings = [(0, "2010-03-01T00:00:00"), (30_000, "2010-03-01T00:20:01.000060")]
+/// >>> fit = camera.fit(readings, uncertainty=1e-6)
+/// >>> fit.shape, fit.outliers
+/// ('line', [])
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct TimebaseFit {
     pub(crate) fit: PointFit,
@@ -160,15 +167,39 @@ impl TimebaseFit {
         self.fit.outliers().to_vec()
     }
 
-    /// Units of the second timebase for each of the first, at a value of the first.
+    /// Rate of the fit at a value of the first timebase: units of the second for each unit of the first.
+    ///
+    /// Parameters:
+    ///     value: of the first timebase.
+    ///
+    /// Returns:
+    ///     A float: nanoseconds per unit if the second timebase is "utc".
+    ///
+    /// >>> import isochrony as iso
+    /// >>> camera = iso.Graph().add("camera", unit="frames")
+    /// >>> readings = [(0, "2010-03-01T00:00:00"), (30_000, "2010-03-01T00:20:01.000060")]
+    /// >>> fit = camera.fit(readings, uncertainty=1e-6)
+    /// >>> round(fit.rate(15_000))              # nanoseconds per frame
+    /// 40033335
     fn rate(&self, value: &Bound<'_, PyAny>) -> Result<f64> {
         Ok(self.fit.metric().rate(self.first(value)?))
     }
 
-    /// Half-width around the converted value that holds the true one.
+    /// Uncertainty of a conversion: half-width of the interval around the converted value that holds the true one.
     ///
     /// Parameters:
-    ///     value: of the first timebase; beyond the points the half-width grows with the distance.
+    ///     value: of the first timebase.
+    ///
+    /// Returns:
+    ///     A float, in units of the second timebase: nanoseconds if that is "utc". Edges: beyond the points it grows
+    ///     with the distance.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> camera = iso.Graph().add("camera", unit="frames")
+    /// >>> readings = [(0, "2010-03-01T00:00:00"), (30_000, "2010-03-01T00:20:01.000060")]
+    /// >>> fit = camera.fit(readings, uncertainty=1e-6)
+    /// >>> fit.uncertainty(15_000) < fit.uncertainty(90_000)
+    /// True
     fn uncertainty(&self, value: &Bound<'_, PyAny>) -> Result<f64> {
         Ok(self.fit.metric().uncertainty(self.first(value)?))
     }

@@ -98,6 +98,12 @@ impl Graph {
     /// Raises:
     ///     isochrony.TimeError: the name is taken.
     ///     isochrony.OptionError: `rate` without `start` or vice versa; options that signals do not have.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> graph = iso.Graph()
+    /// >>> frames = graph.add("frames", rate=25, start="2010-03-01", unit="frames")
+    /// >>> frames.time_of(50)
+    /// Time('2010-03-01T00:00:02Z')
     #[pyo3(signature = (what, *, name=None, rate=None, start=None, unit=""))]
     fn add(
         &self,
@@ -145,6 +151,14 @@ impl Graph {
     ///
     /// Raises:
     ///     isochrony.TimeError: a contradiction to existing metrics; nothing has changed then. No such timebase.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> graph = iso.Graph()
+    /// >>> pulses = graph.add("pulses", rate=100, start="2010-03-01")
+    /// >>> frames = graph.add("frames")
+    /// >>> graph.connect(frames, pulses, ratio=4, offset=10)      # frame 0 at pulse 10, then each fourth pulse
+    /// >>> frames.convert(5, pulses)
+    /// Fraction(30, 1)
     #[pyo3(signature = (a, b, *, ratio, offset=None))]
     fn connect(
         &self,
@@ -191,10 +205,24 @@ impl Graph {
         })?)
     }
 
-    /// Names of the timebases on the shortest path between two, both included.
+    /// The shortest path of conversions between two timebases.
+    ///
+    /// Parameters:
+    ///     a: a timebase of this graph, its name, or a signal that was added.
+    ///     b: likewise.
+    ///
+    /// Returns:
+    ///     A list of their names, both ends included.
     ///
     /// Raises:
     ///     isochrony.TimeError: no path; the message names the timebases that each reaches.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> graph = iso.Graph()
+    /// >>> pulses = graph.add("pulses", rate=100, start="2010-03-01")
+    /// >>> frames = pulses.derive("frames", ratio=(1, 4))
+    /// >>> graph.path(frames, "utc")
+    /// ['frames', 'pulses', 'utc']
     fn path(
         &self,
         py: Python<'_>,
@@ -206,7 +234,16 @@ impl Graph {
         Ok(names.into_iter().map(str::to_owned).collect())
     }
 
-    /// Names of the timebases, "utc" first, in order of addition.
+    /// Names of the timebases.
+    ///
+    /// Returns:
+    ///     A list of str, "utc" first, then in order of addition.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> graph = iso.Graph()
+    /// >>> _ = graph.add("pulses", rate=100, start="2010-03-01"), graph.add("frames")
+    /// >>> graph.keys()
+    /// ['utc', 'pulses', 'frames']
     fn keys(&self) -> Vec<String> {
         self.network.names()
     }
@@ -243,6 +280,14 @@ impl Store {
     ///
     /// Raises:
     ///     isochrony.StoreError: a signal named by a metric is gone (also KeyError).
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> graph = iso.Graph()
+    /// >>> _ = graph.add("frames", rate=25, start="2026-01-01")
+    /// >>> graph.save(store)
+    /// >>> store.graph().keys()
+    /// ['utc', 'frames']
     fn graph(slf: &Bound<'_, Self>) -> Result<Graph> {
         let py = slf.py();
         let set = slf.get().shared.store.timebases()?;

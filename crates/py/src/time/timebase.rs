@@ -194,8 +194,17 @@ impl Timebase {
     ///     offset: value of the new one where this one is zero.
     ///     unit: of its values.
     ///
+    /// Returns:
+    ///     The new `Timebase`, in the same graph.
+    ///
     /// Raises:
     ///     isochrony.TimeError: a name that is taken, a ratio of zero.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> pulses = iso.Timebase("pulses", rate=100, start="2010-03-01")
+    /// >>> frames = pulses.derive("frames", ratio=(1, 4), unit="frames")      # a frame for each fourth pulse
+    /// >>> frames.time_of(25)
+    /// Time('2010-03-01T00:00:01Z')
     #[pyo3(signature = (name, *, ratio, offset=None, unit=""))]
     fn derive(
         &self,
@@ -224,6 +233,11 @@ impl Timebase {
     ///
     /// Raises:
     ///     isochrony.TimeError: not joined to civil time.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> frames = iso.Timebase("frames", rate=25, start="2010-03-01")
+    /// >>> frames.time_of(100)
+    /// Time('2010-03-01T00:00:04Z')
     fn time_of(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> Result<Time> {
         self.civil_of(py, self.value(value)?)
     }
@@ -238,6 +252,11 @@ impl Timebase {
     ///
     /// Raises:
     ///     isochrony.TimeError: not joined to civil time; ambiguous after a backward clock step.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> frames = iso.Timebase("frames", rate=25, start="2010-03-01")
+    /// >>> frames.value_of("2010-03-01T00:00:04")
+    /// Fraction(100, 1)
     fn value_of<'py>(&self, py: Python<'py>, time: TimeArg) -> Result<Bound<'py, PyAny>> {
         let graph = self.network.current(py)?;
         let value = graph.convert_exact(self.civil(time.0).into(), self.id)?;
@@ -255,6 +274,13 @@ impl Timebase {
     ///
     /// Raises:
     ///     isochrony.TimeError: no path; the message names the timebases that each reaches.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> graph = iso.Graph()
+    /// >>> pulses = graph.add("pulses", rate=100, start="2010-03-01")
+    /// >>> frames = pulses.derive("frames", ratio=(1, 4))
+    /// >>> pulses.convert(10, frames), pulses.convert(10, graph["utc"])
+    /// (Fraction(5, 2), Time('2010-03-01T00:00:00.100Z'))
     fn convert<'py>(
         &self,
         py: Python<'py>,
