@@ -135,38 +135,79 @@ class Table:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns, in order."""
+        """Names of the columns, in order: a tuple of str."""
         return tuple(self._columns)
 
     @property
     def units(self) -> dict[str, str]:
-        """Unit of each column that has one."""
+        """Units by name of column, for columns that have one."""
         return dict(self._units)
 
     @property
     def num_rows(self) -> int:
-        """Number of rows: ``len(table)``."""
+        """Number of rows, as ``len(table)``."""
         return len(self)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of rows and of columns."""
+        """Number of rows and number of columns."""
         return len(self), len(self._columns)
 
     def keys(self) -> KeysView[str]:
-        """Names of the columns, in order."""
+        """Names of the columns.
+
+        Returns:
+            A view of the names, in order, as of `dict.keys`.
+
+        >>> import numpy as np, isochrony as iso
+        >>> table = iso.Table({"start": np.array([0, 4]), "max": np.array([3, 7])})
+        >>> list(table.keys())
+        ['start', 'max']
+        """
         return self._columns.keys()
 
     def values(self) -> ValuesView[Column]:
-        """The columns, in order."""
+        """Arrays of the columns.
+
+        Returns:
+            A view of the arrays, in order, as of `dict.values`: shape (rows,), or (rows, values) for several values per
+            row; read-only.
+
+        >>> import numpy as np, isochrony as iso
+        >>> table = iso.Table({"start": np.array([0, 4]), "max": np.array([3, 7])})
+        >>> [len(column) for column in table.values()]
+        [2, 2]
+        """
         return self._columns.values()
 
     def items(self) -> ItemsView[str, Column]:
-        """Name and array of each column, in order."""
+        """Names and arrays of the columns.
+
+        Returns:
+            A view of pairs, in order, as of `dict.items`.
+
+        >>> import numpy as np, isochrony as iso
+        >>> table = iso.Table({"start": np.array([0, 4]), "max": np.array([3, 7])})
+        >>> {name: column.max() for name, column in table.items()}
+        {'start': np.int64(4), 'max': np.int64(7)}
+        """
         return self._columns.items()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The column of a name, shape (rows,) or (rows, values); `default` if there is none."""
+        """The column of a name, without an error if there is none.
+
+        Parameters:
+            name: of the column.
+            default: result if there is no such column.
+
+        Returns:
+            An array, shape (rows,) or (rows, values), read-only; or `default`.
+
+        >>> import numpy as np, isochrony as iso
+        >>> table = iso.Table({"start": np.array([0, 4]), "max": np.array([3, 7])})
+        >>> table.get("max"), table.get("min")
+        (array([3, 7]), None)
+        """
         return self._columns[name] if name in self else default
 
     def head(self, count: int = 5) -> Self:
@@ -232,35 +273,55 @@ class Table:
         return self._take(order)
 
     def to_numpy(self) -> npt.NDArray[np.void]:
-        """The table as one structured array, a copy."""
+        """Convert the table to a structured array.
+
+        Returns:
+            A new array, shape (rows,), with a field per column; a field of several values per row is a subarray.
+
+        >>> import numpy as np, isochrony as iso
+        >>> table = iso.Table({"start": np.array([0, 4]), "max": np.array([3, 7])})
+        >>> table.to_numpy()["max"]
+        array([3, 7])
+        """
         out = np.empty(len(self), [(name, column.dtype, column.shape[1:]) for name, column in self._columns.items()])
         for name, column in self._columns.items():
             out[name] = column
         return out
 
     def to_pandas(self) -> Any:
-        """The table as a pandas `DataFrame`.
+        """Convert the table to a pandas `DataFrame`.
 
         Returns:
-            Columns of NumPy's dtypes; times are datetime64[ns] in UTC, without a zone; of columns with several values
-            a row, objects that are arrays.
+            A `pandas.DataFrame` with the columns' dtypes. Times are datetime64[ns] in UTC, without a time zone. Columns
+            with several values per row have dtype object, an array per row.
 
         Raises:
             MissingExtraError: pandas is not installed.
+
+        >>> import numpy as np, isochrony as iso
+        >>> table = iso.Table({"start": np.array([0, 4]), "max": np.array([3, 7])})
+        >>> table.to_pandas()["max"].sum()
+        np.int64(10)
         """
         columns = {name: column if column.ndim == 1 else list(column) for name, column in self._columns.items()}
         return require("pandas", "a pandas DataFrame").DataFrame(columns)
 
     def to_arrow(self) -> Any:
-        """The table as a `pyarrow.Table`; of a plan's result and of tables made here, numbers are not copied.
+        """Convert the table to a `pyarrow.Table`. Numbers of a plan's result, and of tables of NumPy arrays, are not
+        copied.
 
         Returns:
-            Numbers of the same types; times are ``timestamp[ns, UTC]``, NaT is null; complex numbers and several values
-            a row are lists of fixed size. A field's metadata has its ``unit``.
+            A `pyarrow.Table` with columns of the same types. Times are ``timestamp[ns, UTC]``; NaT is null. Complex
+            numbers and several values per row are lists of fixed size. Metadata of a field has its ``unit``.
 
         Raises:
             MissingExtraError: pyarrow is not installed (extra `table`).
-            OptionError: a column has a dtype that Arrow does not, as complex256, or no values in a row.
+            OptionError: a column has a dtype that Arrow lacks, such as complex256, or no values per row.
+
+        >>> import numpy as np, isochrony as iso
+        >>> table = iso.Table({"start": np.array([0, 4]), "max": np.array([3, 7])})
+        >>> table.to_arrow().column_names
+        ['start', 'max']
         """
         pyarrow = require("pyarrow", "an Arrow table")
         if self._native is not None:
