@@ -25,8 +25,10 @@ EXAMPLES = """examples:
   isochrony info 'water.iso/stn_*/pressure'
   isochrony info water.iso/stn_10/pressure --json
 
-Damaged signals are listed with a remedy. A signal of which the store lost a commit is shown as it was before that
-commit. Exit codes: 0 done; 1 a signal is damaged, or lost a commit.
+Damaged signals are listed with a remedy. A signal of which the store lost a commit is shown as
+it was before that commit.
+
+Exit codes: 0 done; 1 a signal is damaged, or the store lost a commit.
 """
 
 

@@ -101,8 +101,7 @@ def build_parser(names: Iterable[str] = COMMANDS) -> Parser:
     parser = Parser(
         prog="isochrony",
         usage="isochrony COMMAND [options]",
-        description="Stores, scans and filters high-rate sensor signals, with exact times and gaps, "
-        "in Zarr v3 that any Zarr reader opens.",
+        description="Stores, scans and filters high-rate sensor signals with exact times and gaps; stores are Zarr v3.",
         epilog=EPILOG,
         formatter_class=Formatter,
         allow_abbrev=False,

@@ -31,13 +31,14 @@ EXAMPLES = """examples:
   isochrony pipe zstd sha256 --in big --out big.zst --progress
   isochrony pipe --json --in messages.bin --prefix varint --max-length 1MB
 
-All processors get the same bytes, in one pass. Their results go to standard output, or to standard error if standard
-output carries the stream: compressed, converted, or copied (with --copy, or without a PROCESSOR). After an error or
-Ctrl-C, bytes on standard output are incomplete, and a line on standard error says so; the file of --out is written
-completely or not at all.
+All processors get the same bytes, in one pass. Their results go to standard output, or to
+standard error if standard output carries the stream: compressed, converted, or copied (with
+--copy, or without a PROCESSOR). After an error or Ctrl-C, bytes on standard output are
+incomplete, and a line on standard error says so; the file of --out is written completely or
+not at all.
 
-A record is never split between blocks, nor between inputs: with --eager only whole records are passed on, and each
-compressed block holds whole records. --json has their number.
+A record is never split between blocks, nor between inputs: with --eager only whole records are
+passed on, and each compressed block holds whole records. --json has their number.
 """
 
 _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
