@@ -57,7 +57,7 @@ this import creates; existing signals keep theirs.
 --follow looks for new files once a second. A raw file is imported within two seconds if it
 has its full length (known from presets) or a later file of its signal exists, otherwise when
 it has not changed for ten seconds. A file of another format is imported when it has not
-changed between two looks. Imported files are committed at once. Ctrl-C ends the import with
+changed between two checks. Imported files are committed at once. Ctrl-C ends the import with
 a summary; run the same command again to continue.
 """
 

@@ -321,7 +321,7 @@ def _from_saved(saved: str) -> NativeListener:
 
 
 class LiveSteps(Chain):
-    """Samples sent on."""
+    """Part of `isochrony.Plan`: sends samples over the network."""
 
     __slots__ = ()
 
@@ -338,27 +338,30 @@ class LiveSteps(Chain):
     ) -> Self:
         """Send samples over the network, and pass them on: ``plan.send("udp://127.0.0.1:9000").run()``.
 
-        Frames say the index and civil time of their first sample, so whoever listens finds gaps and clock steps where
-        they were; what a filter removed is a gap there. Unit and calibration are sent, too, and of a signal's own
-        samples its attributes and the gaps at its ends. Their bytes are described in ``crates/live/src/frame.rs``.
+        A frame states the index and the civil time of its first sample, so the receiver has gaps and clock steps at the
+        same places; samples that a filter removed are a gap there. Unit and calibration are sent too, and for the
+        samples of a stored signal its attributes and the gaps at its ends. ``crates/live/src/frame.rs`` specifies the
+        bytes.
 
         Returns:
             The same samples, shape (n,), unchanged. No edges, no delay.
 
         Parameters:
             address: ``"udp://HOST:PORT"``, ``"tcp://HOST:PORT"``, or ``"-"`` for standard output.
-            speed: how many times faster than it was recorded; default: as fast as it comes and goes, which datagrams
-                may not survive. A paced run can be stopped between items: scan with a `segment` of a fraction of a
-                second.
-            frame: most samples of a frame; default: what fits a packet of 1400 bytes (UDP) or 16 KiB.
-            loss: probability that a frame is dropped, to test a listener (UDP only).
-            twice: probability that a frame is sent twice, to test a listener (UDP only).
-            jitter: longest time in seconds that a frame is held back, 0 to 60, so that others overtake it, to test a
-                listener (UDP only).
-            seed: of the random faults.
+            speed: speed relative to the recording, above 0, such as 2 for twice as fast; None: as fast as possible,
+                which may lose datagrams. A paced run can be stopped between items: scan with a `segment` of a fraction
+                of a second.
+            frame: largest number of samples per frame; None: as many as fit into a packet of 1400 bytes (UDP) or into
+                16 KiB.
+            loss: probability that a frame is dropped, 0 to 1, to test a receiver (UDP only).
+            twice: probability that a frame is sent twice, 0 to 1, to test a receiver (UDP only).
+            jitter: longest random delay of a frame in seconds, 0 to 60, so that frames overtake one another, to test a
+                receiver (UDP only).
+            seed: seed of these random faults.
 
         Raises:
-            PlanError: no samples come in. OptionError: a parameter is refused.
+            PlanError: the input is not samples.
+            OptionError: a parameter out of range.
 
         >>> import numpy as np, isochrony as iso
         >>> print(iso.scan(np.zeros(8), rate=100).send("udp://127.0.0.1:9"))

@@ -12,7 +12,7 @@ __all__ = ["FeatureSteps"]
 
 
 class FeatureSteps(Chain):
-    """Of `isochrony.Plan`: the envelope."""
+    """Part of `isochrony.Plan`: the envelope."""
 
     __slots__ = ()
 

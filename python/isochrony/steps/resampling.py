@@ -14,11 +14,11 @@ _EDGES = ("inside", "zeros", "steady")
 
 
 class ResamplingSteps(Chain):
-    """Of `isochrony.Plan`: samples at another rate, with indices of their own.
+    """Part of `isochrony.Plan`: samples at another rate, with indices of their own.
 
     Output sample ``j`` lies at input index ``j * down / up``, whatever range is scanned, and has the civil time of that
-    instant. Results of one signal at one ratio share their indices and can be zipped; `align` brings signals with
-    different clocks together.
+    instant. Results of one signal at one ratio share their indices and can be zipped; for signals with different clocks
+    use `align`.
     """
 
     __slots__ = ()

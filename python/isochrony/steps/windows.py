@@ -15,7 +15,7 @@ __all__ = ["WindowSteps"]
 
 
 class WindowSteps(Chain):
-    """Of `isochrony.Plan`: windows."""
+    """Part of `isochrony.Plan`: windows."""
 
     __slots__ = ()
 
