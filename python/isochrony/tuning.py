@@ -131,7 +131,7 @@ class Configuration:
             why = getattr(error, "strerror", None) or error
             raise OptionError(f"{path} cannot be read as a configuration: {why}; {remedy}") from error
         if not isinstance(fields, dict) or fields.pop("format", None) != FORMAT:
-            raise OptionError(f"{path} is no configuration of format {FORMAT}; {remedy}")
+            raise OptionError(f"{path} is not a configuration of format {FORMAT}; {remedy}")
         numbers: dict[str, Any] = {name: fields.pop(name, None) for name in ("workers", "threads")}
         # Of the first files, which had no such field.
         numbers["buffer_bytes"] = fields.pop("buffer_bytes", 0)

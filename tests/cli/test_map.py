@@ -76,7 +76,7 @@ def test_wrong_uses_are_one_line(capsys: Any, address: str, tmp_path: Path) -> N
         shown = capsys.readouterr().err
         assert message in shown and shown.count("\n") == 1
     assert main(["map", "--on", "nowhere", "--items", str(listed), "--", "wc"]) == 2
-    assert "is no address of a Dask scheduler" in capsys.readouterr().err
+    assert "is not an address of a Dask scheduler" in capsys.readouterr().err
 
 
 def test_a_cache_is_shown_and_cleared(capsys: Any, tmp_path: Path) -> None:

@@ -139,8 +139,8 @@ def test_a_configuration_of_another_plan_or_machine_is_refused(plan: iso.Plan, t
     ("text", "message"),
     [
         ("{", "cannot be read as a configuration"),
-        ("[]", "is no configuration of format 1"),
-        ('{"format": 2}', "is no configuration of format 1"),
+        ("[]", "is not a configuration of format 1"),
+        ('{"format": 2}', "is not a configuration of format 1"),
         ('{"format": 1, "workers": -1}', "other fields than a configuration, or values of another type"),
     ],
 )

@@ -176,7 +176,7 @@ class _InputUrls:
         if self._lists is None:
             if not isinstance(item, str | os.PathLike):
                 raise OptionError(
-                    f"the item {item!r} is no URL or path; say by inputs= which files an item reads, such as "
+                    f"the item {item!r} is not a URL or path; say by inputs= which files an item reads, such as "
                     "inputs=lambda item: [item.url]"
                 )
             return _urls("items", item)
@@ -191,7 +191,7 @@ def _urls(name: str, given: Any) -> list[str]:
     several = [given] if isinstance(given, str | os.PathLike) else list(given)
     for one in several:
         if not isinstance(one, str | os.PathLike):
-            raise OptionError(f"{name}= gave {one!r}, which is no URL or path; give texts")
+            raise OptionError(f"{name}= gave {one!r}, which is not a URL or path; give texts")
     return [os.fspath(one) for one in several]
 
 

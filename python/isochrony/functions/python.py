@@ -253,14 +253,15 @@ def py(
             raise OptionError(f"iso.py({option}={given!r}) is refused; give a function")
         if on_workers not in ("auto", "inline"):
             raise OptionError(
-                f'iso.py({option}=..., on_workers="{on_workers}") is refused; what remembers with notice of breaks '
-                "is called inline, so leave out on_workers="
+                f'iso.py({option}=..., on_workers="{on_workers}") is refused; a function with state= or on_break= is '
+                "called inline, so leave out on_workers="
             )
         sequential = True
     choice("on_workers", on_workers, get_args(OnWorkers))
     if sequential and on_workers == "threads":
         raise OptionError(
-            'iso.py(sequential=True, on_workers="threads") is refused; one that remembers runs in one place'
+            'iso.py(sequential=True, on_workers="threads") is refused; a sequential function runs in one place: '
+            'give on_workers="inline" or "processes", or leave it out'
         )
     return PythonFunction(function, dtype, width, counts, on_workers, sequential, state, on_break)
 

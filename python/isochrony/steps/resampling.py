@@ -62,7 +62,7 @@ class ResamplingSteps(Chain):
             interpolated by cubics to within `attenuation_db`. Large ratios are done in stages.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a count below 1; not exactly one of
+            OptionError: an argument of the wrong type, an unknown choice, or a count below 1; not exactly one of
                 `rate_hz` and `up` or `down`.
             PlanError: another value out of range; rates more than 2**20 apart; input that is not samples.
 
