@@ -197,7 +197,7 @@ class Table:
         """The column of a name, without an error if there is none.
 
         Parameters:
-            name: of the column.
+            name: name of the column.
             default: result if there is no such column.
 
         Returns:
@@ -217,7 +217,7 @@ class Table:
             A table of `count` rows, or of all where there are fewer; its columns are views.
 
         Parameters:
-            count: of rows, from 0.
+            count: number of rows, from 0.
 
         Raises:
             OptionError: `count` is no whole number from 0.
@@ -239,7 +239,7 @@ class Table:
             either direction.
 
         Parameters:
-            names: of columns with one value a row.
+            names: names of columns with one value per row.
             descending: largest first.
 
         Raises:

@@ -156,7 +156,8 @@ impl Signal {
     ///     to: signal or timebase of the second values, such as another recorder with a good clock. None: civil time.
     ///         Its present times are used; correct its clock first.
     ///     run: id of the run to correct, if the signal's clock stepped: each clock has its own correction.
-    ///     uncertainty: of all points that state none. None: estimated from their scatter, which needs five points.
+    ///     uncertainty: half-width, in that unit, of points that state none. None: estimated from their scatter, which
+    ///         needs five points.
     ///     shape: "line" or "pieces"; None: a line if one fits all points except outliers.
     ///     wander: relative change of the rate that is possible beyond the points, and between those of pieces. None:
     ///         1e-6.
@@ -266,7 +267,7 @@ impl Signal {
     /// Civil time of a sample by the recorder's own clock, without corrections; extrapolated beyond the ends.
     ///
     /// Parameters:
-    ///     index: of the sample.
+    ///     index: index of the sample.
     ///
     /// Returns:
     ///     A `Time`.

@@ -39,7 +39,7 @@ impl Signal {
     /// `Store.commit`; all or nothing. Threads may fill ranges that do not overlap.
     ///
     /// Parameters:
-    ///     index: of the first sample.
+    ///     index: index of the first sample.
     ///     samples: as for `append`.
     ///
     /// Raises:

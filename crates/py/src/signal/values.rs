@@ -139,9 +139,9 @@ values_method! {
     ///         straight line from the sample before the gap to the one after it. Neither crosses a clock step or the
     ///         selection's ends: a gap there is NaN, of integers an error. Default:
     ///         NaN; of an integer dtype, which has none, a gap is an error.
-    ///     dtype: of the result: a bool, integer, float or complex dtype, of complex samples a complex one; default:
-    ///         float64 (complex128). Rounded to the nearest, ties to even; a value that an integer dtype cannot hold is
-    ///         an error.
+    ///     dtype: dtype of the result: a bool, integer, float or complex dtype, of complex samples a complex one;
+    ///         default: float64 (complex128). Rounded to the nearest, ties to even; a value that an integer dtype
+    ///         cannot hold is an error.
     ///     out: a 1-D array of that many elements to write to, contiguous and in native byte order; its dtype is that
     ///         of the result. After an error or Ctrl-C its content is undefined.
     ///     counts: the samples as stored, by default in the signal's dtype, instead of values in its unit.

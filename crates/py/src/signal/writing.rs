@@ -386,7 +386,7 @@ impl Signal {
     /// so that existing views do not change.
     ///
     /// Parameters:
-    ///     index: of the first sample; the range may contain no gap.
+    ///     index: index of the first sample; the range may contain no gap.
     ///     samples: 1-D, as for `append`.
     ///
     /// Raises:

@@ -95,7 +95,7 @@ impl Ingest {
     ///     start: time of the first sample, as whole ns since 1970 and a fraction in 2**-32 ns; None: they follow the
     ///         last ones.
     ///     resolution: width of the stamp's last digit, likewise; None: the stamp is exact.
-    ///     unit: of the values.
+    ///     unit: unit of the values.
     ///     scale: units per count.
     ///     offset: value of zero counts, in the unit.
     ///     source: its name in the provenance.

@@ -173,7 +173,7 @@ impl Store {
     /// The signal of a name, without an error if there is none.
     ///
     /// Parameters:
-    ///     name: of the signal.
+    ///     name: name of the signal.
     ///     default: what is returned if there is no such signal.
     ///
     /// Returns:
@@ -269,7 +269,7 @@ impl Store {
     ///     dtype: bool, int8 to int64, uint8 to uint32, float32, float64, complex64 or complex128, in NumPy's
     ///         spellings; or "ci16" (complex int16): pairs of int16, read as complex64.
     ///     rate: nominal rate in Hz: a number, a Fraction, text such as "44100000/1001", or (samples, seconds).
-    ///     unit: of the values.
+    ///     unit: unit of the values.
     ///     start: civil time of the first sample, taken as exact; None: unknown until a stamp is given.
     ///     scale: units per count; None: 1. Without `scale` and `offset`, counts are values.
     ///     offset: value of zero counts, in the unit; None: 0.
@@ -378,7 +378,7 @@ impl Store {
     /// Renames a signal; existing signal objects follow.
     ///
     /// Parameters:
-    ///     name: of the signal.
+    ///     name: name of the signal.
     ///     to: its new name, not yet taken.
     ///
     /// Raises:
@@ -400,7 +400,7 @@ impl Store {
     /// Removes a signal and its samples with the next commit; views of its samples stay valid.
     ///
     /// Parameters:
-    ///     name: of the signal.
+    ///     name: name of the signal.
     ///
     /// Raises:
     ///     isochrony.StoreError: no signal of that name (also KeyError), or a store open for reading (PermissionError).

@@ -26,7 +26,7 @@ impl Store {
     ///     dtype: NumPy spelling with byte order, such as "<i2"; or "ci16_le" or "ci16_be" for pairs of int16, read as
     ///         complex64.
     ///     rate: nominal rate in Hz, as for `create`.
-    ///     unit: of the samples.
+    ///     unit: unit of the samples.
     ///     gap_slip: as for `ingest`.
     ///     alpha: as for `ingest`.
     ///     initial_rate: as for `ingest`.

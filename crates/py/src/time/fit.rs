@@ -170,7 +170,7 @@ impl TimebaseFit {
     /// Rate of the fit at a value of the first timebase: units of the second for each unit of the first.
     ///
     /// Parameters:
-    ///     value: of the first timebase.
+    ///     value: value of the first timebase.
     ///
     /// Returns:
     ///     A float: nanoseconds per unit if the second timebase is "utc".
@@ -188,7 +188,7 @@ impl TimebaseFit {
     /// Uncertainty of a conversion: half-width of the interval around the converted value that holds the true one.
     ///
     /// Parameters:
-    ///     value: of the first timebase.
+    ///     value: value of the first timebase.
     ///
     /// Returns:
     ///     A float, in units of the second timebase: nanoseconds if that is "utc". Edges: beyond the points it grows
@@ -224,7 +224,8 @@ impl Timebase {
     ///         holds the other's true value, in its unit, or in seconds if that is "utc". Or an array of two or three
     ///         columns.
     ///     to: the other timebase: of the same graph, its name, or a signal, which is added to the graph. None: "utc".
-    ///     uncertainty: of all points that state none. None: estimated from their scatter, which needs five points.
+    ///     uncertainty: half-width, in that unit, of points that state none. None: estimated from their scatter, which
+    ///         needs five points.
     ///     shape: "line" or "pieces"; None: the one that fits.
     ///     wander: relative change of the rate that is possible beyond the points, and between those of pieces. None:
     ///         1e-6.

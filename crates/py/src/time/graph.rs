@@ -87,10 +87,10 @@ impl Graph {
     ///
     /// Parameters:
     ///     what: a signal, or the name of the new timebase.
-    ///     name: for a signal, if not its own name, as for equal names in two stores.
-    ///     rate: of a new timebase, units per second from `start` on, as for `Store.create`; or
-    ///     start: civil time of its zero. Without both: joined to nothing until `connect`.
-    ///     unit: of its values, such as "frames".
+    ///     name: for a signal, another name than its own, such as for equal names in two stores.
+    ///     rate: rate of a new timebase: units per second, as for `Store.create`; needs `start`.
+    ///     start: civil time of its zero; needs `rate`. Without both, it is joined to no other until `connect`.
+    ///     unit: unit of its values, such as "frames".
     ///
     /// Returns:
     ///     The `Timebase`; for a signal that was added before, the same.

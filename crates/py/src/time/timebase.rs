@@ -20,10 +20,10 @@ use crate::time::{RateArg, Time, TimeArg};
 /// sign, whole or not, returned as `fractions.Fraction`; those of a graph's "utc" are times.
 ///
 /// Parameters:
-///     name: of the timebase, for messages.
+///     name: name of the timebase, for messages.
 ///     rate: units per second, above zero, as for `Store.create`: 25, "30000/1001", Fraction(44_100_000, 1001).
 ///     start: civil time of zero.
-///     unit: of the values, such as "frames".
+///     unit: unit of the values, such as "frames".
 ///
 /// Raises:
 ///     isochrony.TimeError: an invalid rate or time.
@@ -192,7 +192,7 @@ impl Timebase {
     ///     ratio: units of the new one per unit of this one, not zero: int, float (the decimal that it prints as),
     ///         Fraction, Decimal, or a pair of whole numbers.
     ///     offset: value of the new one where this one is zero.
-    ///     unit: of its values.
+    ///     unit: unit of its values.
     ///
     /// Returns:
     ///     The new `Timebase`, in the same graph.
