@@ -46,32 +46,33 @@ class TableIndexError(OptionError, IndexError):
 
 
 class Table:
-    """Named columns of equal length: ``len(t)``, ``t[5]``, ``t[:5]``, ``t[mask]`` are rows, ``t["max"]`` is a column.
+    """Named columns of equal length: ``t["max"]`` is a column, ``t[5]``, ``t[:5]`` and ``t[mask]`` are rows.
 
-    Columns are NumPy arrays, shape (rows,), or (rows, values) where a row has several values; times are
-    datetime64[ns], UTC. A table does not change: its columns are read-only, and selecting or sorting gives a new one.
-    Tables share memory, without a copy: those that plans return with the engine, others with the arrays that they were
-    made of, so do not write to these afterwards.
+    Columns are NumPy arrays, shape (rows,), or (rows, values) for several values per row; times are datetime64[ns],
+    UTC. A table does not change: its columns are read-only, and selecting or sorting returns a new one. Tables share
+    memory, without a copy: those of plans with the engine, others with the arrays that they were made of, so do not
+    change these afterwards.
 
-    Tables are equal that have the same columns, units and values in the same order; NaN equals NaN, NaT equals NaT.
+    Tables are equal if they have the same columns, units and values in the same order; NaN equals NaN, NaT equals NaT.
 
-    ``"max" in t``, `keys`, `items`, `values`, `get` and ``dict(t)`` are about columns; iterating gives rows as dicts.
+    ``"max" in t``, `keys`, `items`, `values`, `get` and ``dict(t)`` are about columns; iteration gives rows as dicts.
 
-    ``pandas.DataFrame(t)``, ``polars.DataFrame(t)``, ``pyarrow.table(t)`` and DuckDB take a table as it is; NumPy makes
-    a structured array of it, a copy. The last three use Arrow's stream interface: times are timestamps with time zone
-    UTC, complex numbers lists of two. Of a plan's result this takes neither a copy nor pyarrow; of any other table it
-    takes pyarrow. DuckDB needs pytz to give times back as Python objects, as ``fetchall`` does. pandas reads row by
-    row, so a table without rows gives a frame without columns; `to_pandas` is many times faster and keeps them.
+    ``pandas.DataFrame(t)``, ``polars.DataFrame(t)``, ``pyarrow.table(t)`` and DuckDB accept a table; NumPy makes a
+    structured array of it, a copy. The last three use Arrow's stream interface: times are timestamps with time zone
+    UTC, complex numbers lists of two. For a plan's result this needs neither a copy nor pyarrow; for other tables it
+    needs pyarrow. DuckDB needs pytz to return times as Python objects, as ``fetchall`` does. pandas reads row by row,
+    so a table without rows gives a frame without columns; `to_pandas` is many times faster and keeps them.
 
     Parameters:
-        columns: arrays of equal length by name. Times of other units become nanoseconds.
-        units: unit of a column, where it has one.
+        columns: arrays of equal length by name. Times of other units are converted to nanoseconds.
+        units: units by name of column, for columns that have one.
 
     Raises:
-        OptionError: columns that are not equally long, have no length, or have masked values; times that 64-bit
-            nanoseconds cannot hold; a unit of no column.
+        OptionError: columns of different lengths, without a length, or with masked values; times that 64-bit
+            nanoseconds cannot hold; a unit of a column that does not exist.
 
     >>> import numpy as np
+    >>> from isochrony import Table
     >>> table = Table({"start": np.array([0, 4, 8]), "mean": np.array([1.5, 2.25, 0.5])}, units={"mean": "kPa"})
     >>> table
      start  mean (kPa)
@@ -214,13 +215,13 @@ class Table:
         """The first rows: ``table[:count]``.
 
         Returns:
-            A table of `count` rows, or of all where there are fewer; its columns are views.
+            A table of `count` rows, or of all if there are fewer; its columns are views.
 
         Parameters:
             count: number of rows, from 0.
 
         Raises:
-            OptionError: `count` is no whole number from 0.
+            OptionError: `count` is not a whole number from 0.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.Table({"start": np.arange(0, 800, 8)}).head(2)
@@ -232,20 +233,19 @@ class Table:
         return self[: whole("head count=", count, "rows", 0)]
 
     def sort(self, *names: str, descending: bool = False) -> Self:
-        """Sort rows by one column, or by several: rows with equal values of the first are sorted by the next.
+        """Sort rows by one column, or by several: rows with equal values in the first are sorted by the next.
 
         Returns:
-            A table of the same rows. Rows that are equal in these columns keep their order; NaN and NaT are last in
-            either direction.
+            A table of the same rows. Rows with equal values keep their order; NaN and NaT are last in either direction.
 
         Parameters:
             names: names of columns with one value per row.
-            descending: largest first.
+            descending: largest values first.
 
         Raises:
-            OptionError: no name, a column with several values a row or values that cannot be compared, or `descending`
-                is neither True nor False.
-            TableKeyError: there is no column of that name.
+            OptionError: no name, a column with several values per row or with values that cannot be compared, or
+                `descending` is neither True nor False.
+            TableKeyError: no column of that name.
 
         >>> import numpy as np, isochrony as iso
         >>> table = iso.Table({"start": np.array([0, 4, 8]), "max": np.array([3, 7, 7])})

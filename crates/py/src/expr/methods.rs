@@ -179,13 +179,13 @@ impl Expr {
         self.unary(Unary::Conj)
     }
 
-    /// Real part.
+    /// Real part of each value.
     #[getter]
     fn real(&self) -> Result<Self> {
         self.unary(Unary::Real)
     }
 
-    /// Imaginary part; zero for real values.
+    /// Imaginary part of each value; zero for real values.
     #[getter]
     fn imag(&self) -> Result<Self> {
         self.unary(Unary::Imag)

@@ -31,7 +31,7 @@ pub(crate) struct ClockCorrection {
 
 #[pymethods]
 impl ClockCorrection {
-    /// Unique in the signal, never reused.
+    /// Number of the correction, unique in the signal, never reused.
     #[getter]
     fn id(&self) -> u32 {
         self.correction.id()
@@ -43,7 +43,7 @@ impl ClockCorrection {
         self.correction.run().map(|run| run.0)
     }
 
-    /// Whether it was removed; it is kept for its points.
+    /// Whether the correction was removed; its points are kept.
     #[getter]
     fn removed(&self) -> bool {
         self.correction.is_removed()

@@ -213,7 +213,8 @@ impl Level {
 
 #[pymethods]
 impl Signal {
-    /// Buckets, in samples, of the levels that `level` can read, finest first: those not longer than the signal.
+    /// Buckets of the levels that `level` can read: a tuple of numbers of samples, finest first, none longer than the
+    /// signal.
     #[getter]
     fn levels<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyTuple>> {
         let signal = self.get(py)?;

@@ -107,7 +107,8 @@ impl Signal {
         Ok(py.import("numpy")?.call_method1("dtype", (name,))?)
     }
 
-    /// Stored type of samples: the name of `dtype`, or "complex_int16" for pairs of int16 read as complex64.
+    /// Type of the samples on disk: the name of `dtype`, or "complex_int16" for pairs of int16 that are read as
+    /// complex64.
     #[getter]
     fn stored_dtype(&self, py: Python<'_>) -> Result<&'static str> {
         Ok(self.get(py)?.format().name())
@@ -137,7 +138,7 @@ impl Signal {
         Ok(rate_object(py, self.get(py)?.rate())?)
     }
 
-    /// Ranges without samples: a sequence of `Gap`, created on access.
+    /// Ranges without samples: a `Gaps`, a sequence of `Gap`.
     #[getter]
     fn gaps(&self, py: Python<'_>) -> Result<Gaps> {
         Ok(Gaps::of(self.get(py)?))

@@ -17,11 +17,11 @@ use crate::time::Time;
 /// [(0, 0, 100, 'first'), (1, 100, 150, 'backward_step')]
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct Run {
-    /// Unique in the signal, in storage order.
+    /// Number of the run, unique in the signal, in storage order.
     pub(crate) id: u32,
     /// First index.
     pub(crate) start: i64,
-    /// One past the last index.
+    /// Index after the last one.
     pub(crate) end: i64,
     /// Number of samples, gaps excluded.
     pub(crate) sample_count: i64,

@@ -177,7 +177,7 @@ impl Segment {
         self.seg.is_contiguous()
     }
 
-    /// Raw samples.
+    /// The raw samples.
     ///
     /// Returns:
     ///     A read-only array, shape (n,), of the segment's dtype; copied only if scattered or unaligned. `values` has an

@@ -93,7 +93,8 @@ pub(crate) fn time_of_first(
 
 #[pymethods]
 impl Selection {
-    /// The contiguous segments, in selection order, split at gaps and clock steps. No samples are copied.
+    /// The gap-free ranges, a list of `Segment` in selection order, split at gaps and clock steps. No samples are
+    /// copied.
     #[getter]
     pub(crate) fn segments(&self, py: Python<'_>) -> Result<Vec<Segment>> {
         interruptible(py, bytes_to_wait_for(self.signal().is_remote(), 0), || {
@@ -102,7 +103,7 @@ impl Selection {
         })
     }
 
-    /// The gaps inside the selection, cut to it.
+    /// The gaps inside the selection, cut to it: a `Gaps`.
     #[getter]
     fn gaps(&self) -> Gaps {
         Gaps::listed(self.signal().clone(), self.selection.gaps().collect())
@@ -114,7 +115,7 @@ impl Selection {
         self.selection.sample_count()
     }
 
-    /// Selected index ranges `(start, end)`, gaps included, one or more per run.
+    /// Selected index ranges, gaps included, one or more per run: a list of pairs `(start, end)`.
     #[getter]
     fn ranges(&self) -> Vec<(i64, i64)> {
         let parts = self.selection.parts().iter();

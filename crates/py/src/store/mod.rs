@@ -72,7 +72,7 @@ impl Store {
         }
     }
 
-    /// Mode: "r", "r+", "a" or "x".
+    /// Mode in which the store is open: "r", "r+", "a" or "x".
     #[getter]
     fn mode(&self) -> &'static str {
         match self.shared.store.mode() {

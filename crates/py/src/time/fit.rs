@@ -131,7 +131,7 @@ impl TimebaseFit {
 
 #[pymethods]
 impl TimebaseFit {
-    /// "line", or "pieces": straight pieces that join.
+    /// Shape of the fit: "line", or "pieces", straight pieces that join.
     #[getter]
     fn shape(&self) -> &'static str {
         self.fit.shape().name()
@@ -161,7 +161,7 @@ impl TimebaseFit {
         self.fit.resolution()
     }
 
-    /// Positions of points that are ignored since they disagree with all around them.
+    /// Positions of points that are ignored, since they disagree with all around them: a list of int.
     #[getter]
     fn outliers(&self) -> Vec<usize> {
         self.fit.outliers().to_vec()

@@ -123,7 +123,7 @@ impl Range {
         self.timebase.get().object(py, &self.range.start)
     }
 
-    /// First value after, as `start`.
+    /// First value after the range: a `Fraction`; a `Time` in "utc".
     #[getter]
     fn end<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         self.timebase.get().object(py, &self.range.end)
