@@ -98,7 +98,8 @@ class EmptyResultWarning(IsochronyWarning):
 
     >>> import warnings, numpy as np, isochrony as iso
     >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
+    ...     warnings.simplefilter("ignore")
+    ...     warnings.simplefilter("always", iso.EmptyResultWarning)
     ...     found = iso.scan(np.zeros(10), rate=100).rewindow(20).power().collect()
     >>> len(found), caught[0].category.__name__
     (0, 'EmptyResultWarning')
@@ -112,7 +113,8 @@ class NoMatchWarning(IsochronyWarning):
     >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
     >>> _ = store.create("north/p", dtype="i2", rate=100)
     >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
+    ...     warnings.simplefilter("ignore")
+    ...     warnings.simplefilter("always", iso.NoMatchWarning)
     ...     found = store.find("p")
     >>> found, caught[0].category.__name__
     ([], 'NoMatchWarning')
@@ -129,7 +131,8 @@ class PartialImportWarning(IsochronyWarning):
     >>> np.save(folder / "good.npy", np.zeros(100, "i2"))
     >>> _ = (folder / "bad.npy").write_text("not an array")
     >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
+    ...     warnings.simplefilter("ignore")
+    ...     warnings.simplefilter("always", iso.PartialImportWarning)
     ...     summary = iso.import_files(folder / "water.iso", folder / "*.npy", rate=100)
     >>> sorted(one["status"] for one in summary["results"]), caught[0].category.__name__
     (['imported', 'refused'], 'PartialImportWarning')
@@ -152,7 +155,8 @@ class UncommittedWarning(IsochronyWarning):
     >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
     >>> _ = store.create("p", dtype="i2", rate=100).append(np.zeros(100, "i2"))
     >>> with warnings.catch_warnings(record=True) as caught:
-    ...     warnings.simplefilter("always")
+    ...     warnings.simplefilter("ignore")
+    ...     warnings.simplefilter("always", iso.UncommittedWarning)
     ...     del store
     >>> caught[0].category.__name__
     'UncommittedWarning'
