@@ -1,5 +1,7 @@
-"""Examples in public docstrings run; every public name has a docstring."""
+"""Every public name has a docstring, with what it returns and an example; examples run."""
 
+import ast
+import dataclasses
 import doctest
 import importlib
 import inspect
@@ -7,7 +9,7 @@ import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ClassMethodDescriptorType, FunctionType, MethodDescriptorType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -36,8 +38,9 @@ def documented() -> Iterator[tuple[str, str]]:
         yield f"_native.{name}", thing.__doc__ or ""
         if inspect.isclass(thing):
             for member, value in vars(thing).items():
-                if not member.startswith("_") or ">>>" in (value.__doc__ or ""):
-                    yield f"_native.{name}.{member}", value.__doc__ or ""
+                text = getattr(value, "__func__", value).__doc__ or ""
+                if not member.startswith("_") or ">>>" in text:
+                    yield f"_native.{name}.{member}", text
     for module in MODULES[1:]:
         module_name = module.__name__.removeprefix("isochrony.")
         yield module_name, module.__doc__ or ""
@@ -57,6 +60,62 @@ NATIVE = sorted(documented())
 @pytest.mark.parametrize(("name", "text"), NATIVE, ids=[name for name, _ in NATIVE])
 def test_has_a_docstring(name: str, text: str) -> None:
     assert len(text.split()) >= 2, f"{name} needs a docstring that says something"
+
+
+def native_returns() -> dict[str, str]:
+    """Return types of native functions and methods, by "function" or "Class.method", as the stubs declare them."""
+    stubs = ast.parse((Path(str(iso.__file__)).parent / "_native.pyi").read_text("utf-8"))
+    classes = [node for node in stubs.body if isinstance(node, ast.ClassDef)]
+    scopes = [("", stubs.body), *((f"{one.name}.", one.body) for one in classes)]
+    functions = ((scope, node) for scope, body in scopes for node in body if isinstance(node, ast.FunctionDef))
+    return {scope + node.name: ast.unparse(node.returns) for scope, node in functions if node.returns is not None}
+
+
+def public_methods(public: type) -> Iterator[tuple[str, Any, str]]:
+    """Names, functions and modules of a class's public methods, those of its bases in this package too."""
+    kinds = (FunctionType, MethodDescriptorType, ClassMethodDescriptorType, classmethod, staticmethod)
+    for base in public.__mro__:
+        for name, member in vars(base).items():
+            if base.__module__.startswith("isochrony") and not name.startswith("_") and isinstance(member, kinds):
+                yield name, getattr(member, "__func__", member), base.__module__
+
+
+def public_callables() -> Iterator[tuple[str, str, str]]:
+    """What `isochrony` exports, and the methods of its classes: name, docstring, and return type, "" for a class."""
+    of_native = native_returns()
+    for name in iso.__all__:
+        public = getattr(iso, name)
+        if not inspect.isclass(public):
+            returned = of_native.get(name) or public.__annotations__["return"]
+            yield name, public.__doc__ or "", returned
+            continue
+        yield name, public.__doc__ or "", ""
+        for method, function, module in public_methods(public):
+            # The native classes say that they are of `isochrony`.
+            is_native = module == "isochrony"
+            returned = of_native[f"{name}.{method}"] if is_native else function.__annotations__["return"]
+            yield f"{name}.{method}", function.__doc__ or "", str(returned)
+
+
+PUBLIC = [pytest.param(*one, id=one[0]) for one in public_callables()]
+
+
+@pytest.mark.parametrize(("name", "text", "returned"), PUBLIC)
+def test_public_docstring_has_an_example(name: str, text: str, returned: str) -> None:
+    assert re.search(r"^\s*>>> ", text, re.MULTILINE), f"{name} needs an example: lines with >>>, and what they print"
+
+
+@pytest.mark.parametrize(("name", "text", "returned"), [one for one in PUBLIC if one.values[2] not in ("", "None")])
+def test_public_docstring_says_what_is_returned(name: str, text: str, returned: str) -> None:
+    section = re.search(r"^(\s*)Returns:\n\1    \S.*", text, re.MULTILINE)
+    assert section is not None, f"{name} gives {returned}; it needs a section that begins with a line Returns:"
+
+
+@pytest.mark.parametrize("name", [name for name in iso.__all__ if dataclasses.is_dataclass(getattr(iso, name))])
+def test_public_docstring_lists_attributes(name: str) -> None:
+    listed = re.findall(r"^    (\w+): ", inspect.getdoc(getattr(iso, name)) or "", re.MULTILINE)
+    missing = {field.name for field in dataclasses.fields(getattr(iso, name))} - set(listed)
+    assert not missing, f"{name} needs {sorted(missing)} in its section Attributes:"
 
 
 def natives() -> Iterator[Any]:

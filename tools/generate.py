@@ -1,4 +1,4 @@
-"""Writes what follows from the declarations of operators: run `make generate`.
+"""Writes Python methods and documentation from the declarations of operators: run `make generate`.
 
 `python/isochrony/steps/generated.py` has the methods of `Plan`, `docs/operators.md` the operator reference. Both are
 committed; `tests/plan/test_generated.py` fails if they are not what the built extension declares.
@@ -66,7 +66,7 @@ __all__ = ["GeneratedOperators"]
 
 
 class GeneratedOperators(Chain):
-    """Of `isochrony.Plan`: operators whose parameters are checked here and passed on."""
+    """Part of `isochrony.Plan`: operators whose parameters are checked here and passed on."""
 
     __slots__ = ()
 
@@ -81,9 +81,9 @@ range, *delay* by how much results lag behind their input. `isochrony operators 
 
 A *length* (a parameter in samples, in seconds, or in samples or windows) takes a number in its unit, or text with a
 unit of its own: `"125ms"`, `"2s"`, `"1min"`, `"3us"` (ns, us, ms, s, min, h) or `"512 samples"`; in Python also a
-`timedelta`, of NumPy or pandas, too. A time becomes the nearest whole number of samples at the rate of the operator's
-input, halves up, computed exactly from the decimals as written; what is then out of range, such as a window of 0
-samples, is an error. The plan states what came out: `rewindow("125ms")` of 2,000 Hz prints as `rewindow(window=250)`.
+`timedelta`, also of NumPy or pandas. A time is rounded to the nearest whole number of samples at the rate of the
+operator's input, halves up, computed exactly from its decimals; a number out of range, such as a window of 0 samples,
+is an error. The plan states the result: `rewindow("125ms")` at 2,000 Hz prints as `rewindow(window=250)`.
 """
 
 

@@ -8,11 +8,11 @@ __all__ = ["Latency"]
 
 
 class Latency(NamedTuple):
-    """Seconds from the arrival of an item until the plan had done with it; quantiles to a tenth."""
+    """Seconds from the arrival of an item until the plan has processed it; quantiles are within a tenth."""
 
     items: int
-    """Items that were measured."""
+    """Number of items measured."""
     median: float
     p99: float
-    """99 of 100 took no longer."""
+    """99 % of the items took at most this long."""
     most: float

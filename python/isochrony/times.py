@@ -61,14 +61,17 @@ _UNIT_NS: dict[str, int | Fraction] = {
 class Rate(float):
     """A sample rate in Hz: a float that knows its exact ratio.
 
-    It computes and prints like a float; `fraction` is exact, and a store that is
-    given the rate of a signal takes the exact one.
+    It computes and prints like a float. A store that is given the rate of a signal keeps the exact ratio.
+
+    Attributes:
+        fraction: the exact rate in Hz, a `fractions.Fraction`.
 
     Parameters:
-        numerator: samples, above zero.
-        denominator: in so many seconds, above zero.
+        numerator: number of samples, above zero.
+        denominator: number of seconds that they take, above zero.
 
-    >>> rate = Rate(44_100_000, 1001)
+    >>> import isochrony as iso
+    >>> rate = iso.Rate(44_100_000, 1001)
     >>> rate.fraction, round(rate, 3)
     (Fraction(6300000, 143), 44055.944)
     """
@@ -88,7 +91,7 @@ class Rate(float):
 
     @property
     def interval(self) -> Fraction:
-        """Seconds from one sample to the next, exactly."""
+        """Exact time from one sample to the next: a `fractions.Fraction` of seconds."""
         return 1 / self.fraction
 
 
@@ -374,7 +377,10 @@ def to_datetime(ns: int) -> dt.datetime:
 
 
 def now() -> Time:
-    """The time of the system's clock, UTC, to the nanosecond that the clock gives: ``signal.append(x, at=iso.now())``.
+    """The current time of the system's clock, for live samples: ``signal.append(x, at=iso.now())``.
+
+    Returns:
+        A `Time`, UTC, to the nanosecond that the clock gives.
 
     >>> import isochrony as iso
     >>> iso.now() > iso.Time("2024")

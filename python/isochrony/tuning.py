@@ -66,19 +66,20 @@ def plan_identity(natives: Sequence[NativePlan], *, collects: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Threads, replicas and link capacities of a run. Its results do not depend on them.
+    """Threads, replicas and link capacities of a run. Results do not depend on them.
 
-    It comes from `TuningReport.configuration`, prints, compares, is saved and loaded, and is given to another run of
-    the same plan on a machine like this one as ``tune=``.
+    `TuningReport.configuration` has the one that tuning found. Save it, load it, and pass it as ``tune=`` to another
+    run of the same plan on a machine of the same kind.
 
     Attributes:
-        workers: threads that compute at the same time.
-        replicas: of each stage, in the order of the plan; of a plan that runs in tasks the most workers.
+        workers: number of threads that compute at the same time.
+        replicas: number of replicas of each stage, in order of the plan; for a plan that runs in tasks, the largest
+            number of workers.
         link_bytes: capacity of each link between stages, in bytes.
-        threads: that a run with it starts; those beyond `workers` sleep.
-        buffer_bytes: of `iso.nbuffer`: that a buffer is filled with; 0 of plans and of an `iso.Executor`.
-        plan: identity of the plan.
-        machine: the processor and how many cores may be used.
+        threads: number of threads that the run starts; those beyond `workers` sleep.
+        buffer_bytes: for `isochrony.nbuffer`, size of a buffer in bytes; 0 for plans and for an `isochrony.Executor`.
+        plan: digest of the plan; empty: any plan.
+        machine: processor and number of usable cores; empty: any machine.
 
     >>> import isochrony as iso
     >>> one = iso.Configuration(workers=2, replicas=(1, 2), link_bytes=(65536,), threads=2)
@@ -95,14 +96,20 @@ class Configuration:
     buffer_bytes: int = 0
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
-        """Write it to a JSON file.
+        """Save the configuration to a JSON file.
 
         Parameters:
-            path: of the file.
-            replace: whether a file that exists is replaced.
+            path: path of the file.
+            replace: replace an existing file.
 
         Raises:
-            OutputExistsError: there is such a file, and `replace` is false.
+            OutputExistsError: the file exists and `replace` is False.
+
+        >>> import isochrony as iso, tempfile
+        >>> path = tempfile.mkdtemp() + "/tuned.json"
+        >>> iso.Configuration(workers=2).save(path)
+        >>> iso.Configuration.load(path).workers
+        2
         """
         fields = {name: getattr(self, name) for name in self.__slots__}
         with writing(Path(path), replace=replace) as file:
@@ -110,13 +117,22 @@ class Configuration:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a file that `save` wrote.
+        """Read a configuration from a file that `save` wrote.
+
+        Parameters:
+            path: path of the file.
 
         Returns:
-            The configuration.
+            A `Configuration`.
 
         Raises:
-            OptionError: the file is missing or is no saved configuration.
+            OptionError: the file is missing, or is not a saved configuration.
+
+        >>> import isochrony as iso, tempfile
+        >>> path = tempfile.mkdtemp() + "/tuned.json"
+        >>> iso.Configuration(workers=2, replicas=(1, 2)).save(path)
+        >>> iso.Configuration.load(path)
+        Configuration(workers=2, replicas=(1, 2), link_bytes=(), threads=0, buffer_bytes=0)
         """
         remedy = "give a file that Configuration.save wrote"
         try:
@@ -125,7 +141,7 @@ class Configuration:
             why = getattr(error, "strerror", None) or error
             raise OptionError(f"{path} cannot be read as a configuration: {why}; {remedy}") from error
         if not isinstance(fields, dict) or fields.pop("format", None) != FORMAT:
-            raise OptionError(f"{path} is no configuration of format {FORMAT}; {remedy}")
+            raise OptionError(f"{path} is not a configuration of format {FORMAT}; {remedy}")
         numbers: dict[str, Any] = {name: fields.pop(name, None) for name in ("workers", "threads")}
         # Of the first files, which had no such field.
         numbers["buffer_bytes"] = fields.pop("buffer_bytes", 0)
@@ -142,10 +158,16 @@ class Configuration:
         return cls(**numbers | {name: tuple(one) for name, one in lists.items()} | texts)
 
     def check(self, plan: str) -> None:
-        """Refuse another plan or machine.
+        """Check that the configuration is for a plan, and for this machine.
+
+        Parameters:
+            plan: digest of the plan, as in `plan`.
 
         Raises:
-            OptionError: it was made for another one.
+            OptionError: it is for another plan or another machine.
+
+        >>> import isochrony as iso
+        >>> iso.Configuration(workers=2).check("any plan")
         """
         if self.plan and self.plan != plan:
             raise OptionError(
@@ -161,17 +183,17 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class OperatorCost:
-    """What one operator costs by itself: `Plan.characterise`.
+    """Cost of one operator by itself, measured by `Plan.characterise`.
 
     Attributes:
-        name: of the operator.
+        name: name of the operator.
         node: its number in the plan as it runs.
-        ns_per_sample: nanoseconds for each sample that it is given, as median of the repetitions; of rows for each
-            sample of the plan's sources.
+        ns_per_sample: nanoseconds per input sample, the median of the repetitions; for rows, per sample of the plan's
+            sources.
         low_ns: lower quartile of the repetitions.
-        high_ns: upper quartile.
-        items: segments, blocks of windows or of rows that were replayed to it.
-        samples: in them.
+        high_ns: upper quartile of the repetitions.
+        items: number of segments, or blocks of windows or rows, that were replayed to it.
+        samples: number of samples in them.
     """
 
     name: str
@@ -194,13 +216,13 @@ class OperatorCost:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """A measured gain, as a part of the throughput: 0.1 is 10 %.
+    """A measured gain in throughput, as a fraction: 0.1 is 10 %.
 
     Attributes:
-        mean: of the groups of windows.
+        mean: mean of the groups of measurement windows.
         low: lower confidence bound (97.5 %); None after a single group.
-        high: upper confidence bound; None after a single group.
-        groups: of windows that were compared.
+        high: upper confidence bound (97.5 %); None after a single group.
+        groups: number of groups of measurement windows that were compared.
     """
 
     mean: float
@@ -214,14 +236,14 @@ class TuningDecision:
     """One decision while a run was tuned; prints as a line.
 
     Attributes:
-        at_s: seconds of the run.
-        outcome: "kept", "rejected", "load_changed" or "too_short": the rest of the run would not have repaid a trial.
+        at_s: time of the decision in seconds since the start of the run.
+        outcome: "kept", "rejected", "load_changed", or "too_short": the rest of the run would not have repaid a trial.
         before: the configuration before.
         candidate: the configuration that was tried.
         reason: why it was tried, or what happened.
-        predicted_gain: of the model, as a part of the throughput; None where it predicts none.
-        gain: that the trial measured; None without a trial.
-        alternatives: other candidates at that moment with their predicted gains, the best first.
+        predicted_gain: gain in throughput that the model predicts, as a fraction; None if it predicts none.
+        gain: gain that the trial measured; None without a trial.
+        alternatives: other candidates with their predicted gains, best first.
     """
 
     at_s: float
@@ -243,14 +265,17 @@ class TuningReport:
     """What tuning a run found and changed.
 
     Attributes:
-        configuration: at the end, or with ``tune="recommend"`` the one that is recommended; give it to the next run as
-            ``tune=``. None if the plan ran in one thread: there is nothing to tune.
-        predicted_gain: of the recommended configuration, as a part of the throughput; None if none is expected.
-        bottleneck: what limited the plan at the end, in words, with the gain of one more; None if it was too short.
-        rate: samples per second of the sources in the last window; of `iso.nbuffer` and of an `iso.Executor` bytes.
-        predicted_rate: the same as the model predicts it from what each stage costs; None if the run was too short.
-        windows: in which the run was measured.
-        decisions: in order.
+        configuration: the configuration at the end, or with ``tune="recommend"`` the recommended one; pass it to the
+            next run as ``tune=``. None if the plan ran in one thread, where nothing can be tuned.
+        predicted_gain: predicted gain of the recommended configuration in throughput, as a fraction; None if no gain is
+            expected.
+        bottleneck: text: what limited the plan at the end, and the gain of one more worker there; None if the run was
+            too short.
+        rate: samples per second of the sources in the last measurement window; bytes per second for `isochrony.nbuffer`
+            and `isochrony.Executor`.
+        predicted_rate: the same, predicted by the model from the costs of the stages; None if the run was too short.
+        windows: number of measurement windows.
+        decisions: a `TuningDecision` each, in order.
     """
 
     configuration: Configuration | None

@@ -243,7 +243,7 @@ def main() -> int:
                     lines.append(words)
             for words, code, said in run(lines, folder):
                 codes[str(code)] += 1
-                if code not in EXITS or "Traceback" in said or "a mistake in isochrony" in said:
+                if code not in EXITS or "Traceback" in said or "a bug in isochrony" in said:
                     failures += 1
                     shown = [word if len(word) < 80 else f"{word[:80]}...({len(word)})" for word in words]
                     print(f"FAILED: {shown} -> {code}\n{said[-1000:]}", flush=True)

@@ -81,7 +81,7 @@ def test_the_table_names_the_strategies_and_the_file(
     out, _ = run(capsys, "--dir", str(disk), *TINY)
     assert all(name in out for name in STRATEGIES - REFUSABLE)
     assert "a minor page fault" in out
-    assert out.rstrip().endswith(f"kept in {settings}")
+    assert out.rstrip().endswith(f"saved in {settings}")
 
 
 def test_another_file_is_written_on_request(
@@ -203,7 +203,7 @@ def test_ctrl_c_leaves_nothing_and_says_so(settings: Path, disk: Path) -> None:
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "nothing was kept" in err
+    assert "nothing was saved" in err
     assert "resumes" not in err
     assert list(disk.iterdir()) == []
     assert not settings.exists()
@@ -215,7 +215,7 @@ def test_ctrl_c_leaves_nothing_and_says_so(settings: Path, disk: Path) -> None:
     (("--repeats", "0"), "1 to 100"),
     (("--repeats", "-1"), "1 to 100"),
     (("--size", "99999999TB"), "4 MiB to 1 TiB"),
-    (("--dir", "nowhere"), "is no folder"),
+    (("--dir", "nowhere"), "is not a folder"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(
     line: tuple[str, ...], words: str, disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

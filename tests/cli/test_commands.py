@@ -112,8 +112,16 @@ def test_plot_draws_with_and_without_civil_time(
 @pytest.mark.parametrize(
     ("ends", "message"),
     [
-        (("--from", "2030-01-01"), "--from 2030-01-01: stn/pressure ends at 2010-03-01T00:00:35Z, before that"),
-        (("--to", "1990-01-01"), "--to 1990-01-01: stn/pressure begins at 2010-03-01T00:00:00Z, after that"),
+        (
+            ("--from", "2030-01-01"),
+            "--from 2030-01-01 is after the end of stn/pressure; give a time from "
+            "2010-03-01T00:00:00Z to 2010-03-01T00:00:35Z",
+        ),
+        (
+            ("--to", "1990-01-01"),
+            "--to 1990-01-01 is before the start of stn/pressure; give a time from "
+            "2010-03-01T00:00:00Z to 2010-03-01T00:00:35Z",
+        ),
         (("--from", "2011-01-01", "--to", "2010-01-01"), "ends at 2010-01-01T00:00:00Z before it starts at 2011-01"),
     ],
 )
@@ -148,7 +156,7 @@ def test_verify_says_what_it_could_not_compare(store: str, capsys: pytest.Captur
         writing["bench/plain"].append(np.zeros(7, dtype="f4"))
         writing.commit()
         assert iso.verify(store)["unchecked"] == 7
-        assert "7 samples have none yet; the rest is sound" in run(capsys, "verify", store)
+        assert "7 samples have no checksum yet; the rest is sound" in run(capsys, "verify", store)
     assert iso.verify(store)["unchecked"] == 0
 
 
@@ -297,11 +305,17 @@ def test_an_existing_file_is_not_replaced_unasked(
     ("line", "message"),
     [
         (["info", "{store}/nothing"], "no signal matches 'nothing'; the store has bench/plain, stn/pressure"),
-        (["scan", "{store}", "--window", "1s"], "name one signal"),
+        (
+            ["scan", "{store}", "--window", "1s"],
+            "matches 2 signals (bench/plain, stn/pressure); name one, as STORE/SIGNAL",
+        ),
         (["scan", "{store}/stn/pressure", "--window", "soon"], "--window 'soon' is refused; give a number of samples"),
         (["scan", "{store}/stn/pressure", "--window", "1s", "--stats", "mode"], "--stats 'mode'"),
-        (["scan", "{store}/stn/pressure", "--window", "1s", "--out", "x.txt"], "write a .csv or a .parquet"),
-        (["plot", "{store}/stn/pressure", "--out", "x.txt"], "write a .png, .svg, .pdf file"),
+        (["scan", "{store}/stn/pressure", "--window", "1s", "--out", "x.txt"], "give a .csv or .parquet file"),
+        (
+            ["plot", "{store}/stn/pressure", "--out", "x.txt"],
+            "--out x.txt has an unknown suffix; give a file with .png, .svg, .pdf",
+        ),
         (["plot", "{store}/stn/pressure", "--from", "noon", "--out", "x.png"], "noon"),
         (["export", "{store}/stn/pressure", "--out", "x.txt"], "one of .csv"),
         (["seal", "{store}", "--codec", "zip"], "zip"),

@@ -43,8 +43,8 @@ def test_info_shows_the_sound_signals_and_names_each_damaged_one(
     assert d.startswith('isochrony: the folder of signal "n/d" is missing')
     assert "copy it back" in d
     assert last == (
-        f"isochrony: 2 of 4 signals cannot be read; to see all that is damaged: isochrony verify {store}; "
-        f"to mend what can be mended: isochrony verify {store} --repair"
+        f"isochrony: 2 of 4 signals cannot be read; to list all damage, run: isochrony verify {store}; "
+        f"to repair what can be repaired: isochrony verify {store} --repair"
     )
 
 

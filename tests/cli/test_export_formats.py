@@ -98,7 +98,7 @@ def test_what_wav_cannot_hold_is_refused(
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ([], "name the file with --out, or its format with --format: csv, parquet"),
+        ([], "no output file; name it with --out, or its format with --format: csv, parquet"),
         (
             ["--out", "x.txt"],
             "x.txt: write one of .csv, .parquet, .npy, .wav, .flac, .mseed, or name the format with --fo",
@@ -162,4 +162,4 @@ def test_a_dash_is_no_file(tmp_path: Path, line: list[str], capsys: pytest.Captu
     with iso.open(tmp_path / "a.iso", "x") as store:
         store.create("s", dtype="i2", rate=100).append(np.arange(300, dtype="i2"))
     assert main([line[0], f"{tmp_path}/a.iso/s", *line[1:], "--out", "-"]) == 2
-    assert "--out: '-' names no file; name one, such as result.csv" in capsys.readouterr().err
+    assert "--out: '-' is not a file; give the path of a file, such as result.csv" in capsys.readouterr().err

@@ -59,7 +59,7 @@ def test_a_signal_without_times_says_how_to_import_it_with_some(
 def test_an_empty_store_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     iso.open(tmp_path / "e.iso", "x").close()
     told = said(capsys, "info", str(tmp_path / "e.iso"), code=0)
-    assert told == f"{tmp_path}/e.iso holds no signals yet; bring some in with: isochrony import SRC {tmp_path}/e.iso\n"
+    assert told == f"{tmp_path}/e.iso has no signals yet; import some with: isochrony import SRC {tmp_path}/e.iso\n"
     assert json.loads(said(capsys, "info", str(tmp_path / "e.iso"), "--json", code=0))["signals"] == []
 
 
@@ -87,7 +87,7 @@ def test_a_root_description_that_is_a_link_keeps_no_command_from_reading(
     (store / "zarr.json").symlink_to("../described.json")
     told = said(capsys, "info", str(store), code=0)
     assert "timed" in told
-    assert "saved plans are not shown" in told
+    assert "saved plans cannot be read" in told
     assert "it is a symbolic link" in told
     said(capsys, "scan", f"{store}/timed", "--window", "1s", code=0)
     said(capsys, "gaps", str(store), code=0)

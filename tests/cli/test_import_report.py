@@ -1,4 +1,4 @@
-"""What `isochrony import` says of files that were refused, and of those that were taken, but not as a whole."""
+"""What `isochrony import` says of files that were refused, and of those that were imported in part."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_kept_and_refused_files_are_told_apart(
     assert "no line end" in kept
     (refused,) = [line for line in said.splitlines() if line.startswith("refused:")]
     assert "bad.csv: row 32: 'later' is not a time" in refused
-    assert "1 refused; 1 kept with remarks" in said
+    assert "1 refused; 1 imported in part" in said
 
 
 def test_names_of_files_do_not_reach_the_terminal_as_they_are(

@@ -78,7 +78,7 @@ def test_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
     ("line", "message"),
     [
         (["import", "/nowhere", "x.iso"], "/nowhere does not exist; name a folder or a file"),
-        (["info", "/nowhere"], "/nowhere: no such store; check the path"),
+        (["info", "/nowhere"], "/nowhere does not exist; check the path of the store"),
         (["import", ".", "x.iso", "--format", "raw"], "also give --layout, --dtype, --rate, or give --preset instead"),
         (
             ["import", ".", "x.iso", "--dtype", "<i2"],
@@ -105,7 +105,10 @@ def test_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
         (["import", __file__, "x.iso", "--preset", "censam"], "is a file; raw recordings are imported by folder: name"),
         (["import", __file__, __file__], "is a file; name a folder for the store, such as"),
         (["import", __file__, "/usr"], "/usr is a folder of other files; name a new one for the store"),
-        (["import", "", "x.iso"], "SRC: the path is empty; name a file or a folder; see isochrony import --help"),
+        (
+            ["import", "", "x.iso"],
+            "SRC: the path is empty; give the path of a file or a folder; see isochrony import --help",
+        ),
         (["import", "."], "the following arguments are required: STORE; see isochrony import --help"),
         (["import", ".", "x.iso", "--start", "yesterday"], "'yesterday' is not a time; write ISO 8601"),
         (["import", ".", "x.iso", "--start", "2010-13-01"], "'2010-13-01' is not a time (Month out of range"),
@@ -169,7 +172,7 @@ def test_no_message_advises_what_only_a_program_can_do() -> None:
 
 def test_a_folder_that_is_no_store_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", str(tmp_path)]) == 2
-    assert "is not an Isochrony store; make one with: isochrony import" in capsys.readouterr().err
+    assert "is not an Isochrony store; check the path, or create one with: isochrony import" in capsys.readouterr().err
 
 
 def test_the_demo_does_not_touch_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

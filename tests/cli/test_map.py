@@ -67,7 +67,7 @@ def test_wrong_uses_are_one_line(capsys: Any, address: str, tmp_path: Path) -> N
     empty = tmp_path / "empty"
     empty.write_text("\n")
     for words, message in {
-        ("--items", str(empty), "--", "wc"): "has no lines; give URLs or paths",
+        ("--items", str(empty), "--", "wc"): "has no lines; write the URLs or paths",
         ("--items", str(tmp_path / "none"), "--", "wc"): "check the path",
         ("--items", str(listed), "--policy", "best", "--", "wc"): "policy='best' is refused",
         ("--items", str(listed), "--cache", "1", "--", "wc"): "cache='1' is refused",
@@ -76,7 +76,7 @@ def test_wrong_uses_are_one_line(capsys: Any, address: str, tmp_path: Path) -> N
         shown = capsys.readouterr().err
         assert message in shown and shown.count("\n") == 1
     assert main(["map", "--on", "nowhere", "--items", str(listed), "--", "wc"]) == 2
-    assert "is no address of a Dask scheduler" in capsys.readouterr().err
+    assert "is not an address of a Dask scheduler" in capsys.readouterr().err
 
 
 def test_a_cache_is_shown_and_cleared(capsys: Any, tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_cache_is_shown_and_cleared(capsys: Any, tmp_path: Path) -> None:
         shown = json.loads(run(capsys, 0, "cache", "info", str(tmp_path / "c"), "--json")[0])
         assert shown["objects"] == 3 and shown["folder"] == str(tmp_path / "c")
         out, _ = run(capsys, 1, "cache", "clear", str(tmp_path / "c"))
-        assert out.startswith("2 removed (") and "1 in use stay" in out
+        assert out.startswith("2 removed (") and "1 kept, since they are in use" in out
         in_use.close()
         report = json.loads(run(capsys, 0, "cache", "clear", str(tmp_path / "c"), "--json")[0])
         assert report["removed"] == 1 and report["in_use"] == 0
@@ -103,5 +103,5 @@ def test_a_cache_is_shown_and_cleared(capsys: Any, tmp_path: Path) -> None:
     assert "journal of the cache" in err and "is missing or damaged" in err
     assert journal.read_bytes() == b"damage"
     _, err = run(capsys, 2, "cache", "info", str(tmp_path))
-    assert "is no cache; give the folder that attach was given" in err
+    assert "is not a cache; give the folder= of isochrony.cluster.attach" in err
     shutil.rmtree(tmp_path / "c")

@@ -57,7 +57,7 @@ def test_a_closed_output_is_told_in_one_line_and_writes_into_no_other_file(line:
     before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
     done = shell(f"{line} >&-", store)
     assert done.stderr == (
-        "isochrony: standard output: Bad file descriptor; it is closed: redirect it to a file or a pipe\n"
+        "isochrony: standard output: Bad file descriptor; the stream is closed: redirect it to a file or a pipe\n"
     )
     assert done.returncode == 3
     assert {path: path.read_bytes() for path in store.rglob("*") if path.is_file()} == before
@@ -71,7 +71,7 @@ def test_a_reader_that_leaves_is_no_error(line: str, store: Path) -> None:
 
 @pytest.mark.parametrize("line", ["isochrony pipe", "isochrony pipe --copy sha256", "isochrony pipe zstd"])
 def test_a_stream_to_nowhere_names_it(line: str, store: Path) -> None:
-    for nowhere, said in ((">&-", "; it is closed: redirect it"), ("> /dev/full", "; free some space")):
+    for nowhere, said in ((">&-", "; the stream is closed: redirect it"), ("> /dev/full", "; free some space")):
         done = shell(f"{line} < STORE/zarr.json {nowhere}", store)
         assert done.returncode == 3
         assert done.stderr.startswith("isochrony: cannot write output 0 (descriptor 1) after 0 bytes: ")

@@ -183,7 +183,7 @@ def test_a_limit_on_files_is_one_line_and_leaves_nothing(suffix: str, store: Pat
     out = tmp_path / f"a.{suffix}"
     line = [sys.executable, "-c", limited, "export", f"{store}/a", "--out", str(out)]
     done = subprocess.run(line, capture_output=True, text=True, timeout=120)
-    hint = "no file may be larger here: raise the limit (ulimit -f), or write less to it"
+    hint = "the file would exceed the size limit: raise it (ulimit -f), or write less"
     said = f"isochrony: {out}: File too large; {hint}\n"
     assert (done.returncode, done.stderr) == (3, said)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]

@@ -77,7 +77,7 @@ def test_json_tells_who_did_what() -> None:
         (["--workers", "0", "md5"], "--workers 0 is refused; give 1 to 4096"),
         (["stats:i3"], "stats: dtype i3 must be one of i1"),
         (["zstd:99"], "zstd: level 99 must be from -7 to 22"),
-        (["--copy", "zstd"], "leave out --copy, or that processor"),
+        (["--copy", "zstd"], "both write to the output; leave out one of them"),
         (["--order", "sorted"], "not one of none"),
     ],
 )
@@ -159,7 +159,7 @@ def test_a_name_that_is_no_text_is_refused() -> None:
 def test_help_says_which_orders_keep_that_of_the_input() -> None:
     words = " ".join(pipe("--help")[0].decode().split())
     assert "--memory SIZE upper limit on the memory used, such as 500MB" in words
-    assert "both, and output: that of the input" in words
+    assert "both or output: that of the input" in words
     # As it says: results do not depend on it, and with two of them the output has the order of the input.
     data = random.Random(1).randbytes(3_000_000)
     for order in ("none", "output", "execution", "both"):

@@ -147,7 +147,7 @@ def test_samples_of_a_pipe_are_recorded(tmp_path: Path) -> None:
         (["send", "{sent}/stn/mic", "udp://127.0.0.1:9", "--speed", "-1"], Exit.USAGE, "--speed"),
         (["send", "{sent}/stn/mic", "nowhere"], Exit.USAGE, "udp://HOST:PORT"),
         (["send", "{sent}/stn/none", "udp://127.0.0.1:9"], Exit.USAGE, "no signal"),
-        (["send", "{new}/a", "udp://127.0.0.1:9"], Exit.USAGE, "no such store"),
+        (["send", "{new}/a", "udp://127.0.0.1:9"], Exit.USAGE, "does not exist"),
         (["send", "{sent}/stn/mic", "tcp://127.0.0.1:1"], Exit.STORE, "start the receiver first"),
     ],
 )

@@ -86,7 +86,7 @@ def test_explaining_reads_nothing(store: Path, capsys: pytest.CaptureFixture[str
 def test_explaining_writes_nothing(store: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
     file = store.parent / "x.csv"
     assert main(["run", saved(store, windows(store).count()), "--explain", option, str(file)]) == Exit.USAGE
-    assert f"so it cannot be used with {option} {file}; leave out --explain or {option}" in capsys.readouterr().err
+    assert f"{option} {file} cannot be used with --explain, which runs nothing; leave out" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "npy"])
@@ -217,4 +217,4 @@ def test_a_damaged_signal_and_one_that_is_not_there_have_their_own_exit_codes(
 def test_a_plan_that_is_not_there_is_a_wrong_argument(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "nothere.json"
     assert main(["run", str(path)]) == 2
-    assert capsys.readouterr().err == f"isochrony: {path} does not exist; name a file with a plan as JSON\n"
+    assert capsys.readouterr().err == f"isochrony: {path} does not exist; give the path of a plan's JSON file\n"

@@ -154,7 +154,10 @@ def test_a_result_that_could_not_be_written_is_refused_before_it_is_computed(
     nowhere = store.parent / "nowhere" / "x.json"
     for line, said in (
         (["calibrate", "--dir", str(store.parent), "--out", str(nowhere)], f"{nowhere}: No such file or directory"),
-        (["scan", f"{store}/a", "--window", "10", "--out", "x.txt"], "--out x.txt: write a .csv or a .parquet file"),
+        (
+            ["scan", f"{store}/a", "--window", "10", "--out", "x.txt"],
+            "--out x.txt has an unknown suffix; give a .csv or .parquet file",
+        ),
     ):
         assert main(line) in (2, 3)
         assert said in capsys.readouterr().err

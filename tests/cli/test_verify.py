@@ -55,7 +55,7 @@ def test_attributes_that_a_damaged_root_takes_with_it_are_a_loss(
     assert root.read_text() == damaged
     assert "saved plans" in run(capsys, "verify", str(store), code=1)
     said = run(capsys, "verify", str(store), "--repair", code=6)
-    assert "lost: attributes of the store and saved plans" in said
+    assert "lost: attributes and saved plans of the store" in said
     assert "repaired, but attributes were lost" in said
     assert (store / ".isochrony" / "zarr.json.damaged").read_text() == damaged
     run(capsys, "verify", str(store), "--repair", code=0)
@@ -106,7 +106,7 @@ def test_a_store_whose_description_is_a_trap_is_still_a_store(store: Path, capsy
     assert main(["info", str(store)]) == 0
     shown = capsys.readouterr()
     assert "n/a" in shown.out
-    assert "saved plans are not shown" in shown.err
+    assert "saved plans cannot be read" in shown.err
     assert "zarr.json" in run(capsys, "verify", str(store), code=1)
     # Nobody can know whether it had attributes.
     run(capsys, "verify", str(store), "--repair", code=6)

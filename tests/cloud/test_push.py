@@ -58,7 +58,7 @@ def test_a_push_and_a_pull_give_the_store(server: Server, tmp_path: Path) -> Non
     make(store)
     pushed = command("push", str(store), url)
     assert pushed.returncode == 0, pushed.stderr
-    assert pushed.stdout.startswith("3 signals: ") and "0 B were there already" in pushed.stdout, pushed.stdout
+    assert pushed.stdout.startswith("3 signals: ") and "0 B already there" in pushed.stdout, pushed.stdout
     check_same(url, store)
     assert iso.verify(url)["verdict"] == "sound"
     again = command("push", str(store), url, "--json")
@@ -138,7 +138,7 @@ def test_wrong_uses_are_said_in_one_line(server: Server, tmp_path: Path) -> None
     for arguments, says in (
         (("push", str(store), str(tmp_path / "b.iso")), "isochrony backup STORE DEST"),
         (("pull", str(store), str(tmp_path / "b.iso")), "isochrony backup STORE DEST"),
-        (("pull", url, url), "pull copies to a disk"),
+        (("pull", url, url), "to copy to object storage, run: isochrony push"),
         (("backup", str(store), url), "isochrony push STORE URL"),
         (("push", str(tmp_path / "none"), url), "is not an Isochrony store"),
         (("push", str(store), f"{server.endpoint}/{BUCKET}/web.iso"), "web servers take no pushes"),

@@ -311,11 +311,11 @@ def test_wrong_uses_are_refused(client: Any, storage: StorageServer, tmp_path: P
     with pytest.raises(iso.RunError, match="a worker cannot open its cache"):
         iso.cluster.attach(client, folder=f"{tmp_path}/file/{{worker}}")
     with iso.cluster.attach(client, cache="100MB", folder=f"{tmp_path}/{{worker}}") as attachment:
-        with pytest.raises(iso.OptionError, match="the item 3 is no URL or path; say by inputs="):
+        with pytest.raises(iso.OptionError, match="the item 3 is not a URL or path; say by inputs="):
             list(iso.cluster.map(digest, [3], client=client))
         with pytest.raises(iso.OptionError, match="fewer lists than there are items"):
             list(iso.cluster.map(digest, [3], client=client, inputs=[]))
-        with pytest.raises(iso.OptionError, match="which is no URL or path; give texts"):
+        with pytest.raises(iso.OptionError, match="which is not a URL or path; give texts"):
             list(iso.cluster.map(digest, [3], client=client, inputs=lambda _: [4]))
         with pytest.raises(iso.OptionError, match="window=0"):
             iso.cluster.map(digest, [], client=client, window=0)

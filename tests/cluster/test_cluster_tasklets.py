@@ -130,7 +130,7 @@ def test_wrong_uses_are_refused(client: Any, store: iso.Store) -> None:
     with pytest.raises(iso.TaskletError) as caught:
         parts(store, lambda inputs, _: lock.locked(), outputs=False, on=client).run()
     assert "a function that cannot be pickled cannot run on a cluster" in str(caught.value.__cause__)
-    with pytest.raises(iso.OptionError, match="paths= says where workers of a cluster find stores; give on="):
+    with pytest.raises(iso.OptionError, match=r"paths= states where .* but there is no on="):
         iso.Executor(paths={"/a": "/b"})
     with pytest.raises(iso.OptionError, match="on='nowhere'"):
         iso.Executor(on="nowhere")

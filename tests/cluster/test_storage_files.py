@@ -105,7 +105,7 @@ def test_connections_are_used_again_and_not_mixed_up() -> None:
 def test_errors_say_what_and_how_to_mend_it(tmp_path: Path) -> None:
     with pytest.raises(StorageNotFoundError, match="see that the path exists"):
         storage_of("").stat(str(tmp_path / "none"))
-    with pytest.raises(StorageError, match="is no regular file; give the path of a file"):
+    with pytest.raises(StorageError, match="is not a regular file; give the path of a file"):
         storage_of("").stat(str(tmp_path))
     with pytest.raises(OptionError, match=re.escape("'ftp://x/y': no storage has the scheme ftp://; give a path, or")):
         storage_of("ftp://x/y")

@@ -138,4 +138,4 @@ def test_raw_recordings_need_a_description(
 
 def test_a_description_of_recordings_needs_recordings(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["demo", "--rate", "100"]) == 2
-    assert "--rate describes your own recordings; name them with --from DIR" in capsys.readouterr().err
+    assert "--rate applies to recordings of your own; name their folder with --from DIR" in capsys.readouterr().err

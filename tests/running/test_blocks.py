@@ -106,7 +106,7 @@ def test_loops_take_run_options(store: iso.Store, options: Any) -> None:
     np.testing.assert_array_equal(got, plan.collect())
     with pytest.raises(iso.OptionError, match="workers=0"):
         plan.blocks(workers=0)
-    with pytest.raises(TypeError, match="'threads' is no run option"):
+    with pytest.raises(TypeError, match="'threads' is not a run option"):
         plan.blocks(threads=2)  # type: ignore[call-arg]
 
 

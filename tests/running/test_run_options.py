@@ -118,7 +118,7 @@ def test_workers_of_others_use_one_core(monkeypatch: pytest.MonkeyPatch) -> None
 def test_what_rust_does_not_know_is_an_error() -> None:
     with pytest.raises(TypeError, match="unknown field `speed`"):
         _native._effective_options(RunOptions({"speed": 3}))
-    with pytest.raises(TypeError, match="'speed' is no run option; give workers, tolerance"):
+    with pytest.raises(TypeError, match="'speed' is not a run option; give one of workers, tolerance"):
         iso.scan(np.arange(4.0), rate=1).collect(speed=3)  # type: ignore[call-arg]
 
 

@@ -139,8 +139,8 @@ def test_a_configuration_of_another_plan_or_machine_is_refused(plan: iso.Plan, t
     ("text", "message"),
     [
         ("{", "cannot be read as a configuration"),
-        ("[]", "is no configuration of format 1"),
-        ('{"format": 2}', "is no configuration of format 1"),
+        ("[]", "is not a configuration of format 1"),
+        ('{"format": 2}', "is not a configuration of format 1"),
         ('{"format": 1, "workers": -1}', "other fields than a configuration, or values of another type"),
     ],
 )
@@ -185,7 +185,7 @@ def test_the_command_line_tunes_saves_and_shows(plan: iso.Plan, tmp_path: Path) 
     (tmp_path / "short.json").write_text(short.to_json())
     one_thread = [*command[:4], str(tmp_path / "short.json"), "--tune", "yes", "--save-configuration"]
     ran = subprocess.run([*one_thread, str(tmp_path / "none.json")], capture_output=True, text=True, check=True)
-    assert "none.json is not written: the plan ran in one thread" in ran.stderr
+    assert "none.json is not written, since the plan ran in one thread" in ran.stderr
     useless = [*command, "--save-configuration", str(tmp_path / "none.json")]
     ran = subprocess.run(useless, capture_output=True, text=True, check=False)
     assert "needs --tune" in ran.stderr

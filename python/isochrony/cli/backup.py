@@ -10,17 +10,17 @@ from .paths import is_url, store_path
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
-HELP = "copy a store consistently, also while it is written; the next time only what is new"
+HELP = "copy a store, also while it is written; the next time, copy only what is new"
 EXAMPLES = """examples:
   isochrony backup water.iso /mnt/disk/water.iso
   isochrony backup water.iso /mnt/disk/water.iso      # again: copies what is new
 
-DEST becomes a store like STORE as of one commit: any command and any Zarr reader opens
-it. A backup that was interrupted goes on with the same command. DEST must be missing,
-empty, or an earlier backup of the same store that nobody wrote to.
+DEST becomes a copy of STORE as of one commit, which any command and any Zarr reader opens.
+To finish an interrupted backup, run the same command again. DEST must be missing, empty, or
+an earlier backup of the same store without other changes.
 
-Exit codes: 0 done; 1 some signals cannot be read, and DEST holds them as it did before;
-3 nothing can be read there or written here.
+Exit codes: 0 done; 1 some signals cannot be read, and stay as they were in DEST;
+3 STORE cannot be read, or DEST cannot be written.
 """
 
 
@@ -34,5 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Back up, print what was copied."""
     if is_url(str(arguments.dest)):
-        raise UsageError(f"{arguments.dest} is no folder; to copy to object storage: isochrony push STORE URL")
+        raise UsageError(
+            f"{arguments.dest} is a URL, not a folder; to copy to object storage, run: isochrony push STORE URL"
+        )
     return copy(arguments, arguments.store, arguments.dest, "backing up")

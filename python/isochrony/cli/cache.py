@@ -18,16 +18,21 @@ EXAMPLES = """examples:
   isochrony cache info /scratch/isochrony
   isochrony cache clear /scratch/isochrony
 
-FOLDER is the one of isochrony.cluster.attach(client, folder=...). Both are safe while
-workers use it: clear leaves what they read now.
+FOLDER is that of isochrony.cluster.attach(client, folder=...). Both actions are safe while
+workers use the cache: clear keeps the files in use.
 
-Exit codes: 0 done; 1 some files were in use and stayed; 3 the folder cannot be read.
+Exit codes: 0 done; 1 some files are in use and were kept; 3 the folder cannot be read.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("action", metavar="info|clear", choices=("info", "clear"), help="what to do")
+    parser.add_argument(
+        "action",
+        metavar="info|clear",
+        choices=("info", "clear"),
+        help="action: show the state of the cache, or remove its files",
+    )
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="folder of the cache")
     parser.add_argument("--json", action="store_true", help="print the result as JSON, instead of text")
 
@@ -38,7 +43,9 @@ def run(arguments: argparse.Namespace) -> int:
 
     # Opening what is none would be an error of the system that does not say so.
     if not (arguments.folder / "journal").is_file():
-        raise UsageError(f"{arguments.folder} is no cache; give the folder that attach was given, on this host")
+        raise UsageError(
+            f"{arguments.folder} is not a cache; give the folder= of isochrony.cluster.attach, on this host"
+        )
     cache = open_cache(arguments.folder)
     if arguments.action == "info":
         return _info(cache.info(), arguments.json)
@@ -46,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"removed": removed, "removed_bytes": removed_bytes, "in_use": kept, "in_use_bytes": kept_bytes})
     else:
-        in_use = f"; {kept} in use stay ({bytes_text(kept_bytes)})" if kept else ""
+        in_use = f"; {kept} kept, since they are in use ({bytes_text(kept_bytes)})" if kept else ""
         print(f"{removed} removed ({bytes_text(removed_bytes)}){in_use}")
     return Exit.PARTIAL if kept else Exit.OK
 
@@ -56,7 +63,7 @@ def _info(info: dict[str, Any], as_json: bool) -> int:
         print_json({**info, "folder": str(info["folder"])})
         return Exit.OK
     looks = info["hits"] + info["misses"]
-    rate = f"{info['hits'] / looks:.1%} of {looks}" if looks else "none yet"
+    rate = f"{info['hits'] / looks:.1%} of {looks}" if looks else "no reads yet"
     lines = {
         "folder": info["folder"],
         "quota": bytes_text(info["quota_bytes"]),

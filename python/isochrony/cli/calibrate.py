@@ -18,16 +18,17 @@ from .tables import print_json, render
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run", "size_bytes"]
 
-HELP = "measure this machine and a disk, so that scans are read in the way that is best here"
+HELP = "measure this machine and a disk, so that scans use the fastest way to read"
 EXAMPLES = """examples:
   isochrony calibrate --dir /data
   isochrony calibrate --dir /data --size 256MB --repeats 10 --json
   isochrony calibrate --out laptop.json
 
-Writes a scratch store to the folder, scans it by each I/O strategy by turns, with it in the
-page cache and without, and removes it; only the cache of its own files is dropped. What is
-found is kept in the user's settings, a disk at a time; `plan.explain()` then shows what each
-strategy would take, and scans read by the one predicted best. Leave the machine alone meanwhile.
+Writes a test store to the folder, scans it with each I/O strategy in turn, from the page
+cache and from the disk, and removes it. Only the test store's files are dropped from the page
+cache. The measurements are saved in the user's settings, for each disk. Scans then use the
+strategy that is predicted to be the fastest; `plan.explain()` shows the predictions. Run nothing
+else on the machine meanwhile.
 """
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?", re.IGNORECASE)
@@ -41,9 +42,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path(),
         metavar="D",
-        help="any folder on the disk to measure; a test store is made there and removed (default: the current folder)",
+        help="any folder on the disk to measure, for the test store (default: the current folder)",
     )
-    parser.add_argument("--size", default="1GiB", metavar="N", help="size of the scratch store (default: 1GiB)")
+    parser.add_argument(
+        "--size", default="1GiB", metavar="N", help="size of the test store, 4MiB to 1TiB (default: 1GiB)"
+    )
     parser.add_argument(
         "--repeats", type=int, default=5, metavar="N", help="how often to repeat each scan (default: 5)"
     )
@@ -51,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=output_path,
         metavar="F",
-        help="write the measurements to the JSON file F, and leave the user's settings as they are",
+        help="write the measurements to the JSON file F, instead of the user's settings",
     )
     parser.add_argument("--force", action="store_true", help="replace the file of --out if it exists")
     parser.add_argument("--json", action="store_true", help="print the measurements as JSON, instead of text")
@@ -65,7 +68,7 @@ def size_bytes(text: str) -> int:
     """
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"--size {text!r} is no size; write 256MB, 1GiB or a number of bytes")
+        raise UsageError(f"--size {text!r} is not a size; give a number of bytes, or text such as 256MB or 1GiB")
     number, unit, binary = match.groups()
     base: int = 1024 if binary else 1000
     power: int = _POWERS[unit.lower()]
@@ -81,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     size = size_bytes(arguments.size)
     if not arguments.dir.is_dir():
-        raise UsageError(f"--dir {arguments.dir} is no folder; name one on the disk to measure")
+        raise UsageError(f"--dir {arguments.dir} is not a folder; give a folder on the disk to measure")
     print(f"measuring with {bytes_text(size)} in {arguments.dir.absolute()}", file=sys.stderr)
     try:
         if arguments.out is None:
@@ -95,14 +98,14 @@ def run(arguments: argparse.Namespace) -> int:
                 file.write(f"{json.dumps(profile, indent=2)}\n".encode())
             path = arguments.out
     except KeyboardInterrupt:
-        print("isochrony: interrupted; nothing was kept, and the scratch store is gone", file=sys.stderr)
+        print("isochrony: interrupted; nothing was saved, and the test store is removed", file=sys.stderr)
         return Exit.INTERRUPTED
     if arguments.json:
         print_json(profile)
-        print(f"kept in {path}", file=sys.stderr)
+        print(f"saved in {path}", file=sys.stderr)
     else:
         print(_text(profile))
-        print(f"\nkept in {path}")
+        print(f"\nsaved in {path}")
     return Exit.OK
 
 
@@ -115,14 +118,14 @@ def _text(profile: dict[str, Any]) -> str:
     here, volume = profile["machine"], profile["volumes"][0]
     costs = volume["costs"]
     figures = [
-        ("a look at the clock", _time(_of(profile["timer_cost"]))),
-        ("the least time that it tells", _time((profile["timer_resolution"],) * 3)),
+        ("reading the clock", _time(_of(profile["timer_cost"]))),
+        ("resolution of the clock", _time((profile["timer_resolution"],) * 3)),
         ("a system call", _time(_of(profile["system_call"]))),
         ("memory bandwidth of a core", _rate(_of(profile["memory_bandwidth"]))),
-        ("summarising what was just copied", _rate(_inverse(_of(costs["summarise"])))),
-        ("summarising what is mapped", _rate(_inverse(_of(costs["summarise_mapped"])))),
+        ("statistics of copied samples", _rate(_inverse(_of(costs["summarise"])))),
+        ("statistics of mapped samples", _rate(_inverse(_of(costs["summarise_mapped"])))),
         ("a minor page fault", _time(_of(costs["minor_fault"]))),
-        ("the same for each page that it maps", _time(_of(costs["page"]))),
+        ("a minor page fault, per page mapped", _time(_of(costs["page"]))),
         ("a major page fault", _time(_of(volume["major_fault"]))),
     ]
     scans = [

@@ -24,8 +24,8 @@ def add_copy_options(parser: argparse.ArgumentParser) -> None:
         "--signals",
         metavar="PATTERN",
         action="append",
-        help="copy only signals that fit, such as 'stn_*/pressure' or '**/hydro'; may be repeated. Others that the "
-        "copy has stay there as they are",
+        help="copy only signals whose names match, such as 'stn_*/pressure' or '**/hydro'; may be repeated. Other "
+        "signals of an earlier copy stay as they are",
     )
     parser.add_argument("--json", action="store_true", help="print the report as JSON, instead of text")
 
@@ -46,14 +46,14 @@ def copy(arguments: argparse.Namespace, source: Path | str, dest: Path | str, ac
         removed = f", {report['removed']} removed" if report["removed"] else ""
         print(
             f"{count} {'signal' if count == 1 else 'signals'}{removed}: {bytes_text(report['copied_bytes'])} copied, "
-            f"{bytes_text(report['kept_bytes'])} were there already"
+            f"{bytes_text(report['kept_bytes'])} already there"
         )
     for name, reason in failed:
         print(f"isochrony: {name}: {reason}", file=sys.stderr)
     if failed:
         print(
-            f"isochrony: {len(failed)} of {report['signals'] + len(failed)} signals cannot be read; to see all that is "
-            f"damaged: isochrony verify {source}",
+            f"isochrony: {len(failed)} of {report['signals'] + len(failed)} signals cannot be read; to list all "
+            f"damage, run: isochrony verify {source}",
             file=sys.stderr,
         )
     return Exit.PARTIAL if failed else Exit.OK

@@ -79,7 +79,7 @@ def print_damaged(store: Path | str, damaged: list[Damaged], sound: int) -> None
         print(f"isochrony: {printable(where + one.error)}", file=sys.stderr)
     if damaged:
         print(
-            f"isochrony: {len(damaged)} of {len(damaged) + sound} signals cannot be read; to see all that is damaged: "
-            f"isochrony verify {store}; to mend what can be mended: isochrony verify {store} --repair",
+            f"isochrony: {len(damaged)} of {len(damaged) + sound} signals cannot be read; to list all damage, run: "
+            f"isochrony verify {store}; to repair what can be repaired: isochrony verify {store} --repair",
             file=sys.stderr,
         )

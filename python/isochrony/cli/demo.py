@@ -10,7 +10,7 @@ from ..importers.rational import parse_rate
 
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
-HELP = "make an hour of recordings, import them, find what happened, and draw it"
+HELP = "generate an hour of recordings, import them, detect events, and draw them"
 INTERRUPTED = "run it again"
 EXAMPLES = """examples:
   isochrony demo
@@ -19,10 +19,11 @@ EXAMPLES = """examples:
   isochrony demo --from demo/recordings --dir /tmp/mine --dtype '<i2' --rate 2000 \\
       --layout '{station}/{sensor}/{station}_{epoch}.raw'
 
-With --from it does the same for your own files: what is there, what is missing, how
-fast the clocks ran, when each station heard what several heard, and a
-picture. Exit code 1: files were refused, or (without --from) a finding missed the
-truth by more than 1 ppm or 1 ms.
+With --from it does the same for your own files: what was recorded, what is missing, the true
+sample rates, the arrival times of events that several stations recorded, and a picture.
+
+Exit codes: 0 done; 1 files were refused, or (without --from) a result is off by more than
+1 ppm or 1 ms.
 """
 
 
@@ -80,7 +81,10 @@ def _run(arguments: argparse.Namespace) -> int:
         return run_own(arguments.source, arguments.dir, how)
     for option in ("layout", "dtype", "rate", "preset", "unit"):
         if getattr(arguments, option) is not None:
-            raise UsageError(f"--{option} describes your own recordings; name them with --from DIR")
+            raise UsageError(
+                f"--{option} applies to recordings of your own; name their folder with --from DIR, or "
+                f"leave out --{option}"
+            )
     from ..demo.network_demo import run_demo
 
     return run_demo(arguments.dir)

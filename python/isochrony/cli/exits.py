@@ -19,28 +19,28 @@ class Exit(IntEnum):
     STORE = 3
     """The store cannot be opened, read or written; it is as last committed."""
     MISSING = 4
-    """An optional library is not installed."""
+    """An optional package is not installed."""
     REPAIRED = 5
     """Damage was found and all of it repaired; no sample was lost."""
     LOST = 6
     """Repaired, but samples were lost; the report says which, and whether damage remains."""
     INTERNAL = 70
-    """A mistake in isochrony itself."""
+    """A bug in isochrony."""
     INTERRUPTED = 130
     """Interrupted from the keyboard; what was committed stays."""
 
 
 EPILOG = """exit codes:
   0  done
-  1  done in part: some input was refused, or damage was found, and reported
-  2  the command line cannot be carried out; nothing was changed
-  3  the store cannot be opened, read or written; it is as last committed
-  4  an optional library is not installed
+  1  done in part: some input was refused, or damage was found; both are reported
+  2  invalid command line; nothing was changed
+  3  the store cannot be opened, read or written; its last commit stays
+  4  an optional package is not installed
   5  verify --repair: all damage was repaired, and nothing was lost
-  6  verify --repair: repaired, but samples were lost; reported
-  70  a mistake in isochrony itself
+  6  verify --repair: repaired, but samples were lost; the report lists them
+  70  a bug in isochrony
   130  interrupted; what was committed stays
 
 environment:
-  ISOCHRONY_DEBUG=1  show the trace of an error
+  ISOCHRONY_DEBUG=1  show the traceback of an error
 """

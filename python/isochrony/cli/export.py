@@ -16,7 +16,7 @@ from .target import open_store, parse_target, single_signal
 
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
-HELP = "write a signal, or a stretch of it, as a file of a common format"
+HELP = "write a signal, or a time range of it, to a file of a common format"
 INTERRUPTED = "no unfinished file is left"
 EXAMPLES = """examples:
   isochrony export water.iso/stn_10/pressure --out pressure.parquet
@@ -25,14 +25,13 @@ EXAMPLES = """examples:
   isochrony export sound.iso/take --from 2024-05-01T06:00 --to 2024-05-01T06:05 --out dawn.flac
   isochrony export sound.iso/take --format csv --out /dev/stdout | head
 
-.csv and .parquet carry a time per sample and leave gaps out; .mseed writes one record
-stream per gap-free stretch; .wav, .flac and .npy have no way to say that samples are
-missing, so a stretch with a gap is refused unless --split writes one file per
-gap-free stretch.
+.csv and .parquet have a time for each sample, and leave gaps out. .mseed has a series of
+records for each gap-free range. .wav, .flac and .npy cannot represent gaps: a range with a
+gap is refused, unless --split writes one file per gap-free range.
 
-.csv, .parquet and .npy have values in the signal's unit, or the samples as stored with
---counts. .wav, .flac and .mseed are formats of counts, without a place for a unit: they
-always have the samples as stored.
+.csv, .parquet and .npy have values in the signal's unit, or with --counts the samples as
+stored. .wav, .flac and .mseed always have the samples as stored, since they are formats of
+counts without a unit.
 """
 
 
@@ -60,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--split",
         action="store_true",
-        help="write one file per gap-free stretch: with --out x.wav, x-1.wav, x-2.wav, ...",
+        help="write one file per gap-free range: with --out x.wav, x-1.wav, x-2.wav, ...",
     )
     parser.add_argument("--force", action="store_true", help="replace output files that exist")
 
@@ -68,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Export and name what was written."""
     if arguments.out is None and arguments.format is None:
-        raise UsageError(f"name the file with --out, or its format with --format: {', '.join(FORMATS)}")
+        raise UsageError(f"no output file; name it with --out, or its format with --format: {', '.join(FORMATS)}")
     target = parse_target(arguments.target)
     if arguments.out is not None:
         # Before anything is opened.

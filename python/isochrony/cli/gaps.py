@@ -18,9 +18,9 @@ EXAMPLES = """examples:
   isochrony gaps water.iso
   isochrony gaps water.iso/stn_11/pressure --json
 
-A gap is missing samples within one run of a clock. A new run is a clock step or a
-file that fitted nowhere; its reason says which. The length of a gap on the index is
-address space; its seconds are its duration.
+A gap is a range of missing samples while the clock runs on; "seconds" is its duration,
+"length" its number of indices. A new run begins after a clock step, or with a file that does
+not fit in time after the others; "because" has the reason.
 """
 
 

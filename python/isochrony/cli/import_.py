@@ -43,8 +43,11 @@ def _closing(summary: Mapping[str, Any], store: Path) -> None:
     kept = sum(summary["kept"])
     print(
         f"{files} {'file' if files == 1 else 'files'}, {bytes_text(size)} in {duration_text(seconds)}{rate}; "
-        f"{summary['skipped']} known before; {len(summary['problems']) - kept} refused"
-        + (f"; {kept} kept with remarks" if kept else ""),
+        f"{summary['skipped']} known already; {len(summary['problems']) - kept} refused"
+        + (f"; {kept} imported in part" if kept else ""),
         file=sys.stderr,
     )
-    print(f"next: isochrony info {store}" if store.exists() else "no store was made: nothing went in", file=sys.stderr)
+    print(
+        f"next: isochrony info {store}" if store.exists() else "no store was created, since nothing was imported",
+        file=sys.stderr,
+    )

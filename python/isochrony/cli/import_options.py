@@ -15,7 +15,7 @@ from .words import as_options
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments"]
 
-HELP = "bring recordings into a store, creating it if it is missing"
+HELP = "import recordings into a store, which is created if it is missing"
 EXAMPLES = """examples:
   isochrony import recordings water.iso --dtype '<i2' --rate 2000 --unit mbar \\
       --layout '{station}/{sensor}/{station}_{epoch}.raw'
@@ -25,41 +25,40 @@ EXAMPLES = """examples:
   isochrony import /data/live water.iso --preset censam --follow
 
 layouts:
-  A layout is a path below SRC with fields in braces. Fields of your own, such as
-  {station} or {sensor}, make the signal's name, joined by "/". Fields of time are
-  {epoch} (s, ms, us or ns since 1970, by its digits; or {epoch:ms}), {iso}, and
-  {year} {month} {day} {hour} {minute} {second} {fraction}. {name:4} takes four
-  characters, * anything. A time is as fine as its last digit: a file named to the
-  second begins somewhere in that second, and the rate is found all the same.
+  A layout is a path below SRC with fields in braces. Fields with names of your choice,
+  such as {station} or {sensor}, form the signal's name, joined by "/". Time fields are
+  {epoch} (s, ms, us or ns since 1970, by its number of digits; or {epoch:ms}), {iso}, and
+  {year} {month} {day} {hour} {minute} {second} {fraction}. {name:4} matches four
+  characters, * any text. The resolution of a time is that of its last digit: a file that
+  is named to the second begins at any time in that second. The true rate is estimated from
+  all files.
 
-Raw recordings have no header: --dtype or --preset says that the files are raw, and
---layout, --dtype and --rate are needed then, or a --preset. Else --layout names the
-signals and times of files of other formats; without a field of time it names the
-signals only.
+Raw recordings have no header: --dtype or --preset declares that the files are raw. They
+need --layout, --dtype and --rate, or a --preset. For other formats, --layout states signal
+names and times; without a time field, signal names only.
 
-SRC may be several files, folders and patterns. A signal is named by the path below
-the folder that is named, or that holds all of them, without its suffix. Files without
-a time that share a signal (--signal) are a run each, in the order of their import:
-nobody knows how one follows on the other.
+SRC may be several files, folders and patterns. A signal is named by the file's path
+without its suffix, relative to the folder SRC, or to the folder that contains all SRC.
+Files without a time that share a signal (--signal) become a run each, in the order of the
+import, since the time between them is unknown.
 
-Times without a zone are UTC, unless --zone says otherwise. Numbers in a time column
-count what its name or --time-unit says, small ones from --start. An empty cell is a
-missing value, NaN, and its column is of floats. Tables with semicolons may have decimal
-commas.
+Times without a zone are UTC, unless --zone states another. The unit of numbers in a time
+column is that in the column's name, or --time-unit; small numbers count from --start. An
+empty cell is NaN, and makes its column one of floats. Tables with semicolons may have
+decimal commas.
 
-Running it again imports only what is new, also of files that have grown, and so goes
-on with an import that was interrupted. What is stored stays as it was imported: options
-that would make something else of a known file change nothing, and a note says so.
-Files that cannot be taken are reported with their reason (refused), and so are those
-that are taken, but not as a whole (kept); the rest is imported, and the exit code is 1.
-Options of clock and gaps hold for signals that the import creates; existing ones keep
-theirs.
+Importing again imports only what is new, also of files that have grown, and continues an
+interrupted import. Stored samples stay as they were imported: options that would read a
+known file in another way have no effect, and a note says so. Files that cannot be imported
+are reported as refused, files that were imported in part as kept, both with the reason; the
+rest is imported, and the exit code is 1. Options for clock and gaps apply to signals that
+this import creates; existing signals keep theirs.
 
---follow looks for new files once a second. A raw file is taken when it has its full
-length (presets know it) or a later file of its signal is there, then within two
-seconds; else when it has not changed for ten. Files of other formats are taken when
-they kept still from one look to the next. What was taken is committed at once. Ctrl-C
-ends it with the summary; the store is closed clean, and the same command goes on later.
+--follow looks for new files once a second. A raw file is imported within two seconds if it
+has its full length (known from presets) or a later file of its signal exists, otherwise when
+it has not changed for ten seconds. A file of another format is imported when it has not
+changed between two checks. Imported files are committed at once. Ctrl-C ends the import with
+a summary; run the same command again to continue.
 """
 
 

@@ -19,14 +19,16 @@ from .target import open_store, parse_target
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
-HELP = "show signals, rates, gaps, sizes and ratios"
+HELP = "show the signals of a store: rates, gaps, sizes and compression ratios"
 EXAMPLES = """examples:
   isochrony info water.iso
   isochrony info 'water.iso/stn_*/pressure'
   isochrony info water.iso/stn_10/pressure --json
 
-A damaged signal is named with what can be done, and the others are shown; so is one of which the store lost a commit,
-which is shown as it was before. Exit code 1: there is one.
+Damaged signals are listed with a remedy. A signal of which the store lost a commit is shown as
+it was before that commit.
+
+Exit codes: 0 done; 1 a signal is damaged, or the store lost a commit.
 """
 
 
@@ -59,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         gap = "\n" if found else ""
         print(gap + render(("saved plan", "what it does"), [(one["name"], one["plan"]) for one in saved]))
     if not (found or saved or damaged or lost):
-        print(f"{target.store} holds no signals yet; bring some in with: isochrony import SRC {target.store}")
+        print(f"{target.store} has no signals yet; import some with: isochrony import SRC {target.store}")
     for one in lost:
         print(f"isochrony: {printable(one.error)}", file=sys.stderr)
     print_damaged(target.store, damaged, len(found))
@@ -73,7 +75,7 @@ def _saved_plans(store: Any) -> dict[str, str]:
     except StoreError as error:
         if error.code not in ("damaged_file", "unexpected_file"):
             raise
-        print(f"isochrony: saved plans are not shown: {printable(str(error))}", file=sys.stderr)
+        print(f"isochrony: saved plans cannot be read: {printable(str(error))}", file=sys.stderr)
         return {}
     return plans
 
@@ -84,7 +86,8 @@ def _lost_commits(store: Path | str, shown: set[str]) -> list[Damaged]:
 
     def as_damage(name: str, what: str) -> Damaged:
         error = (
-            f"{name} is shown as it was before its last commit: {what}; to mend it: isochrony verify {store} --repair"
+            f"{name} is shown as it was before its last commit: {what}; to repair it, run: isochrony "
+            f"verify {store} --repair"
         )
         return Damaged(name, "lost_commit", error)
 
@@ -133,7 +136,7 @@ def _print_one(one: dict[str, Any]) -> None:
         ("nominal rate", f"{one['rate']} Hz"),
         ("civil time", f"{short_time(one['start'])} to {short_time(one['end'])}" if one["start"] else "unknown"),
         ("gaps", f"{one['gaps']:,}"),
-        ("stored", f"{bytes_text(one['stored_bytes'])}, {_ratio(one)} of its samples' size"),
+        ("stored", f"{bytes_text(one['stored_bytes'])}, {_ratio(one)} of the size of its samples"),
         ("codec", one["codec"]),
         *((name, _shown(value)) for name, value in sorted(one["attrs"].items())),
     ]

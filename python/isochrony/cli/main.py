@@ -80,7 +80,7 @@ class Parser(argparse.ArgumentParser):
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         # argparse would take the value `--` away, and give an empty list to who expects a text.
         if action.option_strings and arg_strings == ["--"] and action.nargs is None:
-            raise argparse.ArgumentError(action, "'--' is no value; write ./-- for a file of that name")
+            raise argparse.ArgumentError(action, "'--' is not a value; write ./-- for a file of that name")
         return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -101,15 +101,14 @@ def build_parser(names: Iterable[str] = COMMANDS) -> Parser:
     parser = Parser(
         prog="isochrony",
         usage="isochrony COMMAND [options]",
-        description="Stores high-rate sensor signals with exact time and honest gaps, "
-        "in Zarr v3 that any reader opens.",
+        description="Stores, scans and filters high-rate sensor signals with exact times and gaps; stores are Zarr v3.",
         epilog=EPILOG,
         formatter_class=Formatter,
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"isochrony {__version__}")
     commands = parser.add_subparsers(
-        title="commands (isochrony COMMAND --help tells more)",
+        title="commands (for details: isochrony COMMAND --help)",
         dest="command",
         metavar="COMMAND",
         required=True,
@@ -156,16 +155,16 @@ def _main(argv: Sequence[str] | None) -> int:
     except UnicodeEncodeError as error:
         if os.environ.get("ISOCHRONY_DEBUG") == "1":
             raise
-        _say(f"{error.object!a} is not UTF-8; give names as UTF-8 text")
+        _say(f"{error.object!a} is not UTF-8; give names in UTF-8")
         return Exit.USAGE
     except MemoryError:
-        _say("not enough memory; close other programs, or ask for a shorter stretch with --from and --to")
+        _say("not enough memory; close other programs, or choose a shorter range with --from and --to")
         return Exit.STORE
     except Exception as error:
         if os.environ.get("ISOCHRONY_DEBUG") == "1":
             raise
         said = " ".join(f"{type(error).__name__}: {error}".split())
-        _say(f"{said}; this is a mistake in isochrony: report what it shows with ISOCHRONY_DEBUG=1")
+        _say(f"{said}; this is a bug in isochrony: please report it with the traceback that ISOCHRONY_DEBUG=1 shows")
         return Exit.INTERNAL
 
 
@@ -224,14 +223,14 @@ def _status(error: Exception) -> Exit:
 
 _HINTS = {
     errno.ENOSPC: "free some space and try again",
-    errno.EDQUOT: "free some space, or have the quota raised, and try again",
+    errno.EDQUOT: "free some space or raise the quota, and try again",
     errno.ENOENT: "check the path",
-    errno.EFBIG: "no file may be larger here: raise the limit (ulimit -f), or write less to it",
+    errno.EFBIG: "the file would exceed the size limit: raise it (ulimit -f), or write less",
     errno.EROFS: "choose a folder on a disk that is not mounted read-only",
-    errno.EISDIR: "it is a folder: name a file",
-    errno.ENOTDIR: "a part of the path is a file: check the path",
-    errno.EIO: "its disk fails: copy what can be read",
-    errno.EBADF: "it is closed: redirect it to a file or a pipe",
+    errno.EISDIR: "this is a folder: give the path of a file",
+    errno.ENOTDIR: "a part of the path is a file, not a folder: check the path",
+    errno.EIO: "the disk is failing: copy what can still be read",
+    errno.EBADF: "the stream is closed: redirect it to a file or a pipe",
 }
 
 

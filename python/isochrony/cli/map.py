@@ -13,19 +13,19 @@ from .tables import print_json
 
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
-HELP = "run a program for each of many files, where the caches of a cluster hold them"
+HELP = "run a program for each of many files, on the hosts of a cluster that cache them"
 EXAMPLES = """examples:
   isochrony map --on tcp://10.0.0.5:8786 --items urls.txt -- wc -c {}
   isochrony map --on local --items urls.txt --unpack --output /results/{stem}.txt -- sort {} -o {out}
 
-Each line of --items names the files of one run of the program, as URLs or paths, with
-tabs between them. {} stands for their local paths, {0} for the first one, {out} for the
-path of the output, {item} for the line. What the program prints comes in the order of
-the lines. The program runs in an empty folder, and no shell looks at its arguments.
+Each line of --items names the files of one run of the program, as URLs or paths, separated
+by tabs. In the arguments, {} stands for their local paths, {0} for the first one, {out} for
+the path of the output, {item} for the line. The program's printed text comes in the order of
+the lines. The program runs in an empty folder, without a shell.
 
-Exit codes: 0 done; 1 the program failed for some lines (--keep-going); 3 it failed.
+Exit codes: 0 done; 1 the program failed for some lines (with --keep-going); 3 it failed.
 """
-INTERRUPTED = "outputs that were written stay"
+INTERRUPTED = "finished outputs stay"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,19 +34,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on", metavar="CLUSTER", required=True, help='address of a Dask scheduler, or "local"')
     parser.add_argument("--items", metavar="FILE", default="-", help="file of lines (default: -, standard input)")
     parser.add_argument(
-        "--output", metavar="URL", help="what the output of a line is: {stem} and {name} are its first file's"
+        "--output",
+        metavar="URL",
+        help="path or URL of the output of a line; {stem} and {name} are those of its first file",
     )
     parser.add_argument(
-        "--unpack", action="store_true", help="decompress files of gzip, bzip2 and xz once, and cache that"
+        "--unpack", action="store_true", help="decompress gzip, bzip2 and xz files once, and cache the result"
     )
     parser.add_argument("--cache", metavar="BYTES", default="20GB", help="size of each host's cache (default: 20GB)")
-    parser.add_argument("--folder", metavar="FOLDER", help="folder of each host's cache, with {worker} if you like")
-    parser.add_argument("--policy", metavar="NAME", default="good-cache-compute", help="which worker gets a task")
     parser.add_argument(
-        "--evict", metavar="NAME", default="lru", help="what leaves a full cache: lru, lfu, fifo, random"
+        "--folder",
+        metavar="FOLDER",
+        help="folder of each host's cache; {worker} in it stands for the name of the worker",
     )
-    parser.add_argument("--keep-going", action="store_true", help="do not end where the program fails for a line")
-    parser.add_argument("--json", action="store_true", help="print one JSON object for each line, instead of its text")
+    parser.add_argument(
+        "--policy",
+        metavar="NAME",
+        default="good-cache-compute",
+        help="policy by which tasks are given to workers (default: good-cache-compute)",
+    )
+    parser.add_argument(
+        "--evict",
+        metavar="NAME",
+        default="lru",
+        help="which files leave a full cache: lru, lfu, fifo or random (default: lru)",
+    )
+    parser.add_argument(
+        "--keep-going", action="store_true", help="continue with the other lines if the program fails for one"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print a JSON object per line, instead of the program's text"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -95,7 +113,7 @@ def _lines(items: str) -> list[str]:
         source = sys.stdin if items == "-" else stack.enter_context(Path(items).open(encoding="utf-8"))
         lines = [line.rstrip("\n") for line in source if line.strip()]
     if not lines:
-        raise UsageError(f"--items {items} has no lines; give URLs or paths, one line for each run of the program")
+        raise UsageError(f"--items {items} has no lines; write the URLs or paths of each run of the program in a line")
     return lines
 
 

@@ -13,7 +13,7 @@ from .tables import print_json
 
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
-HELP = "list the operators of plans, or describe one"
+HELP = "list the operators that plans can have, or describe one"
 INTERRUPTED = "nothing was changed"
 EXAMPLES = """examples:
   isochrony operators

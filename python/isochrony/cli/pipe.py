@@ -34,13 +34,14 @@ EXAMPLES = """examples:
   isochrony pipe zstd --in big --out big.zst --tune yes --save-configuration here.json
   isochrony pipe --json --in messages.bin --prefix varint --max-length 1MB
 
-Processors see the same bytes in one pass. Results go to standard output; to standard error where that has the
-stream itself, which is compressed or converted, copied with --copy, or copied since no processor is named.
-After an error or Ctrl-C, what was written to standard output stays, and a line on standard error says that the output
-is incomplete; the file of --out is there as a whole or not at all.
+All processors get the same bytes, in one pass. Their results go to standard output, or to
+standard error if standard output carries the stream: compressed, converted, or copied (with
+--copy, or without a PROCESSOR). After an error or Ctrl-C, bytes on standard output are
+incomplete, and a line on standard error says so; the file of --out is written completely or
+not at all.
 
-A record is never divided between two blocks, nor between two inputs: with --eager whole records are passed on, and what
-a block is compressed to holds whole records. --json counts them.
+A record is never split between blocks, nor between inputs: with --eager only whole records are
+passed on, and each compressed block holds whole records. --json has their number.
 """
 
 _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "processors",
         metavar="PROCESSOR",
         nargs="*",
-        help="such as sha256, crc32c, stats:<i2, zstd:3, gzip, count:TEXT, convert:<i2:<f4; a wrong one lists all",
+        help="such as sha256, crc32c, stats:<i2, zstd:3, gzip, count:TEXT, convert:<i2:<f4; an unknown name lists all",
     )
     parser.add_argument(
         "--in",
@@ -60,13 +61,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="F",
         action="append",
         type=input_path,
-        help="file to read; several are read one after another, and - is standard input (default: standard input)",
+        help="file to read, or - for standard input; may be repeated, to read one after another (default: -)",
     )
     parser.add_argument(
         "--out",
         metavar="F",
         type=output_path,
-        help="file to write, which appears when all of it is written (default: standard output)",
+        help="file to write, which appears when it is complete (default: standard output)",
     )
     parser.add_argument(
         "--force", action="store_true", help="replace the files of --out and --save-configuration if they exist"
@@ -78,18 +79,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--delimiter",
         type=_delimiter,
         metavar="TEXT",
-        help="text that ends a record; \\n, \\r, \\t, \\0, \\\\ and \\xHH are escapes",
+        help="text at the end of each record; write \\n, \\r, \\t, \\0, \\xHH for special bytes, and \\\\ "
+        "for a backslash",
     )
     framing.add_argument(
         "--prefix",
         metavar="KIND",
-        help="records begin with the length of what follows: u1, <u2, >u2, <u4, >u4, <u8, >u8, or varint as in "
-        "delimited protobuf messages",
+        help="type of the length before each record: u1, <u2, >u2, <u4, >u4, <u8, >u8, or varint as in delimited "
+        "protobuf messages",
     )
     parser.add_argument(
         "--max-length",
         metavar="SIZE",
-        help="largest legal length of a prefix (default: what --memory holds; 2 GiB - 1 for varint)",
+        help="largest legal length in a prefix (default: --memory; 2 GiB - 1 for varint)",
     )
     parser.add_argument(
         "--memory",
@@ -98,25 +100,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="upper limit on the memory used, such as 500MB (default: 100MB)",
     )
     parser.add_argument(
-        "--workers", default="auto", metavar="N", help="threads to use (default: as many as can be busy)"
+        "--workers",
+        default="auto",
+        metavar="N",
+        help="number of threads, 1 to 4096, or auto (default: auto, as many as can be busy)",
     )
     parser.add_argument(
         "--buffer",
         metavar="SIZE",
-        help="size of the block that each worker processes at a time, such as 256kB (default: 1MiB; 4MiB where a "
-        "processor needs the blocks in order, such as sha256)",
+        help="size of the block that each worker processes at a time, such as 256kB (default: 1MiB; 4MiB with a "
+        "processor that needs the blocks in order, such as sha256)",
     )
     parser.add_argument(
         "--order",
         default="both",
         choices=["none", "output", "execution", "both"],
-        help="order of the output. both, and output: that of the input. execution, and none: blocks are written as "
-        "soon as they are processed, in any order. Results such as hashes are the same with each of them, since every "
-        "processor here sees the bytes in input order; both differs from output, and execution from none, only where a "
-        "Python function is given to iso.nbuffer() (default: both)",
+        help="order of the output. both or output: that of the input. execution or none: blocks are written as soon as "
+        "they are processed, in any order. Results such as hashes do not depend on it, since processors get the bytes "
+        "in order. both and output, and execution and none, differ only for Python functions in iso.nbuffer() "
+        "(default: both)",
     )
     parser.add_argument(
-        "--eager", action="store_true", help="process data as soon as they arrive, without waiting for full blocks"
+        "--eager", action="store_true", help="process data as soon as it arrives, without waiting for full blocks"
     )
     parser.add_argument(
         "--tune",
@@ -134,7 +139,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--progress", action="store_true", help="draw a line with rate and remaining time, on a terminal"
     )
     parser.add_argument(
-        "--json", action="store_true", help="print results, and what each worker did, as JSON, instead of text"
+        "--json", action="store_true", help="print the results, and the work of each worker, as JSON, instead of text"
     )
 
 
@@ -154,13 +159,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{_named(str(error))}; see isochrony pipe --help") from error
     if arguments.copy and makes:
         raise UsageError(
-            "--copy and one of the processors both write to the output; leave out --copy, or that processor"
+            "--copy and a processor that compresses or converts both write to the output; leave out one of them"
         )
-    if arguments.force and arguments.out is None and arguments.save_configuration is None:
-        raise UsageError(
-            "--force is for the files of --out and --save-configuration, and there is none; leave out --force"
-        )
-    _check_tuning(arguments)
+    if arguments.force and arguments.out is None:
+        raise UsageError("--force replaces the file of --out, which is missing; add --out, or leave out --force")
     streams = arguments.copy or makes or not names
     try:
         with _destination(arguments, streams) as destination:
@@ -274,10 +276,11 @@ def _delimiter(text: str) -> bytes:
             parts.append(_ESCAPES[escape])
         else:
             raise argparse.ArgumentTypeError(
-                f"'\\{escape}' in {text!r} is no escape; give \\n, \\r, \\t, \\0 or \\xHH, and \\\\ for a backslash"
+                f"'\\{escape}' in {text!r} is not an escape sequence; give \\n, \\r, \\t, \\0 or "
+                f"\\xHH, or \\\\ for a backslash"
             )
     if not parts:
-        raise argparse.ArgumentTypeError("the text is empty; give one character or more")
+        raise argparse.ArgumentTypeError("the text is empty; give at least one character")
     return b"".join(parts)
 
 

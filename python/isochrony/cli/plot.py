@@ -13,7 +13,7 @@ from .target import open_store, parse_target, single_signal
 
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
-HELP = "draw a signal, decimated, with its gaps shaded"
+HELP = "draw a signal, with its gaps shaded"
 INTERRUPTED = "nothing was written"
 EXAMPLES = """examples:
   isochrony plot water.iso/stn_10/pressure --out pressure.png
@@ -44,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     from ..store.plots import plot, save_figure
 
     if arguments.out.suffix.lower() not in _SUFFIXES:
-        raise UsageError(f"--out {arguments.out}: write a {', '.join(_SUFFIXES)} file")
+        raise UsageError(f"--out {arguments.out} has an unknown suffix; give a file with {', '.join(_SUFFIXES)}")
     check_output(arguments.out, replace=arguments.force)
     target = parse_target(arguments.target)
     with open_store(target.store) as store:

@@ -19,7 +19,7 @@ from .tables import print_json
 
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
-HELP = "store what arrives over the network, from a sound card or a seismological server"
+HELP = "record live samples from the network, a sound card or a SeedLink server"
 INTERRUPTED = "what was committed stays"
 EXAMPLES = """examples:
   isochrony record udp://127.0.0.1:9000 live.iso mic --dtype f4 --rate 48000
@@ -30,16 +30,16 @@ EXAMPLES = """examples:
 
 ADDRESS is udp://HOST:PORT, tcp://HOST:PORT, "-" (standard input), audio: (the default device)
 or audio:NAME, or seedlink://HOST:PORT/NET.STA.LOC.CHA. Frames are those of isochrony send
-unless --framing says otherwise. What is lost on the way is a gap, and is counted.
+unless --framing says otherwise. Lost samples are counted, and become a gap.
 
-What isochrony send says of a signal is recorded, too: its unit, calibration and attributes, and
-gaps at its ends; one without times has none here. --unit counts where the sender says another
-unit: then samples are values in it, and the sender's calibration is left out.
+A signal sent by isochrony send is recorded with its unit, calibration and attributes, and with
+gaps at its ends; without times if it has none. If --unit differs from the sender's unit, --unit
+is recorded, without the sender's calibration.
 
-It commits once a second. Ctrl-C ends it, as does the sender or --silence; what had arrived is
-stored then, and the losses are told. A sender that stops before all was sent, as one that
-is killed, is told, too (exit code 1). The same command goes on later: what was missed between
-is a gap, of the length that the times say.
+Samples are committed once a second. The recording ends with Ctrl-C, with the sender, or after
+--silence; then all received samples are stored, and losses are reported. If the sender stops
+before the end, for instance because it was killed, that is reported too (exit code 1). To
+continue later, run the same command again: the time in between becomes a gap.
 """
 
 
@@ -49,23 +49,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("address", metavar="ADDRESS", help="address to receive from, such as udp://127.0.0.1:9000")
     parser.add_argument("store", metavar="STORE", type=Path, help="store to write to, created if missing")
     parser.add_argument("signal", metavar="SIGNAL", help="name of the signal, such as stn_10/pressure")
-    what = parser.add_argument_group("what comes")
+    what = parser.add_argument_group("what is received")
     what.add_argument("--dtype", metavar="D", help="type of a sample, such as f4 or '>i2' (audio, SeedLink: optional)")
     what.add_argument(
-        "--rate", metavar="HZ", help="samples a second, such as 48000 or 200/3 (audio, SeedLink: optional)"
+        "--rate", metavar="HZ", help="samples per second, such as 48000 or 200/3 (audio, SeedLink: optional)"
     )
     what.add_argument("--unit", metavar="U", default="", help="unit of the values (default: the sender's)")
     what.add_argument(
         "--framing",
         choices=("isochrony", "raw", "<u2", ">u2", "<u4", ">u4", "<u8", ">u8"),
         default="isochrony",
-        help="what arrives: frames of isochrony send (the default), raw samples, or packets that each begin with a "
+        help="form of the data: frames of isochrony send (the default), raw samples, or packets that begin with a "
         "counter, such as >u4: 4 bytes, big-endian",
     )
     what.add_argument(
         "--channel", metavar="N", type=int, default=0, help="channel of an audio device, from 0 (default: 0)"
     )
-    how = parser.add_argument_group("how it is taken")
+    how = parser.add_argument_group("how it is received")
     how.add_argument("--silence", metavar="S", type=float, help="end after S seconds without data")
     how.add_argument(
         "--reorder",
@@ -75,12 +75,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="seconds to wait for frames that arrive out of order (default: 0.05)",
     )
     how.add_argument(
-        "--anyone", action="store_true", help="accept samples from other machines, too; senders are not authenticated"
+        "--anyone", action="store_true", help="accept samples from other machines too; senders are not authenticated"
     )
     parser.add_argument(
         "--json",
         action="store_true",
-        help="print as JSON, instead of text, how many samples came and how many were lost",
+        help="print the numbers of received and lost samples as JSON, instead of text",
     )
 
 
@@ -101,7 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     begun = time.monotonic()
     with open_destination(arguments.store) as store:
         plan = scan(listener).sink(store, arguments.signal, append=True)
-        print(f"listening at {listener.address}; Ctrl-C ends it", file=sys.stderr, flush=True)
+        print(f"listening at {listener.address}; press Ctrl-C to end", file=sys.stderr, flush=True)
         try:
             # Ctrl-C is asked for, not a failure: closing the store commits what had arrived.
             with contextlib.suppress(KeyboardInterrupt):
@@ -115,14 +115,15 @@ def run(arguments: argparse.Namespace) -> int:
     said = listener.sender_unit
     if arguments.unit and said is not None and said != arguments.unit:
         print(
-            f"isochrony: the sender says unit {said!r}, --unit says {arguments.unit!r}, which is recorded, without the "
-            "sender's calibration",
+            f"isochrony: the sender's unit is {said!r}, but --unit {arguments.unit!r} is recorded, "
+            f"without the sender's "
+            "calibration",
             file=sys.stderr,
         )
     if listener.counts["truncated_feeds"]:
         print(
-            "isochrony: the sender stopped before it said that all was sent; what arrived is stored, and what is "
-            "missing at its end must be sent again",
+            "isochrony: the sender stopped before the end of its signal; the received samples are stored; send the "
+            "missing ones again",
             file=sys.stderr,
         )
         return Exit.PARTIAL
@@ -136,7 +137,7 @@ def _dtype(text: str | None) -> str | None:
         return None if text is None else np.dtype(text).str
     except (TypeError, ValueError, SyntaxError):
         # NumPy has several ways to say that it is none.
-        raise UsageError(f"--dtype {text!r} is no type of samples; give one such as f4, i2 or '>i2'") from None
+        raise UsageError(f"--dtype {text!r} is not a dtype of samples; give one such as f4, i2 or '>i2'") from None
 
 
 def _tell(arguments: argparse.Namespace, listener: Listener, seconds: float) -> None:

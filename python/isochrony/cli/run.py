@@ -30,50 +30,48 @@ from .target import is_store, open_store
 
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
-HELP = "run a saved plan and print what it did"
-INTERRUPTED = "what was committed stays; no unfinished file is left"
+HELP = "run a saved plan, and print its result and a report"
+INTERRUPTED = "committed samples stay; no unfinished file is left"
 EXAMPLES = """examples:
   isochrony run voiced.json
   isochrony run voiced.json --explain
   isochrony run mean.json --out mean.parquet
   isochrony run detect.json --store other.iso --report report.json
 
-PLAN is what Plan.to_json() gave. Its signals are looked for in the stores that it names, or
-all in the one that --store names; one that the plan writes to is opened for writing. A plan
-that calls Python functions is refused, since their modules would be imported: allow them with
---allow-functions, or one by one, for plans that you trust as you do a script.
+PLAN is a file with the text of Plan.to_json(). Its signals are read from the stores that it
+names, or all from --store; a store that the plan writes to is opened for writing. A plan that
+calls Python functions is refused, since that imports and runs their modules. Allow them with
+--allow-functions, or one by one, for plans that you trust like a script.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("plan", metavar="PLAN", type=Path, help="a plan as JSON")
+    parser.add_argument("plan", metavar="PLAN", type=Path, help="JSON file of the plan")
     parser.add_argument(
-        "--store", type=store_path, metavar="S", help="store to read from and write to, whatever the plan names"
+        "--store", type=store_path, metavar="S", help="store to read from and write to, instead of those in the plan"
     )
     parser.add_argument(
         "--allow-functions",
         action="store_true",
-        help="allow the plan to import, and so run, the Python functions that it names",
+        help="allow the plan to import and call all Python functions that it names",
     )
     parser.add_argument(
         "--allow-function",
         action="append",
         default=[],
         metavar="MODULE:NAME",
-        help="allow this Python function of the plan; repeat the option for each further one",
+        help="allow the plan to import and call this Python function; may be repeated",
     )
-    parser.add_argument("--explain", action="store_true", help="show the plan and how it would run, and read nothing")
+    parser.add_argument("--explain", action="store_true", help="show the plan and how it would run, without running it")
     parser.add_argument("--out", type=output_path, metavar="F", help="write the result to F.csv, F.parquet or F.npy")
-    parser.add_argument("--counts", action="store_true", help="give samples as stored, instead of values in their unit")
-    parser.add_argument(
-        "--report", type=output_path, metavar="F", help="write a report of what the run did to this JSON file"
-    )
+    parser.add_argument("--counts", action="store_true", help="output samples as stored, instead of values in the unit")
+    parser.add_argument("--report", type=output_path, metavar="F", help="write the report of the run to this JSON file")
     parser.add_argument(
         "--save-configuration",
         type=output_path,
         metavar="F",
-        help="write the configuration that --tune found to this JSON file, for --tune F",
+        help="write the configuration that --tune found to this JSON file; use it with --tune F",
     )
     parser.add_argument(
         "--force", action="store_true", help="replace the files of --out, --report and --save-configuration"
@@ -88,22 +86,22 @@ def run(arguments: argparse.Namespace) -> int:
         for option, path in (("--out", arguments.out), ("--report", arguments.report)):
             if path is not None:
                 raise UsageError(
-                    f"--explain only shows the plan and writes no result, so it cannot be used with {option} {path}; "
-                    f"leave out --explain or {option}"
+                    f"{option} {path} cannot be used with --explain, which runs nothing; leave out "
+                    f"--explain or {option}"
                 )
     if arguments.out is not None and arguments.out.suffix not in (".csv", ".parquet", ".pq", ".npy"):
-        raise UsageError(f"--out {arguments.out}: write a .csv, a .parquet or a .npy file")
+        raise UsageError(f"--out {arguments.out} has an unknown suffix; give a .csv, .parquet or .npy file")
     for out in (arguments.out, arguments.report, arguments.save_configuration):
         if out is not None:
             check_output(out, replace=arguments.force)
     options = run_options(arguments)
     if arguments.save_configuration is not None and (options.request is None or options.request.mode == "measure"):
         raise UsageError(
-            f"--save-configuration {arguments.save_configuration} needs --tune, which finds a configuration; add "
+            f"--save-configuration {arguments.save_configuration} needs --tune, which finds the configuration; add "
             "--tune yes or --tune recommend"
         )
     if not arguments.plan.exists():
-        raise UsageError(f"{arguments.plan} does not exist; name a file with a plan as JSON")
+        raise UsageError(f"{arguments.plan} does not exist; give the path of a plan's JSON file")
     saved = arguments.plan.read_bytes()
     if arguments.store is None:
         return _run(arguments, options, _plan(arguments, saved))
@@ -148,7 +146,7 @@ def _run(arguments: argparse.Namespace, options: RunOptions, plan: Plan) -> int:
     tuning = done.report.tuning
     if arguments.save_configuration is not None and tuning is not None:
         if tuning.configuration is None:
-            print(f"{arguments.save_configuration} is not written: the plan ran in one thread", file=sys.stderr)
+            print(f"{arguments.save_configuration} is not written, since the plan ran in one thread", file=sys.stderr)
         else:
             tuning.configuration.save(arguments.save_configuration, replace=arguments.force)
     if arguments.out is not None:

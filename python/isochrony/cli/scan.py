@@ -27,15 +27,15 @@ from .target import open_store, parse_target, single_signal
 
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run", "window_length"]
 
-HELP = "windowed min, max, mean and std over gap-free windows"
+HELP = "compute min, max, mean and std in gap-free windows"
 INTERRUPTED = "nothing was written"
 EXAMPLES = """examples:
   isochrony scan water.iso/stn_10/pressure --window 60s --stats min,max,mean,std
   isochrony scan water.iso/stn_10/pressure --window 4096 --stats std --out std.parquet
 
-A window never spans a gap or a clock step; the samples left over before one are in no
-window. Windows begin with the first sample scanned. Those in seconds are the nearest
-number of whole samples at the nominal rate.
+The first window begins with the first sample of the scan, or after a gap or clock step. No
+window spans these: samples before them that do not fill a window are left out. A length in
+seconds is rounded to the nearest whole number of samples at the nominal rate.
 """
 
 
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--window",
         required=True,
         metavar="W",
-        help="length of a window: samples (4096), or 250ms, 60s, 5min, 1h",
+        help="length of a window: a number of samples such as 4096, or a time such as 250ms, 60s, 5min or 1h",
     )
     parser.add_argument(
         "--stats",
@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=output_path,
         metavar="F",
-        help="write to this file instead of the screen, as its ending says: .csv or .parquet",
+        help="write to this file, .csv or .parquet, instead of the screen",
     )
     parser.add_argument("--force", action="store_true", help="replace the output file if it exists")
     parser.add_argument("--json", action="store_true", help="print the columns as JSON, instead of a table or CSV")
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     wanted = parse_stats(arguments.stats)
     if arguments.out is not None and arguments.out.suffix not in (".csv", ".parquet", ".pq"):
         # Before anything is computed.
-        raise UsageError(f"--out {arguments.out}: write a .csv or a .parquet file")
+        raise UsageError(f"--out {arguments.out} has an unknown suffix; give a .csv or .parquet file")
     if arguments.out is not None:
         check_output(arguments.out, replace=arguments.force)
     target = parse_target(arguments.target)
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         except (OptionError, PlanError) as error:
             raise UsageError(
                 f"--window {arguments.window!r} is refused; give a number of samples such as 4096, or a time such as "
-                f"125ms: at least one sample, at {float(signal.rate):.9g} Hz, and at most 2^46"
+                f"125ms, of 1 to 2^46 samples at {float(signal.rate):.9g} Hz"
             ) from error
         with _notes_in_options(arguments.window):
             table = plan.collect()
@@ -128,7 +128,9 @@ def parse_stats(text: str) -> list[str]:
     wanted = [part.strip() for part in text.split(",") if part.strip()]
     unknown = [name for name in wanted if name not in STATS]
     if unknown or not wanted or len(set(wanted)) < len(wanted):
-        raise UsageError(f"--stats {text!r}: name each of {','.join(STATS)} at most once")
+        raise UsageError(
+            f"--stats {text!r} has unknown, repeated or no names; give names of {','.join(STATS)}, each once"
+        )
     return wanted
 
 
@@ -156,9 +158,9 @@ def span_ends(signal: Any, start: str | None, end: str | None) -> tuple[Any, ...
     first = min(run.start_time for run in runs)
     last = max(run.end_time for run in runs)
     if start is not None and Time(start) >= last:
-        raise UsageError(f"--from {start}: {signal.name} ends at {last}, before that; it begins at {first}")
+        raise UsageError(f"--from {start} is after the end of {signal.name}; give a time from {first} to {last}")
     if end is not None and Time(end) <= first:
-        raise UsageError(f"--to {end}: {signal.name} begins at {first}, after that; it ends at {last}")
+        raise UsageError(f"--to {end} is before the start of {signal.name}; give a time from {first} to {last}")
     return (first, end) if start is None else (start, last)
 
 
@@ -204,7 +206,7 @@ def write_columns(columns: dict[str, Any], out: Path | None, *, as_json: bool = 
         with writing(out, replace=replace) as file:
             parquet.write_table(pyarrow.table(columns), file)
     else:
-        raise UsageError(f"--out {out}: write a .csv or a .parquet file")
+        raise UsageError(f"--out {out} has an unknown suffix; give a .csv or .parquet file")
 
 
 def _cell(value: Any) -> str:

@@ -13,16 +13,15 @@ from .target import open_store, parse_target
 
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
-HELP = "compress finished signals; they stay readable by any Zarr reader"
+HELP = "compress finished signals; any Zarr reader can still read them"
 INTERRUPTED = "what was committed stays"
 EXAMPLES = """examples:
   isochrony seal water.iso/stn_10/pressure
   isochrony seal water.iso --codec blosc
   isochrony seal water.iso/stn_10/pressure --undo
 
-A sealed signal is rewritten whole into a new array, which then takes the old one's
-place at once. Reading it costs decompression, and it cannot grow until --undo writes
-its samples plain again; nothing else changes.
+Sealing writes a compressed copy of the samples, which then replaces them in one step. A sealed
+signal is read-only, until --undo decompresses it; reading it takes the time to decompress it.
 """
 
 
@@ -36,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compression method: zstd, zstd:LEVEL, blosc or blosc:COMPRESSOR[:LEVEL] (default: zstd)",
     )
     parser.add_argument(
-        "--undo", action="store_true", help="write the samples uncompressed again, so that the signal can grow"
+        "--undo", action="store_true", help="decompress the samples, so that the signal can be appended to"
     )
     parser.add_argument(
         "--json", action="store_true", help="print each signal's bytes before and after as JSON, instead of text"

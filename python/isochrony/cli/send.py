@@ -14,18 +14,18 @@ from .target import open_store, parse_target, single_signal
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
-HELP = "send a stored signal to whoever listens, at any pace, with faults on request"
+HELP = "send a stored signal over the network, at any speed; can simulate losses"
 EXAMPLES = """examples:
   isochrony send water.iso/stn_10/pressure udp://127.0.0.1:9000
   isochrony send water.iso/stn_10/pressure udp://127.0.0.1:9000 --speed 100 --loss 0.02 --jitter 0.01
   isochrony send sound.iso/take - --from 2024-05-01T06:00 --speed 0 | isochrony record - copy.iso take \\
       --dtype i2 --rate 48000
 
-Frames say the index and the civil time of their first sample, so gaps and clock steps are
-found where they were; the signal's unit, calibration and attributes are sent, too (over udp://
-attributes only where they fit a datagram, elsewhere up to 60,000 bytes). Start what listens
-first. Datagrams that are sent faster than they are read are lost: --speed 0, as fast as it
-goes, is for tcp:// and "-".
+A frame states the index and the civil time of its first sample, so the receiver has gaps and
+clock steps at the same places. The signal's unit, calibration and attributes are sent too
+(attributes of up to 60,000 bytes; over udp:// only if they fit a datagram). Start the receiver
+first. Datagrams that are sent faster than they are read are lost: use --speed 0 with tcp://
+and "-" only.
 """
 
 
@@ -55,20 +55,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         help="largest number of samples in a frame (default: as many as a network packet holds)",
     )
-    faults = parser.add_argument_group("faults on the way, to try out what listens (udp://)")
+    faults = parser.add_argument_group("simulated faults, to test a receiver (udp:// only)")
     faults.add_argument(
         "--loss",
         metavar="P",
         type=float,
         default=0.0,
-        help="probability, from 0 to 1, that a frame is dropped on purpose, to try a receiver (default: 0)",
+        help="probability, from 0 to 1, that a frame is dropped (default: 0)",
     )
     faults.add_argument(
         "--twice",
         metavar="P",
         type=float,
         default=0.0,
-        help="probability, from 0 to 1, that a frame is sent twice on purpose (default: 0)",
+        help="probability, from 0 to 1, that a frame is sent twice (default: 0)",
     )
     faults.add_argument(
         "--jitter",
@@ -83,7 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Send, with a progress line on a terminal."""
     if not 0 <= arguments.speed < float("inf"):
-        raise UsageError(f"--speed {arguments.speed:g}: give a number above 0, or 0 for as fast as possible")
+        raise UsageError(f"--speed {arguments.speed:g} is refused; give a number above 0, or 0 for as fast as possible")
     target = parse_target(arguments.target)
     with open_store(target.store) as store:
         signal = single_signal(store, target.signal)

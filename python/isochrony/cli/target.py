@@ -39,8 +39,10 @@ def parse_target(text: str) -> Target:
             rest = path.relative_to(candidate).as_posix()
             return Target(candidate, "" if rest == "." else rest)
     if path.exists():
-        raise UsageError(f"{text} is not an Isochrony store; make one with: isochrony import SRC STORE")
-    raise UsageError(f"{text}: no such store; check the path, or list its folder")
+        raise UsageError(
+            f"{text} is not an Isochrony store; check the path, or create one with: isochrony import SRC STORE"
+        )
+    raise UsageError(f"{text} does not exist; check the path of the store")
 
 
 def is_store(path: Path | str) -> bool:
@@ -62,7 +64,7 @@ def _url_target(text: str) -> Target:
             continue
         return Target(store, "/".join(parts[count:]))
     if not counts:
-        raise UsageError(f"{text} names no store; name one in it, such as {text.rstrip('/')}/water.iso")
+        raise UsageError(f"{text} is not a store; give the URL of a store, such as {text.rstrip('/')}/water.iso")
     raise missing
 
 
@@ -98,5 +100,7 @@ def single_signal(store: Any, pattern: str) -> Any:
     """
     found = names_of(store, pattern)
     if len(found) != 1:
-        raise UsageError(f"name one signal, as STORE/SIGNAL; {len(found)} match: {', '.join(found[:5])}")
+        raise UsageError(
+            f"{pattern!r} matches {len(found)} signals ({', '.join(found[:5])}); name one, as STORE/SIGNAL"
+        )
     return store[found[0]]

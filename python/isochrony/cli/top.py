@@ -15,14 +15,14 @@ from .tables import print_json
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
 HELP = "show what running plans are doing: stages, links, bottleneck, tuning"
-INTERRUPTED = "the plans run on"
+INTERRUPTED = "the plans continue"
 EXAMPLES = """examples:
   isochrony top
   isochrony top --once --json
 
-It shows the plans of this user that run with progress=True or tune=, and those of isochrony run.
-Of each stage: the part of the time that it computed (above 100 % with several replicas), waited for
-input, for room in a link, and for a free thread. Ctrl-C ends the view, not the plans.
+Shows plans of this user that run with progress=True or tune=, and those of isochrony run. For each
+stage: the share of time in which it computed (above 100 % with several replicas), waited for input,
+waited for room in its output link, and waited for a free thread. Ctrl-C ends the view, not the plans.
 """
 
 _CLEAR = "\x1b[2J\x1b[H"
@@ -30,11 +30,11 @@ _CLEAR = "\x1b[2J\x1b[H"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
-    parser.add_argument("--once", action="store_true", help="print the present state once, and end")
+    parser.add_argument("--once", action="store_true", help="print the current state once, and exit")
     parser.add_argument(
-        "--interval", type=float, default=1.0, metavar="S", help="seconds between two views (default: 1)"
+        "--interval", type=float, default=1.0, metavar="S", help="seconds between updates, 0.1 to 3600 (default: 1)"
     )
-    parser.add_argument("--json", action="store_true", help="print the state as JSON, once")
+    parser.add_argument("--json", action="store_true", help="print the current state as JSON once, and exit")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         return Exit.OK
     while True:
         text = "\n\n".join(map(describe, running_plans())) or (
-            f"no plan is running: looked in {status_folder()}; plans appear that run with progress=True or tune="
+            f"no plan is running (status folder: {status_folder()}); run one with progress=True or tune="
         )
         if arguments.once or not sys.stdout.isatty():
             print(text)

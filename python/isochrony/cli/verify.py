@@ -20,13 +20,13 @@ EXAMPLES = """examples:
   isochrony verify water.iso/stn_10/pressure --json
   isochrony verify water.iso --repair
 
-Exit codes, of --json too ("exit_code"; "verdict" says it in a word):
-  0  sound: closed, left by a killed writer, or being written
-  1  damaged: what was found, by file, and how to mend it
-  5  repaired: --repair mended all that was found, and nothing was lost
-  6  lost: --repair gave up samples that nothing holds any more; they are a gap with
-     an event "samples_lost" now, and are listed with signal, range and time. Damage
-     may remain: it is listed as well.
+Exit codes (with --json also "exit_code" and "verdict"):
+  0  sound: no damage; also if the writer was killed, or is writing
+  1  damaged: the damage is listed by file, each with a remedy
+  5  repaired: --repair repaired all damage, and nothing was lost
+  6  lost: --repair could not restore some samples; they are now a gap with an event
+     "samples_lost", and are listed with signal, range and time. Remaining damage is
+     listed too.
 """
 
 
@@ -36,11 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--repair",
         action="store_true",
-        help="repair what can be repaired; samples that are gone become a gap, and are listed",
+        help="repair what can be repaired; lost samples become a gap, and are listed",
     )
     depth = parser.add_mutually_exclusive_group()
-    depth.add_argument("--quick", action="store_true", help="look at files and tables only, not at every sample")
-    depth.add_argument("--deep", action="store_true", help="read every sample (the default)")
+    depth.add_argument("--quick", action="store_true", help="check files and tables only, not every sample")
+    depth.add_argument("--deep", action="store_true", help="check every sample too (the default)")
     parser.add_argument("--json", action="store_true", help="print the findings as JSON, instead of text")
 
 
@@ -73,21 +73,22 @@ def _print(report: dict[str, Any], damage: list[dict[str, Any]], quick: bool) ->
     for loss in report["lost"]:
         if loss["reason"] == "damaged_metadata":
             print(
-                "lost: attributes of the store and saved plans, if it had any; .isochrony keeps the damaged zarr.json"
+                "lost: attributes and saved plans of the store, if it had any; the damaged zarr.json "
+                "is kept in .isochrony"
             )
             continue
         if loss["reason"] == "lost_commit" and not loss["samples"]:
-            what = f"that changed {loss['signal']}" if loss["signal"] else "of a signal that nothing names any more"
-            print(f"lost: a commit {what}; no sample was lost with it that is known of")
+            what = f"that changed {loss['signal']}" if loss["signal"] else "of a signal of unknown name"
+            print(f"lost: a commit {what}; no lost samples are known")
             continue
         start, end = loss["range"]
         when = f", {loss['start']} to {loss['end']}" if loss["start"] else ""
         print(f"lost: {loss['samples']:,} samples of {loss['signal']} in {start}..{end}{when}; they are a gap now")
     looked = (
-        "only files and tables looked at" if quick else f"{bytes_text(report['bytes'])} compared with their checksums"
+        "only files and tables checked" if quick else f"{bytes_text(report['bytes'])} compared with their checksums"
     )
     # Never called sound: nobody can know.
-    unchecked = f", {report['unchecked']:,} samples have none yet" if report["unchecked"] else ""
+    unchecked = f", {report['unchecked']:,} samples have no checksum yet" if report["unchecked"] else ""
     left = sum(not one["repaired"] for one in damage)
     verdict = {"damaged": f"{left} damaged", "repaired": "all repaired, nothing lost"}.get(report["verdict"], "sound")
     if report["verdict"] == "lost":

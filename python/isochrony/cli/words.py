@@ -1,9 +1,8 @@
-"""Messages of the library in the words of the command line.
+"""Translates messages of the library for the command line.
 
-The library tells a user how to mend an error by naming a keyword (``partial=True``,
-``rate=HZ``) or a call (open with mode "a"); on the command line the same thing is an
-option (``--partial``, ``--rate HZ``) or another command. Messages are written once,
-for Python, and translated here.
+The remedy in a message names a keyword (``partial=True``, ``rate=HZ``) or a call (open with mode "a"); on the command
+line it is an option (``--partial``, ``--rate HZ``) or another command. Messages are written once, for Python, and
+translated here.
 """
 
 from __future__ import annotations

@@ -107,24 +107,28 @@ def attach(
     max_replicas: int = 4,
     timeout: float = 10.0,
 ) -> Attachment:
-    """Caches on all workers of a Dask cluster, also on those that join later, for `map` and for plans with ``on=``.
+    """Set up a cache on each worker of a Dask cluster, also on workers that join later, for `map` and for plans with
+    ``on=``.
 
     Parameters:
         client: a `distributed.Client`, a cluster, or the address of a scheduler.
-        policy: which worker gets a task; see docs/placement.md.
-        cache: bytes of each host's cache.
-        evict: which files leave a full cache first.
-        folder: of a host's cache, on a local disk; all workers of a host that name the same one share it. It may have
-            ``{worker}``, the name of the worker. Left out: beside the folders of Dask's workers.
-        sends, receives: transfers that a worker sends, and receives, at a time.
-        per_source: of those that it receives, from one peer.
-        storage_reads: reads of storage of a worker at a time.
-        max_replicas: copies of a file from which ``good-cache-compute`` gives items that read it to no worker without
-            any of their bytes, unless they have waited long.
-        timeout: seconds without progress after which a transfer is given up.
+        policy: how workers are chosen for tasks; see docs/placement.md.
+        cache: bytes of each host's cache, or text such as "20GB".
+        evict: which files leave a full cache: "lru", "lfu", "fifo" or "random".
+        folder: folder of a host's cache, on a local disk; workers of a host with the same folder share it. ``{worker}``
+            in it stands for the name of the worker. None: beside the folders of Dask's workers.
+        sends, receives: largest number of transfers that a worker sends, or receives, at a time, from 1.
+        per_source: largest number of transfers from one peer at a time, from 1.
+        storage_reads: largest number of reads of a worker from storage at a time, from 1.
+        max_replicas: number of copies of a file above which ``good-cache-compute`` gives items of it only to workers
+            that have some of its bytes, unless they have waited long.
+        timeout: seconds without progress after which a transfer is abandoned, above 0.
+
+    Returns:
+        An `Attachment`; use it in a ``with`` block, which closes the caches at the end.
 
     Raises:
-        OptionError: a parameter has no legal value.
+        OptionError: a parameter out of range.
         MissingExtraError: Dask is not installed.
         RunError: a worker cannot open its cache.
     """

@@ -424,7 +424,8 @@ def _payload(plans: Sequence[NativePlan], collects: bool, options: RunOptions, a
 
     if options.control is not None:
         raise PlanError(
-            "control= is refused with on=; parameters of what other hosts compute cannot change while they do"
+            "control= is refused with on=, since parameters cannot change on other hosts during a run; leave out one "
+            "of them"
         )
     sent = NativePlan.sent_for_tasks(list(plans))
     sent_paths = (_snapshot_path(one[0]) for kind, one in sent[1] if kind == "signal")

@@ -57,7 +57,7 @@ def _connected(name: str, address: str, target: Any, distributed: Any) -> Any:
                 _check_reachable(target)
             client = distributed.Client(target, set_as_default=False, timeout=CONNECT_S)
         except ValueError as error:
-            raise OptionError(f"{name}={address!r} is no address of a Dask scheduler: {error}") from error
+            raise OptionError(f"{name}={address!r} is not an address of a Dask scheduler: {error}") from error
         except (OSError, RuntimeError) as error:
             if started is not None:
                 started.close()

@@ -33,5 +33,5 @@ def unpickled_exception(encoded: bytes) -> BaseException:
     """What `pickled_exception` gave."""
     error = pickle.loads(encoded)
     if not isinstance(error, BaseException):
-        raise TypeError(f"{type(error).__name__} is no exception")
+        raise TypeError(f"{type(error).__name__} is not an exception")
     return error

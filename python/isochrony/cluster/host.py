@@ -127,7 +127,7 @@ class HostLink:
             answer = received(connection, 1)
             if answer == _TOO_LATE:
                 raise _TooLateError(
-                    f"the worker {self.host} does not keep what follows message {read} any more; run the plan again"
+                    f"the worker {self.host} has dropped the results after message {read}; run the plan again"
                 )
             if answer != _ACCEPTED:
                 raise RunError(
@@ -170,8 +170,8 @@ class HostLink:
         form = self._inbox.resumed(self._form)
         if form is None:
             raise RunError(
-                f"the worker {self.host} was lost, and with it what operators there remembered; a stored signal is not "
-                "read again from the middle: run the plan again"
+                f"the worker {self.host} was lost with the state of its operators, and a stored signal cannot be read "
+                "again from the middle; run the plan again"
             )
         self._server.close()
         until = time.monotonic() + LOST_TIMEOUT_S

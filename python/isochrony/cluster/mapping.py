@@ -116,30 +116,31 @@ def map(  # noqa: A001 - as concurrent.futures names it
     keep_going: bool = False,
     progress: bool = False,
 ) -> MapResults:
-    """Calls ``function(item, *paths)`` for each item on the workers of a cluster with caches (`attach`).
+    """Call ``function(item, *paths)`` for each item, on the workers of a cluster with caches (`attach`).
 
     Parameters:
-        function: called with an item, local paths of its inputs, and local paths to write its outputs to. The files of
-            inputs are those of the cache: only read them. They have the names that they have in storage.
-        items: read as results are taken, at most `window` ahead.
-        client: of the cluster, or its attachment.
+        function: gets an item, local paths of its inputs, and local paths to write its outputs to. Input files are in
+            the cache, under their names in storage: only read them.
+        items: an iterable, read as results are taken, at most `window` ahead.
+        client: client of the cluster, or its `Attachment`.
         inputs: URLs (``https://host/a.fits``, ``s3://bucket/a.fits``, ``gs://``, ``az://``) or paths that an item
-            reads: a function of the item, or a list of one list for each item. Left out: the item is one.
-        outputs: URLs or paths that it writes, a function of the item. They appear in storage as a whole, when the
-            function has returned, and are in the cache of its host from then on.
-        cache_form: called as ``cache_form(source, target)``, writes what is cached instead of a file, such as one that
-            is decompressed. The function then gets that.
-        batch: tasks that a worker is sent at a time. Left out: by how long they take.
-        window: tasks of which the next one is chosen, and results that may wait for an earlier one.
-        scale: least and most workers that the cluster is scaled to meanwhile.
-        keep_going: an exception of the function is the result of its item, and does not end the run.
-        progress: draws a progress line.
+            reads: a function of the item, or a list with a list per item. None: the item itself is a URL or path.
+        outputs: URLs or paths that an item writes: a function of the item. Each appears in storage as a whole when the
+            function has returned, and is in the cache of its host from then on.
+        cache_form: function called as ``cache_form(source, target)``, which writes what is cached in place of a file,
+            such as its decompressed form; `function` gets that.
+        batch: number of tasks sent to a worker at a time, from 1; None: chosen by their duration.
+        window: number of tasks among which the next one is chosen, and of results that may wait for an earlier one,
+            from 1.
+        scale: smallest and largest number of workers that the cluster is scaled to meanwhile.
+        keep_going: an exception of the function becomes the result of its item, instead of ending the run.
+        progress: draw a progress line.
 
     Returns:
-        Results, as they come, in the order of items. The run has begun.
+        A `MapResults`: an iterator of what the function returned, in order of the items. The run has started.
 
     Raises:
-        OptionError: a parameter has no legal value.
+        OptionError: a parameter out of range.
     """
     # No parameter of the function may be one.
     if not callable(function):
@@ -176,7 +177,7 @@ class _InputUrls:
         if self._lists is None:
             if not isinstance(item, str | os.PathLike):
                 raise OptionError(
-                    f"the item {item!r} is no URL or path; say by inputs= which files an item reads, such as "
+                    f"the item {item!r} is not a URL or path; say by inputs= which files an item reads, such as "
                     "inputs=lambda item: [item.url]"
                 )
             return _urls("items", item)
@@ -191,7 +192,7 @@ def _urls(name: str, given: Any) -> list[str]:
     several = [given] if isinstance(given, str | os.PathLike) else list(given)
     for one in several:
         if not isinstance(one, str | os.PathLike):
-            raise OptionError(f"{name}= gave {one!r}, which is no URL or path; give texts")
+            raise OptionError(f"{name}= gave {one!r}, which is not a URL or path; give texts")
     return [os.fspath(one) for one in several]
 
 

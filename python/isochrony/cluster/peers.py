@@ -220,7 +220,7 @@ class PeerClient:
             )
         if status not in (READY, ABSENT, BUSY):
             raise PeerError(
-                f"{address[0]}:{address[1]} answered {status}, which means nothing; other sources are tried"
+                f"{address[0]}:{address[1]} answered {status}, which is not a known status; other sources are tried"
             )
         if status != READY:
             self._keep(address, connection)

@@ -105,15 +105,16 @@ def retire(client: Any, worker: str, stopped: threading.Event | None = None) -> 
 
 
 def drain(client: Any, workers: Sequence[str], timeout: float = 600.0) -> None:
-    """Retires workers of a Dask cluster without loss: runs, of all clients, receive what these have, and send no more.
+    """Retire workers of a Dask cluster without loss: runs of all clients take their results, and send them no more
+    tasks.
 
     Parameters:
         client: a `distributed.Client` of the cluster.
-        workers: their addresses, as ``client.scheduler_info()["workers"]`` lists them.
-        timeout: seconds to wait for what they have.
+        workers: addresses of the workers, as ``client.scheduler_info()["workers"]`` lists them.
+        timeout: seconds to wait for their results.
 
     Raises:
-        RunError: runs have not left them within that time; they hold actors of somebody else.
+        RunError: runs still use them after that time, or they hold actors of other programs.
     """
     from ..errors.native import RunError
     from .worker import slot_count

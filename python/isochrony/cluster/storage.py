@@ -75,7 +75,7 @@ class LocalFiles:
         except OSError as error:
             raise _os_error(url, error) from error
         if not stat.S_ISREG(status.st_mode):
-            raise StorageError(f"{url} is no regular file; give the path of a file that all hosts can read")
+            raise StorageError(f"{url} is not a regular file; give the path of a file that all hosts can read")
         return FileKey(str(path), None, status.st_mtime_ns, status.st_size)
 
     def open(self, key: FileKey, start: int, stop: int) -> ByteStream:

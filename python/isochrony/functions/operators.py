@@ -34,16 +34,33 @@ __all__ = ["Block", "Break", "Emitter", "Operator", "OperatorSteps", "Port"]
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """Why what comes next on an input does not continue what came before.
+    """Why the next block of an input does not continue the one before.
 
     Attributes:
-        kind: "gap": nothing was recorded; "clock": the recording's clock was set; "dropped": samples were lost on the
-            way, as by an overloaded source; "removed": an operator before left something out, as a filter does, which
-            is no gap; "back": what follows lies before what came, as in a selection by civil time over a clock that was
-            set back. Where the clock was set there as well, or lies a gap, that is told next.
-        start: index of the first sample that is missing; None where that is not known.
-        end: index after the last one.
-        input: number of the input.
+        kind: "gap": nothing was recorded; "clock": the recorder's clock was set; "dropped": samples were lost on the
+            way, as when a plan is slower than a live source; "removed": an earlier operator left items out, as a filter
+            does, which is no gap; "back": the next indices are smaller, as in a selection by civil time across a clock
+            that was set back. A clock step or a gap at the same place follows as a break of its own.
+        start: index of the first missing sample; None if that is not known.
+        end: index after the last missing sample; None if that is not known.
+        input: number of the input, from 0.
+
+    >>> import numpy as np, isochrony as iso
+    >>> class Breaks(iso.Operator):
+    ...     def outputs(self, samples):
+    ...         return samples.rows(start="int64", end="int64")
+    ...     def process(self, block, emit):
+    ...         pass
+    ...     def on_break(self, why, emit):
+    ...         if why.kind == "gap":
+    ...             emit({"start": [why.start], "end": [why.end]})
+    >>> def recording():
+    ...     yield 0, np.zeros(10)
+    ...     yield 100, np.zeros(10)  # indices 10 to 99 are missing
+    >>> iso.generate(recording, dtype="f8", rate=10).apply(Breaks).collect()
+     start  end
+        10  100
+    [1 rows]
     """
 
     kind: Literal["gap", "clock", "dropped", "removed", "back"]
@@ -54,19 +71,26 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """What flows through an input or an output of an `Operator`.
+    """The type of items at an input or an output of an `Operator`.
+
+    `Operator.outputs` gets one per input and makes those of the outputs from them.
 
     Attributes:
         kind: "samples", "frames" (windows), "ranges" or "rows".
-        dtype: of the values, as the operator sees them: in their unit, or counts; None of ranges and rows.
-        unit: of the values; "" where it is not known.
-        name: of the signal that was read; None of groups, which have no indices.
-        rate: samples a second.
-        window: samples of a window.
+        dtype: dtype of the values as the operator gets them, in their unit or as counts; None for ranges and rows.
+        unit: unit of the values; "" if unknown.
+        name: name of the signal that is read; None for groups, which have no indices.
+        rate: samples per second.
+        window: samples per window.
         hop: samples from one window to the next.
-        width: values of a window.
-        fields: names, dtypes and widths (None: one value) of the fields of rows.
-        input: number of the input whose indices it has.
+        width: values per window.
+        fields: name, dtype and width (None: one value) of each field of rows.
+        input: number of the input whose indices the items have.
+
+    >>> import isochrony as iso
+    >>> samples = iso.Port("samples", dtype="int16", unit="kPa", rate=100.0)
+    >>> samples.of("float64").dtype, samples.ranges().kind
+    ('float64', 'ranges')
     """
 
     kind: str
@@ -81,7 +105,25 @@ class Port:
     input: int = 0
 
     def of(self, dtype: Any = None, *, width: int | None = None, unit: str | None = None) -> Port:
-        """The same with values of another dtype, unit, or number for each window."""
+        """The same type with another dtype, unit or number of values per window.
+
+        Parameters:
+            dtype: dtype of the values; None: as it is.
+            width: values per window, from 1; None: as it is.
+            unit: unit of the values; None: as it is.
+
+        Returns:
+            A `Port` of the same kind.
+
+        Raises:
+            OptionError: a dtype that signals cannot have.
+
+        >>> import isochrony as iso
+        >>> counts = iso.Port("samples", dtype="int16", rate=100.0)
+        >>> values = counts.of("float64", unit="kPa")
+        >>> values.dtype, values.unit, values.rate
+        ('float64', 'kPa', 100.0)
+        """
         return replace(
             self,
             dtype=self.dtype if dtype is None else sample_dtype(dtype).name,
@@ -90,15 +132,34 @@ class Port:
         )
 
     def ranges(self) -> Port:
-        """Ranges of this one's indices: arrays of shape (n, 2)."""
+        """The type of ranges over the indices of this port.
+
+        Returns:
+            A `Port` of ranges: `emit` takes arrays of shape (n, 2), int64: start, and index after the end.
+
+        >>> import isochrony as iso
+        >>> iso.Port("samples", dtype="int16", rate=100.0).ranges().kind
+        'ranges'
+        """
         return Port("ranges", name=self.name, rate=self.rate, input=self.input)
 
     def rows(self, **fields: Any) -> Port:
-        """Rows of this one's indices.
+        """The type of rows over the indices of this port.
 
         Parameters:
-            fields: the dtype of each, or a pair of it and how many values a row has. "start" and "end" (int64) are the
-                indices of a row's samples, by which rows are joined, annotated and merged.
+            fields: name=dtype, or name=(dtype, values per row). "start" and "end" (int64) are the indices of a row's
+                samples, by which rows are joined, annotated and merged.
+
+        Returns:
+            A `Port` of rows: `emit` takes a dict of columns, or a `Table`.
+
+        Raises:
+            OptionError: a dtype that columns cannot have.
+
+        >>> import isochrony as iso
+        >>> samples = iso.Port("samples", dtype="int16", rate=100.0)
+        >>> samples.rows(start="int64", end="int64", spectrum=("float32", 64)).fields
+        (('start', 'int64', None), ('end', 'int64', None), ('spectrum', 'float32', 64))
         """
         all_of = []
         for name, given in fields.items():
@@ -110,16 +171,21 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a plan's result, as `Plan.blocks` gives it, or of the input of an `Operator`.
+    """A part of a plan's result, as `Plan.blocks` gives it, or of an input of an `Operator`.
 
     Attributes:
-        values: samples, shape (n,); windows, shape (n, values); ranges, shape (n, 2): read-only arrays over the
-            engine's memory. Of rows a `Table`.
-        start: index of the first sample; None of groups.
-        end: index after the last one.
-        input: number of the operator's input.
-        breaks: of `Plan.blocks`: kinds of `Break` since the block before, as ("clock",), each once; empty where this
-            one continues it. An `Operator` gets `on_break` instead.
+        values: samples, shape (n,); windows, shape (n, values per window); ranges, shape (n, 2): read-only arrays over
+            the engine's memory, without a copy. For rows, a `Table`.
+        start: index of the first sample; None for groups.
+        end: index after the last sample; None for groups.
+        input: number of the operator's input, from 0.
+        breaks: in `Plan.blocks`: kinds of `Break` since the previous block, each once, such as ("clock",); empty if
+            this block continues it. An `Operator` gets `on_break` instead.
+
+    >>> import numpy as np, isochrony as iso
+    >>> plan = iso.scan(np.arange(6.0), rate=100).map(lambda s: s * 2)
+    >>> [(block.start, block.end, block.values.tolist()) for block in plan.blocks()]
+    [(0, 6, [0.0, 2.0, 4.0, 6.0, 8.0, 10.0])]
     """
 
     values: Any
@@ -130,7 +196,19 @@ class Block:
 
 
 class Emitter:
-    """Takes what an `Operator` gives: ``emit(values)``."""
+    """Passes on the results of an `Operator`: ``emit(values)``.
+
+    `Operator.process`, `on_break` and `finish` get one as their last argument.
+
+    >>> import numpy as np, isochrony as iso
+    >>> class Halves(iso.Operator):
+    ...     def process(self, block, emit):
+    ...         middle = len(block.values) // 2
+    ...         emit(block.values[:middle])
+    ...         emit(block.values[middle:], start=block.start + middle)
+    >>> iso.scan(np.arange(6.0), rate=10).apply(Halves).collect()
+    array([0., 1., 2., 3., 4., 5.])
+    """
 
     __slots__ = ("_start", "emitted")
 
@@ -139,19 +217,19 @@ class Emitter:
         self._start: int | None = None
 
     def __call__(self, values: Any, *, start: int | None = None, output: int = 0) -> None:
-        """Give something to an output.
+        """Pass values on to an output.
+
+        Samples and windows must not begin before the end of what the same output got last, after a break either. Ranges
+        and rows must be in order of their starts, within one call and from one call to the next. Only after a break of
+        kind "back" may indices begin again from smaller ones.
 
         Parameters:
-            values: samples, shape (n,); one row of values for each window, shape (n, values), or (n,) where that is
-                one; ranges, shape (n, 2); for rows columns by name, or a `Table`. An array is taken over without a
-                copy, and is read-only from then on.
-            start: index of the first sample; default: that of the block in hand, at a break and at the end the one that
-                follows on what was emitted last. Rows and ranges say themselves.
-            output: number of the output.
-
-        Samples and windows begin no earlier than where those ended that the output was given last, also behind a break;
-        ranges and rows are in order of their starts, within one call and from one to the next. Only behind a break of
-        kind "back" indices begin anew.
+            values: samples, shape (n,); one row of values per window, shape (n, values), or (n,) for one value; ranges,
+                shape (n, 2); for rows, a dict of columns or a `Table`. An array is taken over without a copy and is
+                read-only from then on.
+            start: index of the first sample. Default: the start of the current block; in `on_break` and `finish`, the
+                end of what was passed on last. Rows and ranges have indices of their own.
+            output: number of the output, from 0.
         """
         columns = dict(values) if isinstance(values, Table) else values
         self.emitted.append((output, self._start if start is None else int(start), columns))
@@ -165,18 +243,19 @@ class Emitter:
 
 
 class Operator:
-    """An operator of your own; derive a class from it and give that to `Plan.apply`.
+    """Base class of your own operators: derive a class and pass it to `Plan.apply`.
 
-    An instance is made when the plan is built, to ask for `outputs`, and one more for each run: what it keeps in its
-    attributes belongs to that run. Its methods are called in the run's own thread, in order, never at the same time.
-    What they raise ends the run.
+    One instance is made when the plan is built, to call `outputs`, and another for each run: its attributes hold the
+    state of that run. Methods are called in the thread of the run, in order, never two at a time. An exception ends the
+    run.
 
     Attributes:
-        meet: of several inputs: "index": blocks over the same indices, one of each input, are given together; what not
-            all inputs have is left out. "time": one block at a time, in the order of the indices at which they begin.
-        counts: values are the counts as they are stored, not in their unit.
-        lag: samples by which what is emitted may begin before the block in hand does, as of a window that began
-            earlier. Whoever merges this with others waits for as long.
+        meet: how several inputs are matched. "index": `process` gets one block of each input over the same indices;
+            indices that an input lacks are left out. "time": `process` gets one block at a time, in order of the
+            blocks' starts.
+        counts: True: values are counts as stored, instead of values in the unit.
+        lag: by how many samples results may start before the current block, such as a window that began earlier, from
+            0. A merge with other plans waits for that long.
 
     >>> import numpy as np, isochrony as iso
     >>> class Jumps(iso.Operator):
@@ -194,26 +273,13 @@ class Operator:
     ...         self.last = block.values[-1:]
     ...     def on_break(self, why, emit):
     ...         self.last = None
-    >>> def stretches():
+    >>> def recording():
     ...     yield 0, np.array([1.0, 1.0, 5.0])
-    ...     yield 100, np.array([9.0, 9.0])  # behind a gap
-    >>> iso.generate(stretches, dtype="f8", rate=10).apply(Jumps, limit=2).collect()
+    ...     yield 100, np.array([9.0, 9.0])  # after a gap
+    >>> iso.generate(recording, dtype="f8", rate=10).apply(Jumps, limit=2).collect()
      start  end  by
          2    3   4
     [1 rows]
-
-    Two inputs, and two outputs, the louder one of both and the other:
-
-    >>> class Sorted(iso.Operator):
-    ...     def outputs(self, first, second):
-    ...         return first, first
-    ...     def process(self, first, second, emit):
-    ...         emit(np.maximum(first.values, second.values), output=0)
-    ...         emit(np.minimum(first.values, second.values), output=1)
-    >>> a, b = (iso.scan(np.array(x), rate=10) for x in ([1.0, 5.0], [3.0, 2.0]))
-    >>> loud, quiet = a.apply(Sorted, b)
-    >>> iso.collect(loud, quiet)
-    (array([3., 5.]), array([1., 2.]))
     """
 
     meet: ClassVar[Literal["index", "time"]] = "index"
@@ -221,28 +287,88 @@ class Operator:
     lag: int = 0
 
     def outputs(self, *inputs: Port) -> Port | Sequence[Port]:
-        """What comes out of inputs of these types; called once, before anything else.
+        """Types of the outputs, given those of the inputs. Called once, before everything else.
+
+        Parameters:
+            inputs: a `Port` for each input.
 
         Returns:
-            One `Port`, or one for each output, made of those of the inputs: ``first.of("float64")``,
-            ``first.rows(start="int64", end="int64")``, ``first.ranges()``. An empty tuple: nothing of its own, and the
-            first input goes on as it is. Default: as the first input.
+            A `Port`, or a sequence of one per output, made from those of the inputs: ``first.of("float64")``,
+            ``first.rows(start="int64", end="int64")``, ``first.ranges()``. An empty tuple: no results of its own; the
+            items of the first input pass unchanged. Unless overridden: the type of the first input.
+
+        >>> import numpy as np, isochrony as iso
+        >>> class Envelope(iso.Operator):
+        ...     def outputs(self, samples):
+        ...         return samples.of("float32")
+        ...     def process(self, block, emit):
+        ...         emit(np.abs(block.values).astype("float32"))
+        >>> iso.scan(np.array([1, -2], "i2"), rate=10).apply(Envelope).collect()
+        array([1., 2.], dtype=float32)
         """
         return inputs[0]
 
     def process(self, *blocks_and_emit: Any) -> None:
-        """Take a block, or one of each input, and emit any number of things: ``process(self, block, emit)``.
+        """Process a block of each input: override it as ``process(self, block, emit)``.
+
+        Parameters:
+            blocks_and_emit: a `Block` per input (with ``meet = "time"`` only one), and an `Emitter`, which may be
+                called any number of times.
 
         Raises:
-            NotImplementedError: the class does not say what to do.
+            NotImplementedError: the class does not override it.
+
+        >>> import numpy as np, isochrony as iso
+        >>> class Doubled(iso.Operator):
+        ...     def process(self, block, emit):
+        ...         emit(2 * block.values)
+        >>> iso.scan(np.array([1.0, 2.0]), rate=10).apply(Doubled).collect()
+        array([2., 4.])
         """
         raise NotImplementedError(f"{type(self).__name__} has no process(self, block, emit); define it")
 
     def on_break(self, why: Break, emit: Emitter) -> None:
-        """What comes next on ``why.input`` does not continue what came before: emit what is complete, and forget."""
+        """Called before a block that does not continue the one before: pass on what is complete, and reset the state.
+
+        Parameters:
+            why: kind and place of the break.
+            emit: as in `process`.
+
+        >>> import numpy as np, isochrony as iso
+        >>> class Running(iso.Operator):
+        ...     total = 0.0
+        ...     def process(self, block, emit):
+        ...         sums = self.total + np.cumsum(block.values)
+        ...         self.total = sums[-1]
+        ...         emit(sums)
+        ...     def on_break(self, why, emit):
+        ...         self.total = 0.0
+        >>> def recording():
+        ...     yield 0, np.array([1.0, 2.0])
+        ...     yield 100, np.array([5.0, 5.0])  # after a gap
+        >>> iso.generate(recording, dtype="f8", rate=10).apply(Running).collect()
+        array([ 1.,  3.,  5., 10.])
+        """
 
     def finish(self, emit: Emitter) -> None:
-        """All inputs have ended: emit what is left."""
+        """Called after the last block of all inputs: pass on what is left.
+
+        Parameters:
+            emit: as in `process`.
+
+        >>> import numpy as np, isochrony as iso
+        >>> class OneLate(iso.Operator):
+        ...     lag = 1
+        ...     held = np.empty(0)
+        ...     def process(self, block, emit):
+        ...         values = np.append(self.held, block.values)
+        ...         self.held = values[-1:]
+        ...         emit(values[:-1], start=block.end - len(values))
+        ...     def finish(self, emit):
+        ...         emit(self.held)
+        >>> iso.scan(np.array([1.0, -7.0, 3.0]), rate=10).apply(OneLate).collect()
+        array([ 1., -7.,  3.])
+        """
 
 
 class Factory:
@@ -316,7 +442,7 @@ def _port(given: Mapping[str, Any], counts: bool) -> Port:
 
 
 class OperatorSteps(Chain):
-    """Of `isochrony.Plan`: operators of your own."""
+    """Part of `isochrony.Plan`: operators of your own."""
 
     __slots__ = ()
 
@@ -324,24 +450,29 @@ class OperatorSteps(Chain):
         """Add an operator of your own: a class derived from `isochrony.Operator`.
 
         Returns:
-            A plan, or a tuple of one for each output where there are several.
+            A plan; if the operator has several outputs, a tuple with a plan for each.
 
         Parameters:
-            operator: the class; what makes an instance of it.
-            others: plans that are its further inputs.
-            params: what it is made with, each time, by name. The plan can be saved if the class can be imported by its
-                name and these are numbers, texts, lists and dicts.
+            operator: the class, or a function that returns an instance of it.
+            others: plans for its further inputs.
+            params: arguments of the class, by name, for each instance. The plan can be saved if the class can be
+                imported by its name and these are numbers, str, lists and dicts.
 
         Raises:
-            PlanError: it is no such class, it refuses its inputs, or ``meet = "index"`` of inputs that do not have
-                samples or windows alike, of one timebase.
+            PlanError: not such a class, the class refuses its inputs, or inputs with ``meet = "index"`` are not all
+                samples or all windows of one timebase.
 
         >>> import numpy as np, isochrony as iso
-        >>> class Doubled(iso.Operator):
-        ...     def process(self, block, emit):
-        ...         emit(2 * block.values)
-        >>> iso.scan(np.array([1.0, 2.0]), rate=10).apply(Doubled).collect()
-        array([2., 4.])
+        >>> class Sorted(iso.Operator):
+        ...     def outputs(self, first, second):
+        ...         return first, first
+        ...     def process(self, first, second, emit):
+        ...         emit(np.maximum(first.values, second.values), output=0)
+        ...         emit(np.minimum(first.values, second.values), output=1)
+        >>> a, b = (iso.scan(np.array(x), rate=10) for x in ([1.0, 5.0], [3.0, 2.0]))
+        >>> loud, quiet = a.apply(Sorted, b)
+        >>> iso.collect(loud, quiet)
+        (array([3., 5.]), array([1., 2.]))
         """
         given: Any = operator
         if not callable(given) or isinstance(given, Operator):

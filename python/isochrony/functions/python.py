@@ -39,14 +39,14 @@ class PythonFunction:
     """A Python function for `Plan.map` or `Plan.filter`; made by `py`.
 
     Attributes:
-        function: of one array: shape (windows, values), or (samples,) where there are no windows.
-        dtype: of what it returns; None: found by calling it.
-        width: values that it returns a window; None: found by calling it.
-        counts: whether it is given counts instead of values in the unit.
-        on_workers: who calls it in a run on several workers.
-        sequential: whether it remembers what came before.
-        state: makes what it remembers, at the beginning of each stretch without a gap.
-        on_break: is told of breaks.
+        function: function of an array: windows, shape (windows, values), or samples, shape (n,).
+        dtype: dtype of its results; None: found by a call.
+        width: number of results per window; None: found by a call.
+        counts: whether it gets counts as stored, instead of values in the unit.
+        on_workers: where it is called in a run on several workers.
+        sequential: whether it must be called in order, since it has state.
+        state: function that makes its state, at the start of each gap-free range.
+        on_break: function that is called at breaks.
     """
 
     function: Callable[..., Any]
@@ -144,10 +144,10 @@ class JitFunction:
     """A function for `Plan.map` or `Plan.filter` that Numba compiles; made by `jit`.
 
     Attributes:
-        function: of rows and results; returns a status.
-        dtype: of the results of a map.
-        width: results a window of a map.
-        counts: whether it is given counts instead of values in the unit.
+        function: function of rows and results, which returns a status.
+        dtype: dtype of the results of a map.
+        width: number of results per window of a map.
+        counts: whether it gets counts as stored, instead of values in the unit.
     """
 
     function: Callable[..., int]
@@ -175,72 +175,73 @@ def py(
     state: Callable[[], Any] | None = None,
     on_break: Callable[[Break], object] | None = None,
 ) -> PythonFunction:
-    """A Python function as an operator on whole blocks of windows.
+    """Wrap a Python function for `Plan.map` or `Plan.filter`, which call it with whole blocks of windows.
+
+    **State.** By itself, `sequential` keeps only the order of calls: state in a closure, an object or a global stays
+    across gaps, clock steps, lost and filtered samples, and from run to run. That is right for a count of all samples,
+    and wrong for a filter, a difference or a running mean, which need consecutive samples: use `state` or `on_break`
+    for these, or write an `isochrony.Operator`. `Plan.explain` states which of the two a plan has.
+
+    **Worker processes.** In a worker process the function is a copy: its changes of globals and objects do not reach
+    this process, and enclosed objects are as they were when the run began. Its printed text is shown, in any order. A
+    function that can be imported is sent by name: its module is imported anew, so that changes by this process, in that
+    module or another (``conf.LIMIT = 7``, ``np.seterr``), are missing there. Any other function is sent by value
+    (cloudpickle), with the globals of its module as they were when the run began; modules that it uses are imported
+    anew, too. Pass what must be as it is here as an argument (``functools.partial``), or enclose it. If a process dies,
+    for instance for lack of memory, its block is tried once more in a new process, so a block may be computed twice.
+    Commands and pools that the function starts end with its process, at the latest with the run, unless they have a
+    session of their own.
+
+    Results are the same to the bit for any number of workers, if the function computes a window alike in any block;
+    products of matrices (BLAS) may round differently for another number of rows.
 
     Parameters:
-        function: is given a read-only array of shape (windows, values), which looks into the engine's memory: no
-            copy, unless calibrated counts become values in their unit. It returns one value a window (1-D) or one row
-            a window (2-D), and for `Plan.filter` one bool a window. The array that it returns is taken over without a
-            copy; one that it keeps as well becomes read-only. How many windows a block has is the engine's choice, so
-            each window must be computed from itself alone. Where there are no windows it is given samples, shape
-            (n,), and returns as many. Where rows come in it is given a `Table`, in order: a filter returns one bool a
-            row, a map a dict of columns, with which "start", "end" and "time" stay.
-        dtype: of what it returns; default: found by calling it once with two windows of zeros.
-        width: values that it returns a window; default: found in the same way, or 1 where `dtype` is given.
-        counts: give it the counts as they are stored.
-        on_workers: who calls it where a plan runs with ``workers=`` more than 1. "processes": worker processes, one a
-            worker, started fresh and ended with the run: some tenths of a second, and what the function's modules take
-            to import, so it pays where the function takes seconds in all. "threads": the workers' threads, for a
-            function that is safe in several threads at once and that releases the interpreter's lock, as much of NumPy
-            and SciPy does for large arrays; `threading` shows them as dummies, and Ctrl-C takes effect when the call
-            that is under way is done. "inline": the run's own thread, in order. "auto": processes, if the
-            function can travel there, else inline; `Plan.explain` says which, and why.
-        sequential: it remembers what came before, so it is called in order, in one place: inline, or in one worker
-            process of its own for "processes". By itself this promises order only: what a function keeps in a closure,
-            an object or a global stays across gaps and clock steps, where samples were lost or left out by a filter,
-            and from run to run. That is right for a count of all that came, and wrong for whatever needs samples that
-            follow one another (a filter, a difference, a running mean): give that `state` or `on_break`, or write an
-            `isochrony.Operator`. `Plan.explain` says which of the two a plan has.
-        state: makes what the function remembers, its second argument: ``f(rows, state)``. It is called before the first
-            block, and again wherever what comes does not continue what came before: behind a gap, a clock step, lost
-            samples, and what a filter left out. So nothing is remembered across a gap, nor from run to run. Implies
-            `sequential`, and inline.
-        on_break: is called with an `isochrony.Break` at each of these places, before the next block. Implies
-            `sequential`, and inline.
+        function: gets a read-only array of windows, shape (windows, values), without a copy unless counts are converted
+            to values; of samples, shape (n,), if the plan has no windows; or a `Table` of rows, in order. It returns
+            one value per window, shape (windows,), or one row, shape (windows, width); as many samples as it got; or,
+            for rows, a dict of columns, to which "start", "end" and "time" are added. For `Plan.filter` it returns one
+            bool per window, sample or row. The returned array is used without a copy, and is read-only from then on.
+            The number of windows per block may vary, so each window must be computed from its own samples only.
+        dtype: dtype of the results; None: found by a call with two windows of zeros.
+        width: number of results per window, from 1; None: found in the same way, or 1 if `dtype` is stated.
+        counts: pass counts as stored, instead of values in the unit.
+        on_workers: where the function is called in a run with ``workers=`` above 1. "processes": in worker processes,
+            one per worker, started with the run. This takes some tenths of a second plus the imports of the function's
+            modules, and pays for functions that take seconds in all. "threads": in the threads of the workers, for a
+            function that is thread-safe and releases the interpreter's lock (GIL), as much of NumPy and SciPy does for
+            large arrays; Ctrl-C takes effect after the current call, and `threading` lists the threads as dummies.
+            "inline": in the thread of the run, in order. "auto": "processes" if the function can be sent there, else
+            "inline"; `Plan.explain` states which, and why.
+        sequential: the function has state: call it in order, in one place, "inline" or with "processes" in one worker
+            process.
+        state: function that makes the state, the second argument of `function`: ``f(rows, state)``. It is called before
+            the first block, and after each gap, clock step, loss, and filtered sample. So nothing is remembered across
+            a gap or from run to run. Implies `sequential`, and "inline".
+        on_break: function that gets an `isochrony.Break` at each of these places, before the next block. Implies
+            `sequential`, and "inline".
 
-    In a worker process a function is a copy: what it changes (a global, what it encloses, an object) changes there
-    and not here, and what it encloses is what it was when the run began. What it prints comes out, in any order. One
-    that can be imported travels by name: its module is imported anew there, so that what this process changed in it
-    or in any other module (``conf.LIMIT = 7``, ``np.seterr``) is not so there. Any other travels by value
-    (cloudpickle), with the globals of its own module as they were when the run began, and modules that it uses are
-    imported anew, too. What must be as it is here goes in as an argument (``functools.partial``) or is enclosed.
-    A process that dies, as by the system for want of memory, costs one more try of its block on a fresh one, so a
-    block may be computed twice. What it starts (commands, pools) ends with its process, at the latest with the run,
-    unless it is in a session of its own. Results are the same bits for any number of workers if the function gives a
-    window the same bits in whatever block it comes; products of matrices (BLAS) may round otherwise for another
-    number of rows.
+    Returns:
+        A `PythonFunction`, to pass to `Plan.map` or `Plan.filter`.
 
     Raises:
-        OptionError: it is not a function, a width below 1, `on_workers` is none of the four, or `state` or `on_break`
-            with one that is not "auto" or "inline".
-        PlanError: used in a plan, ``on_workers="processes"`` where it cannot travel.
+        OptionError: not a function, a `width` below 1, another value of `on_workers`, or `state` or `on_break` with
+            `on_workers` other than "auto" or "inline".
+        PlanError: when used in a plan: the function cannot be sent to a worker process as ``on_workers="processes"``
+            requires.
 
     >>> import numpy as np, isochrony as iso
     >>> windows = iso.scan(np.arange(8.0), rate=100).rewindow(4)
     >>> windows.map(iso.py(lambda rows: np.median(rows, axis=1))).collect()
     array([[1.5],
            [5.5]])
-
-    A sum that begins anew behind every gap:
-
     >>> def running_sum(samples, before):
     ...     sums = before["sum"] + np.cumsum(samples)
     ...     before["sum"] = sums[-1]
     ...     return sums
-    >>> def stretches():
+    >>> def recording():
     ...     yield 0, np.array([1.0, 2.0])
-    ...     yield 100, np.array([5.0, 5.0])
-    >>> summed = iso.generate(stretches, dtype="f8", rate=10).map(iso.py(running_sum, state=lambda: {"sum": 0.0}))
+    ...     yield 100, np.array([5.0, 5.0])  # after a gap the sum starts from 0
+    >>> summed = iso.generate(recording, dtype="f8", rate=10).map(iso.py(running_sum, state=lambda: {"sum": 0.0}))
     >>> summed.collect()
     array([ 1.,  3.,  5., 10.])
     """
@@ -252,14 +253,15 @@ def py(
             raise OptionError(f"iso.py({option}={given!r}) is refused; give a function")
         if on_workers not in ("auto", "inline"):
             raise OptionError(
-                f'iso.py({option}=..., on_workers="{on_workers}") is refused; what remembers with notice of breaks '
-                "is called inline, so leave out on_workers="
+                f'iso.py({option}=..., on_workers="{on_workers}") is refused; a function with state= or on_break= is '
+                "called inline, so leave out on_workers="
             )
         sequential = True
     choice("on_workers", on_workers, get_args(OnWorkers))
     if sequential and on_workers == "threads":
         raise OptionError(
-            'iso.py(sequential=True, on_workers="threads") is refused; one that remembers runs in one place'
+            'iso.py(sequential=True, on_workers="threads") is refused; a sequential function runs in one place: '
+            'give on_workers="inline" or "processes", or leave it out'
         )
     return PythonFunction(function, dtype, width, counts, on_workers, sequential, state, on_break)
 
@@ -267,26 +269,39 @@ def py(
 def jit(
     function: Callable[..., int], *, dtype: npt.DTypeLike = "float64", width: int = 1, counts: bool = False
 ) -> JitFunction:
-    """A function that Numba compiles, as an operator that runs without the interpreter's lock.
+    """Compile a function with Numba for `Plan.map` or `Plan.filter`: it runs without the interpreter's lock (GIL).
+
+    Numba treats globals and enclosed variables as constants: a plan has their values of the time when it was built.
+    Globals of a function that was compiled with `numba.njit` before keep the values of that time.
 
     Parameters:
-        function: ``f(rows, out)``, in the Python that Numba compiles: `rows` has shape (windows, values), `out` shape
-            (windows,), or (windows, width) where `width` is more than 1, and is to be filled. It must return a status:
-            0 where all went well; any other integer ends the run. It is required since a compiled function that raises
-            is not heard of otherwise. Each window must be computed from itself alone.
-        dtype: of `out`; in a filter it is bool.
-        width: results a window.
-        counts: give it the counts as they are stored.
+        function: ``f(rows, out)``, in the subset of Python that Numba compiles. `rows` has shape (windows, values); the
+            function fills `out`, of shape (windows,), or (windows, width) for a `width` above 1. It must return a
+            status: 0 if all went well; any other integer ends the run, since exceptions of compiled functions are not
+            reported. Each window must be computed from its own samples only.
+        dtype: dtype of `out`; in a filter it is bool.
+        width: number of results per window, from 1.
+        counts: pass counts as stored, instead of values in the unit.
+
+    Returns:
+        A `JitFunction`, to pass to `Plan.map` or `Plan.filter`.
 
     Raises:
-        OptionError: it is not a function, or a width below 1.
+        OptionError: not a function, or a `width` below 1.
+        MissingExtraError: when used in a plan: Numba is not installed (extra `jit`).
+        PlanError: when used in a plan: Numba cannot compile the function, or it returns no status.
 
-    Numba takes globals and what the function encloses for constants: the function has those values that they had when
-    the plan was built. Another plan of the same function has the values of its own time. The globals of a function that
-    `numba.njit` compiled before stay what they were then.
-
-    Used in a plan it raises MissingExtraError if Numba is not installed (extra `jit`), and PlanError if Numba cannot
-    compile it or if it returns no status.
+    >>> import numpy as np, isochrony as iso
+    >>> def crossings(rows, out):
+    ...     for k in range(rows.shape[0]):
+    ...         out[k] = 0
+    ...         for i in range(1, rows.shape[1]):
+    ...             out[k] += rows[k, i - 1] * rows[k, i] < 0
+    ...     return 0
+    >>> windows = iso.scan(np.array([1.0, -2.0, 3.0, 4.0, 5.0, -1.0]), rate=100).rewindow(3)
+    >>> windows.map(iso.jit(crossings, dtype="int64")).collect()
+    array([[2],
+           [1]])
     """
     _check("jit", function, width)
     return JitFunction(function, dtype, width, counts)

@@ -42,35 +42,36 @@ def import_files(
     progress: Progress | None = None,
     **options: Unpack[ImportKeywords],
 ) -> ImportSummary:
-    """Import recordings: a file, several, a folder with all below it, or a pattern such as ``day*/*.wav``.
+    """Import recordings: a file, several, a folder with everything below it, or a pattern such as ``day*/*.wav``.
 
-    A bad file never stops the others: it is refused with its reason, in the summary and as a warning. Importing again
-    imports only what is new, also of files that have grown. The last row of a table may be cut in the middle of a
-    number while it has no line end: it is left out, and comes with the next import once it has one. What is stored
-    stays as it was imported: an option that would make something else of a known file, such as another ``zone=``,
-    changes nothing and is told of in the remarks.
+    A bad file never stops the others: it is refused, with the reason in the summary and in a warning. Importing again
+    imports only what is new, also of files that have grown. A last row of a table without a line end may be incomplete,
+    so it is left out until a later import finds the line end. Stored samples stay as they were imported: an option that
+    would read a known file in another way, such as another ``zone=``, has no effect, and the remarks of the summary say
+    so.
 
-    A signal is named by the file's path below the folder that is named, or below the deepest folder that holds all the
-    files, without its suffix; ``signal=``, ``layout=`` or the file itself may name it otherwise. Files that differ in
-    their suffix only are signals of their full names. A file without a time that belongs to a signal with samples of
-    another file is a run of its own there, since nobody knows how it follows on.
+    A signal is named by the file's path without its suffix, relative to the named folder, or to the deepest folder that
+    contains all files; ``signal=``, ``layout=`` or the file itself may state another name. Files that differ only in
+    their suffix become signals with their full names. A file without a time, of a signal that has samples of another
+    file, becomes a run of its own, since the time between them is unknown.
 
     Parameters:
-        store: open for writing, or the path of one, which is made if it is missing.
-        files: path or pattern, or several; hidden files and stores are left out.
-        progress: called at most ten times a second with bytes done, bytes in all, files done, files in all.
+        store: a store that is open for writing, or the path of one, which is created if it is missing.
+        files: path or pattern, or a list of them; hidden files and stores are left out.
+        progress: called at most ten times a second with bytes done, bytes in total, files done, files in total.
         {import_options}
 
     Returns:
-        What became of every file and signal; it prints as a few lines.
+        An `ImportSummary`, a dict that prints as a few lines: "results" has the status of each file, "signals" the
+        name, samples, gaps and times of each signal.
 
     Warns:
-        PartialImportWarning: files were refused, or taken in part.
+        PartialImportWarning: files were refused, or imported in part.
 
     Raises:
-        UsageError: a path that does not exist, nothing to import, or options that do not go together.
-        OptionError: an option that has none of its legal values.
-        IsochronyError: the store cannot be written; what was committed stays.
+        UsageError: a path that does not exist, nothing to import, or options that exclude each other.
+        OptionError: an option with a value that is not legal.
+        IsochronyError: the store cannot be written; committed samples stay.
 
     >>> import numpy as np, isochrony as iso, tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())

@@ -1,6 +1,6 @@
-"""The keyword arguments of `isochrony.import_files`, each declared once; flags of the command line are made of them.
+"""Declares the keyword arguments of `isochrony.import_files`, from which the command line's options are made.
 
-`Options` (what an importer is told), the native session and `Store.import_raw` take their part of them by name.
+`Options` (for an importer), the native session and `Store.import_raw` each take a part of them by name.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=None,
             check=checks.number_above_zero,
-            help="""value of a full-scale sample of WAV and FLAC, in the unit that is given, such as 1 or 2.5 (default:
+            help="""value of a full-scale sample of WAV and FLAC files, in the stated unit, such as 1 or 2.5 (default:
                 values are counts)""",
-            details="""Samples keep their counts; their values are what soundfile reads as floats, times this: a 16-bit
-                count is a 32768th of it. Default: values are counts.""",
+            details="""Samples are stored as counts; their values are those that soundfile reads as floats, times this:
+                one count of 16 bits is 1/32768 of it.""",
             metavar="VALUE",
             is_recorded=True,
         ),
@@ -117,7 +117,7 @@ class ImportKeywords(TypedDict, total=False):
             default=None,
             check=checks.text,
             help="name of the signal (default: from the path or the file)",
-            details="Files without a time that share a signal are a run each, in the order in which they are imported.",
+            details="Files without a time that share a signal become a run each, in the order of the import.",
             metavar="NAME",
         ),
     ]
@@ -137,7 +137,7 @@ class ImportKeywords(TypedDict, total=False):
             default=None,
             check=checks.column_names,
             help="columns of values to import from tables, such as p,t (default: all)",
-            details="Names as a list, or as a text with commas between them.",
+            details="A list of names, or text with commas between them.",
             metavar="NAMES",
         ),
     ]
@@ -146,9 +146,9 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=None,
             check=ChoiceCheck(lambda: TIME_UNITS),
-            help="""unit of the numbers in a table's time column: ns, us, ms, s, min, h or d; large numbers count since
-                1970, those too small for that from the stated start (default: the unit in the column's name, as in
-                't (ms)', else by the number of digits)""",
+            help="""unit of numbers in a table's time column: ns, us, ms, s, min, h or d; large numbers count from 1970,
+                small ones from the stated start (default: the unit in the column's name, such as 't (ms)', else by the
+                number of digits)""",
             metavar="UNIT",
             is_recorded=True,
         ),
@@ -168,7 +168,7 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=False,
             check=flag,
-            help="use only the time of a table's first row, and take all rows as evenly spaced at the stated rate",
+            help="use only the time of a table's first row, and place all rows evenly at the stated rate",
             details="For tables whose times are not regular.",
             is_recorded=True,
         ),
@@ -188,7 +188,7 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=None,
             check=checks.seconds_above_zero,
-            help="""largest difference, in seconds or as a text such as 5ms, between a time stamp and the time expected
+            help="""largest difference, in seconds or as text such as 5ms, between a time stamp and the time expected
                 from the rate; a larger one is a gap or a clock step (default: estimated from the stamps)""",
             group=_CLOCK,
             metavar="S",
@@ -210,8 +210,8 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=None,
             check=checks.rate,
-            help="""start value in Hz for the estimate of the true sample rate, such as that found in an earlier
-                recording (default: the nominal rate); improves the lengths of gaps near the beginning""",
+            help="""initial estimate of the true sample rate in Hz, such as that of an earlier recording (default: the
+                nominal rate); improves the lengths of gaps near the beginning""",
             group=_CLOCK,
             metavar="HZ",
         ),
@@ -221,8 +221,8 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=None,
             check=checks.seconds_above_zero,
-            help="""longest gap, in seconds or as a text such as 12h, that is stored with one index for each missing
-                sample; a longer gap gets only a few indices, but its duration in time is kept (default: 30 days)""",
+            help="""longest gap, in seconds or as text such as 12h, that is stored with an index for each missing
+                sample; a longer gap gets only a few indices, but keeps its duration (default: 30 days)""",
             group=_CLOCK,
             metavar="S",
         ),
@@ -272,7 +272,7 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
         if name not in OPTIONS:
             near = difflib.get_close_matches(name, list(OPTIONS), n=1)
             instead = f" (did you mean {near[0]}?)" if near else ""
-            raise UsageError(f"there is no option {name}{instead}; give {', '.join(OPTIONS)}")
+            raise UsageError(f"there is no option {name}{instead}; give one of {', '.join(OPTIONS)}")
     values = {}
     for name, option in OPTIONS.items():
         try:

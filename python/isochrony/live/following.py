@@ -14,7 +14,19 @@ __all__ = ["Followed", "follow"]
 
 
 class Followed:
-    """A stored signal and what is still to be committed of it; made by `follow`, read by ``iso.scan(followed)``."""
+    """A stored signal that a plan follows while samples are appended to it; made by `follow`.
+
+    ``iso.scan(followed)`` makes a plan of it.
+
+    >>> import numpy as np, tempfile, isochrony as iso
+    >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    >>> signal = store.create("mic", dtype="i2", rate=1000)
+    >>> _ = signal.append(np.arange(500, dtype="i2")), store.commit()
+    >>> followed = iso.follow(signal, silence=0.1)
+    >>> total = iso.scan(followed).rewindow(500).map(lambda s: s.sum()).collect()
+    >>> followed.counts["samples"]
+    500
+    """
 
     __slots__ = ("_name", "_native")
 
@@ -27,11 +39,11 @@ class Followed:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Counters over all executions so far.
+        """Counters over all runs so far, a dict.
 
-        ``samples`` that plans got; ``commits``, times that there was something new, the first included;
-        ``backfilled_samples`` that a late file put behind the place that was read, or that were committed after
-        `lateness` had given them up, so that plans did not get them: a scan of the signal as it is then has them.
+        ``samples``: passed to plans. ``commits``: how often new samples were found, the first time included.
+        ``backfilled_samples``: not passed to plans, since a late file filled them in behind the current position, or
+        since they were committed after `lateness` had given them up. A new scan of the signal has them.
         """
         return dict(self._native.counts())
 
@@ -44,34 +56,38 @@ def follow(
     lateness: float | None = None,
     while_written: bool = False,
 ) -> Followed:
-    """Follow a stored signal that another process, or this one, still appends to.
+    """Follow a stored signal while this or another process appends to it.
 
-    A plan over it reads what is there and then goes on with what is committed later, a few milliseconds after it was.
-    Gaps, clock steps and windows are those of the stored signal, wherever commits cut it: a gap-free stretch goes on
-    across them. Samples come in the order of their indices, each once. What a late file fills in behind the place that
-    is read does not come, and is counted.
+    A plan over it reads what is stored and then goes on with new commits, a few milliseconds after each. Gaps, clock
+    steps and windows are those of the stored signal, wherever commits cut it: a gap-free range continues across
+    commits. Samples come in order of their indices, each once. Samples that a late file fills in behind the current
+    position are not passed on, but counted.
 
-    The plan ends when the signal is sealed, after `silence`, when nobody writes any more if `while_written` says so, or
-    by Ctrl-C; a signal that is removed or replaced meanwhile ends it with an error. Several runs may follow one signal,
-    and plans over several followed signals meet as any others do.
+    The plan ends when the signal is sealed, after `silence`, when the writer closes the store (with `while_written`),
+    or with Ctrl-C. If the signal is removed or replaced, it ends with an error. Several runs may follow one signal, and
+    plans over several followed signals combine as others do.
 
-    A signal to which nothing is appended holds up what it meets (`join`, `zip`, `merge`, `align`, `sync`), unless
-    `lateness` says for how long: then its clock goes on, and what is overdue is a gap. What `lateness` and `silence`
-    wait for, and what they do then, is in ``docs/silence.md``.
+    A signal that gets no new samples holds up the plans that it is combined with (`join`, `zip`, `merge`, `align`,
+    `sync`), unless `lateness` states for how long: then its time moves on, and overdue samples become a gap.
+    ``docs/silence.md`` has the details of `lateness` and `silence`.
 
     Parameters:
-        signal: of a store that is open, for reading as a rule. In the process that writes, what waits for a commit
-            counts as committed.
-        start: index from which on it is read; ``signal.end_index`` leaves out what is there already.
-        silence: seconds without anything new after which it ends; default: never.
-        lateness: seconds that samples may be overdue while nothing is committed; then they are given up: what is
-            committed of them later is not read, but counted, and plans go on. More than from one commit to the next.
-            Default: they are waited for, for ever.
-        while_written: end when no process has the store open for writing; it is looked for twice a second, after what
-            was committed has been read.
+        signal: of an open store, as a rule one open for reading. In the process that writes, uncommitted samples count
+            as committed.
+        start: index of the first sample to read, from 0; ``signal.end_index`` skips what is stored already.
+        silence: seconds without new samples after which the plan ends, above 0; None: never.
+        lateness: seconds that samples may be overdue while nothing is committed, above 0 and longer than the time
+            between two commits. Samples that are committed later are not passed on, but counted, and plans go on. None:
+            wait for ever.
+        while_written: end when no process has the store open for writing; checked twice a second, after all committed
+            samples were read.
+
+    Returns:
+        A `Followed`, to pass to `isochrony.scan`.
 
     Raises:
-        PlanError: `signal` is none. OptionError: `start`, `silence` or `lateness` is refused.
+        PlanError: `signal` is not a signal of a store.
+        OptionError: `start`, `silence` or `lateness` out of range.
 
     >>> import numpy as np, tempfile, isochrony as iso
     >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")

@@ -22,7 +22,7 @@ __all__ = ["LateSamples", "Latency", "Listener", "LiveSteps", "listen"]
 
 
 class LateSamples(NamedTuple):
-    """Samples of a feed that came after they were given up."""
+    """Samples of a feed that arrived after `lateness` had given them up."""
 
     start: int
     """Index of the first, as that of the samples that plans got."""
@@ -33,10 +33,15 @@ class LateSamples(NamedTuple):
 
 
 class Listener:
-    """A feed that is listened to; made by `listen`, read by ``iso.scan(listener)``.
+    """A live feed; made by `listen`. ``iso.scan(listener)`` makes a plan of it.
 
-    It is bound from the beginning and read while a plan runs, by one run at a time: each sample arrives once. Index 0
-    is the first sample that a run takes. A feed of a saved plan is bound when the first run begins.
+    Its address is open from the start. One run at a time reads it, and each sample is read once; index 0 is the first
+    sample that a run reads. The address of a feed in a saved plan is opened when its first run begins.
+
+    >>> import isochrony as iso
+    >>> listener = iso.listen("udp://127.0.0.1:0", dtype="i2", rate=1000, silence=0.1)
+    >>> iso.scan(listener).rewindow(250).count().collect(), listener.counts["samples"]
+    (0, 0)
     """
 
     __slots__ = ("_address", "_driver", "_native")
@@ -51,36 +56,35 @@ class Listener:
 
     @property
     def address(self) -> str:
-        """Where it listens, with the port that was found if none was asked for."""
+        """The address where it listens, with the actual port if 0 was requested."""
         return self._address or self._native.address
 
     @property
     def sender_unit(self) -> str | None:
-        """The unit that the sender says its values have; None if it has said nothing of its recording."""
+        """Unit of the values as the sender states it; None if the sender has not stated any."""
         return self._native.sender_unit
 
     @property
     def counts(self) -> dict[str, int]:
-        """Counters of frames and samples since the listener was made.
+        """Counters since the listener was made, a dict.
 
-        ``frames`` that came at all; ``samples`` that plans got; ``lost_samples`` that never came, or too late, each
-        of them within a gap; ``late_samples``, those of them that came too late, in ``late_frames`` or a part of one;
-        ``duplicate_frames``, ``reordered_frames``; ``overrun_frames`` that were
-        dropped since the plan did not keep up; ``malformed_frames``; ``foreign`` frames of other senders and
-        connections that were refused; ``clock_steps``; ``truncated_feeds`` that ended before the sender said that all
-        was sent. Of an audio device also ``device_overruns``, the times that it
-        lost samples by itself; of SeedLink ``reconnects``.
+        ``frames``: received. ``samples``: passed to plans. ``lost_samples``: never received, or too late; each is in a
+        gap. ``late_samples``: those of them that were too late, and ``late_frames``, frames with such samples.
+        ``duplicate_frames``; ``reordered_frames``. ``overrun_frames``: dropped because the plan was too slow.
+        ``malformed_frames``. ``foreign``: frames of other senders, and refused connections. ``clock_steps``.
+        ``truncated_feeds``: ended before the sender announced the end. For an audio device also ``device_overruns``:
+        how often the device itself lost samples. For SeedLink also ``reconnects``.
         """
         counts = dict(self._native.counts())
         return counts | self._driver.counts if self._driver is not None else counts
 
     def take_late(self) -> list[LateSamples]:
-        """Take the samples that came too late, since the last call; `keep_late` says how many bytes are kept.
+        """Take the samples that arrived too late since the last call.
 
-        They may be taken while a plan runs, by another thread, or after it. Without `keep_late` they are only counted.
+        Call it during a run, from another thread, or after the run. Without `keep_late` late samples are only counted.
 
         Returns:
-            `LateSamples` in order of arrival; where there was no room, the latest.
+            A list of `LateSamples`, in order of arrival. Edges: if they exceeded `keep_late` bytes, the latest ones.
 
         >>> import isochrony as iso
         >>> iso.listen("udp://127.0.0.1:0", dtype="i2", rate=1000, lateness=1, keep_late=1 << 20).take_late()
@@ -94,7 +98,7 @@ class Listener:
 
     @property
     def latency(self) -> Latency:
-        """From arrival to result, of every item so far."""
+        """Time from arrival to result, over all items so far: a `Latency`, in seconds."""
         return Latency(*self._native.latency())
 
 
@@ -119,80 +123,79 @@ def listen(
     channel: int = 0,
     timeout: float = 60.0,
 ) -> Listener:
-    """Listen to samples that arrive over the network, on standard input, from an audio device or a SeedLink server.
+    """Receive live samples from the network, standard input, an audio device or a SeedLink server.
 
-    What is lost on the way is a gap to the sample and is counted; what is late is put in order within `reorder`. A plan
-    that is too slow holds TCP and standard input back; datagrams that find no room are dropped, counted and a gap.
-    Times are the sender's where frames have them, else those of arrival, with a robust fit through the quickest frames;
-    a clock that is set begins a run. The feed ends when the sender says so, when a stream of raw samples closes, or
-    after `silence`.
+    Lost samples are a gap of exactly their number, and are counted. Frames out of order are sorted within `reorder`. A
+    plan that is too slow makes TCP senders and standard input wait; datagrams that exceed `buffer` are dropped,
+    counted, and become a gap. Times are those in the frames; without them, times of arrival, with a robust fit through
+    the frames with the least delay. A clock step begins a run. The feed ends when the sender announces the end, when a
+    stream of raw samples closes, or after `silence`.
 
-    A frame whose counter or stamp jumps is believed when two more agree with it, so one stray datagram changes nothing;
-    what nothing confirms is counted as malformed. Of several who connect over TCP one is listened to at a time; the
-    others wait, and nothing of what they sent is lost.
+    A jump of a frame's counter or time stamp is accepted when two more frames agree with it, so that a stray datagram
+    changes nothing; other jumps are counted as malformed frames. Of several TCP senders one is served at a time; the
+    others wait, and their data is not lost.
 
-    A feed that falls silent holds up what it meets (`join`, `zip`, `merge`, `align`, `sync`), unless `lateness` says
-    for how long: then its clock goes on, and what is overdue is a gap. What `reorder`, `lateness` and `silence` wait
-    for, and what they do then, is in ``docs/silence.md``.
+    A silent feed holds up the plans that it is combined with (`join`, `zip`, `merge`, `align`, `sync`), unless
+    `lateness` states for how long: then its time moves on, and overdue samples become a gap. ``docs/silence.md`` has
+    the details of `reorder`, `lateness` and `silence`.
 
-    Two feeds meet by civil time, as plans over different signals do (`join`, `align`); where one converter samples
-    both, state that with `clock`, and they meet index by index.
+    Two feeds are combined by civil time, like different signals (`join`, `align`); if one converter samples both, say
+    so with `clock`, and they are combined index by index.
 
-    An **audio device** is opened while a plan runs. What it loses by itself is a gap, as long as its own clock says,
-    at least one sample; so is what finds no room. Times are those of its samples' conversion, by the robust fit. It
-    needs the extra `device` (the package sounddevice) and PortAudio.
+    An **audio device** is opened while a plan runs. Samples that it loses become a gap, of the length that its own
+    clock shows and of at least one sample; so do samples that exceed `buffer`. Times are those of conversion, with the
+    robust fit. It needs the extra `device` (the package sounddevice) and PortAudio.
 
-    From **SeedLink** (version 3) one channel is received; listen to others beside it. Records are placed by their
-    times, to half a sample: gaps are gaps, what comes twice or too late is counted, a station's clock that is set
-    begins a run. When the connection is lost it is made again, half a second to half a minute later, and the server is
-    asked to go on behind the last record that came. It needs the extra `seismic` (ObsPy). Servers are believed: nothing
-    is encrypted.
+    From **SeedLink** (version 3) one channel is received; use a listener for each channel. Records are placed by their
+    times, to half a sample: gaps stay gaps, duplicate and late records are counted, a clock step of the station begins
+    a run. A lost connection is made again after half a second to half a minute, and continues after the last record
+    received. It needs the extra `seismic` (ObsPy). The connection is neither encrypted nor authenticated.
 
     Returns:
-        A `Listener`, of which `scan` makes a plan.
+        A `Listener`, to pass to `isochrony.scan`.
 
     Parameters:
-        address: ``"udp://HOST:PORT"``, ``"tcp://HOST:PORT"`` (one connection at a time) or ``"-"``, standard input;
-            port 0 is one that is free. ``"audio:"``, the default device, or ``"audio:NAME"`` by its number or a part of
-            its name. ``"seedlink://HOST:PORT/NET.STA.LOC.CHA"``, where :18000 and an empty location may be left out.
-        dtype: of the samples; with byte order, as ``">i2"``, where they come without frames of ours. Default of an
-            audio device: float32, full scale 1; of SeedLink: that of the first record, which is waited for.
-        rate: nominal sample rate in Hz, exact as everywhere. Default of an audio device: its own; of SeedLink: that of
-            the first record.
-        name: of the stream; default: the address, the device's name, or the channel's.
-        unit: of the values. Senders of ours say the unit and calibration of what they send: a signal that a sink makes
-            of the feed's own samples has these, and the sender's attributes. A unit that is stated here counts, and
-            leaves out the sender's calibration where the sender says another unit. Plans compute with the samples as
-            they come.
-        framing: ``"isochrony"``, frames as `Plan.send` makes them, with indices, times and checksums; ``"raw"``,
-            samples and nothing else, whose loss on the way cannot be known; or the type of a packet counter with which
-            each datagram begins, as ``">u4"``. A device that counts anew begins a run.
-        reorder: seconds that a frame that came early waits for those before it.
-        buffer: most bytes that wait for the plan.
-        max_frame: largest frame in bytes; what is larger is none.
-        step: seconds by which a sender's time must be off to mean that its clock was set; of SeedLink no less than
-            three quarters of a sample.
-        silence: seconds without anything after which the feed ends; default: never.
-        lateness: seconds, from `reorder`, that samples may be overdue while nothing comes; then they are given up: what
-            comes of them later is not passed on, but counted, and plans go on. Default: they are waited for, for ever.
-            Not with ``framing="raw"``.
-        keep_late: most bytes of samples that came too late and are kept for `Listener.take_late`; default: none.
-        anyone: let other machines reach it. Whoever reaches it can send samples: nothing is authenticated.
-        bind: open the address now, so that nothing is missed from here on and its port is known; False: the run that
-            reads the feed opens it, in the process that reads it, which is on another host with `Plan.on`. Only of
-            udp, tcp and "-".
-        clock: another listener whose samples are taken by the same clock, index for index, as the channels of one
-            converter; its rate must be the same. Index n of both is then the senders' own sample n, instead of the
-            first that a run takes. Neither feed may be read when it is stated. Only of udp, tcp and "-".
-        channel: of an audio device, from 0.
-        timeout: seconds to wait for SeedLink's first record, where `dtype` or `rate` is left out.
+        address: ``"udp://HOST:PORT"``; ``"tcp://HOST:PORT"``, one connection at a time; ``"-"``, standard input. Port 0
+            selects a free port. ``"audio:"`` is the default audio device, ``"audio:NAME"`` one by its number or a part
+            of its name. ``"seedlink://HOST:PORT/NET.STA.LOC.CHA"``; the port defaults to 18000, and the location may be
+            empty.
+        dtype: dtype of the samples, with byte order for raw samples, such as ``">i2"``. Default for an audio device:
+            float32, full scale 1; for SeedLink: that of the first record, for which it waits.
+        rate: nominal sample rate in Hz, a number or an exact ratio as for `Store.create`. Default for an audio device:
+            its own; for SeedLink: that of the first record.
+        name: name of the stream; default: the address, or the name of the device or channel.
+        unit: unit of the values. Isochrony senders state the unit and calibration of their samples; a sink that stores
+            the samples of the feed takes these, with the sender's attributes. A unit stated here takes precedence, and
+            drops the sender's calibration if the sender states another unit. Plans compute with the samples as they
+            arrive.
+        framing: ``"isochrony"``: frames of `Plan.send`, with indices, times and checksums. ``"raw"``: samples only;
+            losses cannot be detected. Or the dtype of a packet counter at the start of each datagram, such as
+            ``">u4"``; a counter that starts again begins a run.
+        reorder: seconds that a frame out of order waits for earlier ones, 0 or more.
+        buffer: largest number of bytes that wait for the plan.
+        max_frame: largest legal frame in bytes; a larger one is malformed.
+        step: deviation of a sender's time in seconds that counts as a clock step; for SeedLink at least three quarters
+            of a sample.
+        silence: seconds without data after which the feed ends; None: never.
+        lateness: seconds, at least `reorder`, that samples may be overdue while nothing arrives. Samples that arrive
+            later are not passed on, but counted, and plans go on. None: wait for ever. Not with ``framing="raw"``.
+        keep_late: largest number of bytes of late samples to keep for `Listener.take_late`; 0: none.
+        anyone: accept data from other machines. Anyone who reaches the address can send samples: there is no
+            authentication.
+        bind: open the address now, so that no sample is missed from here on and the port is known. False: the run that
+            reads the feed opens it, on another host with `Plan.on`. Only for udp, tcp and "-".
+        clock: another listener of the same rate whose samples have the same clock, index for index, such as channels of
+            one converter. Index n of both feeds is then sample n of the senders, not of the run. Set it before either
+            feed is read. Only for udp, tcp and "-".
+        channel: channel of the audio device, from 0.
+        timeout: seconds to wait for the first SeedLink record if `dtype` or `rate` is not stated.
 
     Raises:
-        OptionError: one of these is refused, or the address can be reached from elsewhere and `anyone` is not set;
-            there is no such device or channel.
-        LiveOSError: the system does not let us listen there.
-        BadSourceError: a SeedLink server cannot be reached, or refuses.
-        MissingExtraError: what audio devices or SeedLink need is not installed.
+        OptionError: a parameter out of range; an address that other machines can reach, without `anyone`; no such
+            device or channel.
+        LiveOSError: the system refuses to open the address.
+        BadSourceError: the SeedLink server cannot be reached, or refuses the request.
+        MissingExtraError: a package for audio devices or SeedLink is not installed.
 
     >>> import threading, numpy as np, isochrony as iso
     >>> listener = iso.listen("udp://127.0.0.1:0", dtype="f4", rate=1000, silence=5)
@@ -318,7 +321,7 @@ def _from_saved(saved: str) -> NativeListener:
 
 
 class LiveSteps(Chain):
-    """Samples sent on."""
+    """Part of `isochrony.Plan`: sends samples over the network."""
 
     __slots__ = ()
 
@@ -335,27 +338,30 @@ class LiveSteps(Chain):
     ) -> Self:
         """Send samples over the network, and pass them on: ``plan.send("udp://127.0.0.1:9000").run()``.
 
-        Frames say the index and civil time of their first sample, so whoever listens finds gaps and clock steps where
-        they were; what a filter removed is a gap there. Unit and calibration are sent, too, and of a signal's own
-        samples its attributes and the gaps at its ends. Their bytes are described in ``crates/live/src/frame.rs``.
+        A frame states the index and the civil time of its first sample, so the receiver has gaps and clock steps at the
+        same places; samples that a filter removed are a gap there. Unit and calibration are sent too, and for the
+        samples of a stored signal its attributes and the gaps at its ends. ``crates/live/src/frame.rs`` specifies the
+        bytes.
 
         Returns:
             The same samples, shape (n,), unchanged. No edges, no delay.
 
         Parameters:
             address: ``"udp://HOST:PORT"``, ``"tcp://HOST:PORT"``, or ``"-"`` for standard output.
-            speed: how many times faster than it was recorded; default: as fast as it comes and goes, which datagrams
-                may not survive. A paced run can be stopped between items: scan with a `segment` of a fraction of a
-                second.
-            frame: most samples of a frame; default: what fits a packet of 1400 bytes (UDP) or 16 KiB.
-            loss: probability that a frame is dropped, to test a listener (UDP only).
-            twice: probability that a frame is sent twice, to test a listener (UDP only).
-            jitter: longest time in seconds that a frame is held back, 0 to 60, so that others overtake it, to test a
-                listener (UDP only).
-            seed: of the random faults.
+            speed: speed relative to the recording, above 0, such as 2 for twice as fast; None: as fast as possible,
+                which may lose datagrams. A paced run can be stopped between items: scan with a `segment` of a fraction
+                of a second.
+            frame: largest number of samples per frame; None: as many as fit into a packet of 1400 bytes (UDP) or into
+                16 KiB.
+            loss: probability that a frame is dropped, 0 to 1, to test a receiver (UDP only).
+            twice: probability that a frame is sent twice, 0 to 1, to test a receiver (UDP only).
+            jitter: longest random delay of a frame in seconds, 0 to 60, so that frames overtake one another, to test a
+                receiver (UDP only).
+            seed: seed of these random faults.
 
         Raises:
-            PlanError: no samples come in. OptionError: a parameter is refused.
+            PlanError: the input is not samples.
+            OptionError: a parameter out of range.
 
         >>> import numpy as np, isochrony as iso
         >>> print(iso.scan(np.zeros(8), rate=100).send("udp://127.0.0.1:9"))

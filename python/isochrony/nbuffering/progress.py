@@ -15,12 +15,17 @@ __all__ = ["StreamProgress"]
 
 @dataclass(frozen=True, slots=True)
 class StreamProgress:
-    """How far a run of `nbuffer` is.
+    """Progress of a run of `nbuffer`, as its ``progress=`` function gets it.
 
     Attributes:
-        bytes: that were processed.
-        total: bytes of all inputs; None where that is unknown, as of a pipe.
+        bytes: number of bytes processed.
+        total: number of bytes of all inputs; None if unknown, as for a pipe.
         elapsed_s: seconds since the run began.
+
+    >>> import isochrony as iso
+    >>> halfway = iso.StreamProgress(bytes=500, total=1000, elapsed_s=2.0)
+    >>> halfway.rate, halfway.eta_s
+    (250.0, 2.0)
     """
 
     bytes: int
@@ -29,12 +34,12 @@ class StreamProgress:
 
     @property
     def rate(self) -> float:
-        """Bytes per second since the run began."""
+        """Mean bytes per second since the run began."""
         return self.bytes / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds that the rest takes at that rate; None if it cannot be known."""
+        """Expected seconds to the end at that rate; None if the total is unknown or nothing is processed yet."""
         if self.total is None or self.rate == 0:
             return None
         return max(self.total - self.bytes, 0) / self.rate

@@ -30,15 +30,15 @@ class WorkerReport:
     """What one worker did.
 
     Attributes:
-        buffers: that it carried from reading to writing.
-        bytes: in them.
+        buffers: number of buffers that it processed, from reading to writing.
+        bytes: number of bytes in these buffers.
         read_wait_s: seconds in which it waited for its turn to read.
-        read_s: in which it read.
-        execute_wait_s: in which it waited for its turn to execute, or to join what must be joined in stream order.
-        execute_s: in which it executed.
-        write_wait_s: in which it waited for its turn to write.
-        write_s: in which it wrote.
-        trace: (buffer, state, start, end) of its first visits of states, in seconds since the run began.
+        read_s: seconds in which it read.
+        execute_wait_s: seconds in which it waited for its turn to process, or to merge results in stream order.
+        execute_s: seconds in which it processed.
+        write_wait_s: seconds in which it waited for its turn to write.
+        write_s: seconds in which it wrote.
+        trace: (buffer, state, start, end) of its first states, in seconds since the run began; see ``trace=``.
     """
 
     buffers: int
@@ -54,12 +54,12 @@ class WorkerReport:
 
 @dataclass(frozen=True, slots=True)
 class StreamReport:
-    """One input or output.
+    """What happened to one input or output.
 
     Attributes:
-        name: what errors call it.
-        bytes: that were read and processed, or written.
-        short_record: bytes of an input's last record if it is shorter than others, else None.
+        name: name of the stream, as in errors.
+        bytes: number of bytes read and processed, or written.
+        short_record: bytes of an input's last record if it is shorter than the others, else None.
         ended: whether an input was read to its end.
     """
 
@@ -70,7 +70,7 @@ class StreamReport:
 
 
 class Result(Mapping[str, Any]):
-    """What a native processor found: fields as items and as attributes."""
+    """Result of a native processor: fields as items and as attributes."""
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._fields = dict(fields)
@@ -98,22 +98,27 @@ class Result(Mapping[str, Any]):
 
 @dataclass(frozen=True, slots=True)
 class NBufferReport:
-    """What a run did; prints as a few lines.
+    """What a run of `nbuffer` did; prints as a few lines.
 
     Attributes:
-        results: of native processors, by name: a digest is its hexadecimal text, anything else a `Result`.
-        result: what `combine` made of the accumulators of all buffers; None without.
-        complete: whether the run came to the end of its input; if not, output is partial.
-        bytes: that were processed.
-        records: that were processed.
-        buffers: that were processed.
-        buffer_bytes: that a buffer is filled with once the run is under way.
-        peak_bytes: most bytes that buffers, staged output and processors held at once.
+        results: results of native processors, by name: the hexadecimal text of a digest, otherwise a `Result`.
+        result: what `combine` made of the accumulators of all buffers; None without `combine`.
+        complete: whether the run reached the end of its inputs; if not, outputs are partial.
+        bytes: number of bytes processed.
+        records: number of records processed.
+        buffers: number of buffers processed.
+        buffer_bytes: size of a buffer in bytes, after the first, smaller ones.
+        peak_bytes: largest number of bytes in buffers, staged output and processors at a time.
         elapsed_s: seconds from start to end.
-        inputs: each of them.
-        outputs: each of them.
-        workers: each of them.
-        tuning: what tuning the run found and changed; None without ``tune=``.
+        inputs: a `StreamReport` per input.
+        outputs: a `StreamReport` per output.
+        workers: a `WorkerReport` per worker.
+        tuning: what tuning found and changed; None without ``tune=``.
+
+    >>> import isochrony as iso
+    >>> report = iso.nbuffer(b"abcd" * 1000, "crc32c", stride=4)
+    >>> report.complete, report.bytes, report.records, list(report.results)
+    (True, 4000, 1000, ['crc32c'])
     """
 
     results: dict[str, Any]
@@ -171,88 +176,87 @@ def nbuffer(
     on_workers: Literal["inline", "processes"] = "inline",
     tune: bool | str | os.PathLike[str] | Configuration = False,
 ) -> NBufferReport:
-    r"""Read a stream, process it on all cores, and write what comes of it, in bounded memory.
+    r"""Read a stream, process it on all cores, and write the result, in bounded memory.
 
-    Each worker owns a buffer: it reads whole records into it, processes them, writes, and begins again, while the
-    others are at something else. ``iso.nbuffer("big", "sha256").results["sha256"]`` hashes a file,
-    ``iso.nbuffer("big", ["crc32c", "stats:<i2"], "copy")`` copies it meanwhile, and
-    ``iso.nbuffer(sys.stdin.buffer, function, sys.stdout.buffer, delimiter=b"\\n")`` filters lines.
-
-    Inputs:
-        src: a path, anything bytes-like, an open binary file, a file descriptor, a socket, a signal, selection or
-            segment (its stored samples), an object with ``read``; or a list of those, which are merged. Memory is
-            looked at where it lies; regular files are read by several workers at once.
-
-    Outputs:
-        dst: a path (replaced), an open binary file, a file descriptor, a socket, a bytearray, a signal open for
-            writing, an object with ``write``; a list of those; or None: output is off, what is returned is dropped.
-            A copy goes to each of several; a native processor that makes output takes one. What ``write`` returns is
-            how many bytes it took, which may be fewer than it was given (it is called again with the rest); None means
-            all, but of an `io.RawIOBase`, where it means that it takes nothing now, which is an error.
-        Returns an `NBufferReport`.
+    Each worker has a buffer: it fills it with whole records, processes them, writes the result, and starts again, while
+    other workers are in other steps. ``iso.nbuffer("big", "sha256").results["sha256"]`` hashes a file,
+    ``iso.nbuffer("big", ["crc32c", "stats:<i2"], "copy")`` also copies it, and ``iso.nbuffer(sys.stdin.buffer,
+    function, sys.stdout.buffer, delimiter=b"\n")`` filters lines.
 
     Parameters:
-        process: a function, names of native processors (``"sha256"``, ``"stats:<i2"``, ``"zstd:3"``,
-            ``"count:needle"``, ...; ``"stats"`` alone where src is an array or a signal), a name that another package
-            added (docs/add_a_processor.md), a list of both, or None to copy. A function gets one record as a read-only
-            memoryview and returns bytes-like, None, or with several destinations a tuple with one of both for each.
-            Threads share the interpreter: functions run at once only where they let go of it, as NumPy does.
-        memory: bytes that buffers, staged output and processors may take: a number, or text such as "100MB", "64MiB".
-        stride: bytes of a record, from 1; the last of an input may be shorter.
-        order: what of the order of input holds: "execution" of the function, the "output", "both", or "none".
-            Native processors always see their bytes in order, on all cores.
-        workers: 1 to 4096, or "auto": as many as can be busy.
-        batch: the function gets as many whole records as a buffer has.
-        delimiter: records end with these bytes instead, and keep them.
-        prefix: records begin with the length of what follows instead, and keep it: "u1", "<u2", ">u4", "<u8", ..., or
-            "varint", as delimited protobuf messages do.
-        max_length: largest legal length of a prefix, as `memory`; default: no limit but `memory`, and 2 GiB - 1 for
-            "varint", protobuf's limit.
-        initial: makes an accumulator for each buffer, which is the function's second argument.
-        combine: adds the second accumulator to the first and returns the sum; called in stream order, so that
-            `result` does not depend on `workers`.
-        buffer: bytes that a buffer is filled with, as `memory`; default 1 MiB (4 MiB for native
-            processors that take buffers one after another, as ``"sha256"`` does), or less to keep to `memory`.
-            A record that is larger may have what `memory` leaves.
-            Where the stream is cut depends on it, not on `workers` (up to 8).
-        merge: several sources one after another in "order", or "fair": a buffer of each that has something.
-        ramp: fill the first buffers by 10, 20, 40 and 80 per cent only, so that work starts early.
-        eager: process what has come as soon as its source has no more yet, instead of filling buffers.
-        progress: draw a line with rate and remaining time on a terminal; or call this with a `StreamProgress`.
-        progress_every_s: least seconds between two of these calls; the last one is always of the end.
-        log: called with lines about the beginning and the end of the run.
-        trace: visits of states that each worker notes for the report.
-        on_workers: where the function is called. "inline": in this process. "processes": in worker processes, one a
-            worker, as those of `isochrony.py`, for a function that holds the interpreter; several are busy at once
-            where `order` is "output" or "none". It is a copy there: what it changes stays there; accumulators come
-            back pickled. A buffer whose process dies is processed once more in a fresh one.
-        tune: True: change how many workers take buffers, and how many bytes these are filled with, where trials show
-            that it gains; "recommend": change nothing, and report what would be best; or a `Configuration` of an
-            earlier run, or the file of one. What was written is the same bytes: `workers` and `buffer` are not changed
-            where they were given, and buffers keep their size where it shows: with `batch`, `initial`, compression, and
-            ``merge="fair"`` of several sources. `memory` holds for the most that is tried.
+        src: a path, a bytes-like object, an open binary file, a file descriptor, a socket, an object with ``read``, or
+            a signal, selection or segment (its samples as stored); or a list of these, which are merged. Memory is read
+            in place; several workers read a regular file at once.
+        process: a function; names of native processors (``"sha256"``, ``"stats:<i2"``, ``"zstd:3"``,
+            ``"count:needle"``, ...; plain ``"stats"`` if src is an array or a signal) or of those of other packages
+            (docs/add_a_processor.md); a list of both; or None to copy. A function gets a record as a read-only
+            memoryview and returns bytes-like, None, or, with several destinations, a tuple with one of these for each.
+            It may keep the record. Functions run in threads, in parallel only while they release the interpreter's lock
+            (GIL), as NumPy does.
+        dst: a path (replaced), an open binary file, a file descriptor, a socket, a bytearray, a signal open for
+            writing, or an object with ``write``; a list of these; or None: no output. With several, each gets a copy; a
+            native processor with output needs exactly one. ``write`` returns the number of bytes it took; if that is
+            less than it got, it is called again with the rest. None means all, except for an `io.RawIOBase`, where it
+            means that nothing can be written now, which is an error.
+        memory: largest number of bytes of buffers, staged output and processors, or text such as "100MB" or "64MiB".
+        stride: bytes per record, from 1; the last record of an input may be shorter.
+        order: which order of the input is kept: that of "execution" of the function, of "output", "both", or "none".
+            Native processors always get the bytes in order, on all cores.
+        workers: 1 to 4096; "auto": as many as can be busy.
+        batch: pass the function all whole records of a buffer at once.
+        delimiter: bytes at which records end, such as b"\n", instead of `stride`; a record includes them.
+        prefix: type of the length before each record, instead of `stride`: "u1", "<u2", ">u4", "<u8", ..., or "varint",
+            as in delimited protobuf messages; a record includes it.
+        max_length: largest legal length in a prefix, as for `memory`; None: `memory`, and for "varint" 2 GiB - 1, the
+            limit of protobuf.
+        initial: function that makes an accumulator for each buffer, the second argument of `process`.
+        combine: function of two accumulators that returns their sum; called in stream order, so that `result` does not
+            depend on `workers`.
+        buffer: bytes per buffer, as for `memory`; None: 1 MiB (4 MiB for native processors that take buffers one after
+            another, such as ``"sha256"``), or less if `memory` requires it. Where the stream is cut depends on it, and
+            not on `workers` (up to 8). A larger record may use the rest of `memory`.
+        merge: several sources in "order", one after another; or "fair": a buffer of each that has data.
+        ramp: fill the first buffers to 10, 20, 40 and 80 per cent only, so that processing starts early.
+        eager: process the data at hand as soon as its source has no more for the moment, instead of filling the buffer.
+        progress: True: draw a line with rate and remaining time on a terminal; or a function of a `StreamProgress`.
+        progress_every_s: least seconds between two calls of that function; it is always called at the end.
+        log: function that gets lines of text about the start and the end of the run.
+        trace: number of states that each worker records for the report.
+        on_workers: where the function is called. "inline": in this process. "processes": in worker processes, one per
+            worker, as for `isochrony.py`, for a function that holds the GIL; in parallel if `order` is "output" or
+            "none". The function is a copy there: its changes do not reach this process; accumulators come back pickled.
+            If a process dies, its buffer is processed once more in a new one.
+        tune: True: change the number of workers and the size of buffers during the run when trials show a gain;
+            "recommend": change nothing, and report what would be best; or a `Configuration` of an earlier run, or the
+            path of its file. Outputs are the same bytes. `workers` and `buffer` stay fixed if stated; so do buffers
+            where their size shows in the result: with `batch`, `initial`, compression, and ``merge="fair"`` of several
+            sources. `memory` limits trials too.
+
+    Returns:
+        A `NBufferReport`.
 
     Conventions:
-        A record is never split, nor made of two sources. What a function keeps of a record stays valid.
-        With more output than memory, a worker writes early in its turn: any amount goes through.
-        What was written when a run fails stays under the name of `dst`: it may be all there is of a stream that cannot
-        be had again, and whoever follows the file goes on. The error's text says which outputs hold a part and how much
-        of it, `report.complete` is False; write to another name and rename it where a whole file or none is wanted.
+        A record is never split, nor made of two sources. A worker writes early if its output exceeds its memory, so the
+        size of the output is not limited. After an error, written output stays under the name of `dst`: it may be all
+        there is of a stream that cannot be read again. The message says which outputs are partial and how long they
+        are, and `report.complete` is False. To have a whole file or none, write to another name and rename it.
 
-    Errors:
-        The first error in stream order, after all workers have ended: `NBufferError` with `offset`, the exception of
-        a function or stream as its cause, and `report`; `NBufferOSError` where the system refuses (also an OSError,
-        with errno); `OptionError` before anything is read or written. Ordered output holds all that comes before the
-        record that failed. Of a source that fails the whole records that were read are processed.
+    Raises:
+        NBufferError: the first error in stream order, after all workers have stopped: `offset` is its place, `report`
+            what was done, and the exception of a function or stream its cause. Ordered output has everything before the
+            failed record; whole records that were read before a source failed are processed.
+        NBufferOSError: the system refuses to read or write (also OSError, with errno).
+        OptionError: a parameter out of range, before anything is read or written.
 
-    Source: A. Thegler, Automatic n-buffering for Big Data processing, 2015.
+    Source:
+        A. Thegler, Automatic n-buffering for Big Data processing, 2015.
 
     >>> import isochrony as iso
     >>> out = bytearray()
-    >>> report = iso.nbuffer(b"3 pears\\nan apple\\n4 figs\\n", lambda r: r if r[0] in b"34" else None, out,
-    ...                      delimiter=b"\\n")
+    >>> lines = b"3 pears\nan apple\n4 figs\n"
+    >>> report = iso.nbuffer(lines, lambda r: r if r[0] in b"34" else None, out, delimiter=b"\n")
     >>> bytes(out), report.records
-    (b'3 pears\\n4 figs\\n', 3)
+    (b'3 pears\n4 figs\n', 3)
     >>> iso.nbuffer(b"abc", "sha256").results["sha256"][:16]
     'ba7816bf8f01cfea'
     """

@@ -247,7 +247,7 @@ def _raised(declaration: Declaration) -> list[str]:
     whole = (param for param in bounded if param["kind"].startswith("integer") and param["range"][0] is not None)
     counts = [param for param in whole if param["range"][0] >= 0]
     kinds = ["an argument of the wrong type"] if params else []
-    kinds += ["none of its choices"] if any(param["choices"] or param["kind"] == "taper" for param in params) else []
+    kinds += ["an unknown choice"] if any(param["choices"] or param["kind"] == "taper" for param in params) else []
     kinds += ["a number that is not finite"] if any(param["kind"].startswith("number") for param in params) else []
     kinds += ["a count below its least value"] if counts else []
     kinds += ["a whole number above 2^63 - 1"] if any(param["kind"].startswith("integer") for param in params) else []
@@ -256,7 +256,7 @@ def _raised(declaration: Declaration) -> list[str]:
     if any(param not in counts or param["range"][1] is not None for param in bounded):
         reasons.append(f"{'another' if counts else 'a'} value out of range")
     if any(param.get("length") for param in params):
-        reasons.append("text that is no length")
+        reasons.append("text that is not a length")
     errors = declaration["sections"]["errors"].removesuffix(".")
     if errors not in ("", "None"):
         reasons.append(errors[0].lower() + errors[1:])

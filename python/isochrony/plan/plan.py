@@ -59,12 +59,12 @@ class Plan(
 ):
     """Operators over the samples of one or more signals; made by `isochrony.scan`.
 
-    Each method adds an operator and gives a new plan; the old one can be used again, so plans branch and are
+    Each method adds an operator and returns a new plan. The old plan can be used again, so plans can branch and be
     combined. Where a method says "float32 for float32", values of calibrated samples are float64.
 
-    A plan can be pickled, also into other processes. There it reads each signal as a run would have read it when the
-    plan was pickled, whatever is appended meanwhile. Arrays go with it; functions must be importable there (a lambda
-    travels by cloudpickle only). A plan that writes or that listens to a feed is refused.
+    A plan can be pickled, also into other processes. It reads each signal there as of the time of pickling, whatever is
+    appended meanwhile. Arrays are pickled with it; functions must be importable there (cloudpickle also sends lambdas).
+    A plan that writes, or reads a live feed, cannot be pickled.
 
     >>> import numpy as np, isochrony as iso
     >>> loud = iso.scan(np.arange(12) % 5, rate=100).rewindow(4).filter(lambda s: s.std() > 1.5)
@@ -87,23 +87,24 @@ class Plan(
         """Pass windows or rows for which an expression is true.
 
         Returns:
-            The windows or rows that pass, unchanged and without a copy. No edges, no delay; what is removed is not a
-            gap. Where a predicate compares ``s.max()``, ``s.min()`` or ``abs(s).max()`` with a number and the windows
-            are those of a stored signal, ranges without a window that passes are not read: the signal's stored extremes
-            tell. Results are the same to the bit; `explain` says how much is skipped, or why nothing is.
+            The windows or rows that pass, unchanged and without a copy. No edges, no delay; removed items are not a
+            gap. If a predicate compares ``s.max()``, ``s.min()`` or ``abs(s).max()`` with a number, and the windows are
+            those of a stored signal, ranges without a passing window are skipped by the signal's stored extremes,
+            without reading them. Results are the same to the bit; `explain` states how much is skipped, or why nothing
+            is.
 
         Parameters:
-            predicate: one bool per window, as ``lambda s: s.std() > 10``, or per row, as
-                ``lambda r: (r.mean > 3) & (r["std"] < 2)``; traced once. A row with an unknown field (null) does
-                not pass; a civil time is its nanoseconds since 1970. Or `isochrony.py` or `isochrony.jit` of
-                a function that runs on blocks of windows.
-            others: plans of equal windows and the same timebase, whose windows at the same indices are the function's
-                further arguments, as in `map`.
+            predicate: one bool per window, such as ``lambda s: s.std() > 10``, or per row, such as ``lambda r: (r.mean
+                > 3) & (r["std"] < 2)``; called once, to build an expression. A row whose field is null does not pass; a
+                civil time is in nanoseconds since 1970. Or an `isochrony.py` or `isochrony.jit` function, which is
+                called with blocks of windows.
+            others: plans of equal windows on the same timebase; their windows at the same indices are further arguments
+                of the function, as in `map`.
             wrap: integer arithmetic wraps, as in `map`.
 
         Raises:
-            PlanError: it cannot be traced, gives one bool per sample, names a field that does not exist, or its types
-                do not fit; or the plans differ in what they carry.
+            PlanError: the function cannot become an expression, gives one bool per sample, names a field that does not
+                exist, or has types that do not fit; or the plans differ in items or timebase.
             OptionError: `wrap` is neither True nor False.
 
         >>> import numpy as np, isochrony as iso
@@ -129,15 +130,15 @@ class Plan(
             minus, ``abs``) gives the narrowest dtype that holds every result, int64 at most. No edges, no delay.
 
         Parameters:
-            expression: as ``lambda s: s - s.mean()``; traced once. Or
-                `isochrony.py` or `isochrony.jit` of a function that runs on blocks of windows.
-            others: plans of equal windows (or of samples) and the same timebase: ``a.map(lambda x, y: x - y, b)``. What
-                not all plans have at the same indices is left out. A row of one value is
-                combined with every sample of a window.
+            expression: a function such as ``lambda s: s - s.mean()``; called once, to build an expression. Or an
+                `isochrony.py` or `isochrony.jit` function, which is called with blocks of windows.
+            others: plans of equal windows (or of samples) on the same timebase: ``a.map(lambda x, y: x - y, b)``.
+                Indices that a plan lacks are left out. A row of one value is combined with every sample of a window.
             wrap: integer arithmetic keeps NumPy's dtype instead, and wraps: int16 and int16 give int16.
 
         Raises:
-            PlanError: it cannot be traced, or its types do not fit; or the plans differ in what they carry.
+            PlanError: the function cannot become an expression, or has types that do not fit; or the plans differ in
+                items or timebase.
             OptionError: `wrap` is neither True nor False.
 
         >>> import numpy as np, isochrony as iso
@@ -178,15 +179,15 @@ class Plan(
             The same items, unchanged. No edges, no delay.
 
         Parameters:
-            function: is called as ``f(values, start)`` in order, in the run's thread, with values as `isochrony.py` has
-                them (ranges: one row of start and end each; rows: a `Table`) and the index of the first sample (None of
-                groups, which have none); what it returns is
-                dropped, what it raises ends the run. Calls of two functions on two branches alternate block by block
-                in one thread; with `workers` each gets a portion's blocks before the other does, in the plan's order.
-            counts: give it samples as stored, instead of values.
+            function: called as ``f(values, start)``, in order, in the thread of the run. `values` are as for
+                `isochrony.py` (ranges: an array of starts and ends, shape (n, 2); rows: a `Table`), `start` is the
+                index of the first sample, None for groups. The return value is ignored; an exception ends the run.
+                Calls of two functions on two branches alternate block by block in one thread; with several `workers`,
+                part by part in the plan's order.
+            counts: pass samples as stored, instead of values in the unit.
 
         Raises:
-            OptionError: it is not a function.
+            OptionError: `function` is not callable.
 
         >>> import numpy as np, isochrony as iso
         >>> loud = iso.scan(np.arange(12) % 7, rate=100).rewindow(4).stats("max").filter(lambda r: r.max > 5)
@@ -207,22 +208,22 @@ class Plan(
         """Store results as a signal, and pass them on: ``plan.sink(store, "stn_10/mean").run()``.
 
         Samples, and windows that do not overlap, keep their rate; windows of one computed value become a signal with
-        one sample every hop. Gaps stay gaps, clock steps begin runs, and times follow the source's clock; what a filter
-        removed becomes a gap, too. Commits once a second or every 64 MiB, and at the end; a run that fails keeps what
-        was committed. A commit includes what else waits for one in that store.
+        one sample per hop. Gaps stay gaps, and so do items that a filter removed; clock steps begin runs; times are
+        those of the source's clock. Commits once a second or every 64 MiB, and at the end, together with other pending
+        changes of the store. If the run fails, committed samples stay.
 
         Returns:
             The same items, unchanged. No edges, no delay.
 
         Parameters:
-            to: a store that is open for writing; or one of its signals, to which samples are added.
-            name: of the signal, in a store.
+            to: a store that is open for writing; or one of its signals, to append to.
+            name: name of the signal, if `to` is a store.
             overwrite: replace a signal of that name.
-            append: add to a signal of that name, of the same dtype and rate.
+            append: append to a signal of that name, of the same dtype and rate.
 
         Raises:
-            PlanError: the results are not samples or windows, or the plan reads the signal that it would write.
-            StoreError: the store is open for reading. When the plan runs, also: the signal exists (as `RunError`).
+            PlanError: the results are not samples or windows, or the plan reads the signal that it writes.
+            StoreError: the store is open for reading. In the run, as a `RunError`: the signal exists.
 
         >>> import tempfile, numpy as np, isochrony as iso
         >>> store = iso.open(tempfile.mkdtemp() + "/results.iso", "x")
@@ -245,24 +246,25 @@ class Plan(
         return type(self)(self._native.append(to))
 
     def annotate(self, signal: Signal | tuple[Store, str], kind: str, **fields: Any) -> Self:
-        """Store an event in a signal for each window or range, and pass the items on.
+        """Add an event to a signal for each window or range, and pass the items on.
 
-        ``windows.filter(...).ranges().annotate(signal, "voiced").run()``. Events are durable as samples of `sink` are.
-        One that the signal has already, of the same kind, range and fields, is not added again: a plan may run twice.
+        ``windows.filter(...).ranges().annotate(signal, "voiced").run()``. Events are committed like samples of `sink`.
+        An event that the signal already has, of the same kind, range and fields, is not added again: the plan may be
+        run twice.
 
         Returns:
             The same items, unchanged. No edges, no delay.
 
         Parameters:
-            signal: of a store that is open for writing; where it is not the signal that the plan reads, ranges are
-                found in it by civil time. Or a store and a name: the signal that a `sink` before this step creates in
-                the same run.
-            kind: of event, `snake_case` by convention.
-            fields: values that all events have; or of windows functions that are traced, as
+            signal: a signal of a store that is open for writing. If it is not the signal that the plan reads, ranges
+                are placed by civil time. Or a pair of a store and a name: the signal that a `sink` before this step
+                creates in the same run.
+            kind: kind of the events, `snake_case` by convention.
+            fields: values of fields that all events have; for windows also functions of the samples, such as
                 ``peak=lambda s: abs(s).max()``, which give one value each.
 
         Raises:
-            PlanError: the input is neither windows nor ranges, or a function cannot be traced.
+            PlanError: the input is neither windows nor ranges, or a function cannot become an expression.
             StoreError: the store is open for reading.
 
         >>> import tempfile, numpy as np, isochrony as iso
@@ -272,13 +274,10 @@ class Plan(
         >>> _ = iso.scan(signal).triggers(on=4).annotate(signal, "burst").run()
         >>> [(event.start, event.end) for event in signal.events]
         [(2, 4)]
-
-        Of a copy that the run itself makes:
-
         >>> timed = store.create("timed", dtype="f8", rate=100, start="2020-01-01T00:00:00Z")
         >>> _ = timed.append(np.array([0.0, 0, 5, 7, 0, 0])), store.commit()
         >>> copied = iso.scan(timed).sink(store, "copy")
-        >>> _ = copied.triggers(on=4).annotate((store, "copy"), "burst").run()
+        >>> _ = copied.triggers(on=4).annotate((store, "copy"), "burst").run()  # of a copy that the run makes
         >>> [(event.start, event.end) for event in store["copy"].events]
         [(2, 4)]
         """
@@ -289,16 +288,16 @@ class Plan(
         return type(self)(self._native.annotate(signal, kind, fields))
 
     def limit(self, count: int) -> Self:
-        """Pass the first `count` windows or rows (samples, where there are neither), then stop what is before.
+        """Pass the first `count` windows or rows (or samples, if there are neither), then end the run.
 
         Returns:
             The first items, unchanged. No edges, no delay.
 
         Parameters:
-            count (windows, rows or samples, from 1): number of items that pass.
+            count (windows, rows or samples, from 1): number of items to pass.
 
         Raises:
-            OptionError: `count` is no whole number from 1. Saved plans may have 0.
+            OptionError: `count` is not a whole number from 1. Saved plans may have 0.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.arange(12), rate=100).rewindow(4).limit(2).collect()
@@ -309,27 +308,25 @@ class Plan(
 
     @takes_run_options
     def collect(self, *, as_: Form = "numpy", counts: bool = False, **options: Unpack[RunKeywords]) -> Any:
-        """Run the plan and gather what comes out.
+        """Run the plan and gather its results.
 
         Returns:
-            ``"numpy"``: samples as an array, shape (n,); windows or what was computed of them as an array, shape
+            The results in a form that `as_` selects. Values are in their unit, float64 if a calibration makes them of
+            counts.
+            ``"numpy"``: samples as an array, shape (n,); windows, and values computed of them, as an array, shape
             (windows, values); ranges as an array of starts and ends, shape (n, 2), int64; rows as a `Table`; a count as
-            an integer. Values are in their unit, float64 where a calibration makes them of counts.
-
-            The other forms say where each value lies. Gaps, and what a filter removed,
-            are indices and times that are not there. Times are datetime64[ns], UTC; where the signal has no civil time,
-            neither column nor coordinate "time" exists. Where its clock was set back, times decrease or occur twice.
-            Index and time take 16 bytes for each sample beside its value; ``"segments"`` takes none.
-
-            ``"table"``: a `Table`. Of samples "index", "time" and a column called as the last part of the signal's
-            name ("value" where that is "index" or "time"); of windows "start", "end", "time" and "value", or
-            "values", shape (windows, values); of ranges "start", "end" and "time"; rows as they are.
-
-            ``"xarray"``: of samples a `DataArray` of dimension "time" with coordinates "time" and "index"; of windows
-            of dimensions "time" and "value" (of spectra "frequency", in Hz), with "start" and "end" too; the unit is in
-            ``attrs["units"]``. Of rows and ranges a `Dataset` of dimension "row", a variable for each column.
-
-            ``"segments"``: of samples a list of `Segment`, one for each contiguous range.
+            an int.
+            ``"table"``: a `Table`. Samples have "index", "time" and a column with the last part of the signal's name
+            ("value" if that is "index" or "time"); windows "start", "end", "time" and "value", or "values", shape
+            (windows, values); ranges "start", "end" and "time"; rows keep their columns.
+            ``"xarray"``: samples as a `DataArray` of dimension "time" with coordinates "time" and "index"; windows of
+            dimensions "time" and "value" (for spectra "frequency", in Hz), also with "start" and "end"; the unit is in
+            ``attrs["units"]``. Rows and ranges as a `Dataset` of dimension "row", with a variable per column.
+            ``"segments"``: samples as a list of `Segment`, one per gap-free range.
+            All forms but "numpy" have the position of each value. Gaps, and items that a filter removed, are missing
+            indices and times. Times are datetime64[ns], UTC; "time" is missing if the signal has no civil time. Across
+            a clock that was set back, times decrease or repeat. Index and time take 16 bytes per sample in addition to
+            its value; ``"segments"`` takes none.
 
         Parameters:
             as_: form of the result: "numpy", "table", "xarray" or "segments".
@@ -337,12 +334,11 @@ class Plan(
             {run_options}
 
         Raises:
-            RunError: an operator failed; the message names it, the samples and their time. What a Python function
-                raised is its `__cause__`.
-            OptionError: `workers` is no number from 1 to 1024, nor "auto"; `tolerance` is none from 0 to below 1;
-                another option without a legal value.
-            PlanError: `control` with more than one worker; another form than "numpy" of a count; "segments" of other
-                than samples; "xarray" of rows with a field that has the name of a dimension.
+            RunError: an operator failed; the message names it, with indices and time of the samples. An exception of a
+                Python function is its `__cause__`.
+            OptionError: a parameter out of range.
+            PlanError: a form other than "numpy" for a count; "segments" for items other than samples; "xarray" for rows
+                with a field that has the name of a dimension; `control` that another run is using.
             MissingExtraError: xarray is not installed.
             KeyboardInterrupt: within a tenth of a second of Ctrl-C.
 
@@ -371,25 +367,24 @@ class Plan(
     def blocks(self, *, counts: bool = False, **options: Unpack[RunKeywords]) -> Iterator[Block]:
         """Run the plan and iterate over its result block by block, in bounded memory: ``for block in plan.blocks()``.
 
-        Parameters are those of `collect`, without `as_`, and `workers` is 1 if it is not given; ``for block in plan``
-        gives none. The plan is executed in a
-        thread, at most a few blocks ahead of the loop. Leaving the loop, or dropping the iterator, ends the execution
-        as Ctrl-C does: what sinks have committed stays. Each iteration is an execution of its own.
+        Parameters are those of `collect`, without `as_`, and with `workers` 1 by default; ``for block in plan`` uses
+        the defaults. The plan runs in a thread, a few blocks ahead of the loop. Leaving the loop, or dropping the
+        iterator, ends the run as Ctrl-C does: samples that sinks have committed stay. Each iteration is a run of its
+        own.
 
-        Leaving waits for the source or function at work to return, and so for ever where that never does, as a
-        generator that reads a silent socket without a timeout.
+        Leaving the loop waits for the current call of a source or function to return; it never returns if that call
+        blocks for ever, such as a generator that reads a silent socket without a timeout.
 
         Returns:
-            An iterator of `Block`: ``values`` as `collect` gives them, read-only arrays of samples, shape (n,), of
-            windows, shape (n, values), or of ranges, shape (n, 2), or a `Table` of rows; ``start`` and ``end``, the
-            index of the first sample and the one after the last, both None of groups. The engine chooses the length of
-            a block; samples of one block are contiguous, and ``breaks`` says whether a gap or a clock step lies before
-            them. Blocks have no times: ``collect(as_="table")``
-            has, and ``signal.time_of(block.start)`` where the plan keeps the signal's rate.
+            An iterator of `Block`. ``values`` as of `collect`: read-only arrays of samples, shape (n,), of windows,
+            shape (n, values), or of ranges, shape (n, 2), or a `Table` of rows. ``start`` and ``end``: index of the
+            first sample, and after the last one; None for groups. The number of items per block may vary; samples of a
+            block are contiguous, and ``breaks`` states gaps and clock steps before it. Blocks have no times: use
+            ``collect(as_="table")``, or ``signal.time_of(block.start)`` if the plan keeps the signal's rate.
 
         Raises:
             PlanError: the plan gives a count.
-            OptionError: an option without a legal value.
+            OptionError: a parameter out of range.
             RunError: an operator failed; raised after the blocks before it.
 
         >>> import numpy as np, isochrony as iso
@@ -421,10 +416,10 @@ class Plan(
 
     @takes_run_options
     def run(self, **options: Unpack[RunKeywords]) -> RunResult:
-        """Run the plan and drop what comes out; parameters and errors are those of `collect`.
+        """Run the plan for its side effects, and drop its results. Parameters and errors are those of `collect`.
 
         Returns:
-            A `RunResult`: its `report` says what each operator did.
+            A `RunResult`; its `report` states what each operator did.
 
         >>> import numpy as np, isochrony as iso
         >>> report = iso.scan(np.arange(6), rate=100).rewindow(3).run().report

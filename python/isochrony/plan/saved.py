@@ -103,7 +103,7 @@ class SavedPlans(Mapping[str, "SavedPlan"]):
         """A saved plan by its name; ``store.saved_plans[name]`` and ``store[name]`` do the same and allow no functions.
 
         Parameters:
-            name: of the plan.
+            name: name of the plan.
             allow_functions: whether Python functions that it calls are imported, as for `Plan.from_json`: a store that
                 somebody else wrote may name any.
 

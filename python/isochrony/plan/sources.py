@@ -32,39 +32,40 @@ def scan(
     counts: bool = False,
     io: str | None = None,
 ) -> Plan:
-    """A plan over a signal, over a part of it, over a feed, or over an array.
+    """Make a plan over a stored signal or a part of it, a live feed, or an array.
 
     Returns:
         A plan of samples, shape (n,), of the source's dtype, with its gaps and clock steps.
 
     Parameters:
-        source: ``store["name"]``, ``signal[a:b]``, what `listen` or `follow` gives, or a 1-D array, which is not
-            copied: leave it alone while the plan runs. A signal is read as it is when the plan runs.
-        segment: samples of an item where the plan has no windows, from 1; default 131,072.
-        rate: sample rate of an array in Hz, exact as everywhere; with `clock` that of the signal.
+        source: ``store["name"]``, ``signal[a:b]``, a `Listener`, a `Followed`, or a 1-D array. An array is not copied:
+            do not change it while the plan runs. A signal is read as of the start of the run.
+        segment: samples per item if the plan has no windows, from 1; None: 131,072.
+        rate: sample rate of an array in Hz, a number or an exact ratio as for `Store.create`; with `clock`, that of the
+            signal.
         unit: unit of an array's values.
-        start: of an array: civil time of its first sample, at which arrays of equal start and rate meet; with `clock`
-            the index in that signal, or a time, of which the nearest sample is taken; default: index 0.
-        clock: another signal that was sampled by the same clock, index for index, as the channels of one converter
-            are: plans of both can be zipped and synced then, without `align`. Times are that signal's. A saved plan
-            looks for it in the store of `source`. Of an array: the signal that it was computed of.
-        counts: compute with the samples as stored, instead of values in the signal's unit (docs/counts.md).
-        io: how samples of a stored signal come from the disk; the results are the same. Default: what is
-            predicted best on this machine if it was calibrated (``isochrony calibrate``), else ``"mmap"``.
-            ``"read"`` copies them into a buffer that is used again; ``"mmap"`` maps the files; ``"readahead"`` maps
-            them and asks the system at each piece for twice its length; ``"readahead_all"`` asks for all at the
-            beginning; ``"populate"`` has page tables filled piece by piece, by a thread ahead of the scan;
-            ``"direct"`` reads past the page cache, ahead of the scan; ``"io_uring"`` has the kernel fill several
-            buffers ahead of the scan, and ``"io_uring_direct"`` does so past the page cache. Stores at URLs are read
-            by ``"range_requests"``, several requests at a time, ahead of the scan. Where it does not apply (a sealed
-            signal, a store at a URL, a file system or a container that refuses), `Plan.explain` and the report's
-            `reads` say what is done instead.
+        start: civil time of an array's first sample, by which arrays of equal start and rate are combined; with
+            `clock`, an index of that signal, or a time, rounded to its nearest sample. None: index 0.
+        clock: another signal with the same clock, index for index, such as another channel of one converter: plans of
+            both can then be combined by `zip` and `sync`, without `align`. Times are those of `clock`. A saved plan
+            looks for it in the store of `source`. For an array: the signal that it was computed from.
+        counts: compute with samples as stored, instead of values in the signal's unit (docs/counts.md).
+        io: how samples of a stored signal are read; results are the same. None: the strategy that is predicted to be
+            the fastest, if this machine was calibrated (``isochrony calibrate``), else ``"mmap"``. ``"read"``: copy
+            into a buffer. ``"mmap"``: map the files. ``"readahead"``: map, and request twice the length of each piece
+            ahead; ``"readahead_all"``: request everything at the start. ``"populate"``: a thread fills page tables
+            ahead of the scan. ``"direct"``: bypass the page cache, ahead of the scan. ``"io_uring"``: the kernel fills
+            several buffers ahead of the scan; ``"io_uring_direct"``: likewise, bypassing the page cache. Stores at URLs
+            are read by ``"range_requests"``, several at a time, ahead of the scan. If a strategy cannot be used (sealed
+            signal, store at a URL, file system or container that refuses it), `Plan.explain` and the report's `reads`
+            state which one is used instead.
 
     Raises:
-        StoreValueError: there is no such `io`.
-        PlanError: anything else; `clock` is another clock: its rate differs, or its times, by half a sample or more.
-        TimeError: `rate` is no sample rate, `start` no time.
-        OptionError: `segment` is no whole number from 1; `clock` is no signal, `io` or `unit` no text.
+        StoreValueError: `io` is not one of these.
+        PlanError: `source` is none of these; a parameter that does not apply to it; the times of `clock` differ by half
+            a sample or more, or its rate differs.
+        TimeError: `rate` is not a sample rate, or `start` not a time.
+        OptionError: `segment` is not a whole number from 1, `clock` not a signal, or `io` or `unit` not a str.
 
     >>> import tempfile, numpy as np, isochrony as iso
     >>> iso.scan(np.array([3.0, 5.0]), rate=100, unit="kPa").map(lambda s: 2 * s).collect()
@@ -135,24 +136,24 @@ def generate(
     start: Any = None,
     segment: int | None = None,
 ) -> Plan:
-    """A plan over samples that Python code makes.
+    """Make a plan over samples that Python code generates.
 
     Returns:
-        A plan of samples of `dtype`, shape (n,), with a gap wherever indices leave one.
+        A plan of samples of `dtype`, shape (n,), with a gap wherever indices are missing.
 
     Parameters:
-        source: a function without arguments that gives an iterator, called for each run; or an iterable, which serves
-            one run if it is an iterator. It gives 1-D arrays of `dtype` that follow one another, or pairs of the
-            index of the first sample and the array: what lies between is a gap. Arrays are taken over without a copy;
-            one that the code keeps becomes read-only, and of a view that can be written a copy is taken.
-        dtype: of the arrays.
-        rate: sample rate in Hz, exact as everywhere.
-        unit: of the values.
+        source: a function without arguments that returns an iterator, called for each run; or an iterable, which serves
+            a single run if it is an iterator. It yields consecutive 1-D arrays of `dtype`, or pairs (index of the first
+            sample, array): missing indices become a gap. Arrays are not copied, and become read-only; a view of a
+            writable array is copied.
+        dtype: dtype of the arrays.
+        rate: sample rate in Hz, a number or an exact ratio as for `Store.create`.
+        unit: unit of the values.
         start: civil time of index 0.
         segment: as for `scan`.
 
     Raises:
-        PlanError: the source is neither.
+        PlanError: the source is neither a function nor an iterable.
 
     >>> import numpy as np, isochrony as iso
     >>> noise = lambda: (np.full(100, k) for k in range(3))

@@ -16,20 +16,21 @@ __all__ = ["Control"]
 
 
 class Control:
-    """Changes a plan while it runs: give it to `Plan.collect` or `Plan.run`, and keep it.
+    """Changes a plan while it runs: pass it to `Plan.collect` or `Plan.run`, and call its methods meanwhile.
 
     Adjustable are the functions of `Plan.filter` and `Plan.map`, the thresholds of `Plan.triggers`, and ``method=`` of
     operators with several implementations (`Plan.fir`, `Plan.running_quantile`). A change takes effect at an index of
-    the operator's input: what begins before it is computed without, all else with it, by however many workers.
-    `Report.changes` lists these indices; given as ``at=``, they repeat the run to the bit. `add` and `remove` give the
-    plan other sinks and functions while it runs; `Report.branches` lists them.
-    A control is one run's: the plan stays as it is. It serves one run after another; a run that is given the control of
-    one that has not ended is a `PlanError` with code ``control_in_use``.
+    the operator's input, whatever the number of workers: items that begin before it are computed with the old value,
+    all others with the new one. `Report.changes` lists these indices; passed as ``at=``, they repeat the run to the
+    bit. `add` and `remove` attach and detach sinks and functions; `Report.branches` lists them.
+
+    The plan itself stays as it is: changes belong to the run. A control serves one run at a time, and can be used
+    again; passing one that is in use is a `PlanError` with code ``control_in_use``.
 
     >>> import numpy as np, isochrony as iso
     >>> loud = iso.scan(np.arange(8), rate=100).rewindow(2).filter(lambda s: s.max() > 100)
     >>> control = iso.Control()
-    >>> control.set(loud, at=4, predicate=lambda s: s.max() > 4)  # here before it runs, as well from another thread
+    >>> control.set(loud, at=4, predicate=lambda s: s.max() > 4)  # before the run; during it, call from another thread
     >>> result = loud.count().run(control=control)
     >>> [(change.operator, change.at) for change in result.report.changes]
     [('filter', 4)]
@@ -43,27 +44,37 @@ class Control:
         self._branches: list[Plan] = []
 
     def set(self, plan: Plan, *, at: int | None = None, **params: Any) -> None:
-        """Give parameters of the last operator of `plan`, as it was built, other values.
+        """Change parameters of the last operator of `plan`.
 
-        ``method=`` switches to another implementation where its results are the same bits, or within the run's
-        ``tolerance=``: results that begin at the index or behind it are the other's, and none is lost or comes twice.
-        What an expression remembers (`ewm`, `hysteresis`, `previous`, `counter`) stays where that part is written as
-        before. Each change is kept until the run ends, for the report: some hundred bytes.
+        ``method=`` switches to another implementation, if its results are the same to the bit or within the run's
+        ``tolerance=``: from the index on, results are those of the other; none is lost or repeated. State of an
+        expression (`ewm`, `hysteresis`, `previous`, `counter`) is kept if that part of the expression stays the same.
+        Each change is stored until the end of the run, for the report: some hundred bytes.
 
         Parameters:
-            plan: the plan that ends in the operator: the whole, or a part that others were made of.
-            at: index of the operator's input (for windows and rows: of their first sample) from which the change is in
-                effect: not before what the operator has got by now, and not before an earlier change of it. Rows need
-                their ``start`` for it. Default: from what it has not got yet; before the run begins, from the first
-                sample.
-            params: by name, as the step takes them: ``predicate=`` of `Plan.filter`, ``expression=`` of `Plan.map`,
-                ``on=`` and ``off=`` of `Plan.triggers`, ``method=`` of `Plan.fir` and `Plan.running_quantile`.
+            plan: a plan that ends in the operator: the running plan, or a part of it.
+            at: index of the operator's input from which the change takes effect; for windows and rows, of their first
+                sample. If the operator has already received later items, or has a later change, the change takes effect
+                from there on. Rows need their ``start``. None: the first item that the operator has not received yet;
+                before the run, the first sample.
+            params: new values by name, as in the method of `Plan`: ``predicate=`` of `Plan.filter`, ``expression=`` of
+                `Plan.map`, ``on=`` and ``off=`` of `Plan.triggers`, ``method=`` of `Plan.fir` and
+                `Plan.running_quantile`.
 
         Raises:
-            PlanError: not adjustable, not of the type that it had, or no part of the plan that runs; an implementation
-                that differs by more than ``tolerance=`` (``not_within_tolerance``); with several workers also an
-                expression that remembers earlier items in place of one that does not, or the reverse.
-            OptionError: no parameter is given; `at` is no whole number of 64 bits.
+            PlanError: the parameter is not adjustable, the value has another type than before, or `plan` is not part of
+                the running plan; results of the implementation differ by more than ``tolerance=``
+                (``not_within_tolerance``); with several workers, an expression with state in place of one without, or
+                the reverse.
+            OptionError: no parameter is stated, or `at` is not a whole number of at most 64 bits.
+
+        >>> import numpy as np, isochrony as iso
+        >>> windows = iso.scan(np.arange(12), rate=100).rewindow(2)
+        >>> peaks = windows.map(lambda s: s.max())
+        >>> control = iso.Control()
+        >>> control.set(peaks, at=6, expression=lambda s: s.min())
+        >>> peaks.run(control=control).report.changes[0].at
+        6
         """
         if not params:
             raise OptionError(
@@ -73,25 +84,27 @@ class Control:
         self._native.set(plan._native, params, from_index)
 
     def add(self, branch: Plan, *, at: int | None = None) -> None:
-        """Add a branch to the running plan: it gets each item of the operator it continues once, from an index on.
+        """Add a branch to the running plan: it gets each item of the operator that it continues, once, from an index
+        on.
 
-        What the branch has in common with the plan is not computed again, and the plan's own results stay the same.
-        The branch is executed in the caller's thread, as all sinks and functions are; an error in it ends the run, as
-        one in the plan does. It ends with the plan, or by `remove`. Windows in it lie as they would if it had been part
-        of the plan; operators that remember begin with its first item.
+        What the branch has in common with the plan is not computed again, and results of the plan stay the same. The
+        branch runs in the thread that called the run, as sinks and functions do; an error in it ends the run. It ends
+        with the plan, or with `remove`. Its windows begin at the same indices as if it had been part of the plan from
+        the start; operators with state start with the first item of the branch.
 
         Parameters:
             branch: a plan that continues one operator of the running plan and ends in a sink (`Plan.sink`, a file,
                 `Plan.send`) or in `Plan.each`.
-            at: index of that operator's results from which on the branch gets them, or later if more were given by now;
-                `BranchReport.at` says from where. Rows need their ``start`` for it. Default: from what is given next;
-                before the run begins, from the first.
+            at: index from which on the branch gets the results of that operator, or a later one if they have passed
+                already: `BranchReport.at` has it. Rows need their ``start``. None: the next result; before the run, the
+                first.
 
         Raises:
-            PlanError: it does not continue the running plan (``not_running``), has no sink, reads more than one
-                operator of the plan, or continues one that the optimiser rewrote or that several threads compute at a
-                time, in tasks or replicas (``branch``). If the branch was added before the run, the run raises it.
-            OptionError: `at` is no whole number of 64 bits.
+            PlanError: the branch does not continue the running plan (``not_running``), has no sink, reads more than one
+                operator of the plan, or continues an operator that the optimiser rewrote or that runs in several
+                threads at a time, in tasks or replicas (``branch``). If the branch was added before the run, the run
+                raises it.
+            OptionError: `at` is not a whole number of at most 64 bits.
 
         >>> import numpy as np, isochrony as iso
         >>> low = iso.scan(np.arange(8.0), rate=100).map(lambda s: s / 2)
@@ -105,53 +118,95 @@ class Control:
         self._branches = [one for one in self._branches if self._native.has(one._native)] + [branch]
 
     def remove(self, branch: Plan, *, at: int | None = None) -> None:
-        """Remove a branch that was added: its sink commits as at the end of a run.
+        """Remove a branch that was added. Its sink commits, as at the end of a run.
 
         Parameters:
-            branch: the plan object that was given to `add`.
-            at: the branch gets all that begins before this index, or what was given by now if that is more. Default:
-                what was given by now.
+            branch: the plan object that was passed to `add`.
+            at: the branch gets all items that begin before this index, or those that have passed already if that is
+                more. None: those that have passed already.
 
         Raises:
-            PlanError: it is no branch of the running plan (``branch``).
-            OptionError: `at` is no whole number of 64 bits.
+            PlanError: not a branch of the running plan (``branch``).
+            OptionError: `at` is not a whole number of at most 64 bits.
+
+        >>> import numpy as np, isochrony as iso
+        >>> low = iso.scan(np.arange(8.0), rate=100).map(lambda s: s / 2)
+        >>> control, seen = iso.Control(), []
+        >>> branch = low.each(lambda values, start: seen.append((start, values.tolist())))
+        >>> control.add(branch)
+        >>> control.remove(branch, at=3)
+        >>> result = low.rewindow(2).count().run(control=control)
+        >>> seen
+        [(0, [0.0, 0.5, 1.0])]
         """
         self._native.remove(branch._native, None if at is None else index("Control.remove at=", at, "samples"))
 
     def set_replicas(self, stage: int, replicas: int) -> None:
-        """Give a stage of the running plan another number of replicas. Results stay the same.
+        """Change the number of replicas of a stage of the running plan. Results stay the same.
 
         Parameters:
-            stage: its number, as in `StageReport`.
-            replicas: from 1 to as many as it began with. A replica that is retired completes what it computes.
+            stage: number of the stage, as in `StageReport`.
+            replicas: from 1 to the number at the start of the run. A replica that is stopped finishes its current item.
 
         Raises:
-            PlanError: nothing runs in stages with this control (``no_stages``), or that stage cannot have so many
+            PlanError: no run in stages uses this control (``no_stages``), or the stage cannot have that many replicas
                 (``no_replicas``).
-            OptionError: a negative number, or no whole one.
+            OptionError: not a whole number, or a negative one.
+
+        >>> import numpy as np, isochrony as iso
+        >>> control = iso.Control()
+        >>> def watch(values, start):
+        ...     if start == 0:
+        ...         control.set_replicas(2, 1)
+        >>> plan = iso.scan(np.arange(100_000.0), rate=1000).lowpass(50).highpass(5).rewindow(512).power()
+        >>> report = plan.each(watch).run(workers=2, control=control).report
+        >>> sorted({stage.number for stage in report.stages})
+        [0, 1, 2, 3]
         """
         stage = whole("Control.set_replicas stage=", stage, "", 0)
         self._native.set_replicas(stage, whole("Control.set_replicas replicas=", replicas, "replicas"))
 
     def set_link_capacity(self, link: int, size: int | str) -> None:
-        """Give a link between stages of the running plan another capacity. Results stay the same.
+        """Change the capacity of a link between stages of the running plan. Results stay the same.
 
         Parameters:
-            link: its number, an index into `Report.links`.
-            size: bytes from 1, or text such as "256KiB": the stage before it waits while it holds more.
+            link: number of the link, an index into `Report.links`.
+            size: bytes, from 1, or text such as "256KiB". The stage before the link waits while the link holds more.
 
         Raises:
-            PlanError: nothing runs in stages with this control (``no_stages``), or there is no such link
-                (``no_link``).
-            OptionError: a negative number, or no size.
+            PlanError: no run in stages uses this control (``no_stages``), or there is no such link (``no_link``).
+            OptionError: not a size, or a negative number.
+
+        >>> import numpy as np, isochrony as iso
+        >>> control = iso.Control()
+        >>> def watch(values, start):
+        ...     if start == 0:
+        ...         control.set_link_capacity(0, "64KiB")
+        >>> plan = iso.scan(np.arange(100_000.0), rate=1000).lowpass(50).highpass(5).rewindow(512).power()
+        >>> report = plan.each(watch).run(workers=2, control=control).report
+        >>> report.links[0].capacity
+        65536
         """
         link = whole("Control.set_link_capacity link=", link, "", 0)
         self._native.set_link_capacity(link, byte_count("size", size))
 
     def measurement(self) -> Measurement:
-        """What the stages and links of the running plan did so far.
+        """Measure the stages and links of the running plan so far.
+
+        Returns:
+            A `Measurement`: `elapsed_s`, a `StageReport` per stage or replica, and a `LinkReport` per link.
 
         Raises:
-            PlanError: nothing runs in stages with this control (``no_stages``).
+            PlanError: no run in stages uses this control (``no_stages``).
+
+        >>> import numpy as np, isochrony as iso
+        >>> control, measured = iso.Control(), []
+        >>> def watch(values, start):
+        ...     if start == 0:
+        ...         measured.append(control.measurement())
+        >>> plan = iso.scan(np.arange(100_000.0), rate=1000).lowpass(50).highpass(5).rewindow(512).power()
+        >>> report = plan.each(watch).run(workers=2, control=control).report
+        >>> [link.stages for link in measured[0].links]
+        [(0, 1), (1, 2), (2, 3)]
         """
         return Measurement._of(**self._native.measurement())

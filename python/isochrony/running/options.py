@@ -50,7 +50,7 @@ def worker_count(name: str, workers: object) -> int:
         return auto_workers()
     if isinstance(workers, int | np.integer) and not isinstance(workers, bool) and 1 <= workers <= MAX_WORKERS:
         return int(workers)
-    legal = f'a whole number from 1 to {MAX_WORKERS}, or "auto" for a worker a core'
+    legal = f'a whole number from 1 to {MAX_WORKERS}, or "auto" for one per core'
     raise OptionError(f"{name}={workers!r} is refused; give {legal}")
 
 
@@ -148,20 +148,19 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default="auto",
             check=worker_count,
-            help='threads that share the work; "auto": one for each core that the process may use',
-            details="""Each takes a portion of the recording at a time and computes what depends on it alone, or on a
-                stated number of samples around it: stateless operators, `fir` of few taps, `resample`, `decimate`, also
-                where plans branch and are combined, and the part of `count` and `group_by` for a portion. Python
-                functions are called in a worker process for each (see `isochrony.py`). A plan of which no part can be
-                done in portions, as one that filters recursively or reads a live feed, is cut into stages, which work
-                at the same time, each in order. Sinks, and sequential operators beside portions, run in this thread,
-                in order along each branch; branches alternate portion by portion, in the plan's order, instead of
-                block by block. Results are the same bits for any number; `explain` says what is done where. "auto" is
-                1 where the plan is short, may end early, calls Python functions or reads what is made
-                or received while it runs (`explain` says why), and inside a worker process of this package,
-                `multiprocessing`, Dask or PyTorch. 1: all in this thread, except sums and means of `group_by`, which
-                one thread beside it computes of the same
-                portions.""",
+            help='number of threads that compute; "auto": one per core that the process may use',
+            details="""1 to 1024. Each takes a part of the recording at a time, and computes the operators that depend
+                on this part, and on a known number of samples around it: stateless operators, `fir` with few taps,
+                `resample`, `decimate`, also where plans branch and are combined, and the partial results of `count`
+                and `group_by`. Python functions are called in a worker process per thread (see `isochrony.py`). A plan
+                that cannot be split into parts, since it filters recursively or reads a live feed, is split into
+                stages, which run at the same time, each in order. Sinks, and sequential operators of a plan in parts,
+                run in the calling thread, in order along each branch; branches alternate part by part, in the plan's
+                order, instead of block by block. Results are the same to the bit for any number; `explain` states what
+                runs where. "auto" is 1 if the plan is short, may end early, calls Python functions, or reads samples
+                that are generated or received during the run (`explain` states the reason), and inside a worker process
+                of this package, `multiprocessing`, Dask or PyTorch. 1: everything runs in the calling thread, except
+                sums and means of `group_by`, which a second thread computes for the same parts.""",
             metavar="N",
             parse=lambda text: text if text == "auto" else int(text),
         ),
@@ -171,15 +170,15 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=0.0,
             check=_tolerance,
-            help="largest relative error allowed, from 0 to below 1, such as 1e-9, so that recursive and long filters "
+            help="largest legal relative error, from 0 to below 1, such as 1e-9, so that recursive and long filters "
             "can run on several cores; 0: exact results, such filters run on one core",
-            details="""It is relative to the largest values that go into a result, and beside a rounding of their type.
-                Operators that settle with time (`iir`, `zero_phase`, `fir` of many taps, running means) run on workers
-                where the error that `explain` states, as 1e-9, is allowed: on portions of a recording, and on live and
-                generated samples in cells of a fixed length. NaN and infinities then reach to the end of their portion
-                or cell; in one pass they reach to the end of the gap-free range. Bits are the same for any number of
-                workers, one included, and however samples arrive. The results of a portion need about 4 MiB of memory.
-                0: such operators run in order, in one thread.""",
+            details="""Relative to the largest values that enter a result, in addition to rounding. Operators whose
+                transient decays (`iir`, `zero_phase`, `fir` with many taps, running means) run on several workers if
+                this allows their error, which `explain` states: on parts of a recording, and on live and generated
+                samples in cells of a fixed length. NaN and infinities then spread to the end of their part or cell; in
+                one pass they spread to the end of the gap-free range. Results are the same to the bit for any number of
+                workers, also for 1, and for any division of live samples. The results of a part need about 4 MiB of
+                memory. 0: such operators run in order, in one thread.""",
             metavar="E",
             parse=float,
         ),
@@ -189,14 +188,13 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=False,
             check=flag,
-            help="keep each thread on a CPU of its own, the calling one too, until the run returns",
-            details="""Each gets a physical core of its own while there are any, then an SMT sibling; threads are near
-                one another: on one last-level cache, then one NUMA node, while these have cores. This thread keeps the
-                CPU that it runs on, and its affinity is restored at the end, also by an error. CPUs are those that it
-                may use; with more threads than CPUs some share one. Stages that pass each other much are preferred by
-                threads that share a cache. Threads and processes that Python functions start meanwhile inherit the
-                CPU. Where the system refuses, nothing is pinned; `report.pinned_cpus` says which CPU each thread had.
-                Results are the same.""",
+            help="pin each thread, the calling one too, to a CPU of its own until the run returns",
+            details="""Physical cores are used first, then SMT siblings, near one another: within a last-level cache,
+                then within a NUMA node. The calling thread keeps its current CPU; its affinity is restored at the end,
+                after an error too. Only CPUs that the process may use are taken; if there are more threads than CPUs,
+                some share one. Stages with much data between them preferably run in threads that share a cache.
+                Threads and processes that Python functions start during the run inherit the CPU. If the system refuses,
+                nothing is pinned; `report.pinned_cpus` has the CPU of each thread. Results are the same.""",
         ),
     ]
     measure: Annotated[
@@ -204,9 +202,9 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=True,
             check=flag,
-            help="measure where time is spent, for the report",
-            details="""It costs at most 1 % of the throughput. Without it the times of operators and stages are 0;
-                counts stay.""",
+            help="measure the time in each operator, for the report",
+            details="""Costs at most 1 % of the throughput. Without it, times of operators and stages are 0 in the
+                report; counts are not affected.""",
         ),
     ]
     latency: Annotated[
@@ -214,11 +212,11 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_latency,
-            help="most seconds that operators hold complete results back to pass on more at once, such as 0.01 "
+            help="longest time in seconds that operators may collect results before they pass them on, such as 0.01 "
             "(default: as long as samples keep coming)",
-            details="""It is for live plans that have more to do than pauses to do it in: where a source has nothing for
-                a moment, all is passed on anyway. The time of computing, of waiting for a core and of `reorder=` comes
-                on top. Results are the same; blocks, and so throughput, become smaller.""",
+            details="""Above 0. For live plans under full load: whenever a source has no samples for a moment, all
+                results are passed on anyway. Time for computing, for waiting for a core, and of `reorder=` adds to it.
+                Results are the same; blocks become smaller, and so does the throughput.""",
             metavar="S",
             parse=float,
         ),
@@ -237,15 +235,15 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_memory,
-            help='limit on the memory of queues and blocks, such as "256MB" (default: 1GiB); the process as a '
-            "whole takes more",
-            details="""It holds for all threads together. Not counted are the result (with `as_=`, index and time of
-                each sample too), samples that are mapped, which are the page cache's, buffers that others are read into
-                (of each worker and signal up to 8 pieces: of 512 KiB by `io="read"` and `"io_uring"`, of 2 MiB by
-                `"direct"` and `"io_uring_direct"`, or of `segment=` if that is longer), and what Python functions make:
-                one block's arrays at a time in each thread or worker process, and all that they keep. Where it is short
-                fewer workers are at work at once, and what one gave up for lack of it is done again, so a Python
-                function may be called twice for the same windows. It changes no bit of the results.""",
+            help='limit on the memory of queues and blocks, such as "256MB" (default: 1GiB); the process needs '
+            "more in total",
+            details="""For all threads together. Not included: the result (with `as_=` also index and time of each
+                sample); mapped samples, which are in the page cache; read buffers (per worker and signal up to 8: of
+                512 KiB for `io="read"` and `"io_uring"`, of 2 MiB for `"direct"` and `"io_uring_direct"`, or of
+                `segment=` if that is longer); and arrays of Python functions: those of one block in each thread or
+                worker process, and all that they store. If memory is short, fewer workers compute at a time, and work
+                that was abandoned is repeated, so a Python function may be called twice for the same windows. Results
+                are the same to the bit.""",
             metavar="BYTES",
         ),
     ]
@@ -254,13 +252,14 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_on,
-            help="Dask cluster whose workers execute the tasks: a client, a cluster, the address of a scheduler, or "
-            '"local" for worker processes of this machine',
-            details="""None: this process does. What runs on workers with `workers=2` runs there, in each thread of
-                each worker; results are the same bits, in the same order. Each worker opens the stores of the plan
-                under the same path. Sinks, Python functions that stay in the caller's thread, and operators that work
-                in order run here, and a plan without anything else runs here as a whole. A live feed is received
-                here, and workers are sent blocks of its samples. Workers may join and leave meanwhile.""",
+            help="Dask cluster that computes the plan: the address of its scheduler, or "
+            '"local" for worker processes on this machine',
+            details="""Also a Dask client or cluster object; None: this process computes. The operators that run on
+                threads with `workers=2` run there, in each thread of each worker; results are the same to the bit, in
+                the same order. Each worker opens the stores of the plan by the same path. Sinks, sequential operators,
+                and Python functions that stay in the calling thread run in this process, as does a plan that has
+                nothing else. A live feed is received here, and blocks of its samples are sent to workers. Workers may
+                join and leave during the run.""",
             metavar="ADDRESS",
             is_setting=False,
         ),
@@ -270,8 +269,10 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_paths,
-            help="where the workers of a cluster find stores: path prefixes here, and what these are there",
-            details="""Such as ``paths={"/home/me/data": "/mnt/data"}``. The first one that fits is used.""",
+            help="path prefixes of stores on this machine and on the workers of a cluster, such as "
+            "/home/me/data=/mnt/data",
+            details="""In Python a dict: ``paths={"/home/me/data": "/mnt/data"}``. The first prefix that matches is
+                used.""",
             metavar="HERE=THERE",
             parse=lambda text: dict(one.split("=", 1) for one in text.split(",")),
             is_setting=False,
@@ -282,11 +283,12 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_scale,
-            help="least and most workers that the cluster is scaled to while the plan runs, such as (1, 8)",
-            details="""None: the cluster stays as it is. It needs `on=` a cluster that starts workers itself, such as
-                `SLURMCluster` or `LocalCluster`, or its client. The cluster grows where what is left would take its
-                workers longer than 5 s, and shrinks where fewer suffice, at the end to the least. A worker is retired
-                once it has finished what it had: nothing is repeated. Give it to one run of a cluster at a time.""",
+            help="smallest and largest number of workers that the cluster is scaled to during the run, such as 1,8",
+            details="""In Python a pair: (1, 8). None: the cluster is not scaled. Needs `on=` with a cluster that can
+                start workers, such as `SLURMCluster` or `LocalCluster`, or a client of one. The cluster grows while the
+                rest of the run would take its workers more than 5 s, and shrinks while fewer workers suffice, at the
+                end to the smallest number. A worker is retired after it has finished its work, so that nothing is
+                repeated. Use it in only one run of a cluster at a time.""",
             metavar="LEAST,MOST",
             parse=lambda text: tuple(int(one) for one in text.split(",")),
             is_setting=False,
@@ -300,14 +302,13 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=False,
             check=checked_tune,
-            help="change threads, replicas and links while the plan runs, where trials show that it gains: yes, "
-            '"recommend" to change nothing and report what would be best, or a saved configuration',
-            details="""The results stay the same bits. `report.tuning` has the configuration at the end, the bottleneck,
-                and every decision with its reason, what was predicted, what was measured and what else could have been
-                tried. A run that is too short for a trial to pay is left as it is. A number given as `workers=` is not
-                changed. With a `Configuration`, or in the shell the file of one, the run has that one from the start;
-                one of another plan or machine is an `OptionError`. It works on this machine: not together with
-                `on=`.""",
+            help="change the numbers of threads and replicas and the capacities of links during the run when trials "
+            'show a gain: yes; "recommend": change nothing, and report what would be best; or a saved configuration',
+            details="""In Python True, "recommend", a `Configuration`, or the path of its file. Results are the same to
+                the bit. `report.tuning` has the configuration at the end, the bottleneck, and each decision with its
+                reason, the predicted and the measured gain, and the alternatives. A run that is too short for a trial
+                to pay is not changed, nor is a stated number of `workers=`. A run with a `Configuration` starts with
+                it; one of another plan or machine is an `OptionError`. Not with `on=`.""",
             metavar="yes|recommend|FILE",
             parse=parsed_tune,
             is_setting=False,
@@ -318,7 +319,7 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_control,
-            help="what changes parameters, replicas and links while the plan runs",
+            help="a `Control` that changes parameters, replicas and links during the run",
             is_setting=False,
         ),
     ]
@@ -369,7 +370,7 @@ class RunOptions:
         settings["auto_workers"] = is_auto(given["workers"])
         for name, value in given.items():
             if name not in OPTIONS:
-                raise TypeError(f"{name!r} is no run option; give {', '.join(OPTIONS)}")
+                raise TypeError(f"{name!r} is not a run option; give one of {', '.join(OPTIONS)}")
             option = OPTIONS[name]
             checked = option.check(name, value)
             if not option.is_setting:
@@ -377,7 +378,10 @@ class RunOptions:
             elif checked is not None:
                 settings[name] = checked
         if others.get("paths") and others.get("on") is None:
-            raise OptionError("paths= says where workers of a cluster find stores; give on=, too, or leave it out")
+            raise OptionError(
+                "paths= states where workers of a cluster find stores, but there is no on=; give on= too, or "
+                "leave out paths="
+            )
         if others.get("scale") and not hasattr(getattr(others.get("on"), "cluster", None), "scale"):
             raise OptionError(
                 f"scale={others['scale']!r} needs on= a cluster that can scale, such as LocalCluster or SLURMCluster, "

@@ -31,14 +31,15 @@ class OperatorReport:
     """What one operator did in a run.
 
     Attributes:
-        name: of the operator.
-        items: segments and blocks of windows that it was given.
-        samples: in them; of overlapping windows those that no other has.
-        gaps: that it met.
-        skipped: of a scan: samples that it did not read, since stored extremes show that no window with them passes the
-            filter behind it.
-        useful_s: seconds spent in it by all threads, estimated from the first items of bursts.
-        threads: that executed it, or replicas: ``useful_s / threads`` is at most the seconds of the run.
+        name: name of the operator.
+        items: number of input items: segments, or blocks of windows or rows.
+        samples: number of samples in them; samples that overlapping windows share count once.
+        gaps: number of gaps in its input.
+        skipped: for a scan: number of samples that were not read, since stored extremes show that no window with them
+            passes the next filter.
+        useful_s: seconds in it, summed over all threads, estimated from the first items of bursts.
+        threads: number of threads that ran it, or of replicas: ``useful_s / threads`` is at most the seconds of the
+            run.
     """
 
     name: str
@@ -55,17 +56,18 @@ class WorkerReport:
     """What one worker did in a run on several cores.
 
     Attributes:
-        tasks: that it did; of a worker of a cluster in a run that reads a live feed: blocks of samples.
-        samples: that it read for them; what completes windows of one task and begins the next counts twice.
-        busy_s: seconds spent on them.
-        host: address of the worker, in a run on a cluster; else None.
-        sent_bytes: of tasks that a worker of a cluster was sent.
-        received_bytes: of results that it sent.
-        lost: whether a worker of a cluster was lost; others did its last tasks again.
-        local_bytes: of signals that were in the cache of its host, with `isochrony.cluster.attach`; slots of one
-            process count what they read together once.
-        peer_bytes: that came from caches of other hosts.
-        storage_bytes: that came from stores.
+        tasks: number of tasks that it did; for a worker of a cluster in a run that reads a live feed, number of blocks
+            of samples.
+        samples: number of samples that it read for them; samples that two tasks need count twice.
+        busy_s: seconds in these tasks.
+        host: address of the worker in a run on a cluster, else None.
+        sent_bytes: bytes of tasks sent to a worker of a cluster.
+        received_bytes: bytes of results received from it.
+        lost: whether a worker of a cluster was lost; others repeated its last tasks.
+        local_bytes: bytes of signals that were in the cache of its host, with `isochrony.cluster.attach`; slots of one
+            process count shared reads once.
+        peer_bytes: bytes that came from caches of other hosts.
+        storage_bytes: bytes that came from stores.
         cache_hits: reads of signals for which nothing was fetched.
     """
 
@@ -87,8 +89,8 @@ class TaskReport:
     """One task of a run on several cores.
 
     Attributes:
-        start: index of the first sample of its portion of the recording.
-        end: index behind the last.
+        start: index of the first sample of its part of the recording.
+        end: index after the last one.
         worker: number of the worker that did it, an index into `Report.workers`.
         elapsed_s: seconds that it took.
     """
@@ -101,23 +103,23 @@ class TaskReport:
 
 @dataclass(frozen=True, slots=True)
 class StageReport:
-    """What one stage did, or one replica of it: a part of the plan that ran while the other stages ran.
+    """What one stage, or one replica of it, did: a part of the plan that ran in parallel with the other stages.
 
     The four times add up to at most the seconds of the run.
 
     Attributes:
-        number: of the stage, from 0.
-        replica: which of its replicas, from 0; None if it has none.
+        number: number of the stage, from 0.
+        replica: number of the replica, from 0; None if the stage has none.
         operators: indices into `Report.operators`.
-        items: segments, blocks of windows and rows that it got from its sources or earlier stages. Replicas get what
-            their blocks share twice.
-        bytes: in them.
-        cpu_s: seconds on a processor, estimated from every eighth time that it was at work: less than `busy_s` where
-            something else took the processor.
+        items: number of input items from sources or earlier stages: segments, or blocks of windows or rows. Samples
+            that blocks of two replicas share count twice.
+        bytes: number of bytes in them.
+        cpu_s: CPU time in seconds, estimated from every eighth time that it computed; less than `busy_s` if other
+            threads took the CPU.
         busy_s: seconds in which it computed.
-        input_wait_s: seconds in which it waited for samples from its sources or an earlier stage.
-        output_wait_s: seconds in which it waited for a later stage to take what it had computed.
-        core_wait_s: seconds in which it could have computed, but all threads computed something else.
+        input_wait_s: seconds in which it waited for input from sources or an earlier stage.
+        output_wait_s: seconds in which it waited for a later stage to take its results.
+        core_wait_s: seconds in which it could have computed, but all threads were busy.
     """
 
     number: int
@@ -134,15 +136,15 @@ class StageReport:
 
 @dataclass(frozen=True, slots=True)
 class LinkReport:
-    """What one link between stages carried.
+    """What passed through one link between stages.
 
     Attributes:
-        stages: the numbers of the stages that it joins.
-        bytes: that it carried.
-        capacity: bytes that it may hold before its writer waits, at the end.
-        gain: bytes that it carried for each byte that the stage before it got.
-        occupancy: how often results were sent when 0 to 7 eighths of it were full, and when it was full: 9 counts.
-        mean_occupancy: part of it that was full when results were sent, on average, from 0 to 1.
+        stages: numbers of the stages that it joins.
+        bytes: number of bytes that passed.
+        capacity: capacity in bytes at the end; the stage before the link waits while it is full.
+        gain: bytes that passed for each input byte of the stage before.
+        occupancy: how often results were sent while 0 to 7 eighths of it were full, and while it was full: 9 counts.
+        mean_occupancy: mean fraction that was full when results were sent, 0 to 1.
     """
 
     stages: tuple[int, int]
@@ -155,12 +157,12 @@ class LinkReport:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What the stages and links of a run did so far: `Control.measurement`.
+    """State of the stages and links of a running plan; made by `Control.measurement`.
 
     Attributes:
         elapsed_s: seconds since the run began.
-        stages: in the order of the plan, the last in the caller's thread.
-        links: between stages, in the order of the plan.
+        stages: in order of the plan; the last one is in the calling thread.
+        links: between stages, in order of the plan.
     """
 
     elapsed_s: float
@@ -177,11 +179,11 @@ class ChangeReport:
     """A change of parameters during the run.
 
     Attributes:
-        operator: whose parameters changed.
+        operator: name of the operator.
         node: its number in the plan as it was built, inputs first.
-        parameters: by name, expressions as in a saved plan.
-        at: index of the operator's input from which the change was in effect: what begins before it was computed
-            without. None if nothing came behind it, or what came has no indices.
+        parameters: new values by name; expressions as in a saved plan.
+        at: index of the operator's input from which the change took effect; earlier items were computed with the old
+            values. None if no items followed, or they have no indices.
     """
 
     operator: str
@@ -195,12 +197,12 @@ class BranchReport:
     """A branch that a `Control` added during the run.
 
     Attributes:
-        operator: the last of the branch.
-        tap: the operator of the plan whose results it got.
-        node: that one's number in the plan as it was built, inputs first.
-        at: index of these results from which on it got them. None if it got nothing, or they have no indices.
-        until: it got what begins before this index; None as for `at`.
-        items: segments, blocks of windows or of rows that it got.
+        operator: name of the branch's last operator.
+        tap: name of the plan's operator whose results the branch got.
+        node: number of that operator in the plan as it was built, inputs first.
+        at: index of the first result that the branch got. None if it got nothing, or results have no indices.
+        until: the branch got results that begin before this index; None as for `at`.
+        items: number of segments, or blocks of windows or rows, that it got.
     """
 
     operator: str
@@ -225,11 +227,11 @@ def _change(fields: dict[str, Any]) -> ChangeReport:
 
 @dataclass(frozen=True, slots=True)
 class ThreadReport:
-    """What one thread that ran stages used, from when there were several.
+    """What one thread that ran stages used, in a run with several such threads.
 
     Attributes:
-        cpu_s: seconds on a processor; None where the system does not tell.
-        involuntary_switches: how often another thread took its processor; None where the system does not tell.
+        cpu_s: CPU time in seconds; None if the system does not report it.
+        involuntary_switches: how often another thread took its CPU; None if the system does not report it.
         elapsed_s: seconds from its start to its end.
     """
 
@@ -243,10 +245,10 @@ class ProcessReport:
     """What one worker process did in a run on several cores.
 
     Attributes:
-        worker: number of the worker that asked it, an index into `Report.workers`; None: the caller's thread.
-        pid: by which the system knew it.
-        blocks: of windows or samples that it did.
-        busy_s: seconds spent on them, asking and answering included.
+        worker: number of the worker that called it, an index into `Report.workers`; None: the calling thread.
+        pid: its process ID.
+        blocks: number of blocks of windows or samples that it processed.
+        busy_s: seconds spent on them, with communication.
         ended: how it ended, if before the run did.
     """
 
@@ -262,29 +264,29 @@ class Report:
     """What a run did; prints as a table.
 
     Attributes:
-        operators: in the order in which they ran.
-        reads: how each stored signal was read, as text: by which I/O strategy, and why not by the one asked for.
-        workers: what each did; none where all was done in the caller's thread.
-        tasks: theirs, scan by scan in the order of reading.
-        stages: in the order of the plan, the last in the caller's thread; none where the plan was not cut into stages.
-        links: between stages, in the order of the plan.
-        threads: that ran stages, that of the caller first; none if it was the only one.
-        changes: of parameters by a `Control`, in the order in which they were requested.
-        branches: added by a `Control`, in the order in which they were.
-        pinned_cpus: number of the CPU that each thread was pinned to, with ``pin=True``: that of the caller first, then
+        operators: an `OperatorReport` each, in the order in which they ran.
+        reads: how each stored signal was read, as text: the I/O strategy, and why a requested one was not used.
+        workers: a `WorkerReport` each; empty if the calling thread did everything.
+        tasks: a `TaskReport` per task of the workers, scan by scan in read order.
+        stages: a `StageReport` each, in order of the plan, the last one in the calling thread; empty if the plan did
+            not run in stages.
+        links: a `LinkReport` per link between stages, in order of the plan.
+        threads: a `ThreadReport` per thread that ran stages, the calling one first; empty if it was the only one.
+        changes: changes of parameters by a `Control`, in the order of their requests.
+        branches: branches added by a `Control`, in the order of their requests.
+        pinned_cpus: number of the CPU that each thread was pinned to, with ``pin=True``: the calling thread first, then
             the workers, or the other threads that ran stages, in order; None where the system refused.
-        places: of functions in a run on several cores: where each was called, and why there.
-        processes: worker processes, by worker.
-        tuning: what tuning the run found and changed; None without ``tune=``.
-        notes: why the result is empty, where nothing was read or no window fits: what `EmptyResultWarning` says.
-        bursts: that the sources gave.
+        places: where each Python function was called in a run on several cores, with the reason.
+        processes: a `ProcessReport` per worker process, in order of workers.
+        tuning: what tuning found and changed; None without ``tune=``.
+        notes: reasons for an empty result, if nothing was read or no window fits: the text of `EmptyResultWarning`.
+        bursts: number of bursts of the sources.
         elapsed_s: seconds from start to end.
-        peak_bytes: most bytes in pooled blocks and queues at once.
-        engine_share: the engine's share of the time in which threads worked, from 0 to 1: what was spent in no operator
-            and no source. Calling an operator counts as the operator. None with ``measure=False``, and where workers
-            did tasks.
-        latency: seconds from when a source was asked until all operators had done with what it gave, burst by burst;
-            None where several threads worked.
+        peak_bytes: largest number of bytes in pooled blocks and queues at a time.
+        engine_share: share of the threads' working time spent outside operators and sources, 0 to 1; calling an
+            operator counts as the operator. None with ``measure=False``, or if workers did tasks.
+        latency: seconds from the request to a source until all operators had processed its burst; None with several
+            threads.
     """
 
     operators: tuple[OperatorReport, ...]
@@ -336,7 +338,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What `Plan.run` gives.
+    """Result of `Plan.run`; prints as its report.
 
     Attributes:
         report: what each operator did.

@@ -34,13 +34,13 @@ __all__ = ["collect", "collect_reported", "run", "run_progress", "run_reported"]
 def collect(
     *plans: Plan | Sequence[Plan], as_: Form = "numpy", counts: bool = False, **options: Unpack[RunKeywords]
 ) -> tuple[Any, ...]:
-    """Run several plans as one and gather what comes out of each: what they have in common is read and computed once.
+    """Run several plans as one and gather their results: what they have in common is read and computed once.
 
-    Parameters and errors are those of `Plan.collect`; `as_` and `counts` hold for all plans. A list of plans may
-    be given instead: ``iso.collect([a, b])``.
+    Parameters and errors are those of `Plan.collect`; `as_` and `counts` apply to all plans. A list of plans may be
+    passed instead: ``iso.collect([a, b])``.
 
     Returns:
-        A tuple with what `Plan.collect` gives for each plan.
+        A tuple with the result of `Plan.collect` for each plan.
 
     >>> import numpy as np, isochrony as iso
     >>> windows = iso.scan(np.arange(6.0), rate=100).rewindow(2)
@@ -63,12 +63,18 @@ def collect(
 
 @takes_run_options
 def run(*plans: Plan | Sequence[Plan], **options: Unpack[RunKeywords]) -> RunResult:
-    """Run several plans as one for their effects: what they have in common is read and computed once.
+    """Run several plans as one, for their side effects: what they have in common is read and computed once.
 
-    Parameters and errors are those of `Plan.collect`. A list of plans may be given instead.
+    Parameters and errors are those of `Plan.collect`. A list of plans may be passed instead: ``iso.run([a, b])``.
 
     Returns:
-        A `RunResult`: its `report` says what each operator did.
+        A `RunResult`; its `report` states what each operator did.
+
+    >>> import numpy as np, isochrony as iso
+    >>> windows, seen = iso.scan(np.arange(6.0), rate=100).rewindow(2), []
+    >>> result = iso.run(windows.each(lambda values, start: seen.append(len(values))), windows.count())
+    >>> sum(seen), [operator.name for operator in result.report.operators]
+    (3, ['scan', 'rewindow', 'each', 'count'])
     """
     return run_reported(_listed(plans), RunOptions.of(**options))
 

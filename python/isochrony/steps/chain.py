@@ -33,19 +33,19 @@ class Chain:
 
     @property
     def hop(self) -> int:
-        """Samples from one window to the next; 1 where there are no windows."""
+        """Samples from one window to the next; 1 without windows."""
         return self._native.hop
 
     @property
     def kind(self) -> str:
-        """What comes out: "samples", "frames" (windows), "ranges", "rows" or "count"."""
+        """Type of the items: "samples", "frames" (windows), "ranges", "rows" or "count"."""
         return self._native.kind
 
     def explain(self) -> str:
-        """Describe the plan as written, what is rewritten and why, and the plan as it will run; reads nothing.
+        """Describe the plan as written, how it is rewritten and why, and how it will run; reads nothing.
 
         Returns:
-            Text of several lines.
+            A str of several lines.
 
         >>> import numpy as np, isochrony as iso
         >>> print(iso.scan(np.zeros(3), rate=100).lowpass(10).explain().splitlines()[1])
@@ -54,23 +54,22 @@ class Chain:
         return self._native.explain()
 
     def characterise(self, *, samples: int = 1 << 20, repeats: int = 9, save: bool = True) -> tuple[OperatorCost, ...]:
-        """Measure what each operator costs by itself, between a source that always has samples and a consumer that
-        takes all at once.
+        """Measure the cost of each operator by itself, with input always available and output consumed at once.
 
-        `explain` then predicts the time of this plan, and of others with these operators. Operators that write or call
-        Python functions, and all behind them, are not executed.
+        `explain` then predicts the run time of this plan, and of others with the same operators. Operators that write
+        or call Python functions, and all operators after them, are not measured.
 
         Returns:
-            One `OperatorCost` for each operator that was measured, in the order of the plan.
+            A tuple with an `OperatorCost` for each measured operator, in order of the plan.
 
         Parameters:
-            samples: of each source that are replayed, at least 1; they must fit into memory several times.
-            repeats: how often each operator is measured, at least 3.
-            save: keep the costs beside the machine's profile, for `explain`.
+            samples: number of samples of each source to replay, from 1; they must fit into memory several times.
+            repeats: number of measurements of each operator, from 3.
+            save: save the costs with the profile of this machine, for `explain`.
 
         Raises:
-            PlanError: a source gives its samples only once, as a feed (code ``cannot_characterise``).
-            OptionError: `samples` or `repeats` is no such number.
+            PlanError: a source that can be read only once, such as a live feed (code ``cannot_characterise``).
+            OptionError: `samples` or `repeats` out of range.
 
         >>> import numpy as np, isochrony as iso
         >>> plan = iso.scan(np.arange(1e5), rate=1000).rewindow(100).power()
@@ -85,10 +84,10 @@ class Chain:
         """Save the plan as JSON text: operators by name, signals by store and name, expressions as graphs.
 
         Returns:
-            JSON text, which `from_json` and `isochrony run` read.
+            A str of JSON, which `from_json` and `isochrony run` read.
 
         Raises:
-            PlanError: it scans an array, which exists in this process only, or calls a function that cannot be
+            PlanError: the plan scans an array, which exists only in this process, or calls a function that cannot be
                 imported by name.
 
         >>> import tempfile, numpy as np, isochrony as iso
@@ -111,19 +110,19 @@ class Chain:
         """Read a plan that `to_json` saved.
 
         Returns:
-            The plan, equal to the one that was saved.
+            A plan that equals the saved one.
 
         Parameters:
-            saved: the text, or the object that it stands for.
-            store: where to look for its signals; default: the stores that it names, opened for reading.
-            allow_functions: whether Python functions that it calls are imported, which runs the code of their modules:
-                False refuses a plan that has any, and the error lists them; a list allows those that it names, as
-                "module:name"; True allows all, for plans that you trust as you do a script.
+            saved: the JSON text, or the dict that it represents.
+            store: store of its signals; None: the stores that it names, opened for reading.
+            allow_functions: Python functions that may be imported and called, which runs the code of their modules.
+                False: none; the error lists those of the plan. A list: those that it names, as "module:name". True:
+                all, for plans that you trust like a script.
 
         Raises:
-            PlanError: it is no plan, a signal is not there, or it calls functions that are not allowed (code
+            PlanError: the text is not a plan, a signal does not exist, or a function is not allowed (code
                 "functions_not_allowed").
-            OptionError: `allow_functions` has no legal value.
+            OptionError: `allow_functions` is neither a bool nor a list of names.
 
         >>> import tempfile, numpy as np, isochrony as iso
         >>> store = iso.open(tempfile.mkdtemp() + "/a.iso", "x")

@@ -12,7 +12,7 @@ __all__ = ["FeatureSteps"]
 
 
 class FeatureSteps(Chain):
-    """Of `isochrony.Plan`: the envelope."""
+    """Part of `isochrony.Plan`: the envelope."""
 
     __slots__ = ()
 
@@ -29,10 +29,10 @@ class FeatureSteps(Chain):
             gap-free range. No delay.
 
         Parameters:
-            low_hz: of samples only, and needed there: the lowest frequency of which the envelope is accurate, above 0
+            low_hz: for samples only, and required there: lowest frequency of which the envelope is accurate, above 0
                 and below a quarter of the rate; the highest is half the rate less `low_hz`. Lower frequencies and an
                 offset appear as they are: use `highpass` first.
-            attenuation_db: of samples only: a sine of the band gives its amplitude within
+            attenuation_db: for samples only: a sine of the band gives its amplitude within
                 ``10**(-attenuation_db / 20)`` of it; 20 to 160 dB, default 60.
 
         Conventions:

@@ -23,12 +23,12 @@ def _absolute(path: str | os.PathLike[str]) -> str:
 
 
 class FileSteps(Chain):
-    """Files that a run writes, in bounded memory, whatever their length.
+    """Part of `isochrony.Plan`: writes files of any length, in bounded memory.
 
-    A file is there as a whole or not at all: it is written beside its place, under a name that begins with a dot, and
-    gets its own when the run ends. A run that fails, or that Ctrl-C stops, removes what it wrote, and an older file
-    of that name stays as it was. With ``keep_partial=True`` what was written until then is left as a file that can be
-    read, called ``NAME.partial.SUFFIX``: the way to keep what a feed brought that never ends by itself.
+    A file is written completely or not at all: it has a temporary name, beginning with a dot, until the run ends. A run
+    that fails, or that Ctrl-C stops, removes it, and an older file of that name stays as it was. With
+    ``keep_partial=True`` the part that was written stays as a readable file ``NAME.partial.SUFFIX``: use it for feeds
+    that never end by themselves.
     """
 
     __slots__ = ()
@@ -42,29 +42,32 @@ class FileSteps(Chain):
         counts: bool = False,
         keep_partial: bool = False,
     ) -> Self:
-        """Keep what comes out in a Parquet file, and pass it on: ``plan.sink_parquet("bursts.parquet").run()``.
+        """Write results to a Parquet file, and pass them on: ``plan.sink_parquet("bursts.parquet").run()``.
 
-        Rows are columns as they are. Samples become ``index``, ``time`` where civil time is known, and a column called
-        as the signal (the last part of its name); windows ``start``, ``end``, ``time`` and ``value``, or ``values``
-        where they have several; ranges ``start``, ``end``, ``time``. Times are ``timestamp[ns, UTC]``. Values
-        are in their unit, as `collect` gives them. Gaps are indices, and times, that are not there.
+        Rows keep their columns. Samples have ``index``, ``time`` if civil time is known, and a column with the last
+        part of the signal's name; windows ``start``, ``end``, ``time`` and ``value``, or ``values`` if there are
+        several; ranges ``start``, ``end``, ``time``. Times are ``timestamp[ns, UTC]``. Values are in their unit, as of
+        `collect`. Gaps are missing indices and times.
 
         The schema's metadata has ``isochrony.signal``, ``isochrony.rate`` (exact, in Hz), ``isochrony.timebase``,
-        ``isochrony.unit``, of counts ``isochrony.scale`` and ``isochrony.offset``, of windows ``isochrony.window`` and
-        ``isochrony.hop``; a column's metadata its ``unit``.
+        ``isochrony.unit``, for counts ``isochrony.scale`` and ``isochrony.offset``, for windows ``isochrony.window``
+        and ``isochrony.hop``; a column's metadata has its ``unit``.
+
+        The file appears when the run ends.
 
         Returns:
-            The same items, unchanged. No edges, no delay; the file has its name when the run ends.
+            The same items, unchanged. No edges, no delay.
 
         Parameters:
-            path: of the file; one that exists is replaced at the end.
-            compression: of the columns.
-            row_group_size: rows that are written together, from 1; fewer where they take 64 MiB.
+            path: path of the file; an existing file is replaced at the end of the run.
+            compression: codec of the columns.
+            row_group_size: rows per row group, from 1; fewer if they take 64 MiB.
             counts: samples as stored, instead of values; the metadata has scale and offset (docs/counts.md).
-            keep_partial: leave what a run that fails has written; see above.
+            keep_partial: if the run fails, keep the part that was written as ``NAME.partial.SUFFIX``; False: remove it.
 
         Raises:
-            PlanError: a count comes in, which is one number. OptionError: an option is refused.
+            PlanError: the input is a count, which is one number.
+            OptionError: a parameter out of range.
             MissingExtraError: pyarrow is not installed (extra `table`).
 
         >>> import tempfile, numpy as np, pyarrow.parquet, isochrony as iso
@@ -86,23 +89,24 @@ class FileSteps(Chain):
         counts: bool = False,
         keep_partial: bool = False,
     ) -> Self:
-        """Keep what comes out in an Arrow IPC file (Feather), and pass it on.
+        """Write results to an Arrow IPC file (Feather), and pass them on.
 
-        Columns, metadata and the rest are those of `sink_parquet`. Without compression readers map it instead of
-        reading it.
+        Columns, metadata and temporary files are those of `sink_parquet`. Without compression readers map the file,
+        instead of reading it.
 
         Returns:
-            The same items, unchanged. No edges, no delay; the file has its name when the run ends.
+            The same items, unchanged. No edges, no delay.
 
         Parameters:
-            path: of the file; one that exists is replaced at the end.
-            compression: of the columns.
-            row_group_size: rows that are written together, from 1; fewer where they take 64 MiB.
+            path: path of the file; an existing file is replaced at the end of the run.
+            compression: codec of the columns.
+            row_group_size: rows per record batch, from 1; fewer if they take 64 MiB.
             counts: samples as stored, instead of values; the metadata has scale and offset (docs/counts.md).
-            keep_partial: leave what a run that fails has written; see above.
+            keep_partial: if the run fails, keep the part that was written as ``NAME.partial.SUFFIX``; False: remove it.
 
         Raises:
-            PlanError: a count comes in. OptionError: an option is refused.
+            PlanError: the input is a count, which is one number.
+            OptionError: a parameter out of range.
             MissingExtraError: pyarrow is not installed (extra `table`).
 
         >>> import tempfile, numpy as np, pyarrow.feather, isochrony as iso
@@ -142,29 +146,29 @@ class FileSteps(Chain):
         gaps: Literal["error", "zeros", "split"] = "error",
         keep_partial: bool = False,
     ) -> Self:
-        r"""Keep real samples in a WAV file, and pass them on: ``plan.sink_wav("clicks.wav").run()``.
+        r"""Write real samples to a WAV file, and pass them on: ``plan.sink_wav("clicks.wav").run()``.
 
-        Longer than 4 GiB it is RF64. The file says the signal's name and the civil time of its first sample (INAM,
-        ICRD). WAV has no place for a unit, so counts of a calibrated signal are written as stored (docs/counts.md).
-        Integers keep their values between integer formats, and are divided by their type's full scale for
-        floats; floats are relative to a full scale of 1. What does not fit ends the run: nothing is clipped.
+        Files above 4 GiB are RF64. The file has the signal's name and the civil time of its first sample (INAM, ICRD).
+        WAV has no unit, so calibrated signals are written as counts (docs/counts.md). Integers keep their values in
+        wider integer formats, and are divided by the full scale of their dtype for floats; floats are relative to a
+        full scale of 1. A value that does not fit ends the run: nothing is clipped. The file appears when the run ends.
 
         Returns:
-            The same samples, shape (n,), unchanged. No edges, no delay; the file has its name when the run ends.
+            The same samples, shape (n,), unchanged. No edges, no delay.
 
         Parameters:
-            path: of the file; one that exists is replaced at the end.
-            format: of its samples; default: the one that holds all values of the samples' type as they are. uint32 has
-                none and needs one given: "float64", or "int32" where all values are below 2^31.
-            gaps: WAV knows none. ``"error"`` ends the run at one; ``"zeros"`` writes as many zeros as indices are
-                missing; ``"split"`` writes a file for every gap-free range, numbered from 1 (``NAME-1.wav``), each of
-                which has its name when its range ends. A clock step is an error, but for ``"split"``.
-            keep_partial: leave what a run that fails has written; see above.
+            path: path of the file; an existing file is replaced at the end of the run.
+            format: sample format; None: the one that holds all values of the samples' dtype. uint32 has none and needs
+                "float64", or "int32" if all values are below 2^31.
+            gaps: treatment of gaps, which WAV cannot represent. ``"error"``: a gap ends the run. ``"zeros"``: a zero
+                for each missing index. ``"split"``: a file per gap-free range, numbered from 1 (``NAME-1.wav``), which
+                appears when its range ends. A clock step is an error, except with ``"split"``.
+            keep_partial: if the run fails, keep the part that was written as ``NAME.partial.SUFFIX``; False: remove it.
 
         Raises:
-            PlanError: other than real samples come in, uint32 without `format`, or their rate is no whole number of Hz,
-                which is all that WAV has.
-            OptionError: an option is refused.
+            PlanError: the input is not real samples, `format` is missing for uint32, or the rate is not a whole number
+                of Hz, as WAV requires.
+            OptionError: a parameter out of range.
 
         >>> import tempfile, wave, numpy as np, isochrony as iso
         >>> path = tempfile.mkdtemp() + "/tone.wav"

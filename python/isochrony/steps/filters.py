@@ -15,10 +15,10 @@ _WINDOWS = ("hamming", "hann", "blackman", "boxcar", "kaiser")
 
 
 class FilterSteps(GeneratedOperators):
-    """Of `isochrony.Plan`: filters of samples. Results keep unit and indices.
+    """Part of `isochrony.Plan`: filters of samples. Results keep unit and indices.
 
-    Frequencies are in Hz, between 0 and half the rate. A filter starts anew after every gap and clock step, and where a
-    filter of windows has removed something.
+    Frequencies are in Hz, above 0 and below half the rate. A filter starts again after every gap and clock step, and
+    after items that a filter of windows removed.
     """
 
     __slots__ = ()

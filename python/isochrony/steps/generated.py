@@ -20,7 +20,7 @@ __all__ = ["GeneratedOperators"]
 
 
 class GeneratedOperators(Chain):
-    """Of `isochrony.Plan`: operators whose parameters are checked here and passed on."""
+    """Part of `isochrony.Plan`: operators whose parameters are checked here and passed on."""
 
     __slots__ = ()
 
@@ -35,7 +35,7 @@ class GeneratedOperators(Chain):
             beyond a gap, a clock step or an end are left out; gaps of `to` stay. No delay in time.
 
         Parameters:
-            to: samples whose times are taken.
+            to: samples at whose times to resample.
             method ("linear" or "cubic"): Interpolation: a line through two samples, or a cubic through four.
 
         Conventions:
@@ -46,7 +46,7 @@ class GeneratedOperators(Chain):
             after the zip, which knows where the gap-free ranges of `to` begin.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
+            OptionError: an argument of the wrong type, or an unknown choice.
             PlanError: the input is not real samples; the two have no time in common.
 
         >>> import numpy as np, isochrony as iso
@@ -126,7 +126,7 @@ class GeneratedOperators(Chain):
             statistic it is Rohling's. NaN spreads to the levels whose cells contain it.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, a number that is not finite, a count below
+            OptionError: an argument of the wrong type, an unknown choice, a number that is not finite, a count below
                 its least value, or a whole number above 2^63 - 1.
             PlanError: another value out of range; the input is not real; `order` with degrees other than 2.
 
@@ -225,7 +225,7 @@ class GeneratedOperators(Chain):
         Raises:
             OptionError: an argument of the wrong type, a number that is not finite, a count below its least value, or a
                 whole number above 2^63 - 1.
-            PlanError: another value out of range; text that is no length; both or neither of `pfa` and `deviations`;
+            PlanError: another value out of range; text that is not a length; both or neither of `pfa` and `deviations`;
                 the input is not real.
 
         Source:
@@ -312,7 +312,7 @@ class GeneratedOperators(Chain):
         )
 
     def count(self) -> Self:
-        """Count the units of the input: samples, windows, rows or ranges.
+        """Count the items of the input: samples, windows, rows or ranges.
 
         Inputs:
             Anything.
@@ -363,10 +363,10 @@ class GeneratedOperators(Chain):
             of the band-limited function through all values and has no bias.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, a number that is not finite, a count below
+            OptionError: an argument of the wrong type, an unknown choice, a number that is not finite, a count below
                 its least value, or a whole number above 2^63 - 1.
-            PlanError: another value out of range; text that is no length; the inputs are not such windows; a lag of a
-                window's length or more; a band out of range, or one given for "xcorr".
+            PlanError: another value out of range; text that is not a length; the inputs are not such windows; a lag of
+                a window's length or more; a band out of range, or one given for "xcorr".
 
         >>> import numpy as np, isochrony as iso
         >>> t = np.arange(200)
@@ -403,7 +403,7 @@ class GeneratedOperators(Chain):
             As `scipy.signal.detrend`. Calibrated counts are values in their unit. NaN spreads to its window.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
+            OptionError: an argument of the wrong type, or an unknown choice.
             PlanError: input that is not windows of samples.
 
         >>> import numpy as np, isochrony as iso
@@ -481,7 +481,7 @@ class GeneratedOperators(Chain):
             The window is detrended first, then tapered.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
+            OptionError: an argument of the wrong type, or an unknown choice.
             PlanError: input that is not windows of samples; a taper's parameter out of range.
 
         >>> import numpy as np, isochrony as iso
@@ -523,8 +523,8 @@ class GeneratedOperators(Chain):
         Raises:
             OptionError: an argument of the wrong type, a number that is not finite, a count below its least value, or a
                 whole number above 2^63 - 1.
-            PlanError: another value out of range; text that is no length; the inputs are not such windows; a lag of a
-                window's length or more; a band outside 0 Hz to half the rate.
+            PlanError: another value out of range; text that is not a length; the inputs are not such windows; a lag of
+                a window's length or more; a band outside 0 Hz to half the rate.
 
         Source:
             C. H. Knapp and G. C. Carter, "The generalized correlation method for estimation of time delay" (1976).
@@ -565,7 +565,7 @@ class GeneratedOperators(Chain):
             / 2^l Hz. NaN spreads to its window's row.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, a count below its least value, or a whole
+            OptionError: an argument of the wrong type, an unknown choice, a count below its least value, or a whole
                 number above 2^63 - 1.
             PlanError: another value out of range; input that is not windows of real samples of such a length.
 
@@ -598,7 +598,7 @@ class GeneratedOperators(Chain):
 
         Returns:
             Samples with their indices, shape (n,): float32 for float32, complex64 and complex128 by their parts,
-            otherwise float64; the state is double precision. Edges: the filter starts anew in each gap-free range, as
+            otherwise float64; the state is double precision. Edges: the filter starts again in each gap-free range, as
             `initial` says, and after windows that a filter removed. Delay: that of the filter, which depends on
             frequency; `zero_phase` has none.
 
@@ -620,7 +620,7 @@ class GeneratedOperators(Chain):
             all that follows in their gap-free range NaN.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, a number that is not finite, a count below
+            OptionError: an argument of the wrong type, an unknown choice, a number that is not finite, a count below
                 its least value, or a whole number above 2^63 - 1.
             PlanError: another value out of range; `ripple_db` or `attenuation_db` missing for a kind that needs it, or
                 given for another; another number of corners than the band has; a corner outside 0 Hz to half the rate;
@@ -680,14 +680,14 @@ class GeneratedOperators(Chain):
             restarts may begin a little before the time that was expected of its next sample: such rows match what still
             waits.
 
-            In an outer join, a row of the other plan without a partner stands where it begins, behind this plan's rows
-            that begin there, too; a row whose time is not known stands behind the one before it in its plan. Rows of an
-            outer join have no indices of their own: `merge` and a further `join` refuse them.
+            An outer join places a row of the other plan without a partner at its start, after this plan's rows with the
+            same start; a row whose time is not known follows the row before it in its plan. Rows of an outer join have
+            no indices, so `merge` and a further `join` refuse them.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a number that is not finite.
-            PlanError: a value out of range; text that is no length; an input without `start` and `end`; inputs without
-                a common time; two fields of one name.
+            OptionError: an argument of the wrong type, an unknown choice, or a number that is not finite.
+            PlanError: a value out of range; text that is not a length; an input without `start` and `end`; inputs
+                without a common time; two fields of one name.
 
         >>> import numpy as np, isochrony as iso
         >>> windows = iso.scan(np.arange(8), rate=100).rewindow(4)
@@ -724,7 +724,7 @@ class GeneratedOperators(Chain):
             what follows.
 
         Raises:
-            PlanError: the plans differ in what they carry; rows of groups.
+            PlanError: the plans have different types of items; rows of groups.
 
         >>> import numpy as np, isochrony as iso
         >>> windows = iso.scan(np.arange(9), rate=100).rewindow(3)
@@ -756,7 +756,7 @@ class GeneratedOperators(Chain):
             constants pass unchanged. NaN and infinities make all that follows in their gap-free range NaN.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a number that is not finite.
+            OptionError: an argument of the wrong type, an unknown choice, or a number that is not finite.
             PlanError: a value out of range; a frequency outside 0 Hz to half the rate; a band wider than half the rate;
                 input that is not samples.
 
@@ -774,11 +774,11 @@ class GeneratedOperators(Chain):
         )
 
     def on(self, host: str) -> Self:
-        """Execute all that is before it on a worker of a Dask cluster, beside a sensor: its results travel, and not its
-        samples. A feed made with `listen(..., bind=False)` is opened there.
+        """Execute all operators before it on a worker of a Dask cluster, such as one beside the sensor, so that results
+        are sent instead of samples. A feed made with `listen(..., bind=False)` is opened there.
 
         Inputs:
-            Anything but a count.
+            Samples, windows, ranges or rows.
 
         Returns:
             The input, unchanged. No edges, no delay.
@@ -788,7 +788,7 @@ class GeneratedOperators(Chain):
 
         Raises:
             OptionError: an argument of the wrong type.
-            PlanError: another `on` before it; a feed that is before two of them; a run without `on=`.
+            PlanError: another `on` before it; a feed that two of them read; a run without `on=`.
 
         >>> import numpy as np, isochrony as iso
         >>> plan = iso.scan(np.arange(3), rate=100).rewindow(2).on("buoy").filter(lambda s: s.max() > 1)
@@ -841,7 +841,7 @@ class GeneratedOperators(Chain):
             window x and a taper w: the mean square of x, weighted by w². NaN spreads to its window's row.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
+            OptionError: an argument of the wrong type, or an unknown choice.
             PlanError: input that is not windows of samples; a taper's parameter out of range.
 
         >>> import numpy as np, isochrony as iso
@@ -903,7 +903,7 @@ class GeneratedOperators(Chain):
 
         Raises:
             OptionError: an argument of the wrong type, a count below its least value, or a whole number above 2^63 - 1.
-            PlanError: another value out of range; text that is no length; the input is neither windows nor ranges.
+            PlanError: another value out of range; text that is not a length; the input is neither windows nor ranges.
 
         >>> import numpy as np, isochrony as iso
         >>> loud = iso.scan(np.arange(12) % 6, rate=100).rewindow(2).filter(lambda s: s.max() > 1)
@@ -959,8 +959,8 @@ class GeneratedOperators(Chain):
 
         Raises:
             OptionError: an argument of the wrong type, or a number that is not finite.
-            PlanError: a value out of range; text that is no length; a window shorter than half a sample; input that is
-                not real.
+            PlanError: a value out of range; text that is not a length; a window shorter than half a sample; input that
+                is not real.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.array([1.0, 3.0, 5.0, 1.0]), rate=100).running_mean(0.02).collect()
@@ -989,9 +989,9 @@ class GeneratedOperators(Chain):
             window; infinities are sorted with the rest.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a number that is not finite.
-            PlanError: a value out of range; text that is no length; a window shorter than half a sample; input that is
-                not real.
+            OptionError: an argument of the wrong type, an unknown choice, or a number that is not finite.
+            PlanError: a value out of range; text that is not a length; a window shorter than half a sample; input that
+                is not real.
 
         >>> import numpy as np, isochrony as iso
         >>> spiky = iso.scan(np.array([1.0, 2.0, 90.0, 3.0, 2.0]), rate=100)
@@ -1024,8 +1024,8 @@ class GeneratedOperators(Chain):
 
         Raises:
             OptionError: an argument of the wrong type, or a number that is not finite.
-            PlanError: a value out of range; text that is no length; a window shorter than half a sample; input that is
-                not real.
+            PlanError: a value out of range; text that is not a length; a window shorter than half a sample; input that
+                is not real.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.array([3.0, -3.0, 4.0, 4.0]), rate=100).running_rms(0.02).collect().round(2)
@@ -1064,7 +1064,7 @@ class GeneratedOperators(Chain):
             to 1 the score is a share; a window of zeros has 0.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a number that is not finite.
+            OptionError: an argument of the wrong type, an unknown choice, or a number that is not finite.
             PlanError: input that is not windows of samples; another number of weights than of frequencies; a band out
                 of range.
 
@@ -1109,9 +1109,9 @@ class GeneratedOperators(Chain):
             recursive method, to the end of its gap-free range.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a number that is not finite.
-            PlanError: a value out of range; text that is no length; `lta` not longer than `sta`; a window shorter than
-                half a sample; input that is not real.
+            OptionError: an argument of the wrong type, an unknown choice, or a number that is not finite.
+            PlanError: a value out of range; text that is not a length; `lta` not longer than `sta`; a window shorter
+                than half a sample; input that is not real.
 
         Source:
             R. V. Allen, "Automatic earthquake recognition and timing from single traces" (1978).
@@ -1155,7 +1155,7 @@ class GeneratedOperators(Chain):
             are added up task by task: the same bits for any number of workers.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
+            OptionError: an argument of the wrong type, or an unknown choice.
             PlanError: an unknown or repeated name, or none; input that is neither windows nor samples; `per` of
                 windows.
 
@@ -1191,7 +1191,7 @@ class GeneratedOperators(Chain):
             Factors are those of `isochrony.taper_factors`. Calibrated counts are values in their unit.
 
         Raises:
-            OptionError: an argument of the wrong type, or none of its choices.
+            OptionError: an argument of the wrong type, or an unknown choice.
             PlanError: input that is not windows of samples; the taper's parameter out of range.
 
         >>> import numpy as np, isochrony as iso
@@ -1254,7 +1254,7 @@ class GeneratedOperators(Chain):
 
         Raises:
             OptionError: an argument of the wrong type, or a number that is not finite.
-            PlanError: a value out of range; text that is no length; `off` above `on`; a negative time; input that is
+            PlanError: a value out of range; text that is not a length; `off` above `on`; a negative time; input that is
                 not real.
 
         >>> import numpy as np, isochrony as iso
@@ -1292,7 +1292,7 @@ class GeneratedOperators(Chain):
             spread over it evenly, and `at` is the first sample that a value covers.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, a count below its least value, or a whole
+            OptionError: an argument of the wrong type, an unknown choice, a count below its least value, or a whole
                 number above 2^63 - 1.
             PlanError: another value out of range; input that is not windows of real values.
 
@@ -1349,10 +1349,10 @@ class GeneratedOperators(Chain):
             As `scipy.signal.welch`; values are those of `power`.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, a count below its least value, or a whole
+            OptionError: an argument of the wrong type, an unknown choice, a count below its least value, or a whole
                 number above 2^63 - 1.
-            PlanError: another value out of range; text that is no length; input that is not windows of samples; `nfft`
-                above the window's length; a taper's parameter out of range.
+            PlanError: another value out of range; text that is not a length; input that is not windows of samples;
+                `nfft` above the window's length; a taper's parameter out of range.
 
         Source:
             P. D. Welch, "The use of fast Fourier transform for the estimation of power spectra" (1967).
@@ -1396,10 +1396,10 @@ class GeneratedOperators(Chain):
             norms. NaN spreads to its pair's row.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, a count below its least value, or a whole
+            OptionError: an argument of the wrong type, an unknown choice, a count below its least value, or a whole
                 number above 2^63 - 1.
-            PlanError: another value out of range; text that is no length; the inputs are not such windows; a lag of a
-                window's length or more.
+            PlanError: another value out of range; text that is not a length; the inputs are not such windows; a lag of
+                a window's length or more.
 
         >>> import numpy as np, isochrony as iso
         >>> x, y = np.zeros((2, 8))
@@ -1473,7 +1473,7 @@ class GeneratedOperators(Chain):
             in 10^12. NaN and infinities make all that follows in the range NaN, and up to two blocks before them.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, a number that is not finite, a count below
+            OptionError: an argument of the wrong type, an unknown choice, a number that is not finite, a count below
                 its least value, or a whole number above 2^63 - 1.
             PlanError: another value out of range; as `iir`; a filter that takes more than 8,388,608 samples to settle.
 

@@ -50,25 +50,26 @@ def alone(step: str, plan: Chain, others: tuple[Plan, ...], wrap: bool) -> Nativ
 
 
 class MeetingSteps(Chain):
-    """Of `isochrony.Plan`: from several plans to one, or to as many."""
+    """Part of `isochrony.Plan`: combines several plans."""
 
     __slots__ = ()
 
     def zip(self, *others: Plan) -> tuple[Self, ...]:
-        """Keep what all plans have at the same indices.
+        """Keep the items that all plans have at the same indices: ``x, y = a.zip(b)``.
 
-        ``x, y = a.zip(b)``; an expression of both is `map` with others. Where indices decrease (a selection by time
-        across a clock that was set back), ascending parts are matched: the first part of one with the first of the
+        For an expression of both, use `map` with other plans. If indices decrease (in a selection by time across a
+        clock that was set back), their ascending parts are matched: the first part of one plan with the first of the
         other, and so on.
 
         Returns:
-            One plan for this one and for each of the others, each with its own dtype and shape. No edges, no delay.
+            A tuple with a plan for this one and for each of the others, of the same dtypes and shapes. No edges, no
+            delay.
 
         Parameters:
-            others: samples or windows of the same timebase, windows of the same length and hop.
+            others: samples, or windows of the same length and hop, of the same timebase.
 
         Raises:
-            PlanError: the plans differ in what they carry, or in their timebase.
+            PlanError: the plans differ in items or timebase.
 
         >>> import numpy as np, isochrony as iso
         >>> quiet = iso.scan(np.arange(9), rate=100).rewindow(3).filter(lambda s: s.max() < 6)
@@ -81,21 +82,21 @@ class MeetingSteps(Chain):
         return tuple(type(self)(zipped.output(port)) for port in range(1 + len(others)))
 
     def sync(self, *others: Plan, on: Plan) -> tuple[Self, ...]:
-        """Cut samples of this plan and of others to the ranges of a third.
+        """Keep the samples of this plan and of others that lie in the ranges of a third.
 
-        ``around, = iso.scan(signal).sync(on=detected.ranges(before=100))``. Samples wait, without a copy, until no
-        range can ask for them any more.
+        ``around, = iso.scan(signal).sync(on=detected.ranges(before=100))``. Samples are held back, without a copy,
+        until no later range can contain them.
 
         Returns:
-            One plan for this one and for each of the others: samples within the ranges, shape (n,), of the same dtype.
-            No edges, no delay.
+            A tuple with a plan for this one and for each of the others: samples within the ranges, shape (n,), of the
+            same dtype. No edges, no delay.
 
         Parameters:
             others: samples of the same timebase.
-            on: ranges, as `ranges` gives them.
+            on: ranges, such as those of `ranges` or `triggers`.
 
         Raises:
-            PlanError: an input is not samples, or `on` has no ranges.
+            PlanError: an input is not samples, or `on` is not ranges.
 
         >>> import numpy as np, isochrony as iso
         >>> signal = iso.scan(np.array([0, 1, 6, 7, 1, 0, 0]), rate=100)
@@ -114,30 +115,28 @@ class MeetingSteps(Chain):
         initial: npt.ArrayLike = 0.0,
         delay: Length = 1,
     ) -> Plan:
-        """Feed results back: a loop.
+        """Feed earlier results back into a plan: a feedback loop.
 
         Returns:
-            The results of the loop: one window (or sample) for each that comes in, with its indices. Edges: the loop
-            starts anew with `initial` in each gap-free range. No delay.
+            The results of the loop: one window (or sample) per input window, with its indices. Edges: the loop starts
+            again with `initial` in each gap-free range. No delay.
 
         Parameters:
-            body: is called once, with this plan and with what was fed back `delay` windows (or samples) before; returns
-                the results, which are also fed back, or a pair of results and what is fed back. The latter needs a
-                value for each window that comes in: put filters after the loop.
-            initial: first value fed back in every gap-free range: a number, or a window's values. Its dtype is that of
-                the feedback.
-            delay: windows (or samples) from 1, or a length such as "2s". Windows go through the loop `delay`
-                at a time, so that a long delay is faster than a short one.
+            body: function of this plan and of the results `delay` windows (or samples) before, called once. It returns
+                the results, which are also fed back, or a pair (results, fed-back values). The fed-back plan must have
+                a value for each input window: put filters after the loop.
+            initial: first value fed back in each gap-free range: a number, or the values of a window. Its dtype is that
+                of the feedback.
+            delay: number of windows (or samples) from 1, or a length such as "2s". Windows pass through the loop
+                `delay` at a time, so a long delay is faster than a short one.
 
         Raises:
-            OptionError: an option without a legal value.
-            PlanError: the feedback has not the type of `initial`, may lack windows, or is used outside the loop.
-
-        An echo, and a gain that follows the loudness of what came out:
+            OptionError: a parameter out of range.
+            PlanError: the feedback has another type than `initial`, may lack windows, or is used outside the loop.
 
         >>> import numpy as np, isochrony as iso
         >>> clap = iso.scan(np.array([8.0, 0, 0, 0, 0, 0]), rate=100)
-        >>> clap.feedback(lambda x, back: x.map(lambda s, t: s + t / 2, back), delay=2).collect()
+        >>> clap.feedback(lambda x, back: x.map(lambda s, t: s + t / 2, back), delay=2).collect()  # an echo
         array([8., 0., 4., 0., 2., 0.])
         >>> def levelled(windows, gain):
         ...     out = windows.map(lambda s, g: s * g, gain)

@@ -14,11 +14,11 @@ _EDGES = ("inside", "zeros", "steady")
 
 
 class ResamplingSteps(Chain):
-    """Of `isochrony.Plan`: samples at another rate, with indices of their own.
+    """Part of `isochrony.Plan`: samples at another rate, with indices of their own.
 
     Output sample ``j`` lies at input index ``j * down / up``, whatever range is scanned, and has the civil time of that
-    instant. Results of one signal at one ratio share their indices and can be zipped; `align` brings signals with
-    different clocks together.
+    instant. Results of one signal at one ratio share their indices and can be zipped; for signals with different clocks
+    use `align`.
     """
 
     __slots__ = ()
@@ -62,7 +62,7 @@ class ResamplingSteps(Chain):
             interpolated by cubics to within `attenuation_db`. Large ratios are done in stages.
 
         Raises:
-            OptionError: an argument of the wrong type, none of its choices, or a count below 1; not exactly one of
+            OptionError: an argument of the wrong type, an unknown choice, or a count below 1; not exactly one of
                 `rate_hz` and `up` or `down`.
             PlanError: another value out of range; rates more than 2**20 apart; input that is not samples.
 

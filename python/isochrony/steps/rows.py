@@ -20,26 +20,27 @@ STATS = ("min", "max", "count", "mean", "std", "var", "rms")
 
 
 class RowSteps(Chain):
-    """Of `isochrony.Plan`: from windows or ranges to rows, and from rows to rows."""
+    """Part of `isochrony.Plan`: makes rows with named fields, and works on them."""
 
     __slots__ = ()
 
     def rows(self, *, wrap: bool = False, **fields: Callable[[Expr], Expr] | Expr) -> Self:
-        """Make a row of each window, or of each range.
+        """Make a row with named fields of each window, or of each range.
 
         Returns:
-            Rows: "start" and "end" (int64), "time" (of the first sample, where the signal knows civil time), then the
-            fields, of the dtypes that `map` gives. No edges, no delay.
+            Rows: "start" and "end" (int64), "time" (of the first sample, if the signal has civil time), then the
+            fields, with dtypes as in `map`. No edges, no delay.
 
         Parameters:
-            wrap: integer arithmetic wraps, as in `map`; so no field can be called "wrap".
-            fields: by name, each as ``lambda s: s.max()``; traced once. One value a window is a number, several are a
-                list. Ranges have no samples and take none.
+            wrap: integer arithmetic wraps, as in `map`. So no field can have the name "wrap".
+            fields: functions by name of field, such as ``peak=lambda s: s.max()``, called once each to build an
+                expression. One value per window gives a number, several give a list. Ranges have no samples, so they
+                take no fields.
 
         Raises:
-            OptionError: `wrap` is not True or False.
-            PlanError: one cannot be traced, its types do not fit, two fields have one name, or the input has neither
-                windows nor ranges.
+            OptionError: `wrap` is neither True nor False.
+            PlanError: a function cannot become an expression, or has types that do not fit; two fields have one name;
+                the input is neither windows nor ranges.
 
         >>> import numpy as np, isochrony as iso
         >>> windows = iso.scan(np.arange(6), rate=100).rewindow(3)
@@ -52,19 +53,20 @@ class RowSteps(Chain):
         return type(self)(self._native.traced_fields("rows", "{}", fields, _wraps("rows", wrap)))
 
     def select(self, *names: str, wrap: bool = False, **fields: Callable[[Row], Expr] | Expr) -> Self:
-        """Keep some fields of rows, in this order, and add others.
+        """Keep some fields of rows, and compute others.
 
         Returns:
-            Rows with the named fields in this order, then the computed ones, of the dtypes that `map` gives. No
-            edges, no delay.
+            Rows with the named fields in this order, then the computed ones, with dtypes as in `map`. No edges, no
+            delay.
 
         Parameters:
-            names: of fields that are kept. Without "start" and "end" rows cannot be joined.
-            wrap: integer arithmetic wraps, as in `map`; so no computed field can be called "wrap".
-            fields: further ones by name, each as ``lambda r: r.std / r.mean``; traced once.
+            names: names of fields to keep. Without "start" and "end" rows cannot be joined.
+            wrap: integer arithmetic wraps, as in `map`. So no computed field can have the name "wrap".
+            fields: computed fields by name, such as ``ratio=lambda r: r.std / r.mean``; each function is called once,
+                to build an expression.
 
         Raises:
-            OptionError: `wrap` is not True or False.
+            OptionError: `wrap` is neither True nor False.
             PlanError: a field that does not exist, two fields of one name, or input that is not rows.
 
         >>> import numpy as np, isochrony as iso
@@ -86,32 +88,33 @@ class RowSteps(Chain):
         session: Duration | None = None,
         most: int = 1_000_000,
     ) -> Groups[Self]:
-        """Group rows with equal fields, or those of each window of time; `Groups.agg` aggregates the groups.
+        """Group rows by the values of fields, by windows of time, or by sessions; `Groups.agg` aggregates the groups.
 
         Returns:
-            Groups, whose `agg` gives rows: one per group at the end of the run; with `every`, one per window and group
+            A `Groups`; its `agg` gives one row per group at the end of the run; with `every`, one per window and group
             as soon as the window is over; with `session`, one per session.
 
         Parameters:
-            keys: names of the fields; none: all rows are one group. Other keys are made by `select`.
-            every: from the begin of one window to the next, in seconds, or as text ("1h", "100 samples") or timedelta,
-                from 1 ns to 2e9 s and at least a sample. Windows begin at multiples of it: in civil time (UTC) where
-                the rows have it, so "1h" begins at the full hour, else in time since index 0, in whole samples. A
-                length in samples counts from index 0 in any case.
-            period: length of a window, as `every`, which is the default. Longer: windows overlap, and a row is in
-                several. Shorter: rows between windows are left out.
-            session: longest pause within a session, as `every`. A session begins with a row of its key, and ends when
-                no row of the key starts within this time after the end of those before.
-            most: largest number of groups, with windows of those that are not over; more end the run with an error.
+            keys: names of fields; none: all rows form one group. Compute other keys with `select`.
+            every: length from the start of one window to the next, in seconds, or as text ("1h", "100 samples") or
+                timedelta; 1 ns to 2e9 s, and at least a sample. Windows start at multiples of it: in civil time (UTC)
+                if the rows have it, so "1h" starts at the full hour; else in time since index 0, in whole samples. A
+                length in samples always counts from index 0.
+            period: length of a window, as `every`; None: `every`. If longer, windows overlap, and a row is in several;
+                if shorter, rows between windows are left out.
+            session: longest pause within a session, as `every`. A session starts with a row of its keys, and ends when
+                no row of these keys starts within this time after the end of the earlier ones.
+            most: largest number of groups, with those of windows that are not over, from 1; more end the run with an
+                error.
 
         Conventions:
-            A row belongs to the windows that its "start" lies in. A gap ends no window; a clock step does, and the new
-            run has windows of its own.
+            A row belongs to the windows that contain its "start". Windows continue across gaps, but end at clock steps:
+            each run has windows of its own.
 
         Raises:
-            OptionError: a length is none, or `most` is no whole number from 1.
-            PlanError: `every` together with `session`, or `period` without `every`, as raised by `Groups.agg`, and a
-                key that does not exist.
+            OptionError: a length is not one, or `most` is not a whole number from 1.
+            PlanError: from `Groups.agg`: `every` together with `session`, `period` without `every`, or a key that does
+                not exist.
 
         >>> import numpy as np, isochrony as iso
         >>> rows = iso.scan(np.arange(8) % 3, rate=100).rewindow(2).stats("max")
@@ -120,11 +123,9 @@ class RowSteps(Chain):
            1  2
            2  2
         [2 rows]
-
-        A row per hour, while the recording or feed is being read:
-
         >>> pressure = iso.scan(np.arange(7200), rate=1, start="2026-03-01T10:20")
-        >>> pressure.rewindow(1200).stats("max").group_by(every="1h").agg(n="count", max=("max", "max")).collect()
+        >>> hourly = pressure.rewindow(1200).stats("max").group_by(every="1h")
+        >>> hourly.agg(n="count", max=("max", "max")).collect()
          start   end                           time  n   max
              0  2400  2026-03-01T10:00:00.000000000  2  2399
           2400  6000  2026-03-01T11:00:00.000000000  3  5999
@@ -146,7 +147,7 @@ _Plan = TypeVar("_Plan", bound=RowSteps)
 
 
 class Groups(Generic[_Plan]):
-    """Rows in groups; made by `Plan.group_by`."""
+    """Groups of rows; made by `Plan.group_by`."""
 
     __slots__ = ("_keys", "_params", "_plan")
 
@@ -156,26 +157,24 @@ class Groups(Generic[_Plan]):
         self._params = params
 
     def agg(self, **aggregates: str | tuple[str, str]) -> _Plan:
-        """One row for each group, at the end of the run, or for each group of a window when the window is over.
+        """Compute one row per group, at the end of the run, or as soon as a window or session is over.
 
         Returns:
-            Rows at the end: the keys, then the aggregates, one row per group in the order of their first rows. No
-            indices, so they cannot be joined.
-
-            With `every`: "start" and "end" (int64, indices of the window), "time" (its begin, where the rows have civil
-            time), the keys, the aggregates; by window, then in the order of first rows in it. Windows without rows give
-            none. "start" and "end" stay within the run.
-
-            With `session`: the same, with the start of the session's first row, the latest end of its rows, and the
-            time of its start; by start. A session waits for those that began before it.
+            At the end: the keys, then the aggregates, in order of the groups' first rows. Without indices, so these
+            rows cannot be joined.
+            With `every`: "start" and "end" (int64, indices of the window), "time" (its start, if the rows have civil
+            time), the keys, the aggregates; by window, then in order of first rows. Windows without rows give none.
+            "start" and "end" stay within the run.
+            With `session`: the same, with the start of the session's first row and the latest end of its rows; by
+            start. A session waits for earlier ones.
 
         Parameters:
-            aggregates: names of columns, and what they are: "count", or a field and one of "sum", "min", "max",
-                "mean", "std" (of the population), "first", "last". Nulls are left out.
+            aggregates: by name of column: "count", or a pair of a field and one of "sum", "min", "max", "mean", "std"
+                (population), "first", "last". Nulls are left out.
 
         Raises:
-            PlanError: a field or an aggregate that does not exist, or two columns of one name, of which windows have
-                "start", "end" and "time"; windows of rows that have no "start" and "end", or are shorter than a sample.
+            PlanError: a field or an aggregate that does not exist, two columns of one name (windows and sessions have
+                "start", "end" and "time"), rows without "start" and "end", or windows shorter than a sample.
 
         >>> import numpy as np, isochrony as iso
         >>> rows = iso.scan(np.arange(8) % 3, rate=100).rewindow(2).stats("min", "max")

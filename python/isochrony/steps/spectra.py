@@ -19,7 +19,7 @@ __all__ = ["SpectrumSteps"]
 
 
 class SpectrumSteps(GeneratedOperators):
-    """Of `isochrony.Plan`: spectra over time, and back."""
+    """Part of `isochrony.Plan`: spectra over time, and back."""
 
     __slots__ = ()
 
@@ -120,12 +120,12 @@ class SpectrumSteps(GeneratedOperators):
 
     @property
     def frequencies(self) -> npt.NDArray[np.float64]:
-        """The frequencies in Hz that the values of a row are of, where rows are spectra or as many values made of them.
+        """Frequencies in Hz of the values of a row, for plans of spectra and of expressions of them: shape (values,).
 
-        Those of real samples are `numpy.fft.rfftfreq`, of complex ones `numpy.fft.fftfreq`.
+        For real samples as `numpy.fft.rfftfreq`, for complex ones as `numpy.fft.fftfreq`.
 
         Raises:
-            PlanError: rows are no spectra.
+            PlanError: the rows are not spectra.
         """
         hz = self._native.frequencies
         if hz is None:

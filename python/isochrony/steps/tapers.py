@@ -52,16 +52,19 @@ def taper_text(taper: object) -> str:
 
 
 def taper_factors(taper: Taper, width: int, *, symmetric: bool = False) -> npt.NDArray[np.float64]:
-    """The factors of a taper of `width` samples, as `scipy.signal.get_window` gives them.
+    """The factors of a taper (window function), as `scipy.signal.get_window` gives them.
 
     Parameters:
-        taper: its name, or ("kaiser", beta) with beta from 0 to 700, ("tukey", alpha) with alpha from 0 to 1,
-            ("gaussian", std) with std above 0 samples.
-        width: samples, from 1.
-        symmetric: with ends that are alike, as filters need them; else its period is `width`, as spectra need it.
+        taper: name of the taper, such as "hann"; or ("kaiser", beta) with beta from 0 to 700, ("tukey", alpha) with
+            alpha from 0 to 1, ("gaussian", std) with std in samples, above 0.
+        width: length in samples, from 1.
+        symmetric: True: both ends alike, for the design of filters. False: periodic in `width`, for spectra.
+
+    Returns:
+        An array, shape (width,), float64.
 
     Raises:
-        OptionError: no such taper, or its parameter or the width is out of range.
+        OptionError: no such taper, or its parameter or `width` is out of range.
 
     >>> import isochrony as iso
     >>> iso.taper_factors("hann", 4)
@@ -73,18 +76,21 @@ def taper_factors(taper: Taper, width: int, *, symmetric: bool = False) -> npt.N
 
 
 def adds_up(taper: Taper, nfft: int, hop: int, *, tolerance: float = 1e-10) -> bool:
-    """Whether tapered windows of `nfft` samples, one every `hop`, add up to the same everywhere (COLA).
+    """Whether overlapping tapered windows add up to a constant (COLA, constant overlap-add).
 
-    Then a signal can be put together again from them, as from its `Plan.stft`, by adding them where they overlap.
+    If so, overlap-add restores a signal from its windows, such as those of `Plan.stft`.
 
     Parameters:
-        taper: as in `taper_factors`, periodic.
-        nfft: samples of a window, from 1.
+        taper: as in `taper_factors`; periodic.
+        nfft: length of a window in samples, from 1.
         hop: samples from one window to the next, from 1 to `nfft`.
-        tolerance: by which sums may differ from their median, as a share of it.
+        tolerance: largest legal deviation of a sum from their median, relative to it.
+
+    Returns:
+        A bool.
 
     Raises:
-        OptionError: an option without a legal value.
+        OptionError: a parameter out of range.
 
     >>> import isochrony as iso
     >>> iso.adds_up("hann", 64, 16), iso.adds_up("hann", 64, 48)

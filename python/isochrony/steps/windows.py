@@ -15,7 +15,7 @@ __all__ = ["WindowSteps"]
 
 
 class WindowSteps(Chain):
-    """Of `isochrony.Plan`: windows."""
+    """Part of `isochrony.Plan`: windows."""
 
     __slots__ = ()
 
@@ -52,7 +52,7 @@ class WindowSteps(Chain):
         Raises:
             OptionError: an argument of the wrong type; neither or both of `window` and `seconds`; no choice; a
                 count below 1, or above 2^63 - 1.
-            PlanError: another value out of range, as a window of 0 samples; text that is no length; the input is not
+            PlanError: another value out of range, as a window of 0 samples; text that is not a length; the input is not
                 samples.
 
         >>> import numpy as np, isochrony as iso

@@ -265,14 +265,22 @@ def from_obspy(
         stream: traces in any order; masked samples become gaps. Overlaps and backward steps keep every sample.
         store: open for writing.
         name: template of signal names from the SEED codes; an empty code becomes ``--``.
-        unit: of the samples.
-        resolution_ns: how exact the start times are; miniSEED's are to the microsecond.
+        unit: unit of the samples.
+        resolution_ns: resolution of the start times in nanoseconds; that of miniSEED is a microsecond.
 
     Returns:
-        The import's summary, as of `Store.ingest`.
+        The summary of the import, a dict: "signals" has name, number of samples, gaps and times of each.
 
     Raises:
-        IsochronyError: samples of a type that signals cannot have, or a store that cannot be written.
+        IsochronyError: samples of a dtype that signals cannot have, or a store that cannot be written.
+
+    >>> import isochrony as iso, numpy as np, obspy, tempfile
+    >>> header = {"network": "GE", "station": "APE", "channel": "BHZ", "sampling_rate": 20}
+    >>> stream = obspy.Stream([obspy.Trace(np.arange(100, dtype="i4"), header)])
+    >>> store = iso.open(tempfile.mkdtemp() + "/quakes.iso", "x")
+    >>> summary = iso.from_obspy(stream, store)
+    >>> store["GE/APE/--/BHZ"].sample_count
+    100
     """
     traces = [stream] if hasattr(stream, "stats") else list(stream)
     session = store.ingest()

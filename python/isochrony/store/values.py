@@ -243,7 +243,7 @@ def cast(
 
     Parameters:
         array: 1-D, of numbers.
-        dtype: of numbers.
+        dtype: dtype of numbers.
         what: of what they are values, for the error.
         out: array of that dtype and length to write to.
         first: position of the first one, for the error.

@@ -46,32 +46,33 @@ class TableIndexError(OptionError, IndexError):
 
 
 class Table:
-    """Named columns of equal length: ``len(t)``, ``t[5]``, ``t[:5]``, ``t[mask]`` are rows, ``t["max"]`` is a column.
+    """Named columns of equal length: ``t["max"]`` is a column, ``t[5]``, ``t[:5]`` and ``t[mask]`` are rows.
 
-    Columns are NumPy arrays, shape (rows,), or (rows, values) where a row has several values; times are
-    datetime64[ns], UTC. A table does not change: its columns are read-only, and selecting or sorting gives a new one.
-    Tables share memory, without a copy: those that plans return with the engine, others with the arrays that they were
-    made of, so do not write to these afterwards.
+    Columns are NumPy arrays, shape (rows,), or (rows, values) for several values per row; times are datetime64[ns],
+    UTC. A table does not change: its columns are read-only, and selecting or sorting returns a new one. Tables share
+    memory, without a copy: those of plans with the engine, others with the arrays that they were made of, so do not
+    change these afterwards.
 
-    Tables are equal that have the same columns, units and values in the same order; NaN equals NaN, NaT equals NaT.
+    Tables are equal if they have the same columns, units and values in the same order; NaN equals NaN, NaT equals NaT.
 
-    ``"max" in t``, `keys`, `items`, `values`, `get` and ``dict(t)`` are about columns; iterating gives rows as dicts.
+    ``"max" in t``, `keys`, `items`, `values`, `get` and ``dict(t)`` are about columns; iteration gives rows as dicts.
 
-    ``pandas.DataFrame(t)``, ``polars.DataFrame(t)``, ``pyarrow.table(t)`` and DuckDB take a table as it is; NumPy makes
-    a structured array of it, a copy. The last three use Arrow's stream interface: times are timestamps with time zone
-    UTC, complex numbers lists of two. Of a plan's result this takes neither a copy nor pyarrow; of any other table it
-    takes pyarrow. DuckDB needs pytz to give times back as Python objects, as ``fetchall`` does. pandas reads row by
-    row, so a table without rows gives a frame without columns; `to_pandas` is many times faster and keeps them.
+    ``pandas.DataFrame(t)``, ``polars.DataFrame(t)``, ``pyarrow.table(t)`` and DuckDB accept a table; NumPy makes a
+    structured array of it, a copy. The last three use Arrow's stream interface: times are timestamps with time zone
+    UTC, complex numbers lists of two. For a plan's result this needs neither a copy nor pyarrow; for other tables it
+    needs pyarrow. DuckDB needs pytz to return times as Python objects, as ``fetchall`` does. pandas reads row by row,
+    so a table without rows gives a frame without columns; `to_pandas` is many times faster and keeps them.
 
     Parameters:
-        columns: arrays of equal length by name. Times of other units become nanoseconds.
-        units: unit of a column, where it has one.
+        columns: arrays of equal length by name. Times of other units are converted to nanoseconds.
+        units: units by name of column, for columns that have one.
 
     Raises:
-        OptionError: columns that are not equally long, have no length, or have masked values; times that 64-bit
-            nanoseconds cannot hold; a unit of no column.
+        OptionError: columns of different lengths, without a length, or with masked values; times that 64-bit
+            nanoseconds cannot hold; a unit of a column that does not exist.
 
     >>> import numpy as np
+    >>> from isochrony import Table
     >>> table = Table({"start": np.array([0, 4, 8]), "mean": np.array([1.5, 2.25, 0.5])}, units={"mean": "kPa"})
     >>> table
      start  mean (kPa)
@@ -135,51 +136,92 @@ class Table:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns, in order."""
+        """Names of the columns, in order: a tuple of str."""
         return tuple(self._columns)
 
     @property
     def units(self) -> dict[str, str]:
-        """Unit of each column that has one."""
+        """Units by name of column, for columns that have one."""
         return dict(self._units)
 
     @property
     def num_rows(self) -> int:
-        """Number of rows: ``len(table)``."""
+        """Number of rows, as ``len(table)``."""
         return len(self)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of rows and of columns."""
+        """Number of rows and number of columns."""
         return len(self), len(self._columns)
 
     def keys(self) -> KeysView[str]:
-        """Names of the columns, in order."""
+        """Names of the columns.
+
+        Returns:
+            A view of the names, in order, as of `dict.keys`.
+
+        >>> import numpy as np, isochrony as iso
+        >>> table = iso.Table({"start": np.array([0, 4]), "max": np.array([3, 7])})
+        >>> list(table.keys())
+        ['start', 'max']
+        """
         return self._columns.keys()
 
     def values(self) -> ValuesView[Column]:
-        """The columns, in order."""
+        """Arrays of the columns.
+
+        Returns:
+            A view of the arrays, in order, as of `dict.values`: shape (rows,), or (rows, values) for several values per
+            row; read-only.
+
+        >>> import numpy as np, isochrony as iso
+        >>> table = iso.Table({"start": np.array([0, 4]), "max": np.array([3, 7])})
+        >>> [len(column) for column in table.values()]
+        [2, 2]
+        """
         return self._columns.values()
 
     def items(self) -> ItemsView[str, Column]:
-        """Name and array of each column, in order."""
+        """Names and arrays of the columns.
+
+        Returns:
+            A view of pairs, in order, as of `dict.items`.
+
+        >>> import numpy as np, isochrony as iso
+        >>> table = iso.Table({"start": np.array([0, 4]), "max": np.array([3, 7])})
+        >>> {name: column.max() for name, column in table.items()}
+        {'start': np.int64(4), 'max': np.int64(7)}
+        """
         return self._columns.items()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The column of a name, shape (rows,) or (rows, values); `default` if there is none."""
+        """The column of a name, without an error if there is none.
+
+        Parameters:
+            name: name of the column.
+            default: result if there is no such column.
+
+        Returns:
+            An array, shape (rows,) or (rows, values), read-only; or `default`.
+
+        >>> import numpy as np, isochrony as iso
+        >>> table = iso.Table({"start": np.array([0, 4]), "max": np.array([3, 7])})
+        >>> table.get("max"), table.get("min")
+        (array([3, 7]), None)
+        """
         return self._columns[name] if name in self else default
 
     def head(self, count: int = 5) -> Self:
         """The first rows: ``table[:count]``.
 
         Returns:
-            A table of `count` rows, or of all where there are fewer; its columns are views.
+            A table of `count` rows, or of all if there are fewer; its columns are views.
 
         Parameters:
-            count: of rows, from 0.
+            count: number of rows, from 0.
 
         Raises:
-            OptionError: `count` is no whole number from 0.
+            OptionError: `count` is not a whole number from 0.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.Table({"start": np.arange(0, 800, 8)}).head(2)
@@ -191,20 +233,19 @@ class Table:
         return self[: whole("head count=", count, "rows", 0)]
 
     def sort(self, *names: str, descending: bool = False) -> Self:
-        """Sort rows by one column, or by several: rows with equal values of the first are sorted by the next.
+        """Sort rows by one column, or by several: rows with equal values in the first are sorted by the next.
 
         Returns:
-            A table of the same rows. Rows that are equal in these columns keep their order; NaN and NaT are last in
-            either direction.
+            A table of the same rows. Rows with equal values keep their order; NaN and NaT are last in either direction.
 
         Parameters:
-            names: of columns with one value a row.
-            descending: largest first.
+            names: names of columns with one value per row.
+            descending: largest values first.
 
         Raises:
-            OptionError: no name, a column with several values a row or values that cannot be compared, or `descending`
-                is neither True nor False.
-            TableKeyError: there is no column of that name.
+            OptionError: no name, a column with several values per row or with values that cannot be compared, or
+                `descending` is neither True nor False.
+            TableKeyError: no column of that name.
 
         >>> import numpy as np, isochrony as iso
         >>> table = iso.Table({"start": np.array([0, 4, 8]), "max": np.array([3, 7, 7])})
@@ -232,35 +273,55 @@ class Table:
         return self._take(order)
 
     def to_numpy(self) -> npt.NDArray[np.void]:
-        """The table as one structured array, a copy."""
+        """Convert the table to a structured array.
+
+        Returns:
+            A new array, shape (rows,), with a field per column; a field of several values per row is a subarray.
+
+        >>> import numpy as np, isochrony as iso
+        >>> table = iso.Table({"start": np.array([0, 4]), "max": np.array([3, 7])})
+        >>> table.to_numpy()["max"]
+        array([3, 7])
+        """
         out = np.empty(len(self), [(name, column.dtype, column.shape[1:]) for name, column in self._columns.items()])
         for name, column in self._columns.items():
             out[name] = column
         return out
 
     def to_pandas(self) -> Any:
-        """The table as a pandas `DataFrame`.
+        """Convert the table to a pandas `DataFrame`.
 
         Returns:
-            Columns of NumPy's dtypes; times are datetime64[ns] in UTC, without a zone; of columns with several values
-            a row, objects that are arrays.
+            A `pandas.DataFrame` with the columns' dtypes. Times are datetime64[ns] in UTC, without a time zone. Columns
+            with several values per row have dtype object, an array per row.
 
         Raises:
             MissingExtraError: pandas is not installed.
+
+        >>> import numpy as np, isochrony as iso
+        >>> table = iso.Table({"start": np.array([0, 4]), "max": np.array([3, 7])})
+        >>> table.to_pandas()["max"].sum()
+        np.int64(10)
         """
         columns = {name: column if column.ndim == 1 else list(column) for name, column in self._columns.items()}
         return require("pandas", "a pandas DataFrame").DataFrame(columns)
 
     def to_arrow(self) -> Any:
-        """The table as a `pyarrow.Table`; of a plan's result and of tables made here, numbers are not copied.
+        """Convert the table to a `pyarrow.Table`. Numbers of a plan's result, and of tables of NumPy arrays, are not
+        copied.
 
         Returns:
-            Numbers of the same types; times are ``timestamp[ns, UTC]``, NaT is null; complex numbers and several values
-            a row are lists of fixed size. A field's metadata has its ``unit``.
+            A `pyarrow.Table` with columns of the same types. Times are ``timestamp[ns, UTC]``; NaT is null. Complex
+            numbers and several values per row are lists of fixed size. Metadata of a field has its ``unit``.
 
         Raises:
             MissingExtraError: pyarrow is not installed (extra `table`).
-            OptionError: a column has a dtype that Arrow does not, as complex256, or no values in a row.
+            OptionError: a column has a dtype that Arrow lacks, such as complex256, or no values per row.
+
+        >>> import numpy as np, isochrony as iso
+        >>> table = iso.Table({"start": np.array([0, 4]), "max": np.array([3, 7])})
+        >>> table.to_arrow().column_names
+        ['start', 'max']
         """
         pyarrow = require("pyarrow", "an Arrow table")
         if self._native is not None:

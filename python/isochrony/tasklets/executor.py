@@ -1,7 +1,7 @@
-"""Tasklets: explicit units of work over ranges of signals, in the order of the disk, on all cores.
+"""Tasklets: explicit units of work over ranges of signals, executed in disk order on all cores.
 
-A tasklet says what it reads, what it writes and what it does; from that an executor derives who waits for whom, in
-which order the disk is read, and how much scratch may be in use.
+A tasklet states its work, its inputs and its outputs. The executor derives from that the dependencies, the order in
+which the disk is read, and the scratch in use.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .._native import Selection, Signal, check_scans, explain_tasklets, prefetch, run_tasklets
+from .._native import Selection, check_scans, explain_tasklets, prefetch, run_tasklets
 from ..errors.native import OptionError, TaskletError
 from ..functions.python import OnWorkers, shown
 from ..options import byte_count, choice, flag, is_auto
@@ -29,6 +29,7 @@ from .output import Output
 from .plans import known, writes_once
 from .report import TaskletsReport
 from .results import kept, never_kept, owned, report
+from .selections import bounds_text, checked_selections, listed
 
 if TYPE_CHECKING:
     from ..cluster.tasklets import TaskletSlots
@@ -39,36 +40,41 @@ _PLACES = ("auto", "threads", "processes", "inline")
 
 
 class Tasklet:
-    """A unit of work over ranges of signals.
+    """A unit of work over ranges of signals: a function or a plan, with its inputs and outputs.
+
+    A tasklet with a plan (``iso.scan(signal)...``) that scans a whole signal reads only its inputs of that signal. So
+    one plan serves many tasklets, which are then the cheapest to make and to run. The plan's samples or windows go to
+    the output; without an output, the result of `Plan.collect` is in the report's `values`. Only one tasklet of an
+    executor may have a plan that writes to a given signal or file (`sink`, `sink_wav`, `sink_parquet`, `sink_ipc`):
+    others would overwrite it; use `outputs` instead. Several tasklets may add events (`annotate`) or call the same
+    function (`each`).
 
     Parameters:
-        work: a function of `(inputs, outputs)`: a list of `Selection`, as the signals are when it runs
-            (``np.asarray(inputs[0])`` gives samples), and a list of `Output`. What it returns is in the report's
-            `values`, arrays that look into samples as copies, also in lists, tuples (named ones, too), dicts and
-            dataclasses. Arrays that it keeps otherwise stay as they are; of a `Selection` of scratch nothing can be
-            read when it has returned, since scratch is free again then. Or a plan, whose samples or windows are the
-            output; without one what `collect` would give is in `values`. Of a signal that the plan scans wholly
-            (``iso.scan(sig)``) a tasklet reads what its inputs state: one plan serves many tasklets, which then cost
-            the least to make and to run. What a plan writes with `sink`, `sink_wav`, `sink_parquet` or `sink_ipc` one
-            tasklet of an executor may write: others would overwrite or break it up; declare `outputs` instead. Events
-            (`annotate`) several may add, and functions of `each` see the blocks of them all.
-        inputs: selections of signals, such as ``[sig[0:4096]]``. By the place of the first on the disk tasklets are
-            ordered; of a plan, those that it scans. Whoever reads what another tasklet writes waits for it.
-        outputs: ranges of signals that were reserved (`Signal.reserve`), also of scratch signals (`Store.scratch`).
-        after: tasklets, or their names, that have to be finished before, for other reasons.
-        name: of its own; default: that of the function and what it writes or reads.
-        on_workers: who calls a function: "threads", "processes" or "inline", as `Executor` has it; None: as that says.
+        work: a function of `(inputs, outputs)`, or a plan. `inputs` is a list of `Selection` (``np.asarray(inputs[0])``
+            gives the samples), `outputs` a list of `Output`. What the function returns is in the report's `values`;
+            arrays that share memory with samples are copied, also inside lists, tuples, dicts and dataclasses. Arrays
+            that the function stores elsewhere stay valid. A `Selection` of scratch cannot be read after the function
+            has returned.
+        inputs: selections of signals, such as ``[signal[0:4096]]``; for a plan, those of the signals that it scans. The
+            position of the first one on disk determines the order. A tasklet that reads what another one writes waits
+            for it.
+        outputs: selections of signals with reserved samples (`Signal.reserve`), or of scratch signals
+            (`Store.scratch`).
+        after: other tasklets, or their names, that must finish first.
+        name: name of the tasklet, unique in the executor; None: made of the function and its first output or input.
+        on_workers: where the function is called: "threads", "processes" or "inline", as for `Executor`; None: as the
+            executor states.
 
     Raises:
-        OptionError: an option without a legal value.
+        OptionError: a parameter out of range.
 
     >>> import isochrony as iso, numpy as np, tempfile
     >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
-    >>> sig = store.create("pressure", dtype="i2", rate=100)
-    >>> _ = sig.append(np.arange(4000, dtype="i2"))
+    >>> signal = store.create("pressure", dtype="i2", rate=100)
+    >>> _ = signal.append(np.arange(4000, dtype="i2"))
     >>> executor = iso.Executor()
-    >>> executor.add(iso.Tasklet(lambda inputs, _: int(np.max(inputs[0])), [sig[:1000]], name="loudest"))
-    >>> executor.add(iso.Tasklet(iso.scan(sig[:1000]).rewindow(100).count(), [sig[:1000]], name="windows"))
+    >>> executor.add(iso.Tasklet(lambda inputs, _: int(np.max(inputs[0])), [signal[:1000]], name="loudest"))
+    >>> executor.add(iso.Tasklet(iso.scan(signal[:1000]).rewindow(100).count(), [signal[:1000]], name="windows"))
     >>> executor.run().values
     {'loudest': 999, 'windows': 10}
     """
@@ -101,8 +107,8 @@ class Tasklet:
             raise OptionError(
                 f"Tasklet({work!r}) is refused; give a function with arguments (inputs, outputs), or a plan"
             )
-        self.inputs = _selections("inputs", inputs)
-        self.outputs = _selections("outputs", outputs)
+        self.inputs = checked_selections("inputs", inputs)
+        self.outputs = checked_selections("outputs", outputs)
         self.work = work
         self.on_workers = on_workers
         self.after = _names(after)
@@ -136,7 +142,7 @@ class Tasklet:
     def _called(self) -> str:
         function = "plan" if isinstance(self.work, Chain) else getattr(self.work, "__name__", self.function_name)
         about = (self.outputs or self.inputs)[:1]
-        return " ".join([function, *(f"{one.name}[{_bounds(one)}]" for one in about)])
+        return " ".join([function, *(f"{one.name}[{bounds_text(one)}]" for one in about)])
 
     def __repr__(self) -> str:
         return f"<Tasklet {self.name!r}: {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
@@ -189,71 +195,73 @@ def _took(name: str, results: dict[str, Any], pickled: bytes, journaled: bool) -
 
 
 class Executor:
-    """Runs tasklets: in the order of the disk, on several workers, with scratch within a budget.
+    """Runs tasklets on several workers: in disk order, and with a limit on scratch.
 
-    A tasklet begins when those that it needs are done. One that writes scratch has to leave enough room that all
-    before it in the order could still be done one by one within the budget: so a run never blocks itself, and a
-    budget that is too small is refused before it. Python functions run in threads of this process: those that let go
-    of the interpreter, as NumPy does in large operations, run side by side; plans always do. Or they run in worker
-    processes, side by side whatever they do.
+    A tasklet starts when all tasklets that it depends on have finished. One that writes scratch starts only if the
+    remaining scratch suffices to run all earlier tasklets one by one. So a run cannot deadlock, and a limit that is too
+    small is refused before the run.
+
+    Plans run in parallel. Python functions are called in threads of this process, in parallel only while they release
+    the interpreter's lock (GIL), as NumPy does in large operations; or in worker processes, always in parallel.
+
+    In a worker process the function is a copy, as `isochrony.py` states: apart from its outputs, its changes do not
+    reach this process. Samples are in shared memory; the function gets objects with the methods of `Selection` that
+    need no store, and cannot scan them. Return values and exceptions come back pickled; `__cause__` and `__context__`
+    of an exception are in the text of its note. Ctrl-C kills the process at once. An array of samples that the function
+    stores holds all memory of the tasklet's samples and an open file: store a copy instead. The objects that a function
+    encloses are pickled once for a test and, if larger than 16 KiB, again when its first tasklet starts; pass large
+    arrays as inputs. If a process dies, its tasklet is tried once more in a new process. A function that cannot be
+    pickled is called in a thread; `explain` and the report say so.
+
+    On a Dask cluster (`on`), the function and references to its inputs are sent; workers open the stores themselves.
+    Outputs and return values come back to this process, the only one that writes to stores. The number of tasklets at a
+    time is the number of the cluster's threads at the start of the run; `workers` and `on_workers` do not apply to
+    functions then. Plans, and functions with scratch or uncommitted inputs, run in this process. If a worker is lost,
+    its call is repeated up to three times.
 
     Parameters:
-        workers: threads; "auto": as many as there are cores. Default: 1, with `tune` "auto".
-        on_workers: who calls Python functions. "threads": the workers' threads, in this process. "processes": worker
-            processes, one a worker, started fresh with the run and ended with it (some tenths of a second). There a
-            function is a copy, as `iso.py` says: what it changes outside of its outputs changes there and not here. It
-            is given samples in shared memory, with all of `Selection` that needs no store: that is no `Selection`, and
-            cannot be scanned. What it returns comes back pickled, and so does what it raises, without `__cause__` and
-            `__context__`, which are in the text of its note. Ctrl-C kills it at once. An array of samples that it keeps
-            keeps all the memory that the tasklet's samples came in, and an open file: better keep a copy. With each
-            function goes what it encloses, pickled once to see whether it can travel and, beyond 16 KiB, once more when
-            its first tasklet begins, as it is then; large arrays are better an input. One that dies costs one more try
-            of its tasklet on a fresh one, then the tasklet. A function that cannot travel is called in a thread, and
-            `explain` and the report say so. "inline": in this process, one at a time, while other workers do what else
-            there is. "auto": threads, since a function may keep what it was given or change what it encloses.
-        scratch: most bytes of scratch in use at a time: a number, or text such as "256MB".
-        scratch_memory: most bytes of that which stay in memory, where functions find them without a copy; the rest is
-            written to files. "auto": a quarter of the memory that is free when the run begins; 0: all to files.
-        order: "disk": by the place of the first input on the disk, and scratch is freed early; "given": as added.
-            Either way what a tasklet needs comes before it.
-        prefetch: most bytes that are read ahead of the tasklets that have begun; 0: nothing is.
-        pin: whether each worker stays on a CPU of its own until the run returns, and with it the worker process that
-            it calls: a physical core each while there are any, then an SMT sibling, near one another. Where the system
-            refuses, nothing is pinned; the report's `pinned_cpus` says which CPU each had.
-        keep_going: whether the others go on when a tasklet fails, but those that need it.
-        keep_every_s: how often finished tasklets are committed and noted in the journal, in seconds: what a crash
-            can cost.
-        journal: where finished tasklets are noted; default: in the first output's store.
-        on: Dask cluster whose workers call the functions, as of `Plan.collect`; None: this process does. A function and
-            handles of its inputs travel; a worker opens the stores by itself, and gives the function selections. What
-            it writes and returns comes back to this process, which alone writes stores. As many tasklets are under way
-            as the cluster has threads when the run begins; `workers` and `on_workers` do not matter to functions then.
-            Plans, and functions with inputs that are scratch or not committed yet, run in this process. The call of a
-            lost worker is repeated, up to three times.
-        paths: where these workers find stores: path prefixes here, and what they are there.
-        tune: True: change how many workers take tasklets while they run, where trials show that it gains; "recommend":
-            change nothing, and report what would be best; or a `Configuration` of an earlier run, or the file of one.
-            Outputs are the same. It needs ``workers="auto"``, and works on this machine: not together with `on`.
+        workers: number of threads, from 1; "auto": one per core. None: 1, with `tune` "auto".
+        on_workers: where Python functions are called. "threads": in the threads of the workers. "processes": in worker
+            processes, one per worker, started with the run, in some tenths of a second. "inline": in this process one
+            at a time, while other workers run plans. "auto": "threads", since a function may store its arguments or
+            change objects that it encloses.
+        scratch: largest number of bytes of scratch at a time, or text such as "256MB".
+        scratch_memory: largest number of bytes of scratch in memory, which functions use without a copy; the rest is in
+            files. "auto": a quarter of the free memory at the start of the run; 0: all in files.
+        order: "disk": by position of the first input on disk, freeing scratch early; "given": as added. In both,
+            dependencies come first.
+        prefetch: largest number of bytes to read ahead of running tasklets; 0: no read-ahead.
+        pin: pin each worker, and its worker process, to a CPU until the run returns: to physical cores first, then to
+            SMT siblings, near one another. If the system refuses, nothing is pinned; the report's `pinned_cpus` has the
+            CPUs.
+        keep_going: after a failure, run all tasklets that do not depend on the failed one; False: stop.
+        keep_every_s: seconds between commits of finished tasklets, 0 to 1e9: how much a crash can cost.
+        journal: path of the file that records finished tasklets; None: in the store of the first output.
+        on: Dask client or cluster whose workers call the functions, as for `Plan.collect`; None: this process.
+        paths: path prefixes of stores on these workers, by path prefix here.
+        tune: True: change the number of workers during the run when trials show a gain; "recommend": change nothing,
+            and report the best number; or a `Configuration` of an earlier run, or the path of its file. Outputs stay
+            the same. Needs ``workers="auto"``; not with `on`.
 
     Raises:
-        OptionError: an option without a legal value.
+        OptionError: a parameter out of range, or a combination that is refused.
 
     >>> import isochrony as iso, numpy as np, tempfile
     >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
-    >>> sig = store.create("pressure", dtype="i2", rate=100)
-    >>> _ = sig.append(np.arange(4000, dtype="i2"))
-    >>> loud = store.create("doubled", dtype="f8", rate=100)
-    >>> _ = loud.reserve(4000)
+    >>> signal = store.create("pressure", dtype="i2", rate=100)
+    >>> _ = signal.append(np.arange(4000, dtype="i2"))
+    >>> doubled = store.create("doubled", dtype="f8", rate=100)
+    >>> _ = doubled.reserve(4000)
     >>> def double(inputs, outputs):
     ...     outputs[0][:] = np.asarray(inputs[0]) * 2.0
     >>> executor = iso.Executor(workers=2)
     >>> for start in range(3000, -1, -1000):
     ...     part = slice(start, start + 1000)
-    ...     executor.add(iso.Tasklet(double, [sig[part]], [loud[part]]))
+    ...     executor.add(iso.Tasklet(double, [signal[part]], [doubled[part]]))
     >>> report = executor.run()
-    >>> loud[3998:].values()
+    >>> doubled[3998:].values()
     array([7996., 7998.])
-    >>> [one.place for one in report.tasklets]
+    >>> [tasklet.place for tasklet in report.tasklets]
     [3, 2, 1, 0]
     """
 
@@ -308,10 +316,19 @@ class Executor:
         self.tasklets: list[Tasklet] = []
 
     def add(self, *tasklets: Tasklet) -> None:
-        """Add tasklets.
+        """Add tasklets to those that the next run executes.
+
+        Parameters:
+            tasklets: any number of `Tasklet`.
 
         Raises:
-            OptionError: something else.
+            OptionError: an argument is not a `Tasklet`.
+
+        >>> import isochrony as iso
+        >>> executor = iso.Executor()
+        >>> executor.add(iso.Tasklet(lambda inputs, outputs: 3, name="three"))
+        >>> len(executor.tasklets)
+        1
         """
         for one in tasklets:
             if not isinstance(one, Tasklet):
@@ -319,7 +336,23 @@ class Executor:
         self.tasklets.extend(tasklets)
 
     def explain(self, *, resume: bool = False) -> str:
-        """The order in which tasklets would be run, and why; runs nothing. Errors are those of `run`, beforehand."""
+        """Show the order in which tasklets would run, with the reasons, without running them.
+
+        Parameters:
+            resume: as for `run`.
+
+        Returns:
+            A str with a line per tasklet.
+
+        Raises:
+            TaskletValueError: as `run`, before it starts.
+
+        >>> import isochrony as iso
+        >>> executor = iso.Executor()
+        >>> executor.add(iso.Tasklet(lambda inputs, outputs: 3, name="three"))
+        >>> "three" in executor.explain()
+        True
+        """
         text = explain_tasklets(self._described(None), self._settings, resume, (_call, _took))
         if self._place.on is None:
             return text
@@ -344,41 +377,48 @@ class Executor:
         return report(done | {"tuning": request.report(tuned) if request is not None and tuned else None}, results)
 
     def run(self, *, resume: bool = False, progress: bool = False) -> TaskletsReport:
-        """Run them all.
+        """Run all tasklets.
 
-        Outputs are committed with what else waits for a commit in their stores, once every `keep_every_s` and at the
-        end; others never see a part of a tasklet. Ctrl-C lets running tasklets end, but those in worker
-        processes, which are killed, and what was finished is kept: a Python function of this process that does not
-        return can only be left by ending the process (SIGTERM, SIGKILL), which costs no more than `keep_every_s`.
+        Outputs are committed, together with other pending changes of their stores, every `keep_every_s` and at the end.
+        Readers never see a part of a tasklet's output. After Ctrl-C, running tasklets finish, those in worker processes
+        are killed, and finished ones are kept. A Python function in this process that never returns can only be stopped
+        by ending the process (SIGTERM, SIGKILL), which costs at most the work of `keep_every_s`.
+
+        **Resuming.** A tasklet that an earlier run finished is kept if its name, inputs, outputs and plan or function
+        are the same. For a function that covers its code, defaults, attributes, enclosed objects, and arguments of a
+        `functools.partial`, as they were when the tasklet was made. Other tasklets run again, and so do those that
+        depend on them. The report's `notes` list them, with tasklets whose return values JSON does not preserve (such
+        as arrays and tuples) and functions whose enclosed objects cannot be compared: objects that cannot be pickled,
+        such as generators and sockets, plans over arrays, and values nested deeper than 100. Not noticed are: changed
+        samples of an input or an enclosed signal, or another store; changes of functions, classes and globals that a
+        function uses by name, or of methods of a class; the order of a dict's keys; state that an object's pickle
+        leaves out; the position in an open file and its content; changed code of Python functions in plans; and changes
+        of arrays of 1 MiB or more, and of tables, between the making of two tasklets that enclose them, without a run
+        in between. Outputs of unfinished tasklets are computed again, whatever was written to them since.
 
         Parameters:
-            resume: keep what an earlier run finished, however that ended: tasklets of the same name, inputs, outputs
-                and function (its code, defaults, attributes, what it encloses and the arguments of a
-                `functools.partial`, as they were when the tasklet was made) or plan. What changed is run again, with
-                what needs it, and the report's `notes` say so, and so is what returned something that JSON does not
-                give back as it was, such as an array or a tuple, and what encloses something that cannot be compared
-                with what it was: what cannot be pickled, such as a generator or a socket, plans over arrays, values
-                nested deeper than 100. Not noticed are: other samples in an input or in an enclosed signal, and which
-                store that is of; other functions, classes and globals that a function uses by name, and other methods
-                of a class of the same name; the order of a dict's keys; what an object's pickle leaves out; how far an
-                open file was read, and what is in it; other code of Python functions in plans; arrays of 1 MiB or
-                more, and tables, that change after one tasklet that encloses them was made and before another is, with
-                no run between. Samples in the outputs of tasklets that were not finished are made again, by whomever
-                they were written since.
+            resume: keep tasklets that an earlier run finished, also one that failed or was stopped.
             progress: draw a progress line on a terminal.
 
         Returns:
-            A `TaskletsReport`.
+            A `TaskletsReport`: prints as a few lines; `values` has what functions returned, by name of tasklet.
 
         Raises:
-            OptionError: before anything is run: plans of two tasklets have a sink to the same.
-            TaskletValueError: before anything is run: tasklets that wait for one another, two that write one sample, an
-                input that nobody writes, an output that is there already, a budget of scratch that is too small.
-            TaskletError: a tasklet failed. Its `report` says which, and which were not run because of it; what a
-                function raised is its `__cause__`.
+            OptionError: before the run: plans of two tasklets write to the same sink.
+            TaskletValueError: before the run: tasklets that wait for one another, two that write the same samples, an
+                input that nothing writes, an output with samples already, or too little scratch.
+            TaskletError: a tasklet failed. `report` states which one, and which were not run for that reason;
+                `__cause__` is the exception of the function.
             TaskletOSError: the journal cannot be written.
             StoreError: a store cannot be written.
-            KeyboardInterrupt: run again with `resume` later.
+            KeyboardInterrupt: run again with `resume`.
+
+        >>> import isochrony as iso
+        >>> executor = iso.Executor()
+        >>> executor.add(iso.Tasklet(lambda inputs, outputs: 3, name="three"))
+        >>> report = executor.run()
+        >>> report.values, report.tasklets[0].state
+        ({'three': 3}, 'done')
         """
         forget()
         with self._slots() as slots:
@@ -441,36 +481,13 @@ def _journal(given: object) -> Path | None:
     return None if given is None else Path(given)
 
 
-def _listed(which: str, given: Any) -> list[Any]:
-    try:
-        return list(given)
-    except TypeError:
-        raise OptionError(f"{which}={given!r} is refused; give a list: {which}=[...]") from None
-
-
-def _selections(which: str, given: Any) -> list[Selection]:
-    # The usual type first: there are thousands.
-    if type(given) is not list and isinstance(given, Selection | Signal):
-        raise OptionError(f"{which}={given!r} is refused; put it in a list, such as {which}=[signal[0:4096]]")
-    several = _listed(which, given)
-    for one in several:
-        if type(one) is not Selection:
-            raise OptionError(f"{which}=[{one!r}] is refused; give ranges of signals, such as [signal[0:4096]]")
-    return several
-
-
 def _names(after: Any) -> tuple[str, ...]:
     if after == ():
         return ()
     if isinstance(after, str | Tasklet):
         raise OptionError(f"after={after!r} is refused; put it in a list: after=[...]")
-    several = tuple(_listed("after", after))
+    several = tuple(listed("after", after))
     for one in several:
         if not isinstance(one, str | Tasklet):
             raise OptionError(f"after=[{one!r}] is refused; give tasklets or their names")
     return tuple(one.name if isinstance(one, Tasklet) else one for one in several)
-
-
-def _bounds(selection: Selection) -> str:
-    ranges = selection.ranges
-    return f"{ranges[0][0]}:{ranges[-1][1]}" if ranges else "empty"

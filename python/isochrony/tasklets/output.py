@@ -16,10 +16,11 @@ __all__ = ["Output"]
 
 
 class Output:
-    """What a tasklet's function writes to: `output[:] = samples`, or parts of it in any order.
+    """The output of a tasklet, which its function fills: ``output[:] = samples``, or parts of it in any order.
 
-    Samples are converted where that loses nothing, as `Signal.append` does. Others see them when the function has
-    returned, all of the tasklet's at once; what was declared and not written is an error.
+    Samples of another dtype are converted if that loses nothing, as in `Signal.append`. They become visible together,
+    with all outputs of the tasklet, when the function has returned. An output that the function does not fill
+    completely is an error.
 
     >>> import isochrony as iso, tempfile
     >>> with iso.open(tempfile.mkdtemp() + "/ramp.iso", "x") as store:
@@ -46,12 +47,12 @@ class Output:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of the samples."""
+        """NumPy dtype of the samples."""
         return self._selection.signal.dtype
 
     @property
     def name(self) -> str:
-        """Of the signal."""
+        """Name of the signal."""
         return self._selection.name
 
     def __len__(self) -> int:
@@ -59,13 +60,13 @@ class Output:
 
     @property
     def array(self) -> npt.NDArray[Any]:
-        """All of it as an array to be filled in place, as by `out=`: who asks for it writes all of it.
+        """The whole output as an array to fill in place, such as by ``out=``: shape (n,), of the signal's dtype.
 
-        It holds zeros where nothing was written before.
+        Reading it counts as filling all of it; samples that were not written before are 0.
 
-        Or an array is assigned, which then is the output, without a copy if nobody else holds it when the function has
-        returned: ``outputs[0].array = np.fft.rfft(samples)``. It is not changed: what is written afterwards goes to a
-        copy, which `array` then is.
+        An array may be assigned instead: ``outputs[0].array = np.fft.rfft(samples)``. It becomes the output, without a
+        copy if nothing else refers to it when the function has returned. Its content is not changed: later writes go to
+        a copy, which `array` then is.
         """
         if self._memory is None:
             self._memory = self._room.array(True)

@@ -17,18 +17,18 @@ __all__ = ["TaskletReport", "TaskletWorkerReport", "TaskletsReport"]
 
 @dataclass(frozen=True, slots=True)
 class TaskletReport:
-    """What became of one tasklet.
+    """What happened to one tasklet.
 
     Attributes:
-        name: its name.
-        state: "done", "kept" from an earlier run, "failed", "not_run" because one that it needs failed, "stopped"
+        name: name of the tasklet.
+        state: "done"; "kept" from an earlier run; "failed"; "not_run", since one that it depends on failed; "stopped"
             with the run.
-        why: it failed or was not run.
-        place: in the order, from 0; None if it was kept.
-        placed: why it has that place.
-        worker: who ran it, an index into `TaskletsReport.workers`.
-        start_s: seconds after the run began when it began.
-        end_s: when it ended.
+        why: reason for a failure or for not running; None otherwise.
+        place: position in the order, from 0; None if it was kept.
+        placed: reason for this position.
+        worker: worker that ran it, an index into `TaskletsReport.workers`; None if it did not run.
+        start_s: seconds from the start of the run to its start; None if it did not run.
+        end_s: seconds from the start of the run to its end; None if it did not run.
     """
 
     name: str
@@ -46,9 +46,9 @@ class TaskletWorkerReport:
     """What one worker did.
 
     Attributes:
-        tasklets: that it ran.
-        busy_s: seconds in which it ran them.
-        waited_s: seconds in which nothing could begin.
+        tasklets: number of tasklets that it ran.
+        busy_s: seconds in which it ran tasklets.
+        waited_s: seconds in which no tasklet could start.
     """
 
     tasklets: int
@@ -58,20 +58,20 @@ class TaskletWorkerReport:
 
 @dataclass(frozen=True)
 class TaskletsReport:
-    """What a run of tasklets did.
+    """What a run of tasklets did; prints as a few lines.
 
     Attributes:
-        workers: what each did.
-        values: what functions returned, and plans without output gave, by the tasklet's name; of those kept from an
-            earlier run what JSON keeps of it.
-        peak_scratch_bytes: most scratch in use at a time.
-        prefetched_bytes: that were asked for ahead.
+        workers: a `TaskletWorkerReport` per worker.
+        values: what functions returned, and results of plans without output, by name of tasklet. For tasklets kept from
+            an earlier run, as JSON preserved it.
+        peak_scratch_bytes: largest number of bytes of scratch at a time.
+        prefetched_bytes: bytes that were read ahead.
         pinned_cpus: number of the CPU that each worker was pinned to, with ``pin=True``; None where the system refused.
         elapsed_s: seconds from start to end.
-        notes: what was kept of an earlier run, and what was run again.
-        places: where functions were called, and why there.
-        processes: worker processes, by worker: a `ProcessReport` each, whose blocks are tasklets.
-        tuning: what tuning the run found and changed; None without ``tune=``, and of one worker.
+        notes: which tasklets were kept from an earlier run, and which ran again.
+        places: where functions were called, with the reasons.
+        processes: a `ProcessReport` per worker process, in order of workers; its blocks are tasklets.
+        tuning: what tuning found and changed; None without ``tune=`` or with a single worker.
     """
 
     _rows: list[tuple[Any, ...]] = field(repr=False)
@@ -88,7 +88,7 @@ class TaskletsReport:
 
     @cached_property
     def tasklets(self) -> tuple[TaskletReport, ...]:
-        """A `TaskletReport` each, in the order in which they were added."""
+        """A `TaskletReport` per tasklet, in the order in which they were added."""
         # There are thousands, and who runs them seldom asks.
         reports = []
         for name, state, why, place, placed, visit, _ in self._rows:

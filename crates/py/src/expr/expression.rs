@@ -10,10 +10,19 @@ use crate::errors::{Error, PackageError};
 /// Arithmetic, comparisons, ``& | ^ ~``, `abs`, `round`, and NumPy's elementwise functions (``np.sqrt(s)``,
 /// ``np.where(s > 0, s, 0)``) work as on an array and give an expression. Reductions (``s.mean()``) give one value per
 /// window; `ewm`, `hysteresis`, `previous` and `counter` carry state from window to window, and restart after a gap or
-/// a clock step. Types are NumPy's (NEP 50). ``==`` gives an expression too, and hashing is by identity.
+/// a clock step. Types are NumPy's (NEP 50), except that integer arithmetic takes a dtype that holds every result, so
+/// that it does not wrap (see `wrapping`). ``==`` gives an expression too, and hashing is by identity.
 ///
 /// Raises:
-///     isochrony.PlanError: what cannot be computed later: a truth value, an element, a number.
+///     isochrony.PlanError: what needs a value while the plan is built, such as `if`, `and`, `s[0]` or `float(s)`.
+///
+/// >>> import isochrony as iso, numpy as np
+/// >>> windows = iso.scan(np.array([1.0, -2.0, 3.0, 0.0, 4.0, 0.0]), rate=100).rewindow(3)
+/// >>> windows.map(lambda s: s - s.mean()).collect()
+/// array([[ 0.33333333, -2.66666667,  2.33333333],
+///        [-1.33333333,  2.66666667, -1.33333333]])
+/// >>> windows.filter(lambda s: (s.max() > 3) & (s.std() > 1)).collect()
+/// array([[0., 4., 0.]])
 #[pyclass(frozen, module = "isochrony", name = "Expr")]
 pub(crate) struct Expr {
     pub(crate) written: NativeExpr,

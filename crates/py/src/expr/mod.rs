@@ -73,7 +73,15 @@ fn apply(op: Op, args: impl IntoIterator<Item = NativeExpr>) -> Result<Expr> {
 
 #[pymethods]
 impl Expr {
-    /// The samples: the argument of a plan's functions.
+    /// The samples of a window, or a sample: the argument that a plan passes to `map` and `filter` functions.
+    ///
+    /// Returns:
+    ///     An `Expr`, to build an expression without a function.
+    ///
+    /// >>> import isochrony as iso, numpy as np
+    /// >>> s = iso.Expr.input()
+    /// >>> iso.scan(np.array([1.0, -2.0, 3.0]), rate=100).map(abs(s) * 2).collect()
+    /// array([2., 4., 6.])
     #[staticmethod]
     fn input() -> Self {
         NativeExpr::input().into()

@@ -15,6 +15,14 @@ use crate::time::numbers::number_arg;
 use crate::time::timebase::Timebase;
 
 /// A correction of a signal's clock (`Signal.correct_clock`), in force or removed.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> store = iso.open(tempfile.mkdtemp() + "/sea.iso", "x")
+/// >>> obs = store.create("obs", dtype="i4", rate=100, start="2010-03-01")
+/// >>> _ = obs.append(np.zeros(360_000, "i4"))
+/// >>> _ = obs.correct_clock([(0, "2010-03-01"), (360_000, "2010-03-01T00:59:59.9928")], uncertainty=1e-6)
+/// >>> [(correction.fit.shape, correction.removed) for correction in obs.clock_corrections]
+/// [('line', False)]
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct ClockCorrection {
     correction: isochrony_store::ClockCorrection,
@@ -23,7 +31,7 @@ pub(crate) struct ClockCorrection {
 
 #[pymethods]
 impl ClockCorrection {
-    /// Unique in the signal, never reused.
+    /// Number of the correction, unique in the signal, never reused.
     #[getter]
     fn id(&self) -> u32 {
         self.correction.id()
@@ -35,7 +43,7 @@ impl ClockCorrection {
         self.correction.run().map(|run| run.0)
     }
 
-    /// Whether it was removed; its points are kept.
+    /// Whether the correction was removed; its points are kept.
     #[getter]
     fn removed(&self) -> bool {
         self.correction.is_removed()
@@ -89,6 +97,15 @@ impl ClockCorrection {
     ///
     /// Raises:
     ///     isochrony.StoreError: a store open for reading (also PermissionError).
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/sea.iso", "x")
+    /// >>> obs = store.create("obs", dtype="i4", rate=100, start="2010-03-01")
+    /// >>> _ = obs.append(np.zeros(360_000, "i4"))
+    /// >>> correction = obs.correct_clock([(0, "2010-03-01"), (360_000, "2010-03-01T00:59:59.9928")], uncertainty=1e-6)
+    /// >>> correction.remove()
+    /// >>> obs.end_time
+    /// Time('2010-03-01T01:00:00Z')
     fn remove(&self, py: Python<'_>) -> Result<()> {
         let writer = self.signal.get().writer("remove a clock correction")?;
         let id = self.correction.id();
@@ -138,8 +155,9 @@ impl Signal {
     ///         time; with `to`, in units of that timebase.
     ///     to: signal or timebase of the second values, such as another recorder with a good clock. None: civil time.
     ///         Its present times are used; correct its clock first.
-    ///     run: id of the run to correct; needed after a clock step, since each clock has its own correction.
-    ///     uncertainty: of points that state none. None: estimated from their scatter, which needs five points.
+    ///     run: id of the run to correct, if the signal's clock stepped: each clock has its own correction.
+    ///     uncertainty: half-width, in that unit, of points that state none. None: estimated from their scatter, which
+    ///         needs five points.
     ///     shape: "line" or "pieces"; None: a line if one fits all points except outliers.
     ///     wander: possible relative change of the rate beyond the points, and between those of pieces. None: 1e-6.
     ///
@@ -247,13 +265,21 @@ impl Signal {
     /// Civil time of a sample by the recorder's own clock, without corrections; extrapolated beyond the ends.
     ///
     /// Parameters:
-    ///     index: of the sample.
+    ///     index: index of the sample.
     ///
     /// Returns:
     ///     A `Time`.
     ///
     /// Raises:
     ///     isochrony.StoreError: no civil time yet.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.zeros(1000, "i2"))
+    /// >>> _ = signal.correct_clock([(0, "2026-01-01T00:00:01"), (1000, "2026-01-01T00:00:11")], uncertainty=1e-6)
+    /// >>> signal.time_of(500), signal.recorded_time_of(500)
+    /// (Time('2026-01-01T00:00:06Z'), Time('2026-01-01T00:00:05Z'))
     fn recorded_time_of(
         &self,
         py: Python<'_>,

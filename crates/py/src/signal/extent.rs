@@ -254,7 +254,7 @@ impl Signal {
         self.pick(py, None, Default::default())?.segments(py)
     }
 
-    /// Civil times of all indices, gaps included, one per element of `values()`; `Selection.times` has an example.
+    /// Civil times of all indices, gaps included, one per element of `values()`.
     ///
     /// Returns:
     ///     A new array, shape (n,), datetime64[ns], rounded to the nanosecond. Edges: those of `values()`.
@@ -262,6 +262,14 @@ impl Signal {
     /// Raises:
     ///     isochrony.StoreError: the signal has no civil time.
     ///     isochrony.TimeError: outside the years 1678 to 2262.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.zeros(2, "i2"))
+    /// >>> signal.times()
+    /// array(['2026-01-01T00:00:00.000000000', '2026-01-01T00:00:00.010000000'],
+    ///       dtype='datetime64[ns]')
     fn times<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         self.pick(py, None, Default::default())?.times(py)
     }

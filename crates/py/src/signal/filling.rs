@@ -38,12 +38,20 @@ impl Signal {
     /// `Store.commit`; all or nothing. Threads may fill ranges that do not overlap.
     ///
     /// Parameters:
-    ///     index: of the first sample.
+    ///     index: index of the first sample.
     ///     samples: as for `append`.
     ///
     /// Raises:
-    ///     isochrony.StoreError: an existing sample (also FileExistsError), a range outside the signal (IndexError),
-    ///         and as `append`.
+    ///     isochrony.StoreError: a sample exists already (also FileExistsError), a range outside the signal
+    ///         (IndexError), and as `append`.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="f8", rate=100)
+    /// >>> _ = signal.reserve(4)
+    /// >>> signal.fill(1, [5.0, 6.0])
+    /// >>> signal.values()
+    /// array([nan,  5.,  6., nan])
     fn fill(
         &self,
         py: Python<'_>,

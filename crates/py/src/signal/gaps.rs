@@ -16,6 +16,14 @@ use crate::time::Time;
 /// Consecutive indices without samples, within one run.
 ///
 /// `length` is in indices; `duration` is how long the gap lasted.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+/// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+/// >>> _ = signal.append(np.zeros(100, "i2")), signal.append_gap(seconds=2), signal.append(np.zeros(50, "i2"))
+/// >>> gap = signal.gaps[0]
+/// >>> gap.start, gap.length, gap.duration, gap.start_time
+/// (100, 200, Fraction(2, 1), Time('2026-01-01T00:00:01Z'))
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Gap {
     pub(crate) gap: isochrony_store::state::Gap,
@@ -39,7 +47,7 @@ impl Gap {
         self.gap.start
     }
 
-    /// Missing samples.
+    /// Number of missing samples.
     #[getter]
     fn length(&self) -> i64 {
         self.gap.end() - self.gap.start
@@ -111,6 +119,14 @@ impl Gap {
 }
 
 /// The recording on one side of a gap.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+/// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+/// >>> _ = signal.append(np.zeros(100, "i2")), signal.append_gap(seconds=2), signal.append(np.zeros(50, "i2"))
+/// >>> edge = signal.gaps[0].before
+/// >>> edge.source, edge.stamp, edge.stamp_index
+/// (None, Time('2026-01-01T00:00:00Z'), 0)
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct GapEdge {
     /// Path of the file below the imported folder; None if appended by a program.
@@ -152,6 +168,13 @@ impl From<isochrony_ingest::GapEdge> for GapEdge {
 /// The gaps of a signal or selection, in index order: a sequence that creates items on access.
 ///
 /// `numpy.asarray(gaps)` gives starts and lengths, shape (n, 2), int64.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+/// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+/// >>> _ = signal.append(np.zeros(100, "i2")), signal.append_gap(seconds=2), signal.append(np.zeros(50, "i2"))
+/// >>> len(signal.gaps), signal.gaps.missing, np.asarray(signal.gaps)
+/// (1, 200, array([[100, 200]]))
 #[pyclass(frozen, sequence, module = "isochrony")]
 pub(crate) struct Gaps {
     signal: Signal,

@@ -212,7 +212,8 @@ impl Level {
 
 #[pymethods]
 impl Signal {
-    /// Bucket lengths, in samples, accepted by `level`, finest first.
+    /// Buckets of the levels that `level` can read: a tuple of numbers of samples, finest first, none longer than the
+    /// signal.
     #[getter]
     fn levels<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyTuple>> {
         let signal = self.get(py)?;

@@ -26,8 +26,20 @@ use crate::time::{TimeArg, rate_object};
 /// A signal follows its store: this process's appends are visible at once, other processes' commits after `refresh()`.
 ///
 /// It can be pickled, also into other processes: there it is read-only and keeps its end, gaps and times until
-/// `refresh()`. Unpickling fails if samples below that end were replaced, or the store is gone. Stamps and events are
-/// those of the store at that time. Commit before pickling a signal that you write.
+/// `refresh()`, whatever is appended meanwhile. If samples below that end were replaced, or the store is gone,
+/// unpickling fails. Stamps and events are those of the store at that time. Commit before pickling a signal that you
+/// write.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+/// >>> signal = store.create("p", dtype="i2", rate=100, unit="kPa", scale=0.5, start="2026-01-01")
+/// >>> _ = signal.append(np.arange(1000, dtype="i2"))
+/// >>> signal
+/// <Signal p int16 in kPa at 100 Hz: 1000 samples, 0 gaps, 1 runs>
+/// >>> signal[3], signal["2026-01-01T00:00:01":"2026-01-01T00:00:01.030"].values()
+/// (np.float64(1.5), array([50. , 50.5, 51. ]))
+/// >>> np.asarray(signal[-3:])
+/// array([498.5, 499. , 499.5])
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Signal {
     pub(crate) follower: Follower,
@@ -94,7 +106,8 @@ impl Signal {
         Ok(py.import("numpy")?.call_method1("dtype", (name,))?)
     }
 
-    /// Stored sample type: the name of `dtype`, or "complex_int16" for pairs of int16 read as complex64.
+    /// Type of the samples on disk: the name of `dtype`, or "complex_int16" for pairs of int16 that are read as
+    /// complex64.
     #[getter]
     fn stored_dtype(&self, py: Python<'_>) -> Result<&'static str> {
         Ok(self.get(py)?.format().name())
@@ -124,7 +137,7 @@ impl Signal {
         Ok(rate_object(py, self.get(py)?.rate())?)
     }
 
-    /// Ranges without samples: a sequence of `Gap`, created on access.
+    /// Ranges without samples: a `Gaps`, a sequence of `Gap`.
     #[getter]
     fn gaps(&self, py: Python<'_>) -> Result<Gaps> {
         Ok(Gaps::of(self.get(py)?))
@@ -154,18 +167,38 @@ impl Signal {
         Ok(self.get(py)?.codec().to_owned())
     }
 
-    /// The clocks between clock steps, a list of `Run` in index order.
+    /// The clocks between clock steps.
+    ///
+    /// Returns:
+    ///     A list of `Run`, in index order; empty without samples.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.arange(1000, dtype="i2"))
+    /// >>> signal.runs()
+    /// [<Run 0 0..1000 first 100 Hz from 2026-01-01T00:00:00Z>]
     fn runs(&self, py: Python<'_>) -> Result<Vec<Run>> {
         let signal = self.get(py)?;
         crate::interpreter::detach(py, || runs(&signal))
     }
 
-    /// Whether a range is within the signal, without gap or clock step. Takes O(log n) for n gaps.
+    /// Whether a range lies within the signal and has neither gap nor clock step. Takes O(log n) for n gaps.
     ///
     /// Parameters:
     ///     start: index or time; or a span, slice, range of any timebase, run or selection, also of another signal,
     ///         without `end`.
     ///     end: index or time after the last sample.
+    ///
+    /// Returns:
+    ///     A bool.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.zeros(100, "i2")), signal.append_gap(samples=5), signal.append(np.zeros(100, "i2"))
+    /// >>> signal.contiguous(0, 100), signal.contiguous(50, 150)
+    /// (True, False)
     #[pyo3(signature = (start, end=None))]
     fn contiguous(
         &self,
@@ -178,7 +211,17 @@ impl Signal {
         Ok(signal.contiguous(asked.span())?)
     }
 
-    /// Whether a range lies within the signal; parameters as in `contiguous`.
+    /// Whether a range lies within the signal, gaps included. Parameters are those of `contiguous`.
+    ///
+    /// Returns:
+    ///     A bool.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.arange(1000, dtype="i2"))
+    /// >>> signal.in_bounds(900, 1000), signal.in_bounds(900, 1001)
+    /// (True, False)
     #[pyo3(signature = (start, end=None))]
     fn in_bounds(
         &self,
@@ -191,11 +234,21 @@ impl Signal {
         Ok(signal.in_bounds(asked.span())?)
     }
 
-    /// A lazy selection like `signal[key]`, with a choice for runs that overlap in civil time.
+    /// A lazy selection, like `signal[key]`, with a choice for runs that overlap in civil time.
     ///
     /// Parameters:
     ///     key: slice, span, range of any timebase, run, gap or selection; None: all.
     ///     overlap: "first" or "last" stored run wins, or "all" samples run after run.
+    ///
+    /// Returns:
+    ///     A `Selection`. Edges: the part of a range outside the signal is left out.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.arange(1000, dtype="i2"))
+    /// >>> signal.select(slice(100, 300), overlap="last")
+    /// <Selection of p: 200 samples, no gaps>
     #[pyo3(signature = (key=None, *, overlap="first"))]
     fn select(
         &self,
@@ -206,7 +259,20 @@ impl Signal {
         self.pick(py, key, self::overlap(overlap)?)
     }
 
-    /// Adopts commits of other processes; returns whether there were any.
+    /// Adopts commits of other processes.
+    ///
+    /// Returns:
+    ///     A bool: whether there were any.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.arange(1000, dtype="i2"))
+    /// >>> _ = store.commit()
+    /// >>> reader = iso.open(store.path)["p"]
+    /// >>> _ = signal.append(np.zeros(500, "i2")), store.commit()
+    /// >>> reader.refresh(), reader.end_index
+    /// (True, 1500)
     fn refresh(&self, py: Python<'_>) -> Result<bool> {
         crate::interpreter::detach(py, || self.follower.refresh())
     }
@@ -271,7 +337,7 @@ impl Signal {
 
 #[pymethods]
 impl Selection {
-    /// The signal as of the selection.
+    /// The signal, as it was when the selection was made.
     #[getter(signal)]
     fn signal_object(&self) -> Signal {
         Signal::snapshot(&self.shared, self.signal().clone())

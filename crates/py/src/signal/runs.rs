@@ -8,13 +8,20 @@ use crate::errors::Result;
 use crate::time::Time;
 
 /// Samples of one clock, between two clock steps; may contain gaps.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+/// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+/// >>> _ = signal.append(np.zeros(100, "i2")), signal.append(np.zeros(50, "i2"), at="2025-12-31")
+/// >>> [(run.id, run.start, run.end, run.reason) for run in signal.runs()]
+/// [(0, 0, 100, 'first'), (1, 100, 150, 'backward_step')]
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct Run {
-    /// Unique in the signal, in storage order.
+    /// Number of the run, unique in the signal, in storage order.
     pub(crate) id: u32,
     /// First index.
     pub(crate) start: i64,
-    /// End index.
+    /// Index after the last one.
     pub(crate) end: i64,
     /// Number of samples, gaps excluded.
     pub(crate) sample_count: i64,

@@ -72,12 +72,24 @@ impl Segment {
         Ok(SigSeg::new(buffer, start.0, dtype, stream)?.into())
     }
 
-    /// A segment over an Arrow array (`__arrow_c_array__`, without nulls); numbers are not copied.
+    /// Makes a segment of an Arrow array; numbers are not copied.
     ///
-    /// Other parameters as in `Segment`.
+    /// Other libraries pass such arrays without a copy: pyarrow, Polars, nanoarrow. `Segment` has the other parameters.
+    ///
+    /// Parameters:
+    ///     array: anything with `__arrow_c_array__`, without nulls.
+    ///     start: index of the first sample.
+    ///
+    /// Returns:
+    ///     A `Segment` over the array's memory, of its dtype.
     ///
     /// Raises:
     ///     isochrony.SegmentTypeError: nulls, or a type that signals cannot have.
+    ///
+    /// >>> import isochrony as iso, numpy as np, pyarrow
+    /// >>> segment = iso.Segment.from_arrow(pyarrow.array([1, 2, 4], pyarrow.int16()), rate=100, unit="kPa", scale=0.5)
+    /// >>> segment.values()
+    /// array([0.5, 1. , 2. ])
     #[staticmethod]
     #[pyo3(
         signature = (array, start=IntegerArg(0), *, rate=None, name="", unit="", scale=1.0, offset=0.0),
@@ -164,7 +176,7 @@ impl Segment {
         self.seg.is_contiguous()
     }
 
-    /// Raw samples.
+    /// The raw samples.
     ///
     /// Returns:
     ///     A read-only array, shape (n,), of the segment's dtype; copied only if scattered or unaligned. `values` has
@@ -188,7 +200,15 @@ impl Segment {
         values(py, &self.seg)
     }
 
-    /// The raw samples, one read-only 1-D array per buffer, without copies.
+    /// The raw samples as they lie in memory, without a copy.
+    ///
+    /// Returns:
+    ///     A list of read-only arrays, shape (n,), of the segment's dtype, one per buffer.
+    ///
+    /// >>> import isochrony as iso, numpy as np
+    /// >>> segment = iso.Segment(np.arange(6, dtype="i2"), start=100, rate=50)
+    /// >>> segment.buffers()
+    /// [array([0, 1, 2, 3, 4, 5], dtype=int16)]
     fn buffers<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyList>> {
         let list = PyList::empty(py);
         for buffer in self.seg.buffers() {
@@ -197,18 +217,43 @@ impl Segment {
         Ok(list)
     }
 
-    /// The samples from index `start` up to `end`, without copies.
+    /// A part of the segment, without a copy.
+    ///
+    /// Parameters:
+    ///     start: index of the first sample.
+    ///     end: index after the last one.
+    ///
+    /// Returns:
+    ///     A `Segment` of the samples from `start` up to `end`.
     ///
     /// Raises:
     ///     isochrony.SegmentIndexError: a range outside the segment.
+    ///
+    /// >>> import isochrony as iso, numpy as np
+    /// >>> segment = iso.Segment(np.arange(6, dtype="i2"), start=100, rate=50)
+    /// >>> segment.subseg(102, 105).counts
+    /// array([2, 3, 4], dtype=int16)
     fn subseg(&self, start: IntegerArg<i64>, end: IntegerArg<i64>) -> Result<Self> {
         Ok(self.seg.subseg(start.0..end.0)?.into())
     }
 
-    /// This segment and the adjacent `next` of the same stream, without copies.
+    /// Joins this segment and the next one of the same stream, without a copy.
+    ///
+    /// Parameters:
+    ///     next: a segment that starts at this one's end.
+    ///
+    /// Returns:
+    ///     A `Segment`; its samples lie in several buffers.
     ///
     /// Raises:
     ///     isochrony.SegmentError: segments that are not adjacent, or of different streams.
+    ///
+    /// >>> import isochrony as iso, numpy as np
+    /// >>> segment = iso.Segment(np.arange(6, dtype="i2"), start=100, rate=50)
+    /// >>> later = iso.Segment(np.arange(3, dtype="i2"), start=106, rate=50)
+    /// >>> joined = segment.append(later)
+    /// >>> joined.start, joined.end, joined.is_contiguous
+    /// (100, 109, False)
     fn append(&self, next: &Self) -> Result<Self> {
         let mut joined = self.seg.clone();
         joined.append(next.seg.clone())?;
@@ -226,7 +271,16 @@ impl Segment {
         }
     }
 
-    /// The same samples in one aligned buffer, copied at most once.
+    /// The same samples in one aligned buffer.
+    ///
+    /// Returns:
+    ///     This segment if it is contiguous already, else a copy.
+    ///
+    /// >>> import isochrony as iso, numpy as np
+    /// >>> segment = iso.Segment(np.arange(6, dtype="i2"), start=100, rate=50)
+    /// >>> joined = segment.append(iso.Segment(np.arange(3, dtype="i2"), start=106, rate=50))
+    /// >>> joined.materialise().is_contiguous
+    /// True
     fn materialise(&self, py: Python<'_>) -> Result<Self> {
         let seg = crate::interpreter::detach(py, || self.seg.materialise())?;
         Ok(Self {

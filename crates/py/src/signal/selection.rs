@@ -26,6 +26,19 @@ use crate::time::Time;
 ///
 /// Raises:
 ///     isochrony.GapError: an array was requested across a gap or a clock step.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+/// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+/// >>> _ = signal.append(np.arange(5, dtype="i2")), signal.append_gap(samples=2)
+/// >>> _ = signal.append(np.arange(3, dtype="i2"))
+/// >>> selection = signal[3:9]
+/// >>> selection, selection.ranges, selection.sample_count
+/// (<Selection of p: 4 samples, 1 gap>, [(3, 9)], 4)
+/// >>> selection.values()
+/// array([ 3.,  4., nan, nan,  0.,  1.])
+/// >>> [(segment.start, segment.counts) for segment in selection.segments]
+/// [(3, array([3, 4], dtype=int16)), (7, array([0, 1], dtype=int16))]
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Selection {
     pub(crate) selection: isochrony_store::Selection,
@@ -80,7 +93,8 @@ pub(crate) fn time_of_first(
 
 #[pymethods]
 impl Selection {
-    /// The contiguous segments in selection order, split at gaps and clock steps, without copies.
+    /// The gap-free ranges, a list of `Segment` in selection order, split at gaps and clock steps. No samples are
+    /// copied.
     #[getter]
     pub(crate) fn segments(&self, py: Python<'_>) -> Result<Vec<Segment>> {
         interruptible(py, bytes_to_wait_for(self.signal().is_remote(), 0), || {
@@ -89,7 +103,7 @@ impl Selection {
         })
     }
 
-    /// The gaps inside the selection, cut to it.
+    /// The gaps inside the selection, cut to it: a `Gaps`.
     #[getter]
     fn gaps(&self) -> Gaps {
         Gaps::listed(self.signal().clone(), self.selection.gaps().collect())
@@ -101,7 +115,7 @@ impl Selection {
         self.selection.sample_count()
     }
 
-    /// Selected index ranges `(start, end)`, gaps included, one or more per run.
+    /// Selected index ranges, gaps included, one or more per run: a list of pairs `(start, end)`.
     #[getter]
     fn ranges(&self) -> Vec<(i64, i64)> {
         let parts = self.selection.parts().iter();
@@ -209,7 +223,17 @@ impl Selection {
         crate::signal::conversion::times_if_known(py, self.signal(), indices)
     }
 
-    /// An `xarray.DataArray` of the selection; see `Signal.to_xarray`.
+    /// Converts the selection to an `xarray.DataArray`. Parameters and errors are those of `Signal.to_xarray`.
+    ///
+    /// Returns:
+    ///     An `xarray.DataArray` over "time", shape (n,), with NaN in gaps.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.arange(1000, dtype="i2"))
+    /// >>> signal[100:104].to_xarray(chunks=0).values
+    /// array([100., 101., 102., 103.])
     #[pyo3(signature = (**options))]
     fn to_xarray<'py>(
         slf: &Bound<'py, Self>,
@@ -218,7 +242,18 @@ impl Selection {
         forward(slf.as_any(), "to_xarray", options)
     }
 
-    /// An ObsPy `Stream` of the selection; see `Signal.to_obspy`.
+    /// Converts the selection to an ObsPy `Stream`. Parameters and errors are those of `Signal.to_obspy`.
+    ///
+    /// Returns:
+    ///     An `obspy.Stream`, one trace per gap-free segment.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/quakes.iso", "x")
+    /// >>> signal = store.create("GE/APE/--/BHZ", dtype="i4", rate=20, start="2026-01-01")
+    /// >>> _ = signal.append(np.zeros(200, "i4"))
+    /// >>> print(signal[20:60].to_obspy())
+    /// 1 Trace(s) in Stream:
+    /// GE.APE..BHZ | 2026-01-01T00:00:01.000000Z - 2026-01-01T00:00:02.950000Z | 20.0 Hz, 40 samples
     #[pyo3(signature = (**options))]
     fn to_obspy<'py>(
         slf: &Bound<'py, Self>,

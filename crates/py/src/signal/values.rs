@@ -134,13 +134,14 @@ values_method! {
     /// Parameters:
     ///     fill: value for gaps; a recorded NaN is a sample and stays. A number (for complex samples a real one is used
     ///         for both parts). None: a gap is an error. "ffill": the last sample before the gap. "interpolate": a
-    ///         straight line across the gap. Neither crosses a clock step or the selection's ends: a gap there is NaN,
-    ///         of integers an error. Default: NaN; an error for integer dtypes.
-    ///     dtype: of the result: a bool, integer, float or complex dtype, of complex samples a complex one; default:
-    ///         float64 (complex128). Rounded to nearest, ties to even; a value that an integer dtype cannot hold is an
-    ///         error.
-    ///     out: a 1-D array of that many elements to write to, contiguous and in native byte order; sets the dtype.
-    ///         Undefined after an error or Ctrl-C.
+    ///         straight line from the sample before the gap to the one after it. Neither crosses a clock step or the
+    ///         selection's ends: a gap there is NaN, of integers an error. Default:
+    ///         NaN; of an integer dtype, which has none, a gap is an error.
+    ///     dtype: dtype of the result: a bool, integer, float or complex dtype, of complex samples a complex one;
+    ///         default: float64 (complex128). Rounded to the nearest, ties to even; a value that an integer dtype
+    ///         cannot hold is an error.
+    ///     out: a 1-D array of that many elements to write to, contiguous and in native byte order; its dtype is that
+    ///         of the result. After an error or Ctrl-C its content is undefined.
     ///     counts: the samples as stored, by default in the signal's dtype, instead of values in its unit.
     ///
     /// Returns:
@@ -167,7 +168,18 @@ values_method! {
 }
 
 values_method! {
-    /// All samples in one array; parameters and errors as in `Selection.values`.
+    /// All samples in one array, gaps included. Parameters and errors are those of `Selection.values`.
+    ///
+    /// Returns:
+    ///     `out`, or a new array, shape (n,): float64 (complex128 of complex samples) unless `dtype` or `counts` say
+    ///     otherwise. Edges: gaps have the value `fill`, by default NaN.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.array([1, 2], "i2")), signal.append_gap(samples=1), signal.append(np.array([4], "i2"))
+    /// >>> signal.values(), signal.values(fill=0, dtype="i2")
+    /// (array([ 1.,  2., nan,  4.]), array([1, 2, 0, 4], dtype=int16))
     Signal, whole_selection
 }
 

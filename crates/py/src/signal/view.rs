@@ -69,8 +69,20 @@ impl Signal {
     ///     key: slice, span, run or selection; None: all.
     ///     pixels: columns, 1 to 1,000,000; the result may have a few more or fewer.
     ///
+    /// Returns:
+    ///     A `View`: arrays of shape (columns,) in the unit: `min`, `max`, `mean`, `std`, with `start` and `end`
+    ///     indices, `time_ns` and `gap_fraction`. Edges: NaN in columns without samples.
+    ///
     /// Raises:
     ///     isochrony.StoreError: `pixels` out of range; complex samples whose calibration has an offset.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.arange(1000, dtype="i2"))
+    /// >>> view = signal.view(pixels=4)
+    /// >>> view.start, view.max
+    /// (array([  0, 250, 500, 750]), array([249., 499., 749., 999.]))
     #[pyo3(signature = (key=None, *, pixels=IntegerArg(2000)), text_signature = "($self, key=None, *, pixels=2000)")]
     fn view(
         &self,
@@ -97,13 +109,21 @@ impl Signal {
     ///     codec: "zstd", "zstd:LEVEL", "blosc", "blosc:COMPRESSOR" or "blosc:COMPRESSOR:LEVEL".
     ///
     /// Returns:
-    ///     Bytes of the raw and of the stored samples.
+    ///     A pair of ints: bytes of the raw samples, and bytes stored now.
     ///
     /// Raises:
     ///     isochrony.StoreError: no such codec (also ValueError), a store open for reading (PermissionError), a full
     ///         disk (OSError); the signal is then unchanged.
     ///     KeyboardInterrupt: Ctrl-C is checked between shards of at most 64 MiB of samples. The signal is then
     ///         unchanged, or sealed if that was complete; see `codec`. Pending changes are committed in any case.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.zeros(100_000, "i2"))
+    /// >>> raw, stored = signal.seal("zstd:3")
+    /// >>> signal.codec, raw, stored < raw / 10
+    /// ('zstd', 200000, True)
     #[pyo3(signature = (codec="zstd"))]
     fn seal(&self, py: Python<'_>, codec: &str) -> Result<(u64, u64)> {
         let codec = codec.parse()?;
@@ -113,7 +133,19 @@ impl Signal {
         Ok((sealed.raw_bytes, sealed.stored_bytes))
     }
 
-    /// Decompresses a sealed signal, so it can grow again.
+    /// Decompresses a sealed signal, so that it can grow again.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: a store open for reading (also PermissionError), or a full disk (OSError).
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.arange(1000, dtype="i2"))
+    /// >>> _ = signal.seal()
+    /// >>> signal.unseal()
+    /// >>> signal.codec, signal.append(np.zeros(10, "i2")).index
+    /// ('', 1000)
     fn unseal(&self, py: Python<'_>) -> Result<()> {
         let name = self.get(py)?.name().to_owned();
         let store = &self.follower.shared.store;
@@ -121,7 +153,18 @@ impl Signal {
         Ok(())
     }
 
-    /// Sizes in bytes: "samples" (raw), "stored" (on disk), "codec" ("raw" if not sealed).
+    /// Sizes of the samples in memory and on disk.
+    ///
+    /// Returns:
+    ///     A dict: "samples", bytes of the raw samples; "stored", bytes on disk; "codec", as `codec`, but "raw" if the
+    ///     signal is not sealed.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.arange(1000, dtype="i2"))
+    /// >>> signal.sizes()["samples"], signal.sizes()["codec"]
+    /// (2000, 'raw')
     fn sizes<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyDict>> {
         let name = self.get(py)?.name().to_owned();
         // A name may contain wildcards; then list all.
@@ -213,8 +256,15 @@ fn array<T: numpy::Element>(py: Python<'_>, values: Vec<T>) -> Py<PyAny> {
 ///     and nothing lost) or "lost".
 ///
 /// Raises:
-///     isochrony.StoreError: no store, or not writable for the repair.
-///     KeyboardInterrupt: within a tenth of a second of Ctrl-C, except during a repair.
+///     isochrony.StoreError: no store there, or it cannot be written for the repair.
+///     KeyboardInterrupt: within a tenth of a second of Ctrl-C, except for a repair, which runs to its end.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> with iso.open(tempfile.mkdtemp() + "/water.iso", "x") as store:
+/// ...     _ = store.create("p", dtype="i2", rate=100).append(np.zeros(5000, "i2"))
+/// >>> found = iso.verify(store.path)
+/// >>> found["verdict"], found["signals"], found["damage"]
+/// ('sound', 1, [])
 #[pyfunction]
 #[pyo3(signature = (path, *, signal=None, repair=false, deep=true))]
 pub(crate) fn verify<'py>(

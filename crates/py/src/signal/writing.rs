@@ -146,13 +146,22 @@ impl Signal {
     ///         numbers out of range, imaginary parts) is an error, and nothing is appended.
     ///
     /// Returns:
-    ///     Place of the samples, and meaning of the stamp.
+    ///     An `Appended`: `index` of the first sample, number of `samples`, their `run`, and what the stamp meant:
+    ///     `placement`, such as "contiguous" or "gap".
     ///
     /// Raises:
     ///     isochrony.StoreError: another dtype (also TypeError), a number that does not fit (ValueError, with its
     ///         place), a store open for reading (PermissionError), a full disk (OSError).
-    ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C. All samples are appended (it came too late) or
-    ///         none: see `end_index`. The store remains usable.
+    ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C. Either all samples are appended (it came too late)
+    ///         or none: see `end_index`. The store remains usable.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.zeros(100, "i2"))
+    /// >>> appended = signal.append(np.zeros(100, "i2"), at="2026-01-01T00:00:05")
+    /// >>> appended.index, appended.placement, signal.gaps[0].length
+    /// (500, 'gap', 400)
     #[pyo3(signature = (samples, *, at=None, resolution=None, leap=false, cast=false))]
     fn append(
         &self,
@@ -179,11 +188,25 @@ impl Signal {
         Ok(appended.into())
     }
 
-    /// Appends a gap.
+    /// Appends a gap, for time without samples. State either its duration or its number of samples.
     ///
     /// Parameters:
-    ///     seconds: duration, above zero, rounded to samples of the running rate; or
+    ///     seconds: how long it lasts, above zero, rounded to the nearest sample of the running rate.
     ///     samples: number of missing samples, above zero.
+    ///
+    /// Returns:
+    ///     The `Gap`.
+    ///
+    /// Raises:
+    ///     isochrony.OptionError: both or none of the two.
+    ///     isochrony.StoreError: a duration or number out of range, or a store open for reading (also PermissionError).
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.zeros(100, "i2"))
+    /// >>> signal.append_gap(seconds=2)
+    /// <Gap start=100 length=200 at 2026-01-01T00:00:01Z>
     #[pyo3(signature = (*, seconds=None, samples=None))]
     fn append_gap(
         &self,
@@ -211,7 +234,16 @@ impl Signal {
     /// Begins a run: the clock of later samples is unrelated to the previous one, except for its rate.
     ///
     /// Returns:
-    ///     The run's id.
+    ///     An int, the id of the run.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.zeros(100, "i2"))
+    /// >>> _ = signal.begin_run()
+    /// >>> _ = signal.append(np.zeros(50, "i2"), at="2026-01-01T00:10:00")
+    /// >>> [(run.start, run.end, run.reason) for run in signal.runs()]
+    /// [(0, 100, 'first'), (100, 150, 'requested')]
     fn begin_run(&self, py: Python<'_>) -> Result<u32> {
         let writer = self.writer("begin a run")?;
         Ok(crate::interpreter::detach(py, || writer.begin_run())?.0)
@@ -273,8 +305,20 @@ impl Signal {
     ///     at: civil time of the first sample.
     ///     resolution: as for `append`.
     ///
+    /// Returns:
+    ///     A `Backfilled`: `index` of the first sample, number of `samples`, their `run`, and `placement`, such as
+    ///     "filled" for a gap.
+    ///
     /// Raises:
     ///     As `append`.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.zeros(100, "i2")), signal.append_gap(seconds=2), signal.append(np.zeros(100, "i2"))
+    /// >>> late = signal.backfill(np.ones(50, "i2"), "2026-01-01T00:00:01.5")
+    /// >>> late.index, late.placement, [(gap.start, gap.length) for gap in signal.gaps]
+    /// (150, 'filled', [(100, 50), (200, 100)])
     #[pyo3(signature = (samples, at, *, resolution=None))]
     fn backfill(
         &self,
@@ -309,6 +353,14 @@ impl Signal {
     ///
     /// Raises:
     ///     isochrony.StoreError: a range outside the signal (also IndexError); earlier ones of several are marked.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.arange(1000, dtype="i2"))
+    /// >>> signal.mark_invalid(100, 200)
+    /// >>> [(gap.start, gap.length) for gap in signal.gaps]
+    /// [(100, 100)]
     #[pyo3(signature = (start, end=None))]
     fn mark_invalid(
         &self,
@@ -333,8 +385,19 @@ impl Signal {
     /// so existing views do not change.
     ///
     /// Parameters:
-    ///     index: of the first sample; the range may contain no gap.
+    ///     index: index of the first sample; the range may contain no gap.
     ///     samples: 1-D, as for `append`.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: a gap in the range, a range outside the signal (also IndexError), and as `append`.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.arange(1000, dtype="i2"))
+    /// >>> signal.write(10, np.array([-1, -2], "i2"))
+    /// >>> signal[9:13].counts
+    /// array([ 9, -1, -2, 12], dtype=int16)
     fn write(
         &self,
         py: Python<'_>,
@@ -354,6 +417,14 @@ impl Signal {
     ///     unit: empty if unknown.
     ///     scale: units per count, finite and not zero; None: 1. Without `scale` and `offset`, counts are values.
     ///     offset: value of zero counts, in the unit, finite; None: 0.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+    /// >>> _ = signal.append(np.array([0, 100, 200], "i2"))
+    /// >>> signal.calibrate("kPa", scale=0.5, offset=-20)
+    /// >>> signal.values()
+    /// array([-20.,  30.,  80.])
     #[pyo3(signature = (unit, *, scale=None, offset=None))]
     fn calibrate(
         &self,

@@ -39,6 +39,15 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
 ///     isochrony.StoreError: no store there, or `dest` is something else; disk full: run it again to continue.
 ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C; run it again to continue. Exceptions of `progress`: at
 ///         once, like Ctrl-C.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> folder = tempfile.mkdtemp()
+/// >>> with iso.open(folder + "/water.iso", "x") as store:
+/// ...     _ = store.create("p", dtype="i2", rate=100).append(np.zeros(5000, "i2"))
+/// >>> first = iso.backup(folder + "/water.iso", folder + "/copy.iso")
+/// >>> again = iso.backup(folder + "/water.iso", folder + "/copy.iso")
+/// >>> first["copied_bytes"], again["copied_bytes"], again["kept_bytes"]
+/// (10000, 0, 10000)
 #[pyfunction]
 #[pyo3(signature = (path, dest, *, signals=None, progress=None))]
 pub(crate) fn backup<'py>(

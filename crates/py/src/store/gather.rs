@@ -30,6 +30,15 @@ impl Store {
     ///     isochrony.StoreError: no match for the pattern, a signal without civil time or with complex samples, or
     ///         insufficient memory.
     ///     KeyboardInterrupt: within a tenth of a second of Ctrl-C.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> for name in ("north", "south"):
+    /// ...     signal = store.create(name, dtype="i2", rate=100, start="2026-01-01")
+    /// ...     _ = signal.append(np.arange(300, dtype="i2"))
+    /// >>> store.gather("**", ("2026-01-01T00:00:02.9", "2026-01-01T00:00:03.1"), rate=20)
+    /// array([[290., 295.,  nan,  nan],
+    ///        [290., 295.,  nan,  nan]])
     #[pyo3(signature = (pattern, span, *, rate, method="nearest", xarray=false))]
     fn gather<'py>(
         slf: &Bound<'py, Self>,

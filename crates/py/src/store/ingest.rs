@@ -89,9 +89,10 @@ impl Ingest {
     ///     signal: its name.
     ///     samples: 1-D array of a supported dtype, at least one; copied.
     ///     rate: nominal rate in Hz, as for `Store.create`.
-    ///     start: time of the first sample, as whole ns since 1970 and a fraction in 2**-32 ns; None: contiguous.
-    ///     resolution: width of the stamp's last digit, likewise; None: exact.
-    ///     unit: of the values.
+    ///     start: time of the first sample, as whole ns since 1970 and a fraction in 2**-32 ns; None: they follow the
+    ///         last ones.
+    ///     resolution: width of the stamp's last digit, likewise; None: the stamp is exact.
+    ///     unit: unit of the values.
     ///     scale: units per count.
     ///     offset: value of zero counts, in the unit.
     ///     source: its name in the provenance.
@@ -327,15 +328,27 @@ pub(crate) fn session_options(
 
 #[pymethods]
 impl Store {
-    /// Begins an import; see `Ingest`.
+    /// Begins an import by an importer of your own; see `Ingest`.
     ///
     /// Parameters:
     ///     gap_slip: seconds a stamp may be off before it is a gap or a clock step; None: from the stamps.
     ///     alpha: weight of the past in the rate estimate, above 0 and at most 1.
     ///     initial_rate: Hz, as for `Store.create`: a better estimate of the true rate than the nominal one, for gaps
     ///         before the stamps have determined it; None: nominal.
-    ///     max_gap: seconds; a longer gap keeps its duration, but takes few indices; None: 30 days.
-    ///     value_jump: larger differences, in the signal's unit, between adjacent blocks give an event.
+    ///     max_gap: seconds; a longer gap keeps its duration, but takes few indices instead of one per missing sample;
+    ///         None: 30 days.
+    ///     value_jump: a larger difference, in the signal's unit, between adjacent blocks gives an event.
+    ///
+    /// Returns:
+    ///     An `Ingest`, which takes blocks of samples and commits them.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> session = store.ingest()
+    /// >>> session.block("p", np.zeros(100, "i2"), rate=100, start=(1_267_401_600_000_000_000, 0), source="p.dat")
+    /// >>> session.done("p.dat", 200, 0)
+    /// >>> session.finish()["signals"][0]["samples"]
+    /// 100
     #[pyo3(signature = (*, gap_slip=None, alpha=None, initial_rate=None, max_gap=None, value_jump=None))]
     fn ingest(
         &self,

@@ -35,8 +35,17 @@ use crate::time::{RateArg, TimeArg};
 /// commit. If it is dropped, or open at exit, uncommitted changes are lost, with an `isochrony.UncommittedWarning`. One
 /// process writes; any number of readers follow by `refresh()`.
 ///
-/// A store open for reading can be pickled, also into other processes: there it shows the same signals and ends until
-/// `refresh()`.
+/// A store that is open for reading can be pickled, also into other processes: there it shows the same signals and ends
+/// until `refresh()`. A store open for writing is refused.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> path = tempfile.mkdtemp() + "/water.iso"
+/// >>> with iso.open(path, "x") as store:
+/// ...     signal = store.create("stn_10/pressure", dtype="i2", rate=2000, unit="kPa", scale=0.5)
+/// ...     _ = signal.append(np.arange(6000, dtype="i2"))
+/// >>> store = iso.open(path)
+/// >>> list(store), store["stn_10/pressure"][2:4].values()
+/// (['stn_10/pressure'], array([1. , 1.5]))
 #[pyclass(frozen, mapping, module = "isochrony")]
 pub(crate) struct Store {
     pub(crate) shared: Arc<OpenStore>,
@@ -63,7 +72,7 @@ impl Store {
         }
     }
 
-    /// Mode: "r", "r+", "a" or "x".
+    /// Mode in which the store is open: "r", "r+", "a" or "x".
     #[getter]
     fn mode(&self) -> &'static str {
         match self.shared.store.mode() {
@@ -86,7 +95,7 @@ impl Store {
         Ok(self.shared.store.sequence()?)
     }
 
-    /// Identity of the store, kept by copies.
+    /// UUID of the store, as text; copies of the store keep it.
     #[getter]
     fn uuid(&self) -> Result<String> {
         Ok(self.shared.store.uuid()?)
@@ -99,7 +108,23 @@ impl Store {
         self.shared.store.is_stale()
     }
 
-    /// Sorted names of all signals, or of those that match a pattern as in `find`. Opens none.
+    /// Names of all signals, or of those that match a pattern. Opens no signal.
+    ///
+    /// Parameters:
+    ///     pattern: as in `find`; None: all.
+    ///
+    /// Returns:
+    ///     A list of str, sorted.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: an invalid pattern.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> for name in ("north/p", "north/q", "south/p"):
+    /// ...     _ = store.create(name, dtype="i2", rate=100)
+    /// >>> store.keys("north/*")
+    /// ['north/p', 'north/q']
     #[pyo3(signature = (pattern=None))]
     fn keys(&self, pattern: Option<&str>) -> Result<Vec<String>> {
         Ok(match pattern {
@@ -108,13 +133,33 @@ impl Store {
         })
     }
 
-    /// All signals, by name.
+    /// All signals.
+    ///
+    /// Returns:
+    ///     A list of `Signal`, sorted by name.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> for name in ("north/p", "north/q", "south/p"):
+    /// ...     _ = store.create(name, dtype="i2", rate=100)
+    /// >>> [signal.name for signal in store.values()]
+    /// ['north/p', 'north/q', 'south/p']
     fn values(&self, py: Python<'_>) -> Result<Vec<Signal>> {
         let names = self.keys(None)?;
         names.iter().map(|name| self.signal(py, name)).collect()
     }
 
-    /// Pairs of name and signal, by name.
+    /// Pairs of name and signal.
+    ///
+    /// Returns:
+    ///     A list of pairs of a str and a `Signal`, sorted by name.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> for name in ("north/p", "north/q", "south/p"):
+    /// ...     _ = store.create(name, dtype="i2", rate=100)
+    /// >>> [(name, signal.dtype.name) for name, signal in store.items()]
+    /// [('north/p', 'int16'), ('north/q', 'int16'), ('south/p', 'int16')]
     fn items(&self, py: Python<'_>) -> Result<Vec<(String, Signal)>> {
         let names = self.keys(None)?.into_iter();
         names
@@ -125,7 +170,20 @@ impl Store {
             .collect()
     }
 
-    /// The signal of that name, or `default`.
+    /// The signal of a name, without an error if there is none.
+    ///
+    /// Parameters:
+    ///     name: name of the signal.
+    ///     default: what is returned if there is no such signal.
+    ///
+    /// Returns:
+    ///     A `Signal`, or `default`.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> _ = store.create("p", dtype="i2", rate=100)
+    /// >>> store.get("p").name, store.get("q")
+    /// ('p', None)
     #[pyo3(signature = (name, default=None))]
     fn get<'py>(
         &self,
@@ -139,13 +197,25 @@ impl Store {
         Ok(Some(Bound::new(py, self.signal(py, name)?)?.into_any()))
     }
 
-    /// Signals whose name matches a pattern: `*`, `?` and `[a-z]` within a component, `**` for any number of
-    /// components. `find("**")` gives all, `find("*")` those without `/` in their names.
+    /// Signals whose names match a pattern. If nothing matches and the store has signals, an `isochrony.NoMatchWarning`
+    /// suggests a pattern.
     ///
-    /// Without a match warns with `isochrony.NoMatchWarning`, which suggests a pattern, unless the store is empty.
+    /// Parameters:
+    ///     pattern: `*`, `?` and `[a-z]` match within a component of the name, `**` any number of components: "**"
+    ///         matches all names, "*" those without `/`.
+    ///
+    /// Returns:
+    ///     A list of `Signal`, by name; empty if nothing matches.
     ///
     /// Raises:
     ///     isochrony.StoreError: an invalid pattern.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> for name in ("north/p", "north/q", "south/p"):
+    /// ...     _ = store.create(name, dtype="i2", rate=100)
+    /// >>> [signal.name for signal in store.find("*/p")]
+    /// ['north/p', 'south/p']
     fn find(slf: &Bound<'_, Self>, pattern: &str) -> Result<Vec<Signal>> {
         let (py, this) = (slf.py(), slf.get());
         let names = this.shared.store.find(pattern)?;
@@ -192,15 +262,15 @@ impl Store {
         Ok(PyList::new(py, self.keys(None)?)?.try_iter()?.into_any())
     }
 
-    /// A new signal, durable with the next commit.
+    /// Creates a signal, durable with the next commit.
     ///
     /// Parameters:
     ///     name: components joined by `/`; a signal cannot contain another.
     ///     dtype: bool, int8 to int64, uint8 to uint32, float32, float64, complex64 or complex128, in NumPy's
     ///         spellings; or "ci16" (complex int16): pairs of int16, read as complex64.
     ///     rate: nominal rate in Hz: a number, a Fraction, text such as "44100000/1001", or (samples, seconds).
-    ///     unit: of the values.
-    ///     start: exact civil time of the first sample; None: unknown until a stamp is given.
+    ///     unit: unit of the values.
+    ///     start: civil time of the first sample, taken as exact; None: unknown until a stamp is given.
     ///     scale: units per count; None: 1. Without `scale` and `offset`, counts are values.
     ///     offset: value of zero counts, in the unit; None: 0.
     ///     alpha: weight of the past in the rate estimate, above 0 and at most 1.
@@ -210,11 +280,18 @@ impl Store {
     ///     overwrite: replace a signal of this name.
     ///
     /// Returns:
-    ///     The signal, ready for `append`.
+    ///     The `Signal`, empty, ready for `append`.
     ///
     /// Raises:
-    ///     isochrony.StoreError: a taken (also FileExistsError) or invalid name, an option out of range, or a store
-    ///         open for reading (PermissionError).
+    ///     isochrony.StoreError: the name is taken (also FileExistsError) or refused, an option is outside its range,
+    ///         or the store is open for reading (PermissionError).
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("stn_10/pressure", dtype="i2", rate=2000, unit="kPa", scale=0.5, start="2010-03-01")
+    /// >>> _ = signal.append(np.array([2, 4, 8], "i2"))
+    /// >>> signal.values(), signal.time_of(2)
+    /// (array([1., 2., 4.]), Time('2010-03-01T00:00:00.001Z'))
     #[pyo3(signature = (name, *, dtype, rate, unit="", start=None, scale=None, offset=None, alpha=None, gap_slip=None,
                         max_gap=None, attrs=None, overwrite=false))]
     #[allow(clippy::too_many_arguments)] // A Python constructor: all but one by name.
@@ -253,8 +330,19 @@ impl Store {
         Signal::writing(&self.shared, writer)
     }
 
-    /// A temporary signal, visible only here until its last reference is dropped; its samples may be overwritten in
-    /// place. Parameters as in `create`.
+    /// A temporary signal for intermediate results: visible only in this process, gone with its last reference. Its
+    /// samples may be overwritten in place. Parameters are those of `create`.
+    ///
+    /// Returns:
+    ///     A `Signal` that is in no commit.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> scratch = store.scratch(dtype="f4", rate=100)
+    /// >>> _ = scratch.append([1, 2, 4], cast=True)
+    /// >>> scratch.write(1, np.array([9], "f4"))
+    /// >>> scratch.values(), store.keys()
+    /// (array([1., 9., 4.]), [])
     #[pyo3(signature = (*, dtype, rate, unit="", start=None, scale=None, offset=None))]
     #[allow(clippy::too_many_arguments)]
     fn scratch<'py>(
@@ -287,13 +375,41 @@ impl Store {
     }
 
     /// Renames a signal; existing signal objects follow.
+    ///
+    /// Parameters:
+    ///     name: name of the signal.
+    ///     to: its new name, not yet taken.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: no signal of that name (also KeyError), the new name is taken (FileExistsError), or a
+    ///         store open for reading (PermissionError).
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> signal = store.create("p", dtype="i2", rate=100)
+    /// >>> store.rename("p", "north/p")
+    /// >>> signal.name
+    /// 'north/p'
     fn rename(&self, py: Python<'_>, name: &str, to: &str) -> Result<()> {
         Ok(crate::interpreter::detach(py, || {
             self.shared.store.rename(name, to)
         })?)
     }
 
-    /// Removes a signal with the next commit; views of its samples stay valid.
+    /// Removes a signal and its samples with the next commit; views of its samples stay valid.
+    ///
+    /// Parameters:
+    ///     name: name of the signal.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: no signal of that name (also KeyError), or a store open for reading (PermissionError).
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> _ = store.create("p", dtype="i2", rate=100), store.create("q", dtype="i2", rate=100)
+    /// >>> store.delete("p")
+    /// >>> store.keys()
+    /// ['q']
     fn delete(&self, name: &str) -> Result<()> {
         Ok(self.shared.store.remove(name)?)
     }
@@ -302,6 +418,13 @@ impl Store {
     ///
     /// Parameters:
     ///     commit: commit pending changes first; False discards them.
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> _ = store.create("p", dtype="i2", rate=100)
+    /// >>> store.close()
+    /// >>> store.closed, iso.open(store.path).keys()
+    /// (True, ['p'])
     #[pyo3(signature = (*, commit=true))]
     fn close(&self, py: Python<'_>, commit: bool) -> Result<()> {
         let store = &self.shared.store;

@@ -11,13 +11,16 @@ use crate::store::Store;
 use crate::store::handle::OpenStore;
 use crate::time::option;
 
-/// Opens a store.
+/// Opens or creates a store.
 ///
 /// Parameters:
 ///     path: the store's folder, or the URL of one in object storage ("s3://bucket/water.iso", "gs://", "az://") or on
 ///         a web server ("https://"), for reading (docs/cloud.md), with this host's credentials.
 ///     mode: "r": read; "r+": read and write, must exist; "a": read and write, created if missing; "x": created, must
 ///         not exist.
+///
+/// Returns:
+///     A `Store`. Use it in a ``with`` block, which commits and closes at the end.
 ///
 /// Raises:
 ///     isochrony.StoreError: no store there (also FileNotFoundError), an existing path (FileExistsError), another

@@ -26,7 +26,7 @@ impl Store {
     ///     dtype: NumPy spelling with byte order, such as "<i2"; or "ci16_le" or "ci16_be" for pairs of int16, read as
     ///         complex64.
     ///     rate: nominal rate in Hz, as for `create`.
-    ///     unit: of the samples.
+    ///     unit: unit of the samples.
     ///     gap_slip: as for `ingest`.
     ///     alpha: as for `ingest`.
     ///     initial_rate: as for `ingest`.
@@ -42,6 +42,15 @@ impl Store {
     /// Raises:
     ///     isochrony.ImportRefusedError: contradictory options, or a folder that cannot be listed.
     ///     KeyboardInterrupt: unless `follow`; what was imported is committed.
+    ///
+    /// >>> import isochrony as iso, numpy as np, pathlib, tempfile
+    /// >>> folder = pathlib.Path(tempfile.mkdtemp())
+    /// >>> for second in (0, 1):
+    /// ...     np.arange(100, dtype="<i2").tofile(folder / f"p_{1_267_401_600 + second}.raw")
+    /// >>> store = iso.open(folder / "water.iso", "x")
+    /// >>> summary = store.import_raw(folder, layout="{station}_{epoch}.raw", dtype="<i2", rate=100)
+    /// >>> [(one["name"], one["samples"]) for one in summary["signals"]]
+    /// [('p', 200)]
     #[pyo3(signature = (src, *, layout=None, preset=None, dtype=None, rate=None, unit=None, gap_slip=None, alpha=None,
                         initial_rate=None, max_gap=None, value_jump=None, partial=false, follow=false, progress=None))]
     #[allow(clippy::too_many_arguments)]

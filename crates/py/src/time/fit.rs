@@ -96,7 +96,14 @@ pub(crate) fn uncertainty_arg(uncertainty: &Bound<'_, PyAny>, is_civil: bool) ->
 
 /// A metric between two timebases fitted to points (`Timebase.fit`), with its quality.
 ///
-/// Distances are in units of the second timebase: nanoseconds for "utc".
+/// Distances are in units of the second timebase: nanoseconds if that is "utc".
+///
+/// >>> import isochrony as iso
+/// >>> camera = iso.Graph().add("camera", unit="frames")
+/// >>> readings = [(0, "2010-03-01T00:00:00"), (30_000, "2010-03-01T00:20:01.000060")]
+/// >>> fit = camera.fit(readings, uncertainty=1e-6)
+/// >>> fit.shape, fit.outliers
+/// ('line', [])
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct TimebaseFit {
     pub(crate) fit: PointFit,
@@ -120,7 +127,7 @@ impl TimebaseFit {
 
 #[pymethods]
 impl TimebaseFit {
-    /// "line", or "pieces": joined straight pieces.
+    /// Shape of the fit: "line", or "pieces", straight pieces that join.
     #[getter]
     fn shape(&self) -> &'static str {
         self.fit.shape().name()
@@ -150,21 +157,45 @@ impl TimebaseFit {
         self.fit.resolution()
     }
 
-    /// Positions of points ignored because they disagree with all around them.
+    /// Positions of points that are ignored, since they disagree with all around them: a list of int.
     #[getter]
     fn outliers(&self) -> Vec<usize> {
         self.fit.outliers().to_vec()
     }
 
-    /// Units of the second timebase per unit of the first, at a value of the first.
+    /// Rate of the fit at a value of the first timebase: units of the second for each unit of the first.
+    ///
+    /// Parameters:
+    ///     value: value of the first timebase.
+    ///
+    /// Returns:
+    ///     A float: nanoseconds per unit if the second timebase is "utc".
+    ///
+    /// >>> import isochrony as iso
+    /// >>> camera = iso.Graph().add("camera", unit="frames")
+    /// >>> readings = [(0, "2010-03-01T00:00:00"), (30_000, "2010-03-01T00:20:01.000060")]
+    /// >>> fit = camera.fit(readings, uncertainty=1e-6)
+    /// >>> round(fit.rate(15_000))              # nanoseconds per frame
+    /// 40033335
     fn rate(&self, value: &Bound<'_, PyAny>) -> Result<f64> {
         Ok(self.fit.metric().rate(self.first(value)?))
     }
 
-    /// Half-width around the converted value that holds the true one.
+    /// Uncertainty of a conversion: half-width of the interval around the converted value that holds the true one.
     ///
     /// Parameters:
-    ///     value: of the first timebase; beyond the points the half-width grows with the distance.
+    ///     value: value of the first timebase.
+    ///
+    /// Returns:
+    ///     A float, in units of the second timebase: nanoseconds if that is "utc". Edges: beyond the points it grows
+    ///     with the distance.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> camera = iso.Graph().add("camera", unit="frames")
+    /// >>> readings = [(0, "2010-03-01T00:00:00"), (30_000, "2010-03-01T00:20:01.000060")]
+    /// >>> fit = camera.fit(readings, uncertainty=1e-6)
+    /// >>> fit.uncertainty(15_000) < fit.uncertainty(90_000)
+    /// True
     fn uncertainty(&self, value: &Bound<'_, PyAny>) -> Result<f64> {
         Ok(self.fit.metric().uncertainty(self.first(value)?))
     }
@@ -188,7 +219,8 @@ impl Timebase {
     ///     points: pairs (value, value of the other), by first value; a third part is the half-width that holds the
     ///         other's true value, in its unit, or in seconds for "utc". Or an array of two or three columns.
     ///     to: the other timebase: of the same graph, its name, or a signal, which is added to the graph. None: "utc".
-    ///     uncertainty: of points that state none. None: estimated from their scatter, which needs five points.
+    ///     uncertainty: half-width, in that unit, of points that state none. None: estimated from their scatter, which
+    ///         needs five points.
     ///     shape: "line" or "pieces"; None: the one that fits.
     ///     wander: possible relative change of the rate beyond the points, and between those of pieces. None: 1e-6.
     ///

@@ -85,10 +85,10 @@ impl Graph {
     ///
     /// Parameters:
     ///     what: a signal, or the name of the new timebase.
-    ///     name: for a signal, if not its own name, as for equal names in two stores.
-    ///     rate: of a new timebase, units per second from `start` on, as for `Store.create`; or
-    ///     start: civil time of its zero. Without both: unjoined until `connect`.
-    ///     unit: of its values, such as "frames".
+    ///     name: for a signal, another name than its own, such as for equal names in two stores.
+    ///     rate: rate of a new timebase: units per second, as for `Store.create`; needs `start`.
+    ///     start: civil time of its zero; needs `rate`. Without both, it is joined to no other until `connect`.
+    ///     unit: unit of its values, such as "frames".
     ///
     /// Returns:
     ///     The `Timebase`; for a signal added before, the same.
@@ -96,6 +96,12 @@ impl Graph {
     /// Raises:
     ///     isochrony.TimeError: a taken name.
     ///     isochrony.OptionError: `rate` without `start` or vice versa; options that signals do not have.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> graph = iso.Graph()
+    /// >>> frames = graph.add("frames", rate=25, start="2010-03-01", unit="frames")
+    /// >>> frames.time_of(50)
+    /// Time('2010-03-01T00:00:02Z')
     #[pyo3(signature = (what, *, name=None, rate=None, start=None, unit=""))]
     fn add(
         &self,
@@ -142,7 +148,15 @@ impl Graph {
     ///     offset: value of `b` where `a` is zero.
     ///
     /// Raises:
-    ///     isochrony.TimeError: a contradiction to existing metrics, which changes nothing; no such timebase.
+    ///     isochrony.TimeError: a contradiction to existing metrics; nothing has changed then. No such timebase.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> graph = iso.Graph()
+    /// >>> pulses = graph.add("pulses", rate=100, start="2010-03-01")
+    /// >>> frames = graph.add("frames")
+    /// >>> graph.connect(frames, pulses, ratio=4, offset=10)      # frame 0 at pulse 10, then each fourth pulse
+    /// >>> frames.convert(5, pulses)
+    /// Fraction(30, 1)
     #[pyo3(signature = (a, b, *, ratio, offset=None))]
     fn connect(
         &self,
@@ -189,10 +203,24 @@ impl Graph {
         })?)
     }
 
-    /// Names of the timebases on the shortest path, ends included.
+    /// The shortest path of conversions between two timebases.
+    ///
+    /// Parameters:
+    ///     a: a timebase of this graph, its name, or a signal that was added.
+    ///     b: likewise.
+    ///
+    /// Returns:
+    ///     A list of their names, both ends included.
     ///
     /// Raises:
-    ///     isochrony.TimeError: no path; the message names the reachable timebases.
+    ///     isochrony.TimeError: no path; the message names the timebases that each reaches.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> graph = iso.Graph()
+    /// >>> pulses = graph.add("pulses", rate=100, start="2010-03-01")
+    /// >>> frames = pulses.derive("frames", ratio=(1, 4))
+    /// >>> graph.path(frames, "utc")
+    /// ['frames', 'pulses', 'utc']
     fn path(
         &self,
         py: Python<'_>,
@@ -204,7 +232,16 @@ impl Graph {
         Ok(names.into_iter().map(str::to_owned).collect())
     }
 
-    /// Names of the timebases, "utc" first, in order of addition.
+    /// Names of the timebases.
+    ///
+    /// Returns:
+    ///     A list of str, "utc" first, then in order of addition.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> graph = iso.Graph()
+    /// >>> _ = graph.add("pulses", rate=100, start="2010-03-01"), graph.add("frames")
+    /// >>> graph.keys()
+    /// ['utc', 'pulses', 'frames']
     fn keys(&self) -> Vec<String> {
         self.network.names()
     }
@@ -240,7 +277,15 @@ impl Store {
     ///     A new `Graph`; only "utc" if none are saved.
     ///
     /// Raises:
-    ///     isochrony.StoreError: a metric's signal is gone (also KeyError).
+    ///     isochrony.StoreError: a signal named by a metric is gone (also KeyError).
+    ///
+    /// >>> import isochrony as iso, numpy as np, tempfile
+    /// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    /// >>> graph = iso.Graph()
+    /// >>> _ = graph.add("frames", rate=25, start="2026-01-01")
+    /// >>> graph.save(store)
+    /// >>> store.graph().keys()
+    /// ['utc', 'frames']
     fn graph(slf: &Bound<'_, Self>) -> Result<Graph> {
         let py = slf.py();
         let set = slf.get().shared.store.timebases()?;

@@ -103,6 +103,9 @@ impl Time {
     ///     ns: whole nanoseconds, any sign.
     ///     frac: counts of 2**-32 ns, 0 to 2**32 - 1; always counts upwards.
     ///
+    /// Returns:
+    ///     A `Time`.
+    ///
     /// >>> import isochrony as iso
     /// >>> iso.Time.from_ns(1_500_000_000)
     /// Time('1970-01-01T00:00:01.500Z')
@@ -146,24 +149,55 @@ impl Time {
         self.uncertainty
     }
 
-    /// Exact ISO 8601 text with `Z`.
+    /// ISO 8601 text of the exact time, in UTC (`Z`).
+    ///
+    /// Returns:
+    ///     A str that `Time` reads back without loss.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> iso.Time("2010-03-01T00:00:07.000128").isoformat()
+    /// '2010-03-01T00:00:07.000128Z'
     fn isoformat(&self) -> String {
         civil::format(self.value)
     }
 
-    /// Exact seconds since 1970 as a `fractions.Fraction`.
+    /// Seconds since 1970-01-01T00:00:00Z, without rounding.
+    ///
+    /// Returns:
+    ///     A `fractions.Fraction`, negative before 1970.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> iso.Time("1970-01-01T00:00:01.5").seconds()
+    /// Fraction(3, 2)
     fn seconds<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         seconds(py, self.value.to_bits())
     }
 
-    /// A `datetime` in UTC, rounded down to the microsecond.
+    /// The time as a `datetime.datetime` in UTC.
+    ///
+    /// Returns:
+    ///     A `datetime.datetime` with time zone UTC, rounded down to the microsecond.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> iso.Time("2010-03-01T00:00:07.000128").to_datetime()
+    /// datetime.datetime(2010, 3, 1, 0, 0, 7, 128, tzinfo=datetime.timezone.utc)
     #[pyo3(name = "to_datetime")]
     fn as_datetime<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("isochrony.times")?
             .call_method1("to_datetime", (self.value.floor(),))
     }
 
-    /// A `numpy.datetime64` in nanoseconds, rounded down; years 1678 to 2262.
+    /// The time as a `numpy.datetime64`.
+    ///
+    /// Returns:
+    ///     A `numpy.datetime64[ns]`, UTC, rounded down to the nanosecond.
+    ///
+    /// Raises:
+    ///     isochrony.TimeError: outside the years 1678 to 2262.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> iso.Time("2010-03-01T00:00:07.000128").to_datetime64()
+    /// np.datetime64('2010-03-01T00:00:07.000128000')
     #[pyo3(name = "to_datetime64")]
     fn as_datetime64<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let Some(ns) = self.value.floor_i64() else {

@@ -122,7 +122,7 @@ impl Range {
         self.timebase.get().object(py, &self.range.start)
     }
 
-    /// End value, as `start`.
+    /// First value after the range: a `Fraction`; a `Time` in "utc".
     #[getter]
     fn end<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         self.timebase.get().object(py, &self.range.end)
@@ -135,12 +135,34 @@ impl Range {
         Ok(exact_fraction(py, &end.minus(start))?)
     }
 
-    /// Whether they share any time, after conversion to one timebase. Empty ranges share none.
+    /// Whether two ranges have any time in common.
+    ///
+    /// Parameters:
+    ///     other: a range; one of another timebase is converted first.
+    ///
+    /// Returns:
+    ///     A bool. Ranges that only touch, and empty ones, have no time in common.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> frames = iso.Timebase("frames", rate=25, start="2010-03-01")
+    /// >>> frames[100:250].overlaps(frames[249:300]), frames[100:250].overlaps(frames[250:300])
+    /// (True, False)
     fn overlaps(&self, py: Python<'_>, other: &Self) -> Result<bool> {
         Ok(self.range.overlaps(&self.likewise(py, other)?)?)
     }
 
-    /// Whether a value of this timebase, or another range as a whole, lies inside.
+    /// Whether a value, or all of another range, lies inside.
+    ///
+    /// Parameters:
+    ///     what: a value of this timebase, or another range.
+    ///
+    /// Returns:
+    ///     A bool: `value in range` gives the same.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> frames = iso.Timebase("frames", rate=25, start="2010-03-01")
+    /// >>> frames[100:250].contains(249), frames[100:250].contains(frames[200:300])
+    /// (True, False)
     fn contains(&self, what: &Bound<'_, PyAny>) -> Result<bool> {
         if let Ok(other) = what.cast::<Self>() {
             let other = self.likewise(what.py(), other.get())?;
@@ -149,14 +171,23 @@ impl Range {
         Ok(self.range.contains(&self.timebase.get().value(what)?)?)
     }
 
-    /// The same range in another timebase.
+    /// The range in another timebase.
     ///
     /// Parameters:
-    ///     timebase: a `Timebase`, or a signal for its indices; ends between two samples stay fractions.
+    ///     timebase: a `Timebase`, or a signal for its indices.
+    ///
+    /// Returns:
+    ///     A `Range` of that timebase; ends between two samples stay fractions.
     ///
     /// Raises:
-    ///     isochrony.TimeError: no path; the message names the reachable timebases. Ambiguous after a backward clock
-    ///         step.
+    ///     isochrony.TimeError: no path; the message names the timebases that each reaches. Ambiguous after a backward
+    ///         clock step.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> frames = iso.Timebase("frames", rate=25, start="2010-03-01")
+    /// >>> pulses = frames.derive("pulses", ratio=4)
+    /// >>> frames[100:250].to(pulses)
+    /// pulses[400:1000]
     fn to(&self, timebase: &Bound<'_, PyAny>) -> Result<Self> {
         let timebase = Timebase::from_object(timebase)?;
         let (py, to) = (timebase.py(), timebase.get());
@@ -168,11 +199,19 @@ impl Range {
         })
     }
 
-    /// The same range in civil time. A range of a signal's indices ends where its last sample does, even before a gap
-    /// or clock step.
+    /// The range in civil time.
+    ///
+    /// Returns:
+    ///     A `Span`. Edges: a range of a signal's indices ends where its last sample does, even before a gap or a clock
+    ///     step.
     ///
     /// Raises:
     ///     isochrony.TimeError: the timebase is not joined to civil time.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> frames = iso.Timebase("frames", rate=25, start="2010-03-01")
+    /// >>> frames[100:250].span()
+    /// span('2010-03-01T00:00:04Z', '2010-03-01T00:00:10Z')
     fn span(&self, py: Python<'_>) -> Result<Span> {
         let graph = self.timebase.get().network.current(py)?;
         let civil = self.range.convert(&graph, TimebaseId::CIVIL)?.rounded()?;

@@ -8,6 +8,11 @@ use crate::time::{Time, TimeArg, duration_arg};
 /// A half-open range `[start, end)` of civil time; an end that is None is open.
 ///
 /// Made by `isochrony.span`.
+///
+/// >>> import isochrony as iso
+/// >>> hour = iso.span("2010-03-01T00:30", seconds=3600)
+/// >>> hour.start, hour.end
+/// (Time('2010-03-01T00:30:00Z'), Time('2010-03-01T01:30:00Z'))
 #[pyclass(frozen, module = "isochrony")]
 #[derive(Clone, Copy)]
 pub(crate) struct Span {

@@ -20,10 +20,10 @@ use crate::time::{RateArg, Time, TimeArg};
 /// returned as `fractions.Fraction`; those of a graph's "utc" are times.
 ///
 /// Parameters:
-///     name: for messages.
+///     name: name of the timebase, for messages.
 ///     rate: units per second, above zero, as for `Store.create`: 25, "30000/1001", Fraction(44_100_000, 1001).
 ///     start: civil time of zero.
-///     unit: of the values, such as "frames".
+///     unit: unit of the values, such as "frames".
 ///
 /// Raises:
 ///     isochrony.TimeError: an invalid rate or time.
@@ -189,10 +189,19 @@ impl Timebase {
     ///     ratio: units of the new one per unit of this one, not zero: int, float (the decimal that it prints as),
     ///         Fraction, Decimal, or a pair of whole numbers.
     ///     offset: value of the new one where this one is zero.
-    ///     unit: of its values.
+    ///     unit: unit of its values.
+    ///
+    /// Returns:
+    ///     The new `Timebase`, in the same graph.
     ///
     /// Raises:
-    ///     isochrony.TimeError: a taken name, a ratio of zero.
+    ///     isochrony.TimeError: a name that is taken, a ratio of zero.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> pulses = iso.Timebase("pulses", rate=100, start="2010-03-01")
+    /// >>> frames = pulses.derive("frames", ratio=(1, 4), unit="frames")      # a frame for each fourth pulse
+    /// >>> frames.time_of(25)
+    /// Time('2010-03-01T00:00:01Z')
     #[pyo3(signature = (name, *, ratio, offset=None, unit=""))]
     fn derive(
         &self,
@@ -221,6 +230,11 @@ impl Timebase {
     ///
     /// Raises:
     ///     isochrony.TimeError: not joined to civil time.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> frames = iso.Timebase("frames", rate=25, start="2010-03-01")
+    /// >>> frames.time_of(100)
+    /// Time('2010-03-01T00:00:04Z')
     fn time_of(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> Result<Time> {
         self.civil_of(py, self.value(value)?)
     }
@@ -235,6 +249,11 @@ impl Timebase {
     ///
     /// Raises:
     ///     isochrony.TimeError: not joined to civil time; ambiguous after a backward clock step.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> frames = iso.Timebase("frames", rate=25, start="2010-03-01")
+    /// >>> frames.value_of("2010-03-01T00:00:04")
+    /// Fraction(100, 1)
     fn value_of<'py>(&self, py: Python<'py>, time: TimeArg) -> Result<Bound<'py, PyAny>> {
         let graph = self.network.current(py)?;
         let value = graph.convert_exact(self.civil(time.0).into(), self.id)?;
@@ -251,7 +270,14 @@ impl Timebase {
     ///     A `Fraction`, to 2**-32 of a unit; a `Time` if `to` is "utc".
     ///
     /// Raises:
-    ///     isochrony.TimeError: no path; the message names the reachable timebases.
+    ///     isochrony.TimeError: no path; the message names the timebases that each reaches.
+    ///
+    /// >>> import isochrony as iso
+    /// >>> graph = iso.Graph()
+    /// >>> pulses = graph.add("pulses", rate=100, start="2010-03-01")
+    /// >>> frames = pulses.derive("frames", ratio=(1, 4))
+    /// >>> pulses.convert(10, frames), pulses.convert(10, graph["utc"])
+    /// (Fraction(5, 2), Time('2010-03-01T00:00:00.100Z'))
     fn convert<'py>(
         &self,
         py: Python<'py>,

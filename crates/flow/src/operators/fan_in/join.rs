@@ -30,9 +30,9 @@ operator! {
     /// decrease, as after a clock was set back, end the run with an error. A live feed that restarts may begin a little
     /// before the time that was expected of its next sample: such rows match what still waits.
     ///
-    /// In an outer join, a row of the other plan without a partner stands where it begins, behind this plan's rows that
-    /// begin there, too; a row whose time is not known stands behind the one before it in its plan. Rows of an outer join
-    /// have no indices of their own: `merge` and a further `join` refuse them.
+    /// An outer join places a row of the other plan without a partner at its start, after this plan's rows with the same
+    /// start; a row whose time is not known follows the row before it in its plan. Rows of an outer join have no indices,
+    /// so `merge` and a further `join` refuse them.
     ///
     /// # Errors
     /// An input without `start` and `end`; inputs without a common time; two fields of one name.

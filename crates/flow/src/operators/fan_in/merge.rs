@@ -24,7 +24,7 @@ operator! {
     /// as after a rewind of a selection by time, the first ascending part of all inputs comes first, then what follows.
     ///
     /// # Errors
-    /// The plans differ in what they carry; rows of groups.
+    /// The plans have different types of items; rows of groups.
     ///
     /// # Example
     /// ```python

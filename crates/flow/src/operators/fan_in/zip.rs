@@ -24,7 +24,7 @@ operator! {
     /// one with the first of the other, and so on.
     ///
     /// # Errors
-    /// The plans differ in what they carry, or in their timebase.
+    /// The plans differ in their types of items, or in their timebase.
     pub struct Zip = "zip" (Inputs::AtLeast(2)) {}
     state {}
 }

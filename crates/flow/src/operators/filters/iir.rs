@@ -20,7 +20,7 @@ operator! {
     ///
     /// # Returns
     /// Samples with their indices, shape (n,): float32 for float32, complex64 and complex128 by their parts, otherwise
-    /// float64; the state is double precision. Edges: the filter starts anew in each gap-free range, as `initial` says,
+    /// float64; the state is double precision. Edges: the filter starts again in each gap-free range, as `initial` says,
     /// and after windows that a filter removed. Delay: that of the filter, which depends on frequency; `zero_phase` has
     /// none.
     ///

@@ -7,7 +7,7 @@ use crate::{
 };
 
 operator! {
-    /// Counts the units of the input: samples, windows, rows or ranges.
+    /// Counts the items of the input: samples, windows, rows or ranges.
     ///
     /// # Inputs
     /// Anything.

@@ -28,7 +28,7 @@ operator! {
     /// The windows or rows that pass, unchanged and without a copy. No edges, no delay; what is removed is not a gap.
     ///
     /// # Conventions
-    /// Values are in the signal's unit. An expression that remembers earlier windows starts anew at a break. A row of
+    /// Values are in the signal's unit. An expression with state starts again at a break. A row of
     /// which a field is unknown (null) does not pass. Directly behind the windows of a stored signal, comparisons of
     /// `max`, `min` or the greatest magnitude with a number are first made with the stored extremes: ranges without a
     /// window that passes are not read. Results are the same to the bit; see `explain`.

@@ -8,7 +8,7 @@ use crate::{
 };
 
 operator! {
-    /// Passes the first windows or rows, or samples where there are neither, and then stops what is before it.
+    /// Passes the first windows or rows, or samples if there are neither, and then ends the run of its input.
     ///
     /// # Inputs
     /// Anything.

@@ -22,7 +22,7 @@ operator! {
     ///
     /// # Returns
     /// One row per window: one value, shape (n, 1), or as many as the window has samples, shape (n, N). Of samples,
-    /// samples, shape (n,). The dtype is NumPy's for the expression, but integer arithmetic that is not told to wrap
+    /// samples, shape (n,). The dtype is NumPy's for the expression, but integer arithmetic that does not wrap
     /// gives the narrowest dtype that holds every result, int64 at most. No edges, no delay.
     ///
     /// # Conventions
@@ -30,7 +30,7 @@ operator! {
     /// one value is combined with every sample of another input's window.
     ///
     /// # Errors
-    /// An expression that does not fit the types of its inputs; inputs that differ in what they carry.
+    /// An expression that does not fit the types of its inputs; inputs with different types of items.
     pub struct Map = "map" (Inputs::AtLeast(1)) {
         /// What to compute, such as `s - s.mean()`.
         expression: Option<Expr> = "expression" { adjustable: true },

@@ -1,4 +1,4 @@
-//! The `on` operator: executes what is before it on a host of a cluster.
+//! The `on` operator: executes the operators before it on a host of a cluster.
 
 use crate::operator;
 use crate::operators::wrong_input;
@@ -8,22 +8,23 @@ use crate::{
 };
 
 operator! {
-    /// Executes all that is before it on a worker of a Dask cluster, beside a sensor: its results travel, and not its
-    /// samples. A feed made with `listen(..., bind=False)` is opened there.
+    /// Executes all operators before it on a worker of a Dask cluster, such as one beside the sensor, so that results are
+    /// sent instead of samples. A feed made with `listen(..., bind=False)` is opened there.
     ///
-    /// Runs with `on=`, which names the cluster. Results have the same bits as without it. While the connection is lost
-    /// the host keeps up to 64 MiB of results, or a quarter of `memory=` if that is less; then a stored signal waits, and a
-    /// feed loses what finds no room, which is a gap. A host that is lost and comes back under its name goes on with a new
-    /// run of the feed; without it the run ends with an error after a minute. See ``docs/cluster.md``.
+    /// It needs a run with `on=`, which names the cluster. Results are the same to the bit as without it. While the
+    /// connection is lost, the host keeps up to 64 MiB of results, or a quarter of `memory=` if that is less; after that a
+    /// stored signal waits, and samples of a feed are lost, which are a gap. A host that is lost and comes back under its
+    /// name continues with a new run of the feed; if it does not come back within a minute, the run ends with an error.
+    /// See ``docs/cluster.md``.
     ///
     /// # Inputs
-    /// Anything but a count.
+    /// Samples, windows, ranges or rows.
     ///
     /// # Returns
     /// The input, unchanged. No edges, no delay.
     ///
     /// # Errors
-    /// Another `on` before it; a feed that is before two of them; a run without `on=`.
+    /// Another `on` before it; a feed that two of them read; a run without `on=`.
     ///
     /// # Example
     /// ```python

@@ -40,7 +40,7 @@ operator! {
     /// # Inputs
     /// Real samples, shape (n,).
     ///
-    /// `to`: samples whose times are taken.
+    /// `to`: samples at whose times to resample.
     ///
     /// # Returns
     /// Samples with the indices of `to`, shape (n,), float64, in this plan's unit. Edges: values that need samples

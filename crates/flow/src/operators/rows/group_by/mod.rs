@@ -37,7 +37,7 @@ operator! {
     /// rows. Rows of groups have no indices. No edges.
     ///
     /// With `every`, a row per window and group, once nothing can follow in the window: `start`, `end` (int64, indices of
-    /// the window), `time` (its begin, where the rows have civil time), the keys, the aggregates; ordered by window,
+    /// the window), `time` (its start, where the rows have civil time), the keys, the aggregates; ordered by window,
     /// then by first row in it. A window without rows gives none. With `session`, a row per session: `start`, `end`
     /// (of its rows), `time` (of `start`), the keys, the aggregates, in the order of `start`, then of first rows.
     ///
@@ -68,7 +68,7 @@ operator! {
         /// Names of the columns, and what they are: "count", or a field and one of sum, min, max, mean, std, first,
         /// last.
         aggregates: Map<String, Value> = "aggregates" { default: || json!({}) },
-        /// From the begin of one window to the next. Left out: one window, which is over at the end.
+        /// From the start of one window to the next. Left out: one window, which is over at the end.
         every: Option<Length> = "number" { unit: Seconds, range: (1e-9, 2e9), default: || json!(null) },
         /// Length of a window; windows overlap if it is more than `every`, and rows between them are left out if it is
         /// less. Left out: `every`.
