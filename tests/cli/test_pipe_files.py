@@ -92,7 +92,7 @@ def test_records_are_those_of_the_framing() -> None:
         (["--in", "."], 3, "this is a folder: give the path of a file"),
         (["--out", "-"], 2, "--out: '-' is not a file"),
         (["--out", "none/out"], 3, "none/out: No such file or directory"),
-        (["--force"], 2, "--force replaces the file of --out, which is missing"),
+        (["--force"], 2, "--force replaces the files of --out and --save-configuration, which are"),
         (["--copy", "--out", "out", "gzip"], 2, "both write to the output; leave out one of them"),
         (["--delimiter", ""], 2, "--delimiter: the text is empty"),
         (["--delimiter", r"\q"], 2, r"'\q' in '\\q' is not an escape sequence"),

@@ -161,8 +161,12 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(
             "--copy and a processor that compresses or converts both write to the output; leave out one of them"
         )
-    if arguments.force and arguments.out is None:
-        raise UsageError("--force replaces the file of --out, which is missing; add --out, or leave out --force")
+    if arguments.force and arguments.out is None and arguments.save_configuration is None:
+        raise UsageError(
+            "--force replaces the files of --out and --save-configuration, which are missing; add one, or leave "
+            "out --force"
+        )
+    _check_tuning(arguments)
     streams = arguments.copy or makes or not names
     try:
         with _destination(arguments, streams) as destination:
