@@ -39,6 +39,7 @@ mod layout;
 mod mark;
 mod options;
 pub(crate) mod pool;
+mod ranked_error;
 pub(crate) mod report;
 mod run;
 mod slot;

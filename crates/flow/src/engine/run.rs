@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use isochrony_runtime::{LatencyHistogram, thread_waker};
 
 use super::burst::IDLE_WAIT;
-use super::executor::PlanExecutor;
+use super::executor::{PlanExecutor, StepOutcome};
 use super::first_error::panic_error;
 use super::options::RunOptions;
 use super::report::Report;
@@ -22,17 +22,6 @@ pub(crate) enum Burst {
     Idle,
     /// All sources have ended.
     Ended,
-}
-
-/// What one step of an executor did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StepOutcome {
-    /// A source gave something, or has ended.
-    Gave,
-    /// The source that was asked has nothing now; another may have.
-    Asked,
-    /// No source has anything.
-    Idle,
 }
 
 impl PlanExecutor {

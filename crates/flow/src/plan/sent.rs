@@ -4,53 +4,17 @@
 //! memory, a function. They lie in a list beside the form, which names them by position. What writes, or waits for a
 //! feed, stays in its process; where only tasks and blocks are computed, stand-ins take its place.
 
-use std::any::Any;
-use std::sync::Arc;
-
-use isochrony_segment::SigSeg;
-use isochrony_store::Signal;
 use serde_json::{Value, json};
 
 use super::absent_recording::absent_recording;
 use super::graph::{Graph, GraphNode};
 use super::node::Plan;
+use super::sent_objects::SentObjects;
 use crate::scheduler::remote::host;
 use crate::{
     Contract, Item, Next, OpError, Operator, OperatorFactory, OperatorProperties, Out, Parallelism,
     PlanError, Port, PortType, RunOptions, SharedRecording,
 };
-
-/// An object sent with a plan.
-#[non_exhaustive]
-pub enum SentObject {
-    /// A signal of a store as a handle shows it; samples stay in the store.
-    Signal(Signal),
-    /// Samples in memory.
-    Samples(Arc<[SigSeg]>),
-    /// An object of the embedding language, sent by its own rules.
-    Embedded(Arc<dyn Any + Send + Sync>),
-}
-
-/// Objects sent with a plan.
-#[derive(Default)]
-pub struct SentObjects(Vec<SentObject>);
-
-impl SentObjects {
-    /// Adds an object; returns its reference in the plan's form.
-    pub fn add(&mut self, object: SentObject) -> Value {
-        self.0.push(object);
-        json!(self.0.len() - 1)
-    }
-}
-
-impl IntoIterator for SentObjects {
-    type Item = SentObject;
-    type IntoIter = std::vec::IntoIter<SentObject>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
-    }
-}
 
 /// The name of an operator that stays in the process that sent the plan.
 pub(super) const STAYS: &str = "stays_with_the_client";

@@ -11,7 +11,8 @@ use isochrony_runtime::start_worker;
 use isochrony_store::shard_cache::CacheReport;
 
 use super::events::StreamTable;
-use super::placed_tasks::{PlacedTask, PlacedTasks, SlotPlace};
+use super::placed_tasks::{BATCHES_IN_FLIGHT, PlacedTasks, SlotPlace};
+use super::placement_state::PlacedTask;
 use super::results::ResultCodec;
 use super::runner::task_hash;
 use super::tasks::TaskBatch;
@@ -27,8 +28,6 @@ use crate::{Cause, OpErrorKind};
 const MAX_BATCH: usize = 32;
 /// A batch takes about this long, so that a message costs little of it, and the loss of a worker little time.
 const BATCH_TIME: Duration = Duration::from_millis(20);
-/// One is computed while the other travels.
-pub(super) const BATCHES_IN_FLIGHT: usize = 2;
 /// How long the dispatcher waits for a new slot before it looks whether the run has ended.
 const SLOT_WAIT: Duration = Duration::from_millis(50);
 /// How long a slot without tasks waits for one before it looks whether it is to leave.
