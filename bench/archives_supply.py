@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from archives_work import files
 from peers_flow import Server
 
-#: Prepares a run, which is done within.
-Prepare = Callable[[], AbstractContextManager[None]]
+if TYPE_CHECKING:
+    from archives_turns import Prepare
 
 
 class Supply(Server):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from archives_supply import Prepare
 from peers_flow import Server
 
 # Behind it: it sets the number of threads before NumPy is loaded.
@@ -16,6 +16,9 @@ from peers import quartiles  # isort: skip
 import isochrony as iso
 
 RESULTS: list[dict[str, Any]] = []
+
+#: Prepares a run, which is done within.
+Prepare = Callable[[], AbstractContextManager[None]]
 
 #: Runs once; gives seconds and a number that the result determines.
 Run = Callable[[], tuple[float, int]]

@@ -1,13 +1,11 @@
-"""Random expressions of the samples `s` of a window, and what they are in Python, in Rust and as a loop fused by hand.
+"""Random expressions of the samples `s` of a window, and what they are in Python; `fused.py` writes them in Rust.
 
-`python grammar.py --seed 2026 --count 10 > ../crates/expr/benches/fused/generated.rs` writes the benchmark source of
-other expressions. Nothing is chosen: shapes, operations and numbers come from the seed alone. Drawn again is only what
-says nothing: results that are not finite, or the same everywhere, on samples of some dtype.
+Nothing is chosen: shapes, operations and numbers come from the seed alone. Drawn again is only what says nothing:
+results that are not finite, or the same everywhere, on samples of some dtype.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -159,17 +157,3 @@ def draw(seed: int, count: int) -> list[Node]:
         if node not in found and node.op != "s" and says_something(node):
             found.append(node)
     return found
-
-
-def main() -> None:
-    from fused import source
-
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=2026)
-    parser.add_argument("--count", type=int, default=10)
-    arguments = parser.parse_args()
-    print(source(draw(arguments.seed, arguments.count), arguments.seed))
-
-
-if __name__ == "__main__":
-    main()

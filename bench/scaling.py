@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import figures
-from archives_supply import Prepare, Supply, forget, nothing, ready
-from archives_turns import Run, opened
+from archives_supply import Supply, forget, nothing, ready
+from archives_turns import Prepare, Run, opened
 from archives_work import CORES, WINDOW, adder, record, spectra, summarize, tasklets, transform
 from peers import quartiles
 

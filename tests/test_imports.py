@@ -1,4 +1,4 @@
-"""What packages of the package import: no package imports, at the top of its modules, one that imports it."""
+"""Imports without cycles: between the packages of the package, and between the scripts of a folder."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import pytest
 import isochrony as iso
 
 ROOT = Path(str(iso.__file__)).parent
+REPOSITORY = Path(__file__).parents[1]
 
 
 def imports(tree: ast.AST) -> Iterator[ast.ImportFrom]:
@@ -60,3 +61,38 @@ def test_a_cycle_is_seen(tmp_path: Path) -> None:
     (tmp_path / "first/b.py").write_text("from .. import second\n")
     with pytest.raises(graphlib.CycleError):
         graphlib.TopologicalSorter(graph(tmp_path)).prepare()
+
+
+def script_graph(folder: Path) -> dict[str, set[str]]:
+    """What the scripts of a folder import of each other, also late or only for types."""
+    found: dict[str, set[str]] = {path.stem: set() for path in folder.glob("*.py")}
+    for path in folder.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                found[path.stem] |= {node.module} & found.keys()
+            elif isinstance(node, ast.Import):
+                found[path.stem] |= {one.name for one in node.names} & found.keys()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("folder", "script", "imported"),
+    [
+        ("bench", "fused", "grammar"),
+        ("tools", "train_trust", "trust_report"),
+    ],
+)
+def test_scripts_import_no_script_that_imports_them(folder: str, script: str, imported: str) -> None:
+    found = script_graph(REPOSITORY / folder)
+    assert imported in found[script]
+    order = list(graphlib.TopologicalSorter(found).static_order())
+    assert order.index(imported) < order.index(script)
+
+
+def test_a_cycle_of_scripts_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "first.py").write_text("import second\n")
+    (tmp_path / "second.py").write_text("import json\n")
+    graphlib.TopologicalSorter(script_graph(tmp_path)).prepare()
+    (tmp_path / "second.py").write_text("def late():\n    from first import second\n")
+    with pytest.raises(graphlib.CycleError):
+        graphlib.TopologicalSorter(script_graph(tmp_path)).prepare()

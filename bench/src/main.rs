@@ -13,6 +13,7 @@ mod import;
 mod links;
 mod literals;
 mod measure;
+mod nbuf;
 mod open;
 mod placement;
 mod scan;
@@ -80,7 +81,7 @@ fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
         ("view", view::run),
         ("import", import::run),
         ("strategies", strategies::run),
-        ("streams", streams::run),
+        ("streams", nbuf::run),
         ("placement", placement::run),
         ("diffusion", diffusion::run),
     ];

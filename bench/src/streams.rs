@@ -1,4 +1,5 @@
-//! nbuf: streams of bytes through workers, against the same work in bare loops and what memory and disk give.
+//! nbuf/min-max-mean, nbuf/sha256 and the grid: streams of bytes through workers, against the same work in bare loops
+//! and what memory and disk give.
 //!
 //! The grid is the paper's (figures 10 to 13): its processing, a plain loop for minimum, maximum and mean, by workers,
 //! memory, source and order. All memory is divided among the workers there, as in the paper; elsewhere the runtime chooses
@@ -9,7 +10,6 @@
 use std::fs::File;
 use std::hint::black_box;
 use std::io::Write;
-use std::num::NonZero;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ use isochrony_nbuf::{
     RecordBlock,
 };
 
-use crate::measure::{Results, Times, noise, order, ratio, turns};
+use crate::measure::{Results, Times, order, ratio, turns};
 use crate::supply::Supply;
 
 type Failure = Box<dyn std::error::Error>;
@@ -36,24 +36,6 @@ const ORDERS: [(Order, &str); 4] = [
 
 /// What the paper's own library took for 1 GiB in memory on two cores, at its best: 1.5 to 2.2 s. It is not run here.
 const PAPER_S_PER_GIB: f64 = 1.5;
-
-pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure> {
-    let bytes: usize = if quick { 4 << 20 } else { 1 << 30 };
-    let rounds = if quick { 1 } else { 11 };
-    let threads = thread::available_parallelism().map_or(1, NonZero::get);
-    let block: Vec<u8> = noise(1, bytes.min(64 << 20) / 2)
-        .into_iter()
-        .flat_map(i16::to_le_bytes)
-        .collect();
-    let data = block.repeat(bytes / block.len());
-    let path = dir.join("samples");
-    write(&path, &data)?;
-    in_memory(&data, rounds, threads, results);
-    from_disk(&path, &data, rounds, threads, results)?;
-    crate::literals::run(&dir.join("text"), bytes, rounds, results)?;
-    crate::table3::run(&path, &data, rounds, results)?;
-    grid(&path, &data[..bytes / 8], rounds.min(3), results)
-}
 
 pub fn write(path: &Path, data: &[u8]) -> Result<(), Failure> {
     let mut file = File::create(path)?;
@@ -148,7 +130,7 @@ fn check(outcome: &Outcome, expected: &Expected) {
     assert!((found.mean - expected.sum as f64 / expected.count as f64).abs() < 1e-9);
 }
 
-fn in_memory(data: &[u8], rounds: usize, threads: usize, results: &mut Results) {
+pub fn in_memory(data: &[u8], rounds: usize, threads: usize, results: &mut Results) {
     let expected = Expected::of(data);
     let [ours, memory] = turns(
         rounds,
@@ -172,7 +154,7 @@ fn in_memory(data: &[u8], rounds: usize, threads: usize, results: &mut Results) 
     results.compare(name, &ours, other, &paper, bytes, Some((">= 20", met)));
 }
 
-fn from_disk(
+pub fn from_disk(
     path: &Path,
     data: &[u8],
     rounds: usize,
@@ -305,7 +287,7 @@ impl BlockProcessor for Plain {
 const GRID: Duration = Duration::from_secs(240);
 const WORKERS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
-fn grid(path: &Path, data: &[u8], rounds: usize, results: &mut Results) -> Result<(), Failure> {
+pub fn grid(path: &Path, data: &[u8], rounds: usize, results: &mut Results) -> Result<(), Failure> {
     let file = path.with_extension("part");
     write(&file, data)?;
     let expected = Expected::of(data);

@@ -2,6 +2,9 @@
 
 use crate::BytesError;
 
+/// The legal dtypes, for messages.
+pub(crate) const DTYPES: &str = "one of i1 i2 i4 i8 u1 u2 u4 f4 f8, with < or > before it";
+
 /// Bytes of the largest sample.
 const WIDEST: usize = 8;
 

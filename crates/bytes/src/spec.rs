@@ -17,11 +17,9 @@ use isochrony_segment::{ByteOrder, DType};
 use crate::convert::{Conversion, convert};
 use crate::digest::{Algorithm, digest};
 use crate::processor::AnyProcessor;
+use crate::samples::DTYPES;
 use crate::search::{Search, search};
 use crate::{BytesError, compress, stats};
-
-/// The legal dtypes, for messages.
-pub(crate) const DTYPES: &str = "one of i1 i2 i4 i8 u1 u2 u4 f4 f8, with < or > before it";
 
 const KNOWN: &str = "stats:DTYPE, md5, sha256, sha512, blake3, xxh3, xxh3-128, crc32c, zstd[:LEVEL], gzip[:LEVEL], unzstd, gunzip, convert:DTYPE:DTYPE, count:PATTERN, find:PATTERN";
 

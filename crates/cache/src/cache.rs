@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::changes::{Change, Manifest, Sequence, manifest};
-use crate::error::{CacheError, IoContext};
+use crate::error::{CacheError, IoContext, is_full};
 use crate::folder::remove;
 use crate::index::PIECE_BYTES;
 use crate::info::{CacheInfo, ClearReport};
@@ -17,7 +17,7 @@ use crate::object::{MAX_PIECES, Object};
 use crate::piece_table::PieceTable;
 use crate::pinned::PinnedObject;
 use crate::ranges::Extent;
-use crate::space::{MIN_EVICTED_BYTES, is_full};
+use crate::space::MIN_EVICTED_BYTES;
 use crate::state::{CacheInner, StateGuard};
 use isochrony_placement::EvictionPolicy;
 
@@ -94,7 +94,7 @@ impl Cache {
     pub fn open(folder: impl AsRef<Path>, options: CacheOptions) -> Result<Self, CacheError> {
         options.check()?;
         Ok(Self {
-            inner: Arc::new(CacheInner::open(folder.as_ref(), Some(options))?),
+            inner: Arc::new(CacheInner::open(folder.as_ref(), Some(options.settings()))?),
         })
     }
 

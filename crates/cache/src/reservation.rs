@@ -4,13 +4,12 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use crate::check::Check;
-use crate::error::{CacheError, IoContext};
+use crate::error::{CacheError, IoContext, is_full};
 use crate::journal::{Op, OwnerId, Piece};
 use crate::object::{MAX_RESERVED, Object};
 use crate::piece_table::PieceTable;
 use crate::pinned::PinnedObject;
 use crate::ranges::{Extent, runs};
-use crate::space::is_full;
 use crate::state::StateGuard;
 
 /// Pieces that nobody else fetches while this lives, with space on disk. Dropping it releases what was not stored. The

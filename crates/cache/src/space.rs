@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
 
-use crate::error::CacheError;
+use crate::error::{CacheError, is_full};
 use crate::folder::remove;
 use crate::journal::{ObjectId, Op, OwnerId};
 use crate::locks::{UnlinkOutcome, is_alive, unlink_unpinned};
@@ -176,9 +176,4 @@ impl StateGuard<'_> {
             _ => error,
         }
     }
-}
-
-pub(crate) fn is_full(error: &std::io::Error) -> bool {
-    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded)
 }

@@ -6,16 +6,14 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::cache::CacheOptions;
 use crate::changes::{ChangeLog, Sequence};
-use crate::error::CacheError;
+use crate::error::{CacheError, is_full};
 use crate::folder::{Folder, remove};
 use crate::index::Index;
 use crate::journal::{Header, JournalFile, JournalUpdate, ObjectId, Op, Settings};
 use crate::known_pieces::KnownPieces;
 use crate::locks::{IndexLock, Owner};
 use crate::piece_table::PieceTable;
-use crate::space::is_full;
 
 /// Number of used objects after which uses are reported without another change.
 const MAX_UNREPORTED_USES: usize = 256;
@@ -24,7 +22,7 @@ const MAX_UNREPORTED_USES: usize = 256;
 pub(crate) struct CacheInner {
     pub(crate) folder: Folder,
     pub(crate) settings: Settings,
-    /// Opened with options: it may create the cache, or empty a damaged one.
+    /// Opened with settings: it may create the cache, or empty a damaged one.
     may_create: bool,
     /// Kernel locks are shared with a fork, which must not use them.
     process: u32,
@@ -60,16 +58,15 @@ pub(crate) struct StateGuard<'a> {
 }
 
 impl CacheInner {
-    pub(crate) fn open(root: &Path, options: Option<CacheOptions>) -> Result<Self, CacheError> {
+    pub(crate) fn open(root: &Path, wanted: Option<Settings>) -> Result<Self, CacheError> {
         let folder = Folder::new(root);
-        if !folder.has_cache()? && options.is_none() {
+        if !folder.has_cache()? && wanted.is_none() {
             return Err(CacheError::NoSuchCache {
                 path: root.to_path_buf(),
             });
         }
         let mut lock = IndexLock::open(&folder)?;
         lock.acquire(&folder)?;
-        let wanted = options.map(|options| options.settings());
         let loaded = load(&folder)?;
         let was_damaged = loaded.is_none() && folder.journal().exists();
         if loaded.is_none() && wanted.is_none() {

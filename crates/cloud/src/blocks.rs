@@ -1,23 +1,20 @@
 //! In-memory blocks of objects, for tables, indexes and decoded data, which are read in small, often adjacent parts.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tokio::sync::Semaphore;
 
-use self::table::{BlockFetch, BlockKey, BlockTable, PendingBlock};
+use self::table::{BLOCK_BYTES, BlockFetch, BlockKey, BlockTable, PendingBlock, lock};
 use crate::driver;
 use crate::error::CloudError;
 use crate::listing::StoreLocation;
 use crate::read_ahead::ActiveReaders;
 use crate::requests::{Version, VersionPin};
 
-mod table;
+pub(crate) mod table;
 
-pub(crate) const BLOCK_BYTES: u64 = 256 << 10;
-/// Bytes kept or in flight; each reader holds at most one more block.
-pub(crate) const CACHE_BYTES: u64 = 32 << 20;
 const REQUEST_BLOCKS: u64 = 16;
 /// Maximum requests in flight for read-ahead.
 const MAX_PREFETCHES: usize = 16;
@@ -199,10 +196,6 @@ fn begin(
             Err(error) => run.fail(&error),
         }
     })
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

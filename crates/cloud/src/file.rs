@@ -13,8 +13,8 @@ use isochrony_store::media::MediaFile;
 use crate::blocks::Object;
 use crate::driver::{self, Task};
 use crate::error::CloudError;
-use crate::media::Remote;
 use crate::read_ahead::ReadAhead;
+use crate::remote::Remote;
 use crate::requests::Version;
 
 /// Longer reads bypass the blocks.

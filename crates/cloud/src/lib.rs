@@ -24,6 +24,7 @@ mod media;
 mod objects;
 mod per_process;
 mod read_ahead;
+mod remote;
 mod requests;
 mod session;
 mod signal_read_ahead;
@@ -33,7 +34,7 @@ mod writer;
 use std::io;
 use std::sync::Arc;
 
-use isochrony_store::media::{Media, remote};
+use isochrony_store::media::Media;
 
 pub use error::CloudError;
 pub use media::CloudMedia;
@@ -42,7 +43,7 @@ pub use writer::CloudWriter;
 
 /// Makes URLs valid store paths in this process. Starts nothing, and may be called again.
 pub fn register() {
-    remote::register(open, open_writer);
+    isochrony_store::media::remote::register(open, open_writer);
 }
 
 fn open_writer(url: &str) -> io::Result<Arc<dyn Media>> {

@@ -1,8 +1,7 @@
 //! Read-only medium of a store in object storage.
 
-use std::fmt;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use isochrony_segment::free_memory;
@@ -14,66 +13,13 @@ use crate::blocks::Object;
 use crate::client::{Location, Service};
 use crate::error::CloudError;
 use crate::file::{CloudFile, LogFile};
-use crate::listing::{Entry, StoreLocation};
-use crate::per_process::PerProcess;
-use crate::requests::Requests;
+use crate::listing::Entry;
+use crate::remote::Remote;
 use crate::session::Session;
 
 pub(crate) const ENGINE: &str = ".isochrony/";
 /// Less than the block cache holds.
 const WHOLE_READ_BYTES: usize = 16 << 20;
-
-type MakeClient = Box<dyn Fn() -> Result<Arc<dyn ObjectStore>, CloudError> + Send + Sync>;
-
-/// A store, and how to reach it in any process.
-pub(crate) struct Remote {
-    root: PathBuf,
-    service: Service,
-    prefix: Key,
-    client: MakeClient,
-    sessions: PerProcess<Session>,
-}
-
-impl fmt::Debug for Remote {
-    // The client holds credentials.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Remote").field(&self.root).finish()
-    }
-}
-
-impl Remote {
-    pub(crate) fn session(&self) -> Result<&Session, CloudError> {
-        self.sessions.get(|| {
-            let requests = Requests {
-                client: (self.client)()?,
-                service: self.service,
-            };
-            Ok(Session::new(StoreLocation {
-                requests,
-                prefix: self.prefix.clone(),
-            }))
-        })
-    }
-
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
-    }
-
-    pub(crate) fn service(&self) -> Service {
-        self.service
-    }
-
-    /// The name of an object below the store's prefix.
-    pub(crate) fn name(&self, path: &Path) -> io::Result<String> {
-        let outside = || Refusal::Outside { path: path.into() };
-        let below = path.strip_prefix(&self.root).map_err(|_| outside())?;
-        let is_plain = |part: Component<'_>| matches!(part, Component::Normal(_));
-        match below.to_str() {
-            Some(name) if below.components().all(is_plain) => Ok(name.to_owned()),
-            _ => Err(outside().into()),
-        }
-    }
-}
 
 /// A store in object storage or on a web server, for reading.
 ///
@@ -89,13 +35,13 @@ impl CloudMedia {
     pub fn open(url: &str) -> Result<Self, CloudError> {
         let location = Location::parse(url)?;
         let (service, prefix) = (location.service, location.prefix.clone());
-        Ok(Self(Arc::new(Remote {
-            root: url.into(),
+        let client = Box::new(move || location.client());
+        Ok(Self(Arc::new(Remote::new(
+            url.into(),
             service,
             prefix,
-            client: Box::new(move || location.client()),
-            sessions: PerProcess::new(),
-        })))
+            client,
+        ))))
     }
 
     /// The store below `prefix` of a client, opened by the path `root`.
@@ -106,13 +52,13 @@ impl CloudMedia {
         let prefix = Key::parse(prefix).map_err(|error| CloudError::BadUrl {
             reason: error.to_string(),
         })?;
-        Ok(Self(Arc::new(Remote {
-            root: root.into(),
-            service: Service::Custom,
+        let client = Box::new(move || Ok(client.clone()));
+        Ok(Self(Arc::new(Remote::new(
+            root.into(),
+            Service::Custom,
             prefix,
-            client: Box::new(move || Ok(client.clone())),
-            sessions: PerProcess::new(),
-        })))
+            client,
+        ))))
     }
 
     fn session(&self) -> io::Result<&Session> {

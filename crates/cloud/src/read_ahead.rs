@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::blocks::{BLOCK_BYTES, CACHE_BYTES};
+use crate::blocks::table::{BLOCK_BYTES, CACHE_BYTES};
 
 /// Maximum and minimum bytes of read-ahead per reader.
 const MAX_WINDOW_BYTES: u64 = 8 << 20;

@@ -1,6 +1,6 @@
 //! Throughput of random expressions against loops fused by hand: `cargo bench -p isochrony-expr --bench fused`.
 //!
-//! Generated from a seed by `bench/grammar.py`, for i16, f32 and f64 samples in windows of 4,096. Results are asserted
+//! Generated from a seed by `bench/fused.py`, for i16, f32 and f64 samples in windows of 4,096. Results are asserted
 //! to be bit-equal; pairs run interleaved.
 
 #[path = "fused/generated.rs"]

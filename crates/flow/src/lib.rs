@@ -57,7 +57,7 @@ pub use plan::partial_result::PartialResult;
 pub use plan::port_type::PortType;
 pub use plan::rows::{Clock, Fields, Rows};
 pub use plan::saved::RecordingResolver;
-pub use plan::sent::{SentObject, SentObjects};
+pub use plan::sent_objects::{SentObject, SentObjects};
 pub use plan::workspace::Workspace;
 pub use plan::{Plan, SEGMENT_SAMPLES, ScannedSignal};
 pub use scheduler::characterise::{CharacteriseOptions, OperatorCost};

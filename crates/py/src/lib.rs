@@ -137,6 +137,6 @@ pub mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         isochrony_cloud::register();
         crate::interpreter::close_at_exit(module)?;
-        crate::store::uncommitted::warn_before_exit(module)
+        crate::store::handle::warn_before_exit(module)
     }
 }

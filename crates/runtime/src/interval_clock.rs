@@ -8,9 +8,12 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use crate::cpu::unpinned;
-use crate::poll::POLL_INTERVAL;
+
+/// An interrupt is noticed well within a tenth of a second.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// One second.
 const IDLE_TICKS: u32 = 40;

@@ -3,12 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
 
-use crate::interval_clock::{ClockUser, ticks};
-
-/// An interrupt is noticed well within a tenth of a second.
-pub const POLL_INTERVAL: Duration = Duration::from_millis(25);
+use crate::interval_clock::{ClockUser, POLL_INTERVAL, ticks};
 
 /// Tells a thread when to poll, at the cost of one load.
 #[derive(Debug)]
@@ -168,7 +164,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
     use std::sync::{Mutex, PoisonError};
     use std::thread;
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use super::*;
     use crate::interval_clock::CLOCK_TESTS;

@@ -18,7 +18,7 @@ use crate::lease::Copies;
 use crate::media::{Media, MediaFile};
 use crate::memory_blocks::MemoryBlocks;
 use crate::op::SignalId;
-use crate::snapshot::PinnedStore;
+use crate::snapshot::pinned::PinnedStore;
 use crate::state::SignalState;
 
 enum Access {

@@ -3,20 +3,19 @@
 //! Samples fit a gap if their stamp places them within it, up to the tolerance of gap detection, and it has enough
 //! indices. Unless the run's line crosses the gap, they get their own piece of its fit.
 
-use std::collections::HashMap;
 use std::ops::Range;
 
 use isochrony_time::{Clock, Fixed, Piece, Placement, Point, PointUse, RunId, Stamp};
 
 use crate::append::{
-    Appended, Change, SignalWriter, StampedSamples, WriterState, append_stamped, checked_end,
-    expected, is_late, live_clock, new_run, sample_count,
+    Appended, Change, SignalWriter, StampIndex, StampedSamples, WriterState, append_stamped,
+    checked_end, expected, is_late, live_clock, new_run, sample_count,
 };
 use crate::clock;
 use crate::error::StoreError;
-use crate::op::{Op, PointRow, RunReason, RunRow};
+use crate::op::{Op, RunReason, RunRow};
 use crate::signal::Signal;
-use crate::state::{Gap, SignalState};
+use crate::state::Gap;
 
 /// Where late samples were stored.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,25 +34,6 @@ pub enum Backfilled {
     Appended(Appended),
 }
 
-/// Index from stamps to positions, for cheap detection of duplicates.
-#[derive(Debug, Default)]
-pub(crate) struct StampIndex {
-    places: HashMap<(i64, u32), Vec<i64>>,
-}
-
-impl StampIndex {
-    fn new(state: &SignalState) -> Self {
-        let mut index = Self::default();
-        state.points.iter().for_each(|point| index.add(&point));
-        index
-    }
-
-    pub(crate) fn add(&mut self, point: &PointRow) {
-        let places = self.places.entry((point.civil_ns, point.civil_frac));
-        places.or_default().push(point.index);
-    }
-}
-
 impl SignalWriter {
     /// Range of these samples if they are already stored with this stamp.
     ///
@@ -64,9 +44,7 @@ impl SignalWriter {
         let samples = sample_count(signal.state(), bytes)?;
         let places = self.change("look for duplicates", |state, writer, _| {
             let index = writer.stamps.get_or_insert_with(|| StampIndex::new(state));
-            let key = (stamp.civil.floor_i64(), stamp.civil.frac());
-            let places = key.0.and_then(|ns| index.places.get(&(ns, key.1)));
-            Ok(places.cloned().unwrap_or_default())
+            Ok(index.places_of(stamp).to_vec())
         })?;
         for start in places {
             let range = start..checked_end(start, samples)?;

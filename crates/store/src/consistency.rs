@@ -11,7 +11,7 @@ mod tests;
 use std::ops::Range;
 
 use crate::clock;
-use crate::corrections;
+use crate::corrections::corrected_clock;
 use crate::error::StoreError;
 use crate::state::{CORRECTIONS, FIT, GAPS, POINTS, RUNS, SignalState};
 
@@ -57,7 +57,7 @@ pub(crate) fn contradiction(state: &SignalState) -> Option<Contradiction> {
 
 /// Does not judge corrections of newer versions.
 fn impossible_correction(state: &SignalState) -> Option<Contradiction> {
-    match corrections::empirical(state) {
+    match corrected_clock::empirical(state) {
         Err(StoreError::Time(error)) => Some(Contradiction {
             table: CORRECTIONS,
             what: format!("its points make no correction: {error}"),

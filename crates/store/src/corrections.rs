@@ -7,25 +7,22 @@
 //! Points are stored as given; the fit is recomputed when a loaded signal is first asked for times. A removed
 //! correction keeps its points. If several are in force for a run, the latest applies.
 
-use std::path::Path;
+pub(crate) mod corrected_clock;
+
 use std::sync::Arc;
 
-use isochrony_time::{
-    Empirical, FitShape, Fixed, PointFit, PointFitOptions, PointPair, RunId, TimeError,
-};
+use isochrony_time::{FitShape, Fixed, PointFit, PointFitOptions, RunId, TimeError};
 
 use crate::append::SignalWriter;
 use crate::clock;
 use crate::error::StoreError;
 use crate::op::{CorrectionPointRow, CorrectionRow, Op, RunReason, SignalId};
 use crate::signal::Signal;
-use crate::state::{CORRECTIONS, SignalState};
+use crate::state::SignalState;
 
-/// Version of the rules by which points are fitted. A change that alters times needs a new number.
-pub const METHOD: u8 = 1;
+use corrected_clock::{WANDER_PARTS, empirical, fit, value};
 
-/// Wander is stored in parts of the rate, of this size.
-const WANDER_PARTS: f64 = 1e12;
+pub use corrected_clock::METHOD;
 
 /// A position on the signal's own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -249,80 +246,6 @@ impl SignalWriter {
     }
 }
 
-/// Corrected; `None` if there is none yet.
-pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreError> {
-    let Some(recorded) = clock::empirical(state)? else {
-        return Ok(None);
-    };
-    let latest_first = state.corrections.active().rev();
-    let fits: Vec<(Option<u32>, PointFit)> = latest_first
-        .map(|row| Ok((row.run, fit(state, &recorded, row)?)))
-        .collect::<Result<_, StoreError>>()?;
-    if fits.is_empty() {
-        return Ok(Some(recorded));
-    }
-    let of_run = |run: RunId| {
-        let mut fits = fits.iter();
-        let found = fits.find(|(of, _)| of.is_none_or(|of| of == run.0))?;
-        Some(found.1.metric())
-    };
-    Ok(Some(recorded.corrected(of_run)?))
-}
-
-fn fit(
-    state: &SignalState,
-    recorded: &Empirical,
-    row: &CorrectionRow,
-) -> Result<PointFit, StoreError> {
-    if row.method != METHOD {
-        return Err(StoreError::NewerFormat {
-            path: Path::new(&*state.name).join(CORRECTIONS),
-            what: "fit",
-            got: row.method.into(),
-            supported: METHOD.into(),
-        });
-    }
-    let pair = |point: &CorrectionPointRow| {
-        let from = value(point.from);
-        let from = match point.from_time {
-            true => from,
-            false => recorded.time_of(from)?.value,
-        };
-        Ok(PointPair {
-            from,
-            to: value(point.civil),
-            uncertainty: point.uncertainty.map(value),
-        })
-    };
-    let pairs: Vec<PointPair> = row
-        .points
-        .iter()
-        .map(pair)
-        .collect::<Result<_, TimeError>>()?;
-    let options = PointFitOptions {
-        shape: match row.shape {
-            1 => Some(FitShape::Line),
-            2 => Some(FitShape::Pieces),
-            _ => None,
-        },
-        wander: row.wander_ppt as f64 / WANDER_PARTS,
-    };
-    let fit = PointFit::new(&pairs, &options)?;
-    if !fit.metric().rises() {
-        // Two clocks never run in opposite directions.
-        let last = pairs.len() - 1;
-        return Err(TimeError::NotMonotone {
-            before: 0,
-            after: last,
-            before_to: pairs[0].to,
-            after_to: pairs[last].to,
-            falls: false,
-        }
-        .into());
-    }
-    Ok(fit)
-}
-
 /// Fails for a correction of several clocks at once, and for a point outside the corrected run.
 fn check_run(
     state: &SignalState,
@@ -391,8 +314,4 @@ fn point_row(point: &ClockComparison) -> Result<CorrectionPointRow, TimeError> {
         to: parts(point.to.unwrap_or(point.civil))?,
         is_outlier: false,
     })
-}
-
-fn value((whole, frac): (i64, u32)) -> Fixed {
-    Fixed::from_parts(whole, frac)
 }

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use isochrony_segment::{Buffer, BufferMut};
 use serde_json::Value;
@@ -28,11 +28,12 @@ use crate::engine::io::failed;
 use crate::engine::shard_lru::{ShardLru, open_file_limit};
 use crate::engine::vanished::is_of_server;
 use crate::error::StoreError;
+use crate::layout::shard::SEALED_SHARD_CHUNKS;
 use crate::layout::zarr;
 use crate::media::{Media, limits};
 use crate::meta::SignalMeta;
+use crate::mutex::lock;
 use crate::op::SignalId;
-use crate::seal::SHARD_CHUNKS;
 use crate::state::SignalState;
 use crate::version::FileVersion;
 
@@ -162,14 +163,14 @@ impl Decoder {
         if let Some(frames) = self.frames {
             // The decoded size is known: another size is damage, and nothing is allocated for it.
             let wrong = |reason: String| refuse(format!("chunk {chunk}: {reason}"));
-            let shard = self.folder.sealed(chunk / SHARD_CHUNKS)?;
-            match shard.place_of(chunk % SHARD_CHUNKS).map_err(wrong)? {
+            let shard = self.folder.sealed(chunk / SEALED_SHARD_CHUNKS)?;
+            match shard.place_of(chunk % SEALED_SHARD_CHUNKS).map_err(wrong)? {
                 Some(range) => {
                     let length = range.end - range.start;
                     frames::check_length(length, self.chunk_bytes).map_err(wrong)?;
                     let (frame, context) = decompressor.parts();
                     shard.read_into(range, frame).map_err(|error| {
-                        error.at(&self.folder.shard_path(chunk / SHARD_CHUNKS), wrong)
+                        error.at(&self.folder.shard_path(chunk / SEALED_SHARD_CHUNKS), wrong)
                     })?;
                     frames.check(frame, self.chunk_bytes).map_err(wrong)?;
                     let mut content = match room.filter(|room| room.len() == self.chunk_bytes) {
@@ -231,10 +232,6 @@ impl std::fmt::Debug for Decoders {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Decoders").finish_non_exhaustive()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Decoders {

@@ -454,6 +454,10 @@ pub enum StoreError {
     Segment(#[from] SegmentError),
 }
 
+pub(crate) fn overflow(what: &'static str) -> StoreError {
+    StoreError::Time(TimeError::Overflow { what })
+}
+
 fn lost_change(signal: &str, start: i64, end: i64) -> String {
     match (signal, start == end) {
         ("", _) => "a signal that nothing else names".into(),

@@ -9,10 +9,10 @@ use std::ops::Range;
 use isochrony_segment::SigSeg;
 use isochrony_time::{Fixed, GridSpan, Prefer, Rate, RunId};
 
-use crate::error::StoreError;
+use crate::error::{StoreError, overflow};
 use crate::interrupt;
 use crate::selection::{Stretch, write_values};
-use crate::signal::{Signal, overflow};
+use crate::signal::Signal;
 use crate::store::Store;
 
 /// Interpolation between samples.

@@ -207,6 +207,9 @@ pub struct PieceRow {
     pub residual_ps: u64,
 }
 
+/// Kind of the events that record lost samples.
+pub(crate) const SAMPLES_LOST: &str = "samples_lost";
+
 /// An event in a signal: import provenance, a discontinuity, a user's annotation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventRow {

@@ -27,7 +27,8 @@ use crate::media;
 use crate::meta::SignalMeta;
 use crate::op::Op;
 use crate::options::{CreateOptions, Mode};
-use crate::store::{Shared, Store};
+use crate::shared::Shared;
+use crate::store::Store;
 
 /// A temporary signal: reads and writes like others, zero-copy too, but is never listed or committed.
 ///

@@ -2,112 +2,19 @@
 
 mod signals;
 
-use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError};
 
 use isochrony_time::{Graph, Metric, Timebase, TimebaseKind};
-use serde_json::{Map, Value};
 
-use crate::append::WriterState;
 use crate::backend::Backend;
 use crate::engine::{Engine, OpenMode, Reader};
 use crate::error::StoreError;
 use crate::media::{self, Media};
-use crate::op::SignalId;
 use crate::options::Mode;
 use crate::shard_cache::ShardCache;
+use crate::shared::Shared;
 use crate::signal::Signal;
-use crate::timebases;
-use crate::views::maintainer::ViewMaintainer;
-
-pub(crate) struct Shared {
-    pub(crate) backend: Backend,
-    pub(crate) views: ViewMaintainer,
-    /// Held shared during a change of one signal, exclusively during a commit, so that no commit contains half an
-    /// append.
-    pub(crate) gate: RwLock<()>,
-    writers: Mutex<HashMap<SignalId, Arc<Mutex<WriterState>>>>,
-    removed: Mutex<Vec<SignalId>>,
-    /// Allows in-place overwriting: scratch only.
-    pub(crate) in_place: bool,
-}
-
-impl Shared {
-    /// The state shared by all writers of the signal.
-    pub(crate) fn writer_state(&self, id: SignalId) -> Arc<Mutex<WriterState>> {
-        Arc::clone(lock(&self.writers).entry(id).or_default())
-    }
-
-    pub(crate) fn mark_removed(&self, id: SignalId) {
-        lock(&self.removed).push(id);
-    }
-
-    /// Drops the state of signals that a commit removed.
-    fn forget_removed(&self) {
-        for id in std::mem::take(&mut *lock(&self.removed)) {
-            // The removal may have been undone.
-            if self.backend.state(id).is_err() {
-                lock(&self.writers).remove(&id);
-                self.views.remove_signal(id);
-            }
-        }
-    }
-
-    /// Discards pending changes, including those of views and writers.
-    pub(crate) fn rollback(&self) -> Result<(), StoreError> {
-        let engine = self.backend.engine("roll back")?;
-        let any = engine.has_pending();
-        let pending = self.views.pending(engine);
-        engine.rollback()?;
-        if any {
-            self.forget_writers();
-            lock(&self.removed).clear();
-            self.views.after_rollback(&self.backend, &pending);
-        }
-        Ok(())
-    }
-
-    /// Discards pending changes and makes views durable. They are a cache, so failures are ignored.
-    fn settle_views(&self) {
-        // Fails in a fork, whose parent owns the files, and after a failed sync.
-        if self.rollback().is_err() {
-            return;
-        }
-        if let Err(StoreError::DiskFull { .. }) = self.views.sync(&self.backend)
-            && let Ok(engine) = self.backend.engine("close")
-        {
-            engine.leave_unfinished();
-        }
-    }
-
-    /// Rebuilds views without a record, because the writer was killed or the disk was full.
-    pub(crate) fn restore_views(&self) {
-        let Ok(engine) = self.backend.engine("build views") else {
-            return;
-        };
-        if engine.was_recovered()
-            && let Err(StoreError::DiskFull { .. }) = self.views.restore_records(&self.backend)
-        {
-            engine.leave_unfinished();
-        }
-    }
-
-    fn forget_writers(&self) {
-        lock(&self.writers).clear();
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        self.settle_views();
-    }
-}
-
-/// Ignores poisoning: guarded values are replaced whole.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// An open store. Clones share it.
 ///
@@ -201,16 +108,8 @@ impl Store {
         if let (true, Ok(engine)) = (in_place, backend.engine("overwrite samples")) {
             engine.allow_overwrites();
         }
-        let shared = Shared {
-            views: ViewMaintainer::new(backend.media()),
-            backend,
-            gate: RwLock::new(()),
-            writers: Mutex::default(),
-            removed: Mutex::default(),
-            in_place,
-        };
         Self {
-            shared: Arc::new(shared),
+            shared: Arc::new(Shared::new(backend, in_place)),
             mode,
         }
     }
@@ -378,17 +277,6 @@ impl Store {
         self.shared.backend.close()
     }
 
-    /// Civil time and the index timebase of every signal related to it, named after the signals, with the
-    /// [`timebases`](Self::timebases) kept in the store.
-    ///
-    /// # Errors
-    /// [`StoreError::Time`], also if a signal that a kept timebase is joined to is gone; [`StoreError::DamagedTable`].
-    pub fn graph(&self) -> Result<Graph, StoreError> {
-        let mut graph = self.graph_of_signals()?;
-        timebases::join(&mut graph, &self.timebases()?)?;
-        Ok(graph)
-    }
-
     pub(crate) fn graph_of_signals(&self) -> Result<Graph, StoreError> {
         let mut graph = Graph::new();
         for (id, name) in self.shared.backend.catalogue()? {
@@ -407,12 +295,5 @@ impl Store {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
-    }
-}
-
-pub(crate) fn parse_attributes(text: &str) -> Map<String, Value> {
-    match serde_json::from_str(text) {
-        Ok(Value::Object(map)) => map,
-        _ => Map::new(),
     }
 }

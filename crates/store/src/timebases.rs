@@ -160,9 +160,20 @@ impl Store {
         }
         self.set_attributes(&attributes)
     }
+
+    /// Civil time and the index timebase of every signal related to it, named after the signals, with the
+    /// [`timebases`](Self::timebases) kept in the store.
+    ///
+    /// # Errors
+    /// [`StoreError::Time`], also if a signal that a kept timebase is joined to is gone; [`StoreError::DamagedTable`].
+    pub fn graph(&self) -> Result<Graph, StoreError> {
+        let mut graph = self.graph_of_signals()?;
+        join(&mut graph, &self.timebases()?)?;
+        Ok(graph)
+    }
 }
 
-pub(crate) fn join(graph: &mut Graph, set: &TimebaseSet) -> Result<(), StoreError> {
+fn join(graph: &mut Graph, set: &TimebaseSet) -> Result<(), StoreError> {
     for timebase in &set.timebases {
         graph.add(Timebase {
             name: timebase.name.clone(),

@@ -322,6 +322,30 @@ impl Graph {
     }
 }
 
+impl Range {
+    /// Converts both ends to another timebase.
+    ///
+    /// A negative slope swaps them. From indices to civil time the end is that of the last index before it
+    /// ([`crate::Empirical::end_of`]): a range up to a clock step or gap ends there.
+    ///
+    /// # Errors
+    /// Those of [`Graph::convert`]; [`TimeError::ReversedRange`] if a clock step within the range goes back before its
+    /// start.
+    pub fn convert(&self, graph: &Graph, to: TimebaseId) -> Result<Self, TimeError> {
+        Range::<Exact>::from(*self).convert(graph, to)?.rounded()
+    }
+}
+
+impl Range<Exact> {
+    /// As [`Range::convert`], without rounding.
+    ///
+    /// # Errors
+    /// As [`Range::convert`].
+    pub fn convert(&self, graph: &Graph, to: TimebaseId) -> Result<Self, TimeError> {
+        graph.convert_range(self.clone(), to)
+    }
+}
+
 /// At most a dozen names, so that an error stays readable.
 fn listed(names: Vec<&str>) -> String {
     let shown = names[..names.len().min(12)].join(", ");

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Exact, Fixed, Graph, TimeError};
+use crate::{Exact, Fixed, TimeError};
 
 /// A run: one clock between two clock steps.
 #[derive(
@@ -12,14 +12,14 @@ use crate::{Exact, Fixed, Graph, TimeError};
 )]
 pub struct RunId(pub u32);
 
-/// A timebase within one [`Graph`].
+/// A timebase within one [`Graph`](crate::Graph).
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize,
 )]
 pub struct TimebaseId(pub u32);
 
 impl TimebaseId {
-    /// The civil timebase, present in every [`Graph`]: UTC nanoseconds since 1970.
+    /// The civil timebase, present in every [`Graph`](crate::Graph): UTC nanoseconds since 1970.
     pub const CIVIL: Self = Self(0);
 }
 
@@ -55,7 +55,8 @@ pub struct Timebase {
 
 /// A value in a timebase.
 ///
-/// Compare values of one timebase only; [`Graph::convert`] converts. Values are [`Fixed`], or [`Exact`] if unrounded.
+/// Compare values of one timebase only; [`Graph::convert`](crate::Graph::convert) converts. Values are [`Fixed`], or
+/// [`Exact`] if unrounded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Time<V = Fixed> {
     /// The value in the timebase's unit (samples, nanoseconds, ...).
@@ -198,29 +199,9 @@ impl Range {
             what: "range length",
         })
     }
-
-    /// Converts both ends to another timebase.
-    ///
-    /// A negative slope swaps them. From indices to civil time the end is that of the last index before it
-    /// ([`crate::Empirical::end_of`]): a range up to a clock step or gap ends there.
-    ///
-    /// # Errors
-    /// Those of [`Graph::convert`]; [`TimeError::ReversedRange`] if a clock step within the range goes back before its
-    /// start.
-    pub fn convert(&self, graph: &Graph, to: TimebaseId) -> Result<Self, TimeError> {
-        Range::<Exact>::from(*self).convert(graph, to)?.rounded()
-    }
 }
 
 impl Range<Exact> {
-    /// As [`Range::convert`], without rounding.
-    ///
-    /// # Errors
-    /// As [`Range::convert`].
-    pub fn convert(&self, graph: &Graph, to: TimebaseId) -> Result<Self, TimeError> {
-        graph.convert_range(self.clone(), to)
-    }
-
     /// Both ends rounded to the nearest 2^-32.
     ///
     /// # Errors

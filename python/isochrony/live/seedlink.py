@@ -9,19 +9,18 @@ server is asked to go on behind the last sequence number that came.
 from __future__ import annotations
 
 import io
-import re
 import threading
 import time
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import BadSourceError
-from ..errors.native import OptionError, RunError
+from ..errors.native import RunError
 from ..extras import require
 from .failures import Failures, failures_of_this_run, may_fail
+from .seedlink_channel import Channel
 from .seedlink_connection import BrokenError, Connection
 
 if TYPE_CHECKING:
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Channel", "SeedLink", "first_record"]
 
-PORT = 18000
 # A thread that does not end within so many seconds looks up a name, which nothing can break off; it ends after that.
 _HANGS_UP = 0.75
 # Times in ns since 1970 that the engine knows.
@@ -42,44 +40,6 @@ _SET_BACK = 8
 _ORIGIN = 1 << 40
 # Beyond so many seconds what is missing is no gap but a clock that was set.
 _LONGEST_GAP = 30 * 86_400
-
-
-@dataclass(frozen=True)
-class Channel:
-    """A server, and the channel that is asked for."""
-
-    host: str
-    port: int
-    network: str
-    station: str
-    location: str
-    channel: str
-
-    @classmethod
-    def parse(cls, address: str) -> Channel:
-        """Reads ``seedlink://HOST[:PORT]/NET.STA.LOC.CHA``."""
-        found = re.fullmatch(
-            r"seedlink://(\[[0-9a-fA-F:]+\]|[^/:\[\]]+)(?::(\d{1,5}))?/"
-            r"([A-Z0-9]{1,2})\.([A-Z0-9]{1,5})\.([A-Z0-9]{2}|--|)\.([A-Z0-9]{3})",
-            address,
-        )
-        if found is None or int(found[2] or PORT) > 65_535:
-            raise OptionError(
-                f"{address!r} is not the address of a SeedLink channel; give seedlink://HOST:PORT/NET.STA.LOC.CHA for "
-                "one channel without wildcards, such as seedlink://geofon.gfz.de/GE.WLF..BHZ"
-            )
-        host, port, network, station, location, channel = found.groups()
-        location = "" if location == "--" else location
-        return cls(host.strip("[]"), int(port or PORT), network, station, location, channel)
-
-    @property
-    def name(self) -> str:
-        """Network, station, location and channel."""
-        return f"{self.network}.{self.station}.{self.location}.{self.channel}"
-
-    def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"seedlink://{host}:{self.port}/{self.name}"
 
 
 class _Record(NamedTuple):

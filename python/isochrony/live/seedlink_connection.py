@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .seedlink import Channel
+    from .seedlink_channel import Channel
 
 __all__ = ["BrokenError", "Connection"]
 

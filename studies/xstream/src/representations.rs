@@ -11,8 +11,8 @@ use crate::engine::{Boxed, Scheduler};
 use crate::measure::{Contestant, contest, rates, show};
 use crate::memory::{Pool, stream};
 use crate::models::blocks::{self, Block};
-use crate::models::rows::{self, Row, Rows};
-use crate::models::{Admission, End, Query, drive, samples, segments};
+use crate::models::tuples::{Row, Rows};
+use crate::models::{Admission, End, Query, drive, rows, samples, segments};
 use crate::product::{self, Pushed};
 
 const PRODUCT: &str = "Isochrony";

@@ -16,8 +16,7 @@ mod zstd;
 use crate::BytesError;
 use crate::processor::AnyProcessor;
 
-/// Most bytes of output per step of decompression.
-pub const STEP: usize = 1 << 20;
+pub use steps::STEP;
 
 /// Default limit of windows in decompression, as a binary logarithm: 64 MiB suffices up to level 21 and fits a limit of
 /// 100 MB. Frames of level 22 and of `zstd --long` may need 27, the limit of `zstd -d`.

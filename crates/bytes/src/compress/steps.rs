@@ -1,8 +1,10 @@
 //! Decompression in steps of bounded output.
 
-use super::STEP;
 use crate::processor::{JoinOutcome, Needs, Output, Piece, Processor};
 use crate::{BytesError, Outcome, Sizes};
+
+/// Most bytes of output per step of decompression.
+pub const STEP: usize = 1 << 20;
 
 /// A decoder of concatenated frames.
 pub(super) trait Decoder: Sized + Send + 'static {

@@ -13,7 +13,7 @@ mod kernel;
 use isochrony_segment::{ByteOrder, DType};
 
 use crate::processor::{AnyProcessor, JoinOutcome, Needs, Output, Piece, Processor};
-use crate::samples::{Fragment, round_down, round_up};
+use crate::samples::{DTYPES, Fragment, round_down, round_up};
 use crate::{BytesError, Outcome, Sizes};
 use kernel::{Kernel, Misfit};
 
@@ -64,7 +64,7 @@ pub fn convert(conversion: Conversion) -> Result<AnyProcessor, BytesError> {
     }
     for (parameter, dtype) in [("from", conversion.from.0), ("to", conversion.to.0)] {
         if matches!(dtype, DType::Bool | DType::C64 | DType::C128) {
-            return Err(refuse(parameter, dtype.name().into(), crate::spec::DTYPES));
+            return Err(refuse(parameter, dtype.name().into(), DTYPES));
         }
     }
     Ok(AnyProcessor::new(Convert {

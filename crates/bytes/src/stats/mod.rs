@@ -44,7 +44,7 @@ pub fn statistics(dtype: DType, order: ByteOrder) -> Result<AnyProcessor, BytesE
                 processor: "stats".into(),
                 parameter: "dtype".into(),
                 got: dtype.name().into(),
-                allowed: crate::spec::DTYPES.into(),
+                allowed: crate::samples::DTYPES.into(),
             });
         }
     })

@@ -192,6 +192,12 @@ impl CacheError {
     }
 }
 
+/// Whether a disk or its quota is full.
+pub(crate) fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
+}
+
 /// Adds action and path to a system error.
 pub(crate) trait IoContext<T>: Sized {
     /// With a path that is computed only for an error.

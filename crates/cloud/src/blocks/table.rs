@@ -1,14 +1,16 @@
 //! Table of blocks in memory or in flight, bounded in bytes, with LRU eviction.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use isochrony_runtime::{POLL_INTERVAL, is_stop_requested};
 
-use super::{BLOCK_BYTES, CACHE_BYTES, lock};
 use crate::error::CloudError;
 
+pub(crate) const BLOCK_BYTES: u64 = 256 << 10;
+/// Bytes kept or in flight; each reader holds at most one more block.
+pub(crate) const CACHE_BYTES: u64 = 32 << 20;
 /// Least bytes counted per block: the memory of its entry.
 const MIN_ENTRY_BYTES: u64 = 4 << 10;
 
@@ -177,4 +179,8 @@ impl Drop for BlockFetch {
     fn drop(&mut self) {
         self.end(&CloudError::unanswered());
     }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

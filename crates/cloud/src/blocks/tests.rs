@@ -3,6 +3,7 @@ use object_store::memory::InMemory;
 use object_store::path::Path as Key;
 use proptest::prelude::*;
 
+use super::table::CACHE_BYTES;
 use super::*;
 use crate::client::Service;
 use crate::requests::Requests;

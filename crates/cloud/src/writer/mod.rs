@@ -23,7 +23,8 @@ use isochrony_store::media::{Access, Kind, Media, MediaFile, MediaLock, Refusal,
 use crate::client::Service;
 use crate::driver;
 use crate::error::CloudError;
-use crate::media::{CloudMedia, ENGINE, Remote};
+use crate::media::{CloudMedia, ENGINE};
+use crate::remote::Remote;
 use crate::requests::Version;
 use crate::signal_read_ahead::{SignalReadAhead, small_objects};
 

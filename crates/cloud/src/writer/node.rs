@@ -12,7 +12,7 @@ use isochrony_store::media::{MediaFile, Site};
 
 use crate::error::CloudError;
 use crate::file::CloudFile;
-use crate::media::Remote;
+use crate::remote::Remote;
 use crate::requests::Version;
 
 const FETCH_BYTES: usize = 32 << 20;

@@ -2,7 +2,6 @@
 
 use num_complex::Complex;
 
-use super::delay::CorrelationFunction;
 use crate::DspError;
 use crate::features::mean_square;
 use crate::spectrum::{Detrend, Forward, Inverse, Precision, frequencies};
@@ -179,9 +178,9 @@ impl<T: Precision> Correlator<T> {
         }
     }
 
-    /// The last correlation as a continuous function of the lag.
-    pub(crate) fn between(&self) -> CorrelationFunction<'_, T> {
-        CorrelationFunction::new(&self.cross, self.padded.len())
+    /// Spectrum of the last correlation, and the length of its transform.
+    pub(super) fn spectrum(&self) -> (&[Complex<T>], usize) {
+        (&self.cross, self.padded.len())
     }
 
     /// Largest lag.

@@ -104,13 +104,16 @@ impl<T: Precision> Delays<T> {
                 lag: lag + offset,
                 peak: peak - 0.25 * (before - after) * offset,
             },
-            Refine::BandLimited => self.correlator.between().highest(lag, offset),
+            Refine::BandLimited => {
+                let (spectrum, length) = self.correlator.spectrum();
+                CorrelationFunction::new(spectrum, length).highest(lag, offset)
+            }
         }
     }
 }
 
 /// A correlation as the band-limited function through its values: a sum of cosines.
-pub(crate) struct CorrelationFunction<'a, T> {
+struct CorrelationFunction<'a, T> {
     spectrum: &'a [Complex<T>],
     length: usize,
 }
@@ -123,7 +126,7 @@ struct Derivatives {
 }
 
 impl<'a, T: Precision> CorrelationFunction<'a, T> {
-    pub(crate) fn new(spectrum: &'a [Complex<T>], length: usize) -> Self {
+    fn new(spectrum: &'a [Complex<T>], length: usize) -> Self {
         Self { spectrum, length }
     }
 
@@ -158,7 +161,7 @@ impl<'a, T: Precision> CorrelationFunction<'a, T> {
     }
 
     /// Maximum near a lag whose value exceeds its neighbours: Newton's method, bounded by them.
-    pub(crate) fn highest(&self, lag: f64, offset: f64) -> Delay {
+    fn highest(&self, lag: f64, offset: f64) -> Delay {
         let (mut low, mut high) = (lag - 1.0, lag + 1.0);
         let mut here = lag + offset;
         let mut at = self.at(here);

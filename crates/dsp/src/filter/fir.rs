@@ -6,15 +6,14 @@
 //!
 //! State: the samples that later results need, stored in one row before the new block.
 
+use super::direct_sums::DirectSums;
 use super::overlap_save::OverlapSave;
 use crate::DspError;
-use crate::isa::{Isa, Kernel, Level};
+use crate::isa::Isa;
 use crate::spectrum::Precision;
 
 /// Samples that the row takes at a time.
 const BLOCK: usize = 2048;
-/// Bytes of results computed in parallel: enough sums to hide the latency of additions.
-const SIDE_BYTES: usize = 256;
 
 /// How results are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -166,60 +165,12 @@ impl<T: Precision> Direct<T> {
         let before = self.reversed.len() - 1;
         for (input, output) in input.chunks(BLOCK).zip(output.chunks_mut(BLOCK)) {
             self.row[before..before + input.len()].copy_from_slice(input);
-            self.isa.run(Sums {
+            self.isa.run(DirectSums {
                 reversed: &self.reversed,
                 row: &self.row[..before + input.len()],
                 results: output,
             });
             self.row.copy_within(input.len()..input.len() + before, 0);
-        }
-    }
-}
-
-/// Result n is the sum of `reversed[k] row[n + k]`.
-pub(super) struct Sums<'a, T> {
-    pub(super) reversed: &'a [T],
-    pub(super) row: &'a [T],
-    pub(super) results: &'a mut [T],
-}
-
-impl<T: Precision> Sums<'_, T> {
-    #[inline(always)]
-    fn side_by_side<const SIDE: usize>(self) {
-        let mut at = 0;
-        let mut blocks = self.results.chunks_exact_mut(SIDE);
-        for block in &mut blocks {
-            let mut sums = [T::zero(); SIDE];
-            for (tap, samples) in self.reversed.iter().zip(self.row[at..].windows(SIDE)) {
-                let Ok(samples) = <&[T; SIDE]>::try_from(samples) else {
-                    continue;
-                };
-                for (sum, sample) in sums.iter_mut().zip(samples) {
-                    *sum = *sum + *tap * *sample;
-                }
-            }
-            block.copy_from_slice(&sums);
-            at += SIDE;
-        }
-        for (n, result) in blocks.into_remainder().iter_mut().enumerate() {
-            let mut sum = T::zero();
-            for (tap, sample) in self.reversed.iter().zip(&self.row[at + n..]) {
-                sum = sum + *tap * *sample;
-            }
-            *result = sum;
-        }
-    }
-}
-
-impl<T: Precision> Kernel for Sums<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run<L: Level>(self, _: L) {
-        if size_of::<T>() == 4 {
-            self.side_by_side::<{ SIDE_BYTES / 4 }>();
-        } else {
-            self.side_by_side::<{ SIDE_BYTES / 8 }>();
         }
     }
 }

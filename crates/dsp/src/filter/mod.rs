@@ -9,6 +9,7 @@
 //! never on how the signal is cut or on the instruction set.
 
 mod design;
+mod direct_sums;
 mod elliptic;
 mod fir;
 mod fir_design;

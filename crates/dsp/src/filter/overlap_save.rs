@@ -9,7 +9,7 @@ use std::sync::Arc;
 use num_complex::Complex;
 use rustfft::Fft;
 
-use super::fir::Sums;
+use super::direct_sums::DirectSums;
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::{Precision, plan_cache};
 
@@ -119,7 +119,7 @@ impl<T: Precision> OverlapSave<T> {
         });
         if !finite {
             // A transform would spread non-finite values over both blocks.
-            self.isa.run(Sums {
+            self.isa.run(DirectSums {
                 reversed,
                 row: &self.row,
                 results: &mut self.ready,

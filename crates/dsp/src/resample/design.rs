@@ -5,7 +5,8 @@
 
 use std::f64::consts::PI;
 
-use super::split::Spec;
+use isochrony_time::Ratio;
+
 use super::vectors::VECTOR_BYTES;
 use crate::DspError;
 use crate::filter::{bessel_i0, kaiser_beta, parameter_error};
@@ -16,6 +17,15 @@ pub(super) const LANES: usize = VECTOR_BYTES / size_of::<f32>();
 const MAX_TAPS: f64 = 1_048_576.0;
 /// Maximum weights stored as rows: a megabyte of f64.
 const MAX_STORED_WEIGHTS: u64 = 1 << 17;
+
+/// A stage: ratio, and band edges in cycles per input sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Spec {
+    pub(super) ratio: Ratio,
+    pub(super) pass: f64,
+    pub(super) stop: f64,
+    pub(super) attenuation_db: f64,
+}
 
 /// Taps of a Kaiser window for a transition of `width` cycles per sample.
 pub(super) fn taps_for(attenuation_db: f64, width: f64) -> f64 {

@@ -10,7 +10,7 @@
 use isochrony_time::Ratio;
 
 use super::Quality;
-use super::design::{has_rows, taps_for};
+use super::design::{Spec, has_rows, taps_for};
 use crate::DspError;
 use crate::filter::parameter_error;
 
@@ -27,15 +27,6 @@ const MAX_RELATIVE_COST: f64 = 0.8;
 const MAX_COARSE_STAGES: usize = 3;
 /// Maximum ratio between rates.
 pub(super) const MAX_RATIO: f64 = 1_048_576.0;
-
-/// A stage: ratio, and band edges in cycles per input sample.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Spec {
-    pub(super) ratio: Ratio,
-    pub(super) pass: f64,
-    pub(super) stop: f64,
-    pub(super) attenuation_db: f64,
-}
 
 impl Spec {
     /// Products per result.

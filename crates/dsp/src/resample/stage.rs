@@ -7,9 +7,8 @@ use std::sync::Arc;
 
 use isochrony_time::Ratio;
 
-use super::design::{Table, Weights};
+use super::design::{Spec, Table, Weights};
 use super::kernels::{READ_AHEAD, Sums};
-use super::split::Spec;
 use crate::DspError;
 use crate::isa::Isa;
 use crate::spectrum::Precision;

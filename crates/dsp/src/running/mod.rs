@@ -8,6 +8,7 @@
 
 mod heaps;
 mod quantile;
+mod rank;
 mod sorted;
 mod statistics;
 mod sum;

@@ -1,5 +1,6 @@
 //! Quantiles of sliding windows.
 
+use super::rank::QuantileRank;
 use super::sorted::SortedNumbers;
 use super::{Ranked, Real, checked};
 use crate::DspError;
@@ -48,11 +49,11 @@ impl HeapWindow {
     }
 
     fn of(numbers: &[f64], rank: &QuantileRank) -> Self {
-        let mut heaps = Self::new(rank.window);
+        let mut heaps = Self::new(rank.window());
         for &number in numbers {
-            heaps.set(number, rank.window);
+            heaps.set(number, rank.window());
         }
-        heaps.ranked.divide(rank.below);
+        heaps.ranked.divide(rank.below());
         heaps
     }
 
@@ -67,9 +68,9 @@ impl HeapWindow {
 
     fn run<T: Real>(&mut self, rank: &mut QuantileRank, values: &[T], results: &mut [T]) {
         for (value, result) in values.iter().zip(results) {
-            self.set(value.double(), rank.window);
+            self.set(value.double(), rank.window());
             if rank.count() {
-                self.ranked.divide(rank.below);
+                self.ranked.divide(rank.below());
             }
             *result = T::of(match self.ranked.has_nan() {
                 true => f64::NAN,
@@ -84,70 +85,6 @@ impl HeapWindow {
     fn clear(&mut self) {
         self.ranked.clear();
         self.oldest = 0;
-    }
-}
-
-/// Rank of the quantile among the numbers so far.
-#[derive(Debug, Clone)]
-pub(super) struct QuantileRank {
-    window: usize,
-    at: f64,
-    counted: usize,
-    /// Numbers below it, and its fractional distance from the last of them.
-    below: usize,
-    part: f64,
-}
-
-impl QuantileRank {
-    pub(super) fn window(&self) -> usize {
-        self.window
-    }
-
-    #[inline(always)]
-    pub(super) fn is_full(&self) -> bool {
-        self.counted == self.window
-    }
-
-    #[inline(always)]
-    pub(super) fn counted(&self) -> usize {
-        self.counted
-    }
-
-    #[inline(always)]
-    pub(super) fn below(&self) -> usize {
-        self.below
-    }
-
-    /// Counts a number; whether the window grew.
-    #[inline(always)]
-    pub(super) fn count(&mut self) -> bool {
-        let grows = !self.is_full();
-        if grows {
-            self.counted += 1;
-            let place = self.at * (self.counted - 1) as f64;
-            self.below = place as usize + 1;
-            self.part = place - place.floor();
-        }
-        grows
-    }
-
-    /// Interpolates between the last number below and the first above.
-    #[inline(always)]
-    pub(super) fn between(&self, a: f64, above: Option<f64>) -> f64 {
-        let part = self.part;
-        match above {
-            Some(b) if part > 0.0 && b != a => {
-                let step = b - a;
-                if step.is_infinite() {
-                    a * (1.0 - part) + b * part
-                } else if part < 0.5 {
-                    a + step * part
-                } else {
-                    b - step * (1.0 - part)
-                }
-            }
-            _ => a,
-        }
     }
 }
 
@@ -166,13 +103,7 @@ impl RunningQuantile {
             });
         }
         Ok(Self {
-            rank: QuantileRank {
-                window: checked("running_quantile", "window", window, 1)?,
-                at,
-                counted: 0,
-                below: 0,
-                part: 0.0,
-            },
+            rank: QuantileRank::new(checked("running_quantile", "window", window, 1)?, at),
             order: None,
         })
     }
@@ -180,7 +111,7 @@ impl RunningQuantile {
     /// Uses heaps for any window length: the same bits.
     #[must_use]
     pub fn with_heaps(self) -> Self {
-        let heaps = OrderedWindow::Heaps(HeapWindow::new(self.rank.window));
+        let heaps = OrderedWindow::Heaps(HeapWindow::new(self.rank.window()));
         Self {
             order: Some(heaps),
             ..self
@@ -190,17 +121,18 @@ impl RunningQuantile {
     /// Computes the next quantiles, one per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         let rank = &mut self.rank;
-        let order = self.order.get_or_insert_with(|| match rank.window {
+        let order = self.order.get_or_insert_with(|| match rank.window() {
             ..=SortedNumbers::MAX_F32_WINDOW => {
-                OrderedWindow::Sorted(SortedNumbers::new(rank.window))
+                OrderedWindow::Sorted(SortedNumbers::new(rank.window()))
             }
-            _ => OrderedWindow::Heaps(HeapWindow::new(rank.window)),
+            _ => OrderedWindow::Heaps(HeapWindow::new(rank.window())),
         });
         let mut done = 0;
         if let OrderedWindow::Sorted(sorted) = order {
             done = sorted.run(rank, values, results);
             if done < values.len() {
-                *order = OrderedWindow::Heaps(HeapWindow::of(&sorted.numbers(rank.counted), rank));
+                *order =
+                    OrderedWindow::Heaps(HeapWindow::of(&sorted.numbers(rank.counted()), rank));
             }
         }
         if let OrderedWindow::Heaps(heaps) = order {
@@ -210,7 +142,7 @@ impl RunningQuantile {
 
     /// Starts another contiguous range.
     pub fn reset(&mut self) {
-        self.rank.counted = 0;
+        self.rank.reset();
         match &mut self.order {
             Some(OrderedWindow::Sorted(sorted)) => sorted.clear(),
             Some(OrderedWindow::Heaps(heaps)) => heaps.clear(),
@@ -221,7 +153,7 @@ impl RunningQuantile {
     /// Bytes of state.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        match self.rank.window {
+        match self.rank.window() {
             window @ ..=SortedNumbers::MAX_F64_WINDOW => {
                 SortedNumbers::bytes(window).max(Ranked::bytes(window))
             }

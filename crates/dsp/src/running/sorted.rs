@@ -5,7 +5,7 @@
 //! are compared as integers, -0 before 0.
 
 use super::Real;
-use super::quantile::QuantileRank;
+use super::rank::QuantileRank;
 use crate::isa::{Isa, Kernel, Level};
 
 /// A number as an integer. The greatest stands for NaN and for empty positions.

@@ -6,6 +6,7 @@
 use isochrony_segment::{Bool8, Sample};
 use serde::{Deserialize, Serialize};
 
+use super::block::Block;
 #[cfg(target_arch = "x86_64")]
 use super::x86::{block_i8, block_i16, block_u8, block_u16, powers_i16, powers_u16};
 use super::{Extreme, Moments, Summary};
@@ -14,15 +15,6 @@ use crate::isa::Level;
 /// Samples per block: 16-bit samples and pairs of 8-bit squares may be summed in 32 bits, 16-bit squares and halves of
 /// 32-bit squares in 64.
 pub(super) const BLOCK: usize = 1 << 15;
-
-/// Exact sums of a block.
-#[derive(Clone, Copy)]
-pub struct Block<E> {
-    pub(super) sum: i64,
-    pub(super) squares: u128,
-    pub(super) min: E,
-    pub(super) max: E,
-}
 
 /// An integer sample of at most 32 bits.
 pub trait Integer: Sample {

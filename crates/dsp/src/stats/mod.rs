@@ -29,6 +29,7 @@
 //! # Ok::<(), isochrony_dsp::DspError>(())
 //! ```
 
+mod block;
 mod complex;
 mod integer;
 mod lanes;

@@ -7,7 +7,7 @@
 
 use std::arch::x86_64::*;
 
-use super::integer::Block;
+use super::block::Block;
 use crate::isa::Level;
 use crate::prefetch::prefetch_ahead;
 

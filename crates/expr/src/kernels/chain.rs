@@ -7,12 +7,12 @@
 //!
 //! Booleans are masks within a chain and bytes outside. Intermediate results are rounded as if stored.
 
-use isochrony_dsp::{Isa, TILE_BYTES};
+use isochrony_dsp::TILE_BYTES;
 use isochrony_segment::{Bool8, DType};
 
 use super::loops::{LoopFn, one, two};
 use super::map::{Value, samples_mut};
-use super::walk;
+use super::step::{Code, Place, Step};
 
 pub(crate) const MAX_BLOCKS: usize = 8;
 
@@ -22,60 +22,6 @@ pub(crate) const MAX_SAVED: usize = 32;
 
 /// Tiles per walk, and per saved result.
 pub(super) const TILES: usize = 16;
-
-/// Bytes of a tile of the widest convertible dtype: 64 samples of eight bytes.
-const WIDEST: usize = 2 * TILE_BYTES;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// A number, repeated in its tile.
-    Number(u8),
-    /// A saved or converted value.
-    Saved(u8),
-    /// A block of the chain's own dtype.
-    Block(u8),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Code {
-    Load,
-    Save,
-    Add,
-    Sub,
-    SubFrom,
-    Mul,
-    Div,
-    DivInto,
-    Smaller,
-    /// Minimum with a number that is not NaN.
-    SmallerNumber,
-    SmallerFrom,
-    Larger,
-    LargerNumber,
-    LargerFrom,
-    Sqrt,
-    Abs,
-    Negate,
-    Less,
-    LessEqual,
-    Greater,
-    GreaterEqual,
-    Equal,
-    NotEqual,
-    And,
-    Or,
-    Xor,
-    Invert,
-    Select,
-}
-
-/// One operation; operands that it lacks are arbitrary.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Step {
-    pub(crate) code: Code,
-    pub(crate) x: Place,
-    pub(crate) other: Place,
-}
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Walk {
@@ -157,10 +103,6 @@ impl Chain {
         self.saved * TILES * TILE_BYTES
     }
 
-    fn tile(&self) -> usize {
-        TILE_BYTES / self.dtype.size()
-    }
-
     /// Fills a number's tile; a bool becomes a mask.
     pub(crate) fn fill(&self, number: usize, value: Value, dtype: DType, numbers: &mut [u8]) {
         let tile = &mut numbers[number * TILE_BYTES..][..TILE_BYTES];
@@ -169,49 +111,6 @@ impl Chain {
             (DType::F32, None) => samples_mut(tile).fill(value.get::<f32>()),
             (_, None) => samples_mut(tile).fill(value.get::<f64>()),
             (_, Some(mask)) => tile.fill(u8::from(mask).wrapping_neg()),
-        }
-    }
-
-    /// Computes `len` samples; blocks have at least as many.
-    pub(crate) fn run(
-        &self,
-        isa: Isa,
-        blocks: &[&[u8]; MAX_BLOCKS],
-        numbers: &[u8],
-        saved: &mut [u8],
-        len: usize,
-        out: &mut [u8],
-    ) {
-        let size = if self.is_test { 1 } else { self.dtype.size() };
-        let whole = len - len % self.tile();
-        let mut parts = [&[][..]; MAX_BLOCKS];
-        for ((part, block), dtype) in parts.iter_mut().zip(blocks).zip(&self.blocks) {
-            *part = &block[..whole * dtype.size()];
-        }
-        let (tiles, tail) = out.split_at_mut(whole * size);
-        walk::run(self, isa, &parts, numbers, saved, tiles);
-        if whole < len {
-            // The last tile, padded.
-            let mut rests = [[Value::default(); WIDEST / size_of::<Value>()]; MAX_BLOCKS];
-            for ((rest, block), dtype) in rests.iter_mut().zip(blocks).zip(&self.blocks) {
-                let left = &block[whole * dtype.size()..len * dtype.size()];
-                bytemuck::cast_slice_mut(rest)[..left.len()].copy_from_slice(left);
-            }
-            let mut parts = [&[][..]; MAX_BLOCKS];
-            for ((part, rest), dtype) in parts.iter_mut().zip(&rests).zip(&self.blocks) {
-                *part = &bytemuck::cast_slice(rest)[..self.tile() * dtype.size()];
-            }
-            let mut last = [Value::default(); TILE_BYTES / size_of::<Value>()];
-            let last: &mut [u8] = bytemuck::cast_slice_mut(&mut last);
-            walk::run(
-                self,
-                isa,
-                &parts,
-                numbers,
-                saved,
-                &mut last[..self.tile() * size],
-            );
-            tail.copy_from_slice(&last[..tail.len()]);
         }
     }
 }

@@ -2,11 +2,11 @@
 
 #![allow(unsafe_code)] // Results may lie where operands were, which slices cannot say.
 
+use bytemuck::Pod;
 use isochrony_dsp::{Isa, TILE_BYTES, Tile};
 use isochrony_segment::DType;
 
-use super::chain::{Code, Place, Step};
-use super::walk::Lane;
+use super::step::{Code, Place, Step};
 
 /// Pointers to tiles, with strides in bytes.
 pub(super) struct Operands {
@@ -198,6 +198,20 @@ operations! {
     Xor |tile, x, _z| tile.xor(x);
     Invert |tile, _x, _z| tile.invert();
     Select |tile, x, z| tile.select(x, z);
+}
+
+/// A float dtype of chains, and its loops, which `walk.rs` compiles.
+pub(super) trait Lane: Pod {
+    const DTYPE: DType;
+
+    fn is_nan(self) -> bool;
+    /// Converts a block of another dtype from sample `first` on.
+    fn convert(isa: Isa, from: DType, block: &[u8], first: usize, out: &mut [Self]);
+    /// Masks as bools.
+    fn bools(isa: Isa, masks: &[Self], out: &mut [u8]);
+    /// Loop of two operations; without AVX2, of the first one.
+    fn each<A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(isa: Isa, operands: &Operands);
+    fn plain<A: Apply>(operands: &Operands);
 }
 
 fn is_number(place: Place) -> bool {

@@ -6,6 +6,7 @@ mod float;
 mod loops;
 mod map;
 mod number;
+mod step;
 mod walk;
 mod within;
 
@@ -14,10 +15,11 @@ use isochrony_segment::{Bool8, Complex32, Complex64, DType, dispatch};
 use crate::{Binary, Unary};
 
 pub(crate) use cast::cast;
-pub(crate) use chain::{Chain, Code, Convert, MAX_BLOCKS, MAX_NUMBERS, MAX_SAVED, Place, Step};
+pub(crate) use chain::{Chain, Convert, MAX_BLOCKS, MAX_NUMBERS, MAX_SAVED};
 pub(crate) use float::Polar;
 pub(crate) use map::{BinaryFn, SelectFn, Source, UnaryFn, Value, samples, samples_mut};
 pub(crate) use number::{Arith, Order};
+pub(crate) use step::{Code, Place, Step};
 pub(crate) use within::{TallyFn, WithinFn, count, within};
 
 use float::Float;

@@ -11,15 +11,67 @@
 
 use std::marker::PhantomData;
 
-use bytemuck::Pod;
 use isochrony_dsp::{Isa, Kernel, Level, TILE_BYTES};
 use isochrony_segment::DType;
 
-use super::chain::{Chain, MAX_BLOCKS, Place, TILES};
-use super::loops::{Apply, Identity, InMemory, Kind, Operands, each};
-use super::map::{samples, samples_mut};
+use super::chain::{Chain, MAX_BLOCKS, TILES};
+use super::loops::{Apply, Identity, InMemory, Kind, Lane, Operands, each};
+use super::map::{Value, samples, samples_mut};
+use super::step::Place;
 
-pub(super) fn run(
+/// Bytes of a tile of the widest convertible dtype: 64 samples of eight bytes.
+const WIDEST: usize = 2 * TILE_BYTES;
+
+impl Chain {
+    /// Computes `len` samples; blocks have at least as many.
+    pub(crate) fn run(
+        &self,
+        isa: Isa,
+        blocks: &[&[u8]; MAX_BLOCKS],
+        numbers: &[u8],
+        saved: &mut [u8],
+        len: usize,
+        out: &mut [u8],
+    ) {
+        let size = if self.is_test { 1 } else { self.dtype.size() };
+        let whole = len - len % self.tile();
+        let mut parts = [&[][..]; MAX_BLOCKS];
+        for ((part, block), dtype) in parts.iter_mut().zip(blocks).zip(&self.blocks) {
+            *part = &block[..whole * dtype.size()];
+        }
+        let (tiles, tail) = out.split_at_mut(whole * size);
+        run_tiles(self, isa, &parts, numbers, saved, tiles);
+        if whole < len {
+            // The last tile, padded.
+            let mut rests = [[Value::default(); WIDEST / size_of::<Value>()]; MAX_BLOCKS];
+            for ((rest, block), dtype) in rests.iter_mut().zip(blocks).zip(&self.blocks) {
+                let left = &block[whole * dtype.size()..len * dtype.size()];
+                bytemuck::cast_slice_mut(rest)[..left.len()].copy_from_slice(left);
+            }
+            let mut parts = [&[][..]; MAX_BLOCKS];
+            for ((part, rest), dtype) in parts.iter_mut().zip(&rests).zip(&self.blocks) {
+                *part = &bytemuck::cast_slice(rest)[..self.tile() * dtype.size()];
+            }
+            let mut last = [Value::default(); TILE_BYTES / size_of::<Value>()];
+            let last: &mut [u8] = bytemuck::cast_slice_mut(&mut last);
+            run_tiles(
+                self,
+                isa,
+                &parts,
+                numbers,
+                saved,
+                &mut last[..self.tile() * size],
+            );
+            tail.copy_from_slice(&last[..tail.len()]);
+        }
+    }
+
+    fn tile(&self) -> usize {
+        TILE_BYTES / self.dtype.size()
+    }
+}
+
+fn run_tiles(
     chain: &Chain,
     isa: Isa,
     blocks: &[&[u8]; MAX_BLOCKS],
@@ -31,19 +83,6 @@ pub(super) fn run(
         DType::F32 => walks::<f32>(chain, isa, blocks, numbers, saved, out),
         _ => walks::<f64>(chain, isa, blocks, numbers, saved, out),
     }
-}
-
-pub(super) trait Lane: Pod {
-    const DTYPE: DType;
-
-    fn is_nan(self) -> bool;
-    /// Converts a block of another dtype from sample `first` on.
-    fn convert(isa: Isa, from: DType, block: &[u8], first: usize, out: &mut [Self]);
-    /// Masks as bools.
-    fn bools(isa: Isa, masks: &[Self], out: &mut [u8]);
-    /// Loop of two operations; without AVX2, of the first one.
-    fn each<A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(isa: Isa, operands: &Operands);
-    fn plain<A: Apply>(operands: &Operands);
 }
 
 struct Convert<'a, F, T>(&'a [F], &'a mut [T]);

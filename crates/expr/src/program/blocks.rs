@@ -8,8 +8,9 @@ use isochrony_segment::DType;
 use crate::kernels::{Chain, MAX_BLOCKS, Source, Value, WithinFn};
 use crate::reduce::Reducer;
 
+use super::operand::Operand;
 use super::scratch::{Lines, bytes, bytes_mut};
-use super::steps::{Operand, Run};
+use super::steps::Run;
 use super::threshold::Interval;
 
 pub(super) struct Blocks<'a> {

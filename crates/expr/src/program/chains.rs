@@ -6,8 +6,8 @@ use crate::kernels::{self, Value};
 use crate::lower::{Action, TypedNode};
 use crate::{Binary, Shape, Unary};
 
+use super::operand::Operand;
 use super::plan::Planner;
-use super::steps::Operand;
 use super::threshold::{Condition, Link, Monotone, Predicate};
 
 const MAX_PREDICATES: usize = 8;

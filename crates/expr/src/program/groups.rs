@@ -9,24 +9,15 @@ use std::collections::{HashMap, HashSet};
 
 use isochrony_segment::DType;
 
-use crate::kernels::Chain;
 use crate::lower::Action;
 use crate::{Binary, Shape, Unary};
 
+use super::fused_chain::{FusedChain, ValueLocation, ValueLocations};
 use super::needs::{Conditions, Gathers, arguments};
 use super::plan::Planner;
-use super::writer::{Number, Writer};
+use super::writer::Writer;
 
 const MAX_CHAIN_NODES: usize = 256;
-
-#[derive(Debug, Clone)]
-pub(crate) struct FusedChain {
-    pub(crate) chain: Chain,
-    /// Nodes of its blocks.
-    pub(crate) blocks: Vec<usize>,
-    /// The first is one.
-    pub(crate) numbers: Vec<Number>,
-}
 
 /// Chains by their result.
 #[derive(Debug, Default)]
@@ -34,23 +25,6 @@ pub(crate) struct Groups {
     pub(crate) fused: HashMap<usize, FusedChain>,
     /// Inner nodes of chains, without a step of their own.
     pub(crate) inner: HashSet<usize>,
-}
-
-/// Location of a node's value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ValueLocation {
-    /// Stored in memory.
-    Stored,
-    /// Computed in the chain with this result.
-    Within(usize),
-    /// Computed in every chain that needs it: a conversion of a stored value.
-    Anywhere,
-}
-
-pub(super) struct ValueLocations {
-    pub(super) of: HashMap<usize, ValueLocation>,
-    /// Chain dtype of each node.
-    pub(super) kinds: HashMap<usize, DType>,
 }
 
 impl Planner<'_> {

@@ -12,13 +12,13 @@ use crate::lower::{Action, LoweredGraph, TypedNode};
 use crate::reduce;
 use crate::{Reduction, Shape};
 
-use super::groups::FusedChain;
+use super::fused_chain::{FusedChain, Number};
 use super::needs::{Conditions, Gathers, arguments, is_counted, needed, samples_for, stages};
+use super::operand::Operand;
 use super::steps::{
-    Operand, Pass, Plan, ReductionOutput, ResultLocation, Run, SampleStep, Stage, Target, calibrate,
+    Pass, Plan, ReductionOutput, ResultLocation, Run, SampleStep, Stage, Target, calibrate,
 };
 use super::threshold::Condition;
-use super::writer::Number;
 use isochrony_segment::DType;
 
 /// None if a node has no loop, which lowering excludes.

@@ -10,9 +10,10 @@ use crate::kernels::{Source, Value};
 use super::blocks::{Blocks, call};
 use super::frames::Frames;
 use super::memory;
+use super::operand::Operand;
 use super::scratch::{GROUP, Scratch, State, bytes, bytes_mut};
 use super::steps::{
-    ColumnOperand, ColumnStep, ColumnWork, Operand, Pass, Plan, ResultLocation, SampleStep, Target,
+    ColumnOperand, ColumnStep, ColumnWork, Pass, Plan, ResultLocation, SampleStep, Target,
 };
 use super::threshold;
 

@@ -6,7 +6,8 @@ use isochrony_dsp::Isa;
 use crate::kernels::Value;
 use crate::reduce::Reducer;
 
-use super::steps::{Operand, Plan, SampleStep};
+use super::operand::Operand;
+use super::steps::{Plan, SampleStep};
 use super::threshold::Interval;
 
 /// Bytes of a block: several fit the L1 cache.

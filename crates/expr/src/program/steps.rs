@@ -9,6 +9,7 @@ use crate::kernels::{
 };
 use crate::reduce::ReducerConstructor;
 
+use super::operand::Operand;
 use super::threshold::Condition;
 use crate::{Memory, Reduction};
 
@@ -20,15 +21,6 @@ pub(crate) enum Run {
     Binary(BinaryFn),
     Select(SelectFn),
     Calibrate(CalibrateFn, f64, f64),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Operand {
-    Input(usize),
-    /// A block from an earlier step.
-    Register(usize),
-    Column(usize),
-    Constant(Value),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

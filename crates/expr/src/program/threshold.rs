@@ -10,8 +10,8 @@ use isochrony_segment::DType;
 use crate::Binary;
 use crate::kernels::Value;
 
+use super::operand::Operand;
 use super::search::{before, least, limits, rank, unrank};
-use super::steps::Operand;
 
 /// Shortest window for which thresholds pay off.
 pub(crate) const MIN_WINDOW: usize = 128;

@@ -11,18 +11,11 @@ use crate::kernels::{Chain, Code, Convert, MAX_BLOCKS, MAX_NUMBERS, MAX_SAVED, P
 use crate::lower::Action;
 use crate::{Binary, Shape, Unary};
 
-use super::groups::{FusedChain, ValueLocation, ValueLocations};
+use super::fused_chain::{FusedChain, Number, ValueLocation, ValueLocations};
 use super::plan::Planner;
 
 /// The number one, present in every chain.
 const ONE: Place = Place::Number(0);
-
-/// A number of a chain: a node, or one of a calibration's two.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Number {
-    Node(usize),
-    Given(f64),
-}
 
 pub(super) struct Writer<'p, 'a> {
     planner: &'p Planner<'a>,

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::branches::ExecutorTaps;
 use super::context::ExecutionContext;
-use super::first_error::RankedError;
 use super::pool::OutputPool;
+use super::ranked_error::RankedError;
 use super::report::{OperatorReport, Report};
 use super::slot::{self, Slot};
 use super::source_order::{BurstSize, SourceOrder};
@@ -40,6 +40,17 @@ pub(crate) struct PlanExecutor {
     pub(super) node_count: usize,
     /// None: no taps.
     pub(super) taps: Option<ExecutorTaps>,
+}
+
+/// What one step of an executor did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StepOutcome {
+    /// A source gave something, or has ended.
+    Gave,
+    /// The source that was asked has nothing now; another may have.
+    Asked,
+    /// No source has anything.
+    Idle,
 }
 
 impl PlanExecutor {

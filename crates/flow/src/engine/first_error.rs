@@ -10,19 +10,12 @@ use isochrony_runtime::panic_message;
 
 use super::context::NO_RANGE;
 use super::dispatch::is_operator_error;
-use super::executor::PlanExecutor;
+use super::executor::{PlanExecutor, StepOutcome};
 use super::options::RunOptions;
-use super::run::StepOutcome;
+use super::ranked_error::RankedError;
 use super::slot::NodeState;
 use super::time_axis::ErrorRank;
 use crate::{OpError, OpErrorKind, RunError};
-
-pub(crate) struct RankedError {
-    rank: ErrorRank,
-    /// Not an interrupt or a lack of memory.
-    is_operator_error: bool,
-    error: RunError,
-}
 
 pub(crate) fn panic_error(panic: &(dyn std::any::Any + Send)) -> OpError {
     OpErrorKind::Panicked {

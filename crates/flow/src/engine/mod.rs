@@ -38,6 +38,7 @@ mod layout;
 mod mark;
 mod options;
 pub(crate) mod pool;
+mod ranked_error;
 pub(crate) mod report;
 mod run;
 mod slot;

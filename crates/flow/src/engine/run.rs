@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use isochrony_runtime::{LatencyHistogram, thread_waker};
 
 use super::burst::IDLE_WAIT;
-use super::executor::PlanExecutor;
+use super::executor::{PlanExecutor, StepOutcome};
 use super::first_error::panic_error;
 use super::options::RunOptions;
 use super::report::Report;
@@ -19,14 +19,6 @@ pub(crate) enum Burst {
     /// No source has anything: call again when woken, and after [`IDLE_WAIT`].
     Idle,
     Ended,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum StepOutcome {
-    Gave,
-    /// The source asked has nothing now; another may.
-    Asked,
-    Idle,
 }
 
 impl PlanExecutor {

@@ -24,6 +24,7 @@ pub(crate) mod reference;
 pub(crate) mod rows;
 pub(crate) mod saved;
 pub(crate) mod sent;
+pub(crate) mod sent_objects;
 pub(crate) mod workspace;
 
 use std::collections::HashMap;

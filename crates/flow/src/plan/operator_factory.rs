@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::sent::SentObjects;
+use super::sent_objects::SentObjects;
 use crate::{Operator, PlanError, PortType, RunOptions, SharedRecording};
 
 /// Threads that may execute an operator; the texts say why, for `explain`.

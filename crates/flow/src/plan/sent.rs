@@ -4,54 +4,19 @@
 //! in memory, a function. Writers and feeds stay in their process; where only tasks and blocks are computed, stand-ins
 //! take their place.
 
-use std::any::Any;
-use std::sync::Arc;
-
-use isochrony_segment::SigSeg;
-use isochrony_store::Signal;
 use serde_json::{Value, json};
 
 use super::absent_recording::absent_recording;
 use super::graph::{Graph, GraphNode};
 use super::node::Plan;
+use super::sent_objects::SentObjects;
 use crate::scheduler::remote::host;
 use crate::{
     Contract, Item, Next, OpError, Operator, OperatorFactory, OperatorProperties, Out, Parallelism,
     PlanError, Port, PortType, RunOptions, SharedRecording,
 };
 
-/// An object sent with a plan.
-#[non_exhaustive]
-pub enum SentObject {
-    /// A stored signal as a handle shows it; samples stay in the store.
-    Signal(Signal),
-    /// Samples in memory.
-    Samples(Arc<[SigSeg]>),
-    /// Object of the embedding language, sent by its own rules.
-    Embedded(Arc<dyn Any + Send + Sync>),
-}
-
-/// Objects sent with a plan.
-#[derive(Default)]
-pub struct SentObjects(Vec<SentObject>);
-
-impl SentObjects {
-    /// Adds an object; returns its reference in the plan's form.
-    pub fn add(&mut self, object: SentObject) -> Value {
-        self.0.push(object);
-        json!(self.0.len() - 1)
-    }
-}
-
-impl IntoIterator for SentObjects {
-    type Item = SentObject;
-    type IntoIter = std::vec::IntoIter<SentObject>;
-
-    fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
-    }
-}
-
+/// The name of an operator that stays in the process that sent the plan.
 pub(super) const STAYS: &str = "stays_with_the_client";
 
 /// Stand-in for an operator of another process: passes items on, and is never called in tasks.

@@ -11,7 +11,7 @@ use isochrony_time::{Fixed, Rate, Stamp};
 use serde_json::{Map, Value};
 
 use super::segment_cutter::SegmentCutter;
-use crate::plan::sent::SentObjects;
+use crate::plan::sent_objects::SentObjects;
 use crate::{
     Cause, Clock, OpError, OpErrorKind, PlanError, PortType, Recording, Resource, Source,
     SourceEvent,

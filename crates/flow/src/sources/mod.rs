@@ -21,7 +21,7 @@ use isochrony_store::Signal;
 use serde_json::{Map, Value};
 
 use crate::plan::rows::on_grid;
-use crate::plan::sent::SentObjects;
+use crate::plan::sent_objects::SentObjects;
 use crate::{
     Clock, OpError, OuterGaps, PlanError, PortType, Resource, SignalDescription, Snapshot, Source,
     StoredRecording,

@@ -13,7 +13,7 @@ use super::generated::NominalClock;
 use super::segment_cutter::SegmentCutter;
 use super::snapshot::align_to_grain;
 use super::stored::clock::StoredClock;
-use crate::plan::sent::{SentObject, SentObjects};
+use crate::plan::sent_objects::{SentObject, SentObjects};
 use crate::{
     Break, Clock, IndexedSnapshot, OpError, PlanError, PortType, Portion, PortionOverlap,
     RangeOrigin, RangePortion, Recording, Snapshot, Source, SourceEvent,

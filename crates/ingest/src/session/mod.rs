@@ -14,6 +14,7 @@
 
 mod comparison;
 mod edge_values;
+mod held;
 mod input;
 mod placement;
 pub(crate) mod provenance;
@@ -33,12 +34,13 @@ use isochrony_time::Stamp;
 use crate::{IngestError, Problem, Problems};
 
 use comparison::SourceComparison;
+use held::HeldBlock;
 pub use input::{Block, SessionOptions, Spec, StampedBlocks};
 pub(crate) use placement::{NextStamp, PlacedBlock, Sequence};
 pub(crate) use provenance::{EarlierImport, KnownFiles};
 use sources::{Source, SourceReport};
 pub use summary::{SignalSummary, Summary};
-use target::{HeldBlock, Target};
+use target::Target;
 
 /// Maximum bytes of held blocks.
 const MAX_HELD_BYTES: usize = 64 << 20;

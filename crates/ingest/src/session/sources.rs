@@ -6,8 +6,9 @@ use std::ops::Range;
 
 use isochrony_time::{Fixed, Stamp};
 
+use super::held::HeldBlock;
 use super::provenance::ImportedFile;
-use super::target::{FileOutcome, HeldBlock, Target};
+use super::target::{FileOutcome, Target};
 use super::{NextStamp, PlacedBlock, Sequence, Session, Spec};
 use crate::{IngestError, Problem};
 

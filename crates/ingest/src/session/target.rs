@@ -9,8 +9,8 @@ use isochrony_store::{CreateOptions, SampleFormat, Signal, SignalWriter, Store, 
 use isochrony_time::{Fixed, Placement, Stamp};
 use serde_json::Value;
 
+use super::held::{HeldBlock, UndecidedBlocks};
 use super::provenance::{self, ImportedFile, UnrecordedFiles};
-use super::undecided::UndecidedBlocks;
 use super::{SessionOptions, SignalSummary, Spec};
 use crate::IngestError;
 
@@ -42,12 +42,6 @@ pub(crate) struct Target {
     added: i64,
 }
 
-pub(crate) struct HeldBlock {
-    pub(crate) source: u64,
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) stamp: Option<Stamp>,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileOutcome {
     /// More of it follows, and it is counted then.
@@ -56,16 +50,6 @@ pub(crate) enum FileOutcome {
     /// All were stored from the same source before.
     Known,
     Duplicate,
-}
-
-impl HeldBlock {
-    pub(crate) fn new(source: u64, bytes: &[u8], stamp: Option<Stamp>) -> Self {
-        Self {
-            source,
-            bytes: bytes.into(),
-            stamp,
-        }
-    }
 }
 
 impl Target {

@@ -13,24 +13,13 @@
 
 use isochrony_time::{Fixed, Placement, Stamp};
 
-use super::target::{HeldBlock, Target};
+use super::held::{HeldBlock, UndecidedBlocks, distance, middle, plus};
+use super::target::Target;
 use super::{Sequence, Session};
 use crate::IngestError;
 
 /// Tolerance in periods, in addition to a stamp's resolution.
 const NEAR_PERIODS: i64 = 3;
-
-/// Undecided blocks of one signal.
-pub(crate) struct UndecidedBlocks {
-    blocks: Vec<HeldBlock>,
-    /// Civil end of the recording, before which they lie.
-    recorded: Fixed,
-    end: Fixed,
-    /// Tolerance of a stamp that continues them.
-    slack: Fixed,
-    /// Whether they come from the source that fed the recording.
-    own: bool,
-}
 
 enum BlockPosition {
     Stored,
@@ -43,33 +32,6 @@ enum BlockPosition {
 enum Verdict {
     Step,
     Overlap,
-}
-
-impl UndecidedBlocks {
-    pub(super) fn is_of(&self, source: u64) -> bool {
-        self.blocks.last().is_some_and(|held| held.source == source)
-    }
-
-    fn add(&mut self, held: HeldBlock, duration: Fixed, slack: Fixed) {
-        self.end = plus(
-            held.stamp.map_or(self.end, |stamp| middle(&stamp)),
-            duration,
-        );
-        self.slack = slack;
-        self.blocks.push(held);
-    }
-
-    fn is_past_recording(&self) -> bool {
-        self.end > plus(self.recorded, self.slack)
-    }
-
-    /// Rather than the recording. If both end at the same time, it continues these: a clock that stepped back has then
-    /// caught up.
-    fn is_continued_by(&self, stamp: &Stamp) -> bool {
-        let at = middle(stamp);
-        let off = distance(at, self.end);
-        off <= plus(self.slack, stamp.resolution) && off <= distance(at, self.recorded)
-    }
 }
 
 impl Session {
@@ -271,13 +233,8 @@ impl Target {
     }
 
     fn begin_undecided(&mut self, held: HeldBlock, recorded: Fixed) -> Result<(), IngestError> {
-        self.undecided = Some(UndecidedBlocks {
-            blocks: Vec::new(),
-            recorded,
-            end: recorded,
-            slack: Fixed::ZERO,
-            own: self.fed_by == Some(held.source),
-        });
+        let own = self.fed_by == Some(held.source);
+        self.undecided = Some(UndecidedBlocks::new(recorded, own));
         self.add_undecided(held)
     }
 
@@ -298,20 +255,4 @@ impl Target {
         let near = plus(self.duration(NEAR_PERIODS)?, stamp.resolution);
         Ok((duration, plus(drift, near)))
     }
-}
-
-fn middle(stamp: &Stamp) -> Fixed {
-    plus(
-        stamp.civil,
-        Fixed::from_bits(stamp.resolution.to_bits() / 2),
-    )
-}
-
-fn plus(time: Fixed, by: Fixed) -> Fixed {
-    time.checked_add(by).unwrap_or(Fixed::MAX)
-}
-
-fn distance(a: Fixed, b: Fixed) -> Fixed {
-    let distance = a.checked_sub(b).and_then(Fixed::checked_abs);
-    distance.unwrap_or(Fixed::MAX)
 }

@@ -3,7 +3,6 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use super::fetch::Source;
 use super::host::Host;
 use super::rate::SharedRate;
 use super::{ClusterModel, SimulationReport, Workload};
@@ -32,6 +31,15 @@ pub(crate) enum Event {
     HostStarts,
 }
 
+/// Where a run reads an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    Local,
+    Peer(HostId),
+    Storage,
+}
+
+/// A task on a host.
 pub(crate) struct Run {
     pub(crate) decision: Decision,
     pub(crate) at: usize,

@@ -1,14 +1,7 @@
 //! A run on its host: fetches its inputs one by one, computes, reports.
 
-use super::engine::{Engine, Event};
+use super::engine::{Engine, Event, Source};
 use crate::{HostId, ObjectId, Policy};
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
-    Local,
-    Peer(HostId),
-    Storage,
-}
 
 impl Engine<'_> {
     pub(crate) fn next_input(&mut self, run: u32) {

@@ -9,7 +9,6 @@ use numpy::npyffi::{self, NPY_TYPES, NpyTypes, PY_ARRAY_API, PyArrayObject, npy_
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use super::returned_array::dtype_of;
 use crate::errors::{PackageError, Result};
 
 /// Base object of a NumPy array, which keeps a buffer alive.
@@ -24,6 +23,32 @@ impl ArrayBase {
         // The array shows the buffer already kept.
         let _ = self.buffer.set(buffer);
     }
+}
+
+pub(super) fn dtype_of(number: i32) -> Option<DType> {
+    use NPY_TYPES as T;
+    let is = |kind: T| number == kind as i32;
+    let long = if size_of::<std::ffi::c_long>() == 8 {
+        DType::I64
+    } else {
+        DType::I32
+    };
+    Some(match () {
+        () if is(T::NPY_BOOL) => DType::Bool,
+        () if is(T::NPY_BYTE) => DType::I8,
+        () if is(T::NPY_SHORT) => DType::I16,
+        () if is(T::NPY_INT) => DType::I32,
+        () if is(T::NPY_LONG) => long,
+        () if is(T::NPY_LONGLONG) => DType::I64,
+        () if is(T::NPY_UBYTE) => DType::U8,
+        () if is(T::NPY_USHORT) => DType::U16,
+        () if is(T::NPY_UINT) => DType::U32,
+        () if is(T::NPY_FLOAT) => DType::F32,
+        () if is(T::NPY_DOUBLE) => DType::F64,
+        () if is(T::NPY_CFLOAT) => DType::C64,
+        () if is(T::NPY_CDOUBLE) => DType::C128,
+        () => return None,
+    })
 }
 
 pub(super) fn type_number(dtype: DType) -> NPY_TYPES {

@@ -7,8 +7,7 @@ use numpy::npyffi::{self, NpyTypes, PY_ARRAY_API, npy_intp};
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use super::array::type_number;
-use super::returned_array::dtype_of;
+use super::array::{dtype_of, type_number};
 
 /// A writable 1-D array, contiguous, aligned and in native byte order.
 pub(crate) struct OutputArray<'py> {

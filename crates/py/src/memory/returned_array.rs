@@ -8,7 +8,7 @@ use numpy::npyffi;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 
-use super::array::PythonOwner;
+use super::array::{PythonOwner, dtype_of};
 use crate::errors::{PackageError, Result};
 
 /// Up to this size arrays are copied: keeping one takes as long, and releasing it needs the thread to attach again.
@@ -22,32 +22,6 @@ pub(crate) struct ReturnedArray<'py> {
     pub(crate) columns: Option<usize>,
     /// C-contiguous, in native byte order.
     array: Bound<'py, PyUntypedArray>,
-}
-
-pub(super) fn dtype_of(number: i32) -> Option<DType> {
-    use npyffi::NPY_TYPES as T;
-    let is = |kind: T| number == kind as i32;
-    let long = if size_of::<std::ffi::c_long>() == 8 {
-        DType::I64
-    } else {
-        DType::I32
-    };
-    Some(match () {
-        () if is(T::NPY_BOOL) => DType::Bool,
-        () if is(T::NPY_BYTE) => DType::I8,
-        () if is(T::NPY_SHORT) => DType::I16,
-        () if is(T::NPY_INT) => DType::I32,
-        () if is(T::NPY_LONG) => long,
-        () if is(T::NPY_LONGLONG) => DType::I64,
-        () if is(T::NPY_UBYTE) => DType::U8,
-        () if is(T::NPY_USHORT) => DType::U16,
-        () if is(T::NPY_UINT) => DType::U32,
-        () if is(T::NPY_FLOAT) => DType::F32,
-        () if is(T::NPY_DOUBLE) => DType::F64,
-        () if is(T::NPY_CFLOAT) => DType::C64,
-        () if is(T::NPY_CDOUBLE) => DType::C128,
-        () => return None,
-    })
 }
 
 pub(crate) fn references(object: &Bound<'_, PyAny>) -> isize {

@@ -10,7 +10,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyMemoryView, PyTuple};
 
-use super::remote::{RemoteCalls, RemoteWorker};
+use super::remote::{Accumulator, RemoteCalls, RemoteWorker};
 use super::streams::bytes;
 use crate::memory::slice;
 
@@ -24,8 +24,6 @@ pub(super) struct Function {
     pub(super) views: Vec<Option<Py<PyAny>>>,
     pub(super) total: Mutex<Option<Py<PyAny>>>,
 }
-
-pub(super) type Accumulator = Option<Py<PyAny>>;
 
 impl Function {
     pub(super) fn execute(

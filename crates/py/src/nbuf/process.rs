@@ -8,7 +8,8 @@ use isochrony_nbuf::{
 };
 use pyo3::prelude::*;
 
-use super::function::{Accumulator, Function};
+use super::function::Function;
+use super::remote::Accumulator;
 use super::remote::{RemoteCalls, RemoteWorker};
 use crate::errors::{PackageError, Result};
 

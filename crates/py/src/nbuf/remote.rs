@@ -16,11 +16,14 @@ use isochrony_workers::{
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use super::function::Accumulator;
 use crate::errors::{PackageError, Result};
 use crate::plan::Nesting;
 use crate::workers;
 
+/// The accumulator of a worker's buffer.
+pub(super) type Accumulator = Option<Py<PyAny>>;
+
+/// The function, as worker processes call it, and these.
 pub(super) struct RemoteCalls {
     pool: Arc<ProcessPool>,
     function: Arc<PortableFunction>,

@@ -17,15 +17,15 @@ use isochrony_placement::PlacementError;
 use isochrony_store::SignalId;
 use isochrony_store::shard_cache::ShardCache;
 use isochrony_workers::ProcessPool;
-use pyo3::exceptions::PyBaseException;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use super::host::host_arguments;
 use super::nesting::Nesting;
 use super::owner::Owner;
+use super::pickled_exceptions::PickledExceptions;
+use super::run_context::RunContext;
 use super::run_options::PythonRunOptions;
-use super::running::RunContext;
 use super::sent_plans::{OpenSnapshot, ReceivedPlans, received_for_tasks};
 use crate::diffusion::NativeShardCache;
 use crate::errors::{PackageError, Result};
@@ -180,31 +180,6 @@ impl RemoteSlot for PythonSlot {
 
     fn leave(&mut self) {
         attach(|py| drop(self.slot.call_method0(py, "leave")));
-    }
-}
-
-#[derive(Debug)]
-pub(super) struct PickledExceptions;
-
-impl CauseCodec for PickledExceptions {
-    fn encode(&self, cause: &Cause) -> Option<Vec<u8>> {
-        let error = cause.downcast_ref::<PyErr>()?;
-        attach(|py| {
-            let pickled = py
-                .import("isochrony.cluster")
-                .and_then(|module| module.call_method1("pickled_exception", (error.value(py),)));
-            pickled.and_then(|pickled| pickled.extract()).ok()?
-        })
-    }
-
-    fn decode(&self, encoded: &[u8]) -> Option<Cause> {
-        attach(|py| {
-            let error = py.import("isochrony.cluster").and_then(|module| {
-                module.call_method1("unpickled_exception", (PyBytes::new(py, encoded),))
-            });
-            let error = error.ok()?.cast_into::<PyBaseException>().ok()?;
-            Some(Box::new(PyErr::from_value(error.into_any())) as Cause)
-        })
     }
 }
 

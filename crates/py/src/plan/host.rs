@@ -8,11 +8,11 @@ use isochrony_flow::{HostInbox, HostRequest, HostRun, RunnerContext};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 
-use super::cluster::PickledExceptions;
 use super::nesting::Nesting;
 use super::owner::Owner;
+use super::pickled_exceptions::PickledExceptions;
+use super::run_context::RunContext;
 use super::run_options::PythonRunOptions;
-use super::running::RunContext;
 use super::sent_plans::{listed, received_part};
 use crate::errors::{PackageError, Result};
 use crate::interpreter::{attach, detach};

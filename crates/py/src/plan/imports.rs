@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::owner::ObjectKeeper;
-use super::sent_plans::ReceivedObjects;
+use super::received_objects::ReceivedObjects;
 use crate::errors::{PackageError, Result};
 
 /// Importing a module runs its code, and a plan may come from anyone, so the default is none.

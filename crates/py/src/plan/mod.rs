@@ -36,15 +36,19 @@ mod generate;
 mod host;
 mod imports;
 mod jit;
+mod json_text;
 mod listen;
 mod nesting;
 mod operator_error;
 mod owner;
+mod pickled_exceptions;
 mod python_functions;
 mod python_operator;
+mod received_objects;
 mod report;
 mod results;
 mod run;
+mod run_context;
 mod run_options;
 mod running;
 mod saved;
@@ -59,13 +63,13 @@ pub(crate) use driven_feed::NativePusher;
 pub(crate) use follow::NativeFollowed;
 pub(crate) use host::{NativeHostInbox, NativeHostRun};
 use imports::{AllowedFunctions, Imports};
+use json_text::parameters;
 pub(crate) use listen::NativeListener;
 pub(crate) use nesting::Nesting;
 use owner::Owner;
 pub(crate) use report::{NativeReport, ProcessFields, tuning_json};
 pub(crate) use results::object;
 pub(crate) use run_options::{effective_options, tuning_mode};
-use saved::parameters;
 
 /// A plan of the engine; `isochrony.Plan` is the public class.
 #[pyclass(frozen, module = "isochrony._native")]

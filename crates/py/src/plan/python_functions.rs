@@ -5,9 +5,9 @@ use pyo3::prelude::*;
 
 use super::class_operator::ClassOperator;
 use super::jit::JitOperator;
+use super::json_text::parameters;
 use super::owner::ObjectKeeper;
 use super::python_operator::{FunctionRole, OnWorkers, PythonOperator};
-use super::saved::parameters;
 use super::{NativePlan, columns, generate};
 use crate::errors::Result;
 use crate::time::{RateArg, TimeArg};

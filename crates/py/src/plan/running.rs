@@ -9,12 +9,12 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use isochrony_flow::{Plan, ProcessReport, Progress, RunError, RunOptions, Watch};
-use isochrony_workers::ProcessPool;
 use pyo3::prelude::*;
 
 use super::cluster::{PythonCluster, as_on_cluster};
 use super::nesting::Nesting;
 use super::owner::Owner;
+use super::run_context::RunContext;
 use super::run_options::{PythonRunOptions, TuningRequest};
 use crate::errors::Result;
 use crate::interpreter::{self, attach, detach};
@@ -24,30 +24,6 @@ use crate::workers::process_pool;
 const MAX_ATTACH_WAIT: Duration = Duration::from_millis(1);
 /// Polls skipped then, so waiting takes a twentieth of the execution and polls stay less than 100 ms apart.
 const SKIPPED_POLLS: u32 = 2;
-
-pub(crate) struct RunContext {
-    processes: Option<Arc<ProcessPool>>,
-    nesting: Arc<Nesting>,
-}
-
-impl RunContext {
-    pub(super) fn new(processes: Option<Arc<ProcessPool>>, nesting: Arc<Nesting>) -> Self {
-        Self { processes, nesting }
-    }
-
-    fn of(run: &RunOptions<'_>) -> Option<Arc<Self>> {
-        let shared: Arc<dyn Any + Send + Sync> = run.shared?.clone();
-        shared.downcast().ok()
-    }
-
-    pub(crate) fn processes(run: &RunOptions<'_>) -> Option<Arc<ProcessPool>> {
-        Self::of(run)?.processes.clone()
-    }
-
-    pub(crate) fn nesting(run: &RunOptions<'_>) -> Arc<Nesting> {
-        Self::of(run).map_or_else(Nesting::current, |context| Arc::clone(&context.nesting))
-    }
-}
 
 /// Runs plans as one; also returns the reports of its worker processes. `owners` own the plans' objects.
 pub(super) fn execute<'a, T: Send>(

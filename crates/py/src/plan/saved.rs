@@ -1,4 +1,4 @@
-//! Plans and parameters from JSON text.
+//! Plans from JSON text.
 
 use std::sync::Arc;
 
@@ -12,32 +12,13 @@ use serde_json::{Map, Value};
 use super::class_operator::ClassOperator;
 use super::imports::Imports;
 use super::jit::JitOperator;
+use super::json_text::parse;
 use super::owner::ObjectKeeper;
 use super::python_operator::PythonOperator;
 use super::{driven_feed, follow, generate, table_file};
 use crate::declarations;
-use crate::errors::{PackageError, Result};
+use crate::errors::Result;
 use crate::store::handle::OpenStore;
-
-fn parse(text: &str) -> Result<Value> {
-    Ok(
-        serde_json::from_str(text).map_err(|why| PlanError::Unreadable {
-            why: format!("no JSON: {why}"),
-        })?,
-    )
-}
-
-pub(super) fn parameters(operator: &str, text: &str) -> Result<Map<String, Value>> {
-    match parse(text)? {
-        Value::Object(map) => Ok(map),
-        _ => Err(PackageError::new(
-            "PlanError",
-            "parameter",
-            format!("parameters of {operator} are not an object; give them by name"),
-        )
-        .into()),
-    }
-}
 
 /// All operators that a saved plan may name. Those that write use `store`, or the stores that they name.
 fn catalog(store: Option<&Arc<OpenStore>>, imports: &Imports) -> Catalog {

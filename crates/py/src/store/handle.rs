@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 
 use super::uncommitted;
 use crate::errors::Result;
-use crate::store::pickling::SnapshotCache;
+use crate::store::snapshot_cache::SnapshotCache;
 
 pub(crate) struct OpenStore {
     pub(crate) store: isochrony_store::Store,
@@ -105,6 +105,21 @@ impl Drop for OpenStore {
 fn openings<T>(with: impl FnOnce(&mut HashMap<u64, Weak<OpenStore>>) -> T) -> T {
     let mut all = OPENINGS.lock().unwrap_or_else(PoisonError::into_inner);
     with(all.get_or_insert_default())
+}
+
+/// At exit, while Python code can still run: warns of stores that are still open.
+#[pyfunction]
+fn warn_at_exit(py: Python<'_>) {
+    for store in OpenStore::all() {
+        store.warn_of_uncommitted(py);
+    }
+}
+
+/// Registers it after `interpreter`'s function, since the last registered runs first.
+pub(crate) fn warn_before_exit(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let warn = pyo3::wrap_pyfunction!(warn_at_exit, module)?;
+    let register = module.py().import("atexit")?.getattr("register")?;
+    register.call1((warn,)).map(drop)
 }
 
 struct CachedSignal {

@@ -12,6 +12,7 @@ pub(crate) mod opening;
 pub(crate) mod pickling;
 pub(crate) mod raw;
 pub(crate) mod saved_plans;
+mod snapshot_cache;
 pub(crate) mod uncommitted;
 
 use std::sync::Arc;

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use isochrony_store::state::SignalState;
 use isochrony_store::{Selection as StoreSelection, Signal as StoreSignal};
 use isochrony_store::{SignalSnapshot, StoreSnapshot};
 use isochrony_time::Fixed;
@@ -21,25 +20,13 @@ use crate::signal::key_range::KeyRange;
 use crate::signal::selection::Selection;
 use crate::store::Store;
 use crate::store::handle::OpenStore;
+use crate::store::snapshot_cache::Encoded;
 
 /// Process, and the number of the store's opening in it; 0: none.
 pub(crate) type Opening = (u32, u64);
 type Reduced<'py, T> = (Bound<'py, PyAny>, T);
 
-/// Latest snapshots, shared by objects of one signal that are pickled together.
-#[derive(Default)]
-pub(crate) struct SnapshotCache {
-    encoded: Mutex<Option<Encoded>>,
-    decoded: Mutex<Option<(Py<PyBytes>, StoreSignal)>>,
-}
-
-struct Encoded {
-    state: Arc<SignalState>,
-    sequence: u64,
-    is_pending: bool,
-    bytes: Py<PyBytes>,
-}
-
+/// Stores by process and path.
 type Readers = HashMap<(u32, PathBuf), Weak<OpenStore>>;
 
 /// Stores opened for unpickled objects of this process.

@@ -7,8 +7,7 @@ use std::ffi::CString;
 use isochrony_store::Store;
 use pyo3::prelude::*;
 
-use super::handle::OpenStore;
-
+/// Maximum names in a message.
 const MAX_NAMES: usize = 3;
 
 /// The changes lost if the store is dropped now, if any.
@@ -68,19 +67,4 @@ pub(crate) fn warn(py: Python<'_>, message: &str) {
     if let Some(raised) = raised {
         raised.restore(py);
     }
-}
-
-/// At exit, while Python code can still run: warns of stores that are still open.
-#[pyfunction]
-fn warn_at_exit(py: Python<'_>) {
-    for store in OpenStore::all() {
-        store.warn_of_uncommitted(py);
-    }
-}
-
-/// Registered after `interpreter`'s function, since the last registered runs first.
-pub(crate) fn warn_before_exit(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let warn = pyo3::wrap_pyfunction!(warn_at_exit, module)?;
-    let register = module.py().import("atexit")?.getattr("register")?;
-    register.call1((warn,)).map(drop)
 }

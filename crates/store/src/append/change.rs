@@ -4,14 +4,14 @@ use std::ops::Range;
 
 use isochrony_time::{Piece, Point};
 
+use super::replace::replace_shards;
 use crate::backend::Backend;
 use crate::clock;
 use crate::engine::Engine;
 use crate::error::StoreError;
 use crate::op::{Op, PieceRow, PointRow, RunRow, SignalId};
+use crate::shared::Shared;
 use crate::state::SignalState;
-use crate::store::Shared;
-use crate::write::replace_shards;
 
 /// Bytes per write: a whole number of samples of any type.
 const BLOCK: usize = 256 << 10;

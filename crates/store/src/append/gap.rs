@@ -4,7 +4,8 @@ use isochrony_time::{Fixed, Piece, RunId};
 
 use super::change::Change;
 use super::checked_end;
-use super::live::{LiveClock, WriterState, expected, live_tail, take_clock};
+use super::live::{expected, live_tail, take_clock};
+use super::writer_state::{LiveClock, WriterState};
 use crate::clock;
 use crate::error::StoreError;
 use crate::op::{Op, RunReason};

@@ -3,34 +3,11 @@
 use isochrony_time::{Clock, Fixed, Piece, Placement, Point, RunId, Stamp};
 
 use super::change::Change;
-use super::new_run;
-use crate::backfill::StampIndex;
+use super::writer_state::{LiveClock, WriterState};
 use crate::clock;
 use crate::error::StoreError;
 use crate::op::{RunReason, RunRow};
 use crate::state::SignalState;
-
-#[derive(Default)]
-pub(crate) struct WriterState {
-    /// Clock of the live run; `None`: not built.
-    pub(super) live: Option<LiveClock>,
-    /// The clock's closed pieces before this position are stored.
-    pub(super) settled: usize,
-    pub(crate) stamps: Option<StampIndex>,
-}
-
-pub(super) enum LiveClock {
-    /// No stamp so far.
-    Unknown,
-    Known(Box<Clock>),
-}
-
-impl WriterState {
-    pub(crate) fn forget_clock(&mut self) {
-        self.live = None;
-        self.settled = 0;
-    }
-}
 
 pub(crate) fn is_late(run: &RunRow) -> bool {
     matches!(run.reason, RunReason::Late | RunReason::Overlap)
@@ -191,4 +168,17 @@ pub(super) fn remember(
     writer.settled = closed.len();
     writer.live = Some(LiveClock::Known(clock));
     Ok(())
+}
+
+pub(crate) fn new_run(state: &SignalState, reason: RunReason) -> RunRow {
+    RunRow {
+        id: state.runs.next_id(),
+        start: state.end,
+        end: state.end,
+        reason: if state.runs.is_empty() {
+            RunReason::First
+        } else {
+            reason
+        },
+    }
 }

@@ -10,25 +10,30 @@ pub(crate) mod change;
 mod gap;
 mod live;
 mod recordings;
+mod replace;
 mod stamped;
+pub(crate) mod writer_state;
 
 use std::sync::{Arc, PoisonError, RwLockReadGuard};
 
 use isochrony_segment::{DType, Sample};
 use isochrony_time::{Fixed, Piece, Placement, RunId, Stamp};
 
-use crate::error::StoreError;
-use crate::op::{RunReason, RunRow, SignalId};
-use crate::signal::{Signal, overflow};
+use crate::error::{StoreError, overflow};
+use crate::mutex::lock;
+use crate::op::{RunReason, SignalId};
+use crate::shared::Shared;
+use crate::signal::Signal;
 use crate::state::{Gap, SignalState};
-use crate::store::{Shared, lock};
 
 pub(crate) use change::Change;
 use gap::{check_gap, gap_behind, jump};
-pub(crate) use live::{WriterState, expected, is_late, live_clock};
+pub(crate) use live::{expected, is_late, live_clock, new_run};
 use live::{extend_clock, follow_on, live_tail};
 pub use recordings::{AppendedRecordings, StampedRecording};
+pub(crate) use replace::replace_shards;
 pub(crate) use stamped::{StampedSamples, append_stamped};
+pub(crate) use writer_state::{StampIndex, WriterState};
 
 /// A handle for changing one signal. Thread-safe, as are its clones and other handles of the signal.
 ///
@@ -299,17 +304,4 @@ pub(crate) fn checked_end(start: i64, samples: i64) -> Result<i64, StoreError> {
     start
         .checked_add(samples)
         .ok_or_else(|| overflow("end of the index axis"))
-}
-
-pub(crate) fn new_run(state: &SignalState, reason: RunReason) -> RunRow {
-    RunRow {
-        id: state.runs.next_id(),
-        start: state.end,
-        end: state.end,
-        reason: if state.runs.is_empty() {
-            RunReason::First
-        } else {
-            reason
-        },
-    }
 }

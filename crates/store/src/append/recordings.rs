@@ -5,7 +5,8 @@
 use isochrony_time::{Clock, Placement, Point, Stamp, TimeError};
 
 use super::change::Change;
-use super::live::{LiveClock, WriterState, live_clock, live_tail, remember, stated, take_clock};
+use super::live::{live_clock, live_tail, remember, stated, take_clock};
+use super::writer_state::{LiveClock, WriterState};
 use super::{SignalWriter, checked_end, sample_count};
 use crate::error::StoreError;
 use crate::state::SignalState;

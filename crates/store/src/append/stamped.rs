@@ -4,12 +4,12 @@ use isochrony_time::{Fixed, Piece, Placement, PointUse, RunId, Stamp};
 
 use super::change::Change;
 use super::gap::check_gap;
-use super::live::{WriterState, expected, live_clock, live_tail, remember, stated, take_clock};
-use super::{Appended, SignalWriter, checked_end, new_run, sample_count};
+use super::live::{expected, live_clock, live_tail, new_run, remember, stated, take_clock};
+use super::writer_state::WriterState;
+use super::{Appended, SignalWriter, checked_end, sample_count};
 use crate::clock;
-use crate::error::StoreError;
+use crate::error::{StoreError, overflow};
 use crate::op::{Op, RunReason};
-use crate::signal::overflow;
 use crate::state::SignalState;
 
 #[derive(Clone, Copy)]

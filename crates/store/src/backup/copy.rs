@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::difference::{Difference, Part, SignalDifference};
-use super::rounds::Backup;
+use super::rounds::{Backup, MAX_SIGNALS_PER_COMMIT};
 use super::sealed_array::{copy_folder, set_version};
 use super::signal_error::CopyError;
 use crate::append::change::Change;
@@ -15,9 +15,6 @@ use crate::media::limits;
 use crate::op::{Op, RunRow, SignalId};
 use crate::views::Samples;
 use crate::views::stored::StoredSamples;
-
-/// Most signals per commit of a push: bounds the number of staged files.
-pub(super) const MAX_SIGNALS_PER_COMMIT: usize = 1000;
 
 pub(super) struct CopyState {
     uncommitted: u64,

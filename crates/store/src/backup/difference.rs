@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::rounds::Snapshot;
 use super::signal_error::{CopyError, SignalError};
 use crate::backend::Backend;
 use crate::error::StoreError;
@@ -15,6 +14,14 @@ use crate::state::SignalState;
 use crate::store::Store;
 use crate::views::Samples;
 use crate::views::stored::StoredSamples;
+
+/// A state of the source.
+pub(super) struct Snapshot {
+    pub(super) sequence: u64,
+    pub(super) signals: Vec<(SignalId, Arc<SignalState>)>,
+    /// Signals that are not copied.
+    pub(super) left_out: Vec<SignalId>,
+}
 
 pub(super) struct SignalDifference {
     pub(super) id: SignalId,

@@ -21,7 +21,7 @@ use isochrony_runtime::Progress;
 
 use crate::backend::Backend;
 use crate::engine::io::IoContext;
-use crate::engine::open::is_store;
+use crate::engine::manifest::is_store;
 use crate::engine::{Engine, OpenMode};
 use crate::error::StoreError;
 use crate::layout;

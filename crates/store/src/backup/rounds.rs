@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::copy::MAX_SIGNALS_PER_COMMIT;
-use super::difference::Difference;
+use super::difference::{Difference, Snapshot};
 use super::marker::Marker;
 use super::progress::CopyProgress;
 use super::signal_error::{CopyError, SignalError};
@@ -15,19 +14,14 @@ use crate::op::SignalId;
 use crate::state::SignalState;
 use crate::store::Store;
 
+/// Most signals per commit of a push: bounds the number of staged files.
+pub(super) const MAX_SIGNALS_PER_COMMIT: usize = 1000;
 /// Most rounds for a source that changes samples.
 const MAX_ROUNDS: usize = 8;
 /// Tries of a signal whose samples a writer replaces.
 const MAX_TRIES: usize = 16;
 /// Tries of a signal that is at most appended to.
 const MAX_TRIES_UNCHANGED: usize = 2;
-
-pub(super) struct Snapshot {
-    pub(super) sequence: u64,
-    pub(super) signals: Vec<(SignalId, Arc<SignalState>)>,
-    /// Signals that are not copied.
-    pub(super) left_out: Vec<SignalId>,
-}
 
 pub(super) struct Backup<'a, 'b> {
     pub(super) source: &'a Store,

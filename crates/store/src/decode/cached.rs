@@ -15,10 +15,11 @@ use super::frames::{self, Decompressor, Frames};
 use crate::engine::crc::masked;
 use crate::engine::proofs::ChecksummedRange;
 use crate::layout::flat::{Flat, parse_index};
+use crate::layout::shard::SEALED_SHARD_CHUNKS;
 use crate::media::{Media, MediaFile};
 use crate::op::SignalId;
-use crate::seal::SHARD_CHUNKS;
-use crate::shard_cache::{CachedContent, CachedFile, ObjectKey, Origin, ShardCache};
+use crate::shard_cache::key::sealed_key;
+use crate::shard_cache::{CachedContent, CachedFile, Origin, ShardCache};
 use crate::state::{GapTable, SignalState};
 use crate::version::FileVersion;
 
@@ -104,15 +105,6 @@ impl SealedCaching {
     }
 }
 
-pub(crate) fn sealed_key(store: Uuid, id: SignalId, shard: u64, version: FileVersion) -> ObjectKey {
-    ObjectKey::Shard {
-        store: store.into_bytes(),
-        signal: id.0,
-        shard,
-        content_version: version.sealed_content(),
-    }
-}
-
 /// Structure of a sealed shard's file.
 struct SealedContent {
     len: u64,
@@ -142,7 +134,7 @@ impl SealedContent {
         chunks: &Arc<SealedChunks>,
     ) -> io::Result<Option<Self>> {
         let len = file.len()?;
-        let Some(index_at) = len.checked_sub(Flat::index_len(SHARD_CHUNKS)) else {
+        let Some(index_at) = len.checked_sub(Flat::index_len(SEALED_SHARD_CHUNKS)) else {
             return Ok(None);
         };
         let mut index = vec![0; (len - index_at) as usize];
@@ -157,7 +149,10 @@ impl SealedContent {
             .filter(|(_, (offset, length))| (*offset, *length) != (u64::MAX, u64::MAX))
             .map(|(chunk, (offset, length))| {
                 let end = offset.saturating_add(length);
-                (offset..end, shard.saturating_mul(SHARD_CHUNKS) + chunk)
+                (
+                    offset..end,
+                    shard.saturating_mul(SEALED_SHARD_CHUNKS) + chunk,
+                )
             })
             .collect();
         frames.sort_by_key(|(range, _)| range.start);

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use zstd_safe::DCtx;
 
 use super::blosc;
+use crate::layout::shard::SEALED_SHARD_CHUNKS;
 use crate::layout::zarr;
 use crate::meta::SignalMeta;
-use crate::seal::SHARD_CHUNKS;
 
 /// Bytes before a Blosc frame's content: versions, flags, sizes.
 const BLOSC_HEAD: usize = 16;
@@ -113,7 +113,7 @@ pub(super) fn check_layout(found: &Value, meta: &SignalMeta) -> Result<(), &'sta
         return Err("its chunks are not those of the signal");
     }
     let grid = &found["chunk_grid"]["configuration"]["chunk_shape"];
-    let shard = meta.chunk_samples.saturating_mul(SHARD_CHUNKS);
+    let shard = meta.chunk_samples.saturating_mul(SEALED_SHARD_CHUNKS);
     if *grid != json!(meta.format.shape(shard)) {
         return Err("its shards do not have as many chunks as sealing writes");
     }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use crate::engine::io::failed;
 use crate::error::StoreError;
 use crate::layout::flat::Flat;
+use crate::layout::shard::SEALED_SHARD_CHUNKS;
 use crate::media::MediaFile;
-use crate::seal::SHARD_CHUNKS;
 
 #[derive(Debug)]
 pub(super) enum ShardError {
@@ -47,7 +47,7 @@ impl SealedShard {
     pub(super) fn open(file: Arc<dyn MediaFile>) -> Result<Self, ShardError> {
         let damaged = |reason: String| Err(ShardError::Damaged(reason));
         let len = file.len()?;
-        let index_len = Flat::index_len(SHARD_CHUNKS);
+        let index_len = Flat::index_len(SEALED_SHARD_CHUNKS);
         let Some(index_at) = len.checked_sub(index_len) else {
             return damaged(format!("the shard has {len} bytes, too few for an index"));
         };

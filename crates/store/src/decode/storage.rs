@@ -7,7 +7,6 @@ use zarrs::storage::byte_range::{ByteRangeIterator, InvalidByteRangeError};
 use zarrs::storage::{Bytes, MaybeBytesIterator, ReadableStorageTraits, StorageError, StoreKey};
 
 use super::cached::SealedCaching;
-use super::lock;
 use super::shards::SealedShard;
 use crate::engine::candidate::ArrayFolder;
 use crate::engine::io::{IoContext, failed};
@@ -16,6 +15,7 @@ use crate::error::StoreError;
 use crate::layout;
 use crate::layout::shard::{HEADER_LEN, HeaderBlock, ShardHeader};
 use crate::media::{Media, MediaFile};
+use crate::mutex::lock;
 use crate::op::SignalId;
 use crate::sample_format::SampleFormat;
 use crate::version::FileVersion;

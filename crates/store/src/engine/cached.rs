@@ -14,6 +14,7 @@ use uuid::Uuid;
 use super::mapping::identity;
 use crate::layout::flat::Flat;
 use crate::media::{Media, MediaFile};
+use crate::shard_cache::key::{first_sample, flat_key, full_chunks};
 use crate::shard_cache::{CachedFile, FlatContent, ObjectKey, Origin, ShardCache};
 use crate::state::SignalState;
 use crate::version::{ContentHash, FileVersion};
@@ -75,31 +76,6 @@ impl CachedRequest {
         let content = Box::new(self.content);
         Ok(CachedFile::new(self.cache, self.key, content, origin, len))
     }
-}
-
-pub(crate) fn flat_key(store: Uuid, state: &SignalState, shard: u64) -> ObjectKey {
-    ObjectKey::Shard {
-        store: store.into_bytes(),
-        signal: state.id.0,
-        shard,
-        content_version: state.data.content_version(shard),
-    }
-}
-
-fn first_sample(state: &SignalState, flat: Flat, shard: u64) -> i64 {
-    let length = flat.shard_bytes() / state.meta.format.size() as u64;
-    shard.saturating_mul(length).cast_signed()
-}
-
-pub(crate) fn full_bytes(state: &SignalState, shard: u64) -> u64 {
-    let flat = Flat::data(&state.meta);
-    full_chunks(state, flat, shard) * flat.chunk_bytes
-}
-
-fn full_chunks(state: &SignalState, flat: Flat, shard: u64) -> u64 {
-    let within = (state.end - first_sample(state, flat, shard)).max(0);
-    let chunks = within.cast_unsigned() / state.meta.chunk_samples.max(1);
-    chunks.min(flat.chunks)
 }
 
 /// Changes with a shard's content in a state, and when more of it can be cached. Includes gaps, because a state from a

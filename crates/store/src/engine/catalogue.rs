@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, PoisonError};
 
+use super::Engine;
 use super::io::IoContext;
 use super::shared::CatalogueChange;
 use super::slot::Slot;
-use super::{Engine, refuse_removed};
 use crate::error::StoreError;
 use crate::layout;
 use crate::op::{Op, SignalId};
@@ -35,7 +35,7 @@ impl Engine {
             Op::Rename { to, .. } => {
                 let slot = shared.existing(id)?;
                 let mut slot = slot.lock();
-                refuse_removed(&slot)?;
+                slot.refuse_removed()?;
                 let old = names.remove(id);
                 if let Err(error) = names.check_free(to) {
                     old.iter().for_each(|old| names.insert(id, old));
@@ -50,7 +50,7 @@ impl Engine {
             _ => {
                 let slot = shared.existing(id)?;
                 let mut slot = slot.lock();
-                refuse_removed(&slot)?;
+                slot.refuse_removed()?;
                 slot.removed = true;
                 names.remove(id);
             }

@@ -3,29 +3,18 @@
 //! A short recording has one run, few stamps and an event: as arrays some twenty files and folders, many times the size
 //! of its samples. So a new signal is *compact*: the base of each log holds the rows of its tables, and its `zarr.json`
 //! shows them to other programs. Only the table of gaps is always an array, since other programs need it to read
-//! samples. At [`MAX_SAMPLE_BYTES`] of samples or [`MAX_BYTES`] of tables the next checkpoint writes all arrays, for
-//! good, to keep the base of the log short.
+//! samples. At 1 MiB of samples or [`MAX_BYTES`] of tables the next checkpoint writes all arrays, for good
+//! (`checkpoint_tables`), to keep the base of the log short.
 
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::io::IoContext;
-use super::slot::SlotInner;
-use crate::error::StoreError;
-use crate::media::Media;
 use crate::op::{Op, SignalId, TableRows};
-use crate::state::{EVENTS, GAPS, RUNS, SignalState, TABLES, Table};
+use crate::state::{EVENTS, GAPS, SignalState, TABLES, Table};
 
 /// Limit for the tables of a compact signal: int64 numbers and text.
 pub(crate) const MAX_BYTES: usize = 2 << 10;
-
-/// Sample bytes from which a signal is not compact. Arrays take 0.2 MB of files: a fifth of so many samples, but half
-/// of 0.4 MB.
-const MAX_SAMPLE_BYTES: u64 = 1 << 20;
-
-/// Likewise full chunks. Below 1 MiB only with chunks shorter than those of new signals.
-const MAX_CHUNKS: u64 = 16;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CompactTables(Arc<[Table]>);
@@ -115,49 +104,6 @@ pub(crate) fn described(state: &SignalState) -> Value {
         shown.insert("events".into(), events.into());
     }
     Value::Object(shown)
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct CheckpointTables {
-    /// To files.
-    pub(crate) arrays: Vec<Table>,
-    /// To the base of the next log: the signal stays compact.
-    pub(crate) compact: Option<CompactTables>,
-}
-
-impl SlotInner {
-    /// As of the last commit.
-    ///
-    /// # Errors
-    pub(crate) fn checkpoint_tables(
-        &mut self,
-        media: &dyn Media,
-    ) -> Result<CheckpointTables, StoreError> {
-        let was = self.base.compact.clone();
-        let runs = self.folder.join(RUNS);
-        // An interrupted checkpoint may have written arrays, which must not stay.
-        let is_short = self.full_chunks() < MAX_CHUNKS
-            && self.sample_bytes() < MAX_SAMPLE_BYTES
-            && media.stat(&runs).at("look at", &runs)?.is_none();
-        let Some(state) = self.committed_mut() else {
-            // Never loaded, so unchanged.
-            return Ok(CheckpointTables {
-                compact: was,
-                ..CheckpointTables::default()
-            });
-        };
-        let compact = match was {
-            Some(_) if is_short => CompactTables::of(state),
-            _ => None,
-        };
-        let mut arrays = match (&was, &compact) {
-            // Unchanged tables are not in files either.
-            (Some(_), None) => state.tables(),
-            _ => state.changed_tables(),
-        };
-        arrays.retain(|table| compact.is_none() || table.name == GAPS);
-        Ok(CheckpointTables { arrays, compact })
-    }
 }
 
 #[cfg(test)]

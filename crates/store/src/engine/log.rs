@@ -22,15 +22,17 @@ use crate::op::{Op, SignalId};
 
 mod acknowledgement;
 mod plausible;
+mod record;
 mod unreadable;
 
 use acknowledgement::Acknowledgement;
 use plausible::check;
+pub(crate) use record::record_len;
+use record::{RECORD_HEAD, record_at, record_crc, u32_at, u64_at};
 pub(crate) use unreadable::Unreadable;
 use unreadable::decode;
 
 const MAGIC: [u8; 8] = *b"ISOREDO\n";
-const RECORD_HEAD: usize = 16;
 /// Least and most bytes by which the file is extended ahead.
 const EXTENSION_BYTES: (u64, u64) = (64 << 10, 4 << 20);
 
@@ -175,47 +177,6 @@ impl Iterator for Records<'_> {
         self.sequence = sequence;
         Some(Ok((sequence, ops)))
     }
-}
-
-/// Length of the record that begins here, including padding.
-pub(crate) fn record_len(bytes: &[u8]) -> Option<usize> {
-    match u32_at(bytes, 0)? {
-        0 => None,
-        len => Some((RECORD_HEAD + len as usize).next_multiple_of(8)),
-    }
-}
-
-/// Sequence, payload and end of the record at `at`; `None` if invalid.
-fn record_at(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
-    let len = u32_at(bytes, at)? as usize;
-    let crc = u32_at(bytes, at + 4)?;
-    let sequence = u64_at(bytes, at + 8)?;
-    let payload = bytes.get(at + RECORD_HEAD..(at + RECORD_HEAD).checked_add(len)?)?;
-    (record_crc(len as u32, sequence, payload) == crc).then(|| {
-        (
-            sequence,
-            payload,
-            (at + RECORD_HEAD + len).next_multiple_of(8),
-        )
-    })
-}
-
-fn record_crc(len: u32, sequence: u64, payload: &[u8]) -> u32 {
-    let crc = crc32c::crc32c(&len.to_le_bytes());
-    let crc = crc32c::crc32c_append(crc, &sequence.to_le_bytes());
-    crc32c::crc32c_append(crc, payload)
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(
-        bytes.get(at..at.checked_add(4)?)?.try_into().ok()?,
-    ))
-}
-
-fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(
-        bytes.get(at..at.checked_add(8)?)?.try_into().ok()?,
-    ))
 }
 
 /// Whether a writer could have recorded these operations; others are damage.

@@ -15,7 +15,7 @@ use super::identity::is_of;
 use super::io::IoContext;
 use super::log::{self, LogEnd, LostRecords, ParsedLog, Records, Unreadable};
 use super::manifest::Manifest;
-use super::open::{bases, check_identity, not_a_store, read_log};
+use super::opening::{bases, check_identity, not_a_store, read_log};
 use super::tables;
 use crate::error::StoreError;
 use crate::layout::{self, flat::Flat};

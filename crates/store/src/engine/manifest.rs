@@ -68,6 +68,12 @@ impl Manifest {
     }
 }
 
+/// Whether a store, or at least its MANIFEST, exists.
+pub(crate) fn is_store(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
+    let path = layout::manifest_file(root);
+    Ok(media.stat(&path).at("look at", &path)?.is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

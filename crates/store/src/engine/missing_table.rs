@@ -14,8 +14,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::io::IoContext;
-use super::tables::TEXT_ARRAY;
 use crate::error::StoreError;
+use crate::layout::table::TEXT_ARRAY;
 use crate::media::{Media, limits};
 use crate::state::{CORRECTIONS, EVENTS, FIT, GAPS, POINTS, RUNS, SignalState};
 

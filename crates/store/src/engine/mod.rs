@@ -14,10 +14,12 @@ pub(crate) mod cached;
 pub(crate) mod candidate;
 mod catalogue;
 mod checkpoint;
+mod checkpoint_tables;
 mod close;
 mod commit;
 pub(crate) mod compact;
 pub(crate) mod crc;
+mod expected_tables;
 pub(crate) mod identity;
 pub(crate) mod io;
 pub(crate) mod lock;
@@ -27,7 +29,8 @@ pub(crate) mod manifest;
 pub(crate) mod mapping;
 mod marks;
 mod missing_table;
-pub(crate) mod open;
+mod open;
+mod opening;
 pub(crate) mod parts;
 mod pending;
 pub(crate) mod proofs;
@@ -47,6 +50,7 @@ mod sync_batch;
 pub(crate) mod table_stamps;
 pub(crate) mod tables;
 mod tail;
+mod tail_sums;
 #[cfg(test)]
 mod tests;
 pub(crate) mod vanished;
@@ -63,29 +67,10 @@ use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 use crate::version::DataVersion;
 
-use read::{Bounds, shard_samples, stored_crc};
+pub use open::OpenMode;
 pub use reader::Reader;
 use shared::Shared;
-use slot::SlotInner;
 pub use tables::table_files;
-
-/// What [`Engine::open`] expects at the path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OpenMode {
-    /// A store.
-    Existing,
-    /// A store, or nothing: then one is created.
-    CreateIfMissing,
-    /// Nothing: a store is created.
-    CreateNew,
-    /// A store. Samples whose files are gone become gaps if they would prevent recovery.
-    GiveUpLost,
-    /// As `CreateIfMissing`; a new store gets this uuid.
-    Backup(Uuid),
-}
-
-/// Kind of the events that record lost samples.
-pub(crate) const SAMPLES_LOST: &str = "samples_lost";
 
 /// The only writer of a store. Thread-safe; writes to different signals run in parallel.
 #[derive(Debug)]
@@ -155,7 +140,7 @@ impl Engine {
     pub fn state(&self, id: SignalId) -> Result<Arc<SignalState>, StoreError> {
         let slot = self.shared.existing(id)?;
         let mut slot = slot.lock();
-        refuse_removed(&slot)?;
+        slot.refuse_removed()?;
         slot.state(&*self.shared.media).cloned()
     }
 
@@ -182,7 +167,7 @@ impl Engine {
         shared.check("write samples")?;
         let slot = shared.existing(id)?;
         let mut slot = slot.lock();
-        refuse_removed(&slot)?;
+        slot.refuse_removed()?;
         slot.check_writable(&*shared.media, index, bytes)?;
         if bytes.is_empty() {
             return Ok(());
@@ -223,7 +208,7 @@ impl Engine {
             op => {
                 let slot = shared.existing(id)?;
                 let mut slot = slot.lock();
-                refuse_removed(&slot)?;
+                slot.refuse_removed()?;
                 shared.queue_op(&mut slot, op)?;
             }
         }
@@ -395,13 +380,4 @@ impl Drop for Engine {
         // Errors are ignored; the next opening recovers.
         let _ = self.shared.close();
     }
-}
-
-fn refuse_removed(slot: &SlotInner) -> Result<(), StoreError> {
-    if slot.removed {
-        return Err(StoreError::SignalRemoved {
-            name: slot.base.name.to_string(),
-        });
-    }
-    Ok(())
 }

@@ -7,19 +7,33 @@ use std::sync::atomic::Ordering;
 
 use uuid::Uuid;
 
-use super::compact::CompactTables;
 use super::io::{IoContext, replace_file, unique};
 use super::log::{self, Header, Log, ParsedLog, Records, Unreadable};
-use super::manifest::Manifest;
+use super::manifest::{Manifest, is_store};
+use super::opening::{bases, check_identity, not_a_store, read_log};
 use super::shared::{Core, Names, Shared};
-use super::slot::{Base, Slot, sync_if_there};
-use super::table_stamps::TableStamps;
-use super::{OpenMode, lock, lost_commits, rebuild};
+use super::slot::{Slot, sync_if_there};
+use super::{lock, lost_commits};
 use crate::error::StoreError;
 use crate::layout;
 use crate::layout::zarr::{self, FORMAT};
-use crate::media::{Kind, Media, MediaLock, Refusal, Site, limits};
-use crate::op::{Op, SignalId};
+use crate::media::{Kind, Media, MediaLock, Refusal, Site};
+use crate::op::Op;
+
+/// What [`Engine::open`](super::Engine::open) expects at the path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// A store.
+    Existing,
+    /// A store, or nothing: then one is created.
+    CreateIfMissing,
+    /// Nothing: a store is created.
+    CreateNew,
+    /// A store. Samples whose files are gone become gaps if they would prevent recovery.
+    GiveUpLost,
+    /// As `CreateIfMissing`; a new store gets this uuid.
+    Backup(Uuid),
+}
 
 pub(crate) fn open(
     root: &Path,
@@ -166,98 +180,6 @@ fn assemble(
         slots,
         next_id,
     ))
-}
-
-pub(crate) fn bases(base: &[Op]) -> Vec<(SignalId, Base)> {
-    let mut out: Vec<(SignalId, Base)> = Vec::new();
-    for op in base {
-        if let Op::Create { id, name, meta } = op {
-            let base = Base {
-                tables: None,
-                compact: None,
-                ..Base::new(name, meta)
-            };
-            out.push((*id, base));
-            continue;
-        }
-        // All other operations follow that of their signal.
-        let last = out.last_mut().filter(|(last, _)| *last == op.signal());
-        let Some((_, base)) = last else {
-            continue;
-        };
-        match op {
-            Op::End { end, .. } => base.end = (*end).max(0),
-            Op::Crc { chunk, crc, .. } => base.read_tail(*chunk, *crc),
-            Op::Data { data, .. } => base.data = Arc::new((**data).clone()),
-            Op::WriteMark { shard, mark, .. } => {
-                Arc::make_mut(&mut base.data).set_mark(*shard, *mark, true);
-            }
-            Op::Tables { tables, .. } => base.tables = Some(TableStamps::new(tables)),
-            Op::SmallTables { tables, .. } => {
-                base.compact = Some(CompactTables::new(tables.clone()))
-            }
-            _ => {}
-        }
-    }
-    out
-}
-
-/// Whether a store, or at least its MANIFEST, exists.
-pub(crate) fn is_store(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
-    let path = layout::manifest_file(root);
-    Ok(media.stat(&path).at("look at", &path)?.is_some())
-}
-
-/// Describes what is at `root` instead.
-pub(crate) fn not_a_store(media: &dyn Media, root: &Path) -> StoreError {
-    let reason = match media.stat(root) {
-        Ok(None) => "nothing is there".into(),
-        Ok(Some(Kind::File(_))) => "it is a file".into(),
-        Ok(Some(Kind::Folder)) => match rebuild::damage(media, root) {
-            Ok(Some(_)) => {
-                "its .isochrony/MANIFEST is missing, which `isochrony verify --repair` may mend"
-                    .into()
-            }
-            _ => "the folder has no .isochrony/MANIFEST".into(),
-        },
-        Err(error) => error.to_string(),
-    };
-    StoreError::NotAStore {
-        path: root.into(),
-        reason,
-    }
-}
-
-pub(crate) fn read_log(
-    media: &dyn Media,
-    root: &Path,
-    manifest: &Manifest,
-) -> Result<Vec<u8>, StoreError> {
-    let path = layout::log_file(root, manifest.generation);
-    media
-        .read(&path, limits::LOG)
-        .at("read", &path)?
-        .ok_or(StoreError::DamagedFile {
-            path,
-            offset: 0,
-            reason: "the redo log that MANIFEST names is missing",
-        })
-}
-
-pub(crate) fn check_identity(
-    opening: &ParsedLog,
-    manifest: &Manifest,
-    path: &Path,
-) -> Result<(), StoreError> {
-    let header = &opening.header;
-    if header.uuid != *manifest.uuid.as_bytes() || header.generation != manifest.generation {
-        return Err(StoreError::DamagedFile {
-            path: path.into(),
-            offset: 0,
-            reason: "the log belongs to another store or generation",
-        });
-    }
-    Ok(())
 }
 
 fn refuse_network(media: &dyn Media, path: &Path) -> Result<(), StoreError> {

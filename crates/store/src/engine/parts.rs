@@ -5,9 +5,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::compact::CompactTables;
+use super::crc::Checksums;
+use super::proofs::ChecksummedRange;
 use super::table_stamps::TableStamps;
-use super::tail::TailChecksum;
+use super::tail::{TailChecksum, first_of};
 use crate::meta::SignalMeta;
+use crate::op::{Op, SignalId};
 use crate::version::DataVersion;
 
 #[derive(Debug, Clone)]
@@ -44,6 +47,40 @@ impl Base {
     /// Whether it has the array `crc`, with `rows` at the last checkpoint: a compact signal gets it with its first row.
     pub(crate) fn has_checksums(&self, rows: u64) -> bool {
         self.compact.is_none() || rows > 0
+    }
+}
+
+impl Base {
+    /// Reads the checksum in a log's base after the signal's length.
+    pub(crate) fn read_tail(&mut self, chunk: u64, crc: u32) {
+        self.tail = TailChecksum::from_crc(chunk, crc, self.end, &self.meta).or(self.tail);
+    }
+
+    pub(crate) fn tail_stretch(&self) -> Option<ChecksummedRange> {
+        let tail = self.tail?;
+        let range = first_of(tail.end, &self.meta)..tail.end;
+        let crc = tail.crc;
+        Some(ChecksummedRange { range, crc })
+    }
+
+    pub(crate) fn drop_stale_tail(&mut self, op: &Op) {
+        self.tail = self.tail.and_then(|tail| tail.after(op, &self.meta));
+    }
+
+    pub(crate) fn tail_op(&self, id: SignalId) -> Option<Op> {
+        let tail = self.tail.filter(|tail| tail.end == self.end)?;
+        Some(tail.op(id, &self.meta))
+    }
+
+    /// Appends continue from it.
+    pub(crate) fn checksums(&self) -> Checksums {
+        let Some(tail) = self.tail.filter(|tail| tail.end == self.end) else {
+            return Checksums::default();
+        };
+        let first = first_of(tail.end, &self.meta);
+        let seen = (tail.end - first).cast_unsigned() * self.meta.format.size() as u64;
+        let chunk = tail.end.cast_unsigned() / self.meta.chunk_samples.max(1);
+        Checksums::continuing(chunk, seen, tail.crc)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::Engine;
 use super::slot::SlotInner;
-use super::{Engine, refuse_removed};
 use crate::error::StoreError;
 use crate::op::{Op, PointRow, SignalId};
 use crate::state::SignalState;
@@ -27,7 +27,7 @@ impl Engine {
         }
         let slot = shared.existing(id)?;
         let mut slot = slot.lock();
-        refuse_removed(&slot)?;
+        slot.refuse_removed()?;
         // Everything fallible comes before the first operation.
         slot.state(&*shared.media)?;
         for op in &ops {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use isochrony_segment::Buffer;
 
+use super::Engine;
 use super::cached::CachedRequest;
 use super::candidate::ArrayFolder;
 use super::io::IoContext;
 use super::proofs::Proofs;
 use super::source::{ShardRequest, Sources};
 use super::table_stamps::TableStamps;
-use super::{Engine, refuse_removed};
 use crate::decode::ArraySource;
 use crate::decode::cached::SealedCaching;
 use crate::error::StoreError;
@@ -48,14 +48,14 @@ impl Engine {
         let bounds = Bounds::new(&state.name, state.end, start, count)?;
         let place = bounds.place(Flat::data(&state.meta), state.meta.format.size());
         let slot = shared.existing(state.id)?;
-        refuse_removed(&slot.lock())?;
+        slot.lock().refuse_removed()?;
         // Without the lock, so that threads decode in parallel.
         let decoders = &shared.sources.decoders;
         if let Some(buffer) = decoders.read_again(state, start, count)? {
             return Ok(buffer);
         }
         let mut slot = slot.lock();
-        refuse_removed(&slot)?;
+        slot.refuse_removed()?;
         let key = (state.id, place.shard, state.data.file(place.shard));
         if let Some(buffer) = shared.sources.mapped(key, place.offset, place.len) {
             return Ok(buffer);
@@ -96,7 +96,7 @@ impl Engine {
     pub fn shard_samples(&self, id: SignalId) -> Result<i64, StoreError> {
         let slot = self.shared.existing(id)?;
         let slot = slot.lock();
-        Ok(shard_samples(&slot.base.meta))
+        Ok(slot.base.meta.shard_samples())
     }
 
     pub(crate) fn allow_missing_samples(&self) {
@@ -314,10 +314,6 @@ impl Sources {
         let found = self.read(&**media, key, wanted, proofs, (place.offset, place.len))?;
         found.map_or_else(|| decode(&folders), Ok)
     }
-}
-
-pub(super) fn shard_samples(meta: &crate::meta::SignalMeta) -> i64 {
-    meta.shard_samples()
 }
 
 /// Checksums of chunks, `None` where the array `crc` has none.

@@ -9,9 +9,9 @@ use std::path::Path;
 use uuid::Uuid;
 
 use super::io::IoContext;
+use super::lock;
 use super::log::{self, Header, Records};
-use super::manifest::Manifest;
-use super::{lock, open};
+use super::manifest::{Manifest, is_store};
 use crate::error::StoreError;
 use crate::layout::{self, zarr::FORMAT};
 use crate::media::{Media, Site, limits};
@@ -46,7 +46,7 @@ pub(crate) fn rebuild(media: &dyn Media, root: &Path) -> Result<bool, StoreError
     let folder = layout::engine_folder(root);
     let synced = media.sync_folder(&folder, Site::ManifestFolder);
     synced.at("sync", &folder)?;
-    open::is_store(media, root)
+    is_store(media, root)
 }
 
 /// `None` if ambiguous.

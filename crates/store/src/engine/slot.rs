@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use super::crc::Checksums;
+use super::expected_tables::ExpectedTables;
 use super::io::IoContext;
-use super::table_stamps::ExpectedTables;
 use super::tables;
 use super::tail::TailChecksum;
 use crate::consistency;
@@ -138,6 +138,21 @@ impl Slot {
 }
 
 impl SlotInner {
+    pub(crate) fn has_file(&self, table: &str) -> bool {
+        let stamps = self.base.tables.as_ref();
+        stamps.is_some_and(|stamps| stamps.get(table).is_some())
+    }
+
+    /// Fails after a removal, pending or committed.
+    pub(crate) fn refuse_removed(&self) -> Result<(), StoreError> {
+        if self.removed {
+            return Err(StoreError::SignalRemoved {
+                name: self.base.name.to_string(),
+            });
+        }
+        Ok(())
+    }
+
     pub(crate) fn state(&mut self, media: &dyn Media) -> Result<&mut Arc<SignalState>, StoreError> {
         if self.state.is_none() {
             let expected = ExpectedTables::exactly(&self.base);

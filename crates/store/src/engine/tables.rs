@@ -2,20 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use super::expected_tables::ExpectedTables;
 use super::io::{IoContext, failed, fresh_file, unique};
 use super::missing_table::MissingTable;
 use super::slot::{Base, SlotInner};
-use super::table_stamps::{ExpectedTables, TableStamps, stamp_of};
+use super::table_stamps::{TableStamps, stamp_of};
 use crate::error::StoreError;
-use crate::layout::table::{Geometry, ROWS, TEXT, TableFile};
+use crate::layout::table::{Geometry, ROWS, TEXT, TEXT_ARRAY, TableFile};
 use crate::layout::zarr;
 use crate::media::{Access, Media, Site, limits};
 use crate::op::{SignalId, TableStamp};
 use crate::state::{EVENTS, FIT, GAPS, POINTS, RUNS, SignalState, TABLES, Table};
-
-/// Text of the rows of [`EVENTS`]. Its file holds the rows too and is the only one read back, because two files cannot
-/// be replaced atomically; the array of rows is for other readers.
-pub(crate) const TEXT_ARRAY: &str = "events/text";
 
 pub(crate) struct LoadedTables {
     tables: Vec<Table>,

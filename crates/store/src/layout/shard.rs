@@ -20,6 +20,9 @@ const FORMAT: u32 = 1;
 pub const HEADER_LEN: u64 = 64;
 const CHECKED_BYTES: usize = HEADER_LEN as usize - 4;
 
+/// Inner chunks per sealed shard: at most 64 MiB uncompressed, which sealing holds in memory.
+pub(crate) const SEALED_SHARD_CHUNKS: u64 = 64;
+
 /// Identity of a shard file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ShardHeader {

@@ -22,6 +22,10 @@ pub const ROWS: [(u64, u64); 3] = [(256, 256), (8_192, 512), (65_536, 4_096)];
 /// Bytes per inner chunk and number of inner chunks, for text.
 pub const TEXT: [(u64, u64); 3] = [(4_096, 256), (65_536, 4_096), (1 << 20, 1 << 16)];
 
+/// Array with the text of the rows of events. Its file holds the rows too and is the only one read back, because two
+/// files cannot be replaced atomically; the array of rows is for other readers.
+pub(crate) const TEXT_ARRAY: &str = "events/text";
+
 /// Geometry of a table file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {

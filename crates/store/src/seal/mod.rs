@@ -20,7 +20,7 @@ use crate::engine::crc;
 use crate::engine::io::IoContext;
 use crate::error::StoreError;
 use crate::layout::flat::{Flat, parse_index};
-use crate::layout::shard::{HEADER_LEN, ShardHeader};
+use crate::layout::shard::{HEADER_LEN, SEALED_SHARD_CHUNKS, ShardHeader};
 use crate::layout::{data_shard_file, data_shards, zarr};
 use crate::media::{Access, Media, MediaFile, Site};
 use crate::op::Op;
@@ -32,9 +32,6 @@ use crate::views::Samples;
 use crate::views::stored::StoredSamples;
 
 pub use codec::{BloscCompressor, Codec};
-
-/// Inner chunks per sealed shard: at most 64 MiB uncompressed, which sealing holds in memory.
-pub(crate) const SHARD_CHUNKS: u64 = 64;
 
 /// Result of sealing or unsealing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -159,7 +156,7 @@ fn sealed_array(state: &SignalState, version: FileVersion, codec: Codec) -> Valu
     let meta = &state.meta;
     let mut array = zarr::data_array(meta, state.end);
     array["attributes"]["isochrony"] = zarr::data_identity(state.id, version);
-    let shard = meta.chunk_samples * SHARD_CHUNKS;
+    let shard = meta.chunk_samples * SEALED_SHARD_CHUNKS;
     array["chunk_grid"]["configuration"]["chunk_shape"] = json!(meta.format.shape(shard));
     let sharding = &mut array["codecs"][0]["configuration"];
     sharding["index_location"] = "end".into();
@@ -207,7 +204,7 @@ fn write_sealed(
     let array = Array::new_with_metadata(Arc::clone(&encoder), "/", parsed)
         .map_err(|error| undecodable(error.to_string()))?;
     let size = state.meta.format.size();
-    let length = (state.meta.chunk_samples * SHARD_CHUNKS).cast_signed();
+    let length = (state.meta.chunk_samples * SEALED_SHARD_CHUNKS).cast_signed();
     // Store zeros too: a shard without a file must mean a gap, or a lost one would go unnoticed.
     let options = CodecOptions::default().with_store_empty_chunks(true);
     let mut out = Folder::create(&**media, path, state.meta.format)?;
@@ -258,7 +255,7 @@ fn write_sealed(
 
 /// Moves the index of a shard from the end to a place before its chunks.
 fn behind_header(shard: &[u8]) -> Option<(&[u8], Vec<u8>)> {
-    let index_len = usize::try_from(Flat::index_len(SHARD_CHUNKS)).ok()?;
+    let index_len = usize::try_from(Flat::index_len(SEALED_SHARD_CHUNKS)).ok()?;
     let (body, index) = shard.split_at_checked(shard.len().checked_sub(index_len)?)?;
     let mut moved = Vec::with_capacity(index.len());
     for (offset, length) in parse_index(index)? {

@@ -11,9 +11,9 @@ use std::ops::Range;
 use isochrony_time::{Empirical, Fixed};
 
 use super::{Stretch, stretches};
-use crate::error::StoreError;
+use crate::error::{StoreError, overflow};
 use crate::op::RunRow;
-use crate::signal::{Signal, overflow};
+use crate::signal::Signal;
 use crate::span::Overlap;
 
 type Times = Range<Fixed>;

@@ -26,6 +26,8 @@
 mod content;
 mod file;
 mod fill;
+pub(crate) mod key;
+mod names;
 mod pins;
 mod report;
 
@@ -41,8 +43,9 @@ pub use isochrony_cache::{Cache, CacheError, ObjectKey};
 
 pub(crate) use content::{CachedContent, FlatContent};
 pub(crate) use file::{CachedFile, Origin};
+pub use names::{ObjectName, PeerAddress};
 use pins::Pins;
-pub use report::{CacheReport, ObjectName, PeerAddress, ReportCursor};
+pub use report::{CacheReport, ReportCursor};
 
 /// Most objects with known sources, which are hints.
 const MAX_SOURCES: usize = 1 << 16;

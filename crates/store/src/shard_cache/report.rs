@@ -6,28 +6,13 @@ use std::ops::Range;
 use isochrony_cache::{Change, Manifest, ObjectKey, Sequence};
 use serde::{Deserialize, Serialize};
 
+use super::key::{flat_key, full_bytes, sealed_key};
+use super::names::{ObjectName, PeerAddress};
 use super::{ShardCache, ShardCacheCounts};
-use crate::decode::cached::sealed_key;
-use crate::engine::cached::{flat_key, full_bytes};
 use crate::error::{SnapshotError, StoreError};
 use crate::layout::flat::Flat;
-use crate::seal::SHARD_CHUNKS;
+use crate::layout::shard::SEALED_SHARD_CHUNKS;
 use crate::signal::Signal;
-
-/// Host and port of a process that gives pieces to other hosts.
-pub type PeerAddress = (String, u16);
-
-/// Name of a cached object in messages and indexes: the first half of its key's digest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ObjectName(pub [u8; 16]);
-
-impl From<&ObjectKey> for ObjectName {
-    fn from(key: &ObjectKey) -> Self {
-        let mut name = [0; 16];
-        name.copy_from_slice(&key.digest()[..16]);
-        Self(name)
-    }
-}
 
 /// The shards in a host's cache, or changes of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -231,7 +216,7 @@ impl Signal {
         let store = self.shared().backend.uuid()?;
         let size = state.meta.format.size() as u64;
         let length = match is_sealed {
-            true => (state.meta.chunk_samples * SHARD_CHUNKS)
+            true => (state.meta.chunk_samples * SEALED_SHARD_CHUNKS)
                 .cast_signed()
                 .max(1),
             false => state.meta.shard_samples().max(1),

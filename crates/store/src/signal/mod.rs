@@ -16,9 +16,9 @@ use crate::lease::Lease;
 use crate::op::{EventRow, SignalId};
 use crate::sample_format::SampleFormat;
 use crate::selection::Selection;
+use crate::shared::Shared;
 use crate::span::{Overlap, ResolvedSpan, Span};
 use crate::state::{GapTable, SignalState};
-use crate::store::{Shared, parse_attributes};
 
 pub use runs::{GapTimes, Run};
 
@@ -404,8 +404,11 @@ fn timebase(store: uuid::Uuid, id: SignalId) -> TimebaseId {
     TimebaseId(((base + id.0 % BELOW_LEVELS) % BELOW_LEVELS) as u32 + 1)
 }
 
-pub(crate) fn overflow(what: &'static str) -> StoreError {
-    StoreError::Time(isochrony_time::TimeError::Overflow { what })
+fn parse_attributes(text: &str) -> Map<String, Value> {
+    match serde_json::from_str(text) {
+        Ok(Value::Object(map)) => map,
+        _ => Map::new(),
+    }
 }
 
 impl fmt::Debug for Signal {

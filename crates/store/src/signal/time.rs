@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use isochrony_time::{Empirical, Fixed, IndexAt, Lookup, Prefer, Round, RunId, Time, TimebaseId};
 
-use super::{Signal, overflow};
+use super::Signal;
 use crate::clock;
-use crate::corrections;
-use crate::error::StoreError;
+use crate::corrections::corrected_clock;
+use crate::error::{StoreError, overflow};
 use crate::op::RunRow;
 
 impl Signal {
@@ -22,7 +22,7 @@ impl Signal {
         }
         let built = match self.is_as_recorded {
             true => clock::empirical(&self.state)?,
-            false => corrections::empirical(&self.state)?,
+            false => corrected_clock::empirical(&self.state)?,
         };
         // Times carry their run's timebase: run 1 of another signal is another clock.
         let built = built.map(|civil| Arc::new(civil.with_timebase(self.timebase())));

@@ -7,7 +7,8 @@
 //! Encoding: a version byte and postcard. Stamps and events may be many and no time depends on them, so they are read
 //! from the store on opening, up to the snapshot's end.
 
-mod pinned;
+pub(crate) mod pinned;
+mod record;
 mod store_snapshot;
 
 use std::ffi::OsStr;
@@ -18,17 +19,13 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::consistency;
 use crate::error::{SnapshotError, StoreError};
-use crate::meta::SignalMeta;
-use crate::op::{Op, SignalId, TableRows};
 use crate::options::Mode;
+use crate::shared::Shared;
 use crate::signal::Signal;
-use crate::state::{CORRECTIONS, FIT, GAPS, RUNS, SignalState, TABLES, Table};
 use crate::store::Store;
-use crate::version::DataVersion;
 
-pub(crate) use pinned::PinnedStore;
+use record::{SignalRecord, gone, unreadable};
 pub use store_snapshot::StoreSnapshot;
 
 /// First byte of an encoded snapshot.
@@ -43,7 +40,7 @@ struct StoreCommit {
 }
 
 impl StoreCommit {
-    fn of(store: &crate::store::Shared) -> Result<Self, StoreError> {
+    fn of(store: &Shared) -> Result<Self, StoreError> {
         Ok(Self {
             path: store.backend.path().as_os_str().as_bytes().to_vec(),
             uuid: store.backend.uuid()?.as_u128(),
@@ -93,115 +90,6 @@ impl StoreCommit {
             .into());
         }
         Ok(())
-    }
-}
-
-/// What a handle shows besides samples, stamps and events.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct SignalRecord {
-    id: SignalId,
-    name: String,
-    meta: SignalMeta,
-    end: i64,
-    tables: Vec<TableRows>,
-    data: DataVersion,
-}
-
-impl SignalRecord {
-    fn of(state: &SignalState) -> Self {
-        let tables = state.tables_of_clock().into_iter().map(|table| TableRows {
-            table: TABLES
-                .iter()
-                .position(|name| *name == table.name)
-                .unwrap_or(0) as u8,
-            rows: table.rows,
-            text: Vec::new(),
-        });
-        Self {
-            id: state.id,
-            name: state.name.to_string(),
-            meta: (*state.meta).clone(),
-            end: state.end,
-            tables: tables.collect(),
-            data: (*state.data).clone(),
-        }
-    }
-
-    fn subject(&self) -> String {
-        format!("signal {:?}", self.name)
-    }
-
-    fn check(&self) -> Result<(), StoreError> {
-        let is_sound = self.meta.is_plausible() && self.end >= 0;
-        let clock = |table: &TableRows| {
-            let name = TABLES.get(usize::from(table.table));
-            name.is_some_and(|name| [GAPS, RUNS, FIT, CORRECTIONS].contains(name))
-        };
-        match is_sound && self.tables.iter().all(clock) {
-            true => consistency::check_without_stamps(&self.state()?),
-            false => Err(unreadable("it describes no possible signal")),
-        }
-    }
-
-    fn state(&self) -> Result<SignalState, StoreError> {
-        let table = |table: &TableRows| {
-            let name = TABLES.get(usize::from(table.table)).copied()?;
-            Some(Table {
-                name,
-                columns: Table::columns_of(name)?,
-                rows: table.rows.clone(),
-                text: Vec::new(),
-            })
-        };
-        let tables: Vec<Table> = self.tables.iter().filter_map(table).collect();
-        SignalState::from_tables(self.id, &self.name, self.meta.clone(), self.end, &tables)
-    }
-
-    /// `now`: the store's current state; `sequence`: of the snapshot, for errors.
-    fn over(&self, now: &SignalState, sequence: u64) -> Result<SignalState, StoreError> {
-        let moved = |change: String| SnapshotError::Moved {
-            signal: self.name.clone(),
-            sequence,
-            end: self.end,
-            change,
-        };
-        if now.end < self.end {
-            return Err(moved(format!("it ends at index {} now", now.end)).into());
-        }
-        let length = self.meta.shard_samples();
-        if now.meta.shard_samples() != length || now.meta.format != self.meta.format {
-            return Err(moved("its samples lie in other files now".into()).into());
-        }
-        let shards = self.end.unsigned_abs().div_ceil(length.unsigned_abs());
-        if let Some(shard) = self.data.first_replaced(&now.data, shards) {
-            let start = shard.cast_signed() * length;
-            let end = start.saturating_add(length).min(self.end);
-            return Err(moved(format!("some of its samples {start}..{end} were replaced")).into());
-        }
-        let mut state = self.state()?;
-        if self.data.has_content_of_first(&now.data, shards) {
-            // Same samples, possibly stored differently, as after sealing.
-            state.data = now.data.clone();
-            Arc::make_mut(&mut state.meta)
-                .codec
-                .clone_from(&now.meta.codec);
-        } else {
-            state.data = Arc::new(self.data.clone());
-        }
-        if now.end == self.end {
-            state.points = now.points.clone();
-            state.events = now.events.clone();
-            return Ok(state);
-        }
-        let id = self.id;
-        for point in now.points.iter().filter(|point| point.index < self.end) {
-            state.apply(&Op::Point { id, point });
-        }
-        for event in now.events.iter().filter(|event| event.start < self.end) {
-            let event = (**event).clone();
-            state.apply(&Op::Event { id, event });
-        }
-        Ok(state)
     }
 }
 
@@ -343,21 +231,6 @@ impl Store {
         };
         Signal::of_state(self.shared(), Arc::new(state?))
     }
-}
-
-fn gone(shown: &SignalRecord, sequence: u64) -> StoreError {
-    SnapshotError::Moved {
-        signal: shown.name.clone(),
-        sequence,
-        end: shown.end,
-        change: "it was deleted, or another signal took its place".into(),
-    }
-    .into()
-}
-
-fn unreadable(reason: impl Into<String>) -> StoreError {
-    let reason = reason.into();
-    SnapshotError::Unreadable { reason }.into()
 }
 
 fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, StoreError> {

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
-use super::{SignalRecord, gone};
+use super::record::{SignalRecord, gone};
 use crate::error::StoreError;
+use crate::mutex::lock;
 use crate::op::SignalId;
 use crate::state::SignalState;
-use crate::store::lock;
 
 /// Each signal is compared with the store's on first use.
 pub(crate) struct PinnedStore {

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{PinnedStore, SignalRecord, StoreCommit, decode, encode};
+use super::pinned::PinnedStore;
+use super::record::SignalRecord;
+use super::{StoreCommit, decode, encode};
 use crate::error::{SnapshotError, StoreError};
 use crate::options::Mode;
 use crate::store::Store;

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
-use super::tables::BadRow;
 use crate::op::{CorrectionPointRow, CorrectionRow};
+
+/// A row that is refused, and why.
+pub(super) type BadRow = (usize, &'static str);
 
 /// Numbers per row. One row per point repeats the properties of its correction.
 pub(super) const COLUMNS: usize = 17;

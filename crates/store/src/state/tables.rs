@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::corrections::{self, CorrectionTable};
+use super::corrections::{self, BadRow, CorrectionTable};
 use super::rows::{EventTable, FitTable, PointTable, RunTable};
 use super::{ChangedTables, GapTable, SignalState};
 use crate::error::StoreError;
@@ -64,8 +64,6 @@ impl Table {
         }
     }
 }
-
-pub(super) type BadRow = (usize, &'static str);
 
 impl SignalState {
     /// All tables.

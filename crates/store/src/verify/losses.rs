@@ -8,10 +8,10 @@ use serde_json::Value;
 use super::metadata::ATTRIBUTES_LOST;
 use super::repair_notes::{self, ReportedLosses};
 use super::{Finding, Report, replaced_metadata};
-use crate::engine::SAMPLES_LOST;
 use crate::engine::lost_commits::{self, LogState, LostCommit, WriterStatus};
 use crate::error::StoreError;
 use crate::layout::log_file;
+use crate::op::SAMPLES_LOST;
 use crate::signal::Signal;
 use crate::store::Store;
 

@@ -16,14 +16,14 @@ use super::{
 };
 use crate::engine::io::{IoContext, replace_file};
 use crate::engine::lost_commits::{self, WriterStatus};
-use crate::engine::{SAMPLES_LOST, rebuild};
+use crate::engine::rebuild;
 use crate::error::StoreError;
 use crate::layout::flat::Flat;
 use crate::layout::mark::{MarkSlots, WriteMark};
 use crate::layout::shard::{HeaderBlock, ShardHeader};
 use crate::layout::{tmp_folder, zarr};
 use crate::media::{Access, Media, Site, limits};
-use crate::op::{Op, SignalId};
+use crate::op::{Op, SAMPLES_LOST, SignalId};
 use crate::options::Mode;
 use crate::signal::Signal;
 use crate::state::SignalState;

@@ -17,7 +17,7 @@ use super::{
 use crate::engine::identity::{self, is_of};
 use crate::engine::io::IoContext;
 use crate::engine::lost_commits::{LogState, LostCommit, PendingReplay, WriterStatus};
-use crate::engine::open::is_store;
+use crate::engine::manifest::is_store;
 use crate::engine::vanished;
 use crate::error::StoreError;
 use crate::layout::{ENGINE, signal_folder, staged};

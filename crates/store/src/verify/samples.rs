@@ -9,6 +9,7 @@ use crate::engine::io::failed;
 use crate::error::StoreError;
 use crate::layout::data_shard_file;
 use crate::layout::flat::{Flat, IndexKind};
+use crate::layout::shard::SEALED_SHARD_CHUNKS;
 use crate::media::{Access, Kind};
 
 pub(super) struct ExpectedShard {
@@ -74,7 +75,7 @@ fn sealed_shard(subject: &Subject<'_>) -> Option<i64> {
         .state
         .meta
         .chunk_samples
-        .saturating_mul(crate::seal::SHARD_CHUNKS);
+        .saturating_mul(SEALED_SHARD_CHUNKS);
     i64::try_from(samples).ok()
 }
 

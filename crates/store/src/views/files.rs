@@ -16,14 +16,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use isochrony_segment::DType;
+use uuid::Uuid;
 
-use super::shard_identity::ViewOwner;
 use super::{EXTREMA, LEVELS, MOMENTS, Rows, RowsMut, bucket, extreme_dtype, rows_stored};
 use crate::StoreError;
 use crate::engine::io::IoContext;
 use crate::layout::flat::{FileRange, Flat};
 use crate::layout::zarr;
 use crate::media::{Access, Kind, Media, Site, limits};
+use crate::op::SignalId;
 use crate::sample_format::SampleFormat;
 
 pub(crate) const FOLDER: &str = "views";
@@ -86,6 +87,13 @@ impl Array {
         };
         zarr::view_array(dtype, field, shape, chunk, SHARD_CHUNKS)
     }
+}
+
+/// The store and signal whose rows files hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ViewOwner {
+    pub(crate) store: Uuid,
+    pub(crate) signal: SignalId,
 }
 
 #[derive(Debug)]

@@ -12,10 +12,10 @@ use isochrony_segment::dispatch;
 use isochrony_time::{Fixed, Prefer, Round, Time, TimeError};
 
 use super::{Decimated, Measure};
-use crate::StoreError;
+use crate::error::{StoreError, overflow};
 use crate::interrupt;
 use crate::selection::Selection;
-use crate::signal::{Signal, overflow};
+use crate::signal::Signal;
 use crate::span::{Overlap, ResolvedSpan, Span};
 use crate::state::Gap;
 

@@ -5,18 +5,18 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use super::Builder;
-use super::files::{FOLDER, Files};
+use super::files::{FOLDER, Files, ViewOwner};
 use super::record::{Record, add};
-use super::shard_identity::ViewOwner;
 use super::view_state::ViewState;
 use crate::StoreError;
 use crate::backend::Backend;
 use crate::engine::Engine;
 use crate::media::Media;
+use crate::mutex::lock;
 use crate::op::{Op, SignalId};
 use crate::sample_format::SampleFormat;
 use crate::state::SignalState;
@@ -27,10 +27,6 @@ pub(crate) struct ViewMaintainer {
     entries: Mutex<HashMap<SignalId, Arc<Mutex<ViewState>>>>,
     /// Signals changed since the last commit, or with an outdated record: commits process these.
     active: Mutex<Vec<SignalId>>,
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl ViewMaintainer {

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use super::Source;
 use super::files::FOLDER;
-use super::maintainer::{ViewMaintainer, lock};
+use super::maintainer::ViewMaintainer;
 use super::record::Record;
 use super::stored::{StoredSamples, difference};
 use crate::StoreError;
 use crate::backend::Backend;
 use crate::engine::identity::is_of;
+use crate::mutex::lock;
 use crate::op::SignalId;
 use crate::state::SignalState;
 

@@ -3,22 +3,13 @@
 use std::ops::Range;
 use std::path::Path;
 
-use uuid::Uuid;
-
 use super::files::{Array, Files, SHARD_ROWS};
 use super::{LEVELS, bucket, rows_stored};
 use crate::StoreError;
 use crate::engine::io::IoContext;
 use crate::layout::shard::{HEADER_LEN, HeaderBlock, ShardHeader};
 use crate::media::{Access, Kind, MediaFile};
-use crate::op::SignalId;
 use crate::version::FileVersion;
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ViewOwner {
-    pub(crate) store: Uuid,
-    pub(crate) signal: SignalId,
-}
 
 impl Files {
     pub(super) fn header(&self, array: Array, level: usize, shard: u64) -> ShardHeader {

@@ -243,7 +243,7 @@ impl Decimated {
     pub fn time_of(&self, index: i64) -> Result<Time, StoreError> {
         let index = index
             .checked_mul(self.bucket())
-            .ok_or_else(|| crate::signal::overflow("a bucket's index"))?;
+            .ok_or_else(|| crate::error::overflow("a bucket's index"))?;
         self.signal.time_of(index)
     }
 

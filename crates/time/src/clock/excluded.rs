@@ -2,7 +2,7 @@
 //!
 //! They are stored as used, and a piece's residual includes them, so that it bounds the distance of each of its stamps.
 
-use super::fit::Observation;
+use super::observation::Observation;
 
 /// Centred sums of stamps, which give squared distances from any line.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,34 +7,7 @@ use super::config::{COVERAGE_SIGMAS, HIDDEN_LATENCY};
 use super::corridor::Corridor;
 use super::excluded::ExcludedStamps;
 use super::model::spread;
-
-/// A stamp in the coordinates of `model.rs`; its true `y` is in `[y, y + width)`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Observation {
-    pub(crate) index: i64,
-    pub(crate) x: f64,
-    pub(crate) y: f64,
-    pub(crate) width: f64,
-}
-
-impl Observation {
-    pub(crate) fn centre(&self) -> f64 {
-        self.y + self.width / 2.0
-    }
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Scatter {
-    pub(crate) sigma: f64,
-    pub(crate) bound: f64,
-}
-
-/// A slope and the half-width that holds the true one.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Slope {
-    pub(crate) value: f64,
-    pub(crate) half: f64,
-}
+use super::observation::{Observation, Scatter, Slope};
 
 /// Samples that may be missing before a stamp taken as contiguous.
 #[derive(Clone, Copy, Debug)]

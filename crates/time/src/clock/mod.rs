@@ -18,6 +18,7 @@ mod corridor;
 mod excluded;
 mod fit;
 mod model;
+mod observation;
 mod open_span;
 mod place;
 mod point;
@@ -28,8 +29,8 @@ pub(crate) use config::{COVERAGE_SIGMAS, MIN_SLOPE_UNCERTAINTY, prior_reach};
 pub use point::{Placement, Point, PointUse, RateEstimate, Stamp};
 
 use crate::{Fixed, Piece, RunId, TimeError};
-use fit::Slope;
 use model::ClockModel;
+use observation::Slope;
 use open_span::{OpenSpan, StampedBlock};
 
 /// Estimator of one run: places stamped blocks of samples, tracks the rate, fits the run's metric.

@@ -1,13 +1,10 @@
-//! Clock properties that survive gaps and steps: rate, and scatter of stamps.
-//!
-//! Relative to the reference rate (initial or nominal): `x` is a nominal duration in ns, `y` a stamp minus its nominal
-//! time in ns, a slope is dimensionless (1e-6 is 1 ppm).
+//! Clock properties that survive gaps and steps: rate, and scatter of stamps, in the coordinates of [`Observation`].
 
 use super::config::{
     COARSE_NS, COVERAGE_SIGMAS, GUESS_NS, HIDDEN_LATENCY, MAX_SLOPE, MIN_SLOPE_UNCERTAINTY,
     PRIOR_SIGMA,
 };
-use super::fit::{Observation, Scatter, Slope};
+use super::observation::{Observation, Scatter, Slope};
 
 /// Robust scatter of stamps, from second differences: independent of offset and rate.
 #[derive(Clone, Debug)]

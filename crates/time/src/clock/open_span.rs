@@ -3,8 +3,9 @@
 use super::Stamp;
 use super::config::{MAX_SLOPE, WANDER};
 use super::excluded::ExcludedStamps;
-use super::fit::{Fit, FitLine, HiddenGap, Observation, Scatter, Slope};
+use super::fit::{Fit, FitLine, HiddenGap};
 use super::model::ClockModel;
+use super::observation::{Observation, Scatter, Slope};
 use crate::{Fixed, Piece, Rate, RunId, TimeError};
 
 /// Samples since the last gap. Coordinates are relative to `origin`, a line at the reference rate through the first

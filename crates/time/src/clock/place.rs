@@ -15,7 +15,8 @@
 use super::config::{
     COARSE_NS, COVERAGE_SIGMAS, GUESS_NS, HIDDEN_LATENCY, LATENCY_NS, PRIOR_SIGMA, WANDER,
 };
-use super::fit::{HiddenGap, Slope};
+use super::fit::HiddenGap;
+use super::observation::Slope;
 use super::{Clock, Placement, RunState, Stamp};
 use crate::{Fixed, TimeError, civil};
 

@@ -32,23 +32,48 @@ pub(super) fn check(samples: &[f64], place: &'static str) -> Result<(), TuneErro
     Ok(())
 }
 
-pub(super) fn modified_levy(samples: &[f64]) -> Result<ModifiedLevy, TuneError> {
-    check(samples, "ModifiedLevy::fit")?;
-    let smallest = samples.iter().copied().fold(f64::INFINITY, f64::min);
-    let largest = samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let span = largest - smallest;
-    let profile = |distance: f64| levy_profile(samples, smallest - distance, largest);
+impl ModifiedLevy {
+    /// Fits the three parameters to samples by maximum likelihood.
+    ///
+    /// # Parameters
+    /// - `samples`: at least 20 finite deviations in seconds, not all equal, in any order.
+    ///
+    /// # Conventions
+    /// `upper` is the largest sample, where the likelihood is highest, and so is biased low by about the distance to
+    /// the next sample. For a given `location` the likelihood is concave in `scale`; `location` is searched on a
+    /// logarithmic grid below the smallest sample and refined by golden-section search to 1e-10 of its distance.
+    ///
+    /// # Errors
+    /// [`TuneError::TooFewSamples`], [`TuneError::NotFinite`], [`TuneError::NoSpread`].
+    ///
+    /// ```
+    /// use isochrony_tune::noise::ModifiedLevy;
+    ///
+    /// let truth = ModifiedLevy::new(-1.0, 0.5, 20.0)?;
+    /// let fitted = ModifiedLevy::fit(&truth.samples(5_000, 1))?;
+    /// assert!((fitted.scale() / truth.scale() - 1.0).abs() < 0.1);
+    /// # Ok::<(), isochrony_tune::TuneError>(())
+    /// ```
+    pub fn fit(samples: &[f64]) -> Result<Self, TuneError> {
+        check(samples, "ModifiedLevy::fit")?;
+        let smallest = samples.iter().copied().fold(f64::INFINITY, f64::min);
+        let largest = samples.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let span = largest - smallest;
+        let profile = |distance: f64| levy_profile(samples, smallest - distance, largest);
 
-    const STEPS: i32 = 60;
-    let distance = |step: i32| span * 10f64.powf(-6.0 + 8.0 * f64::from(step) / f64::from(STEPS));
-    let best = (0..=STEPS)
-        .max_by(|&a, &b| profile(distance(a)).1.total_cmp(&profile(distance(b)).1))
-        .expect("the grid is not empty");
-    let found = golden_section_maximum(distance(best - 1).ln(), distance(best + 1).ln(), |log| {
-        profile(log.exp()).1
-    })
-    .exp();
-    ModifiedLevy::new(smallest - found, profile(found).0, largest)
+        const STEPS: i32 = 60;
+        let distance =
+            |step: i32| span * 10f64.powf(-6.0 + 8.0 * f64::from(step) / f64::from(STEPS));
+        let best = (0..=STEPS)
+            .max_by(|&a, &b| profile(distance(a)).1.total_cmp(&profile(distance(b)).1))
+            .expect("the grid is not empty");
+        let found =
+            golden_section_maximum(distance(best - 1).ln(), distance(best + 1).ln(), |log| {
+                profile(log.exp()).1
+            })
+            .exp();
+        Self::new(smallest - found, profile(found).0, largest)
+    }
 }
 
 /// The best scale for a location, and its log-likelihood up to a constant.

@@ -6,7 +6,6 @@ use libm::erfc;
 use serde::Serialize;
 use statrs::function::erf::erfc_inv;
 
-use super::fit;
 use crate::TuneError;
 
 /// Largest scale, in widths of the support; less than 1.6e-12 of the untruncated mass remains beyond.
@@ -109,31 +108,6 @@ impl ModifiedLevy {
             4.19e-10 * p + 0.007 * nominal_s,
             3.19e-6 * p + 0.742 * nominal_s,
         )
-    }
-
-    /// Maximum-likelihood fit of the three parameters.
-    ///
-    /// # Parameters
-    /// - `samples`: at least 20 finite deviations in seconds, not all equal, in any order.
-    ///
-    /// # Conventions
-    /// `upper` is the largest sample, where the likelihood is highest, and so is biased low by about the distance to
-    /// the next sample. For a given `location` the likelihood is concave in `scale`; `location` is searched on a
-    /// logarithmic grid below the smallest sample and refined by golden-section search to 1e-10 of its distance.
-    ///
-    /// # Errors
-    /// [`TuneError::TooFewSamples`], [`TuneError::NotFinite`], [`TuneError::NoSpread`].
-    ///
-    /// ```
-    /// use isochrony_tune::noise::ModifiedLevy;
-    ///
-    /// let truth = ModifiedLevy::new(-1.0, 0.5, 20.0)?;
-    /// let fitted = ModifiedLevy::fit(&truth.samples(5_000, 1))?;
-    /// assert!((fitted.scale() / truth.scale() - 1.0).abs() < 0.1);
-    /// # Ok::<(), isochrony_tune::TuneError>(())
-    /// ```
-    pub fn fit(samples: &[f64]) -> Result<Self, TuneError> {
-        fit::modified_levy(samples)
     }
 
     /// Lower end α of the support, in seconds.

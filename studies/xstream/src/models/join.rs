@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::rows::{Row, Rows};
+use super::tuples::{Row, Rows};
 use super::{Data, Flow};
 use crate::data::CHANNELS;
 use crate::engine::{Emit, Node, Then};

@@ -15,6 +15,7 @@ pub mod rows;
 pub mod samples;
 pub mod segments;
 mod sync;
+pub mod tuples;
 
 pub use join::Join;
 pub use sync::{Selected, Sync};

@@ -1,108 +1,11 @@
 //! Windows of `<time, value>` tuples, passed by reference.
 
-use std::ops::Range;
-use std::sync::Arc;
-
-use smallvec::SmallVec;
-
 use super::common::{Cfar, Leaks, Null, RangeDigest};
-use super::{Data, End, Flow, Join, Query};
+use super::tuples::Rows;
+use super::{End, Flow, Join, Query};
 use crate::data::{CHANNELS, HOP, LONG, SENSORS};
 use crate::engine::{Emit, Graph, Node, Then};
-use crate::kernels::{Cell, Spectrum, WINDOW, haar, trim_peak};
-
-/// A time stamp and a value: 12 bytes for a 32-bit sample, 16 for one of 64 bits.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C, packed(4))]
-pub struct Row<T> {
-    pub time: i64,
-    pub value: T,
-}
-
-impl Cell for Row<f64> {
-    fn get(self) -> f64 {
-        self.value
-    }
-
-    fn set(&mut self, value: f64) {
-        self.value = value;
-    }
-}
-
-/// A piece of shared rows.
-type Piece<T> = (Arc<Vec<Row<T>>>, Range<usize>);
-
-/// Consecutive rows, in pieces.
-#[derive(Clone)]
-pub struct Rows<T> {
-    start: i64,
-    len: usize,
-    pieces: SmallVec<[Piece<T>; 1]>,
-}
-
-impl<T: Copy> Rows<T> {
-    pub fn new(start: i64, rows: Vec<Row<T>>) -> Self {
-        let len = rows.len();
-        Self {
-            start,
-            len,
-            pieces: SmallVec::from_iter([(Arc::new(rows), 0..len)]),
-        }
-    }
-
-    /// A source's samples with their time stamps.
-    pub fn stamped(start: i64, samples: &[T]) -> Self {
-        let rows = samples.iter().enumerate().map(|(k, &value)| Row {
-            time: start + k as i64,
-            value,
-        });
-        Self::new(start, rows.collect())
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = Row<T>> + '_ {
-        self.pieces
-            .iter()
-            .flat_map(|(rows, part)| rows[part.clone()].iter().copied())
-    }
-
-    fn end(&self) -> i64 {
-        self.start + self.len as i64
-    }
-
-    fn append(&mut self, next: Self) {
-        self.len += next.len;
-        self.pieces.extend(next.pieces);
-    }
-
-    fn cut(&self, start: i64, end: i64) -> Self {
-        let mut skip = (start - self.start) as usize;
-        let mut left = (end - start) as usize;
-        let mut pieces = SmallVec::new();
-        for (rows, part) in &self.pieces {
-            if left == 0 {
-                break;
-            }
-            if skip >= part.len() {
-                skip -= part.len();
-                continue;
-            }
-            let take = left.min(part.len() - skip);
-            pieces.push((rows.clone(), part.start + skip..part.start + skip + take));
-            (skip, left) = (0, left - take);
-        }
-        Self {
-            start,
-            len: (end - start) as usize,
-            pieces,
-        }
-    }
-}
-
-impl<T: Copy> Data for Rows<T> {
-    fn extent(&self) -> (i64, i64, u64) {
-        (self.start, self.end(), self.len as u64)
-    }
-}
+use crate::kernels::{Spectrum, WINDOW, haar, trim_peak};
 
 /// Windows of rows, not copied.
 struct Rewindow<T> {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::common::{Cfar, Leaks, Null, RangeDigest};
-use super::rows::Row;
+use super::tuples::Row;
 use super::{Data, End, Flow, Join, Query};
 use crate::data::{CHANNELS, HOP, LONG, SENSORS};
 use crate::engine::{Emit, Graph, Node, Then};

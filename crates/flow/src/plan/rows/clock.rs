@@ -10,7 +10,6 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use isochrony_segment::StreamId;
 use isochrony_time::{Fixed, Stamp, TimebaseId};
 
-use super::regrid::on_grid;
 use crate::Cause;
 
 /// Civil times of a recording's indices.
@@ -102,9 +101,9 @@ pub(crate) fn register(stream: StreamId, clock: &Arc<dyn Clock>) {
     known.push(clock);
 }
 
-pub(crate) fn clock_of(stream: StreamId) -> Option<Arc<dyn Clock>> {
+/// The newest still in use, of the original timebase.
+pub(super) fn registered(stream: StreamId) -> Option<Arc<dyn Clock>> {
     let clocks = CLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
     let known = clocks.get(&key(stream))?.iter().rev();
-    let clock = known.clone().find_map(Weak::upgrade)?;
-    Some(on_grid(clock, stream.get()))
+    known.clone().find_map(Weak::upgrade)
 }

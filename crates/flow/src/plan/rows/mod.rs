@@ -28,12 +28,12 @@ use arrow_select::filter::filter_record_batch;
 use crate::OpError;
 
 pub use clock::Clock;
-pub(crate) use clock::{clock_of, register};
+pub(crate) use clock::register;
 pub(crate) use columns::RowExpression;
 pub use fields::Fields;
 pub(crate) use fields::{END, START, TIME};
 pub(crate) use gather::Gatherer;
-pub(crate) use regrid::on_grid;
+pub(crate) use regrid::{clock_of, on_grid};
 
 /// A block of rows with named fields.
 #[derive(Debug, Clone)]

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use isochrony_segment::Stream;
+use isochrony_segment::{Stream, StreamId};
 use isochrony_time::{Fixed, Ratio, Stamp};
 
-use super::Clock;
+use super::clock::{Clock, registered};
 use crate::Cause;
 
 /// Largest difference of one clock's steps, as a fraction of the period.
@@ -17,6 +17,11 @@ const STEP_TOLERANCE: f64 = 1e-3;
 const STEP_ROUNDING_NS: f64 = 2.0;
 /// Deviation, as a fraction of the period, that marks a gap or clock step.
 const BREAK_DEVIATION: f64 = 0.5;
+
+/// The newest registered clock of a stream that is still in use, adapted to it.
+pub(crate) fn clock_of(stream: StreamId) -> Option<Arc<dyn Clock>> {
+    registered(stream).map(|clock| on_grid(clock, stream.get()))
+}
 
 /// Adapts a recording's clock to its stream, or one resampled from it.
 pub(crate) fn on_grid(clock: Arc<dyn Clock>, stream: &Stream) -> Arc<dyn Clock> {

@@ -11,7 +11,8 @@ use isochrony_runtime::start_worker;
 use isochrony_store::shard_cache::CacheReport;
 
 use super::events::StreamTable;
-use super::placed_tasks::{PlacedTask, PlacedTasks, SlotPlace};
+use super::placed_tasks::{BATCHES_IN_FLIGHT, PlacedTasks, SlotPlace};
+use super::placement_state::PlacedTask;
 use super::results::ResultCodec;
 use super::runner::task_hash;
 use super::tasks::TaskBatch;
@@ -26,9 +27,7 @@ use crate::{Cause, OpErrorKind};
 const MAX_BATCH: usize = 32;
 /// Target duration of a batch: small message overhead, little lost with a worker.
 const BATCH_TIME: Duration = Duration::from_millis(20);
-/// One is computed while the other travels.
-pub(super) const BATCHES_IN_FLIGHT: usize = 2;
-/// How often the dispatcher checks for the end of the run while waiting for slots.
+/// How long the dispatcher waits for a new slot before it looks whether the run has ended.
 const SLOT_WAIT: Duration = Duration::from_millis(50);
 /// How often a slot without tasks checks whether it is to leave.
 const TASK_WAIT: Duration = Duration::from_millis(50);

@@ -15,38 +15,22 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use isochrony_placement::{DispatchOptions, Dispatcher, Interner, ObjectId, TaskId};
-use isochrony_store::shard_cache::{CacheReport, ObjectName, PeerAddress};
+use isochrony_placement::{DispatchOptions, Dispatcher, Interner, ObjectId};
+use isochrony_store::shard_cache::CacheReport;
 
-use super::dispatcher::BATCHES_IN_FLIGHT;
-use super::placement_state::{PlacedHost, PlacementState, objects_of};
+use super::placement_state::{PlacedHost, PlacedTask, PlacementState, objects_of};
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::reorder::Registration;
 use crate::scheduler::task_output::{Task, TaskScheduler};
 
-/// Maximum wait of the first slots for the others, whose cache contents are unknown until they join.
+/// Of a slot: one is computed while the other travels.
+pub(super) const BATCHES_IN_FLIGHT: usize = 2;
+/// How long the first slots wait for the others at most: what their hosts have is not known before.
 const START_WAIT: Duration = Duration::from_secs(1);
 /// How long a slot without tasks waits for the scheduler before asking the policy again.
 const PLACED_WAIT: Duration = Duration::from_millis(5);
 
-#[derive(Clone)]
-pub(super) struct PlacedTask {
-    pub(super) task: Task,
-    /// None: not placed by data.
-    pub(super) id: Option<TaskId>,
-    pub(super) sources: Vec<(ObjectName, Vec<PeerAddress>)>,
-}
-
-impl PlacedTask {
-    pub(super) fn unplaced(task: Task) -> Self {
-        Self {
-            task,
-            id: None,
-            sources: Vec::new(),
-        }
-    }
-}
-
+/// A slot's part of its host.
 #[derive(Debug, Default)]
 pub(super) struct SlotPlace {
     host: String,

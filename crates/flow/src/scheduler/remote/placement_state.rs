@@ -7,9 +7,28 @@ use isochrony_placement::{
 };
 use isochrony_store::shard_cache::{CacheReport, ObjectName, PeerAddress};
 
-use super::placed_tasks::PlacedTask;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::task_output::Task;
+
+/// A task for a slot.
+#[derive(Clone)]
+pub(super) struct PlacedTask {
+    pub(super) task: Task,
+    /// None: tasks are not placed by data.
+    pub(super) id: Option<TaskId>,
+    /// Other hosts that have what it reads.
+    pub(super) sources: Vec<(ObjectName, Vec<PeerAddress>)>,
+}
+
+impl PlacedTask {
+    pub(super) fn unplaced(task: Task) -> Self {
+        Self {
+            task,
+            id: None,
+            sources: Vec::new(),
+        }
+    }
+}
 
 pub(super) struct PlacementState {
     pub(super) dispatcher: Dispatcher,

@@ -7,7 +7,7 @@ use isochrony_store::shard_cache::{ObjectName, PeerAddress};
 use serde::{Deserialize, Serialize};
 
 use super::message::{self, MessageError, MessageKind, MessageWriter, malformed};
-use super::placed_tasks::PlacedTask;
+use super::placement_state::PlacedTask;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::partition::TaskInput;
 use crate::scheduler::task_output::{ExitState, Task};

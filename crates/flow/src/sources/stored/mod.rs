@@ -31,7 +31,7 @@ use isochrony_store::{Signal, StoreError, Strategy, Stretch};
 use serde_json::{Map, Value};
 
 use crate::plan::error::store_error;
-use crate::plan::sent::SentObjects;
+use crate::plan::sent_objects::SentObjects;
 use crate::{
     Clock, OpError, OuterGaps, PlanError, PortType, Recording, SharedRecording, SignalDescription,
     Snapshot, Source,

@@ -6,7 +6,7 @@ use isochrony_store::{Mode, Signal, Store, StoreError, Strategy};
 use serde_json::{Map, Value, json};
 
 use super::StoredRecording;
-use crate::plan::sent::{SentObject, SentObjects};
+use crate::plan::sent_objects::{SentObject, SentObjects};
 use crate::{PlanError, SharedRecording};
 
 impl StoredRecording {

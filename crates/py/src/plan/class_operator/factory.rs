@@ -14,7 +14,7 @@ use crate::plan::function::Function;
 use crate::plan::imports::Imports;
 use crate::plan::nesting::Nesting;
 use crate::plan::operator_error::cause;
-use crate::plan::running::RunContext;
+use crate::plan::run_context::RunContext;
 
 impl ClassOperator {
     pub(in crate::plan) fn from_saved(

@@ -15,7 +15,7 @@ use super::declaration::{FunctionRole, OnWorkers, PythonOperator};
 use crate::plan::columns::{fields_from_json, fields_to_json};
 use crate::plan::function::Function;
 use crate::plan::imports::Imports;
-use crate::plan::running::RunContext;
+use crate::plan::run_context::RunContext;
 use crate::workers::{call_context, host_function};
 
 impl PythonOperator {

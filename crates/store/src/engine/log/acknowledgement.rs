@@ -11,7 +11,7 @@
 //! Earlier versions read it as a valid record, and so also detect damage of the record before. Readers that wait for
 //! the next record read its first number as the end of the log.
 
-use super::{RECORD_HEAD, record_crc, u32_at, u64_at};
+use super::record::{RECORD_HEAD, record_crc, u32_at, u64_at};
 use crate::op::SignalId;
 
 const HEAD: usize = RECORD_HEAD + 8;

@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use crate::engine::manifest::Manifest;
-use crate::engine::open::{is_store, not_a_store};
-use crate::engine::slot::Base;
+use crate::engine::manifest::{Manifest, is_store};
+use crate::engine::opening::not_a_store;
+use crate::engine::parts::Base;
 use crate::engine::source::Sources;
 use crate::engine::tail::TailChecksum;
 use crate::engine::{Engine, OpenMode, identity, lock, log, vanished};
@@ -24,10 +24,7 @@ use crate::layout;
 use crate::media::{Media, absolute};
 use crate::op::{Op, SignalId};
 
-use view::{KnownSignal, View};
-
-/// How long to wait while a writer is changing files.
-const WRITER_TIMEOUT: Duration = Duration::from_secs(2);
+use view::{KnownSignal, View, WRITER_TIMEOUT, removed};
 
 /// A store open for reading.
 #[derive(Debug)]
@@ -339,11 +336,5 @@ impl Reader {
 
     fn lock(&self) -> MutexGuard<'_, View> {
         self.view.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn removed(id: SignalId) -> StoreError {
-    StoreError::SignalRemoved {
-        name: format!("#{}", id.0),
     }
 }

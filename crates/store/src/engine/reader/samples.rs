@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use isochrony_segment::Buffer;
 
-use super::view::View;
-use super::{Reader, WRITER_TIMEOUT, removed};
+use super::Reader;
+use super::view::{View, WRITER_TIMEOUT, removed};
 use crate::decode::cached::SealedCaching;
 use crate::engine::cached::CachedRequest;
 use crate::engine::candidate::ArrayFolder;
 use crate::engine::proofs::Proofs;
-use crate::engine::read::{Files, explain, shown, stored_crcs};
+use crate::engine::read::{Bounds, Files, explain, shown, stored_crc, stored_crcs};
 use crate::engine::source::Sources;
 use crate::engine::table_stamps::TableStamps;
-use crate::engine::{Bounds, shard_samples, stored_crc, vanished};
+use crate::engine::vanished;
 use crate::error::StoreError;
 use crate::layout::{self, flat::Flat};
 use crate::media::MediaFile;
@@ -214,7 +214,7 @@ impl Reader {
     /// # Errors
     /// [`StoreError::SignalRemoved`].
     pub fn shard_samples(&self, id: SignalId) -> Result<i64, StoreError> {
-        Ok(shard_samples(&self.lock().known(id)?.base.meta))
+        Ok(self.lock().known(id)?.base.meta.shard_samples())
     }
 
     /// As [`Engine::chunk_crc`].

@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::view::View;
-use super::{Reader, WRITER_TIMEOUT};
+use super::Reader;
+use super::view::{View, WRITER_TIMEOUT};
 use crate::consistency;
+use crate::engine::expected_tables::ExpectedTables;
 use crate::engine::io::IoContext;
-use crate::engine::table_stamps::ExpectedTables;
 use crate::engine::{identity, tables};
 use crate::error::StoreError;
 use crate::layout;

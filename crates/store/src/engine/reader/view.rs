@@ -8,19 +8,21 @@ use std::time::{Duration, Instant};
 use isochrony_segment::{free_memory, has_free_memory};
 use uuid::Uuid;
 
-use super::{WRITER_TIMEOUT, removed};
 use crate::engine::io::{IoContext, failed};
 use crate::engine::log::{self, Records};
 use crate::engine::manifest::Manifest;
-use crate::engine::open::{bases, check_identity, not_a_store, read_log};
+use crate::engine::opening::{bases, check_identity, not_a_store, read_log};
+use crate::engine::parts::Base;
 use crate::engine::proofs::ChecksummedRange;
 use crate::engine::shared::Names;
-use crate::engine::slot::Base;
 use crate::error::StoreError;
 use crate::layout;
 use crate::media::{Access, Media, MediaFile, limits};
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
+
+/// How long to wait while a writer is changing files.
+pub(super) const WRITER_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct KnownSignal {
@@ -263,5 +265,11 @@ impl View {
 
     pub(super) fn known(&mut self, id: SignalId) -> Result<&mut KnownSignal, StoreError> {
         self.signals.get_mut(&id).ok_or_else(|| removed(id))
+    }
+}
+
+pub(super) fn removed(id: SignalId) -> StoreError {
+    StoreError::SignalRemoved {
+        name: format!("#{}", id.0),
     }
 }

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use crate::consistency;
 use crate::engine::compact;
+use crate::engine::expected_tables::ExpectedTables;
 use crate::engine::identity;
 use crate::engine::io::{IoContext, fresh_file, unique};
 use crate::engine::log::ParsedLog;
@@ -21,7 +22,6 @@ use crate::engine::lost_commits::LostCommit;
 use crate::engine::shared::{Core, Shared};
 use crate::engine::slot::file_samples::{FileSamples, LostSamples, filled_since};
 use crate::engine::slot::{Slot, SlotInner};
-use crate::engine::table_stamps::ExpectedTables;
 use crate::engine::tables;
 use crate::engine::tail::TailChecksum;
 use crate::error::StoreError;

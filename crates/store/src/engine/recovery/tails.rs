@@ -59,7 +59,7 @@ impl Shared {
         slot: &mut SlotInner,
         shard: u64,
     ) -> Result<bool, StoreError> {
-        let per_shard = crate::engine::shard_samples(&slot.base.meta);
+        let per_shard = slot.base.meta.shard_samples();
         let Some(state) = slot.committed_state(&*self.media)? else {
             return Ok(false);
         };

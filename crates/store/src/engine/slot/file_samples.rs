@@ -10,10 +10,9 @@ use serde_json::json;
 
 use super::SlotInner;
 use crate::engine::io::IoContext;
-use crate::engine::shard_samples;
 use crate::error::StoreError;
 use crate::media::{Kind, Media};
-use crate::op::{EventRow, Op, RunRow, SignalId};
+use crate::op::{EventRow, Op, RunRow, SAMPLES_LOST, SignalId};
 use crate::state::{GapTable, SignalState};
 
 /// The samples that files must have during replay.
@@ -108,7 +107,7 @@ impl LostSamples {
             "log": generation})
         .to_string();
         let is_told = (state.events.iter()).any(|event| {
-            event.kind == super::super::SAMPLES_LOST
+            event.kind == SAMPLES_LOST
                 && (event.start, event.end) == (self.range.start, self.range.end)
                 && event.fields == fields
         });
@@ -119,7 +118,7 @@ impl LostSamples {
             id: state.events.next_id(),
             start: self.range.start,
             end: self.range.end,
-            kind: super::super::SAMPLES_LOST.into(),
+            kind: SAMPLES_LOST.into(),
             fields,
         };
         state.apply(&Op::Event { id, event });
@@ -166,7 +165,7 @@ impl SlotInner {
     /// Required length of a shard's file for the last sample only held there; 0 if none.
     fn held_bytes(&mut self, media: &dyn Media, shard: u64) -> Result<u64, StoreError> {
         let (per_shard, size) = (
-            shard_samples(&self.base.meta),
+            self.base.meta.shard_samples(),
             self.base.meta.format.size() as i64,
         );
         let payload_start = self.flat().payload_start;
@@ -203,7 +202,7 @@ impl SlotInner {
             return Ok(Vec::new());
         };
         let (per_shard, size) = (
-            shard_samples(&self.base.meta),
+            self.base.meta.shard_samples(),
             self.base.meta.format.size() as i64,
         );
         let payload_start = self.flat().payload_start;

@@ -1,6 +1,7 @@
 //! Groups rows and aggregates them: at the end, or for windows in time as each ends.
 
 mod keys;
+mod open_groups;
 mod sessions;
 mod span;
 mod state;

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::keys::GroupKey;
-use super::timed::{FinishedGroup, Places, TimedRow};
+use super::open_groups::{FinishedGroup, Places, TimedRow};
 use crate::OpError;
 
 pub(super) struct Sessions {

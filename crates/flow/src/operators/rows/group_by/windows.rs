@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
 
 use super::keys::GroupKey;
-use super::timed::{FinishedGroup, Places, Run, TimedRow};
+use super::open_groups::{FinishedGroup, Places, Run, TimedRow};
 use crate::OpError;
 use crate::operators::rows::Axis;
 

@@ -1,0 +1,55 @@
+//! What the handles of a signal that is written remember between changes; all can be built anew from its state.
+
+use std::collections::HashMap;
+
+use isochrony_time::{Clock, Stamp};
+
+use crate::op::PointRow;
+use crate::state::SignalState;
+
+#[derive(Default)]
+pub(crate) struct WriterState {
+    /// Clock of the live run; `None`: not built.
+    pub(super) live: Option<LiveClock>,
+    /// The clock's closed pieces before this position are stored.
+    pub(super) settled: usize,
+    pub(crate) stamps: Option<StampIndex>,
+}
+
+pub(super) enum LiveClock {
+    /// No stamp so far.
+    Unknown,
+    Known(Box<Clock>),
+}
+
+impl WriterState {
+    pub(crate) fn forget_clock(&mut self) {
+        self.live = None;
+        self.settled = 0;
+    }
+}
+
+/// Index from stamps to positions, for cheap detection of duplicates.
+#[derive(Debug, Default)]
+pub(crate) struct StampIndex {
+    places: HashMap<(i64, u32), Vec<i64>>,
+}
+
+impl StampIndex {
+    pub(crate) fn new(state: &SignalState) -> Self {
+        let mut index = Self::default();
+        state.points.iter().for_each(|point| index.add(&point));
+        index
+    }
+
+    pub(crate) fn add(&mut self, point: &PointRow) {
+        let places = self.places.entry((point.civil_ns, point.civil_frac));
+        places.or_default().push(point.index);
+    }
+
+    pub(crate) fn places_of(&self, stamp: &Stamp) -> &[i64] {
+        let ns = stamp.civil.floor_i64();
+        let places = ns.and_then(|ns| self.places.get(&(ns, stamp.civil.frac())));
+        places.map_or(&[], Vec::as_slice)
+    }
+}
