@@ -1,0 +1,14 @@
+//! What the operating system is asked for beyond the standard library.
+//!
+//! Other crates are portable Rust over this one: none depends on `rustix`, `libc` or `io-uring`, or reads `/proc`
+//! and `/sys`. A port to another system changes this crate.
+//!
+//! | module | what it answers |
+//! |---|---|
+//! | [`memory`] | How much memory is there, and how much is free for this process? |
+//!
+//! Functions say what they do on every system. Where one cannot be done, it does nothing, or returns `None` or
+//! `ErrorKind::Unsupported`, as each function says; callers have another way for each. The crate knows neither samples
+//! nor stores, and depends on no other crate of the workspace.
+
+pub mod memory;
