@@ -13,8 +13,8 @@
 //! | Where does a thread run? | [`CpuTopology`], which CPUs share a core, a cache, a memory node; [`CpuPlacement`], a CPU for each thread; [`Pinning`], [`PinnedThread`] |
 //! | Why did code of others fail? | [`Cause`], [`panic_message`] |
 //!
-//! Depends on the standard library and, for affinities, on `rustix`. The engines decide which
-//! work a worker takes next: their queues promise different things (docs/why/queues.md).
+//! Depends on the standard library and, for CPUs, on `isochrony-system`. The engines decide which work a worker takes
+//! next: their queues promise different things (docs/why/queues.md).
 
 mod blocking;
 mod cause;

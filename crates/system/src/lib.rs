@@ -5,10 +5,14 @@
 //!
 //! | module | what it answers |
 //! |---|---|
+//! | [`affinity`] | Which CPUs may a thread use? |
+//! | [`cpu_topology`] | Which CPUs share a core, a cache, a memory node? |
 //! | [`memory`] | How much memory is there, and how much is free for this process? |
 //!
 //! Functions say what they do on every system. Where one cannot be done, it does nothing, or returns `None` or
 //! `ErrorKind::Unsupported`, as each function says; callers have another way for each. The crate knows neither samples
 //! nor stores, and depends on no other crate of the workspace.
 
+pub mod affinity;
+pub mod cpu_topology;
 pub mod memory;
