@@ -6,13 +6,27 @@
 //! | module | what it answers |
 //! |---|---|
 //! | [`affinity`] | Which CPUs may a thread use? |
+//! | [`blocks`] | Which blocks of the disk does a file have? |
 //! | [`cpu_topology`] | Which CPUs share a core, a cache, a memory node? |
+//! | [`descriptor`] | Can it be read or written now? |
+//! | [`machine`] | Which machine, system and boot is this? |
 //! | [`memory`] | How much memory is there, and how much is free for this process? |
+//! | [`page_cache`] | What of a file is in memory, and what should be? |
+//! | [`read_ring`] | Which file reads are complete? |
+//! | [`usage`] | What has a thread used? |
+//! | [`volume`] | On which file system is it? |
 //!
 //! Functions say what they do on every system. Where one cannot be done, it does nothing, or returns `None` or
 //! `ErrorKind::Unsupported`, as each function says; callers have another way for each. The crate knows neither samples
 //! nor stores, and depends on no other crate of the workspace.
 
 pub mod affinity;
+pub mod blocks;
 pub mod cpu_topology;
+pub mod descriptor;
+pub mod machine;
 pub mod memory;
+pub mod page_cache;
+pub mod read_ring;
+pub mod usage;
+pub mod volume;
