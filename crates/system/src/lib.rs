@@ -9,9 +9,12 @@
 //! | [`blocks`] | Which blocks of the disk does a file have? |
 //! | [`cpu_topology`] | Which CPUs share a core, a cache, a memory node? |
 //! | [`descriptor`] | Can it be read or written now? |
+//! | [`folder`] | What is at this path, without following links? |
+//! | [`forks`] | Is this the process that opened it? |
 //! | [`machine`] | Which machine, system and boot is this? |
 //! | [`memory`] | How much memory is there, and how much is free for this process? |
 //! | [`page_cache`] | What of a file is in memory, and what should be? |
+//! | [`process`] | Does a process run, and how did it end? |
 //! | [`read_ring`] | Which file reads are complete? |
 //! | [`usage`] | What has a thread used? |
 //! | [`volume`] | On which file system is it? |
@@ -24,9 +27,13 @@ pub mod affinity;
 pub mod blocks;
 pub mod cpu_topology;
 pub mod descriptor;
+pub mod folder;
+#[cfg_attr(not(target_os = "linux"), path = "forks_unobserved.rs")]
+pub mod forks;
 pub mod machine;
 pub mod memory;
 pub mod page_cache;
+pub mod process;
 pub mod read_ring;
 pub mod usage;
 pub mod volume;
