@@ -16,6 +16,7 @@
 //! | [`page_cache`] | What of a file is in memory, and what should be? |
 //! | [`process`] | Does a process run, and how did it end? |
 //! | [`read_ring`] | Which file reads are complete? |
+//! | [`shared_memory`] | Where do two processes exchange samples? |
 //! | [`usage`] | What has a thread used? |
 //! | [`volume`] | On which file system is it? |
 //!
@@ -35,5 +36,6 @@ pub mod memory;
 pub mod page_cache;
 pub mod process;
 pub mod read_ring;
+pub mod shared_memory;
 pub mod usage;
 pub mod volume;
