@@ -10,6 +10,7 @@
 //! | [`cpu_topology`] | Which CPUs share a core, a cache, a memory node? |
 //! | [`descriptor`] | Can it be read or written now? |
 //! | [`folder`] | What is at this path, without following links? |
+//! | [`folder_watch`] | Has something in this folder changed? |
 //! | [`forks`] | Is this the process that opened it? |
 //! | [`machine`] | Which machine, system and boot is this? |
 //! | [`memory`] | How much memory is there, and how much is free for this process? |
@@ -29,6 +30,7 @@ pub mod blocks;
 pub mod cpu_topology;
 pub mod descriptor;
 pub mod folder;
+pub mod folder_watch;
 #[cfg_attr(not(target_os = "linux"), path = "forks_unobserved.rs")]
 pub mod forks;
 pub mod machine;

@@ -8,7 +8,7 @@
 //! **Late fills** of a gap behind the read position are only counted ([`FollowCounts::backfilled_samples`]). A gap at
 //! the end is passed only once something follows it, so earlier fills are read.
 //!
-//! **Waiting** is cheap: on Linux inotify reports changes of the store's log (`log_watcher`). Elsewhere, and for writes
+//! **Waiting** is cheap: on Linux the system reports changes of the store's log (`log_watcher`). Elsewhere, and for writes
 //! from other machines, the run polls every 20 ms.
 //!
 //! **The end**, after all commits are read, is a sealed signal, a stated silence, or on request that no process has the
