@@ -163,6 +163,7 @@ lint: lint-rust lint-python
 # `bench`, `fuzz` and `studies/xstream` are packages with lock files of their own, which a new dependency of a crate
 # makes stale.
 lint-rust:
+	$(PYTHON) tools/check_portability.py
 	cargo metadata --locked --format-version 1 --manifest-path bench/Cargo.toml >/dev/null
 	cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 	cargo check --locked --quiet --profile $(TEST_PROFILE) --target-dir target --manifest-path studies/xstream/Cargo.toml
