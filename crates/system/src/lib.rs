@@ -1,7 +1,8 @@
 //! What the operating system is asked for beyond the standard library.
 //!
 //! Other crates are portable Rust over this one: none depends on `rustix`, `libc` or `io-uring`, or reads `/proc`
-//! and `/sys`. A port to another system changes this crate.
+//! and `/sys` (`tools/check_portability.py`). A port to another system changes this crate; `docs/design/porting.md`
+//! lists what each module needs there.
 //!
 //! | module | what it answers |
 //! |---|---|
