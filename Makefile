@@ -168,6 +168,7 @@ lint: lint-rust lint-python
 
 # `fuzz` has a lock file of its own, which a new dependency of a crate makes stale.
 lint-rust:
+	$(PYTHON) tools/check_portability.py
 	cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 	$(PYTHON) tools/compare_features.py
 	cargo fmt --all --check

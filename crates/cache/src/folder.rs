@@ -11,6 +11,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use isochrony_system::volume;
+
 use crate::error::{CacheError, IoContext};
 use crate::journal::{MAGIC, OwnerId};
 
@@ -177,26 +179,12 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
-#[cfg(target_os = "linux")]
 fn check_local(path: &Path) -> Result<(), CacheError> {
-    let volume = rustix::fs::statfs(path).at("look at", path)?;
-    let file_system = match volume.f_type as u64 & 0xffff_ffff {
-        0x6969 => "NFS",
-        0xff53_4d42 | 0xfe53_4d42 | 0x517b => "SMB/CIFS",
-        0x0102_1997 => "9p",
-        0x0bd0_0bd0 => "Lustre",
-        0x00c3_6400 => "Ceph",
-        0x5346_414f | 0x6b41_4653 => "AFS",
-        0x4750_4653 => "GPFS",
-        _ => return Ok(()),
-    };
-    Err(CacheError::NetworkFolder {
-        path: path.to_path_buf(),
-        file_system,
-    })
-}
-
-#[cfg(not(target_os = "linux"))]
-fn check_local(_path: &Path) -> Result<(), CacheError> {
-    Ok(())
+    match volume::network(path).at("look at", path)? {
+        None => Ok(()),
+        Some(file_system) => Err(CacheError::NetworkFolder {
+            path: path.to_path_buf(),
+            file_system,
+        }),
+    }
 }

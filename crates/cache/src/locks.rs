@@ -1,15 +1,13 @@
 //! Kernel file locks: of the index, of open caches, and of objects.
 //!
-//! `flock` locks belong to an open file, so two handles in one process exclude each other like two processes, and the
+//! These locks belong to an open file, so two handles in one process exclude each other like two processes, and the
 //! kernel releases them however the process ends.
 
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
-
-use rustix::fs::{FlockOperation, flock};
 
 use crate::error::{CacheError, IoContext};
 use crate::folder::{Folder, remove};
@@ -22,16 +20,16 @@ const RETRY_INTERVAL: (Duration, Duration) = (Duration::from_micros(20), Duratio
 
 /// `false` if another open file holds a conflicting lock.
 fn try_lock(file: &File, exclusive: bool) -> io::Result<bool> {
-    let operation = match exclusive {
-        true => FlockOperation::NonBlockingLockExclusive,
-        false => FlockOperation::NonBlockingLockShared,
-    };
     loop {
-        match flock(file, operation) {
+        let taken = match exclusive {
+            true => file.try_lock(),
+            false => file.try_lock_shared(),
+        };
+        match taken {
             Ok(()) => return Ok(true),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(false),
-            Err(error) => return Err(error.into()),
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(TryLockError::Error(error)) => return Err(error),
         }
     }
 }
@@ -40,7 +38,7 @@ fn try_lock(file: &File, exclusive: bool) -> io::Result<bool> {
 /// files.
 pub(crate) fn unlock(file: &File) {
     // Fails only for files that cannot be locked at all.
-    let _ = flock(file, FlockOperation::Unlock);
+    let _ = file.unlock();
 }
 
 pub(crate) fn is_unlocked(file: &File) -> io::Result<bool> {

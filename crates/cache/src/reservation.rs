@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use isochrony_system::blocks::reserve;
+
 use crate::check::Check;
 use crate::error::{CacheError, IoContext, is_full};
 use crate::journal::{Op, OwnerId, Piece};
@@ -85,8 +87,7 @@ impl Reservation {
         let ranges = self.ranges();
         let needed = ranges.iter().map(|range| range.end - range.start).sum();
         self.with_room(needed, "reserve space in", |file| {
-            (ranges.iter())
-                .try_for_each(|range| allocate(file, range.start, range.end - range.start))
+            (ranges.iter()).try_for_each(|range| reserve(file, range.clone()))
         })
     }
 
@@ -276,22 +277,4 @@ impl ReservablePieces {
 fn without(ranges: &[Range<u32>], part: &Range<u32>) -> Vec<Range<u32>> {
     let is_left = |piece: &u32| !part.contains(piece);
     runs(ranges.iter().cloned().flatten().filter(is_left))
-}
-
-#[cfg(target_os = "linux")]
-fn allocate(file: &std::fs::File, start: u64, bytes: u64) -> std::io::Result<()> {
-    use rustix::fs::{FallocateFlags, fallocate};
-    loop {
-        match fallocate(file, FallocateFlags::empty(), start, bytes) {
-            Err(rustix::io::Errno::INTR) => {}
-            // This file system reports a full disk at the write.
-            Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => return Ok(()),
-            result => return Ok(result?),
-        }
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn allocate(_file: &std::fs::File, _start: u64, _bytes: u64) -> std::io::Result<()> {
-    Ok(())
 }

@@ -6,30 +6,15 @@
 
 mod error;
 pub mod machine;
-mod page_cache;
+mod owner_process;
+mod piece_ring;
 mod positions;
 mod scan;
 mod scratch_folder;
 mod source;
 mod strategy;
-mod system;
 #[cfg(test)]
 mod test_source;
-// Where the io_uring crate knows the kernel's structures.
-#[cfg_attr(
-    not(all(
-        target_os = "linux",
-        any(
-            target_arch = "x86_64",
-            target_arch = "aarch64",
-            target_arch = "riscv64",
-            target_arch = "loongarch64",
-            target_arch = "powerpc64"
-        )
-    )),
-    path = "uring/none.rs"
-)]
-mod uring;
 
 pub use error::IoError;
 pub use positions::Positions;
@@ -37,4 +22,3 @@ pub use scan::{PieceReader, Reading, ScanReaders, TaskParts, prefetch};
 pub use scratch_folder::ScratchFolder;
 pub use source::{FileRange, SampleSource, ShardFile, ShardLayout, Shards, SourceError, is_same};
 pub use strategy::Strategy;
-pub use system::{free_memory, punch_hole, write_back};

@@ -4,9 +4,10 @@ use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
 
+use isochrony_system::blocks::{Extent, extents};
+
 use crate::scan::SourceFiles;
 use crate::source::SampleSource;
-use crate::system::{self, Extent};
 
 /// Looks up sample positions. Asks the file system once per file.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ impl Positions {
             let found = found.and_then(|shard| {
                 let file = shard.os_file()?;
                 let device = file.metadata().ok()?.dev();
-                Some((device, system::extents(file).ok()??))
+                Some((device, extents(file).ok()??))
             });
             self.shards.insert(span.shard, found);
         }

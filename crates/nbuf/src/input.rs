@@ -6,6 +6,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 
+use isochrony_system::page_cache::advise_sequential;
+
 use crate::descriptor::{self, DescriptorKind};
 
 /// An input of an execution.
@@ -62,7 +64,7 @@ impl<'a> Input<'a> {
         let (name, kind) = match kind {
             DescriptorKind::Regular => {
                 let start = (&file).stream_position()?;
-                descriptor::advise_sequential(&file);
+                advise_sequential(&file);
                 let end = size.max(start);
                 let file = Arc::new(file);
                 ("file", InputKind::File { file, start, end })

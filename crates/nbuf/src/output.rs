@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use socket2::SockRef;
+use isochrony_system::descriptor::{reopen_nonblocking, send_nonblocking};
 
 use crate::descriptor::{self, DescriptorKind};
 
@@ -47,10 +47,7 @@ impl<'a> Output<'a> {
     /// Of reading its metadata.
     pub fn file(file: File) -> io::Result<Self> {
         let (name, kind) = match descriptor::kind_and_size(&file)?.0 {
-            DescriptorKind::Pipe => (
-                "pipe",
-                OutputKind::Pipe(descriptor::reopen_nonblocking(file)),
-            ),
+            DescriptorKind::Pipe => ("pipe", OutputKind::Pipe(reopen_nonblocking(file))),
             DescriptorKind::Socket => ("socket", OutputKind::Socket(file)),
             DescriptorKind::Regular | DescriptorKind::Other => ("file", OutputKind::File(file)),
         };
@@ -86,10 +83,7 @@ impl<'a> Output<'a> {
                 OutputKind::Writer(writer) => writer.write(bytes),
                 OutputKind::File(file) => file.write(bytes),
                 OutputKind::Pipe(pipe) => pipe.write(bytes),
-                OutputKind::Socket(socket) => {
-                    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-                    SockRef::from(&*socket).send_with_flags(bytes, flags)
-                }
+                OutputKind::Socket(socket) => send_nonblocking(socket, bytes),
             };
             match written {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),

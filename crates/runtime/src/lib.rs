@@ -1,4 +1,4 @@
-//! Shared by the engines for plans, tasklets, byte streams, imports and backups.
+//! What every engine of Isochrony shares: plans, tasklets, byte streams, imports and backups.
 //!
 //! | question | answer |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | Where does a thread run? | [`CpuTopology`], which CPUs share a core, a cache, a memory node; [`CpuPlacement`], a CPU for each thread; [`Pinning`], [`PinnedThread`] |
 //! | Why did code of others fail? | [`Cause`], [`panic_message`] |
 //!
-//! Depends on the standard library and, for affinities, on `rustix`. The engines have queues of their own, with
-//! different guarantees (docs/why/queues.md).
+//! Depends on the standard library and, for CPUs, on `isochrony-system`. The engines decide which work a worker takes
+//! next: their queues promise different things (docs/why/queues.md).
 
 mod blocking;
 mod cause;
@@ -36,10 +36,9 @@ pub use blocking::{WaitCheck, is_stop_requested, poll_stop, stoppable_waits};
 pub use cause::{Cause, panic_message};
 pub use cpu::{CpuLocation, CpuPlacement, CpuTopology, PinnedThread, Pinning, unpinned};
 pub use interrupt::Interrupt;
-pub use interval_clock::POLL_INTERVAL;
 pub use latency::{Latency, LatencyHistogram};
 pub use memory_budget::{MemoryBudget, MemoryReservation};
-pub use poll::{ActiveWatch, PollTimer, WaitGroup, WaitToken, Watch};
+pub use poll::{ActiveWatch, POLL_INTERVAL, PollTimer, WaitGroup, WaitToken, Watch};
 pub use progress::Progress;
 pub use stage_time::StageTime;
 pub use threads::{start_helper, start_scoped_helper, start_worker};

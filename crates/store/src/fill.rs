@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use isochrony_io::write_back;
 use isochrony_segment::Sample;
+use isochrony_system::page_cache;
 
 use crate::append::{SignalWriter, checked_end, sample_count};
 use crate::error::StoreError;
@@ -82,7 +82,7 @@ impl SignalWriter {
             let Ok(path) = path else { continue };
             let file = engine.media().open(&path, Access::Read);
             if let Some(file) = file.as_ref().ok().and_then(|file| file.as_os_file()) {
-                write_back(file, span.offset..span.offset + span.len);
+                page_cache::write_back(file, span.offset..span.offset + span.len);
             }
         }
     }

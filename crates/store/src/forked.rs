@@ -6,9 +6,11 @@
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
+use isochrony_system::forks::this_process;
+
 use crate::engine::Reader;
 use crate::error::StoreError;
-use crate::media::{self, Media};
+use crate::media::Media;
 
 pub(crate) struct ForkedReaders {
     opened_in: u32,
@@ -27,14 +29,14 @@ struct OwnReader {
 impl ForkedReaders {
     pub(crate) fn new() -> Self {
         Self {
-            opened_in: media::this_process(),
+            opened_in: this_process(),
             first: OnceLock::new(),
         }
     }
 
     /// Whether this is not the process that opened the store.
     pub(crate) fn is_here(&self) -> bool {
-        media::this_process() != self.opened_in
+        this_process() != self.opened_in
     }
 
     /// `None` in the process that opened the store.
@@ -45,7 +47,7 @@ impl ForkedReaders {
         path: &Path,
         media: &Arc<dyn Media>,
     ) -> Result<Option<&Reader>, StoreError> {
-        let process = media::this_process();
+        let process = this_process();
         if process == self.opened_in {
             return Ok(None);
         }

@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use isochrony_io::{free_memory, punch_hole};
 use isochrony_segment::Buffer;
+use isochrony_system::blocks::punch_hole;
+use isochrony_system::memory::available_memory;
 
 use crate::append::{SignalWriter, checked_end, sample_count};
 use crate::backend::Backend;
@@ -137,7 +138,7 @@ impl Scratch {
     /// Memory that scratch signals may use now: a quarter of what is available to programs.
     #[must_use]
     pub fn free_memory() -> u64 {
-        free_memory() / 4
+        available_memory() / 4
     }
 
     /// As [`release`](Self::release); also gives the memory blocks that lay entirely in the range, for reuse when no

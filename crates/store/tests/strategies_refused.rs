@@ -2,7 +2,7 @@
 #![cfg(all(target_os = "linux", target_endian = "little"))]
 #![allow(unsafe_code)] // A filter of system calls has no safe crate.
 
-#[path = "../../io/tests/uring/mod.rs"]
+#[path = "../../system/tests/uring/mod.rs"]
 mod uring;
 
 use isochrony_segment::DType;

@@ -4,8 +4,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Signal, getpgrp, getpid, kill_current_process_group, kill_process};
+use isochrony_system::{descriptor, process};
 
 /// Starts a native thread, independent of the interpreter. When the other end of `socket` closes, it waits for `grace`,
 /// then kills this process, and its group if it leads one.
@@ -20,19 +19,8 @@ pub fn kill_group_when_closed(socket: OwnedFd, grace: Duration) -> io::Result<()
 }
 
 fn watch(socket: &OwnedFd, grace: Duration) {
-    let closed = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
-    loop {
-        let mut polled = [PollFd::new(socket, PollFlags::empty())];
-        // A signal may interrupt it.
-        if poll(&mut polled, None).is_ok() && polled[0].revents().intersects(closed) {
-            break;
-        }
-    }
+    descriptor::wait_until_closed(socket);
     // An idle process exits meanwhile.
     std::thread::sleep(grace);
-    // Another group may contain foreign processes.
-    if getpgrp() == getpid() {
-        let _ = kill_current_process_group(Signal::KILL);
-    }
-    let _ = kill_process(getpid(), Signal::KILL);
+    process::kill_own_group();
 }

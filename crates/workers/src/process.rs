@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use isochrony_system::process::{has_ended, kill_group, signal_name};
 
 use crate::connection::Connection;
 use crate::error::{ProcessError, RemoteException};
@@ -138,9 +138,7 @@ impl WorkerProcess {
     fn kill(&mut self) -> io::Result<ExitStatus> {
         if !self.is_reaped {
             // No other process or group can have this id before it is reaped.
-            if let Some(group) = pid(&self.child) {
-                let _ = kill_process_group(group, Signal::KILL);
-            }
+            kill_group(&self.child);
             let _ = self.child.kill();
             self.is_reaped = true;
         }
@@ -162,32 +160,12 @@ fn check_child(child: &Child, check: InterruptCheck<'_>) -> Result<(), ProcessEr
     check()
 }
 
-fn pid(child: &Child) -> Option<Pid> {
-    Pid::from_raw(child.id().try_into().ok()?)
-}
-
-/// Does not reap the process.
-fn has_ended(child: &Child) -> bool {
-    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-    pid(child).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), options), Ok(None)))
-}
-
 fn describe(status: ExitStatus) -> String {
     let Some(signal) = status.signal() else {
         return format!("ended with exit status {}", status.code().unwrap_or(-1));
     };
-    let name = match signal {
-        1 => "SIGHUP",
-        2 => "SIGINT",
-        4 => "SIGILL",
-        6 => "SIGABRT",
-        7 => "SIGBUS",
-        8 => "SIGFPE",
-        9 => "SIGKILL",
-        11 => "SIGSEGV",
-        15 => "SIGTERM",
-        24 => "SIGXCPU",
-        _ => return format!("was killed by signal {signal}"),
-    };
-    format!("was killed by {name}")
+    match signal_name(signal) {
+        Some(name) => format!("was killed by {name}"),
+        None => format!("was killed by signal {signal}"),
+    }
 }

@@ -4,14 +4,11 @@
 //! outcome is a wrong result; the parent's memory never changes. So neither locks nor unsafe code are needed.
 
 use std::fs::File;
-use std::io::{self, IoSlice};
-use std::mem::MaybeUninit;
-use std::os::fd::AsFd;
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 
-use rustix::fs::{FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, memfd_create};
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use isochrony_system::{descriptor, shared_memory};
 
 use crate::error::ProcessError;
 
@@ -25,31 +22,15 @@ pub(crate) struct SharedMemory {
 
 impl SharedMemory {
     pub(crate) fn create() -> io::Result<Self> {
-        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let file = memfd_create("isochrony-worker", flags)?;
-        // The process may keep it mapped.
-        fcntl_add_seals(&file, SealFlags::SHRINK)?;
         Ok(Self {
-            file: File::from(file),
+            file: shared_memory::create("isochrony-worker")?,
             size: 0,
         })
     }
 
     /// Sends the descriptor with one byte.
     pub(crate) fn send(&self, socket: &UnixStream) -> io::Result<()> {
-        let descriptors = [self.file.as_fd()];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut ancillary = SendAncillaryBuffer::new(&mut space);
-        ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-        rustix::io::retry_on_intr(|| {
-            sendmsg(
-                socket,
-                &[IoSlice::new(&[0])],
-                &mut ancillary,
-                SendFlags::NOSIGNAL,
-            )
-        })?;
-        Ok(())
+        descriptor::send_file(socket, &self.file)
     }
 
     pub(crate) fn size(&self) -> u64 {
@@ -61,12 +42,8 @@ impl SharedMemory {
         if self.size < bytes {
             let size = bytes.max(MIN_SIZE);
             let size = size.checked_next_power_of_two().unwrap_or(size);
-            fallocate(&self.file, FallocateFlags::empty(), 0, size).map_err(|error| {
-                ProcessError::OutOfMemory {
-                    bytes: size,
-                    error: error.into(),
-                }
-            })?;
+            shared_memory::grow(&self.file, size)
+                .map_err(|error| ProcessError::OutOfMemory { bytes: size, error })?;
             self.size = size;
         }
         Ok(())

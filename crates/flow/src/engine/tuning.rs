@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use std::path::{Path, PathBuf};
 
 use isochrony_runtime::{Progress, start_scoped_helper};
+use isochrony_system::usage::process_cpu_time;
 use isochrony_tune::session::{MAX_WINDOW_S, MIN_RESULTS, MIN_WINDOW_S};
 use isochrony_tune::{
     Configuration, ConfigurationLimits, ControllerOptions, LinkWindow, StageWindow, TuneError,
@@ -338,7 +339,7 @@ impl Reading {
         Self {
             at: Instant::now(),
             done: progress.done(),
-            cpu: process_cpu_time(),
+            cpu: process_cpu_time().unwrap_or_default(),
             measurement: running.measurement(),
         }
     }
@@ -395,11 +396,4 @@ fn mean_occupancy(now: &[u64; 9], then: &[u64; 9]) -> f64 {
         full += eighths * count;
     }
     full as f64 / (8 * sent).max(1) as f64
-}
-
-/// Processor time of all threads of this process.
-fn process_cpu_time() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Duration::new(seconds, u32::try_from(time.tv_nsec).unwrap_or(0))
 }

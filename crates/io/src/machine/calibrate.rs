@@ -11,6 +11,9 @@ use std::slice;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use isochrony_system::memory::available_memory;
+use isochrony_system::page_cache::{cached, drop_cached, fault_seconds};
+use isochrony_system::volume;
 use isochrony_time::{Fixed, civil};
 
 use super::costs::{CacheState, Costs, StrategyCosts, Trial};
@@ -21,11 +24,9 @@ use super::quartiles::Quartiles;
 use super::summary_costs::kernels;
 use super::timed_scan::TimedScan;
 use crate::error::{ErrorContext, IoError};
-use crate::page_cache::{cached, drop_cached, major_fault};
 use crate::scratch_folder::ScratchFolder;
 use crate::source::{SampleSource, SourceError};
 use crate::strategy::Strategy;
-use crate::system::free_memory;
 
 /// What to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,7 +106,7 @@ pub fn calibrate(
             done(count, total);
         }
         if let (true, Some((file, _))) = (droppable, files.first()) {
-            major.extend(major_fault(file, 1 << 20));
+            major.extend(fault_seconds(file, 1 << 20));
             drop_all()?;
         }
         // Cached by a sequential reader, since page sizes depend on the reader.
@@ -155,7 +156,7 @@ pub fn calibrate(
         timer_resolution: timer_resolution(),
         timer_cost: repeated(repeats, 10_000, || _ = black_box(Instant::now())),
         system_call: repeated(repeats, 10_000, || {
-            _ = black_box(rustix::process::getppid())
+            _ = black_box(std::os::unix::process::parent_id())
         }),
         memory_bandwidth: memory_bandwidth(wanted.bytes, repeats)?,
         volumes: vec![DiskCosts {
@@ -191,9 +192,8 @@ fn check(wanted: &CalibrationOptions) -> Result<(), IoError> {
     if !(1..=100).contains(&wanted.repeats) {
         return refuse("repeats", wanted.repeats.to_string(), "it must be 1 to 100");
     }
-    let room = rustix::fs::statvfs(&wanted.folder).map_err(std::io::Error::from);
-    let room = room.with_path("look at", &wanted.folder)?;
-    if room.f_bavail.saturating_mul(room.f_frsize) < wanted.bytes.saturating_mul(2) {
+    let free = volume::free_bytes(&wanted.folder).with_path("look at", &wanted.folder)?;
+    if free < wanted.bytes.saturating_mul(2) {
         return Err(IoError::DiskFull {
             action: "write a scratch signal to",
             path: wanted.folder.clone(),
@@ -285,7 +285,7 @@ fn timer_resolution() -> f64 {
 
 fn memory_bandwidth(bytes: u64, repeats: u32) -> Result<Quartiles, IoError> {
     // More than any cache, less than the free memory.
-    let len = bytes.min(512 << 20).min(free_memory() / 4) as usize / 2;
+    let len = bytes.min(512 << 20).min(available_memory() / 4) as usize / 2;
     let mut memory: Vec<i16> = Vec::new();
     let too_large = |_| IoError::TooLarge {
         what: "measuring memory",

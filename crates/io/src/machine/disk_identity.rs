@@ -3,6 +3,8 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use isochrony_system::volume;
+
 use crate::error::{ErrorContext, IoError};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,14 +19,12 @@ pub(super) struct DiskIdentity {
 impl DiskIdentity {
     pub(super) fn of(path: &Path) -> Result<Self, IoError> {
         let found = std::fs::metadata(path).with_path("look at", path)?;
-        let (major, minor) = crate::system::device_numbers(found.dev());
+        let (major, minor) = volume::device_numbers(found.dev());
         let device = format!("{major}:{minor}");
-        let filesystem = filesystem(path);
-        // ext4, btrfs, f2fs and others derive it from the file system's UUID, the rest from the device number.
-        let id = rustix::fs::statvfs(path).map_or(0, |found| found.f_fsid);
-        let disk = match id {
-            0 => format!("{filesystem}:{device}"),
-            id => format!("{filesystem}:{id:016x}"),
+        let filesystem = volume::file_system(path).unwrap_or_else(|| "unknown".into());
+        let disk = match volume::identity(path) {
+            None => format!("{filesystem}:{device}"),
+            Some(id) => format!("{filesystem}:{id:016x}"),
         };
         Ok(Self {
             disk,
@@ -32,28 +32,6 @@ impl DiskIdentity {
             filesystem,
         })
     }
-}
-
-#[cfg(target_os = "linux")]
-fn filesystem(path: &Path) -> String {
-    let Ok(found) = rustix::fs::statfs(path) else {
-        return "unknown".into();
-    };
-    match found.f_type as u64 & 0xffff_ffff {
-        0xef53 => "ext4".into(),
-        0x5846_5342 => "xfs".into(),
-        0x9123_683e => "btrfs".into(),
-        0x0102_1994 => "tmpfs".into(),
-        0xf2f5_2010 => "f2fs".into(),
-        0x794c_7630 => "overlayfs".into(),
-        0x2fc1_2fc1 => "zfs".into(),
-        other => format!("{other:#x}"),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn filesystem(_path: &Path) -> String {
-    "unknown".into()
 }
 
 #[cfg(test)]

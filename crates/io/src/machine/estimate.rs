@@ -6,17 +6,18 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use isochrony_system::memory::available_memory;
+use isochrony_system::page_cache::cached;
+
 use super::costs::CacheState;
 use super::disk_costs::Amount;
 use super::disk_identity::DiskIdentity;
 use super::profile::{Machine, Profile};
 use super::quartiles::Quartiles;
 use crate::error::IoError;
-use crate::page_cache::cached;
 use crate::scan::SourceFiles;
 use crate::source::SampleSource;
 use crate::strategy::Strategy;
-use crate::system;
 
 /// Expected seconds of a strategy.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -110,7 +111,7 @@ impl ScanEstimate {
             cold: volume.predict(strategy, CacheState::Cold, bytes, amount.dtype),
         });
         // Past the page cache nothing is cached for the next scan, so only if it would not fit anyway.
-        let fits = bytes * 2.0 < system::free_memory() as f64;
+        let fits = bytes * 2.0 < available_memory() as f64;
         let best = volume.best(amount, |one| !(fits && one.is_direct()));
         Self {
             amount,

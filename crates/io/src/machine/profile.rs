@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use isochrony_system::{machine, memory};
 use serde::{Deserialize, Serialize};
 
 use super::disk_costs::DiskCosts;
@@ -27,22 +28,12 @@ impl Machine {
     /// This machine.
     #[must_use]
     pub fn here() -> Self {
-        let line = |path: &str, key: &str| {
-            let text = std::fs::read_to_string(path).unwrap_or_default();
-            let line = text.lines().find(|line| line.starts_with(key))?;
-            Some(line.split_once(':')?.1.trim().to_owned())
-        };
-        let memory = line("/proc/meminfo", "MemTotal:");
-        let kib = memory.and_then(|text| text.strip_suffix("kB")?.trim().parse::<u64>().ok());
-        let system = rustix::system::uname();
-        let words = [system.sysname(), system.release()].map(|word| word.to_string_lossy());
         Self {
-            cpu: line("/proc/cpuinfo", "model name")
-                .unwrap_or_else(|| std::env::consts::ARCH.into()),
+            cpu: machine::processor_name().unwrap_or_else(|| std::env::consts::ARCH.into()),
             cores: std::thread::available_parallelism().map_or(1, usize::from),
-            memory_bytes: kib.map_or(0, |kib| kib << 10),
-            kernel: words.join(" "),
-            page_bytes: crate::system::page_size(),
+            memory_bytes: memory::total_memory().unwrap_or(0),
+            kernel: machine::system_version(),
+            page_bytes: memory::page_size(),
         }
     }
 

@@ -7,10 +7,10 @@ use std::time::Instant;
 
 use isochrony_dsp::stats::{Accumulator, Statistic};
 use isochrony_segment::{DType, Sample, dispatch};
+use isochrony_system::usage::page_faults;
 
 use super::costs::{CacheState, Trial};
 use crate::error::IoError;
-use crate::page_cache::faults;
 use crate::scan::{PieceIter, PieceReader};
 use crate::source::{SampleSource, SourceError};
 use crate::strategy::Strategy;
@@ -55,7 +55,7 @@ impl TimedScan<'_> {
         let piece = (strategy.piece_bytes() / size).cast_signed();
         let pieces = PieceIter::new(self.source.clone(), self.parts.to_vec(), piece);
         let pieces: Vec<_> = pieces.collect();
-        let before = faults();
+        let before = page_faults();
         let (mut outer, mut inner, mut samples) = (0.0, 0.0, 0_i64);
         let mut accumulator = Accumulator::<T>::new();
         let mut then = Instant::now();
@@ -75,7 +75,7 @@ impl TimedScan<'_> {
             drop(segment);
             lap(&mut inner);
         }
-        let after = faults();
+        let after = page_faults();
         black_box(accumulator.finish());
         if reader.reading().used != Some(strategy) {
             return Ok(None);

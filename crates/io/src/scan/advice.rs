@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use isochrony_system::page_cache;
+
 use super::SourceFiles;
 use crate::source::SampleSource;
-use crate::system;
 
 #[derive(Debug)]
 pub(crate) struct ReadAdvice {
@@ -32,8 +33,8 @@ impl ReadAdvice {
             let Some(file) = shard.os_file() else {
                 continue;
             };
-            let step = *(self.step).get_or_insert_with(|| system::read_ahead_window(file));
-            if system::will_need(file, span.offset..span.offset + span.len, step).is_ok() {
+            let step = *(self.step).get_or_insert_with(|| page_cache::read_ahead_window(file));
+            if page_cache::will_need(file, span.offset..span.offset + span.len, step).is_ok() {
                 bytes += span.len;
             }
         }

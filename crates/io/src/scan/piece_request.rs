@@ -11,13 +11,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 
 use isochrony_segment::Buffer;
-use rustix::io::Errno;
+use isochrony_system::{descriptor, page_cache};
 
 use super::buffer_pool::{ALIGNMENT, BufferPool, skip};
 use super::files::SourceFiles;
 use crate::error::{ErrorContext, IoError};
 use crate::source::{FileRange, ShardFile, is_same};
-use crate::system;
 
 /// Why shards with chunks at other offsets are decoded.
 pub(crate) const FOREIGN_SHARDS: &str = "another program wrote its shards";
@@ -288,10 +287,11 @@ impl RequestPlanner {
         if !self.direct {
             return (known.try_clone()).map_err(|error| format!("its file: {error}"));
         }
-        match system::open_direct(shard) {
+        let opened = (shard.reopen()).and_then(|file| page_cache::bypass(&file).map(|()| file));
+        match opened {
             Ok(file) if is_same(known, &file) => Ok(file),
             Ok(_) => Err("its file is being replaced".into()),
-            Err(error) if Errno::from_io_error(&error) == Some(Errno::MFILE) => Err(format!(
+            Err(error) if descriptor::is_out_of_descriptors(&error) => Err(format!(
                 "{error}: raise `ulimit -n`, or read shorter segments"
             )),
             Err(error) => Err(format!("the file system refuses O_DIRECT: {error}")),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use isochrony_runtime::start_helper;
 
 use super::PieceIter;
-use crate::system::OwnerProcess;
+use crate::owner_process::OwnerProcess;
 
 /// Bound on the delay of a lost wake-up.
 const PARK_TIMEOUT: Duration = Duration::from_millis(50);

@@ -9,9 +9,9 @@ use isochrony_segment::Buffer;
 
 use super::{Attempt, Fallback, Prefetcher, ReadOutcome, TaskReader};
 use crate::error::IoError;
+use crate::owner_process::OwnerProcess;
 use crate::source::SampleSource;
 use crate::strategy::Strategy;
-use crate::system::OwnerProcess;
 
 pub(crate) trait ReadAheadQueue: fmt::Debug + Send + Sync + 'static {
     /// Returns the id of the task's queue.

@@ -21,7 +21,7 @@ use isochrony_runtime::{Interrupt, POLL_INTERVAL, poll_stop, start_helper, stopp
 
 use super::{Attempt, BufferPool, PieceQueues, QUEUE_DEPTH, ReadAheadQueue};
 use crate::error::IoError;
-use crate::system::OwnerProcess;
+use crate::owner_process::OwnerProcess;
 
 pub(crate) trait PieceFiller {
     fn fill(&mut self, piece: &Range<i64>, buffers: &Mutex<BufferPool>)

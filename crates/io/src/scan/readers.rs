@@ -8,9 +8,9 @@ use std::sync::{Arc, OnceLock};
 
 use super::{Fallback, PieceReader, Prefetcher, Reading, ScanSpec, TaskParts};
 use crate::error::{ErrorContext, IoError};
+use crate::owner_process::OwnerProcess;
 use crate::source::SampleSource;
 use crate::strategy::{MmapStrategy, StartError, Strategy};
-use crate::system::OwnerProcess;
 
 /// State shared by the readers of a scan.
 pub struct ScanReaders {

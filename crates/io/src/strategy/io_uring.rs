@@ -4,19 +4,19 @@
 //! Pieces are returned in scan order. What the kernel did not read completely, `pread` reads when needed, so errors are
 //! those of any other read.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::io::Errno;
+use isochrony_system::read_ring;
 
 use super::{CostModel, IoStrategy, StartError, Strategy};
 use crate::error::IoError;
+use crate::piece_ring::{PieceRead, PieceRing};
 use crate::scan::{
     Attempt, BufferPool, Fallback, PieceQueues, Prefetcher, QUEUE_DEPTH, QueueScan, ReadAheadQueue,
     RequestPlanner, ScanSpec, SourceFiles,
 };
-use crate::uring::ReadRing;
 
 pub(crate) struct IoUringStrategy;
 
@@ -50,7 +50,7 @@ impl IoStrategy for IoUringStrategy {
 }
 
 pub(super) fn start(scan: ScanSpec, direct: bool) -> Result<Arc<dyn Prefetcher>, StartError> {
-    let ring = ReadRing::new().map_err(|error| {
+    let ring = PieceRing::new().map_err(|error| {
         StartError::FallBack(Fallback {
             strategy: Strategy::Read,
             why: unavailable(&error),
@@ -67,21 +67,12 @@ pub(super) fn start(scan: ScanSpec, direct: bool) -> Result<Arc<dyn Prefetcher>,
 }
 
 pub(super) fn refusal() -> Option<String> {
-    ReadRing::new().err().map(|error| unavailable(&error))
+    PieceRing::new().err().map(|error| unavailable(&error))
 }
 
 fn unavailable(error: &io::Error) -> String {
-    let mend = match Errno::from_io_error(error) {
-        Some(Errno::PERM | Errno::ACCESS) => {
-            "; the profile of a container may forbid it, or sysctl kernel.io_uring_disabled, which 0 allows"
-        }
-        Some(Errno::NOSYS | Errno::INVAL) => "; it needs Linux 5.6 or later",
-        None if error.kind() == ErrorKind::Unsupported => "; it needs Linux 5.6 or later",
-        Some(Errno::NOMEM) => "; before Linux 5.12 its memory counts as locked: raise `ulimit -l`",
-        Some(Errno::MFILE) => "; raise `ulimit -n`",
-        _ => "",
-    };
-    format!("io_uring is not available: {error}{mend}")
+    let remedy = read_ring::remedy(error);
+    format!("io_uring is not available: {error}{remedy}")
 }
 
 fn ring_failure(error: &io::Error) -> String {
@@ -98,7 +89,7 @@ enum SubmittedPiece {
 
 #[derive(Debug)]
 struct InFlightPieces {
-    ring: ReadRing,
+    ring: PieceRing,
     planner: RequestPlanner,
     buffers: BufferPool,
     queues: PieceQueues<SubmittedPiece>,
@@ -174,24 +165,28 @@ impl InFlightPieces {
     }
 
     fn complete(&mut self, number: usize) -> Result<Attempt, IoError> {
-        let mut job = match self.ring.wait(number) {
-            Ok(job) => job,
+        let read = match self.ring.wait(number) {
+            Ok(read) => read,
             Err(error) => return Ok(Attempt::FallBack(ring_failure(&error))),
         };
-        for (part, got) in job.request.parts.iter().zip(job.got) {
-            if let Some(why) = part.complete(&mut job.buffer, got)? {
+        let PieceRead {
+            request,
+            mut buffer,
+        } = read.target;
+        for (part, got) in request.parts.iter().zip(read.got) {
+            if let Some(why) = part.complete(&mut buffer, got)? {
                 return Ok(Attempt::FallBack(why));
             }
         }
         // The view refers to the buffer, so the pool does not reuse it while samples are in use.
-        let samples = job.request.view(&job.buffer);
-        self.buffers.release(job.buffer);
+        let samples = request.view(&buffer);
+        self.buffers.release(buffer);
         Ok(samples)
     }
 }
 
 fn submit_piece(
-    ring: &mut ReadRing,
+    ring: &mut PieceRing,
     planner: &mut RequestPlanner,
     buffers: &mut BufferPool,
     piece: &Range<i64>,
@@ -201,7 +196,7 @@ fn submit_piece(
         Err(why) => return Ok(SubmittedPiece::NotRequested(why)),
     };
     let buffer = buffers.take(request.room())?;
-    Ok(match ring.submit(request, buffer) {
+    Ok(match ring.submit(PieceRead { request, buffer }) {
         Ok(number) => SubmittedPiece::InFlight(number),
         Err(error) => SubmittedPiece::NotRequested(ring_failure(&error)),
     })
@@ -213,16 +208,8 @@ mod tests {
 
     #[test]
     fn a_refusal_states_the_remedy() {
-        for (errno, mend) in [
-            (Errno::PERM, "kernel.io_uring_disabled"),
-            (Errno::NOSYS, "Linux 5.6 or later"),
-            (Errno::NOMEM, "`ulimit -l`"),
-            (Errno::MFILE, "`ulimit -n`"),
-        ] {
-            let said = unavailable(&errno.into());
-            assert!(said.starts_with("io_uring is not available"), "{said}");
-            assert!(said.contains(mend), "{said}");
-        }
-        assert!(unavailable(&ErrorKind::Unsupported.into()).contains("Linux 5.6 or later"));
+        let told = unavailable(&io::ErrorKind::Unsupported.into());
+        assert!(told.starts_with("io_uring is not available"), "{told}");
+        assert!(told.contains("Linux 5.6 or later"), "{told}");
     }
 }

@@ -4,7 +4,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use isochrony_segment::SigSeg;
+use isochrony_segment::{BufferKind, SigSeg};
+use isochrony_system::page_cache;
 
 use super::{CostModel, IoStrategy, StartError, Strategy};
 use crate::error::IoError;
@@ -13,7 +14,6 @@ use crate::scan::{
     TaskReader,
 };
 use crate::source::SampleSource;
-use crate::system;
 
 pub(crate) struct PopulateStrategy;
 
@@ -65,7 +65,8 @@ fn populate(segment: &SigSeg) -> bool {
     // An unreadable page faults later, with its own error.
     segment
         .buffers()
-        .all(|buffer| system::populate(buffer).unwrap_or(true))
+        .filter(|buffer| buffer.kind() == BufferKind::Mapped)
+        .all(|buffer| page_cache::populate(buffer.bytes()).unwrap_or(true))
 }
 
 #[derive(Debug)]

@@ -4,6 +4,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
+use isochrony_system::memory::available_memory;
+
 use super::{CostModel, IoStrategy, StartError};
 use crate::error::IoError;
 use crate::scan::{
@@ -11,7 +13,6 @@ use crate::scan::{
     SourceFiles, TaskReader,
 };
 use crate::source::SampleSource;
-use crate::system::free_memory;
 
 pub(crate) struct ReadaheadAllStrategy;
 
@@ -30,7 +31,7 @@ impl IoStrategy for ReadaheadAllStrategy {
 
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {
         // Beyond half of the free memory, read-ahead would evict earlier pages.
-        let limit = (free_memory() / 2).max(READ_AHEAD_BYTES);
+        let limit = (available_memory() / 2).max(READ_AHEAD_BYTES);
         let pieces = scan.pieces(scan.piece);
         Ok(Arc::new(AdvisedScan {
             thread: advise_ahead(&scan.source, pieces, limit)?,

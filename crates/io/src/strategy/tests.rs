@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use isochrony_segment::SigSeg;
+use isochrony_system::page_cache::{cached, drop_cached};
+use isochrony_system::usage::page_faults;
 use tempfile::TempDir;
 
 use super::Strategy;
 use super::populate::populate_ahead;
 use super::readahead_all::advise_ahead;
-use crate::page_cache::{cached, drop_cached, faults};
 use crate::scan::{PieceIter, PieceReader, PrefetchThread, READ_AHEAD_BYTES, SourceFiles};
 use crate::source::SampleSource;
 use crate::test_source::TestSource;
@@ -201,14 +202,14 @@ fn pages_filled_by_the_thread_are_read_without_faults() {
 
 fn touch(samples: &SigSeg) -> u64 {
     let bytes = samples.buffers().next().unwrap().bytes();
-    let before = faults().0;
+    let before = page_faults().0;
     let sum: u64 = bytes
         .iter()
         .step_by(4096)
         .map(|byte| u64::from(*byte))
         .sum();
     assert_eq!(sum, 7 * (2 * SAMPLES as u64 / 4096));
-    faults().0 - before
+    page_faults().0 - before
 }
 
 #[test]

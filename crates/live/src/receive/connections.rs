@@ -17,7 +17,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use isochrony_system::descriptor::poll_readable;
 
 use super::context::{ReceiveContext, STOP_CHECK_INTERVAL};
 use super::stream::{READ_BYTES, StreamBuffer, StreamFront, StreamState};
@@ -133,22 +133,13 @@ impl ConnectionServer<'_> {
             .collect();
         let mut files: Vec<BorrowedFd<'_>> = vec![self.listener.as_fd()];
         files.extend(asked.iter().map(|&at| self.connections[at].stream.as_fd()));
-        let mut files: Vec<PollFd<'_>> = files
-            .into_iter()
-            .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
-            .collect();
-        let moment = Timespec {
-            tv_sec: 0,
-            tv_nsec: i64::from(STOP_CHECK_INTERVAL.subsec_nanos()),
-        };
-        if poll(&mut files, Some(&moment)).is_err() {
+        let Ok(ready) = poll_readable(&files, STOP_CHECK_INTERVAL) else {
             std::thread::sleep(STOP_CHECK_INTERVAL / 5);
             return Vec::new();
-        }
-        let ready = files.iter().skip(1).map(|file| !file.revents().is_empty());
+        };
         asked
             .iter()
-            .zip(ready)
+            .zip(ready.into_iter().skip(1))
             .filter(|(_, ready)| *ready)
             .map(|(&at, _)| at)
             .collect()

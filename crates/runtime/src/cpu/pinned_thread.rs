@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use isochrony_system::affinity::CpuSet;
 
 use super::CpuPlacement;
 
@@ -40,13 +40,11 @@ impl PinnedThread {
     /// placement.
     pub fn pin(placement: &CpuPlacement, thread: usize) -> Self {
         let cpu = placement.cpu(thread);
-        let before = sched_getaffinity(None).ok();
-        let mut one = CpuSet::new();
-        one.set(cpu);
-        let is_pinned = sched_setaffinity(None, &one).is_ok();
+        let before = CpuSet::of_current_thread();
+        let is_pinned = CpuSet::from_iter([cpu]).apply();
         if !is_pinned {
             // Its starter may be pinned.
-            let _ = sched_setaffinity(None, &placement.allowed);
+            placement.allowed.apply();
         }
         Self {
             cpu: is_pinned.then_some(cpu),
@@ -67,7 +65,7 @@ impl Drop for PinnedThread {
     fn drop(&mut self) {
         ALLOWED.set(self.allowed_before);
         if let Some(before) = &self.before {
-            let _ = sched_setaffinity(None, before);
+            before.apply();
         }
     }
 }
@@ -83,7 +81,7 @@ pub fn unpinned<T>(main: impl FnOnce() -> T) -> impl FnOnce() -> T {
     let allowed = ALLOWED.get();
     move || {
         if let Some(allowed) = allowed {
-            let _ = sched_setaffinity(None, &allowed);
+            allowed.apply();
         }
         main()
     }
@@ -96,10 +94,7 @@ mod tests {
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     fn affinity() -> Vec<usize> {
-        let set = sched_getaffinity(None).unwrap();
-        (0..CpuSet::MAX_CPU)
-            .filter(|&cpu| set.is_set(cpu))
-            .collect()
+        CpuSet::of_current_thread().unwrap().cpus().collect()
     }
 
     #[test]
@@ -152,7 +147,7 @@ mod tests {
     #[test]
     fn a_cpu_that_does_not_exist_leaves_the_thread_as_it_was() {
         let before = affinity();
-        let missing = [CpuSet::MAX_CPU - 1];
+        let missing = [CpuSet::MAX_CPUS - 1];
         let placement = CpuPlacement::new(&CpuTopology::default(), &missing, 0).unwrap();
         let pinned = PinnedThread::pin(&placement, 0);
         assert_eq!((pinned.cpu(), affinity()), (None, before));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu};
+use isochrony_system::affinity::{CpuSet, current_cpu};
 
 use super::{CpuLocation, CpuTopology};
 
@@ -22,19 +22,15 @@ impl CpuPlacement {
     /// as with more than 1024 CPUs.
     #[must_use]
     pub fn of_current_thread() -> Option<Self> {
-        let allowed = sched_getaffinity(None).ok()?;
-        let cpus = (0..CpuSet::MAX_CPU).filter(|&cpu| allowed.is_set(cpu));
-        let cpus: Vec<usize> = cpus.collect();
-        Self::new(CpuTopology::of_machine(), &cpus, sched_getcpu())
+        let allowed: Vec<usize> = CpuSet::of_current_thread()?.cpus().collect();
+        Self::new(CpuTopology::of_machine(), &allowed, current_cpu())
     }
 
     /// For a caller that runs on `current`, on the allowed CPUs. None if there are none.
     #[must_use]
     pub fn new(machine: &CpuTopology, allowed: &[usize], current: usize) -> Option<Self> {
         let order = placement_order(machine, allowed, current);
-        let mut set = CpuSet::new();
-        let known = order.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU);
-        known.for_each(|&cpu| set.set(cpu));
+        let set: CpuSet = order.iter().copied().collect();
         let cpus = order.into_iter().map(|cpu| (cpu, machine.location(cpu)));
         let cpus: Vec<_> = cpus.collect();
         (!cpus.is_empty()).then_some(Self { cpus, allowed: set })

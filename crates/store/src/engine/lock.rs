@@ -6,12 +6,14 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use isochrony_system::machine::host_name;
+use isochrony_system::process;
 use serde::{Deserialize, Serialize};
 
 use super::io::IoContext;
 use crate::error::StoreError;
 use crate::layout;
-use crate::media::{Media, MediaLock, host_name, limits};
+use crate::media::{Media, MediaLock, limits};
 
 /// How long to retry: a reader that checks for a writer holds the lock briefly.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
@@ -110,7 +112,8 @@ fn holder(media: &dyn Media, path: &Path) -> String {
             let age = now.map_or(0, |now| now.as_secs().saturating_sub(holder.since));
             let (host, command) = (one_line(&holder.host), one_line(&holder.command));
             let pid = holder.pid;
-            if holder.boot_id == media.boot_id() && host == host_name() && !is_running(pid) {
+            if holder.boot_id == media.boot_id() && host == host_name() && !process::is_running(pid)
+            {
                 return format!(
                     "a process that was started by process {pid}, which has ended ({command})"
                 );
@@ -119,14 +122,6 @@ fn holder(media: &dyn Media, path: &Path) -> String {
         }
         Err(_) => "another process".into(),
     }
-}
-
-/// Whether a process has this id, which may differ or be absent in another container.
-fn is_running(pid: u32) -> bool {
-    let pid = i32::try_from(pid)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw);
-    pid.is_none_or(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ pub(crate) type ShardKey = (SignalId, u64, FileVersion);
 /// Limit of open shard files per store, for reading and for writing each: a small part of `ulimit -n`, which others
 /// share.
 pub(crate) fn open_file_limit() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let limit = isochrony_system::process::open_file_limit();
     let limit = limit.map_or(usize::MAX, |limit| {
         usize::try_from(limit).unwrap_or(usize::MAX)
     });

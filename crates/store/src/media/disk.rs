@@ -6,11 +6,11 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::forks::UninheritedFile;
+use isochrony_system::forks::UninheritedFile;
+use isochrony_system::{machine, page_cache};
+
 use super::rooted_paths::{Resolver, RootedPaths};
-use super::{
-    Access, Kind, Media, MediaFile, MediaLock, RootedDisk, Site, Volume, limits, platform,
-};
+use super::{Access, Kind, Media, MediaFile, MediaLock, RootedDisk, Site, Volume, limits};
 
 /// Follows links like any program: for the folders above a store.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,7 +37,7 @@ impl MediaFile for DiskFile {
         let (from, to) = (offset / PART, (offset + bytes.len() as u64) / PART);
         if from < to {
             // Only a hint.
-            let _ = platform::begin_writing_back(&self.0, from * PART, (to - from) * PART);
+            let _ = page_cache::begin_writing_back(&self.0, from * PART, (to - from) * PART);
         }
         Ok(())
     }
@@ -75,11 +75,11 @@ impl Volume for DiskVolume {
 
     fn holds(&self, path: &Path) -> bool {
         let found = self.folders.stat(path).ok().flatten();
-        found.is_some_and(|(_, found)| found.st_dev == self.device)
+        found.is_some_and(|(_, found)| found.device == self.device)
     }
 
     fn sync(&self, _site: Site) -> io::Result<()> {
-        platform::sync_volume(&self.folder)
+        isochrony_system::volume::sync(&self.folder)
     }
 }
 
@@ -110,7 +110,7 @@ fn read_at(file: &File, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
 }
 
 pub(super) fn volume(root: &Path) -> io::Result<Option<Box<dyn Volume>>> {
-    if !platform::syncs_volumes(root)? {
+    if !isochrony_system::volume::syncs_reliably(root)? {
         return Ok(None);
     }
     let folder = File::open(root)?;
@@ -210,12 +210,17 @@ impl Media for DiskMedia {
     }
 
     fn network(&self, path: &Path) -> io::Result<Option<&'static str>> {
-        platform::network(path)
+        isochrony_system::volume::network(path)
     }
 
     fn boot_id(&self) -> String {
-        platform::boot_id()
+        boot_id()
     }
+}
+
+pub(super) fn boot_id() -> String {
+    // Unknown: never equals a stored one, so recovery does more than necessary.
+    machine::boot_id().unwrap_or_else(|| uuid::Uuid::new_v4().to_string())
 }
 
 pub(super) fn is_missing(error: &io::Error) -> bool {

@@ -12,25 +12,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use isochrony_segment::has_free_memory;
+use isochrony_system::blocks::copy_sparse;
+use isochrony_system::volume;
 
 mod disk;
-#[cfg(target_os = "linux")]
-mod forks;
-#[cfg(not(target_os = "linux"))]
-#[path = "forks_inherited.rs"]
-mod forks;
 pub mod limits;
-mod platform;
 mod refusal;
 pub mod remote;
 mod rooted;
 pub mod rooted_paths;
 pub mod sim;
-mod sparse;
 
 pub use disk::DiskMedia;
-pub(crate) use forks::this_process;
-pub(crate) use platform::host_name;
 pub use refusal::Refusal;
 pub use remote::{RemoteError, is_url};
 pub(crate) use remote::{absolute, media_of, media_to_write};
@@ -244,7 +237,7 @@ pub trait Media: Send + Sync + fmt::Debug {
     fn network(&self, path: &Path) -> io::Result<Option<&'static str>>;
     /// As [`network`](Self::network), for an open file whose path may no longer exist.
     fn network_of(&self, file: &dyn MediaFile) -> io::Result<Option<&'static str>> {
-        file.as_os_file().map_or(Ok(None), platform::network_of)
+        file.as_os_file().map_or(Ok(None), volume::network_of)
     }
     /// Boot identity of the running system.
     fn boot_id(&self) -> String;
@@ -311,7 +304,7 @@ pub trait Media: Send + Sync + fmt::Debug {
         let source = self.open(from, Access::Read)?;
         let copy = self.open(to, Access::CreateNew)?;
         if let (Some(source), Some(copy)) = (source.as_os_file(), copy.as_os_file()) {
-            sparse::copy(source, copy)?;
+            copy_sparse(source, copy)?;
         } else {
             let mut part = vec![0; 64 << 10];
             let mut at = 0;

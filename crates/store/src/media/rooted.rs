@@ -1,17 +1,15 @@
 //! The medium of one store on this machine's disks.
 
-use std::fs::File;
+use std::ffi::OsString;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{self, AtFlags, Dir, Mode};
-use rustix::io::Errno;
+use isochrony_system::volume;
 
 use super::disk::{self, DiskFile};
 use super::rooted_paths::{Resolver, RootedPaths};
-use super::{Access, Kind, Media, MediaFile, MediaLock, Refusal, Site, Volume, platform};
+use super::{Access, Kind, Media, MediaFile, MediaLock, Refusal, Site, Volume};
 
 /// Access limited to one folder: follows no links and opens only regular files and folders.
 #[derive(Debug, Clone)]
@@ -30,16 +28,8 @@ impl RootedDisk {
         }
     }
 
-    fn entries(&self, folder: &Path) -> io::Result<Vec<std::ffi::OsString>> {
-        let mut names = Vec::new();
-        for entry in Dir::new(self.folders.open_folder(folder)?)? {
-            let entry = entry?;
-            let name = entry.file_name().to_bytes();
-            if name != b"." && name != b".." {
-                names.push(std::ffi::OsStr::from_bytes(name).to_os_string());
-            }
-        }
-        Ok(names)
+    fn entries(&self, folder: &Path) -> io::Result<Vec<OsString>> {
+        self.folders.open_folder(folder)?.into_names()
     }
 }
 
@@ -58,8 +48,7 @@ impl Media for RootedDisk {
 
     fn stat_allocated(&self, path: &Path) -> io::Result<Option<(Kind, u64)>> {
         let found = self.folders.stat(path)?;
-        // POSIX counts in units of 512 bytes for all file systems.
-        Ok(found.map(|(kind, about)| (kind, u64::try_from(about.st_blocks).unwrap_or(0) * 512)))
+        Ok(found.map(|(kind, about)| (kind, about.allocated)))
     }
 
     fn list(&self, folder: &Path) -> io::Result<Vec<String>> {
@@ -71,31 +60,36 @@ impl Media for RootedDisk {
 
     fn make_folder(&self, path: &Path) -> io::Result<bool> {
         let (folder, name) = self.folders.parent(path)?;
-        match fs::mkdirat(folder, name, Mode::from_raw_mode(0o777)) {
+        match folder.make_folder(name) {
             Ok(()) => Ok(true),
-            Err(Errno::EXIST) if self.stat(path)? == Some(Kind::Folder) => Ok(false),
-            Err(error) => Err(error.into()),
+            Err(error)
+                if error.kind() == io::ErrorKind::AlreadyExists
+                    && self.stat(path)? == Some(Kind::Folder) =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(error),
         }
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let (from_folder, from) = self.folders.parent(from)?;
         let (to_folder, to) = self.folders.parent(to)?;
-        Ok(fs::renameat(from_folder, from, to_folder, to)?)
+        from_folder.rename(from, &to_folder, to)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         let (folder, name) = self.folders.parent(path)?;
-        Ok(fs::unlinkat(folder, name, AtFlags::empty())?)
+        folder.remove_file(name)
     }
 
     fn remove_folder(&self, path: &Path) -> io::Result<()> {
         let (folder, name) = self.folders.parent(path)?;
-        Ok(fs::unlinkat(folder, name, AtFlags::REMOVEDIR)?)
+        folder.remove_folder(name)
     }
 
     fn sync_folder(&self, path: &Path, _site: Site) -> io::Result<()> {
-        File::from(self.folders.open_folder(path)?).sync_all()
+        self.folders.open_folder(path)?.sync()
     }
 
     fn volume(&self, root: &Path) -> io::Result<Option<Box<dyn Volume>>> {
@@ -112,13 +106,13 @@ impl Media for RootedDisk {
     fn network(&self, path: &Path) -> io::Result<Option<&'static str>> {
         // Mounts behind links do not count: they are not opened either.
         match self.folders.stat(path)? {
-            Some(_) => platform::network(path),
+            Some(_) => volume::network(path),
             None => Err(io::Error::from(io::ErrorKind::NotFound)),
         }
     }
 
     fn boot_id(&self) -> String {
-        platform::boot_id()
+        disk::boot_id()
     }
 
     fn remove_all(&self, path: &Path) -> io::Result<()> {
@@ -128,10 +122,8 @@ impl Media for RootedDisk {
             Err(error) => return Err(error),
         };
         // Of any type; for a link, only the link.
-        match fs::unlinkat(&folder, name, AtFlags::empty()) {
-            Ok(()) | Err(Errno::NOENT) => return Ok(()),
-            Err(Errno::ISDIR | Errno::PERM) => {}
-            Err(error) => return Err(error.into()),
+        if folder.remove_unless_folder(name)? {
+            return Ok(());
         }
         drop(folder);
         for name in self.entries(path)? {

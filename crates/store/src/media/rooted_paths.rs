@@ -1,24 +1,17 @@
 //! Opens paths below a folder without following links out of it.
 //!
-//! The kernel resolves a path in one call if it can (`openat2`, Linux 5.6). Otherwise, also under sandboxes without
-//! that call, each component is opened without following links.
+//! The system resolves a path in one call if it can. Otherwise, also under sandboxes without that call, each component is
+//! opened without following links.
 
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{self, AtFlags, FileType, Mode, OFlags};
-use rustix::io::Errno;
+use isochrony_system::descriptor::set_blocking;
+use isochrony_system::folder::{EntryInfo, EntryKind, Folder, OpenFor, Opened, is_wrong_kind};
 
 use super::{Access, Kind, Refusal};
-
-/// To traverse a folder without reading it.
-#[cfg(target_os = "linux")]
-const TRAVERSE: OFlags = OFlags::PATH;
-#[cfg(not(target_os = "linux"))]
-const TRAVERSE: OFlags = OFlags::RDONLY;
 
 /// How paths are resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,48 +44,41 @@ impl RootedPaths {
     /// # Errors
     /// A [`Refusal`] or an I/O error.
     pub fn open(&self, path: &Path, access: Access) -> io::Result<File> {
-        let flags = match access {
-            Access::Read => OFlags::RDONLY,
-            Access::Write => OFlags::RDWR,
-            Access::Create => OFlags::RDWR | OFlags::CREATE,
-            Access::CreateNew => OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+        let purpose = match access {
+            Access::Read => OpenFor::Reading,
+            Access::Write => OpenFor::Writing,
+            Access::Create => OpenFor::Creation,
+            Access::CreateNew => OpenFor::ExclusiveCreation,
         };
-        // Non-blocking: opening a pipe would wait for its other end.
-        let flags = flags | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let mode = match flags.contains(OFlags::CREATE) {
-            true => Mode::from_raw_mode(0o666),
-            false => Mode::empty(),
-        };
-        let opened = self.descend(path, flags, mode);
+        let opened = self.descend(path, purpose);
         let file = opened.map_err(|error| self.diagnose(path, error))?;
-        let about = fs::fstat(&file)?;
-        let found = FileType::from_raw_mode(about.st_mode);
-        if found != FileType::RegularFile {
-            return Err(refuse(path, found));
+        let file = file.into_file();
+        let found = EntryInfo::of(&file)?;
+        if found.kind != EntryKind::File {
+            return Err(refuse(path, found.kind));
         }
-        if access != Access::Read && about.st_nlink > 1 {
+        if access != Access::Read && found.names > 1 {
             let found = "a file with several names (hard links), all of which a change would reach";
             let path = path.to_path_buf();
             return Err(Refusal::Kind { path, found }.into());
         }
         // Without effect on regular files, except that io_uring reads would fail.
-        let flags = fs::fcntl_getfl(&file)?;
-        fs::fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
-        Ok(file.into())
+        set_blocking(&file)?;
+        Ok(file)
     }
 
     /// Opens a folder, to list or sync it.
     ///
     /// # Errors
     /// A [`Refusal`] or an I/O error.
-    pub fn open_folder(&self, path: &Path) -> io::Result<OwnedFd> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let opened = self.descend(path, flags, Mode::empty());
-        opened.map_err(|error| self.diagnose(path, error))
+    pub fn open_folder(&self, path: &Path) -> io::Result<Folder> {
+        let opened = self.descend(path, OpenFor::Listing);
+        let folder = opened.map_err(|error| self.diagnose(path, error))?;
+        Ok(folder.into_folder())
     }
 
     /// Also gives the last component.
-    pub(super) fn parent<'a>(&self, path: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
+    pub(super) fn parent<'a>(&self, path: &'a Path) -> io::Result<(Folder, &'a OsStr)> {
         self.components(path)?;
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
@@ -100,33 +86,30 @@ impl RootedPaths {
         if path == self.root {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
-        let opened = self.descend(parent, TRAVERSE | OFlags::DIRECTORY, Mode::empty());
+        let opened = self.descend(parent, OpenFor::Traversal);
         let folder = opened.map_err(|error| self.diagnose(parent, error))?;
-        Ok((folder, name))
+        Ok((folder.into_folder(), name))
     }
 
     /// Type of what is at a path; `None` if nothing.
     ///
     /// # Errors
     /// A [`Refusal`] if it is neither a file nor a folder, or an I/O error.
-    pub fn stat(&self, path: &Path) -> io::Result<Option<(Kind, fs::Stat)>> {
+    pub fn stat(&self, path: &Path) -> io::Result<Option<(Kind, EntryInfo)>> {
         let found = if path == self.root {
-            fs::stat(&self.root).map_err(io::Error::from)
+            EntryInfo::at(&self.root)
         } else {
             self.parent(path)
-                .and_then(|(folder, name)| Ok(fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?))
+                .and_then(|(folder, name)| folder.entry(name))
         };
         let found = match found {
             Ok(found) => found,
             Err(error) if super::disk::is_missing(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
-        match FileType::from_raw_mode(found.st_mode) {
-            FileType::RegularFile => {
-                let len = u64::try_from(found.st_size).unwrap_or(0);
-                Ok(Some((Kind::File(len), found)))
-            }
-            FileType::Directory => Ok(Some((Kind::Folder, found))),
+        match found.kind {
+            EntryKind::File => Ok(Some((Kind::File(found.len), found))),
+            EntryKind::Folder => Ok(Some((Kind::Folder, found))),
             other => Err(refuse(path, other)),
         }
     }
@@ -141,41 +124,27 @@ impl RootedPaths {
         names.collect()
     }
 
-    fn descend(&self, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
-        let flags = flags | OFlags::CLOEXEC;
+    fn descend(&self, path: &Path, purpose: OpenFor) -> io::Result<Opened> {
         let names = self.components(path)?;
-        let passing = TRAVERSE | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let root = if names.is_empty() { flags } else { passing };
-        let root = fs::open(&self.root, root, Mode::empty())?;
         let Some((last, above)) = names.split_last() else {
-            return Ok(root);
+            return Opened::at(&self.root, purpose);
         };
-        #[cfg(target_os = "linux")]
+        let mut folder = Folder::open(&self.root)?;
         if self.resolver == Resolver::Kernel {
             let below: PathBuf = names.iter().collect();
-            let resolve = fs::ResolveFlags::BENEATH
-                | fs::ResolveFlags::NO_SYMLINKS
-                | fs::ResolveFlags::NO_MAGICLINKS;
-            match fs::openat2(&root, &below, flags, mode, resolve) {
-                // Old sandboxes refuse the call with either error.
-                Err(Errno::NOSYS | Errno::PERM) => {}
-                other => return Ok(other?),
+            if let Some(opened) = folder.open_below(&below, purpose)? {
+                return Ok(opened);
             }
         }
-        let mut folder = root;
         for name in above {
-            folder = fs::openat(&folder, *name, passing | OFlags::NOFOLLOW, Mode::empty())?;
+            folder = folder.open_entry(name, OpenFor::Traversal)?.into_folder();
         }
-        Ok(fs::openat(&folder, *last, flags | OFlags::NOFOLLOW, mode)?)
+        folder.open_entry(last, purpose)
     }
 
     /// Says what is in the way, if the system's error does not.
     fn diagnose(&self, path: &Path, error: io::Error) -> io::Error {
-        let suspicious = [Errno::LOOP, Errno::NOTDIR, Errno::NXIO, Errno::ISDIR];
-        if !suspicious
-            .map(|errno| Some(errno.raw_os_error()))
-            .contains(&error.raw_os_error())
-        {
+        if !is_wrong_kind(&error) {
             return error;
         }
         let Ok(names) = self.components(path) else {
@@ -186,11 +155,11 @@ impl RootedPaths {
             let parent = at.clone();
             at.push(name);
             let found = self
-                .descend(&parent, TRAVERSE | OFlags::DIRECTORY, Mode::empty())
-                .and_then(|folder| Ok(fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?));
-            match found.map(|found| FileType::from_raw_mode(found.st_mode)) {
-                Ok(FileType::Directory) if at != path => {}
-                Ok(FileType::RegularFile) | Err(_) => return error,
+                .descend(&parent, OpenFor::Traversal)
+                .and_then(|folder| folder.into_folder().entry(name));
+            match found.map(|found| found.kind) {
+                Ok(EntryKind::Folder) if at != path => {}
+                Ok(EntryKind::File) | Err(_) => return error,
                 Ok(found) => return refuse(&at, found),
             }
         }
@@ -198,14 +167,14 @@ impl RootedPaths {
     }
 }
 
-fn refuse(path: &Path, found: FileType) -> io::Error {
+fn refuse(path: &Path, found: EntryKind) -> io::Error {
     let found = match found {
-        FileType::Directory => "a folder where a file should be",
-        FileType::Symlink => "a symbolic link",
-        FileType::Fifo => "a pipe",
-        FileType::Socket => "a socket",
-        FileType::CharacterDevice | FileType::BlockDevice => "a device",
-        _ => "neither a file nor a folder",
+        EntryKind::Folder => "a folder where a file should be",
+        EntryKind::Link => "a symbolic link",
+        EntryKind::Pipe => "a pipe",
+        EntryKind::Socket => "a socket",
+        EntryKind::Device => "a device",
+        EntryKind::File | EntryKind::Other => "neither a file nor a folder",
     };
     let path = path.to_path_buf();
     Refusal::Kind { path, found }.into()

@@ -1,6 +1,6 @@
 //! Reads by each strategy give the appended samples.
 
-#[path = "../../../io/tests/uring/mod.rs"]
+#[path = "../../../system/tests/uring/mod.rs"]
 mod uring;
 
 use isochrony_segment::DType;

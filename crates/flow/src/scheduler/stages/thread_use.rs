@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use isochrony_system::usage::involuntary_switches;
+pub(crate) use isochrony_system::usage::thread_cpu_time as cpu_time;
+
 use crate::engine::report::ThreadReport;
 
 /// What the current thread has used since this was made.
@@ -30,18 +33,4 @@ impl ThreadUse {
             elapsed: self.begun.elapsed(),
         }
     }
-}
-
-/// Processor time of the current thread so far.
-pub(crate) fn cpu_time() -> Option<Duration> {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(time.tv_sec).ok()?;
-    Some(Duration::new(seconds, u32::try_from(time.tv_nsec).ok()?))
-}
-
-fn involuntary_switches() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
-    let mut lines = status.lines();
-    let value = lines.find_map(|line| line.strip_prefix("nonvoluntary_ctxt_switches:"))?;
-    value.trim().parse().ok()
 }

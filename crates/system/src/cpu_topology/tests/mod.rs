@@ -1,6 +1,5 @@
 //! Described machines: trees of files as sysfs has them.
 
-mod placement;
 mod topology;
 
 use std::collections::BTreeSet;

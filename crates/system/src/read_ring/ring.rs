@@ -1,68 +1,64 @@
 //! `ReadRing`: file reads in flight through an io_uring. The only module that shares memory with the kernel.
 //!
-//! The kernel may write to a buffer from submission to completion. So [`ReadRing`] owns buffer and file until then,
-//! without other views, and outlives all requests in flight; if it cannot wait, it leaks their memory.
+//! From submission to completion the kernel may write to the memory at any time. So [`ReadRing`] owns memory and files
+//! until completion, nobody else has a view of them, and it outlives all requests in flight; if it cannot wait, it
+//! leaks their memory.
 //!
-//! A forked process copies the buffers but shares the ring, whose completions it would steal: it touches and frees
-//! neither.
-#![allow(unsafe_code)] // The kernel is given addresses of buffers.
+//! A forked process copies the memory but shares the ring with its parent, whose completions it would take: it touches
+//! and frees neither.
+#![allow(unsafe_code)] // The kernel is given addresses of memory.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::mem::ManuallyDrop;
-use std::os::fd::AsRawFd;
 use std::time::Duration;
 
 use io_uring::{IoUring, Probe, opcode, squeue, types};
-use isochrony_segment::Buffer;
 
-use crate::scan::PieceRequest;
-use crate::system::OwnerProcess;
+use super::{CompletedRead, ReadPart, ReadTarget};
 
 #[cfg(test)]
+#[path = "tests.rs"]
 mod tests;
 
-/// A piece with more parts waits for the rest.
+/// A read with more parts waits for the rest.
 const RING_ENTRIES: u32 = 16;
 
 const MAX_REQUEST_BYTES: usize = 0x7fff_f000;
 
-/// Retries, a millisecond apart, while the kernel lacks memory.
+/// Retries of a request, a millisecond apart, while the kernel lacks memory.
 const MAX_SHORTAGE_RETRIES: u32 = 2_000;
 
 #[derive(Debug)]
-pub(crate) struct ReadJob {
-    pub(crate) request: PieceRequest,
-    /// Without other views.
-    pub(crate) buffer: Buffer,
-    /// Bytes read per part; 0 if it failed.
-    pub(crate) got: Vec<usize>,
-}
-
-#[derive(Debug)]
-struct InFlight {
-    job: ReadJob,
+struct InFlight<T> {
+    read: CompletedRead<T>,
     /// Parts without completion.
     left: usize,
     /// Nobody waits for it.
     abandoned: bool,
 }
 
-pub(crate) struct ReadRing {
+/// Reads in flight. Requests end with the thread that submitted them; what they did not read counts 0 bytes.
+pub struct ReadRing<T> {
     ring: ManuallyDrop<IoUring>,
-    /// By number; None: free.
-    jobs: ManuallyDrop<Vec<Option<InFlight>>>,
+    /// By number; None: the number is free.
+    reads: ManuallyDrop<Vec<Option<InFlight<T>>>>,
+    /// Requests waiting for room in the ring.
     queued: VecDeque<squeue::Entry>,
-    /// In the ring, not yet taken by the kernel.
+    /// Requests in the ring, not yet taken by the kernel.
     unsubmitted: usize,
-    /// Taken, not yet completed.
+    /// Requests taken, not yet completed.
     in_flight: usize,
-    owner: OwnerProcess,
+    /// A forked process has another number.
+    process: u32,
 }
 
-impl ReadRing {
-    /// `Err`: no io_uring, or not permitted.
-    pub(crate) fn new() -> io::Result<Self> {
+impl<T: ReadTarget> ReadRing<T> {
+    /// A ring without reads.
+    ///
+    /// # Errors
+    /// The system has no such reads, or refuses them. See [`remedy`](super::remedy).
+    pub fn new() -> io::Result<Self> {
         // Not mapped in forked processes, whose changes would affect ours.
         let mut ring = IoUring::builder().dontfork().build(RING_ENTRIES)?;
         let mut probe = Probe::new();
@@ -73,35 +69,38 @@ impl ReadRing {
         try_out(&mut ring)?;
         Ok(Self {
             ring: ManuallyDrop::new(ring),
-            jobs: ManuallyDrop::new(Vec::new()),
+            reads: ManuallyDrop::new(Vec::new()),
             queued: VecDeque::new(),
             unsubmitted: 0,
             in_flight: 0,
-            owner: OwnerProcess::current(),
+            process: std::process::id(),
         })
     }
 
-    /// Returns a number for `wait`. `Err`: the ring is unusable.
-    pub(crate) fn submit(&mut self, request: PieceRequest, buffer: Buffer) -> io::Result<usize> {
-        self.owner.check()?;
+    /// Begins a read. Returns a number for [`wait`](Self::wait).
+    ///
+    /// # Errors
+    /// The ring is unusable.
+    pub fn submit(&mut self, mut target: T) -> io::Result<usize> {
+        self.check_process()?;
         // Frees abandoned reads even if nobody waits.
         self.reap();
-        let free = self.jobs.iter().position(Option::is_none);
+        let free = self.reads.iter().position(Option::is_none);
         let number = free.unwrap_or_else(|| {
-            self.jobs.push(None);
-            self.jobs.len() - 1
+            self.reads.push(None);
+            self.reads.len() - 1
         });
-        let mut job = ReadJob {
-            got: vec![0; request.parts.len()],
-            request,
-            buffer,
-        };
-        // `wait` handles a piece without requests.
-        let entries = entries(&mut job, number).unwrap_or_default();
+        let got = vec![0; target.part_count()];
+        // All are built before the first is submitted: no reference to the whole memory may exist while the kernel
+        // writes to a part of it. `wait` handles a read without requests.
+        let parts = target.parts().unwrap_or_default();
+        let entries: Vec<squeue::Entry> = (parts.iter().zip(0..got.len()))
+            .map(|(part, at)| entry(part, number, at))
+            .collect();
         let left = entries.len();
         // From here on, nobody touches the memory before completion.
-        self.jobs[number] = Some(InFlight {
-            job,
+        self.reads[number] = Some(InFlight {
+            read: CompletedRead { target, got },
             left,
             abandoned: false,
         });
@@ -109,28 +108,33 @@ impl ReadRing {
         self.fill();
         match self.enter(0) {
             Ok(()) => Ok(number),
+            // `wait` submits again.
             Err(error) if passes(&error) => Ok(number),
             Err(error) => Err(error),
         }
     }
 
-    /// `Err`: the ring is unusable, or there is no such piece.
-    pub(crate) fn wait(&mut self, number: usize) -> io::Result<ReadJob> {
-        self.owner.check()?;
+    /// Waits until a read is complete.
+    ///
+    /// # Errors
+    /// The ring is unusable, or there is no such read.
+    pub fn wait(&mut self, number: usize) -> io::Result<CompletedRead<T>> {
+        self.check_process()?;
         let mut short = 0;
         loop {
             self.reap();
-            let slot = self.jobs.get_mut(number);
+            let slot = self.reads.get_mut(number);
             match slot {
                 Some(slot) if slot.as_ref().is_some_and(|in_flight| in_flight.left == 0) => {
                     let done = slot.take();
-                    return done.map(|done| done.job).ok_or(ErrorKind::NotFound.into());
+                    return done.map(|done| done.read).ok_or(ErrorKind::NotFound.into());
                 }
                 Some(Some(_)) => {}
                 _ => return Err(ErrorKind::NotFound.into()),
             }
             self.fill();
             if self.in_flight + self.unsubmitted == 0 {
+                // No completion will arrive.
                 return Err(io::Error::other("a request was lost"));
             }
             match self.enter(1) {
@@ -145,15 +149,15 @@ impl ReadRing {
         }
     }
 
-    /// Memory is freed once the kernel completed the parts that it took.
-    pub(crate) fn abandon(&mut self, number: usize) {
-        if self.owner.check().is_err() {
+    /// Gives up a read. Its memory is freed once the system has completed the parts that it took.
+    pub fn abandon(&mut self, number: usize) {
+        if self.check_process().is_err() {
             return;
         }
         let before = self.queued.len();
         (self.queued).retain(|entry| which(entry.get_user_data()).0 != number);
         let kept = before - self.queued.len();
-        if let Some(slot) = self.jobs.get_mut(number) {
+        if let Some(slot) = self.reads.get_mut(number) {
             match slot {
                 Some(in_flight) if in_flight.left > kept => {
                     in_flight.left -= kept;
@@ -169,9 +173,9 @@ impl ReadRing {
             let Some(entry) = self.queued.pop_front() else {
                 return;
             };
-            // SAFETY: the entry names an open file and memory in a buffer that only its job holds. Both stay in `jobs`
-            // until completion: `wait` and `reap` take out a job with `left == 0` only, `abandon` one without pushed
-            // entries or with all completions, and `drop` waits for all, or leaks `jobs` and the ring.
+            // SAFETY: the entry names an open file and memory that its `ReadTarget` keeps for it alone. The target
+            // stays in `reads` until completion: `wait` and `reap` take out a read with `left == 0` only, `abandon` one
+            // without pushed entries or with all completions, and `drop` waits for all, or leaks `reads` and the ring.
             match unsafe { self.ring.submission().push(&entry) } {
                 Ok(()) => self.unsubmitted += 1,
                 Err(_full) => {
@@ -179,6 +183,17 @@ impl ReadRing {
                     return;
                 }
             }
+        }
+    }
+}
+
+impl<T> ReadRing<T> {
+    fn check_process(&self) -> io::Result<()> {
+        match self.process == std::process::id() {
+            true => Ok(()),
+            false => Err(io::Error::other(
+                "this process was forked off after its reads began, and they stay with its parent; begin others here",
+            )),
         }
     }
 
@@ -195,12 +210,12 @@ impl ReadRing {
             let (number, part) = which(answer.user_data());
             let result = answer.result();
             self.in_flight -= 1;
-            if let Some(in_flight) = self.jobs[number].as_mut() {
-                // `FileRequest::complete` rereads what failed, or was cancelled because its thread ended.
-                in_flight.job.got[part] = usize::try_from(result).unwrap_or(0);
+            if let Some(in_flight) = self.reads[number].as_mut() {
+                // The caller reads again what failed, or was cancelled because its thread ended.
+                in_flight.read.got[part] = usize::try_from(result).unwrap_or(0);
                 in_flight.left -= 1;
                 if in_flight.left == 0 && in_flight.abandoned {
-                    self.jobs[number] = None;
+                    self.reads[number] = None;
                 }
             }
         }
@@ -227,29 +242,13 @@ fn try_out(ring: &mut IoUring) -> io::Result<()> {
     }
 }
 
-/// All are built before the first is submitted: no reference to the whole memory may exist while the kernel writes to a
-/// part of it.
-fn entries(job: &mut ReadJob, number: usize) -> Option<Vec<squeue::Entry>> {
-    let ReadJob {
-        request, buffer, ..
-    } = job;
-    let places: Vec<usize> = (request.parts.iter())
-        .map(|part| part.place(buffer))
-        .collect();
-    let memory = buffer.get_mut()?;
-    let (begin, len) = (memory.as_mut_ptr(), memory.len());
-    let entry = |(part, from): (usize, usize)| {
-        let which = (number as u64) << 32 | part as u64;
-        let part = &request.parts[part];
-        if from.checked_add(part.ask)? > len {
-            return None;
-        }
-        let file = types::Fd(part.file.as_raw_fd());
-        let ask = part.ask.min(MAX_REQUEST_BYTES) as u32;
-        let read = opcode::Read::new(file, begin.wrapping_add(from), ask);
-        Some(read.offset(part.offset).build().user_data(which))
-    };
-    places.into_iter().enumerate().map(entry).collect()
+/// The request for part `at` of a read.
+fn entry(part: &ReadPart, number: usize, at: usize) -> squeue::Entry {
+    let len = part.len.min(MAX_REQUEST_BYTES) as u32;
+    opcode::Read::new(types::Fd(part.file), part.memory, len)
+        .offset(part.offset)
+        .build()
+        .user_data((number as u64) << 32 | at as u64)
 }
 
 fn passes(error: &io::Error) -> bool {
@@ -259,9 +258,9 @@ fn passes(error: &io::Error) -> bool {
     )
 }
 
-impl Drop for ReadRing {
+impl<T> Drop for ReadRing<T> {
     fn drop(&mut self) {
-        if self.owner.check().is_err() {
+        if self.process != std::process::id() {
             return;
         }
         let mut short = 0;
@@ -281,16 +280,16 @@ impl Drop for ReadRing {
                 Err(_) => return,
             }
         }
-        // SAFETY: their owner ends here. The kernel has completed all that it took (`in_flight == 0`); what is left was
-        // never submitted. This process made the ring, so nobody else uses it.
+        // SAFETY: their owner ends here. The kernel has completed all that it took (`in_flight == 0`); what is left in
+        // the ring was never submitted and goes away with it. This process made the ring, so nobody else uses it.
         unsafe {
             ManuallyDrop::drop(&mut self.ring);
-            ManuallyDrop::drop(&mut self.jobs);
+            ManuallyDrop::drop(&mut self.reads);
         }
     }
 }
 
-impl std::fmt::Debug for ReadRing {
+impl<T> std::fmt::Debug for ReadRing<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ReadRing")
             .field("in_flight", &self.in_flight)

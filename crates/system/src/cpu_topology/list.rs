@@ -6,13 +6,13 @@ use std::io::Read;
 use std::path::Path;
 
 /// Larger numbers are ignored: this bounds memory whatever the files say.
-pub(crate) const MAX_CPUS: usize = 4096;
+pub(super) const MAX_CPUS: usize = 4096;
 /// Longer files are refused; a list of every second CPU takes a third.
 const MAX_FILE_BYTES: u64 = 64 << 10;
 
 /// The CPUs of a list; None if it is malformed or names one from [`MAX_CPUS`] on. A list may be empty: a memory node
 /// may have no CPU.
-pub(crate) fn parse_cpu_list(text: &str) -> Option<BTreeSet<usize>> {
+pub(super) fn parse_cpu_list(text: &str) -> Option<BTreeSet<usize>> {
     let mut cpus = BTreeSet::new();
     let text = text.trim();
     if text.is_empty() {
@@ -32,7 +32,7 @@ pub(crate) fn parse_cpu_list(text: &str) -> Option<BTreeSet<usize>> {
 }
 
 /// Digits only: `parse` would accept a sign.
-pub(crate) fn parse_number(text: &str) -> Option<usize> {
+pub(super) fn parse_number(text: &str) -> Option<usize> {
     match text.bytes().all(|byte| byte.is_ascii_digit()) {
         true => text.parse().ok(),
         false => None,
@@ -40,7 +40,7 @@ pub(crate) fn parse_number(text: &str) -> Option<usize> {
 }
 
 /// None if the file is missing, not regular, large, or no text.
-pub(crate) fn read_small(path: &Path) -> Option<String> {
+pub(super) fn read_small(path: &Path) -> Option<String> {
     // Opening a pipe would block.
     if !path.metadata().ok()?.is_file() {
         return None;
@@ -51,11 +51,11 @@ pub(crate) fn read_small(path: &Path) -> Option<String> {
     (read as u64 <= MAX_FILE_BYTES).then_some(text)
 }
 
-pub(crate) fn read_cpu_list(path: &Path) -> Option<BTreeSet<usize>> {
+pub(super) fn read_cpu_list(path: &Path) -> Option<BTreeSet<usize>> {
     parse_cpu_list(&read_small(path)?)
 }
 
-pub(crate) fn read_number(path: &Path) -> Option<usize> {
+pub(super) fn read_number(path: &Path) -> Option<usize> {
     parse_number(read_small(path)?.trim())
 }
 

@@ -1,5 +1,8 @@
 //! Detects forks, and keeps locks with the process that took them.
 //!
+//! Required on another system: a number that differs between a process and those forked off it, and, where processes
+//! can be forked, files that a child does not share (`forks_unobserved.rs` has neither).
+//!
 //! A file lock of the kernel belongs to the open file, which a forked child shares: the child would hold the lock of a
 //! killed writer. So each child first replaces such descriptors by one that leads nowhere.
 #![allow(unsafe_code)] // Handlers of forks have no safe crate.
@@ -27,7 +30,8 @@ static NULL_FILE: OnceLock<Option<File>> = OnceLock::new();
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// Distinguishes a process from those forked off it; cheaper than its pid.
-pub(crate) fn this_process() -> u32 {
+#[must_use]
+pub fn this_process() -> u32 {
     static WATCHED: OnceLock<()> = OnceLock::new();
     WATCHED.get_or_init(|| {
         // SAFETY: the handler changes an atomic number and does nothing else.
@@ -40,16 +44,17 @@ extern "C" fn count() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Forked children do not share its descriptor.
+/// An open file whose descriptor forked children do not share.
 #[derive(Debug)]
-pub(super) struct UninheritedFile {
+pub struct UninheritedFile {
     file: File,
     entry: &'static Entry,
 }
 
 impl UninheritedFile {
     /// Call before locking, or a fork in between would keep the lock.
-    pub(super) fn new(file: File) -> Self {
+    #[must_use]
+    pub fn new(file: File) -> Self {
         NULL_FILE.get_or_init(|| {
             // SAFETY: the handler calls only async-signal-safe functions, and reads atomics that live as long as the
             // program.
@@ -65,7 +70,9 @@ impl UninheritedFile {
         Self { file, entry }
     }
 
-    pub(super) fn file(&self) -> &File {
+    /// The file.
+    #[must_use]
+    pub fn file(&self) -> &File {
         &self.file
     }
 }

@@ -4,12 +4,51 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
-use super::{Described, hybrid, machine, tree};
 use crate::{CpuLocation, CpuPlacement, CpuTopology};
 
+/// CPUs and where they are.
+type Described = (usize, CpuLocation);
+
+/// `packages` of `caches` of `cores` of `smt` siblings; a node for every `caches_per_node`. Siblings have distant
+/// numbers, as in Linux.
+fn machine(
+    packages: usize,
+    caches: usize,
+    caches_per_node: usize,
+    cores: usize,
+    smt: usize,
+) -> Vec<Described> {
+    let all = packages * caches * cores;
+    let of = |cpu: usize| {
+        let core = cpu % all;
+        let cache = core / cores;
+        let location = CpuLocation {
+            package: cache / caches,
+            node: cache / caches_per_node,
+            cache: cache * cores,
+            core,
+        };
+        (cpu, location)
+    };
+    (0..all * smt).map(of).collect()
+}
+
+/// Four cores with two siblings each, and four without, on one cache.
+fn hybrid() -> Vec<Described> {
+    let of = |cpu: usize| {
+        let location = CpuLocation {
+            package: 0,
+            node: 0,
+            cache: 0,
+            core: if cpu < 8 { cpu / 2 * 2 } else { cpu },
+        };
+        (cpu, location)
+    };
+    (0..12).map(of).collect()
+}
+
 fn topology(machine: &[Described]) -> CpuTopology {
-    let root = tree(machine);
-    CpuTopology::read(root.path())
+    machine.iter().copied().collect()
 }
 
 fn cpus(machine: &[Described], allowed: &[usize], current: usize, threads: usize) -> Vec<usize> {
@@ -18,7 +57,7 @@ fn cpus(machine: &[Described], allowed: &[usize], current: usize, threads: usize
 }
 
 fn all(machine: &[Described]) -> Vec<usize> {
-    machine.iter().map(|one| one.cpu).collect()
+    machine.iter().map(|&(cpu, _)| cpu).collect()
 }
 
 #[test]

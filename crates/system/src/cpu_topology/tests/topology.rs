@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use super::{Described, hybrid, machine, scratch_folder, tree, write};
-use crate::cpu::list::MAX_CPUS;
-use crate::{CpuLocation, CpuTopology};
+use crate::cpu_topology::list::MAX_CPUS;
+use crate::cpu_topology::{CpuLocation, CpuTopology};
 use proptest::prelude::*;
 
 fn expected(machine: &[Described]) -> Vec<(usize, CpuLocation)> {

@@ -1,5 +1,7 @@
 //! The CPUs of a machine: which of them share a physical core, a last-level cache, a memory node.
 //!
+//! Optional on another system: another [`CpuTopology::of_machine`] collects the [`CpuLocation`]s of its CPUs.
+//!
 //! Read from Linux's sysfs. What is missing or malformed there, as in many containers, is replaced by the simplest
 //! assumption: a CPU is a core of its own, and all of a package share a cache. Nothing fails.
 
@@ -7,7 +9,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use super::list::{MAX_CPUS, parse_number, read_cpu_list, read_number, read_small};
+use self::list::{MAX_CPUS, parse_number, read_cpu_list, read_number, read_small};
+
+mod list;
+#[cfg(test)]
+mod tests;
 
 /// Entries of a folder that are looked at: besides CPUs or nodes a few dozen others.
 const MAX_ENTRIES: usize = 2 * MAX_CPUS;
@@ -30,7 +36,7 @@ pub struct CpuLocation {
 /// The CPUs of a machine.
 ///
 /// ```
-/// use isochrony_runtime::CpuTopology;
+/// use isochrony_system::cpu_topology::CpuTopology;
 ///
 /// let machine = CpuTopology::of_machine();
 /// let shares_core = |a, b| machine.location(a).core == machine.location(b).core;
@@ -113,6 +119,14 @@ impl CpuTopology {
     /// Described CPUs, ascending.
     pub fn cpus(&self) -> impl Iterator<Item = usize> {
         self.cpus.keys().copied()
+    }
+}
+
+impl FromIterator<(usize, CpuLocation)> for CpuTopology {
+    fn from_iter<I: IntoIterator<Item = (usize, CpuLocation)>>(cpus: I) -> Self {
+        Self {
+            cpus: cpus.into_iter().collect(),
+        }
     }
 }
 

@@ -1,0 +1,301 @@
+//! Open folders, whose entries are reached by name without following links.
+//!
+//! Required on another system: opening an entry relative to an open folder so that a link is an error and not followed,
+//! and the changes of names below. Opening a path in one call is optional.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use rustix::fs::{self, AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::io::Errno;
+
+#[cfg(test)]
+mod tests;
+
+/// To traverse a folder without reading it.
+#[cfg(target_os = "linux")]
+const TRAVERSE: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const TRAVERSE: OFlags = OFlags::RDONLY;
+
+/// What an entry is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenFor {
+    /// A folder, to reach its entries.
+    Traversal,
+    /// A folder, to list or sync it.
+    Listing,
+    /// A file, to read it.
+    Reading,
+    /// A file, to read and write it.
+    Writing,
+    /// A file, which is created if missing, to read and write it.
+    Creation,
+    /// A file that must not exist, to read and write it.
+    ExclusiveCreation,
+}
+
+impl OpenFor {
+    fn flags(self) -> OFlags {
+        // Non-blocking: opening a pipe would wait for its other end.
+        let file = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let flags = match self {
+            Self::Traversal => TRAVERSE | OFlags::DIRECTORY,
+            Self::Listing => OFlags::RDONLY | OFlags::DIRECTORY,
+            Self::Reading => file | OFlags::RDONLY,
+            Self::Writing => file | OFlags::RDWR,
+            Self::Creation => file | OFlags::RDWR | OFlags::CREATE,
+            Self::ExclusiveCreation => file | OFlags::RDWR | OFlags::CREATE | OFlags::EXCL,
+        };
+        flags | OFlags::CLOEXEC
+    }
+
+    fn mode(self) -> Mode {
+        match self {
+            Self::Creation | Self::ExclusiveCreation => Mode::from_raw_mode(0o666),
+            _ => Mode::empty(),
+        }
+    }
+}
+
+/// Type of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A symbolic link.
+    Link,
+    /// A pipe.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A device.
+    Device,
+    /// Something else.
+    Other,
+}
+
+/// What the file system knows of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntryInfo {
+    /// Its type.
+    pub kind: EntryKind,
+    /// Length in bytes.
+    pub len: u64,
+    /// Bytes that it takes on the disk.
+    pub allocated: u64,
+    /// Device of its file system.
+    pub device: u64,
+    /// Number of names that it has.
+    pub names: u64,
+}
+
+impl EntryInfo {
+    /// Of an open file.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn of(file: &File) -> io::Result<Self> {
+        Ok(Self::from_stat(&fs::fstat(file)?))
+    }
+
+    /// Of what a path leads to, following links.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self::from_stat(&fs::stat(path)?))
+    }
+
+    fn from_stat(found: &fs::Stat) -> Self {
+        Self {
+            kind: match FileType::from_raw_mode(found.st_mode) {
+                FileType::RegularFile => EntryKind::File,
+                FileType::Directory => EntryKind::Folder,
+                FileType::Symlink => EntryKind::Link,
+                FileType::Fifo => EntryKind::Pipe,
+                FileType::Socket => EntryKind::Socket,
+                FileType::CharacterDevice | FileType::BlockDevice => EntryKind::Device,
+                FileType::Unknown => EntryKind::Other,
+            },
+            len: u64::try_from(found.st_size).unwrap_or(0),
+            // POSIX counts in units of 512 bytes for all file systems.
+            allocated: u64::try_from(found.st_blocks).unwrap_or(0) * 512,
+            #[allow(clippy::unnecessary_cast)] // Its type differs between systems.
+            device: found.st_dev as u64,
+            #[allow(clippy::unnecessary_cast)]
+            names: found.st_nlink as u64,
+        }
+    }
+}
+
+/// An open folder.
+#[derive(Debug)]
+pub struct Folder(OwnedFd);
+
+impl Folder {
+    /// Opens the folder that a path leads to, following links, to reach its entries.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        open_path(path, OpenFor::Traversal).map(Self)
+    }
+
+    /// Opens a path of names below this folder in one call. None if the system cannot; then names are opened one after
+    /// the other, with the same result. A link is an error wherever it is in the path.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn open_below(&self, path: &Path, purpose: OpenFor) -> io::Result<Option<Opened>> {
+        #[cfg(target_os = "linux")]
+        {
+            let resolve = fs::ResolveFlags::BENEATH
+                | fs::ResolveFlags::NO_SYMLINKS
+                | fs::ResolveFlags::NO_MAGICLINKS;
+            match fs::openat2(&self.0, path, purpose.flags(), purpose.mode(), resolve) {
+                // Old sandboxes refuse the call with either error.
+                Err(Errno::NOSYS | Errno::PERM) => Ok(None),
+                other => Ok(Some(Opened(other?))),
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            let _ = (path, purpose);
+            Ok(None)
+        }
+    }
+
+    /// Opens an entry, which must not be a link.
+    ///
+    /// # Errors
+    /// Of the system. See [`is_wrong_kind`].
+    pub fn open_entry(&self, name: &OsStr, purpose: OpenFor) -> io::Result<Opened> {
+        let flags = purpose.flags() | OFlags::NOFOLLOW;
+        Ok(Opened(fs::openat(&self.0, name, flags, purpose.mode())?))
+    }
+
+    /// What an entry is: if it is a link, the link itself.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn entry(&self, name: &OsStr) -> io::Result<EntryInfo> {
+        let found = fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?;
+        Ok(EntryInfo::from_stat(&found))
+    }
+
+    /// Names of all entries, unordered.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn into_names(self) -> io::Result<Vec<OsString>> {
+        let mut names = Vec::new();
+        for entry in Dir::new(self.0)? {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            if name != b"." && name != b".." {
+                names.push(OsStr::from_bytes(name).to_os_string());
+            }
+        }
+        Ok(names)
+    }
+
+    /// Makes a folder.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn make_folder(&self, name: &OsStr) -> io::Result<()> {
+        Ok(fs::mkdirat(&self.0, name, Mode::from_raw_mode(0o777))?)
+    }
+
+    /// Renames an entry atomically, replacing a file at the destination.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn rename(&self, name: &OsStr, to_folder: &Self, to: &OsStr) -> io::Result<()> {
+        Ok(fs::renameat(&self.0, name, &to_folder.0, to)?)
+    }
+
+    /// Removes an entry other than a folder; of a link, only the link.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn remove_file(&self, name: &OsStr) -> io::Result<()> {
+        Ok(fs::unlinkat(&self.0, name, AtFlags::empty())?)
+    }
+
+    /// As [`remove_file`](Self::remove_file), also if there is no entry. `Ok(false)`: it may be a folder.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn remove_unless_folder(&self, name: &OsStr) -> io::Result<bool> {
+        match fs::unlinkat(&self.0, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(true),
+            Err(Errno::ISDIR | Errno::PERM) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes an empty folder.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn remove_folder(&self, name: &OsStr) -> io::Result<()> {
+        Ok(fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
+    }
+
+    /// Makes earlier changes of its entries durable. It must be open for listing.
+    ///
+    /// # Errors
+    /// Of the disk.
+    pub fn sync(self) -> io::Result<()> {
+        File::from(self.0).sync_all()
+    }
+}
+
+/// An entry that was opened: a file or a folder, as it was opened for.
+#[derive(Debug)]
+pub struct Opened(OwnedFd);
+
+impl Opened {
+    /// Opens what a path leads to, following links.
+    ///
+    /// # Errors
+    /// Of the system.
+    pub fn at(path: &Path, purpose: OpenFor) -> io::Result<Self> {
+        open_path(path, purpose).map(Self)
+    }
+
+    /// As a folder.
+    #[must_use]
+    pub fn into_folder(self) -> Folder {
+        Folder(self.0)
+    }
+
+    /// As a file, which may still be a pipe or a device: see [`EntryInfo::of`]. Its reads do not block before
+    /// [`set_blocking`](crate::descriptor::set_blocking).
+    #[must_use]
+    pub fn into_file(self) -> File {
+        self.0.into()
+    }
+}
+
+fn open_path(path: &Path, purpose: OpenFor) -> io::Result<OwnedFd> {
+    Ok(fs::open(path, purpose.flags(), purpose.mode())?)
+}
+
+/// Whether opening failed because something in the path is of another kind than expected: a link, a file instead of a
+/// folder, a socket.
+#[must_use]
+pub fn is_wrong_kind(error: &io::Error) -> bool {
+    let kinds = [Errno::LOOP, Errno::NOTDIR, Errno::NXIO, Errno::ISDIR];
+    kinds
+        .map(|errno| Some(errno.raw_os_error()))
+        .contains(&error.raw_os_error())
+}
