@@ -23,7 +23,11 @@ const SEGMENTS: usize = 64;
 
 /// Each thread spins while it has nothing to do, so that waking costs nothing on either side.
 pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn std::error::Error>> {
-    let (count, rounds) = if quick { (10_000u64, 2) } else { (2_000_000, 15) };
+    let (count, rounds) = if quick {
+        (10_000u64, 2)
+    } else {
+        (2_000_000, 15)
+    };
     let stream = Stream::new("noise", TimebaseId(0), Rate::from_hz(1000)?).intern();
     let segment = &SigSeg::from_slice(&[0i16; 64], 0, stream)?;
     let bytes = 128;
@@ -82,6 +86,13 @@ pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn s
     let each = |times: &crate::measure::Times| 1e9 * times.seconds().median / count as f64;
     let (link_ns, ring_ns) = (each(&ours), each(&ring));
     let name = format!("a ring of rtrb ({ring_ns:.0} ns a segment; the link {link_ns:.0} ns)");
-    results.compare("flow/links/segment-a-batch", &ours, &name, &ring, None, None);
+    results.compare(
+        "flow/links/segment-a-batch",
+        &ours,
+        &name,
+        &ring,
+        None,
+        None,
+    );
     Ok(())
 }
