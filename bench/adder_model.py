@@ -24,6 +24,7 @@ import figures
 from archives_supply import Prepare, Supply, forget, ready
 from archives_turns import Run, order
 from archives_work import BINS, CORES, WINDOW, adder, adder_operators, files, record, spectrum, writing
+from bystanders import Bystanders, sentence
 
 # Behind them: they set the number of threads before NumPy is loaded.
 from peers import quartiles  # isort: skip
@@ -118,8 +119,8 @@ def runs(path: Path) -> dict[tuple[str, int], tuple[str, Run]]:
     return functions | plans | operators
 
 
-def measure(folder: Path, supply: Supply, quick: bool) -> dict[str, Any]:
-    rounds, windows = (1, 32) if quick else (7, 1024)
+def measure(folder: Path, supply: Supply, rounds: int, windows: int) -> dict[str, Any]:
+    bystanders = Bystanders()
     path = folder / "adder.iso"
     record(path, ["a", "b"], windows)
     size = 2 * windows * WINDOW * 2
@@ -145,6 +146,7 @@ def measure(folder: Path, supply: Supply, quick: bool) -> dict[str, Any]:
     assert len(found) == 1, f"runs differ in what they find: {found}"
     return {
         "bytes": size,
+        "others": bystanders.cores(),
         "costs": {
             kind: {name: quartiles([one[name] for one in each]) for name in each[0]} for kind, each in costs.items()
         },
@@ -208,7 +210,9 @@ def section(measured: dict[str, Any], machine: str = "") -> str:
         "writing take together, while what follows is read; several divide that, and the disk, which reads and writes "
         "everything, is the bound. Costs are measured by themselves in each round: of functions SciPy's transform and "
         "NumPy's sum, of plans the engine's. Writing ends when the sums are durable. "
-        f"{measured['bytes'] >> 20} MiB of recordings, not in the page cache; medians (quartiles).\n\n"
+        f"{measured['bytes'] >> 20} MiB of recordings, not in the page cache; medians (quartiles).\n"
+        + sentence(measured["others"])
+        + "\n"
         + (f"{machine}\n" if machine else "")
         + figures.table(["nanoseconds a byte", "thesis", "functions", "plans"], by_cost)
         + "\n"
@@ -222,10 +226,11 @@ def main() -> None:
     parser.add_argument("--rust", type=Path, required=True, help="the Rust benchmark, iso-bench")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--windows", type=int, default=1024, help="of each recording")
     arguments = parser.parse_args()
     supply = Supply(arguments.rust)
     with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
-        measured = measure(Path(folder), supply, arguments.quick)
+        measured = measure(Path(folder), supply, *((1, 32) if arguments.quick else (7, arguments.windows)))
     supply.close()
     print(section(measured))
     if arguments.out:

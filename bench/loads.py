@@ -21,6 +21,7 @@ import figures
 from archives_supply import Prepare, Supply, forget, nothing
 from archives_turns import Run, opened, order
 from archives_work import WINDOW, files, record
+from bystanders import Bystanders, sentence
 from peers import quartiles
 from peers_flow import Server
 
@@ -83,15 +84,17 @@ def from_disk() -> int:
     return next(int(line.split(": ")[1]) for line in lines if line.startswith("read_bytes"))
 
 
-def of_load(path: Path, windows: int, rounds: int, prepare: Prepare) -> dict[str, dict[str, list[float]]]:
-    """Seconds of each strategy and what part of the load came from the disk, after a round that does not count."""
+def of_load(
+    path: Path, windows: int, rounds: int, prepare: Prepare, *, warm_up: bool = True
+) -> dict[str, dict[str, list[float]]]:
+    """Seconds of each strategy and what part of the load came from the disk; a round that warms up does not count."""
     size = windows * WINDOW * 2
     runs = {strategy: opened(path, scan(strategy, windows)) for strategy in STRATEGIES} | {DISK: bare(path, size)}
     names = list(runs)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     shares: dict[str, list[float]] = {name: [] for name in names}
     expected = None
-    for turn in range(rounds + 1):
+    for turn in range(0 if warm_up else 1, rounds + 1):
         for name in (names[k] for k in order(len(names), turn)):
             with prepare():
                 before = from_disk()
@@ -112,10 +115,13 @@ def available() -> int:
     return next(int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable"))
 
 
-def measure(folder: Path, supply: Supply, quick: bool) -> dict[str, Any]:
-    rounds = 1 if quick else 3
-    room = shutil.disk_usage(folder).free
-    loads = [load for load in (QUICK if quick else LOADS) if 1.5e6 * load < room]
+def measure(folder: Path, supply: Supply, quick: bool, most: float) -> dict[str, Any]:
+    """Loads of at most so many megabytes that the disk has room for."""
+    rounds, bystanders = 1 if quick else 3, Bystanders()
+    room = min(shutil.disk_usage(folder).free / 1.5e6, most)
+    loads = [load for load in (QUICK if quick else LOADS) if load <= room]
+    if not loads:
+        raise SystemExit(f"{folder} has room for no load of {LOADS[0]:.0f} MB; give another folder by --dir")
     counts = [max(round(load * 1e6 / (2 * WINDOW)), 1) for load in loads]
     path = folder / "loads.iso"
     record(path, ["a"], -(-counts[-1] // 16) * 16)
@@ -124,16 +130,19 @@ def measure(folder: Path, supply: Supply, quick: bool) -> dict[str, Any]:
         prepare = forget(path, supply, room_for=windows * WINDOW * 2)
         points.append(of_load(path, windows, rounds, prepare))
     largest = counts[-1] * WINDOW * 2
-    held = 1 << 20 if quick else max(available() - round(LEFT * largest), 1 << 20)
+    # The largest load must not fit memory, of which other programs need some.
+    scarce = loads[-1] == LOADS[-1]
+    held = max(available() - round(LEFT * largest), 1 << 20) if scarce else 1 << 20
     ballast = Server(sys.executable, Path(__file__).with_name("memory_ballast.py"), str(held), greets=True)
     left = available()
-    # Where no more is held than in a quick run, it still has to come from the disk.
-    prepare = forget(path, supply) if quick else nothing
-    points.append(of_load(path, counts[-1], max(rounds - 1, 1), prepare))
+    prepare = nothing if scarce else forget(path, supply)
+    points.append(of_load(path, counts[-1], max(rounds - 1, 1), prepare, warm_up=not scarce))
     ballast.close()
     return {
         "megabytes": [windows * WINDOW * 2 / 1e6 for windows in counts],
+        "scarce": scarce,
         "held": held,
+        "others": bystanders.cores(),
         "left": left,
         "points": points,
         "missing": [load for load in (QUICK if quick else LOADS) if load not in loads],
@@ -160,13 +169,18 @@ def section(scans: dict[str, Any]) -> str:
             ]
         )
     heads = [f"{megabytes:,.0f} MB, s" for megabytes in scans["megabytes"]]
-    absent = "".join(f" The load of {load:,.0f} MB did not fit the disk." for load in scans["missing"])
+    absent = "".join(f" The load of {load:,.0f} MB was left out." for load in scans["missing"])
+    memory = (
+        f"; for the largest {scans['held'] / 1e9:.1f} GB of memory are held by another process, so that "
+        f"{scans['left'] / 1e9:.1f} GB are left, and nothing is dropped"
+    )
     return (
-        "Scan Summarize from the disk by load and I/O strategy. The loads are the thesis's first three: what memory "
-        "has room for is dropped from the page cache before each run; for the largest "
-        f"{scans['held'] / 1e9:.1f} GB of memory are held by another process, so that {scans['left'] / 1e9:.1f} GB are "
-        f"left, and nothing is dropped. The last columns are of the largest load: megabytes a second, the part of its "
-        f"bytes that the kernel read from the disk, and the thesis's megabytes a second (3,947 MB).{absent}\n\n"
+        "Scan Summarize from the disk by load and I/O strategy. The loads are the thesis's: what memory has room for "
+        f"is dropped from the page cache before each run{memory if scans['scarce'] else ''}. The last columns are of "
+        "the largest load: megabytes a second, the part of its bytes that the kernel read from the disk, and the "
+        f"thesis's megabytes a second (3,947 MB).{absent}\n"
+        + sentence(scans["others"])
+        + "\n"
         + figures.table(["strategy", *heads, "MB/s", "from the disk", "MB/s, thesis"], rows)
     )
 
@@ -181,6 +195,7 @@ def draw(scans: dict[str, Any], axes: Any, colours: Any) -> None:
     for name, (there, seconds) in THESIS.items():
         colour = colours(STRATEGIES.index(name))
         axes.plot([THESIS_LOAD], [seconds], marker="x", linestyle="", color=colour, label=f"{there}, 2010")
-    axes.axvline(scans["left"] / 1e6, color="0.8", linewidth=1, label="memory left for the last load")
+    if scans["scarce"]:
+        axes.axvline(scans["left"] / 1e6, color="0.8", linewidth=1, label="memory left for the last load")
     axes.set(xscale="log", yscale="log", xlabel="MB", ylabel="s")
     axes.set_title("Scan Summarize from the disk (figure 6-1)", fontsize=9)

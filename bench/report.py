@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import adder_model
+import bystanders
 import diffusion_report
 import scaling
 import streams
@@ -152,7 +153,9 @@ def xstream(results: list[dict[str, Any]], missing: list[dict[str, str]]) -> str
     tables = [table(result) for result in results if "table" in result]
     absent = [f"Missing, so not compared with: {peer['name']} ({peer['why']}).\n" for peer in missing]
     compared = rows([result for result in results if "table" not in result])
-    return "\n".join([xstream_table.HEAD, machine(), *tables, *absent, compared]).rstrip() + "\n"
+    others = max(result.get("others", 0.0) for result in results)
+    head = [xstream_table.HEAD, machine(), bystanders.sentence(others).strip()]
+    return "\n".join([*head, *tables, *absent, compared]).rstrip() + "\n"
 
 
 HEAD = """## Streams and archives

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import shutil
 import sys
 import tempfile
@@ -23,6 +24,7 @@ import loads
 from archives_supply import Prepare, Supply, forget, nothing, ready
 from archives_turns import Run, opened, order
 from archives_work import CORES, WINDOW, adder, adder_operators, record, spectra, summarize, tasklets, transform
+from bystanders import Bystanders, sentence
 from peers import quartiles
 
 #: What the thesis says of these figures (sections 6.2.5, 6.3.5 and 6.4.4), on twelve cores.
@@ -66,8 +68,9 @@ def speedups(
     return found
 
 
-def measure(folder: Path, supply: Supply, quick: bool) -> dict[str, Any]:
-    rounds, windows = (1, 32) if quick else (5, 1024)
+def measure(folder: Path, supply: Supply, quick: bool, windows: int, most: float) -> dict[str, Any]:
+    rounds, windows = (1, 32) if quick else (5, windows)
+    bystanders = Bystanders()
     path = folder / "scaling.iso"
     record(path, ["a", "b"], windows)
     workers = list(range(1, 2 * CORES + 1))
@@ -100,7 +103,8 @@ def measure(folder: Path, supply: Supply, quick: bool) -> dict[str, Any]:
     shutil.rmtree(path)
     return {
         "bytes": size,
-        "loads": loads.measure(folder, supply, quick),
+        "others": bystanders.cores(),
+        "loads": loads.measure(folder, supply, quick, most),
         "workers": workers,
         "applications": applications,
     }
@@ -126,7 +130,9 @@ def section(measured: dict[str, Any], machine: str = "") -> str:
         + "![Seconds by load, and speedup by workers](figures/scaling.svg)\n\n"
         + loads.section(measured["loads"])
         + f"\nSpeedup of applications over {measured['bytes'] >> 20} MiB a recording by workers, on {CORES} cores, and "
-        "seconds. Those of FFT Adder go by turns with each other.\n\n"
+        "seconds. Those of FFT Adder go by turns with each other.\n"
+        + sentence(measured["others"])
+        + "\n"
         + figures.table(["speedup", *heads, "thesis"], by_workers)
     )
 
@@ -157,6 +163,8 @@ def main() -> None:
     parser.add_argument("--rust", type=Path, help="the Rust benchmark, iso-bench")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--windows", type=int, default=1024, help="of each recording of the applications")
+    parser.add_argument("--largest", type=float, default=math.inf, metavar="MB", help="leave out larger loads")
     parser.add_argument("--draw", nargs=2, type=Path, metavar=("FILE", "FOLDER"))
     arguments = parser.parse_args()
     if arguments.draw:
@@ -174,7 +182,7 @@ def main() -> None:
         parser.error("--rust is needed: cargo build --release --bin iso-bench")
     supply = Supply(arguments.rust)
     with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
-        measured = measure(Path(folder), supply, arguments.quick)
+        measured = measure(Path(folder), supply, arguments.quick, arguments.windows, arguments.largest)
     supply.close()
     print(section(measured))
     if arguments.out:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from bystanders import Bystanders
 from peers_flow import MISSING, RESULTS, Server, Turn, compare, missing, timed
 
 # Behind it: it sets the number of threads before NumPy is loaded.
@@ -281,7 +282,9 @@ def number(rate: float) -> str:
     return f"{rate:.3g}"
 
 
-def table(what: str, rates: dict[str, dict[str, float]], loaded: dict[str, list[float]] | None) -> None:
+def table(
+    what: str, rates: dict[str, dict[str, float]], loaded: dict[str, list[float]] | None, bystanders: Bystanders
+) -> None:
     here = [OURS, ITEMS, "NumPy", "NumPy, by moments", "Polars", "DuckDB", "GNU Radio"]
     here = [name for name in here if any(name in row for row in rates.values())]
     rows = []
@@ -296,6 +299,7 @@ def table(what: str, rates: dict[str, dict[str, float]], loaded: dict[str, list[
             "name": f"xstream/table_1/{what}",
             "goal": None,
             "met": None,
+            "others": bystanders.cores(),
             "table": {
                 "title": f"XStream's table I, samples a second, of {what}; medians",
                 "head": ["", *there, *here],
@@ -321,10 +325,11 @@ def main() -> None:
     parser.add_argument("--dir", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--repeats", type=int, default=32, help="of the nine seconds in the second table")
     arguments = parser.parse_args()
     rounds = 1 if arguments.quick else 11
-    repeats = 2 if arguments.quick else 32
-    samples = speaker()
+    repeats = 2 if arguments.quick else arguments.repeats
+    samples, bystanders = speaker(), Bystanders()
     radio = None
     try:
         radio = Server("/usr/bin/python3", Path(__file__).with_name("peers_gnuradio.py"), greets=True)
@@ -333,8 +338,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
         loaded = loading(samples, Path(folder), min(rounds, 5))
     short, long = "nine seconds", f"nine seconds {repeats} times"
-    table(short, applications(samples, short, rounds, radio), loaded)
-    table(long, applications(np.tile(samples, repeats), long, min(rounds, 5), radio), None)
+    table(short, applications(samples, short, rounds, radio), loaded, bystanders)
+    table(long, applications(np.tile(samples, repeats), long, min(rounds, 5), radio), None, bystanders)
     if radio is not None:
         radio.close()
     if arguments.out:
