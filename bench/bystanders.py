@@ -28,9 +28,9 @@ def _used_by_others() -> float:
     return everything - (own.user + own.system + own.children_user + own.children_system)
 
 
-def sentence(cores: float) -> str:
+def sentence(cores: float, effect: str = "seconds are too long, and ratios are to be measured again") -> str:
     """What a page says of it; nothing where it does not matter."""
     if cores < 0.1:
         return ""
     used = f"{cores:.1f} of {os.cpu_count()} cores"
-    return f"**Other programs used {used} meanwhile**: seconds are too long, and ratios are to be measured again.\n"
+    return f"**Other programs used {used} meanwhile**: {effect}.\n"

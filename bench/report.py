@@ -154,7 +154,7 @@ def xstream(results: list[dict[str, Any]], missing: list[dict[str, str]]) -> str
     absent = [f"Missing, so not compared with: {peer['name']} ({peer['why']}).\n" for peer in missing]
     compared = rows([result for result in results if "table" not in result])
     others = max(result.get("others", 0.0) for result in results)
-    head = [xstream_table.HEAD, machine(), bystanders.sentence(others).strip()]
+    head = [xstream_table.HEAD, machine(), bystanders.sentence(others, "they share caches and memory").strip()]
     return "\n".join([*head, *tables, *absent, compared]).rstrip() + "\n"
 
 
