@@ -30,7 +30,7 @@ def _used_by_others() -> float:
 
 def sentence(cores: float, effect: str = "seconds are too long, and ratios are to be measured again") -> str:
     """What a page says of it; nothing where it does not matter."""
-    if cores < 0.1:
+    if cores < 0.2:
         return ""
     used = f"{cores:.1f} of {os.cpu_count()} cores"
     return f"**Other programs used {used} meanwhile**: {effect}.\n"
