@@ -36,8 +36,8 @@ class Supply(Server):
         self._line()
 
 
-def forget(store: Path, supply: Supply) -> Prepare:
-    """Drops a store from the page cache, which has room for it."""
+def forget(store: Path, supply: Supply, written: int = 0, room_for: int | None = None) -> Prepare:
+    """Drops a store from the page cache, which has room for so many bytes of it, or all, and for what a run writes."""
 
     def prepare() -> AbstractContextManager[None]:
         size = 0
@@ -45,7 +45,7 @@ def forget(store: Path, supply: Supply) -> Prepare:
             with path.open("rb") as file:
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
                 size += os.fstat(file.fileno()).st_size
-        return supply.of(size * 5 // 4)
+        return supply.of((size if room_for is None else room_for) * 5 // 4 + written)
 
     return prepare
 

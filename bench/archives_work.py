@@ -204,3 +204,28 @@ def adder(path: Path, workers: int, budget: int, *, plans: bool = False, on_work
         return spent, found
 
     return turn
+
+
+def adder_operators(path: Path, workers: int, budget: int) -> Run:
+    """The same as one plan of operators; seconds until its sums, appended to a signal as they come, are durable."""
+
+    def turn() -> tuple[float, int]:
+        with iso.open(path, "r+") as store:
+            a, b = store["a"], store["b"]
+            output = store.create("sum", dtype="c8", rate=2000)
+            start = time.perf_counter()
+            one, other = (
+                iso.scan(signal, clock=a).map(lambda sample: sample.astype("float32")).rewindow(WINDOW).fft()
+                for signal in (a, b)
+            )
+            total = one.map(lambda x, y: x + y, other)
+            for block in total.blocks(workers=workers, memory=budget):
+                output.append(block.values.ravel())
+            store.commit()
+            spent = time.perf_counter() - start
+            found = strongest_of_all(output.counts[:])
+            store.delete("sum")
+            store.commit()
+        return spent, found
+
+    return turn

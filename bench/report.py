@@ -10,10 +10,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import adder_model
+import bystanders
 import diffusion_report
 import scaling
 import streams
 import thesis
+import xstream_table
 
 
 def processor() -> str:
@@ -94,6 +97,9 @@ def is_of_archives(result: dict[str, Any]) -> bool:
 #: Of benchmarks of data diffusion the beginning of their names.
 DIFFUSION = "diffusion/"
 
+#: Of the benchmarks of XStream's table I the beginning of their names.
+XSTREAM = "xstream/"
+
 
 def rows(results: list[dict[str, Any]]) -> str:
     """What was compared, what stands for itself, and what is missed."""
@@ -117,10 +123,18 @@ def archives(results: list[dict[str, Any]], files: dict[str, Any]) -> str:
     text += [table(result) for result in results if "table" in result]
     grid = [result for result in results if "grid" in result]
     parts = [streams.section(grid) if grid else "", thesis.section(results)]
-    parts += [scaling.section(files["scaling"])] if "scaling" in files else []
-    # Parts of this section, whatever they are by themselves.
-    text += [re.sub(r"^##", "###", part, flags=re.MULTILINE).replace("#####", "####") for part in parts if part]
+    parts += [module.section(files[name]) for name, module in OF_ARCHIVES.items() if name in files]
+    text += [lowered(part) for part in parts if part]
     return "\n".join(text).rstrip() + "\n"
+
+
+#: What measures parts of the section on streams and archives, each of which can be measured by itself.
+OF_ARCHIVES = {"adder_model": adder_model, "scaling": scaling}
+
+
+def lowered(section: str) -> str:
+    """A section as a part of one."""
+    return re.sub(r"^##", "###", section, flags=re.MULTILINE).replace("#####", "####")
 
 
 def diffusion(results: list[dict[str, Any]]) -> str:
@@ -129,6 +143,19 @@ def diffusion(results: list[dict[str, Any]]) -> str:
     if not made:
         return ""
     return "\n".join([diffusion_report.HEAD, machine(), diffusion_report.FINDINGS, *made]).rstrip() + "\n"
+
+
+def xstream(results: list[dict[str, Any]], missing: list[dict[str, str]]) -> str:
+    """The section on XStream's table I."""
+    results = [result for result in results if result["name"].startswith(XSTREAM)]
+    if not results:
+        return ""
+    tables = [table(result) for result in results if "table" in result]
+    absent = [f"Missing, so not compared with: {peer['name']} ({peer['why']}).\n" for peer in missing]
+    compared = rows([result for result in results if "table" not in result])
+    others = max(result.get("others", 0.0) for result in results)
+    head = [xstream_table.HEAD, machine(), bystanders.sentence(others, "they share caches and memory").strip()]
+    return "\n".join([*head, *tables, *absent, compared]).rstrip() + "\n"
 
 
 HEAD = """## Streams and archives
@@ -144,21 +171,34 @@ def read(paths: list[str]) -> tuple[dict[str, Any], list[dict[str, Any]], list[d
     """The files by name, all results, and what peers are missing."""
     files = {Path(path).stem: json.loads(Path(path).read_text()) for path in paths}
     compared = [
-        files.get(name, {}) for name in ("peers", "operators", "resampling", "applications", "storage", "archives")
+        files.get(name, {})
+        for name in ("peers", "operators", "resampling", "applications", "storage", "archives", "xstream_table")
     ]
     results = [result for file in files.values() if isinstance(file, list) for result in file]
     results += [result for part in compared for result in part.get("results", [])]
     return files, results, [peer for part in compared for peer in part.get("missing", [])]
 
 
-def replace_section(document: Path, section: str) -> None:
-    """Writes the section in place of the one that a document has, or behind its end."""
+def replace_section(document: Path, section: str, parent: str | None = None) -> None:
+    """Writes the section in place of the one that a document has, or behind the end of its parent or of all."""
     text = document.read_text()
     title = section.splitlines()[0]
-    begin = text.find(f"{title}\n")
-    end = text.find("\n## ", begin + 1) if begin >= 0 else -1
-    before = text[:begin] if begin >= 0 else f"{text.rstrip()}\n\n"
-    document.write_text(before + section + (text[end:] if end >= 0 else ""))
+    begin = text.find(f"\n{title}\n")
+    if begin >= 0:
+        end = section_end(text, begin + 1)
+    else:
+        begin = end = len(text) if parent is None else section_end(text, text.index(parent))
+    before = text[:begin].rstrip()
+    behind = text[end:].lstrip()
+    document.write_text(f"{before}\n\n{section.rstrip()}\n" + (f"\n{behind}" if behind else ""))
+
+
+def section_end(text: str, begin: int) -> int:
+    """Where the section that begins there ends: at the next title that is not below its own."""
+    level = re.match("#+", text[begin:])
+    assert level is not None
+    found = re.compile(rf"^#{{1,{len(level[0])}}} ", re.MULTILINE).search(text, begin + len(level[0]))
+    return found.start() if found else len(text)
 
 
 def replace_rows(path: Path, results: list[dict[str, Any]]) -> None:
@@ -193,9 +233,20 @@ def main() -> None:
     if sys.argv[1:2] == ["--diffusion-into"]:
         replace_section(Path(sys.argv[2]), diffusion(read(sys.argv[3:])[1]))
         return
+    if sys.argv[1:2] == ["--xstream-into"]:
+        _, results, missing = read(sys.argv[3:])
+        replace_section(Path(sys.argv[2]), xstream(results, missing))
+        return
+    if sys.argv[1:2] == ["--part-of-archives-into"]:
+        for name, measured in read(sys.argv[3:])[0].items():
+            part = lowered(OF_ARCHIVES[name].section(measured, machine()))
+            replace_section(Path(sys.argv[2]), part, HEAD.splitlines()[0])
+        return
     files, all_results, missing = read(sys.argv[1:])
     results = [
-        result for result in all_results if not is_of_archives(result) and not result["name"].startswith(DIFFUSION)
+        result
+        for result in all_results
+        if not is_of_archives(result) and not result["name"].startswith((DIFFUSION, XSTREAM))
     ]
     print("# Benchmarks\n")
     print("Written by `make bench`. Everything is measured by turns in one run, page cache warm, each result asserted.")
@@ -207,6 +258,7 @@ def main() -> None:
     for result in results:
         if "table" in result:
             print(table(result))
+    print(f"\n{xstream(all_results, [])}", end="")
     print(f"\n{archives(all_results, files)}", end="")
     print(f"\n{diffusion(all_results)}", end="")
 

@@ -3,14 +3,16 @@
     python scaling.py --dir DIR --rust RUST --out FILE   measures
     python scaling.py --draw FILE FOLDER                 draws; report.py takes its section from here
 
-Scans are of files that are not in the page cache; they and the applications are those of `archives.py`. All runs of a
-figure go by turns. Speedup is the seconds of one worker over those of so many, round by round.
+Figure 6-1 is in `loads.py`; the applications are those of `archives.py`. All runs of an application go by turns.
+Speedup is the seconds of one worker over those of so many, round by round.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable
@@ -18,85 +20,91 @@ from pathlib import Path
 from typing import Any
 
 import figures
+import loads
 from archives_supply import Supply, forget, nothing, ready
-from archives_turns import Prepare, Run, opened
-from archives_work import CORES, WINDOW, adder, record, spectra, summarize, tasklets, transform
+from archives_turns import Prepare, Run, opened, order
+from archives_work import CORES, WINDOW, adder, adder_operators, record, spectra, summarize, tasklets, transform
+from bystanders import Bystanders, sentence
 from peers import quartiles
 
-import isochrony as iso
-
-STRATEGIES = ("read", "mmap", "readahead", "readahead_all", "populate", "direct", "io_uring", "io_uring_direct")
-#: What the thesis calls these strategies, and the megabytes a second of its tables 5.2 and 6.1 (medians, 3,947 MB).
-THESIS = {"read": ("Fread", 120), "mmap": ("Mmap", 76), "readahead": ("Ptr RA", 151), "readahead_all": ("Long RA", 76)}
+#: What the thesis says of these figures (sections 6.2.5, 6.3.5 and 6.4.4), on twelve cores.
+THESIS = {
+    "Windowed FFT": "linear up to 4, 8 with 11 (6-2)",
+    "Backwards Scan": "none (6-3)",
+    "FFT Adder": "3 with 4, then bound by the disk (6-4)",
+}
+BUDGET = 64 << 20
 
 
 def by_turns(runs: dict[Any, Run], rounds: int, prepare: Prepare) -> dict[Any, list[float]]:
-    """Seconds of each, after a round that does not count; who begins changes from round to round."""
+    """Seconds of each, after a round that does not count; over the rounds each follows each other as often."""
     names = list(runs)
     times: dict[Any, list[float]] = {name: [] for name in names}
+    expected = None
     for turn in range(rounds + 1):
-        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+        for name in (names[k] for k in order(len(names), turn)):
             with prepare():
-                seconds, _ = runs[name]()
+                seconds, found = runs[name]()
+            expected = found if expected is None else expected
+            assert found == expected, f"{name} finds {found} instead of {expected}"
             if turn:
                 times[name].append(seconds)
     return times
 
 
-def scan(strategy: str, samples: int) -> Callable[[iso.Store], Callable[[], int]]:
-    def make(store: iso.Store) -> Callable[[], int]:
-        plan = iso.scan(store["a"][:samples], io=strategy).rewindow(WINDOW).stats("min", "max", "mean")
-        return lambda: len(plan.collect())
-
-    return make
-
-
-def loads(path: Path, supply: Supply, windows: int, rounds: int) -> dict[str, Any]:
-    """Figure 6-1."""
-    parts = [windows // 8, windows // 4, windows // 2, windows]
-    runs = {(strategy, part): opened(path, scan(strategy, part * WINDOW)) for strategy in STRATEGIES for part in parts}
-    times = by_turns(runs, rounds, forget(path, supply))
-    return {
-        "megabytes": [part * WINDOW * 2 / 1e6 for part in parts],
-        "seconds": {strategy: [quartiles(times[strategy, part]) for part in parts] for strategy in STRATEGIES},
-    }
+def speedups(
+    makes: dict[str, Callable[[int], Run]], workers: list[int], rounds: int, prepare: Prepare
+) -> dict[str, dict[str, Any]]:
+    """Of one application, as it may be written, all by turns."""
+    runs = {(name, count): make(count) for name, make in makes.items() for count in workers}
+    times = by_turns(runs, rounds, prepare)
+    found = {}
+    for name in makes:
+        one = times[name, workers[0]]
+        found[name] = {
+            "seconds": [quartiles(times[name, count]) for count in workers],
+            "speedup": [quartiles([a / b for a, b in zip(one, times[name, count], strict=True)]) for count in workers],
+        }
+    return found
 
 
-def speedup(make: Callable[[int], Run], workers: list[int], rounds: int, prepare: Prepare) -> dict[str, Any]:
-    """Figures 6-2 to 6-4."""
-    times = by_turns({count: make(count) for count in workers}, rounds, prepare)
-    one = times[workers[0]]
-    return {
-        "seconds": [quartiles(times[count]) for count in workers],
-        "speedup": [quartiles([a / b for a, b in zip(one, times[count], strict=True)]) for count in workers],
-    }
-
-
-def measure(folder: Path, supply: Supply, quick: bool) -> dict[str, Any]:
-    rounds, windows = (1, 32) if quick else (5, 1024)
+def measure(folder: Path, supply: Supply, quick: bool, windows: int, most: float) -> dict[str, Any]:
+    rounds, windows = (1, 32) if quick else (5, windows)
+    bystanders = Bystanders()
     path = folder / "scaling.iso"
     record(path, ["a", "b"], windows)
     workers = list(range(1, 2 * CORES + 1))
     cold = forget(path, supply)
-    applications = {
-        "Windowed FFT, a plan": speedup(
-            lambda count: opened(path, lambda store: spectra(store, "float32", count, 0)), workers, rounds, nothing
-        ),
-        "Windowed FFT, tasklets": speedup(
-            lambda count: opened(path, lambda store: tasklets(store, transform, count)), workers, rounds, nothing
-        ),
-    }
-    applications["Backwards Scan reordered, from the disk"] = speedup(
-        lambda count: opened(path, lambda store: tasklets(store, summarize, count, backwards=True)),
+    applications = speedups(
+        {"Windowed FFT, a plan": lambda count: opened(path, lambda store: spectra(store, "float32", count, 0))},
         workers,
         rounds,
-        cold,
+        nothing,
     )
-    room = ready(6 * windows * WINDOW, supply)
-    applications["FFT Adder"] = speedup(lambda count: adder(path, count, 64 << 20), workers, rounds, room)
+    applications |= speedups(
+        {"Windowed FFT, tasklets": lambda count: opened(path, lambda store: tasklets(store, transform, count))},
+        workers,
+        rounds,
+        nothing,
+    )
+    backwards = {
+        "Backwards Scan reordered, from the disk": lambda count: opened(
+            path, lambda store: tasklets(store, summarize, count, backwards=True)
+        )
+    }
+    applications |= speedups(backwards, workers, rounds, cold)
+    adders = {
+        "FFT Adder, tasklets": lambda count: adder(path, count, BUDGET),
+        "FFT Adder, tasklets that are plans": lambda count: adder(path, count, BUDGET, plans=True),
+        "FFT Adder, a plan of operators": lambda count: adder_operators(path, count, BUDGET),
+    }
+    applications |= speedups(adders, workers, rounds, ready(6 * windows * WINDOW, supply))
+    size = windows * WINDOW * 2
+    shutil.rmtree(path)
     return {
-        "bytes": windows * WINDOW * 2,
-        "loads": loads(path, supply, windows, rounds),
+        "bytes": size,
+        "others": bystanders.cores(),
+        "loads": loads.measure(folder, supply, quick, most),
         "workers": workers,
         "applications": applications,
     }
@@ -105,51 +113,35 @@ def measure(folder: Path, supply: Supply, quick: bool) -> dict[str, Any]:
 # --- the report --------------------------------------------------------------------
 
 
-def section(measured: dict[str, Any]) -> str:
-    scans, workers = measured["loads"], measured["workers"]
-    amounts = [f"{megabytes:.0f} MB" for megabytes in scans["megabytes"]]
-    by_load = []
-    for strategy, points in scans["seconds"].items():
-        name, rate = THESIS.get(strategy, ("", 0))
-        here = scans["megabytes"][-1] / points[-1][0]
-        by_load.append(
-            [
-                f"`{strategy}`",
-                *(f"{seconds[0] * 1e3:.0f} ({seconds[1] * 1e3:.0f} to {seconds[2] * 1e3:.0f})" for seconds in points),
-                f"{here:.0f}",
-                f"{rate} ({name})" if name else "",
-            ]
-        )
+def section(measured: dict[str, Any], machine: str = "") -> str:
     by_workers = [
-        [name, *(figures.spread(ratio) for ratio in one["speedup"])] for name, one in measured["applications"].items()
+        [
+            name,
+            *(f"{figures.spread(ratio)}, {one['seconds'][k][0]:.2f} s" for k, ratio in enumerate(one["speedup"])),
+            next((said for begin, said in THESIS.items() if name.startswith(begin)), ""),
+        ]
+        for name, one in measured["applications"].items()
     ]
-    heads = [f"{count} worker{'s' * (count > 1)}" for count in workers]
+    heads = [f"{count} worker{'s' * (count > 1)}" for count in measured["workers"]]
     return (
         "## The thesis's figures 6-1 to 6-4\n\n"
-        f"Scan Summarize from the disk by load and I/O strategy, milliseconds, and megabytes a second of the largest "
-        f"load beside the thesis's on a disk of 160 MB/s; then the speedup of applications over "
-        f"{measured['bytes'] >> 20} MiB a recording by workers, on {CORES} cores.\n\n"
-        "![Seconds by load, and speedup by workers](figures/scaling.svg)\n\n"
-        + figures.table(["strategy", *amounts, "MB/s", "MB/s, thesis"], by_load)
+        "`make -C bench scaling_section` measures these by themselves.\n\n"
+        + (f"{machine}\n" if machine else "")
+        + "![Seconds by load, and speedup by workers](figures/scaling.svg)\n\n"
+        + loads.section(measured["loads"])
+        + f"\nSpeedup of applications over {measured['bytes'] >> 20} MiB a recording by workers, on {CORES} cores, and "
+        "seconds. Those of FFT Adder go by turns with each other.\n"
+        + sentence(measured["others"])
         + "\n"
-        + figures.table(["speedup", *heads], by_workers)
+        + figures.table(["speedup", *heads, "thesis"], by_workers)
     )
 
 
 def draw(measured: dict[str, Any], plt: Any) -> Any:
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 3.6))
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2))
     colours = plt.get_cmap("tab10")
-    scans = measured["loads"]
-    for place, (strategy, points) in enumerate(scans["seconds"].items()):
-        middle, low, high = zip(*points, strict=True)
-        left.fill_between(scans["megabytes"], low, high, color=colours(place), alpha=0.15, linewidth=0)
-        left.plot(scans["megabytes"], middle, marker="o", markersize=3, color=colours(place), label=strategy)
-    left.set_title("Scan Summarize from the disk (figure 6-1)", fontsize=9)
-    left.set_xlabel("MB")
-    left.set_ylabel("s")
-    left.set_xlim(left=0)
-    left.set_ylim(bottom=0)
-    left.legend(fontsize=7)
+    loads.draw(measured["loads"], left, colours)
+    left.legend(fontsize=6, ncols=2)
     workers = measured["workers"]
     for place, (name, one) in enumerate(measured["applications"].items()):
         middle, low, high = zip(*one["speedup"], strict=True)
@@ -160,7 +152,7 @@ def draw(measured: dict[str, Any], plt: Any) -> Any:
     right.set_xlabel("workers")
     right.set_xticks(workers)
     right.set_ylim(bottom=0)
-    right.legend(fontsize=7)
+    right.legend(fontsize=6, loc="lower center")
     figure.tight_layout()
     return figure
 
@@ -171,6 +163,8 @@ def main() -> None:
     parser.add_argument("--rust", type=Path, help="the Rust benchmark, iso-bench")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--windows", type=int, default=1024, help="of each recording of the applications")
+    parser.add_argument("--largest", type=float, default=math.inf, metavar="MB", help="leave out larger loads")
     parser.add_argument("--draw", nargs=2, type=Path, metavar=("FILE", "FOLDER"))
     arguments = parser.parse_args()
     if arguments.draw:
@@ -188,7 +182,7 @@ def main() -> None:
         parser.error("--rust is needed: cargo build --release --bin iso-bench")
     supply = Supply(arguments.rust)
     with tempfile.TemporaryDirectory(dir=arguments.dir) as folder:
-        measured = measure(Path(folder), supply, arguments.quick)
+        measured = measure(Path(folder), supply, arguments.quick, arguments.windows, arguments.largest)
     supply.close()
     print(section(measured))
     if arguments.out:

@@ -12,10 +12,10 @@ pub fn check() {
     detector();
     assert!(deviates(&[1.0, -1.0].repeat(32), 0.9) && !deviates(&[1.0, -1.0].repeat(32), 1.1));
     assert!(mean_below(&[-1.0; 64], 0.0) && !mean_below(&[1.0; 64], 0.0));
-    segments::<CopyAlways>();
-    segments::<RefCountCopy>();
-    segments::<RefCountRealloc>();
-    segments::<RefCountLazy>();
+    segments::<CopyAlways<f32>>();
+    segments::<RefCountCopy<f32>>();
+    segments::<RefCountRealloc<f32>>();
+    segments::<RefCountLazy<f32>>();
     segments::<Pooled>();
 }
 
@@ -67,7 +67,7 @@ fn detector() {
 }
 
 /// A manager's segments against plain vectors, over made-up cuts and joins that share memory.
-fn segments<S: Segment>() {
+fn segments<S: Segment<f32>>() {
     let mut memory = S::Memory::default();
     let samples: Vec<f32> = (0..1000).map(|k| k as f32).collect();
     let holds = |segment: &S, from: usize, to: usize| {

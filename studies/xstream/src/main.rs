@@ -9,6 +9,7 @@
 //! ```text
 //! design-space [--quick] [--only NAME] [--out FILE]
 //! design-space chain SCHEDULER SEGMENTS        one chain alone, to run under a cache simulator
+//! design-space plan PLAN SCHEDULER RUNS        one real plan alone, to run under a profiler
 //! ```
 
 mod data;
@@ -80,12 +81,12 @@ fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1).peekable();
-    let done = if arguments.peek().is_some_and(|first| first == "chain") {
-        engine_bench::alone(arguments.skip(1))
-    } else {
-        setup(arguments)
+    let done = match arguments.peek().map(String::as_str) {
+        Some("chain") => engine_bench::alone(arguments.skip(1)),
+        Some("plan") => plans::alone(arguments.skip(1)),
+        _ => setup(arguments)
             .map_err(Into::into)
-            .and_then(|setup| run(&setup))
+            .and_then(|setup| run(&setup)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -72,11 +72,8 @@ fn rival<'a>(
     })
 }
 
-/// Every plan, in segments of two sizes.
-pub fn run(quick: bool) -> Value {
-    // Making a plan takes some ten microseconds, which must not show.
-    let scale = if quick { 0 } else { 5 };
-    let rounds = if quick { 1 } else { 11 };
+/// Every plan, in segments of two sizes, over recordings of two to the power of `scale` times the least.
+fn each_case(scale: u32, each: &mut dyn FnMut(&Case<'_>)) {
     let one = audio(1, 1 << (18 + scale));
     let four = audio(CHANNELS, 1 << (17 + scale));
     let three = vibration(1 << (15 + scale));
@@ -84,12 +81,11 @@ pub fn run(quick: bool) -> Value {
     let live = |shared: &[SigSeg]| shared.iter().map(product::recorded).collect::<Vec<_>>();
     let (live_one, live_four, live_three) =
         (live(&shared_one), live(&shared_four), live(&shared_three));
-    let mut results = Vec::new();
     for operators in [10, 1000] {
         let count = one[0].len() / if operators == 1000 { 4 } else { 1 };
         let whole = shared_one[0].subseg(0..count as i64).expect("within");
         let live = product::recorded(&whole);
-        let case = Case {
+        each(&Case {
             name: format!("passchain-{operators}/{LENGTH}"),
             samples: count as u64,
             expected: count as u64,
@@ -97,20 +93,18 @@ pub fn run(quick: bool) -> Value {
             rival: Box::new(move |scheduler| {
                 chain::<Inline<_>>(&whole, operators, scheduler, true)
             }),
-        };
-        results.push(case.run(rounds));
+        });
     }
     for segment in [4096, isochrony::flow::SEGMENT_SAMPLES as usize] {
         let mut add =
             |name: &str, samples: usize, expected: u64, plan: Result<Plan, PlanError>, rival| {
-                let case = Case {
+                each(&Case {
                     name: format!("{name}/{segment}"),
                     samples: samples as u64,
                     expected,
                     plan: plan.expect("a plan"),
                     rival,
-                };
-                results.push(case.run(rounds));
+                });
             };
         add(
             "statfilter",
@@ -141,5 +135,41 @@ pub fn run(quick: bool) -> Value {
             rival(blocks::pipeline, &shared_three, segment),
         );
     }
+}
+
+/// Everybody on every plan.
+pub fn run(quick: bool) -> Value {
+    // Making a plan takes some ten microseconds, which must not show.
+    let (scale, rounds) = if quick { (0, 1) } else { (5, 11) };
+    let mut results = Vec::new();
+    each_case(scale, &mut |case| results.push(case.run(rounds)));
     json!(results)
+}
+
+/// One plan run so many times by one engine alone, to run under a profiler.
+pub fn alone(
+    mut arguments: impl Iterator<Item = String>,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let plan = arguments.next().ok_or("give a plan")?;
+    let who = arguments.next().ok_or("give a scheduler")?;
+    let times: usize = arguments.next().ok_or("give a number of runs")?.parse()?;
+    let scheduler = Scheduler::ALL.into_iter().find(|one| one.name() == who);
+    if scheduler.is_none() && who != PRODUCT {
+        return Err(format!("{who} is no scheduler").into());
+    }
+    let mut found = false;
+    each_case(5, &mut |case| {
+        if case.name == plan {
+            found = true;
+            for _ in 0..times {
+                let result = scheduler.map_or_else(|| product::result(&case.plan), &case.rival);
+                assert_eq!(result, case.expected);
+            }
+        }
+    });
+    if found {
+        Ok(())
+    } else {
+        Err(format!("{plan} is no plan").into())
+    }
 }

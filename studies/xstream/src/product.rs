@@ -96,6 +96,18 @@ pub fn detect_audio_in_batches<'a>(
     }
 }
 
+/// PIPELINE fed batch after batch, as figure 6 has it.
+pub fn pipeline_in_batches<'a>(sensors: &[Vec<f64>], batch: usize) -> impl FnMut() -> u64 + 'a {
+    let sensors: Vec<Arc<[f64]>> = sensors
+        .iter()
+        .map(|samples| samples.as_slice().into())
+        .collect();
+    move || {
+        let scan = |k: usize| Plan::scan(Pushed::in_batches(sensors[k].clone(), batch));
+        result(&pipeline(std::array::from_fn(scan)).expect("a plan"))
+    }
+}
+
 /// PIPELINE over sensors in memory.
 pub fn pipeline_scan(sensors: &[SharedRecording], segment: usize) -> Result<Plan, PlanError> {
     pipeline(std::array::from_fn(|k| {

@@ -3,18 +3,20 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use isochrony::Sample;
+
 use super::Segment;
 
 /// Each segment has its own samples.
-pub struct CopyAlways {
+pub struct CopyAlways<T> {
     start: i64,
-    samples: Vec<f32>,
+    samples: Vec<T>,
 }
 
-impl Segment for CopyAlways {
+impl<T: Sample> Segment<T> for CopyAlways<T> {
     type Memory = ();
 
-    fn make(_: &mut (), start: i64, samples: &[f32]) -> Self {
+    fn make(_: &mut (), start: i64, samples: &[T]) -> Self {
         let samples = samples.to_vec();
         Self { start, samples }
     }
@@ -41,28 +43,28 @@ impl Segment for CopyAlways {
         self.samples.len()
     }
 
-    fn visit(&self, each: &mut dyn FnMut(&[f32])) {
+    fn visit(&self, each: &mut dyn FnMut(&[T])) {
         each(&self.samples);
     }
 }
 
 /// A part of a shared block; joining makes a new one.
-pub struct RefCountCopy {
+pub struct RefCountCopy<T> {
     start: i64,
-    block: Arc<Vec<f32>>,
+    block: Arc<Vec<T>>,
     part: Range<usize>,
 }
 
-impl RefCountCopy {
-    fn samples(&self) -> &[f32] {
+impl<T> RefCountCopy<T> {
+    fn samples(&self) -> &[T] {
         &self.block[self.part.clone()]
     }
 }
 
-impl Segment for RefCountCopy {
+impl<T: Sample> Segment<T> for RefCountCopy<T> {
     type Memory = ();
 
-    fn make(_: &mut (), start: i64, samples: &[f32]) -> Self {
+    fn make(_: &mut (), start: i64, samples: &[T]) -> Self {
         Self {
             start,
             block: Arc::new(samples.to_vec()),
@@ -103,7 +105,7 @@ impl Segment for RefCountCopy {
         self.part.len()
     }
 
-    fn visit(&self, each: &mut dyn FnMut(&[f32])) {
+    fn visit(&self, each: &mut dyn FnMut(&[T])) {
         each(self.samples());
     }
 }

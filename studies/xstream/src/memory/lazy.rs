@@ -4,22 +4,24 @@ use std::collections::LinkedList;
 use std::ops::Range;
 use std::sync::Arc;
 
+use isochrony::Sample;
+
 use super::Segment;
 
 #[derive(Clone)]
-struct List {
+struct List<T> {
     start: i64,
     len: usize,
-    parts: LinkedList<(Arc<[f32]>, Range<usize>)>,
+    parts: LinkedList<(Arc<[T]>, Range<usize>)>,
 }
 
 /// A reference to a list.
-pub struct RefCountLazy(Arc<List>);
+pub struct RefCountLazy<T>(Arc<List<T>>);
 
-impl Segment for RefCountLazy {
+impl<T: Sample> Segment<T> for RefCountLazy<T> {
     type Memory = ();
 
-    fn make(_: &mut (), start: i64, samples: &[f32]) -> Self {
+    fn make(_: &mut (), start: i64, samples: &[T]) -> Self {
         let (len, block) = (samples.len(), Arc::from(samples));
         Self(Arc::new(List {
             start,
@@ -73,7 +75,7 @@ impl Segment for RefCountLazy {
         self.0.len
     }
 
-    fn visit(&self, each: &mut dyn FnMut(&[f32])) {
+    fn visit(&self, each: &mut dyn FnMut(&[T])) {
         for (block, part) in &self.0.parts {
             each(&block[part.clone()]);
         }

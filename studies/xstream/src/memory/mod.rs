@@ -20,13 +20,15 @@ pub use lazy::RefCountLazy;
 pub use pooled::{Pool, Pooled, stream};
 pub use realloc::RefCountRealloc;
 
+use isochrony::Sample;
+
 /// A segment of one channel.
-pub trait Segment: Sized {
+pub trait Segment<T: Sample>: Sized {
     /// What a source gets memory from.
     type Memory: Default;
 
     /// A source's samples.
-    fn make(memory: &mut Self::Memory, start: i64, samples: &[f32]) -> Self;
+    fn make(memory: &mut Self::Memory, start: i64, samples: &[T]) -> Self;
     /// Hands it to another operator, keeping it.
     fn pass(&self) -> Self;
     /// Joins what continues it.
@@ -36,15 +38,15 @@ pub trait Segment: Sized {
     fn start(&self) -> i64;
     fn len(&self) -> usize;
     /// All samples in order, in as many parts as it has.
-    fn visit(&self, each: &mut dyn FnMut(&[f32]));
+    fn visit(&self, each: &mut dyn FnMut(&[T]));
 
     fn end(&self) -> i64 {
         self.start() + self.len() as i64
     }
 
     /// The samples as a window.
-    fn window<const N: usize>(&self) -> [f32; N] {
-        let (mut window, mut at) = ([0.0; N], 0);
+    fn window<const N: usize>(&self) -> [T; N] {
+        let (mut window, mut at) = ([T::default(); N], 0);
         self.visit(&mut |part| {
             window[at..at + part.len()].copy_from_slice(part);
             at += part.len();

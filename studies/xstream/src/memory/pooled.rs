@@ -66,10 +66,10 @@ impl Default for Memory {
     }
 }
 
-impl Segment for Pooled {
+impl<T: Sample> Segment<T> for Pooled {
     type Memory = Memory;
 
-    fn make(memory: &mut Memory, start: i64, samples: &[f32]) -> Self {
+    fn make(memory: &mut Memory, start: i64, samples: &[T]) -> Self {
         Self(memory.0.segment(start, samples, memory.1))
     }
 
@@ -94,7 +94,7 @@ impl Segment for Pooled {
         self.0.len() as usize
     }
 
-    fn visit(&self, each: &mut dyn FnMut(&[f32])) {
-        self.0.visit::<f32>(each).expect("32-bit samples");
+    fn visit(&self, each: &mut dyn FnMut(&[T])) {
+        self.0.visit::<T>(each).expect("samples of this type");
     }
 }

@@ -3,22 +3,24 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use isochrony::Sample;
+
 use super::Segment;
 
 /// A part of a shared block that whoever ends it may extend.
-pub struct RefCountRealloc {
+pub struct RefCountRealloc<T> {
     start: i64,
-    block: Arc<Mutex<Vec<f32>>>,
+    block: Arc<Mutex<Vec<T>>>,
     part: Range<usize>,
 }
 
-impl RefCountRealloc {
-    fn read<R>(&self, each: impl FnOnce(&[f32]) -> R) -> R {
+impl<T: Sample> RefCountRealloc<T> {
+    fn read<R>(&self, each: impl FnOnce(&[T]) -> R) -> R {
         let block = self.block.lock().unwrap_or_else(PoisonError::into_inner);
         each(&block[self.part.clone()])
     }
 
-    fn alone(start: i64, samples: &[f32]) -> Self {
+    fn alone(start: i64, samples: &[T]) -> Self {
         Self {
             start,
             part: 0..samples.len(),
@@ -27,10 +29,10 @@ impl RefCountRealloc {
     }
 }
 
-impl Segment for RefCountRealloc {
+impl<T: Sample> Segment<T> for RefCountRealloc<T> {
     type Memory = ();
 
-    fn make(_: &mut (), start: i64, samples: &[f32]) -> Self {
+    fn make(_: &mut (), start: i64, samples: &[T]) -> Self {
         Self::alone(start, samples)
     }
 
@@ -86,7 +88,7 @@ impl Segment for RefCountRealloc {
         self.part.len()
     }
 
-    fn visit(&self, each: &mut dyn FnMut(&[f32])) {
+    fn visit(&self, each: &mut dyn FnMut(&[T])) {
         self.read(|samples| each(samples));
     }
 }
