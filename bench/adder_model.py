@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import figures
-from archives_supply import Prepare, Supply, forget, ready
-from archives_turns import Run, order
+from archives_supply import Supply, forget, ready
+from archives_turns import Prepare, Run, order
 from archives_work import BINS, CORES, WINDOW, adder, adder_operators, files, record, spectrum, writing
 from bystanders import Bystanders, sentence
 

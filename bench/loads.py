@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 import figures
-from archives_supply import Prepare, Supply, forget, nothing
-from archives_turns import Run, opened, order
+from archives_supply import Supply, forget, nothing
+from archives_turns import Prepare, Run, opened, order
 from archives_work import WINDOW, files, record
 from bystanders import Bystanders, sentence
 from peers import quartiles
