@@ -142,7 +142,7 @@ fn threads_that_gain_only_with_larger_links_get_both() {
             settle(&mut controller, &mut plan, 2000);
             let part = plan.rate(controller.kept()) / (2.0 / 12e-6);
             assert!(part > 0.95, "seed {seed}: {part} of the best");
-            assert!(kept(&controller) <= 2, "seed {seed}: {}", kept(&controller));
+            assert!(kept(&controller) <= 3, "seed {seed}: {}", kept(&controller));
         }
     }
 }

@@ -294,11 +294,15 @@ impl Proposals<'_> {
     }
 
     /// Enlarges links that hold fewer items. Returns words for the reason; none if all were large enough.
+    ///
+    /// To a power of two: measured sizes of items vary, and a configuration that has lost is known by its numbers.
     fn hold_items(&self, configuration: &mut Configuration, items: f64) -> &'static str {
         let mut words = "";
         let links = configuration.link_bytes.iter_mut();
         for (bytes, item_bytes) in links.zip(&self.costs.link_item_bytes) {
-            let needed = self.clamp((items * item_bytes).ceil() as u64);
+            // One more is accepted while there is room for a byte.
+            let before = ((items - 1.0) * item_bytes) as u64;
+            let needed = self.clamp((before + 1).next_power_of_two());
             if needed > *bytes {
                 *bytes = needed;
                 words = " with larger links";
