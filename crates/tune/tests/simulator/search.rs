@@ -46,7 +46,7 @@ fn climbing_comes_close_to_trying_everything() {
         let climbed = search(all.runs - 1).find(&plan, &machine).unwrap();
         assert!(!climbed.is_exhaustive);
         assert!(
-            climbed.rate > 0.97 * all.rate,
+            climbed.rate > 0.95 * all.rate,
             "seed {seed}: {climbed:?}, {all:?}"
         );
     }
