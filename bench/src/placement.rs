@@ -56,9 +56,12 @@ impl Random {
     }
 
     fn below(&mut self, end: u32) -> u32 {
-        ((self.next() >> 32) * u64::from(end) >> 32) as u32
+        (((self.next() >> 32) * u64::from(end)) >> 32) as u32
     }
 }
+
+/// A task, where it runs, and its inputs with whether the host had them.
+type RunningTask = (TaskId, HostId, Vec<(ObjectId, bool)>);
 
 /// A cluster in the middle of its work.
 struct Cluster {
@@ -68,7 +71,7 @@ struct Cluster {
     random: Random,
     /// What each host holds, oldest first, and the number of its next delta.
     caches: Vec<(VecDeque<ObjectId>, u64)>,
-    running: Vec<(TaskId, HostId, Vec<(ObjectId, bool)>)>,
+    running: Vec<RunningTask>,
     now: u64,
     inputs: u64,
     hits: u64,
