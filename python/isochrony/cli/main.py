@@ -86,7 +86,7 @@ class Parser(argparse.ArgumentParser):
             command = self
             if self._subparsers is not None:
                 (commands,) = self._subparsers._group_actions
-                command = (commands.choices or {})[arguments.command]  # type: ignore[call-overload,index]
+                command = (commands.choices or {})[arguments.command]  # type: ignore[index]
             command.error(command._left_over(left, getattr(arguments, "target", None)))
         return arguments
 

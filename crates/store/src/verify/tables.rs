@@ -68,7 +68,7 @@ pub(super) fn contents(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     };
     let Contradiction { table, what, range } = found;
     let path = super::table_path(&subject.folder, table);
-    let what = format!("table {table:?} is impossible: {what}");
+    let what = format!("table {table:?} is inconsistent: {what}");
     // Without times, which come from these tables.
     subject.add_untimed("impossible_table", (path, Some(range)), what, RESTORE_TABLE);
     Ok(false)

@@ -64,11 +64,18 @@ impl Operator for Cfar {
         let kernel = match (self.pfa, self.deviations) {
             (Some(pfa), None) => NoiseCfar::with_probability(pfa, self.memory, self.timeout),
             (None, Some(deviations)) => NoiseCfar::new(deviations, self.memory, self.timeout),
-            _ => {
+            (None, None) => {
                 return Err(PlanError::NeedsParameter {
                     operator: "cfar",
                     needs: "needs pfa= or deviations=".into(),
-                    mend: "give exactly one of them",
+                    mend: "give one of them",
+                });
+            }
+            (Some(_), Some(_)) => {
+                return Err(PlanError::NeedsParameter {
+                    operator: "cfar",
+                    needs: "takes pfa= or deviations=, and both were given".into(),
+                    mend: "leave one of them out",
                 });
             }
         };
