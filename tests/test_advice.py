@@ -17,7 +17,7 @@ import pytest
 
 import isochrony as iso
 from isochrony import _native
-from isochrony.cli import words
+from isochrony.cli import message_options
 from isochrony.cli.main import build_parser
 
 PACKAGE = Path(str(iso.__file__)).parent
@@ -125,17 +125,20 @@ def test_options_that_messages_name_exist() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("phrase", list(words._ADVICE))
+@pytest.mark.parametrize("phrase", list(message_options._ADVICE))
 def test_advice_that_the_command_line_translates_is_given(phrase: str) -> None:
     """Else a message was changed, and its users at a command line are told to call Python."""
-    sources = [*CRATES.glob("*/src/**/*.rs"), *(path for path in PACKAGE.rglob("*.py") if path.name != "words.py")]
+    sources = [
+        *CRATES.glob("*/src/**/*.rs"),
+        *(path for path in PACKAGE.rglob("*.py") if path.name != "message_options.py"),
+    ]
     found = False
     for path in sources:
         # Literals as they are printed: without the line ends and quotes that they are written with.
         text = re.sub(r'\\\n\s*|"\s*\n\s*f?"', "", path.read_text("utf-8")).replace('\\"', '"')
         found = found or phrase in text
     assert found
-    assert "()" not in words.as_options(f"something is wrong; {phrase}")
+    assert "()" not in message_options.as_options(f"something is wrong; {phrase}")
 
 
 @pytest.mark.parametrize("command", ["import", "export", "scan", "plot", "run", "record", "seal", "demo"])

@@ -392,9 +392,13 @@ def checked_tune(name: str, tune: object) -> Tune | Configuration:
         return tune
     if tune == "recommend":
         return "recommend"
-    if isinstance(tune, str | os.PathLike):
-        try:
-            return Configuration.load(tune)
-        except OptionError as error:
-            raise OptionError(f"{name}={os.fspath(tune)!r}: {error}") from error
-    raise OptionError(f'{name}={tune!r} is refused; give True, "recommend", a Configuration, or the file of one')
+    remedy = 'give True, "recommend", a Configuration, or the file of one'
+    if not isinstance(tune, str | os.PathLike):
+        raise OptionError(f"{name}={tune!r} is refused; {remedy}")
+    path = os.fspath(tune)
+    try:
+        return Configuration.load(path)
+    except OptionError as error:
+        if not Path(path).exists():
+            raise OptionError(f"{name}={path!r} is refused, since there is no such file; {remedy}") from error
+        raise OptionError(f"{name}={path!r} {str(error).removeprefix(f'{path} ')}") from error

@@ -211,10 +211,10 @@ def test_ctrl_c_leaves_nothing_and_says_so(settings: Path, disk: Path) -> None:
 
 @pytest.mark.parametrize(("line", "words"), [
     (("--size", "lots"), "256MB"),
-    (("--size", "1kB"), "4 MiB to 1 TiB"),
+    (("--size", "1kB"), "--size 1kB is refused; give 4MiB to 1TiB"),
     (("--repeats", "0"), "1 to 100"),
     (("--repeats", "-1"), "1 to 100"),
-    (("--size", "99999999TB"), "4 MiB to 1 TiB"),
+    (("--size", "99999999TB"), "give 4MiB to 1TiB"),
     (("--dir", "nowhere"), "is not a folder"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(
@@ -223,6 +223,7 @@ def test_what_makes_no_sense_is_refused(
     monkeypatch.chdir(disk)
     _, err = run(capsys, *line, code=2)
     assert words in err
+    assert ("measuring" in err) is (line[0] == "--repeats")
     assert list(disk.iterdir()) == []
 
 

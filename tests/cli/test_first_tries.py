@@ -10,7 +10,7 @@ import pytest
 
 import isochrony as iso
 from isochrony.cli import main
-from isochrony.cli.words import as_finding
+from isochrony.cli.message_options import as_finding
 
 
 @pytest.fixture
@@ -109,6 +109,15 @@ def test_verify_does_not_advise_to_run_it(store: Path, capsys: pytest.CaptureFix
         == 1
     )
     assert as_finding("which `isochrony verify --repair` may mend") == "which `--repair` may mend"
+
+
+def test_verify_gives_one_remedy_for_a_damaged_log(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (log,) = (store / ".isochrony").glob("log.*")
+    log.write_bytes(log.read_bytes()[:40])
+    for more in ([], ["--repair"]):
+        told = said(capsys, "verify", str(store), *more, code=1)
+        assert "unless" not in told
+        assert told.count("from a copy") == 1
 
 
 def test_the_table_of_an_import_has_rates(

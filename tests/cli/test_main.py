@@ -15,10 +15,10 @@ import isochrony as iso
 from isochrony.cli import main
 from isochrony.cli.completion import _commands
 from isochrony.cli.main import COMMANDS, build_parser
+from isochrony.cli.message_options import as_options
 from isochrony.cli.scan import parse_stats, window_length
 from isochrony.cli.summary import print_refused
 from isochrony.cli.tables import render, short_time
-from isochrony.cli.words import as_options
 from isochrony.errors import IsochronyError, MissingExtraError, UsageError
 
 
@@ -77,7 +77,10 @@ def test_exit_codes_are_documented(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        (["import", "/nowhere", "x.iso"], "/nowhere does not exist; name a folder or a file"),
+        (
+            ["import", "/nowhere", "x.iso"],
+            "/nowhere does not exist; name a folder or a file of recordings; the store comes last",
+        ),
         (["info", "/nowhere"], "/nowhere does not exist; check the path of the store"),
         (["import", ".", "x.iso", "--format", "raw"], "also give --layout, --dtype, --rate, or give --preset instead"),
         (
@@ -290,6 +293,13 @@ MISTAKES = [
     (["import", ".", "x.iso", "--format", "msed"], "--format: 'msed' is not one of raw"),
     (["import", ".", "x.iso", "--format", "msed"], "(did you mean mseed?)"),
     (["scan", "x.iso/a", "--windw=1s"], "no option --windw (did you mean --window?)"),
+    (
+        ["scan", "x.iso", "a", "--window", "1s"],
+        "scan takes one STORE/SIGNAL, got also 'a'; write x.iso/a; see isochrony scan",
+    ),
+    (["send", "x.iso", "a", "-"], "send takes STORE/SIGNAL and ADDRESS, got also '-'; see isochrony send --help"),
+    (["demo", "x.iso"], "demo takes no arguments but options, got 'x.iso'; see isochrony demo --help"),
+    (["info", "x.iso", "-z"], "there is no option -z; see isochrony info --help"),
     (["scan", "x.iso/a", "--window"], "--window: expected one argument; see isochrony scan --help"),
     (["completion", "powershell"], "shell: 'powershell' is not one of bash, zsh, fish"),
 ]

@@ -31,7 +31,7 @@ LINES = {
     ("run", "--report"): (["{plan}"], "a.json"),
     ("run", "--save-configuration"): (["{stages}", "--workers", "2", "--tune", "yes"], "a.json"),
     ("pipe", "--out"): (["--in", "{plan}"], "a.bin"),
-    ("calibrate", "--out"): (["--dir", "{folder}", "--size", "1MB", "--repeats", "1"], "a.json"),
+    ("calibrate", "--out"): (["--dir", "{folder}", "--size", "8MB", "--repeats", "1"], "a.json"),
 }
 
 

@@ -206,7 +206,11 @@ def test_a_configuration_is_found_saved_and_applied(folder: Path) -> None:
     ("words", "message"),
     [
         (["--save-configuration", "F"], "--save-configuration F needs --tune"),
-        (["--tune", "maybe"], "--tune 'maybe': maybe cannot be read as a configuration: No such file or directory"),
+        (
+            ["--tune", "maybe"],
+            "--tune 'maybe' is refused, since there is no such file; give yes, no, recommend, or the file",
+        ),
+        (["--tune", "in"], "--tune 'in' cannot be read as a configuration: "),
         (
             ["--tune", "yes", "--workers", "1", "--buffer", "64kB"],
             "--tune yes is refused with both --workers and --buffer",

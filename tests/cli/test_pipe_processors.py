@@ -145,3 +145,11 @@ def test_no_processor_is_left_out_here() -> None:
     listed = said[said.index("give one of ") + len("give one of ") :].split(";")[0]
     known = {re.split(r"[:\[]", name.strip())[0] for name in listed.split(",")}
     assert known == {*DIGESTS, "stats", "gzip", "gunzip", "zstd", "unzstd", "convert", "count", "find"}
+
+
+def test_the_help_names_every_native_processor() -> None:
+    _, said = pipe("nonsense", code=2)
+    listed = said.partition("give one of ")[2].partition("; see")[0].strip()
+    assert listed.count(", ") > 10
+    helped = " ".join(subprocess.run([*ISOCHRONY, "--help"], capture_output=True, text=True, check=True).stdout.split())
+    assert f"one of {listed}" in helped

@@ -138,9 +138,14 @@ def test_another_store_may_take_the_place_of_the_one_named(store: Path, capsys: 
 @pytest.mark.parametrize(
     ("text", "line", "code", "part"),
     [
-        ("{", [], Exit.USAGE, "no JSON"),
+        ("{", [], Exit.USAGE, "it is not valid JSON: "),
         (b"\x93NUMPY", [], Exit.USAGE, "UTF-8"),
-        ('{"isochrony_plan": 2}', [], Exit.USAGE, "save the plan again"),
+        (
+            '{"isochrony_plan": 2}',
+            [],
+            Exit.USAGE,
+            "no plan of this version; save the plan again with `Plan.to_json` of",
+        ),
         (None, [], Exit.USAGE, "plan.json"),
         ("{}", ["--out", "x.txt"], Exit.USAGE, ".csv"),
         ("{}", ["--store", "nowhere"], Exit.USAGE, "nowhere"),

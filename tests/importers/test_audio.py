@@ -124,6 +124,18 @@ def test_rejects_what_is_no_audio(tmp_path: Path, content: bytes) -> None:
         blocks(path)
 
 
+def test_a_file_of_another_format_is_refused_without_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "no.wav"
+    path.write_text("time,value")
+    with pytest.raises(BadSourceError) as refused:
+        blocks(path)
+    assert str(refused.value) == "is not a WAV or FLAC file; name its format with format=, or leave it out"
+    path.write_bytes(b"RIFF\x40\0\0\0WAVE" + b"junk" * 16)
+    with pytest.raises(BadSourceError, match=r"^cannot be read as audio \(.*chunk.*\); fetch it again") as refused:
+        blocks(path)
+    assert "no.wav" not in str(refused.value)
+
+
 def test_rejects_a_file_without_samples(tmp_path: Path) -> None:
     path = tmp_path / "none.wav"
     soundfile.write(path, np.zeros(0, "i2"), 8000)

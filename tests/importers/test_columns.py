@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from isochrony.errors import BadSourceError
 from isochrony.importers.block import Block, Options, Stamp
 from isochrony.importers.columns import Batch, is_time_name, parse_times, time_unit_ns
-from isochrony.importers.stretches import blocks_of
+from isochrony.importers.table_blocks import blocks_of
 
 START = 1_267_401_600_000_000_000
 

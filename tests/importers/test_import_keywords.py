@@ -14,7 +14,7 @@ import pytest
 
 import isochrony as iso
 from isochrony.cli import main
-from isochrony.cli.words import as_options
+from isochrony.cli.message_options import as_options
 from isochrony.importers import Options, formats
 from isochrony.importers.keywords import OPTIONS, checked, options_of
 

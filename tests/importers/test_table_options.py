@@ -184,7 +184,7 @@ def test_a_local_time_that_comes_twice_is_refused(tmp_path: Path) -> None:
 def test_a_column_of_texts_beside_decimal_commas(tmp_path: Path, cell: str) -> None:
     text = "time;v;note\n" + "".join(f"2024-05-01T00:00:{k:02d}Z;{k},5;{cell}\n" for k in range(10))
     reason = refused(tmp_path, text)
-    assert reason.startswith(f"column 'note' holds string, not numbers (row 2: {cell!r})")
+    assert reason.startswith(f"column 'note' holds text, not numbers (row 2: {cell!r})")
     assert reason.endswith("leave out this column by listing the others in columns=")
     store, _ = imported(tmp_path, text, columns="v")
     np.testing.assert_array_equal(store["a"][:].values(), np.arange(10) + 0.5)

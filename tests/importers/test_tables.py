@@ -117,7 +117,7 @@ def test_the_station_table_is_refused_with_its_reason(recordings: Path) -> None:
         ("# x\ntime,v\n2010-03-01T00:00:00,1\n2010-03-01T00:00:01,2,3\n", "row 4 has 3 fields, not 2"),
         ("time,v\n2010-03-01T00:00:00,true\n2010-03-01T00:00:01,x\n", r"another value \(row 3: 'x'\)"),
         ("time,v\n2010-03-01T00:00:00,NA\n2010-03-01T00:00:01,1\n2010-03-01T00:00:02,-\n", r"\(row 4: '-'\)"),
-        ("time,v\n2010-03-01T00:00:00,a\n2010-03-01T00:00:01,b\n", "column 'v' holds string"),
+        ("time,v\n2010-03-01T00:00:00,a\n2010-03-01T00:00:01,b\n", "column 'v' holds text"),
         ("time,v\n2010-03-01T00:00:00,1\n2010-03-01T00:00:01,2..5\n", r"column 'v' .* \(row 3: '2\.\.5'\); correct it"),
         ("time,v\n2010-03-01T00:00:00,1\n2010-03-01T00:00:01,0x1F\n", r"not numbers \(row 3: '0x1F'\)"),
         ("time,v\n2010-03-01T00:00:00,true\n2010-03-01T00:00:01,\n", "column 'v' is empty in row 3"),

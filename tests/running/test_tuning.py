@@ -154,7 +154,7 @@ def test_broken_files_are_refused_with_a_reason(plan: iso.Plan, tmp_path: Path, 
 def test_wrong_values_are_refused(plan: iso.Plan) -> None:
     with pytest.raises(OptionError, match=r"tune=3 is refused; give True"):
         plan.run(tune=3)  # type: ignore[arg-type]
-    with pytest.raises(OptionError, match=r"tune='nowhere.json': nowhere.json cannot be read"):
+    with pytest.raises(OptionError, match=r"tune='nowhere.json' is refused, since there is no such file; give True"):
         plan.run(tune="nowhere.json")
 
 
@@ -191,7 +191,9 @@ def test_the_command_line_tunes_saves_and_shows(plan: iso.Plan, tmp_path: Path) 
     assert "needs --tune" in ran.stderr
     refused = subprocess.run([*command, "--tune", "maybe"], capture_output=True, text=True, check=False)
     assert refused.returncode != 0
-    assert "--tune 'maybe': maybe cannot be read as a configuration" in refused.stderr
+    assert (
+        "--tune 'maybe' is refused, since there is no such file; give yes, no, recommend, or the file" in refused.stderr
+    )
     assert "Traceback" not in refused.stderr
 
 

@@ -118,6 +118,12 @@ def test_infinities_make_nan_to_the_end_of_the_stretch_only() -> None:
         (lambda p: p.lowpass(0), "above 0"),
         (lambda p: p.lowpass("10"), "finite number of Hz"),
         (lambda p: p.bandpass(90, 30), "two ascending frequencies"),
+        (
+            lambda p: p.bandpass(1, 800),
+            r"^bandpass \(operator iir\): low_hz or high_hz=800 Hz must .*; change low_hz or",
+        ),
+        (lambda p: p.highpass(800), r"^highpass \(operator iir\): hz=800 Hz must .*; change hz$"),
+        (lambda p: p.iir("butter", "lowpass", 800), r"^iir: cutoff_hz=800 Hz must .*; change cutoff_hz$"),
         (lambda p: p.lowpass(30, 0), "from 1"),
         (lambda p: p.lowpass(30, 40), "1 to 32"),
         (lambda p: p.iir("bessel", "lowpass", 3), "'butter' or"),

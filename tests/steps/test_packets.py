@@ -171,7 +171,7 @@ def test_wrong_arguments_are_refused() -> None:
         good.combine_packets(good, clusters=[1])
     with pytest.raises(PlanError, match=r"error_rates.*0.5"):
         good.combine_packets(good, error_rates=[0.1, 0.5])
-    with pytest.raises(PlanError, match=r"error_rates.*a rate for each receiver"):
+    with pytest.raises(PlanError, match=r"error_rates=\[0\.1\] must be one rate per receiver, 2 in all"):
         good.combine_packets(good, error_rates=[0.1])
     with pytest.raises((OptionError, PlanError), match=r"search"):
         good.combine_packets(good, search=21)

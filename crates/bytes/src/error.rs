@@ -67,7 +67,7 @@ pub enum BytesError {
     },
     /// The stream ends within a sample.
     #[error(
-        "{processor}: the stream ends inside a sample, {bytes} of its {size} bytes at byte {offset}; check the dtype, or end the stream before"
+        "{processor}: the stream ends inside a sample, {bytes} of its {size} bytes at byte {offset}; check the dtype, or cut the input at byte {offset}"
     )]
     PartialSample {
         /// The processor.

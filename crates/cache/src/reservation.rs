@@ -14,8 +14,8 @@ use crate::pinned::PinnedObject;
 use crate::ranges::{Extent, runs};
 use crate::state::StateGuard;
 
-/// Pieces that nobody else fetches while this lives, with space on disk. Dropping it releases what was not stored. The
-/// space stays with the object until its eviction, since a file that may be mapped is never cut.
+/// Exclusive right to fetch some pieces of an object, with disk space allocated for them. Dropping it releases what was
+/// not stored. The space stays with the object until its eviction, since a file that may be mapped is never truncated.
 #[derive(Debug)]
 pub struct Reservation {
     object: PinnedObject,
@@ -32,12 +32,12 @@ impl Reservation {
         let reservable = loop {
             let known = (locked.index.objects.get(&id)).ok_or_else(|| object.lost())?;
             let reservable = ReservablePieces::new(known, &object.table, pieces.clone());
-            let mut has_dead = false;
+            let mut reaped_any = false;
             for owner in &reservable.owners {
                 let reaped = locked.reap_owner(*owner);
-                has_dead |= reaped.map_err(|error| locked.disk_error(error, 0))?;
+                reaped_any |= reaped.map_err(|error| locked.disk_error(error, 0))?;
             }
-            if !has_dead {
+            if !reaped_any {
                 break reservable;
             }
         };
@@ -82,7 +82,7 @@ impl Reservation {
     }
 
     /// Has the file system allocate blocks, so that a full disk is detected before a fetch; evicts once if it is full.
-    /// Includes pieces that the index has as allocated, which got no blocks on a full disk.
+    /// Also covers pieces in state `Allocated`: on a full disk, earlier attempts may not have got blocks for them.
     fn allocate(&self) -> Result<(), CacheError> {
         let ranges = self.ranges();
         let needed = ranges.iter().map(|range| range.end - range.start).sum();
@@ -137,12 +137,12 @@ impl Reservation {
         let piece_bytes = self.extent.piece_bytes as usize;
         let checksums: Vec<u32> = bytes.chunks(piece_bytes).map(crc32c::crc32c).collect();
         // The total checksum follows from those of the pieces.
-        let of_all = || {
+        let combined_crc = || {
             let lengths = bytes.chunks(piece_bytes).map(<[u8]>::len);
             let join = |all, (piece, len): (&u32, _)| crc32c::crc32c_combine(all, *piece, len);
             checksums.iter().zip(lengths).fold(0, join)
         };
-        check.verify(&self.object.table.key, offset, bytes, of_all)?;
+        check.verify(&self.object.table.key, offset, bytes, combined_crc)?;
         self.with_room(bytes.len() as u64, "write", |file| {
             file.write_all_at(bytes, offset)
         })?;
@@ -169,7 +169,8 @@ impl Reservation {
         Ok(())
     }
 
-    /// Excludes a last piece whose object grew meanwhile.
+    /// Parts of `pieces` that this owner still holds. Excludes the last piece if its length changed because the object
+    /// grew.
     fn still_reserved(
         &self,
         locked: &StateGuard<'_>,

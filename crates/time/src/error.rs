@@ -48,7 +48,7 @@ pub enum TimeError {
     },
     /// Text that is not a civil time.
     #[error(
-        "got time {text:?}: {reason}; expected ISO 8601 such as 2010-03-01T00:00:07.000128Z (times without offset are UTC)"
+        "got time {text:?}: {reason}; give ISO 8601 such as 2010-03-01T00:00:07.000128Z (times without offset are UTC)"
     )]
     BadCivil {
         /// The text.

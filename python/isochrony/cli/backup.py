@@ -10,7 +10,7 @@ from .paths import is_url, store_path
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
-HELP = "copy a store, also while it is written; the next time, copy only what is new"
+HELP = "copy a store, even while it is being written; repeated, copy only what is new"
 EXAMPLES = """examples:
   isochrony backup water.iso /mnt/disk/water.iso
   isochrony backup water.iso /mnt/disk/water.iso      # again: copies what is new

@@ -24,14 +24,16 @@ EXAMPLES = """examples:
   isochrony calibrate --dir /data --size 256MB --repeats 10 --json
   isochrony calibrate --out laptop.json
 
-Writes a test store to the folder, scans it with each I/O strategy in turn, from the page
-cache and from the disk, and removes it. Only the test store's files are dropped from the page
-cache. The measurements are saved in the user's settings, for each disk. Scans then use the
-strategy that is predicted to be the fastest; `plan.explain()` shows the predictions. Run nothing
-else on the machine meanwhile.
+Run nothing else on the machine meanwhile. Writes a test store to the folder, scans it with each
+I/O strategy in turn, from the page cache and from the disk, and removes it. Only the test store's
+files are dropped from the page cache. The measurements are saved in the user's settings, for each
+disk. Scans then use the strategy that is predicted to be the fastest; `plan.explain()` shows the
+predictions.
 """
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?", re.IGNORECASE)
+# The sizes that `machine.calibrate` takes.
+_SMALLEST, _LARGEST = 4 << 20, 1 << 40
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -74,7 +76,7 @@ def size_bytes(text: str) -> int:
     power: int = _POWERS[unit.lower()]
     size = float(number) * float(base) ** power
     if size >= 1 << 63:
-        raise UsageError(f"--size {text[:40]!r} is too large; give 4 MiB to 1 TiB, such as 256MB or 1GiB")
+        raise UsageError(f"--size {text[:40]} is too large; give 4MiB to 1TiB")
     return round(size)
 
 
@@ -83,6 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
     from .. import machine
 
     size = size_bytes(arguments.size)
+    if not _SMALLEST <= size <= _LARGEST:
+        raise UsageError(f"--size {arguments.size} is refused; give 4MiB to 1TiB")
     if not arguments.dir.is_dir():
         raise UsageError(f"--dir {arguments.dir} is not a folder; give a folder on the disk to measure")
     print(f"measuring with {bytes_text(size)} in {arguments.dir.absolute()}", file=sys.stderr)

@@ -10,10 +10,10 @@ from typing import Any
 from ..errors import UsageError
 from ..output.progress import ImportProgress, bytes_text
 from .exits import Exit
+from .message_options import as_options
 from .paths import is_url
 from .tables import print_json
 from .target import is_store
-from .words import as_options
 
 __all__ = ["add_copy_options", "copy"]
 

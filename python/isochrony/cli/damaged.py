@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ..errors import IsochronyError
+from .message_options import as_options
 from .output import printable
 from .target import names_of
-from .words import as_options
 
 __all__ = ["Damaged", "each", "print_damaged"]
 

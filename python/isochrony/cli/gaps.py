@@ -18,9 +18,9 @@ EXAMPLES = """examples:
   isochrony gaps water.iso
   isochrony gaps water.iso/stn_11/pressure --json
 
-A gap is a range of missing samples while the clock runs on; "seconds" is its duration,
-"length" its number of indices. A new run begins after a clock step, or with a file that does
-not fit in time after the others; "because" has the reason.
+A gap is a range of missing samples within one run; "seconds" is its duration, "length" its
+number of indices. A new run begins after a clock step, or with a file that overlaps earlier
+recordings in time; the column "because" has the reason.
 """
 
 

@@ -13,9 +13,9 @@ from ..importers.keywords import OPTIONS
 from ..output.progress import ImportProgress, bytes_text, duration_text
 from .exits import Exit
 from .import_options import EXAMPLES, HELP, add_arguments
+from .message_options import with_options
 from .summary import print_summary
 from .tables import print_json
-from .words import in_option_words
 
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Import, print the summary, and say by the status whether all of it went in."""
     given = {name: value for name in OPTIONS if (value := getattr(arguments, name)) is not None}
     with ImportProgress("importing") as progress:
-        summary = in_option_words(import_recordings(arguments.store, arguments.src, progress, given))
+        summary = with_options(import_recordings(arguments.store, arguments.src, progress, given))
     if arguments.json:
         print_json(summary)
     else:

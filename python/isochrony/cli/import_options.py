@@ -10,8 +10,8 @@ from ..errors import IsochronyError
 from ..importers import formats
 from ..importers.keywords import OPTIONS
 from ..importers.option_checks import ChoiceCheck
+from .message_options import as_options
 from .paths import input_path
-from .words import as_options
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments"]
 

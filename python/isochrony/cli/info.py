@@ -136,7 +136,7 @@ def _print_one(one: dict[str, Any]) -> None:
         ("nominal rate", f"{one['rate']} Hz"),
         ("civil time", f"{short_time(one['start'])} to {short_time(one['end'])}" if one["start"] else "unknown"),
         ("gaps", f"{one['gaps']:,}"),
-        ("stored", f"{bytes_text(one['stored_bytes'])}, {_ratio(one)} of the size of its samples"),
+        ("stored", f"{bytes_text(one['stored_bytes'])}, {_ratio(one)} times the size of its samples"),
         ("codec", one["codec"]),
         *((name, _shown(value)) for name, value in sorted(one["attrs"].items())),
     ]

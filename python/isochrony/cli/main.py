@@ -19,8 +19,8 @@ from ..errors import EmptyResultWarning, IsochronyError, MissingExtraError, Usag
 from ..errors.native import PlanError
 from .exits import EPILOG, Exit
 from .formatter import Formatter
+from .message_options import as_options
 from .output import printable, standard_streams
-from .words import as_options
 
 __all__ = ["COMMANDS", "Parser", "build_parser", "main"]
 
@@ -76,6 +76,32 @@ class Parser(argparse.ArgumentParser):
             if option.startswith("--") and option not in self._option_string_actions:
                 self.error(f"there is no option {option}{_instead(option, self._option_string_actions)}")
         return super().parse_known_args(words, namespace)
+
+    def parse_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> argparse.Namespace:
+        """As argparse does, but what is left over is refused with what the command takes."""
+        arguments, left = self.parse_known_args(args, namespace)
+        if left:
+            command = self
+            if self._subparsers is not None:
+                (commands,) = self._subparsers._group_actions
+                command = (commands.choices or {})[arguments.command]  # type: ignore[index]
+            command.error(command._left_over(left, getattr(arguments, "target", None)))
+        return arguments
+
+    def _left_over(self, left: list[str], target: str | None) -> str:
+        """What is wrong with words that argparse could not place."""
+        option = next((word for word in left if word.startswith("-") and word != "-"), None)
+        if option is not None:
+            return f"there is no option {option}"
+        name = self.prog.rpartition(" ")[2]
+        taken = [str(action.metavar or action.dest) for action in self._get_positional_actions()]
+        if not taken:
+            return f"{name} takes no arguments but options, got {left[0]!r}"
+        one = "one " if len(taken) == 1 else ""
+        joined = f"; write {target}/{left[0]}" if len(taken) == 1 and target and "/SIGNAL" in taken[0] else ""
+        return f"{name} takes {one}{' and '.join(taken)}, got also {left[0]!r}{joined}"
 
     def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
         # argparse would take the value `--` away, and give an empty list to who expects a text.

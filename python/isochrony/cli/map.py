@@ -1,4 +1,4 @@
-"""``isochrony map``: a program for each of many files, on a cluster whose hosts cache the files."""
+"""``isochrony map``: run a program on each of many files, on cluster hosts that cache the files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .tables import print_json
 
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
-HELP = "run a program for each of many files, on the hosts of a cluster that cache them"
+HELP = "run a program on each of many files, on cluster hosts that cache the files"
 EXAMPLES = """examples:
   isochrony map --on tcp://10.0.0.5:8786 --items urls.txt -- wc -c {}
   isochrony map --on local --items urls.txt --unpack --output /results/{stem}.txt -- sort {} -o {out}
@@ -23,7 +23,8 @@ by tabs. In the arguments, {} stands for their local paths, {0} for the first on
 the path of the output, {item} for the line. The program's printed text comes in the order of
 the lines. The program runs in an empty folder, without a shell.
 
-Exit codes: 0 done; 1 the program failed for some lines (with --keep-going); 3 it failed.
+Exit codes: 0 done; 1 the program failed for some lines (with --keep-going); 3 the program
+failed for a line, and the run stopped.
 """
 INTERRUPTED = "finished outputs stay"
 
@@ -32,7 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.add_argument("argv", metavar="PROGRAM", nargs="+", help="program and its arguments, after --")
     parser.add_argument("--on", metavar="CLUSTER", required=True, help='address of a Dask scheduler, or "local"')
-    parser.add_argument("--items", metavar="FILE", default="-", help="file of lines (default: -, standard input)")
+    parser.add_argument(
+        "--items",
+        metavar="FILE",
+        default="-",
+        help="file with one line per run: its input files, separated by tabs (default: -, standard input)",
+    )
     parser.add_argument(
         "--output",
         metavar="URL",
@@ -51,7 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--policy",
         metavar="NAME",
         default="good-cache-compute",
-        help="policy by which tasks are given to workers (default: good-cache-compute)",
+        help="which task a free worker gets. first-available: the oldest; first-cache-available: the oldest, with the "
+        "hosts that have its files; max-cache-hit: only one whose files this host has most of, or that no host has; "
+        "max-compute-util: the one with most bytes on this host, or else any; good-cache-compute: as max-compute-util "
+        "while few workers are busy, else as max-cache-hit (default: good-cache-compute)",
     )
     parser.add_argument(
         "--evict",

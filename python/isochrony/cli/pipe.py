@@ -41,7 +41,7 @@ incomplete, and a line on standard error says so; the file of --out is written c
 not at all.
 
 A record is never split between blocks, nor between inputs: with --eager only whole records are
-passed on, and each compressed block holds whole records. --json has their number.
+passed on, and each compressed block holds whole records. --json reports the number of records.
 """
 
 _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
@@ -53,7 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "processors",
         metavar="PROCESSOR",
         nargs="*",
-        help="such as sha256, crc32c, stats:<i2, zstd:3, gzip, count:TEXT, convert:<i2:<f4; an unknown name lists all",
+        help="one of stats:DTYPE, md5, sha256, sha512, blake3, xxh3, xxh3-128, crc32c, zstd[:LEVEL], gzip[:LEVEL], "
+        "unzstd, gunzip, convert:DTYPE:DTYPE, count:PATTERN, find:PATTERN, or one of an installed package; such as "
+        "stats:<i2 or zstd:3",
     )
     parser.add_argument(
         "--in",
@@ -115,10 +117,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--order",
         default="both",
         choices=["none", "output", "execution", "both"],
-        help="order of the output. both or output: that of the input. execution or none: blocks are written as soon as "
-        "they are processed, in any order. Results such as hashes do not depend on it, since processors get the bytes "
-        "in order. both and output, and execution and none, differ only for Python functions in iso.nbuffer() "
-        "(default: both)",
+        help="order of the output. both (default) or output: input order; none or execution: as soon as blocks are "
+        "processed. Results such as hashes are the same.",
     )
     parser.add_argument(
         "--eager", action="store_true", help="process data as soon as it arrives, without waiting for full blocks"
@@ -126,7 +126,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tune",
         metavar="yes|recommend|FILE",
-        help="change workers and the size of blocks while it runs, where trials show that it gains; recommend: change "
+        help="change workers and the size of blocks while it runs, if trials show a speed-up; recommend: change "
         "nothing, and report what would be best; or the file of --save-configuration",
     )
     parser.add_argument(

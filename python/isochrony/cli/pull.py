@@ -10,7 +10,7 @@ from .paths import is_url, store_path
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
-HELP = "copy a store from its URL to a disk; the next time, copy only what is new"
+HELP = "copy a store from its URL to a disk; repeated, copy only what is new"
 EXAMPLES = """examples:
   isochrony pull s3://recordings/water.iso water.iso
   isochrony pull s3://recordings/water.iso water.iso         # again: copies what is new

@@ -10,7 +10,7 @@ from .paths import is_url, store_path
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
-HELP = "copy a store to object storage (s3://, gs://, az://); the next time, copy only what is new"
+HELP = "copy a store to object storage (s3://, gs://, az://); repeated, copy only what is new"
 EXAMPLES = """examples:
   isochrony push water.iso s3://recordings/water.iso
   isochrony push water.iso s3://recordings/water.iso        # again: copies what is new

@@ -36,9 +36,9 @@ A signal sent by isochrony send is recorded with its unit, calibration and attri
 gaps at its ends; without times if it has none. If --unit differs from the sender's unit, --unit
 is recorded, without the sender's calibration.
 
-Samples are committed once a second. The recording ends with Ctrl-C, with the sender, or after
---silence; then all received samples are stored, and losses are reported. If the sender stops
-before the end, for instance because it was killed, that is reported too (exit code 1). To
+Samples are committed once a second. The recording ends with Ctrl-C, when the sender ends, or
+after --silence; then all received samples are stored, and losses are reported. If the sender
+stops before the end, for instance because it was killed, that is reported too (exit code 1). To
 continue later, run the same command again: the time in between becomes a gap.
 """
 
@@ -59,14 +59,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--framing",
         choices=("isochrony", "raw", "<u2", ">u2", "<u4", ">u4", "<u8", ">u8"),
         default="isochrony",
-        help="form of the data: frames of isochrony send (the default), raw samples, or packets that begin with a "
-        "counter, such as >u4: 4 bytes, big-endian",
+        help="how the data is framed: frames of isochrony send (the default), raw samples, or packets that begin with "
+        "a counter, such as >u4: 4 bytes, big-endian",
     )
     what.add_argument(
         "--channel", metavar="N", type=int, default=0, help="channel of an audio device, from 0 (default: 0)"
     )
     how = parser.add_argument_group("how it is received")
-    how.add_argument("--silence", metavar="S", type=float, help="end after S seconds without data")
+    how.add_argument("--silence", metavar="S", type=float, help="end after S seconds without data (default: never)")
     how.add_argument(
         "--reorder",
         metavar="S",

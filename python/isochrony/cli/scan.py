@@ -61,7 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to",
         dest="end",
         metavar="T",
-        help="leave out samples recorded at this time (UTC) or later, such as 2010-03-01T12:05:00",
+        help="end time (UTC), excluded, such as 2010-03-01T12:05:00",
     )
     parser.add_argument(
         "--out",

@@ -8,13 +8,13 @@ from typing import Any
 from ..errors import UsageError
 from ..output.progress import bytes_text
 from .exits import Exit
+from .message_options import as_finding, as_options
 from .tables import print_json
 from .target import parse_target
-from .words import as_finding, as_options
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
-HELP = "check every checksum, table and file of a store"
+HELP = "check the checksums, tables and files of a store"
 EXAMPLES = """examples:
   isochrony verify water.iso
   isochrony verify water.iso/stn_10/pressure --json

@@ -1,6 +1,6 @@
-"""The demo's picture: the hour at every station, where the bursts were and how they were heard, and the clocks.
+"""Draws the demo's figure: one hour of every station, a map of the bursts and their arrivals, and clock drift.
 
-Everything drawn was found in the store; nothing here knows the truth.
+Uses only what was found in the store, not the parameters of the generator.
 """
 
 from __future__ import annotations
@@ -180,7 +180,10 @@ def _hour(
 
 
 def _burst(axes: Any, number: int, burst: Burst, closeups: Sequence[Closeup], colors: Mapping[str, str]) -> None:
-    """One front as each station heard it, first arrival at the top, from the burst on where its place is known."""
+    """One burst at each station, earliest arrival at the top.
+
+    Time starts at the burst if it was located, else at the first arrival.
+    """
     found = burst.position
     first, last = burst.arrivals[0].ns, burst.arrivals[-1].ns
     start = first if found is None else first + found.at_s * 1e9
@@ -195,8 +198,8 @@ def _burst(axes: Any, number: int, burst: Burst, closeups: Sequence[Closeup], co
         after = (np.asarray(closeup.time_ns) - origin) * 1e-6
         at = (arrival.ns - start) * 1e-6
         shown = (after >= left) & (after <= right)
-        rest = float(np.median(np.asarray(closeup.values, dtype=np.float64)[after < at][-400:]))
-        axes.plot(after[shown], closeup.values[shown] - rest - row * lane, color=color, lw=0.8)
+        baseline = float(np.median(np.asarray(closeup.values, dtype=np.float64)[after < at][-400:]))
+        axes.plot(after[shown], closeup.values[shown] - baseline - row * lane, color=color, lw=0.8)
         axes.plot(at, -row * lane, "o", ms=5, mfc="white", mec=color, mew=1.6, zorder=5)
         axes.annotate(
             f"{arrival.station}  {at:.2f} ms",
@@ -262,7 +265,7 @@ def _minutes(findings: Findings, run: Run) -> Any:
 
 
 def _wander(axes: Any, findings: Findings, coarse: Findings, colors: Mapping[str, str]) -> None:
-    """What a straight line leaves of the drift, with the uncertainty that the store reports."""
+    """Residual of a straight-line fit to the drift, with the uncertainty that the store reports."""
     right = 1.0
     for station in findings.stations:
         drift = np.asarray(station.longest.drift_s)
@@ -270,15 +273,17 @@ def _wander(axes: Any, findings: Findings, coarse: Findings, colors: Mapping[str
         right = max(right, float(minutes[-1]))
         known = np.isfinite(drift[:, 1])
         line = np.polynomial.Polynomial.fit(drift[known, 0], drift[known, 1], 1)
-        rest = (drift[:, 1] - line(drift[:, 0])) * 1e6
+        residual = (drift[:, 1] - line(drift[:, 0])) * 1e6
         error = drift[:, 2] * 1e6
-        axes.fill_between(minutes, rest - error, rest + error, color=colors[station.name], alpha=0.25, linewidth=0)
-        axes.plot(minutes, rest, color=colors[station.name], lw=1.1)
+        axes.fill_between(
+            minutes, residual - error, residual + error, color=colors[station.name], alpha=0.25, linewidth=0
+        )
+        axes.plot(minutes, residual, color=colors[station.name], lw=1.1)
     axes.set_xlim(0, right * 1.45)
     axes.set_xticks(np.arange(0, right + 1, 20))
     axes.set_ylabel("µs")
     axes.set_xlabel("minutes", loc="left")
-    axes.set_title("What a straight line leaves of them")
+    axes.set_title("Residual of a straight-line fit")
     if coarse.stations:
         axes.text(0.72, 0.5, _coarse_text(coarse.stations), transform=axes.transAxes, fontsize=8,
                   va="center", color="#57606a", linespacing=1.4)  # fmt: skip
@@ -291,7 +296,7 @@ def _signed(value: float, decimals: int) -> str:
 
 def _coarse_text(stations: Sequence[StationFindings]) -> str:
     """Rates from stamps that say only the second."""
-    lines = ["named to the second:"]
+    lines = ["stamps to the second:"]
     for one in stations:
         run = one.longest
         lines.append(f"{one.name}  {_signed(run.ppm(one.nominal_hz), 0)} ± {run.ppm_error(one.nominal_hz):.0f} ppm")

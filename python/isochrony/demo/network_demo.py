@@ -124,7 +124,7 @@ def _print_coarse(truth: Truth, coarse: Findings) -> bool:
     contained = all(abs(error.error_ppm) <= error.claimed_ppm for error in errors)
     for error in errors:
         print(
-            f"  {error.station} named to the second: {error.found_ppm:+.1f} ± {error.claimed_ppm:.1f} ppm, "
+            f"  {error.station}, stamps to the second: {error.found_ppm:+.1f} ± {error.claimed_ppm:.1f} ppm, "
             f"true {error.true_ppm:+.1f}"
         )
     good = clean and contained

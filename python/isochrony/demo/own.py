@@ -17,9 +17,9 @@ from typing import Any
 
 from ..cli.describe import describe
 from ..cli.exits import Exit
+from ..cli.message_options import with_options
 from ..cli.summary import best_rate_text, print_refused
 from ..cli.tables import render, short_time
-from ..cli.words import in_option_words
 from ..errors import UsageError
 from ..importers import find_sources
 from ..importers.destination import open_destination
@@ -90,7 +90,7 @@ def run_own(source: Path, folder: Path, how: Recordings | None = None) -> int:
     )
     if summary["problems"]:
         heading("Refused")
-        print_refused(in_option_words(summary)["problems"], sys.stdout)
+        print_refused(with_options(summary)["problems"], sys.stdout)
     if not found:
         raise UsageError(
             f"no file below {source} could be imported; if the files are samples without headers, give "

@@ -44,6 +44,8 @@ _DEPTHS: dict[str, tuple[str, int, str, int]] = {
     "DOUBLE": ("float64", 0, "f8", 1),
 }
 _PARTIAL_FRAMES = 4096
+# libsndfile's SF_ERR_UNRECOGNISED_FORMAT.
+_UNRECOGNISED_FORMAT = 1
 _UNKNOWN_LENGTH = (0, 0xFFFFFFFF)
 
 
@@ -70,8 +72,10 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Part]:
         with soundfile.SoundFile(path) as file:
             yield from _blocks(file, riff, signal, options)
     except soundfile.LibsndfileError as error:
+        if error.code == _UNRECOGNISED_FORMAT:
+            raise BadSourceError("is not a WAV or FLAC file; name its format with format=, or leave it out") from error
         raise BadSourceError(
-            f"cannot be read as audio ({_one_line(error)}); fetch it again, or leave it out"
+            f"cannot be read as audio ({_one_line(error.error_string)}); fetch it again, or leave it out"
         ) from error
 
 
@@ -144,8 +148,8 @@ def _counts(values: npt.NDArray[Any], shift: int, stored: str) -> Samples:
     return np.ascontiguousarray(values, dtype=stored)
 
 
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
 
 
 def _riff(path: Path) -> _Riff:

@@ -32,8 +32,8 @@ from .columns import TIME_UNITS, Batch, is_elapsed, parse_times, shown_value, ti
 from .csv_columns import MISSING, Kinds, convert
 from .csv_look import SAMPLE_BYTES, TableLook
 from .registry import Format
-from .stretches import Column, blocks_of, default_columns
 from .table import TABLE_OPTIONS, values_of
+from .table_blocks import Column, blocks_of, default_columns
 
 __all__ = ["FORMAT", "read"]
 

@@ -132,7 +132,7 @@ class ColumnKind:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if _converts(pyarrow, texts.slice(0, middle), kind) else (low, middle)
-        what = "holds booleans, and another value" if of_booleans else "holds string, not numbers"
+        what = "holds booleans, and another value" if of_booleans else "holds text, not numbers"
         return BadSourceError(
             f"column {self.name!r} {what} (row {row + low}: {shown_value(texts[low].as_py())}); correct it, or leave "
             "out this column by listing the others in columns="

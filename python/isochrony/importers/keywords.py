@@ -1,6 +1,6 @@
 """Declares the keyword arguments of `isochrony.import_files`, from which the command line's options are made.
 
-`Options` (for an importer), the native session and `Store.import_raw` each take a part of them by name.
+`Options` (for an importer), the native session and `Store.import_raw` each take a subset, by name.
 """
 
 from __future__ import annotations
@@ -266,7 +266,7 @@ def checked(given: Mapping[str, Any]) -> dict[str, Any]:
     """The value of each option, that of the declaration where it is not given.
 
     Raises:
-        UsageError: no such option, or none of its legal values. OptionError: likewise.
+        UsageError: there is no such option, or a value is not legal. OptionError: a value is not legal.
     """
     for name in given:
         if name not in OPTIONS:

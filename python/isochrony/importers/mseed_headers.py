@@ -1,4 +1,4 @@
-"""Headers of miniSEED records: what begins with one, and what those of version 2 state.
+"""Recognises miniSEED 2 and 3 records and SEED control headers, and parses miniSEED 2 headers.
 
 Source: SEED Reference Manual 2.4, chapter 8 (fixed section of the data header; blockettes 100, 1000 and 1001);
 FDSN miniSEED 3 specification (fixed header).
@@ -15,20 +15,20 @@ from fractions import Fraction
 from .rational import simplest_near
 
 __all__ = [
+    "BLOCKETTE_OFFSET_LIMIT",
     "FIXED_BYTES",
-    "LAST_BLOCKETTE",
     "VERSION_3",
     "Header",
+    "byte_order_v2",
     "is_control",
     "is_data",
-    "length_3",
-    "order_of",
     "parse_header",
+    "record_length_v3",
 ]
 
 FIXED_BYTES = 48
-# Blockettes begin before this place.
-LAST_BLOCKETTE = 8192
+# Exclusive upper bound of a blockette's offset.
+BLOCKETTE_OFFSET_LIMIT = 8192
 VERSION_3 = b"MS\x03"
 # SEED 2 stamps count 100 us; blockette 1001 adds the microseconds.
 _TICK_NS = 100_000
@@ -42,8 +42,8 @@ _LONGEST_3 = 10 << 20
 _TIME = {order: struct.Struct(order + "HHBBBBH") for order in "<>"}
 _PLACES = {order: struct.Struct(order + "HH") for order in "<>"}
 _SAMPLES = {order: struct.Struct(order + "HhhB3xi") for order in "<>"}
-# The manual allows 9999; some writers round up to a whole second.
-_MOST_TICKS = 20_000
+# The manual allows up to 9999; writers that round up to a whole second give 10000 or more.
+_TICKS_LIMIT = 20_000
 _SEQUENCE = bytes(range(0x20, 0x7F)) + b"\0"
 
 
@@ -85,15 +85,16 @@ def is_control(head: bytes) -> bool:
 
 def is_data(head: bytes) -> bool:
     """Whether bytes begin with the header of a record with data, of version 2 or 3."""
-    return order_of(head) is not None or length_3(head) is not None
+    return byte_order_v2(head) is not None or record_length_v3(head) is not None
 
 
-def order_of(head: bytes) -> str | None:
+def byte_order_v2(head: bytes) -> str | None:
     """Byte order of a version 2 header; None if there is none."""
     return _order_in(head[:FIXED_BYTES])
 
 
-# A header is looked at behind the record before it, at its own place, and when it is read.
+# Each header is tested up to three times: as the successor of the previous record, at its own offset, and when it is
+# parsed.
 @functools.lru_cache(maxsize=8)
 def _order_in(head: bytes) -> str | None:
     """Byte order of a version 2 header; None if there is none: every field must be one that a header can have."""
@@ -106,13 +107,15 @@ def _order_in(head: bytes) -> str | None:
         year, day, hour, minute, second, _, ticks = _TIME[order].unpack_from(head, 20)
         data, blockette = _PLACES[order].unpack_from(head, 44)
         is_time = 1900 <= year <= 2100 and 1 <= day <= 366 and hour <= 23 and minute <= 59 and second <= 60
-        is_place = (data == 0 or data >= FIXED_BYTES) and (blockette == 0 or FIXED_BYTES <= blockette < LAST_BLOCKETTE)
-        if is_time and is_place and ticks < _MOST_TICKS:
+        is_place = (data == 0 or data >= FIXED_BYTES) and (
+            blockette == 0 or FIXED_BYTES <= blockette < BLOCKETTE_OFFSET_LIMIT
+        )
+        if is_time and is_place and ticks < _TICKS_LIMIT:
             return order
     return None
 
 
-def length_3(head: bytes) -> int | None:
+def record_length_v3(head: bytes) -> int | None:
     """Length of a version 3 record by its fixed header; None if there is none."""
     if len(head) < _FIXED_3.size or head[:3] != VERSION_3:
         return None
@@ -126,7 +129,7 @@ def length_3(head: bytes) -> int | None:
 
 def parse_header(record: bytes) -> Header | None:
     """The header of a version 2 record of which at least the blockettes are there; None if it is none."""
-    order = order_of(record)
+    order = byte_order_v2(record)
     if order is None:
         return None
     year, day, hour, minute, second, _, ticks = _TIME[order].unpack_from(record, 20)

@@ -16,15 +16,15 @@ from typing import BinaryIO
 
 from .._native import find_mseed_run
 from .mseed_headers import (
+    BLOCKETTE_OFFSET_LIMIT,
     FIXED_BYTES,
-    LAST_BLOCKETTE,
     VERSION_3,
     Header,
+    byte_order_v2,
     is_control,
     is_data,
-    length_3,
-    order_of,
     parse_header,
+    record_length_v3,
 )
 
 __all__ = ["Record", "RecordRun", "Unreadable", "split"]
@@ -76,7 +76,7 @@ class RecordRun:
 
     def record(self, start: int, end: int) -> Record:
         """The one at a place of the window."""
-        header = parse_header(self.window[start : start + LAST_BLOCKETTE])
+        header = parse_header(self.window[start : start + BLOCKETTE_OFFSET_LIMIT])
         return Record(self.offset + start - self.start, self.window[start:end], header)
 
 
@@ -125,7 +125,7 @@ class _Window:
 
 
 def split(file: BinaryIO, size: int) -> Iterator[Record | RecordRun | Unreadable]:
-    """The records of a file in its order, and the stretches between them that are none.
+    """The records of a file in its order, and the byte ranges between them that are none.
 
     Control headers of a SEED volume and blanks that fill it up are passed over without a word: they hold no samples.
     The first record comes by itself: a file may be opened only to see how it begins.
@@ -160,10 +160,10 @@ def split(file: BinaryIO, size: int) -> Iterator[Record | RecordRun | Unreadable
 
 def _record_at(window: _Window, at: int, head: bytes) -> tuple[int | None, Header | None]:
     """Length and header of the record that begins here, whole or not; no length if none does."""
-    length = length_3(head)
+    length = record_length_v3(head)
     if length is not None:
         return length, None
-    header = parse_header(window.at(at, LAST_BLOCKETTE)) if order_of(head) else None
+    header = parse_header(window.at(at, BLOCKETTE_OFFSET_LIMIT)) if byte_order_v2(head) else None
     if header is None:
         return None, None
     if header.length is None:

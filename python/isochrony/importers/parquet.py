@@ -31,8 +31,8 @@ from .parquet_pages import check_pages
 from .parquet_times import TIME_BYTES, TimeColumn, is_text
 from .rational import parse_rate
 from .registry import Format
-from .stretches import Column, blocks_of, default_columns
 from .table import TABLE_OPTIONS, values_of
+from .table_blocks import Column, blocks_of, default_columns
 from .without_effect import rates_differ, time_remarks
 
 __all__ = ["FORMAT", "read"]

@@ -170,7 +170,7 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=0.0,
             check=_tolerance,
-            help="largest legal relative error, from 0 to below 1, such as 1e-9, so that recursive and long filters "
+            help="largest allowed relative error, from 0 to below 1, such as 1e-9, so that recursive and long filters "
             "can run on several cores; 0: exact results, such filters run on one core",
             details="""Relative to the largest values that enter a result, in addition to rounding. Operators whose
                 transient decays (`iir`, `zero_phase`, `fir` with many taps, running means) run on several workers if
@@ -188,7 +188,7 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=False,
             check=flag,
-            help="pin each thread, the calling one too, to a CPU of its own until the run returns",
+            help="pin each thread, including the calling one, to its own CPU during the run",
             details="""Physical cores are used first, then SMT siblings, near one another: within a last-level cache,
                 then within a NUMA node. The calling thread keeps its current CPU; its affinity is restored at the end,
                 after an error too. Only CPUs that the process may use are taken; if there are more threads than CPUs,
@@ -202,7 +202,7 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=True,
             check=flag,
-            help="measure the time in each operator, for the report",
+            help="measure the time in each operator for the report",
             details="""Costs at most 1 % of the throughput. Without it, times of operators and stages are 0 in the
                 report; counts are not affected.""",
         ),
@@ -213,7 +213,7 @@ class RunKeywords(TypedDict, total=False):
             default=None,
             check=_latency,
             help="longest time in seconds that operators may collect results before they pass them on, such as 0.01 "
-            "(default: as long as samples keep coming)",
+            "(default: no limit while samples keep arriving)",
             details="""Above 0. For live plans under full load: whenever a source has no samples for a moment, all
                 results are passed on anyway. Time for computing, for waiting for a core, and of `reorder=` adds to it.
                 Results are the same; blocks become smaller, and so does the throughput.""",

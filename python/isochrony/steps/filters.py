@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Self
 
+from ..errors.native import OptionError, PlanError
 from ..options import choice, finite, finite_or_list, whole
 from .generated import GeneratedOperators
 
@@ -44,7 +45,7 @@ class FilterSteps(GeneratedOperators):
         >>> round(float(np.std(mixed.lowpass(20).collect()[1000:])), 2)  # of one sine
         0.71
         """
-        return self.iir("butter", "lowpass", hz, order, initial=initial)
+        return self._butterworth("lowpass", hz, order, initial)
 
     def highpass(self, hz: float, order: int = 4, *, initial: Literal["zero", "steady"] = "zero") -> Self:
         """Keep frequencies above a corner: a Butterworth filter; see `iir`.
@@ -67,7 +68,7 @@ class FilterSteps(GeneratedOperators):
         >>> round(float(np.std(mixed.highpass(100).collect()[1000:])), 2)  # of one sine
         0.71
         """
-        return self.iir("butter", "highpass", hz, order, initial=initial)
+        return self._butterworth("highpass", hz, order, initial)
 
     def bandpass(
         self, low_hz: float, high_hz: float, order: int = 4, *, initial: Literal["zero", "steady"] = "zero"
@@ -92,7 +93,7 @@ class FilterSteps(GeneratedOperators):
         >>> round(float(np.std(mixed.bandpass(150, 250).collect()[1000:])), 2)  # of one sine
         0.71
         """
-        return self.iir("butter", "bandpass", (low_hz, high_hz), order, initial=initial)
+        return self._butterworth("bandpass", (low_hz, high_hz), order, initial)
 
     def bandstop(
         self, low_hz: float, high_hz: float, order: int = 4, *, initial: Literal["zero", "steady"] = "zero"
@@ -117,7 +118,25 @@ class FilterSteps(GeneratedOperators):
         >>> round(float(np.std(mixed.bandstop(150, 250).collect()[1000:])), 2)  # of one sine
         0.71
         """
-        return self.iir("butter", "bandstop", (low_hz, high_hz), order, initial=initial)
+        return self._butterworth("bandstop", (low_hz, high_hz), order, initial)
+
+    def _butterworth(
+        self,
+        band: Literal["lowpass", "highpass", "bandpass", "bandstop"],
+        corners: float | tuple[float, float],
+        order: int,
+        initial: Literal["zero", "steady"],
+    ) -> Self:
+        """`iir`, with errors that name the method that was called and its parameters."""
+        try:
+            return self.iir("butter", band, corners, order, initial=initial)
+        except (OptionError, PlanError) as error:
+            text = str(error)
+            if text.startswith("iir"):
+                parameter = "low_hz or high_hz" if isinstance(corners, tuple) else "hz"
+                text = f"{band} (operator iir){text.removeprefix('iir')}".replace("cutoff_hz", parameter)
+                error.args = (text, *error.args[1:])
+            raise
 
     def fir(
         self,

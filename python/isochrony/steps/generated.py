@@ -214,12 +214,12 @@ class GeneratedOperators(Chain):
                 detected.
             memory (samples or windows or text, 8 to 2^52 - 1): Time constant of the mean and deviation of the noise.
                 This many numbers are learned from first.
-            timeout (samples or windows or text, 1 to 2^52 - 1): Detections in a row after which they count as noise
-                until a number is not detected, so that a lasting step is followed.
+            timeout (samples or windows or text, 1 to 2^52 - 1): After this many consecutive detections, samples count
+                as noise again, until one is not detected; so the model follows a lasting step.
 
         Conventions:
             Noise is Gaussian; its mean and deviation are exponentially weighted. With `pfa` the distance is that of
-            Student's t distribution, because mean and deviation are estimates; the bias of leaving out detections is
+            Student's t distribution, because mean and deviation are estimates; the bias from excluding detections is
             corrected. NaN has the level NaN and does not count as noise.
 
         Raises:
@@ -267,12 +267,13 @@ class GeneratedOperators(Chain):
             a gap where a packet is lost. No edges, no delay.
 
         Parameters:
-            *others: the packets of the other receivers, of the same length and timebase. None: intact packets only.
+            *others: the packets of the other receivers, of the same length and timebase. Without any, only intact
+                packets are output.
             clusters (0 to 2^31 - 1): Cluster number of each receiver, this plan's first. Left out: each receiver is its
                 own cluster.
-            error_rates (0 to 0.5): Share of wrong bits of each receiver, less than 0.5; below 1e-9 it counts as that.
-                Left out: all are alike.
-            search (bits, 0 to 20): Most bits that are tried both ways.
+            error_rates (0 to 0.5): Bit error rate of each receiver, below 0.5; values under 1e-9 are treated as 1e-9.
+                Default: the same for all.
+            search (bits, 0 to 20): Maximum number of uncertain bits that are tried both ways.
 
         Conventions:
             An intact copy is taken as it is. Otherwise each bit on which copies differ is decided by vote: within a

@@ -1,7 +1,7 @@
 //! BLAKE3 in parts: aligned subtrees are hashed separately and combined as in the specification's tree.
 //!
-//! The root is combined differently from all other nodes. So nothing is combined until more is known to follow: not the
-//! first chunk, nor the halves of the first subtree.
+//! The root node is combined differently from all others, so nodes that could still be the root (the first chunk, the
+//! two halves of the first subtree) are combined only when more bytes follow.
 
 use blake3::hazmat::{
     ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root,
@@ -37,7 +37,7 @@ impl Part {
             let at = self.to / CHUNK;
             let fits = 1 << chunks.ilog2();
             let chunks = match at {
-                // Its halves: it may be the root.
+                // Push the two halves separately: this subtree may be the root.
                 0 => fits / 2,
                 at => fits.min(1 << at.trailing_zeros()),
             };
@@ -58,35 +58,36 @@ impl Part {
 pub(super) struct State {
     tree: Tree<ChainingValue>,
     open: Hasher,
-    /// Start of the open chunk, and its bytes; a whole one stays open until more follows.
-    at: u64,
-    have: usize,
+    /// Start of the open chunk.
+    open_start: u64,
+    /// Its bytes so far; a whole chunk stays open until more follows.
+    open_len: usize,
 }
 
 impl State {
-    fn begin_chunk(&mut self, at: u64) {
+    fn begin_chunk(&mut self, start: u64) {
         self.open = Hasher::new();
-        self.open.set_input_offset(at);
-        self.at = at;
-        self.have = 0;
+        self.open.set_input_offset(start);
+        self.open_start = start;
+        self.open_len = 0;
     }
 
     /// Closes a whole chunk, since more follows.
     fn close(&mut self) {
-        if self.have == CHUNK_LEN {
+        if self.open_len == CHUNK_LEN {
             let value = self.open.finalize_non_root();
-            self.tree.push(self.at / CHUNK, 0, value, combine);
-            self.begin_chunk(self.at + CHUNK);
+            self.tree.push(self.open_start / CHUNK, 0, value, combine);
+            self.begin_chunk(self.open_start + CHUNK);
         }
     }
 
     fn push(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             self.close();
-            let (now, later) = bytes.split_at(bytes.len().min(CHUNK_LEN - self.have));
-            self.open.update(now);
-            self.have += now.len();
-            bytes = later;
+            let (head, tail) = bytes.split_at(bytes.len().min(CHUNK_LEN - self.open_len));
+            self.open.update(head);
+            self.open_len += head.len();
+            bytes = tail;
         }
     }
 }
@@ -126,8 +127,8 @@ impl Processor for Blake3 {
         State {
             tree: Tree::new(),
             open: Hasher::new(),
-            at: 0,
-            have: 0,
+            open_start: 0,
+            open_len: 0,
         }
     }
 
@@ -176,12 +177,12 @@ impl Processor for Blake3 {
 
     fn finish(&self, state: &mut State, _out: &mut Vec<u8>) -> Result<Outcome, BytesError> {
         let mut tree = state.tree.clone();
-        if !tree.is_empty() && state.have > 0 {
+        if !tree.is_empty() && state.open_len > 0 {
             let value = state.open.finalize_non_root();
-            tree.push(state.at / CHUNK, 0, value, combine);
+            tree.push(state.open_start / CHUNK, 0, value, combine);
         }
         let root = |left: &_, right: &_| *merge_subtrees_root(left, right, Mode::Hash).as_bytes();
-        // Subtrees are never alone, so the stream has at most one chunk.
+        // The tree never holds a single node, so if it has no root the input is at most one chunk.
         let bytes = tree
             .fold(combine, root, |alone| *alone)
             .unwrap_or_else(|| *state.open.finalize().as_bytes());

@@ -2,8 +2,8 @@
 //!
 //! A checksum is a remainder of polynomials over the field of two elements: that of a range with `n` more bytes is the
 //! first times `x^(8n)`, plus the second (initial and final inversions cancel). The powers `x^(2^k)` are constants, so
-//! a combination takes one product per set bit of the length. The `crc32c` crate's own squares matrices: 20 us per
-//! buffer, a tenth of scanning 4 MiB.
+//! a combination takes one product per set bit of the length. `crc32c_combine` of the `crc32c` crate squares matrices,
+//! which takes 20 us per buffer, a tenth of scanning 4 MiB.
 
 use crate::processor::{JoinOutcome, Needs, Output, Piece, Processor};
 use crate::{BytesError, Digest, Outcome};

@@ -104,8 +104,8 @@ impl Combiner {
             return refuse("window", bytes.to_string(), allowed);
         }
         if clusters.is_empty() || clusters.len() != error_rates.len() {
-            let got = format!("{} of {} receivers", error_rates.len(), clusters.len());
-            return refuse("error_rates", got, "a rate for each receiver");
+            let allowed = format!("one rate per receiver, {} in all", clusters.len());
+            return refuse("error_rates", format!("{error_rates:?}"), &allowed);
         }
         if let Some(rate) = error_rates.iter().find(|rate| !(0.0..0.5).contains(*rate)) {
             let allowed =

@@ -217,11 +217,11 @@ fn rejects_invalid_receivers_and_packets() {
     );
     assert_eq!(
         refusal(Combiner::new(40, &[0, 1], &[0.1], 0)),
-        "combine_packets: error_rates=1 of 2 receivers must be a rate for each receiver; change error_rates"
+        "combine_packets: error_rates=[0.1] must be one rate per receiver, 2 in all; change error_rates"
     );
     for rate in [0.5, -0.1, f64::NAN] {
         assert!(refusal(Combiner::new(40, &[0], &[rate], 0)).contains("from 0 to below 0.5"));
     }
     assert!(refusal(Combiner::new(40, &[0], &[0.1], 21)).contains("at most 20 bits"));
-    assert!(refusal(Combiner::new(40, &[], &[], 0)).contains("a rate for each receiver"));
+    assert!(refusal(Combiner::new(40, &[], &[], 0)).contains("one rate per receiver"));
 }

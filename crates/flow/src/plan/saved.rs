@@ -88,7 +88,9 @@ impl Plan {
     ) -> Result<Vec<Self>, PlanError> {
         let unreadable = |why: String| PlanError::Unreadable { why };
         if saved.get("isochrony_plan") != Some(&json!(1)) {
-            return Err(unreadable("\"isochrony_plan\" is not 1".into()));
+            return Err(unreadable(
+                "it has no \"isochrony_plan\": 1, so it is no plan of this version".into(),
+            ));
         }
         let list = saved.get("nodes").and_then(Value::as_array);
         let list = list.ok_or_else(|| unreadable("\"nodes\" is no list".into()))?;

@@ -272,13 +272,13 @@ fn what_does_not_fit_is_refused_when_the_plan_is_made() {
             &scan,
             "cfar",
             json!({}),
-            &["cfar needs pfa= or deviations=; give exactly one of them"],
+            &["cfar needs pfa= or deviations=; give one of them"],
         ),
         (
             &scan,
             "cfar",
             json!({"pfa": 0.01, "deviations": 3}),
-            &["cfar needs pfa= or deviations=; give exactly one of them"],
+            &["cfar takes pfa= or deviations=, and both were given; leave one of them out"],
         ),
         (&scan, "cfar", json!({"pfa": 0.5}), &["pfa=0.5"]),
         (

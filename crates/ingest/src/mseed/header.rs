@@ -12,10 +12,10 @@ use isochrony_time::civil;
 pub(super) const FIXED_BYTES: usize = 48;
 const FIXED_BYTES_V3: usize = 40;
 const MAX_BYTES_V3: u64 = 10 << 20;
-/// Blockettes begin before this offset.
-pub(super) const LAST_BLOCKETTE: usize = 8192;
+/// Exclusive upper bound of the offset of a blockette.
+pub(super) const BLOCKETTE_OFFSET_LIMIT: usize = 8192;
 const LENGTH_EXPONENTS: RangeInclusive<u8> = 6..=20;
-/// The manual allows 9999, but some writers round up to a whole second.
+/// The manual allows up to 9999; writers that round up to a whole second give 10000 or more.
 const MAX_TICKS: u16 = 20_000;
 const TICK_NS: i64 = 100_000;
 const NS_PER_SECOND: i64 = 1_000_000_000;
@@ -87,7 +87,7 @@ impl Fields<'_> {
             && self.u16(28)? < MAX_TICKS;
         let (data, blockette): (usize, usize) = (self.u16(44)?.into(), self.u16(46)?.into());
         let is_offset = (data == 0 || data >= FIXED_BYTES)
-            && (blockette == 0 || (FIXED_BYTES..LAST_BLOCKETTE).contains(&blockette));
+            && (blockette == 0 || (FIXED_BYTES..BLOCKETTE_OFFSET_LIMIT).contains(&blockette));
         Some(is_time && is_offset)
     }
 
@@ -129,14 +129,14 @@ impl Header {
     /// `is_all`: `bytes` reach to the end of the file. `None` without a header, if its blockettes end behind `bytes`,
     /// or if they do not state encoding and length exactly once.
     pub(super) fn read(bytes: &[u8], is_all: bool) -> Option<Self> {
-        let bytes = &bytes[..bytes.len().min(LAST_BLOCKETTE)];
+        let bytes = &bytes[..bytes.len().min(BLOCKETTE_OFFSET_LIMIT)];
         let fields = fields(bytes)?;
         let mut start_ns = fields.start_ns()?;
         let (mut encoding, mut length, mut stated_rate, mut has_microseconds) =
             (None, None, None, false);
         let mut little_endian = fields.little_endian;
         let mut at = usize::from(fields.u16(46)?);
-        while (FIXED_BYTES..=LAST_BLOCKETTE - 8).contains(&at) {
+        while (FIXED_BYTES..=BLOCKETTE_OFFSET_LIMIT - 8).contains(&at) {
             if at + 8 > bytes.len() {
                 if is_all {
                     break;

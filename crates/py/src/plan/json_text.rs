@@ -8,7 +8,7 @@ use crate::errors::{PackageError, Result};
 pub(super) fn parse(text: &str) -> Result<Value> {
     Ok(
         serde_json::from_str(text).map_err(|why| PlanError::Unreadable {
-            why: format!("no JSON: {why}"),
+            why: format!("it is not valid JSON: {why}"),
         })?,
     )
 }

@@ -14,8 +14,8 @@ use crate::signal::options::whole_ns;
 use crate::store::Store;
 use crate::time::{RateArg, fixed};
 
-/// An import into a store: accepts blocks of samples, places them by their stamps, detects known, duplicate and late
-/// ones, records provenance, and commits. Made by `Store.ingest`.
+/// An import into a store: accepts blocks of samples, places them by their stamps, detects blocks that are
+/// already stored, repeated or late, records provenance, and commits. Created by `Store.ingest`.
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Ingest {
     session: Mutex<Option<Session>>,
@@ -82,8 +82,8 @@ impl Ingest {
         self.with(py, |session| session.known(source, size, Some(mtime_ns)))
     }
 
-    /// Adds consecutive samples of one signal, created if missing. Blocks of a signal come in time order; late ones
-    /// fill their gap or become a run.
+    /// Adds consecutive samples of one signal, created if missing. Blocks of a signal come in time order; a
+    /// late block fills the gap it belongs to, else starts a new run.
     ///
     /// Parameters:
     ///     signal: its name.

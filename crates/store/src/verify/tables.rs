@@ -1,9 +1,9 @@
-//! Verifies tables: missing files, and the content of others.
+//! Finds missing tables, and tables that contradict one another.
 //!
-//! A signal without its gaps would show samples that nobody recorded; without its clock, no times. Loading a signal
-//! fails if a table with rows is missing, because the log's base counts the rows. Here stores of earlier versions are
-//! checked, whose logs do not: without an active writer every table except events has metadata, even if empty, so one
-//! without may have had rows.
+//! A signal without its gaps would show samples that nobody recorded; without its clock, no times. Loading already
+//! fails if a table with rows is missing, because the log's base record counts rows. Logs of earlier format versions
+//! have no such count, so this module decides by metadata: a closed writer leaves a `zarr.json` for every table except
+//! events, even if empty. If that is missing too, the table may have had rows.
 //!
 //! `consistency` compares the content: most of it whenever a signal is loaded, stamps with the fit only here.
 
@@ -23,7 +23,7 @@ pub(super) const REMEDY: &str = "copy it back from another copy of the store; un
 const RESTORE_TABLE: &str = "restore the table's file from a copy; which samples are valid, or when they were taken, cannot \
                           be told without it";
 
-/// Gives whether all tables exist, so that samples can be verified.
+/// Returns whether all tables exist, so that samples can be verified.
 pub(super) fn tables(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     let mut whole = true;
     for (table, file) in table_files()
@@ -57,7 +57,7 @@ pub(super) fn tables(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     Ok(whole)
 }
 
-/// Gives whether samples can be verified by the tables.
+/// Returns whether the tables are consistent, so that samples can be verified.
 ///
 /// # Errors
 /// [`StoreError::DamagedTable`] for what loading a signal refuses.
@@ -68,7 +68,7 @@ pub(super) fn contents(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     };
     let Contradiction { table, what, range } = found;
     let path = super::table_path(&subject.folder, table);
-    let what = format!("table {table:?} is impossible: {what}");
+    let what = format!("table {table:?} is inconsistent: {what}");
     // Without times, which come from these tables.
     subject.add_untimed("impossible_table", (path, Some(range)), what, RESTORE_TABLE);
     Ok(false)

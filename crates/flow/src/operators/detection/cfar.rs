@@ -1,4 +1,4 @@
-//! CFAR with a running noise model.
+//! Operator `cfar`: constant false-alarm rate detection against a running noise estimate.
 
 use isochrony_dsp::detect::NoiseCfar;
 
@@ -24,7 +24,7 @@ operator! {
     ///
     /// # Conventions
     /// Noise is Gaussian; its mean and deviation are exponentially weighted. With `pfa` the distance is that of
-    /// Student's t distribution, because mean and deviation are estimates; the bias of leaving out detections is
+    /// Student's t distribution, because mean and deviation are estimates; the bias from excluding detections is
     /// corrected. NaN has the level NaN and does not count as noise.
     ///
     /// # Errors
@@ -49,8 +49,8 @@ operator! {
         deviations: Option<f64> = "number" { unit: Of("standard deviations"), range: (1.0, 1000.0), default: || json!(null) },
         /// Time constant of the mean and deviation of the noise. This many numbers are learned from first.
         memory: u64 = "integer" { unit: Items, range: (8.0, 4503599627370495.0), default: || json!(1000) },
-        /// Detections in a row after which they count as noise until a number is not detected, so that a lasting step
-        /// is followed.
+        /// After this many consecutive detections, samples count as noise again, until one is not detected; so the
+        /// model follows a lasting step.
         timeout: u64 = "integer" { unit: Items, range: (1.0, 4503599627370495.0), default: || json!(1000) },
     }
     state {
@@ -64,11 +64,18 @@ impl Operator for Cfar {
         let kernel = match (self.pfa, self.deviations) {
             (Some(pfa), None) => NoiseCfar::with_probability(pfa, self.memory, self.timeout),
             (None, Some(deviations)) => NoiseCfar::new(deviations, self.memory, self.timeout),
-            _ => {
+            (None, None) => {
                 return Err(PlanError::NeedsParameter {
                     operator: "cfar",
                     needs: "needs pfa= or deviations=".into(),
-                    mend: "give exactly one of them",
+                    mend: "give one of them",
+                });
+            }
+            (Some(_), Some(_)) => {
+                return Err(PlanError::NeedsParameter {
+                    operator: "cfar",
+                    needs: "takes pfa= or deviations=, and both were given".into(),
+                    mend: "leave one of them out",
                 });
             }
         };

@@ -25,7 +25,8 @@ operator! {
     /// Windows of uint8 that do not overlap, shape (n, bytes): packets that end with the CRC-32 of their other bytes,
     /// little-endian. Windows at the same index are copies of one packet; a receiver that missed it has a gap.
     ///
-    /// `others`: the packets of the other receivers, of the same length and timebase. None: intact packets only.
+    /// `others`: the packets of the other receivers, of the same length and timebase. Without any, only intact packets
+    /// are output.
     ///
     /// # Returns
     /// Samples of uint8, shape (n,): the bytes of every packet that is intact or could be corrected, at its index; a
@@ -58,10 +59,10 @@ operator! {
     pub struct CombinePackets = "combine_packets" (Inputs::AtLeast(1)) {
         /// Cluster number of each receiver, this plan's first. Left out: each receiver is its own cluster.
         clusters: Value = "integers" { unit: Of("clusters"), range: (0.0, 2147483647.0), default: || json!([]) },
-        /// Share of wrong bits of each receiver, less than 0.5; below 1e-9 it counts as that. Left out: all are
-        /// alike.
+        /// Bit error rate of each receiver, below 0.5; values under 1e-9 are treated as 1e-9. Default: the same for
+        /// all.
         error_rates: Value = "numbers" { range: (0.0, 0.5), default: || json!([]) },
-        /// Most bits that are tried both ways.
+        /// Maximum number of uncertain bits that are tried both ways.
         search: u32 = "integer" { unit: Of("bits"), range: (0.0, 20.0), default: || json!(10) },
     }
     state {

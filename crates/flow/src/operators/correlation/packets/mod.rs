@@ -17,8 +17,8 @@ use crate::{Frames, Item, OpError, OpErrorKind, PlanError, Port, PortType};
 
 const MAX_RECEIVERS: usize = 256;
 
-/// Holds packets until every receiver's copy has come or can no longer come: items come in order of start, so nothing
-/// that begins before the latest follows, and an input is known up to the end of its last item.
+/// Holds packets until the copy of every receiver has arrived or can no longer arrive. Items arrive in order of start,
+/// so each input is complete up to the end of its last item.
 #[derive(Default)]
 pub(crate) struct PacketCopies {
     receivers: Vec<Receiver>,
@@ -139,7 +139,7 @@ impl PacketCopies {
         Ok(upto.min().unwrap_or(start).max(start))
     }
 
-    /// No packet of the receiver that begins before `upto` follows. Returns as [`add`](Self::add).
+    /// Records that this receiver sends no more packets before `upto`. Returns as [`add`](Self::add).
     pub(crate) fn raise(&mut self, port: Port, upto: i64) -> i64 {
         let receiver = &mut self.receivers[usize::from(port)];
         receiver.upto = receiver.upto.max(upto);
@@ -147,7 +147,7 @@ impl PacketCopies {
         upto.min().unwrap_or(i64::MIN)
     }
 
-    /// What follows lies before what came.
+    /// Resets the bounds after a rewind: the next packets have lower indices.
     pub(crate) fn rewind(&mut self) {
         self.receivers
             .iter_mut()

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["as_finding", "as_options", "in_option_words"]
+__all__ = ["as_finding", "as_options", "with_options"]
 
 # Advice that names what only a program can do, and what somebody at a command line can.
 _ADVICE = {
@@ -35,6 +35,10 @@ _ADVICE = {
     "or delete that signal first": "or into another store",
     "iterate over its segments": "narrow what is asked for; isochrony info shows its runs",
     "open it, remove it, or pass overwrite": "choose another name",
+    'give True, "recommend", a Configuration, or the file of one': (
+        "give yes, no, recommend, or the file of --save-configuration"
+    ),
+    "name a folder or a file of recordings": "name a folder or a file of recordings; the store comes last",
     "name the recordings to import": "name the recordings first, then the store",
     "allow them with allow_functions=True, or with a list of these names": (
         "allow them with --allow-functions, or each with --allow-function MODULE:NAME"
@@ -42,7 +46,10 @@ _ADVICE = {
 }
 
 # How errors of a store refer to the command that finds all damage, or repairs it.
-_SEE_VERIFY = re.compile(r" \(`isochrony verify` names [^)]*\)|,? or run `isochrony verify` to see what is lost")
+_SEE_VERIFY = re.compile(
+    r" \(`isochrony verify` names [^)]*\)|,? or run `isochrony verify` to see what is lost"
+    r"|; restore it from a copy, unless `isochrony verify` says that `--repair` mends it"
+)
 _MOVE_AWAY = ". Move it away and restore what was there from a copy of the store"
 
 # Of feeds; those of imports are declared.
@@ -78,20 +85,19 @@ def as_options(text: str) -> str:
 
 
 def as_finding(text: str) -> str:
-    """A message that `isochrony verify` itself shows: without advice to run it, or that its remedy repeats.
+    """A message that `isochrony verify` itself shows: without advice to run it, or that its remedy replaces.
 
     >>> as_finding("x is torn; restore it (`isochrony verify` names it), or run `isochrony verify --repair` first")
     'x is torn; restore it, or run this with --repair first'
     """
     text = _SEE_VERIFY.sub("", as_options(text)).removesuffix(_MOVE_AWAY)
-    text = text.replace("unless `isochrony verify` says that `--repair` mends it", "unless `--repair` mends it")
     return text.replace("run `isochrony verify --repair`", "run this with --repair").replace(
         "`isochrony verify --repair`", "`--repair`"
     )
 
 
-def in_option_words(summary: Mapping[str, Any]) -> dict[str, Any]:
-    """A summary of an import whose texts speak the command line's words."""
-    told = {name: [(path, as_options(text)) for path, text in summary[name]] for name in ("problems", "remarks")}
+def with_options(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """A summary of an import, with ``keyword=`` as ``--keyword`` in its texts."""
+    translated = {name: [(path, as_options(text)) for path, text in summary[name]] for name in ("problems", "remarks")}
     results = [{**one, "reason": one["reason"] and as_options(one["reason"])} for one in summary["results"]]
-    return {**summary, **told, "results": results}
+    return {**summary, **translated, "results": results}

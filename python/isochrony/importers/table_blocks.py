@@ -1,10 +1,10 @@
-"""From a table's times and value columns to blocks of regularly sampled signals.
+"""Converts the times and value columns of a table to blocks of regularly sampled signals.
 
-A table is a recording if its times are regular: within a stretch every row's time lies on a straight line, up to the
-resolution of its digits and a quarter of a sample period. Every row's time counts, exactly: a step in time starts a new
-stretch with its own stamp and never enters the rate; a row that lies half a sample beside the line of its block starts
-a new block with its own stamp; a stretch of another rate is refused with its row. Where breaks are about as many as
-rows, or as all else, the table is no recording and is refused.
+A table is a recording if its times are regular: in each range of rows without a step in time, every row's time lies on
+a straight line, up to the resolution of its digits and a quarter of a sample period. Every row's time counts, exactly:
+a step in time starts a new range with its own stamp and never enters the rate; a row that lies half a sample beside the
+line of its block starts a new block with its own stamp; a range of another rate is refused with its row. Where breaks
+are about as many as rows, or as all else, the table is no recording and is refused.
 
 Times as coarse as the samples do not say where in their last digit the first sample lies. Where they are those of
 samples that lie on whole digits, row by row, they are taken as they are written: minutes 12:00, 12:01, ... are full
@@ -29,7 +29,7 @@ from .without_effect import table_remarks
 
 __all__ = ["Column", "blocks_of", "default_columns"]
 
-# How far a row may lie off its stretch beyond the resolution, in periods.
+# How far a row may lie off its range's line beyond the resolution, in periods.
 _OFF = 0.25
 # Rates that differ by more are not one signal's; those of clocks that drift differ by less.
 _SAME_RATE = Fraction(1, 1000)
@@ -58,7 +58,7 @@ def _component(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _RowRange:
     """Rows of a batch, without a step in time between them.
 
     Attributes:
@@ -112,10 +112,10 @@ def blocks_of(
             yield from emit.untimed(batch, count, is_first=table.rows == 0)
             table.rows += count
             continue
-        for stretch, is_excursion in table.stretches(batch):
-            yield from emit.timed(stretch, table.rate, is_excursion=is_excursion)
-    for stretch, is_excursion in table.last():
-        yield from emit.timed(stretch, table.rate, is_excursion=is_excursion)
+        for rows, is_excursion in table.ranges(batch):
+            yield from emit.timed(rows, table.rate, is_excursion=is_excursion)
+    for rows, is_excursion in table.last():
+        yield from emit.timed(rows, table.rate, is_excursion=is_excursion)
     if emit.ambiguous_s is not None:
         yield Remark(
             f"its times have steps of {emit.ambiguous_s:.6g} s, as coarse as its samples, and drift against them: "
@@ -135,8 +135,8 @@ class _Table:
         self.rows = 0
         self._breaks = 0
         self._previous: int | None = None
-        self._pending: _Stretch | None = None
-        # First row of the stretch before the pending one, and its time.
+        self._pending: _RowRange | None = None
+        # First row of the range before the pending one, and its time.
         self._before: tuple[int, int] | None = None
 
     @property
@@ -144,8 +144,8 @@ class _Table:
         assert self._rate is not None
         return self._rate
 
-    def stretches(self, batch: Batch) -> Iterator[tuple[_Stretch, bool]]:
-        """Stretches that are complete now, and whether each is an excursion.
+    def ranges(self, batch: Batch) -> Iterator[tuple[_RowRange, bool]]:
+        """Row ranges that are complete now, and whether each is an excursion.
 
         An excursion lies beside the times before and after it, which continue each other: one stamp for all of it
         would look like a wrong one.
@@ -158,14 +158,14 @@ class _Table:
         self._check_breaks(batch, cuts, len(times))
         edges = sorted({0, *cuts, len(times)})
         for first, end in pairwise(edges):
-            stretch = _Stretch(batch, first, end, self.rows + first, first in cuts)
-            _check_rate(stretch, self._rate, rate_is_known=self._rate_is_known)
-            yield from self._push(stretch)
+            rows = _RowRange(batch, first, end, self.rows + first, first in cuts)
+            _check_rate(rows, self._rate, rate_is_known=self._rate_is_known)
+            yield from self._push(rows)
         self.rows += len(times)
         self._previous = int(times[-1])
 
-    def last(self) -> Iterator[tuple[_Stretch, bool]]:
-        """The stretch that nothing follows."""
+    def last(self) -> Iterator[tuple[_RowRange, bool]]:
+        """The last row range."""
         if self._pending is not None:
             yield self._pending, False
 
@@ -188,17 +188,17 @@ class _Table:
                 f"last at row {batch.first_row + cuts[-1]}; {_advice(self._rate_is_known)}"
             )
 
-    def _push(self, stretch: _Stretch) -> Iterator[tuple[_Stretch, bool]]:
-        pending, self._pending = self._pending, stretch
+    def _push(self, rows: _RowRange) -> Iterator[tuple[_RowRange, bool]]:
+        pending, self._pending = self._pending, rows
         if pending is None:
             return
         is_excursion = False
-        if pending.is_cut and stretch.is_cut and self._before is not None:
+        if pending.is_cut and rows.is_cut and self._before is not None:
             row, time = self._before
             period = 1 / self.rate * 1_000_000_000
-            off = abs(stretch.time(stretch.first) - time - (stretch.row - row) * period)
-            is_excursion = off <= stretch.batch.resolution_ns + period
-        if stretch.is_cut:
+            off = abs(rows.time(rows.first) - time - (rows.row - row) * period)
+            is_excursion = off <= rows.batch.resolution_ns + period
+        if rows.is_cut:
             self._before = (pending.row, pending.time(pending.first))
         yield pending, is_excursion
 
@@ -226,16 +226,16 @@ class _Emitter:
             start = _as_written(int(batch.times[0]), batch.resolution_ns)
         yield from self._rows(batch, slice(0, count), rate, start)
 
-    def timed(self, stretch: _Stretch, rate: Fraction, *, is_excursion: bool) -> Iterator[Block]:
-        """A stretch, with a stamp wherever a row leaves the line of the one before."""
-        for first, end in _pieces(stretch, rate, rate_is_known=self._options.rate is not None):
-            start = self._stamp(stretch.batch, first, end, rate)
+    def timed(self, rows: _RowRange, rate: Fraction, *, is_excursion: bool) -> Iterator[Block]:
+        """Blocks of a row range, with a stamp wherever a row leaves the line of the one before."""
+        for first, end in _pieces(rows, rate, rate_is_known=self._options.rate is not None):
+            start = self._stamp(rows.batch, first, end, rate)
             if is_excursion and end - first > 1:
                 # Two stamps that agree are no wrong one.
                 middle = (first + end) // 2
-                yield from self._rows(stretch.batch, slice(first, middle), rate, start)
-                first, start = middle, self._stamp(stretch.batch, middle, end, rate)
-            yield from self._rows(stretch.batch, slice(first, end), rate, start)
+                yield from self._rows(rows.batch, slice(first, middle), rate, start)
+                first, start = middle, self._stamp(rows.batch, middle, end, rate)
+            yield from self._rows(rows.batch, slice(first, end), rate, start)
 
     def _stamp(self, batch: Batch, first: int, end: int, rate: Fraction) -> Stamp | None:
         """The time of a row; where the rows of its block jitter by more than their digits, as fine as those agree."""
@@ -301,7 +301,7 @@ def _on_whole_digits(times: Times, resolution: int, rate: Fraction) -> int | Non
 
 
 def _cuts(times: Times, resolution: int, rate: Fraction, previous: int | None) -> list[int]:
-    """Rows at which a new stretch begins, including 0 where the batch does not follow on."""
+    """Rows at which a new range begins, including 0 where the batch does not follow on."""
     period = 1e9 / float(rate)
     steps = np.diff(times)
     cuts = [int(i) + 1 for i in np.flatnonzero(np.abs(steps - period) > 0.5 * period + resolution)]
@@ -310,52 +310,52 @@ def _cuts(times: Times, resolution: int, rate: Fraction, previous: int | None) -
     return cuts
 
 
-def _check_rate(stretch: _Stretch, rate: Fraction, *, rate_is_known: bool) -> None:
-    """Refuse a stretch whose times go on at another rate."""
-    steps = stretch.end - stretch.first - 1
+def _check_rate(rows: _RowRange, rate: Fraction, *, rate_is_known: bool) -> None:
+    """Refuse a row range whose times go on at another rate."""
+    steps = rows.end - rows.first - 1
     if steps < 2:
         return
     period = 1 / rate * 1_000_000_000
-    span = stretch.time(stretch.end - 1) - stretch.time(stretch.first)
+    span = rows.time(rows.end - 1) - rows.time(rows.first)
     off = abs(span - steps * period)
-    if off > max(_SAME_RATE * span, period + 2 * stretch.batch.resolution_ns):
+    if off > max(_SAME_RATE * span, period + 2 * rows.batch.resolution_ns):
         found = float(steps * 10**9 / Fraction(span)) if span > 0 else 0.0
         if rate_is_known:
             raise BadSourceError(
-                f"from row {stretch.batch.first_row + stretch.first} on its times are spaced at {found:.6g} Hz, but "
+                f"from row {rows.batch.first_row + rows.first} on its times are spaced at {found:.6g} Hz, but "
                 f"rate= says {float(rate):.6g} Hz; leave out rate= to use the times, or keep it and ignore the times "
                 "with ignore_times=True"
             )
-        if stretch.row == 0 and stretch.end < len(stretch.batch.times if stretch.batch.times is not None else ()):
+        if rows.row == 0 and rows.end < len(rows.batch.times if rows.batch.times is not None else ()):
             # The rate is that of most rows, which are behind these.
             raise BadSourceError(
-                f"from row {stretch.batch.first_row + stretch.end} on its rate is {float(rate):.6g} Hz, not "
+                f"from row {rows.batch.first_row + rows.end} on its rate is {float(rate):.6g} Hz, not "
                 f"{found:.6g} Hz as before; a signal has one rate: split the file there, or resample it"
             )
         raise BadSourceError(
-            f"from row {stretch.batch.first_row + stretch.first} on its rate is {found:.6g} Hz, not {float(rate):.6g} "
+            f"from row {rows.batch.first_row + rows.first} on its rate is {found:.6g} Hz, not {float(rate):.6g} "
             "Hz as before; a signal has one rate: split the file there, or resample it"
         )
 
 
-def _pieces(stretch: _Stretch, rate: Fraction, *, rate_is_known: bool) -> Iterator[tuple[int, int]]:
-    """Rows of a stretch in pieces, each on the line that its first row and the rate give, within half a sample."""
-    times = stretch.batch.times
+def _pieces(rows: _RowRange, rate: Fraction, *, rate_is_known: bool) -> Iterator[tuple[int, int]]:
+    """A row range in pieces, each on the line that its first row and the rate give, within half a sample."""
+    times = rows.batch.times
     assert times is not None
-    resolution = stretch.batch.resolution_ns
+    resolution = rows.batch.resolution_ns
     tolerance = int(500_000_000 / rate) + resolution
-    first, count = stretch.first, 0
-    while first < stretch.end:
-        off = _beside_line(times[first : stretch.end], rate)
+    first, count = rows.first, 0
+    while first < rows.end:
+        off = _beside_line(times[first : rows.end], rate)
         beyond = np.flatnonzero(np.abs(off) > tolerance)
-        end = first + int(beyond[0]) if len(beyond) else stretch.end
+        end = first + int(beyond[0]) if len(beyond) else rows.end
         count += 1
-        if count > max(FEW, BREAKS_SHARE * (stretch.end - stretch.first)):
+        if count > max(FEW, BREAKS_SHARE * (rows.end - rows.first)):
             raise BadSourceError(
-                f"its times are not regular: up to row {stretch.batch.first_row + first} they depart from an even "
+                f"its times are not regular: up to row {rows.batch.first_row + first} they depart from an even "
                 f"spacing at {float(rate):.6g} Hz {count} times; {_advice(rate_is_known)}"
             )
-        _check_line(stretch.batch, first, end, rate, rate_is_known=rate_is_known)
+        _check_line(rows.batch, first, end, rate, rate_is_known=rate_is_known)
         yield first, end
         first = end
 
@@ -380,7 +380,7 @@ def _beside_line(times: Times, rate: Fraction) -> Times:
 
 
 def _check_line(batch: Batch, first: int, end: int, rate: Fraction, *, rate_is_known: bool) -> None:
-    """Refuse a stretch whose times bend away from its own average by more than its digits and jitter explain."""
+    """Refuse a row range whose times bend away from its own average by more than its digits and jitter explain."""
     times = batch.times
     assert times is not None
     if end - first < 3:
