@@ -25,6 +25,7 @@ CRATES = PACKAGE.parents[1] / "crates"
 # What is not ours.
 # The last two are those that generated methods check their arguments with.
 FOREIGN_MODULES = {
+    "datetime",
     "np",
     "numpy",
     "scipy",

@@ -31,6 +31,7 @@ LINES = {
     ("run", "--report"): (["{plan}"], "a.json"),
     ("run", "--save-configuration"): (["{stages}", "--workers", "2", "--tune", "yes"], "a.json"),
     ("pipe", "--out"): (["--in", "{plan}"], "a.bin"),
+    ("pipe", "--save-configuration"): (["crc32c", "--in", "{plan}", "--tune", "recommend"], "a.json"),
     ("calibrate", "--out"): (["--dir", "{folder}", "--size", "8MB", "--repeats", "1"], "a.json"),
 }
 

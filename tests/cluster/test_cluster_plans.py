@@ -230,7 +230,7 @@ def test_the_command_line_takes_an_address(client: Any, signal: iso.Signal, tmp_
     refused = subprocess.run([*command, "--force"], capture_output=True, text=True, check=False)
     assert (
         refused.returncode == 2
-        and "--on 'nowhere' is no address" in refused.stderr
+        and "--on 'nowhere' is not an address" in refused.stderr
         and "Traceback" not in refused.stderr
     )
 
