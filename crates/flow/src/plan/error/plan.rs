@@ -206,7 +206,9 @@ pub enum PlanError {
         hosts: String,
     },
     /// Invalid JSON of a saved plan.
-    #[error("the plan cannot be read: {why}; save the plan again with `Plan.to_json` of this version of Isochrony")]
+    #[error(
+        "the plan cannot be read: {why}; save the plan again with `Plan.to_json` of this version of Isochrony"
+    )]
     Unreadable {
         /// What is wrong, and where.
         why: String,
