@@ -159,7 +159,7 @@ def test_a_name_that_is_no_text_is_refused() -> None:
 def test_help_says_which_orders_keep_that_of_the_input() -> None:
     words = " ".join(pipe("--help")[0].decode().split())
     assert "--memory SIZE upper limit on the memory used, such as 500MB" in words
-    assert "both or output: that of the input" in words
+    assert "both (default) or output: input order" in words
     # As it says: results do not depend on it, and with two of them the output has the order of the input.
     data = random.Random(1).randbytes(3_000_000)
     for order in ("none", "output", "execution", "both"):

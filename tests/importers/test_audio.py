@@ -129,7 +129,7 @@ def test_a_file_of_another_format_is_refused_without_its_path(tmp_path: Path) ->
     path.write_text("time,value")
     with pytest.raises(BadSourceError) as refused:
         blocks(path)
-    assert str(refused.value) == "is not a WAV or FLAC file; name its format with format=, or leave it out"
+    assert str(refused.value) == "is not a WAV or FLAC file; give it the ending of its format, or leave it out"
     path.write_bytes(b"RIFF\x40\0\0\0WAVE" + b"junk" * 16)
     with pytest.raises(BadSourceError, match=r"^cannot be read as audio \(.*chunk.*\); fetch it again") as refused:
         blocks(path)

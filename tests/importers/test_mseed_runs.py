@@ -44,9 +44,12 @@ def records(
 
 
 def later(record: bytes, byteorder: str, ticks: int) -> bytes:
-    """A record with another start, in units of 100 us."""
+    """A record with another start, in units of 100 us; the same if damage has made its start no time."""
     year, day, hour, minute, second, _, fraction = struct.unpack_from(byteorder + "HHBBBBH", record, 20)
-    time = datetime(year, 1, 1, hour, minute, second, fraction * 100, tzinfo=UTC) + timedelta(days=day - 1)
+    try:
+        time = datetime(year, 1, 1, hour, minute, second, fraction * 100, tzinfo=UTC) + timedelta(days=day - 1)
+    except (ValueError, OverflowError):
+        return record
     time += timedelta(microseconds=ticks * 100)
     fields = (time.year, time.timetuple().tm_yday, time.hour, time.minute, time.second, 0, time.microsecond // 100)
     return record[:20] + struct.pack(byteorder + "HHBBBBH", *fields) + record[30:]

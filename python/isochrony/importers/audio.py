@@ -73,7 +73,9 @@ def read(path: Path, signal: str, options: Options) -> Iterator[Part]:
             yield from _blocks(file, riff, signal, options)
     except soundfile.LibsndfileError as error:
         if error.code == _UNRECOGNISED_FORMAT:
-            raise BadSourceError("is not a WAV or FLAC file; name its format with format=, or leave it out") from error
+            raise BadSourceError(
+                "is not a WAV or FLAC file; give it the ending of its format, or leave it out"
+            ) from error
         raise BadSourceError(
             f"cannot be read as audio ({_one_line(error.error_string)}); fetch it again, or leave it out"
         ) from error
