@@ -223,3 +223,12 @@ def test_wrong_tuning_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch, 
     out, said = pipe("sha256", *words, data=DATA, code=2)
     assert (out, message in said) == (b"", True), said
     assert (folder / "in").read_bytes() == DATA
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_results_are_printed_also_where_the_configuration_cannot_be_saved(folder: Path, more: list[str]) -> None:
+    words = ["crc32c", "--in", folder / "in", "--tune", "recommend", "--save-configuration", "/dev/full", *more]
+    done = subprocess.run([*ISOCHRONY, *map(str, words)], capture_output=True, timeout=120)
+    assert done.returncode == 3
+    assert b"crc32c" in done.stdout
+    assert b"/dev/full: No space left on device; free some space" in done.stderr

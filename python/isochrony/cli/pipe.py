@@ -10,7 +10,7 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ..errors import UsageError
 from ..errors.native import NBufferError, OptionError
@@ -20,6 +20,9 @@ from ..output.progress import bytes_text
 from ..tuning import TuningReport, parsed_tune, tuning_fields
 from .exits import Exit
 from .paths import input_path, output_path
+
+if TYPE_CHECKING:
+    from ..nbuffering import NBufferReport
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run"]
 
@@ -181,18 +184,24 @@ def run(arguments: argparse.Namespace) -> int:
         left = "the output is incomplete" if arguments.out is None else f"{arguments.out} was not written"
         print(f"isochrony: interrupted; {left}", file=sys.stderr)
         return Exit.INTERRUPTED
+    out = sys.stderr if streams and arguments.out is None else sys.stdout
+    _print_results(report, out, as_json=arguments.json)
+    # Last: a disk that is full costs the configuration, and not the results.
     tuning = report.tuning
     if arguments.save_configuration is not None and tuning is not None and tuning.configuration is not None:
         tuning.configuration.save(arguments.save_configuration, replace=arguments.force)
-    out = sys.stderr if streams and arguments.out is None else sys.stdout
-    if arguments.json:
+    return Exit.OK
+
+
+def _print_results(report: NBufferReport, out: TextIO, *, as_json: bool) -> None:
+    """Results on `out`, as text or JSON; with text, what tuning did on standard error."""
+    if as_json:
         print(json.dumps(_plain(report), indent=2), file=out)
-        return Exit.OK
+        return
     for name, found in report.results.items():
         print(f"{name}  {_fields(found)}" if isinstance(found, Mapping) else f"{found}  {name}", file=out)
-    if tuning is not None:
-        print(*_tuning_lines(tuning), sep="\n", file=sys.stderr)
-    return Exit.OK
+    if report.tuning is not None:
+        print(*_tuning_lines(report.tuning), sep="\n", file=sys.stderr)
 
 
 def _check_tuning(arguments: argparse.Namespace) -> None:
