@@ -302,7 +302,8 @@ impl Proposals<'_> {
         for (bytes, item_bytes) in links.zip(&self.costs.link_item_bytes) {
             // One more is accepted while there is room for a byte.
             let before = ((items - 1.0) * item_bytes) as u64;
-            let needed = self.clamp((before + 1).next_power_of_two());
+            let rounded = before.saturating_add(1).checked_next_power_of_two();
+            let needed = self.clamp(rounded.unwrap_or(u64::MAX));
             if needed > *bytes {
                 *bytes = needed;
                 words = " with larger links";

@@ -264,7 +264,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::link::{Batch, Link};
-    use super::super::stage_queue::{StageOutcome, StageQueue, ThreadRole};
+    use super::super::stage_queue::{Notice, StageOutcome, StageQueue, ThreadRole};
     use super::*;
 
     fn source(reader: &SharedReader, port: u16) -> LinkSource {
@@ -334,5 +334,24 @@ mod tests {
         assert_eq!(filled(800, 4), [false, false, true]);
         assert_eq!(filled(800, 5), [false, false, false]);
         assert_eq!(filled(800, 16), [true, true, false]);
+    }
+    #[test]
+    fn a_retired_replica_waits_for_its_recall_alone() {
+        let minute = Duration::from_secs(60);
+        let queue = StageQueue::new(1, 0, Duration::ZERO, minute, true);
+        let take = || queue.take(ThreadRole::Caller, 0, 0);
+        assert_eq!(take(), Some(0));
+        queue.put_back(0, StageOutcome::Retired);
+        assert!(!queue.notify(0, Notice::Input));
+        assert!(!queue.notify(0, Notice::Room));
+        assert_eq!(take(), None);
+        assert!(queue.notify(0, Notice::Recall));
+        assert_eq!(take(), Some(0));
+        // One that came during the burst is not lost.
+        assert!(!queue.notify(0, Notice::Recall));
+        queue.put_back(0, StageOutcome::Retired);
+        assert_eq!(take(), Some(0));
+        let time = queue.time(0);
+        assert_eq!((time.input, time.output), (Duration::ZERO, Duration::ZERO));
     }
 }
