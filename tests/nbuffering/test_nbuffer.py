@@ -238,6 +238,8 @@ def test_results_can_be_copied_and_pickled() -> None:
         assert same.count == 3
     with pytest.raises(AttributeError, match=r"the result has no .nothing.; give one of its fields: count"):
         _ = found.nothing
+    with pytest.raises(KeyError, match=r"the result has no .nothing.; give one of its fields: count"):
+        _ = found["nothing"]
 
 
 def test_progress_log_and_trace() -> None:

@@ -76,7 +76,10 @@ class Result(Mapping[str, Any]):
         self._fields = dict(fields)
 
     def __getitem__(self, name: str) -> Any:
-        return self._fields[name]
+        try:
+            return self._fields[name]
+        except KeyError:
+            raise KeyError(self._missing(name, self._fields)) from None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._fields)
@@ -90,7 +93,11 @@ class Result(Mapping[str, Any]):
         try:
             return fields[name]
         except KeyError:
-            raise AttributeError(f"the result has no {name!r}; give one of its fields: {', '.join(fields)}") from None
+            raise AttributeError(self._missing(name, fields)) from None
+
+    @staticmethod
+    def _missing(name: str, fields: Mapping[str, Any]) -> str:
+        return f"the result has no {name!r}; give one of its fields: {', '.join(fields)}"
 
     def __repr__(self) -> str:
         return f"Result({', '.join(f'{name}={value!r}' for name, value in self._fields.items())})"
