@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 import isochrony as iso
-from cluster_plans import workers_of
 from isochrony.cluster import worker
+from isochrony.cluster.connect import workers_of
 from worker_processes import until
 
 FEED_RATE = 200_000

@@ -151,7 +151,3 @@ def run_in_small_tasks(plan: iso.Plan, **given: Any) -> Any:
     options = RunOptions.of(**given)
     options.settings["task"] = 400_000
     return run_reported((plan,), options).report
-
-
-def workers_of(client: Any) -> list[str]:
-    return list(client.scheduler_info(n_workers=-1)["workers"])

@@ -16,6 +16,7 @@ import isochrony as iso
 from cluster_feeds import FEED_RATE, expected_loudest, feed_samples, loudest, sending
 from cluster_plans import local_cluster, refusing
 from isochrony.cluster import slot as slots
+from isochrony.cluster.connect import workers_of
 from worker_processes import until
 
 
@@ -35,7 +36,7 @@ def test_workers_compute_blocks_of_a_feed(two_workers: Any, scheme: str) -> None
     sender.join()
     assert listener.counts["lost_samples"] == 0 and listener.counts["samples"] == len(samples)
     workers = result.report.workers
-    addresses = set(two_workers.scheduler_info(n_workers=-1)["workers"])
+    addresses = set(workers_of(two_workers))
     assert {worker.host for worker in workers} == addresses
     assert all(worker.tasks > 0 and worker.sent_bytes > 0 and worker.received_bytes > 0 for worker in workers)
     assert not any(worker.lost for worker in workers)

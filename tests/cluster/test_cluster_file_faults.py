@@ -18,6 +18,7 @@ import pytest
 
 import isochrony as iso
 from cached_host import CachedHost
+from isochrony.cluster.connect import workers_of
 from isochrony.cluster.host_cache import HostCache
 from isochrony.cluster.input_files import CacheSettings, InputFile
 from isochrony.cluster.storage import storage_of
@@ -231,7 +232,7 @@ def test_workers_that_leave_hand_over_what_only_they_hold(storage: StorageServer
         results = iso.cluster.map(slow, items, client=client, window=64)
         found = [next(results) for _ in range(half)]
         assert storage.sent_bytes <= 1.05 * sum(map(len, storage.files.values()))
-        order = results._run._retire_order(list(client.scheduler_info(n_workers=-1)["workers"]))
+        order = results._run._retire_order(list(workers_of(client)))
         queue = results._run._queue
         sole = {one.name: len(queue.sole_objects(one, list(results._run._hot.values()))) for one in queue.workers()}
         assert [sole[name] for name in order] == sorted(sole.values(), reverse=True)
@@ -243,7 +244,7 @@ def test_workers_that_leave_hand_over_what_only_they_hold(storage: StorageServer
         thread.join()
         assert found == by_loop(storage, items)
         assert storage.sent_bytes <= 1.05 * sum(map(len, storage.files.values()))
-        assert len(client.scheduler_info(n_workers=-1)["workers"]) == 1
+        assert len(workers_of(client)) == 1
         assert results.report.peer_bytes > 0
 
 

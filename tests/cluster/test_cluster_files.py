@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 import isochrony as iso
+from isochrony.cluster.connect import workers_of
 from storage_server import StorageServer
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
@@ -370,7 +371,7 @@ def test_the_dashboard_shows_hits(client: Any, storage: StorageServer, tmp_path:
         list(iso.cluster.map(digest, items, client=client))
         until = time.monotonic() + 10
         while time.monotonic() < until:
-            metrics = [one["metrics"] for one in client.scheduler_info(n_workers=-1)["workers"].values()]
+            metrics = [one["metrics"] for one in workers_of(client).values()]
             if sum(one.get("bytes_from_storage", 0) for one in metrics) == storage.sent_bytes:
                 break
             time.sleep(0.2)

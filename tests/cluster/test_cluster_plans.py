@@ -20,6 +20,7 @@ from cluster_plans import RATE, SAMPLES, local_cluster, path, refusing, same, si
 from isochrony.cluster import client as cluster_client
 from isochrony.cluster import connect
 from isochrony.cluster import slot as slots
+from isochrony.cluster.connect import workers_of
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
 
@@ -84,7 +85,7 @@ def test_random_plans_have_the_bits_of_one_thread(client: Any, signal: iso.Signa
 def test_the_report_says_who_did_what(client: Any, signal: iso.Signal) -> None:
     plan = iso.scan(signal).rewindow(100).power().map(lambda s: s.max())
     report = plan.run(on=client).report
-    addresses = set(client.scheduler_info(n_workers=-1)["workers"])
+    addresses = set(workers_of(client))
     assert {worker.host for worker in report.workers} <= addresses
     assert sum(worker.tasks for worker in report.workers) == len(report.tasks) > 1
     assert sum(worker.samples for worker in report.workers) == SAMPLES
@@ -225,7 +226,7 @@ def test_the_command_line_takes_an_address(client: Any, signal: iso.Signal, tmp_
     assert ran.returncode == 0, ran.stderr
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), plan.collect())
     workers = json.loads((tmp_path / "report.json").read_text())["workers"]
-    assert {worker["host"] for worker in workers} <= set(client.scheduler_info(n_workers=-1)["workers"])
+    assert {worker["host"] for worker in workers} <= set(workers_of(client))
     command[command.index("--on") + 1] = "nowhere"
     refused = subprocess.run([*command, "--force"], capture_output=True, text=True, check=False)
     assert (

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cluster_plans import CallLog, local_cluster, long_path, run_in_small_tasks, workers_of
+from cluster_plans import CallLog, local_cluster, long_path, run_in_small_tasks
 from isochrony.cluster import drain, scaling
+from isochrony.cluster.connect import workers_of
 from worker_processes import until
 
 __all__ = ["long_path"]  # fixtures
@@ -89,7 +90,7 @@ def test_a_run_that_needs_fewer_workers_retires_the_others(
 def test_a_worker_can_be_drained_while_runs_use_it(long_path: Path, tmp_path: Path) -> None:
     with local_cluster(2, 2) as client:
         log = CallLog(tmp_path / "calls", 0.2)
-        leaving = workers_of(client)[0]
+        leaving = next(iter(workers_of(client)))
         during = []
 
         def leave() -> None:

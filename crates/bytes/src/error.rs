@@ -67,7 +67,7 @@ pub enum BytesError {
     },
     /// The stream ends within a sample.
     #[error(
-        "{processor}: the stream ends inside a sample, {bytes} of its {size} bytes at byte {offset}; check the dtype, or cut the input at byte {offset}"
+        "{processor}: the stream ends inside a sample, {bytes} of its {size} bytes at byte {offset}; check the dtype, or cut off that part of a sample"
     )]
     PartialSample {
         /// The processor.

@@ -14,7 +14,7 @@ from .. import __version__
 from .._native import _instruction_set, _snapshot_path
 from ..errors.native import OptionError, PlanError, RunError
 from ..extras import require
-from .connect import CONNECT_S
+from .connect import CONNECT_S, workers_of
 from .host import HostActor, HostLink, HostServer
 from .scaling import DRAIN_TOPIC, Scaling, retire
 from .shards import placement_of
@@ -179,7 +179,10 @@ class ClusterRun:
         self._hosts.append(HostLink(host, form, start, inbox))
 
     def _start_part(self, host: str, payload: bytes, first: int, token: bytes) -> HostServer:
-        worker, names = self._find_worker(host)
+        try:
+            worker, names = self._find_worker(host)
+        except OSError as error:
+            raise _scheduler_error(self._client, error) from error
         if worker is None:
             raise RunError(
                 f"on({host!r}): the cluster {self._client.scheduler.address} has no worker of this name, but "
@@ -199,14 +202,20 @@ class ClusterRun:
             future.release()
 
         def is_alive() -> bool:
-            return future.status in ("finished", "pending") and self._find_worker(host)[0] == worker
+            if future.status not in ("finished", "pending"):
+                return False
+            try:
+                return self._find_worker(host)[0] == worker
+            except OSError:
+                # A scheduler that does not answer says nothing about its workers.
+                return True
 
         tls = self._client.security.get_connection_args("client").get("ssl_context")
         return HostServer(started, tls, is_alive, release)
 
     def _find_worker(self, host: str) -> tuple[str | None, list[str]]:
         """Address of a worker by its name or address, and the names of all."""
-        workers = self._client.scheduler_info(n_workers=-1).get("workers") or {}
+        workers = workers_of(self._client)
         names = {str(worker["name"]): address for address, worker in workers.items()}
         return names.get(host, host if host in workers else None), list(names)
 
@@ -283,10 +292,7 @@ class ClusterRun:
 
     def _workers(self) -> dict[str, int]:
         """Threads of each worker, by its address."""
-        workers = self._client.scheduler_info(n_workers=-1).get("workers")
-        if workers is None:
-            raise OSError("it does not answer")
-        return {address: int(worker["nthreads"]) for address, worker in workers.items()}
+        return {address: int(worker["nthreads"]) for address, worker in workers_of(self._client).items()}
 
     def _discover_workers(self) -> None:
         """Makes slots on workers that joined, until the run ends."""
@@ -340,7 +346,11 @@ class ClusterRun:
 
     def _retire(self, worker: str) -> None:
         assert self._scaling is not None
-        name = self._client.scheduler_info(n_workers=-1)["workers"].get(worker, {}).get("name")
+        try:
+            name = workers_of(self._client).get(worker, {}).get("name")
+        except OSError:
+            # The run, which asks as well, tells that the scheduler does not answer.
+            return
         if retire(self._client, worker, self._stopped):
             self._scaling.retired(name)
 

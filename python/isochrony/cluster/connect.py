@@ -1,4 +1,4 @@
-"""The client of a cluster, of whatever names one."""
+"""The client of a cluster, of whatever names one, and the workers that its scheduler knows."""
 
 from __future__ import annotations
 
@@ -40,6 +40,21 @@ def checked_client(name: str, on: Any) -> Any:
     if client.status != "running":
         raise OptionError(f"{name} is a client that is {client.status}; connect a new one")
     return client
+
+
+def workers_of(client: Any) -> dict[str, dict[str, Any]]:
+    """What the scheduler knows of each worker, by its address.
+
+    Asked of the scheduler itself: the answer of `Client.scheduler_info` has no workers where the client's own refresh,
+    every two seconds, comes between.
+
+    Raises:
+        OSError: the scheduler does not answer.
+    """
+    if client.scheduler is None:
+        raise OSError("the client has no scheduler any more")
+    workers: dict[str, dict[str, Any]] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    return workers
 
 
 def _connected(name: str, address: str, target: Any, distributed: Any) -> Any:

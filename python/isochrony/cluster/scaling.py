@@ -10,6 +10,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from .connect import workers_of
+
 logger = logging.getLogger(__name__)
 
 #: The cluster is as large as it must be for what is left to take about this many seconds.
@@ -97,7 +99,7 @@ def retire(client: Any, worker: str, stopped: threading.Event | None = None) -> 
     while time.monotonic() < until:
         time.sleep(0.2)
         with contextlib.suppress(OSError):
-            if client.retire_workers(workers=[worker]) or worker not in client.scheduler_info(n_workers=-1)["workers"]:
+            if client.retire_workers(workers=[worker]) or worker not in workers_of(client):
                 return True
         if stopped is not None and stopped.is_set():
             break
