@@ -29,6 +29,7 @@
 mod access;
 mod buffer;
 mod calibration;
+mod copy_pool;
 mod dtype;
 mod dtype_serde;
 mod error;
@@ -40,6 +41,7 @@ mod stream;
 pub use access::Slices;
 pub use buffer::{ALIGNMENT, Buffer, BufferKind, BufferMut, Owner};
 pub use calibration::Calibration;
+pub use copy_pool::CopyPool;
 pub use dtype::{ByteOrder, DType};
 pub use error::SegmentError;
 pub use free_memory::has_free_memory;

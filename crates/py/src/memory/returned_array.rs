@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use isochrony_segment::{Buffer, DType};
+use isochrony_segment::{Buffer, DType, SegmentError};
 use numpy::npyffi;
 use numpy::{PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
@@ -164,6 +164,14 @@ impl<'py> ReturnedArray<'py> {
     /// Takes the array over. No copy if nobody can change it: it is unreferenced elsewhere, read-only, or owns its
     /// memory and is made read-only here. A view of writable memory is copied.
     pub(crate) fn adopt(self) -> Result<Buffer> {
+        self.adopt_or(|bytes| Buffer::concat([bytes]))
+    }
+
+    /// As [`adopt`](Self::adopt); `copy` copies the view.
+    pub(crate) fn adopt_or(
+        self,
+        copy: impl FnOnce(&[u8]) -> std::result::Result<Buffer, SegmentError>,
+    ) -> Result<Buffer> {
         let (data, flags, base) = self.fields();
         let len = self.len();
         let Some(data) = NonNull::new(data).filter(|_| len > 0) else {
@@ -195,6 +203,6 @@ impl<'py> ReturnedArray<'py> {
         if fixed && aligned {
             return Ok(buffer);
         }
-        Ok(Buffer::concat([buffer.bytes()])?)
+        Ok(copy(buffer.bytes())?)
     }
 }

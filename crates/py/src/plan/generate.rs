@@ -4,7 +4,7 @@ use isochrony_flow::{
     Cause, GeneratedRecording, OpError, OpErrorKind, Plan, PlanError, SEGMENT_SAMPLES,
     SharedRecording,
 };
-use isochrony_segment::{Calibration, DType, SigSeg, Stream, StreamId};
+use isochrony_segment::{Calibration, CopyPool, DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Fixed, Rate, TimebaseId};
 use pyo3::prelude::*;
 use pyo3::types::{PyIterator, PyTuple};
@@ -69,11 +69,11 @@ impl Generator {
                 Ok(factory.bind(py).call0()?.try_iter()?.unbind())
             });
             let iterator = begun.map_err(failed)?;
-            let mut end = 0;
+            let (mut end, mut copies) = (0, CopyPool::default());
             Ok(Box::new(move || {
                 attach(|py| {
                     let _guard = nesting.enter();
-                    next(py, &iterator, dtype, stream, &mut end)
+                    next(py, &iterator, dtype, stream, &mut end, &mut copies)
                 })
             }))
         });
@@ -124,6 +124,7 @@ fn next(
     dtype: DType,
     stream: StreamId,
     end: &mut i64,
+    copies: &mut CopyPool,
 ) -> std::result::Result<Option<SigSeg>, OpError> {
     let item = iterator.bind(py).clone().next().transpose();
     let Some(item) = item.map_err(|error| failed(Error::Python(error)))? else {
@@ -147,7 +148,8 @@ fn next(
         );
         return Err(OpErrorKind::Failed(Cause::from(message)).into());
     }
-    let values = samples.adopt().map_err(failed)?;
+    let values = samples.adopt_or(|bytes| copies.copy(bytes));
+    let values = values.map_err(failed)?;
     let segment = SigSeg::new(values, start, dtype, stream)?;
     *end = segment.end();
     Ok(Some(segment))
