@@ -1,8 +1,8 @@
-//! Queues of a fan-in, one per input, in which items wait for their partners.
+//! Queues of a fan-in, one per input, in which items wait for partners.
 //!
-//! The least progress of the inputs releases them: an item that can find no partner is dropped (zip) or passed on
-//! (merge). Waiting items count against the memory budget; exceeding it is an error, so the classic diamond, where one
-//! branch removes what the other keeps, never hangs.
+//! The least progress of the inputs releases an item without partner: it is dropped (zip) or passed on (merge). Waiting
+//! items count against the memory budget, so the diamond whose one branch removes what the other keeps is an error and
+//! never hangs.
 //!
 //! ```text
 //!  input 0 ──▶ [ 40..50 | 30..40 ]  progress 50 ─┐
@@ -28,10 +28,9 @@ use bound_tree::{BoundTree, MIN_TREE_INPUTS};
 use item_split::unit_count;
 use range_starts::RangeStarts;
 
-/// Has no edge.
 pub(crate) const FEEDBACK_PORT: Port = 1;
 
-/// Arrived at an input that has rewound before the others.
+/// Arrived at an input that rewound before others.
 pub(crate) enum HeldBack {
     Item(Item),
     Mark(Mark),
@@ -50,12 +49,11 @@ struct Queue {
     progress: i64,
     index_progress: i64,
     ended: bool,
-    /// Has rewound before others.
     rewound: bool,
-    /// Only names the loop that ends here; nothing arrives.
+    /// Only names the loop that ends here.
     silent: bool,
     from: String,
-    /// Maps indices to civil time, if that is the common axis.
+    /// Gives civil time, if that is the common axis.
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -74,7 +72,7 @@ impl Queue {
         }
     }
 
-    /// An index on the matching axis. An unknown time waits for nothing.
+    /// An unknown time waits for nothing.
     fn on_axis(&self, index: i64) -> i64 {
         let Some(clock) = self.clock.as_ref().filter(|_| index != i64::MIN) else {
             return index;
@@ -89,7 +87,7 @@ impl Queue {
 pub(crate) struct FanIn {
     align: Alignment,
     queues: Vec<Queue>,
-    /// Bounds of many inputs matched by index. None by time: a clock may change.
+    /// Of many inputs matched by index. None by time: a clock may change.
     bounds: Option<BoundTree>,
     range_starts: RangeStarts,
     loop_progress: LoopProgress,
@@ -129,7 +127,7 @@ impl FanIn {
 
     pub(crate) fn push(&mut self, port: Port, item: Item) {
         if unit_count(&item) == 0 {
-            // It would never find a partner.
+            // It cannot find a partner.
             self.released_bytes += item.bytes();
             return;
         }
@@ -168,7 +166,7 @@ impl FanIn {
         self.bound_changed(usize::from(port));
     }
 
-    /// An input's clock restarts, perhaps before the time expected of that index. By civil time only.
+    /// By civil time only: perhaps before the time expected of that index.
     pub(crate) fn restart_clock(&mut self, port: Port, index: i64) {
         let queue = &mut self.queues[usize::from(port)];
         let place = queue.on_axis(index);
@@ -177,7 +175,7 @@ impl FanIn {
         }
     }
 
-    /// Nothing follows in this task or before the rewind.
+    /// In this task, or before the rewind.
     pub(crate) fn mark_inputs_complete(&mut self) {
         self.queues
             .iter_mut()
@@ -207,17 +205,17 @@ impl FanIn {
         self.range_starts.next_start(index)
     }
 
-    /// Nothing before it is queued or can arrive.
+    /// No input has anything before it queued or yet to arrive.
     pub(crate) fn bound(&self) -> i64 {
         if let Some(bounds) = &self.bounds {
             return bounds.first().1;
         }
-        // Feedback has no progress of its own.
+        // Feedback has no progress.
         let inputs = &self.queues[..if self.is_loop() { 1 } else { self.queues.len() }];
         inputs.iter().map(Queue::bound).min().unwrap_or(i64::MAX)
     }
 
-    /// No item of an input before this index is queued or can arrive.
+    /// The same of one input, as an index.
     pub(crate) fn index_bound(&self, port: Port) -> i64 {
         let queue = &self.queues[usize::from(port)];
         match queue.items.front().and_then(Item::range) {
@@ -227,7 +225,7 @@ impl FanIn {
         }
     }
 
-    /// Range starts then have no common index order.
+    /// Range starts have no common index order.
     pub(crate) fn by_civil_time(&self) -> bool {
         matches!(self.align, Alignment::Civil | Alignment::Resampled)
     }
@@ -236,7 +234,7 @@ impl FanIn {
         matches!(self.align, Alignment::Loop { .. })
     }
 
-    /// The end waits until all items have passed the loop.
+    /// Until all items have passed the loop.
     pub(crate) fn defers_end(&self) -> bool {
         self.is_loop() && !self.queues[0].items.is_empty()
     }
@@ -296,7 +294,7 @@ impl FanIn {
         let last = self.queues[ahead].items.back().and_then(Item::range);
         let bound = self.queues[behind].bound().max(0);
         let skew = last.map_or(0, |range| range.end.saturating_sub(bound));
-        // Items after the rewind are as far ahead as they are long.
+        // Items after a rewind are as far ahead as they are long.
         let held = held(ahead).filter_map(Item::range);
         let held = held.map(|range| range.end.saturating_sub(range.start));
         OpErrorKind::FanInStarved {
