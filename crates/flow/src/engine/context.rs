@@ -37,7 +37,7 @@ pub(crate) struct ExecutionContext {
     pub(crate) timed: bool,
     pub(crate) since: Instant,
     pub(crate) useful_ns: Vec<u64>,
-    /// Operators that answered [`Next::Done`](crate::Next::Done): upstream nodes may now be unused.
+    /// Operators that answered [`Next::Done`](crate::Next::Done). When it rises, upstream nodes may be unused.
     pub(crate) done_count: u64,
     pub(crate) other_errors: Vec<NodeError>,
 }

@@ -32,7 +32,7 @@ pub(crate) struct PlanExecutor {
     pub(super) items: u64,
     pub(super) bytes: u64,
     pub(super) timed_samples: u64,
-    /// Sources are read up to it.
+    /// First error so far; sources are read up to it.
     pub(super) first_error: Option<RankedError>,
     /// Its time; later items are not needed.
     pub(super) error_time: Option<f64>,

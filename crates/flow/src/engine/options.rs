@@ -18,8 +18,8 @@ pub const DEFAULT_MEMORY: u64 = 1 << 30;
 /// Default of [`RunOptions::task`]: milliseconds of work.
 pub const DEFAULT_TASK: u64 = 4 << 20;
 
-/// Sizes of stages, for tests and measurements. Results depend only on `cell_bytes`, block lengths seen by functions on
-/// any.
+/// Sizes of stages, for tests and measurements. Results depend only on `cell_bytes`; block lengths seen by functions
+/// may depend on any.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -68,8 +68,8 @@ pub struct RunOptions<'a> {
     /// Checked between operator calls.
     #[serde(skip)]
     pub interrupt: Option<&'a Interrupt>,
-    /// Called in the caller's thread between operator calls, at its interval if these are shorter. Charged to no
-    /// operator.
+    /// Called in the caller's thread before source items and emissions, at its interval if operator calls are shorter.
+    /// Charged to no operator.
     #[serde(skip)]
     pub watch: Option<&'a Watch>,
     /// Whether the optimiser rewrites the plan, with the same results.
@@ -97,13 +97,14 @@ pub struct RunOptions<'a> {
     /// infinities then reach to the end of task or cell instead of the contiguous range. With 0 they work in order. For
     /// each tolerance results are bit-identical for any number of workers.
     pub tolerance: f64,
-    /// Pins each thread to a CPU, the caller's too until the end, on physical cores of their own while available: see
-    /// [`CpuPlacement`](isochrony_runtime::CpuPlacement). Threads and processes of user code inherit the CPU.
+    /// Pins each thread to a CPU. The caller's affinity is restored at the end. Each gets its own physical core while
+    /// available: see [`CpuPlacement`](isochrony_runtime::CpuPlacement). Threads and processes of user code inherit the
+    /// CPU.
     pub pin: bool,
     /// Measures times for the report, at up to 1 % of throughput; else only the total.
     pub measure: bool,
-    /// Maximum seconds, in total, that operators and links hold back results to batch them, without computing and
-    /// waiting for a core. None: as long as sources have samples.
+    /// Maximum seconds, in total, that operators and links hold back results to batch them; computing and waiting for a
+    /// core come on top. None: as long as sources have samples.
     pub latency: Option<f64>,
     /// Stage sizes.
     pub stages: StageOptions,
@@ -124,7 +125,7 @@ pub struct RunOptions<'a> {
     /// Bytes of `memory` for links from hosts.
     #[serde(skip)]
     pub(crate) link_bytes: u64,
-    /// Other processes, which do not know the times of local feeds, compute their blocks.
+    /// Other processes compute blocks of local feeds, whose times they do not know.
     #[serde(skip)]
     pub(crate) has_slots: bool,
 }

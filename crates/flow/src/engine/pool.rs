@@ -58,7 +58,7 @@ impl OutputPool {
     }
 
     pub(crate) fn take(&mut self, bytes: usize, queued: u64) -> Result<Block, OpError> {
-        // So that later requests fit.
+        // Powers of two, so that later requests fit.
         let size = bytes
             .max(64)
             .checked_next_power_of_two()

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct OperatorReport {
-    /// Name.
+    /// Operator name.
     pub name: &'static str,
     /// Input items.
     pub items: u64,
@@ -27,7 +27,7 @@ pub struct OperatorReport {
     pub skipped: u64,
     /// Time summed over threads, estimated from timed items.
     pub useful: Duration,
-    /// Threads or replicas that executed it.
+    /// Threads or replicas that executed it: its share of their time is at most 1.
     pub threads: usize,
 }
 
@@ -188,7 +188,7 @@ pub struct BranchReport {
     pub tap: &'static str,
     /// Its number in the plan as written.
     pub node: usize,
-    /// First index received; None if none.
+    /// First index received; None if nothing was, or items have no indices.
     pub from: Option<i64>,
     /// Received items begin before this index; None as for `from`.
     pub upto: Option<i64>,

@@ -1,8 +1,8 @@
 //! Node state, split by access frequency. A [`Slot`] holds in 32 bytes what the driver loop reads per item: slots of a
 //! thousand chained operators fit the L1 cache. All else, new counters too, belongs in [`NodeState`].
 //!
-//! A node is *in step* if it answers each item of its only input with exactly one item of the same index range. The
-//! in-step nodes directly after it are its *followers*.
+//! A node is *in step* if it answers each item of its only input with exactly one item of the same index range, and
+//! emits nothing else. The in-step nodes directly after it are its *followers*.
 
 use std::ops::Range;
 
@@ -33,7 +33,7 @@ pub(crate) struct Slot {
     pub(crate) expected: i64,
     /// The only consumer of output 0, if it has no other input; else [`NOT_CHAINED`].
     pub(crate) next: u32,
-    /// They have the next node numbers.
+    /// Number of followers; they have the next node numbers.
     pub(crate) followers: u16,
     pub(crate) ended: bool,
     pub(crate) fan_in: bool,
@@ -54,7 +54,7 @@ pub(crate) struct NodeState {
     pub(crate) gaps: u64,
     pub(crate) skipped: u64,
     pub(crate) open_ports: usize,
-    /// Of a fan-in. None while the operator runs.
+    /// Input queues of a fan-in. None while the operator runs.
     pub(crate) queues: Option<Box<FanIn>>,
     pub(crate) loop_begin: Option<u32>,
     pub(crate) held_bytes: u64,
@@ -130,7 +130,7 @@ pub(crate) fn link_followers(slots: &mut [Slot], nodes: &[NodeState]) {
     }
 }
 
-/// Takes a node out of its chain before another consumer is added.
+/// Takes a node out of its chain before another consumer is added; keeps counts.
 pub(crate) fn unchain(slots: &mut [Slot], nodes: &mut [NodeState], node: usize) {
     let counts = input_counts(slots, nodes);
     let next = std::mem::replace(&mut slots[node].next, NOT_CHAINED);

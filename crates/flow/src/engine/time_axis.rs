@@ -25,7 +25,7 @@ impl TimeAxis {
         Self { grid, rate }
     }
 
-    /// Of a node's first input; of a source, its output.
+    /// The axis of a node's first input; of a source, of its output.
     pub(crate) fn of_node_input(graph: &Graph, node: usize) -> Self {
         let first = graph.nodes[node].inputs.first();
         let given = first.map(|&(from, output)| {

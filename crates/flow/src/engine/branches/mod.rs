@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A [`tap`] is a consumer that an executor adds to a node between bursts. It passes on items, breaks and marks of the
-//! edge between two indices, and does not keep its input alive. The caller's thread executes what is queued after its
-//! bursts ([`running`]). A stage waits for a full queue as for a link.
+//! edge between two indices. The plan does not depend on it: what only a tap consumes ends with the plan. After each of
+//! its bursts the caller's thread executes what is queued ([`running`]). A stage waits for a full queue as for a link.
 
 mod queue;
 mod running;

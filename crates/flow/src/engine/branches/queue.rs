@@ -40,7 +40,7 @@ struct TapState {
     is_removed: bool,
     ended: bool,
     is_complete: bool,
-    /// First start, last end.
+    /// Start of the first item, end of the last.
     from: Option<i64>,
     upto: Option<i64>,
     items: u64,
@@ -182,7 +182,7 @@ impl Tap {
         !self.lock().events.is_empty()
     }
 
-    /// First start, last end, number of items passed.
+    /// Start of the first item, end of the last, number of items.
     pub(crate) fn passed(&self) -> (Option<i64>, Option<i64>, u64) {
         let state = self.lock();
         (state.from, state.upto, state.items)

@@ -85,7 +85,7 @@ impl PlanExecutor {
         self
     }
 
-    /// Else the executor should wait.
+    /// If a queue is full, the executor should wait.
     pub(crate) fn taps_have_room(&self) -> bool {
         let mut attached = self.taps.iter().flat_map(|taps| &taps.attached);
         attached.all(|(_, _, tap)| !tap.is_full())

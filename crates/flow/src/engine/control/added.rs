@@ -57,7 +57,7 @@ impl AddedBranch {
         self.plan.node.op.name()
     }
 
-    /// None: ends with what it has received.
+    /// Ends it before an index; None: with what it has received.
     pub(super) fn remove(&mut self, at: Option<i64>) {
         self.is_removed = true;
         self.tap.remove(at);

@@ -12,7 +12,8 @@ use crate::{
     RangeOrigin,
 };
 
-/// An operator instance. Items are split where a change of parameters takes effect.
+/// An operator instance with the parameters in effect where an item begins. Items are split where a change takes
+/// effect.
 pub(crate) struct AdjustableOperator {
     declaration: Declaration,
     changes: Arc<ParameterChanges>,
@@ -54,7 +55,7 @@ impl AdjustableOperator {
         })
     }
 
-    /// Admits the items of all inputs that begin with `item`.
+    /// Admits the items of all inputs that begin where `item` does.
     fn admit(&mut self, item: &Item) {
         let starts = item.first_and_last_start();
         let first = starts.map(|(first, _)| first);

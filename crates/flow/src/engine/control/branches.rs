@@ -112,7 +112,7 @@ impl Control {
         self.branches.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes an executor's `edges` tappable. The caller's thread comes last.
+    /// Makes an executor's `edges` tappable. The caller's thread comes last, without `wakers` or with its own.
     pub(crate) fn taps_of(
         &self,
         edges: HashMap<Edge, Edge>,
@@ -138,7 +138,7 @@ impl Control {
             .try_for_each(|branch| branch.attach(inboxes))
     }
 
-    /// In the caller's thread. `ended`: branches end with the plan.
+    /// Executes branches in the caller's thread. `ended`: they end with the plan.
     pub(crate) fn run_branches(
         &self,
         options: &RunOptions<'_>,

@@ -104,7 +104,7 @@ struct ChangeRequest {
     operator: &'static str,
     node: usize,
     params: Map<String, Value>,
-    /// Changes of the first affected operator and the number there, which decide the index.
+    /// The first affected operator's changes, and its number there, which decide the index. None if nothing changes.
     decided_by: Option<(Arc<ParameterChanges>, usize)>,
 }
 
@@ -165,8 +165,8 @@ impl Control {
         self.with_stages(|stages| stages.set_replicas(stage, replicas))?
     }
 
-    /// Sets a link's capacity in bytes, at least 1. Numbered as in [`Report::links`](crate::Report). Results are
-    /// unchanged.
+    /// Sets a link's capacity in bytes, at least 1, above which its writer waits. Numbered as in
+    /// [`Report::links`](crate::Report). Results are unchanged.
     ///
     /// # Errors
     /// [`PlanError::NoStages`], [`PlanError::NoLink`].

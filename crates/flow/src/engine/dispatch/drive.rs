@@ -91,7 +91,7 @@ pub(crate) fn split_at_node(slots: &mut [Slot], base: u32, node: u32) -> (&mut S
     (&mut upto[at], later)
 }
 
-/// Start, index of a continuing item, samples. An item without indices starts at `expected`: no break.
+/// Start, where a continuing item begins, samples. An item without indices takes `expected`: no break.
 #[inline]
 fn extent(item: &Item, expected: i64) -> (i64, i64, u64) {
     if let Item::Samples(samples) = item {
@@ -294,7 +294,7 @@ pub(crate) fn skip_to(
     Ok(())
 }
 
-/// Samples were removed before an item without a mark.
+/// Samples were removed before an item, and no mark announced it.
 #[cold]
 fn note_jump(
     slot: &mut Slot,

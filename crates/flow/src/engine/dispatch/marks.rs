@@ -204,6 +204,7 @@ fn merge_at_fan_in(
     };
     // Also announce ranges whose items were all dropped.
     let upto = match mark {
+        // Announced before its first item.
         Mark::RangeStart { .. } => return Ok(false),
         // Bounds are times, not indices.
         Mark::Progress(upto) if by_civil_time => {
@@ -311,6 +312,7 @@ pub(crate) fn end_task(
     Ok(())
 }
 
+/// Releases what waits only for items that cannot come any more.
 fn release_all(
     slot: &mut Slot,
     later: &mut [Slot],

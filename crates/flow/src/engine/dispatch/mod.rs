@@ -8,8 +8,8 @@
 //! | `out` | what an operator emits |
 //!
 //! Depth-first execution is one mutual recursion, so these files import each other; avoiding that would cost an
-//! indirect call or a queue. Each call reaches only later slots. The depth is that of fan-outs and fan-ins, since
-//! chains are loops.
+//! indirect call or a queue. Each call reaches only later slots, so it ends. The depth is that of fan-outs and fan-ins,
+//! since chains are loops.
 
 mod drive;
 mod fan_in_calls;

@@ -23,7 +23,7 @@ impl Out<'_> {
     /// Sends an item to every consumer of an output: all but the last get a clone.
     ///
     /// # Errors
-    /// The error of a later operator, or [`OpErrorKind::Interrupted`]: pass on with `?`.
+    /// The error of a later operator, or [`OpErrorKind::Interrupted`]: pass it on with `?`.
     pub fn emit(&mut self, port: Port, item: &mut Item) -> Result<(), OpError> {
         self.context.check_interrupt()?;
         let (range, ends) = (self.context.item_range, self.context.done_count);

@@ -1,8 +1,8 @@
 //! Queues of a fan-in, one per input, in which items wait for partners.
 //!
 //! The least progress of the inputs releases an item without partner: it is dropped (zip) or passed on (merge). Waiting
-//! items count against the memory budget, so the diamond whose one branch removes what the other keeps is an error and
-//! never hangs.
+//! items count against the memory budget: where one branch of a diamond removes what the other keeps, the execution
+//! fails instead of hanging.
 //!
 //! ```text
 //!  input 0 ──▶ [ 40..50 | 30..40 ]  progress 50 ─┐
@@ -87,7 +87,7 @@ impl Queue {
 pub(crate) struct FanIn {
     align: Alignment,
     queues: Vec<Queue>,
-    /// Of many inputs matched by index. None by time: a clock may change.
+    /// Bounds of many inputs matched by index. None by time: a clock may change.
     bounds: Option<BoundTree>,
     range_starts: RangeStarts,
     loop_progress: LoopProgress,
@@ -166,7 +166,7 @@ impl FanIn {
         self.bound_changed(usize::from(port));
     }
 
-    /// By civil time only: perhaps before the time expected of that index.
+    /// An input's clock restarts, perhaps before the time expected of that index. By civil time only.
     pub(crate) fn restart_clock(&mut self, port: Port, index: i64) {
         let queue = &mut self.queues[usize::from(port)];
         let place = queue.on_axis(index);
@@ -175,7 +175,7 @@ impl FanIn {
         }
     }
 
-    /// In this task, or before the rewind.
+    /// Nothing follows in this task or before the rewind.
     pub(crate) fn mark_inputs_complete(&mut self) {
         self.queues
             .iter_mut()
@@ -205,7 +205,7 @@ impl FanIn {
         self.range_starts.next_start(index)
     }
 
-    /// No input has anything before it queued or yet to arrive.
+    /// The same of all inputs.
     pub(crate) fn bound(&self) -> i64 {
         if let Some(bounds) = &self.bounds {
             return bounds.first().1;
@@ -215,7 +215,7 @@ impl FanIn {
         inputs.iter().map(Queue::bound).min().unwrap_or(i64::MAX)
     }
 
-    /// The same of one input, as an index.
+    /// The bound of one input, as an index.
     pub(crate) fn index_bound(&self, port: Port) -> i64 {
         let queue = &self.queues[usize::from(port)];
         match queue.items.front().and_then(Item::range) {
@@ -234,7 +234,7 @@ impl FanIn {
         matches!(self.align, Alignment::Loop { .. })
     }
 
-    /// Until all items have passed the loop.
+    /// The end waits until all items have passed the loop.
     pub(crate) fn defers_end(&self) -> bool {
         self.is_loop() && !self.queues[0].items.is_empty()
     }
