@@ -124,7 +124,6 @@ impl PoolReservation {
         }
     }
 
-    /// A reservation was refused.
     pub(super) fn should_release(&self) -> bool {
         let handle = &self.handle;
         handle.reclaimer.is_some() && handle.memory.was_exhausted.load(Ordering::Relaxed)

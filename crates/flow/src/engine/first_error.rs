@@ -24,7 +24,6 @@ pub(crate) fn panic_error(panic: &(dyn std::any::Any + Send)) -> OpError {
 }
 
 impl PlanExecutor {
-    /// If items still wait for partners at the end.
     pub(super) fn starvation_error(&mut self) -> Option<RunError> {
         if let Some(error) = self.rewind_error() {
             return Some(error);

@@ -24,7 +24,6 @@ const MAX_KEPT_BYTES: u64 = 16 << 20;
 /// Reusable for the same graph and options.
 pub(crate) struct ReusableParts {
     pub(crate) operators: Vec<Option<Box<dyn Operator>>>,
-    /// May still be in the CPU cache.
     pool: OutputPool,
 }
 

@@ -96,7 +96,6 @@ impl NodeState {
         }
     }
 
-    /// A feedback loop begins here.
     pub(crate) fn is_loop(&self) -> bool {
         self.queues.as_ref().is_some_and(|queues| queues.is_loop())
     }
@@ -120,7 +119,6 @@ impl NodeState {
     }
 }
 
-/// Sets [`Slot::followers`] in one backward pass.
 pub(crate) fn link_followers(slots: &mut [Slot], nodes: &[NodeState]) {
     for node in (0..slots.len()).rev() {
         let behind = node + 1;

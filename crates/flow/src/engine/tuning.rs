@@ -25,7 +25,6 @@ use crate::PlanError;
 pub(crate) trait RunningPlan: Send + Sync {
     /// Executed in stages; else in tasks.
     fn is_staged(&self) -> bool;
-    /// Stage names.
     fn names(&self) -> Vec<String>;
     fn configuration(&self) -> Configuration;
     fn limits(&self) -> ConfigurationLimits;
@@ -104,7 +103,7 @@ impl Tuning {
         }
     }
 
-    /// Also for plans that one thread executes by default.
+    /// Whether tuning chooses the number of threads, also for plans that one thread executes by default.
     pub(crate) fn chooses_workers(&self) -> bool {
         self.mode != TuningMode::Measure
     }
@@ -311,7 +310,6 @@ fn apply(running: &dyn RunningPlan, from: &Configuration, to: &Configuration) {
     }
 }
 
-/// Ends the tuning even if the run panics.
 struct EndOnDrop<'a>(&'a Tuning);
 
 impl Drop for EndOnDrop<'_> {
@@ -320,7 +318,6 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// Counters at one moment.
 struct Reading {
     at: Instant,
     done: u64,

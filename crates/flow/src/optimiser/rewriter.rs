@@ -14,7 +14,6 @@ use crate::{Contract, Declared};
 /// Longer expressions are shown by their number of operations.
 const MAX_SHOWN_OPERATIONS: usize = 64;
 
-/// With properties that are slow to compute of large expressions.
 pub(super) struct Expression {
     pub(super) expr: Expr,
     /// Counts a shared part at each use.
@@ -40,7 +39,6 @@ pub(super) struct Rewriter<'a> {
     removed: Vec<bool>,
     /// By node; with the parameter to write back after a change.
     expressions: HashMap<usize, (Rc<Expression>, Option<&'static str>)>,
-    /// Rewrites and their nodes.
     pending: BTreeSet<(usize, usize)>,
     rewrites: usize,
 }

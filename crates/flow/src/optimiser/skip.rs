@@ -48,7 +48,6 @@ pub(crate) fn skip_unmatched(graph: &mut Graph) -> Vec<SkipOutcome> {
     all
 }
 
-/// A filter that stored extremes can decide, and its scan.
 struct SkippableFilter {
     predicate: Expr,
     filter: WindowFilter,

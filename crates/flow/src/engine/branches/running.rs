@@ -37,7 +37,6 @@ impl RunningBranches {
         Ok(())
     }
 
-    /// Branches end with the plan.
     pub(crate) fn finish(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
         self.0.iter().for_each(|branch| branch.tap.end());
         self.run(options)

@@ -29,6 +29,7 @@ pub(crate) struct ParameterChanges {
 #[derive(Debug)]
 struct ParameterChange {
     params: Map<String, Value>,
+    /// Not before this index.
     at: i64,
     /// Decided index; `i64::MIN`: items have no indices.
     from: Option<i64>,

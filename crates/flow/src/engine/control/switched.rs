@@ -165,7 +165,6 @@ pub(crate) struct SwitchedOperator {
     most_before: u64,
     /// End of the input, for the next implementation.
     retained: VecDeque<Item>,
-    /// End of the contiguous range so far.
     upto: Option<i64>,
     origin: Option<RangeOrigin>,
 }
@@ -176,6 +175,7 @@ struct Implementation {
     context: NeededContext,
     /// Results before this index are the previous implementation's.
     from: i64,
+    /// It received what begins before this index.
     fed: i64,
 }
 

@@ -13,7 +13,6 @@ pub(super) struct BoundTree {
 }
 
 impl BoundTree {
-    /// All bounds start at `i64::MIN`.
     pub(super) fn new(inputs: usize) -> Self {
         let leaves = inputs.next_power_of_two();
         let mut bounds = Self {

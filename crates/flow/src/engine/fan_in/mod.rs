@@ -205,7 +205,7 @@ impl FanIn {
         self.range_starts.next_start(index)
     }
 
-    /// The same of all inputs.
+    /// Nothing before it is queued or can arrive, at any input.
     pub(crate) fn bound(&self) -> i64 {
         if let Some(bounds) = &self.bounds {
             return bounds.first().1;

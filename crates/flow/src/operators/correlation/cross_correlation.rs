@@ -155,7 +155,6 @@ operator! {
     }
 }
 
-/// Serves `Xcorr` and `GccPhat`.
 #[derive(Default)]
 struct CorrelationProcessor {
     pairs: WindowPairs,

@@ -17,6 +17,7 @@ pub(crate) struct SampleInput {
     /// In hertz.
     pub(crate) rate: f64,
     pub(crate) complex: bool,
+    /// Values are in single precision.
     pub(crate) single: bool,
 }
 

@@ -223,7 +223,6 @@ impl Aggregate {
         }
     }
 
-    /// Leaves no groups.
     pub(crate) fn take(&mut self) -> Vec<GroupState> {
         std::mem::take(&mut self.groups)
     }

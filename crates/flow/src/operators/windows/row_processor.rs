@@ -56,6 +56,7 @@ pub(crate) struct WindowInput {
     /// In hertz.
     pub(crate) rate: f64,
     pub(crate) complex: bool,
+    /// Values are in single precision.
     pub(crate) single: bool,
     /// Tables as long as a window.
     pub(crate) workspace: Workspace,

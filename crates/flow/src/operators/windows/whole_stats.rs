@@ -72,7 +72,6 @@ pub(super) fn is_exact(dtype: DType) -> bool {
     dispatch!(dtype, T => T::EXACT)
 }
 
-/// Samples that make one row.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "")]
 struct StatsRow<T: Statistic> {

@@ -22,7 +22,6 @@ const MAX_RECEIVERS: usize = 256;
 #[derive(Default)]
 pub(crate) struct PacketCopies {
     receivers: Vec<Receiver>,
-    /// Packet length.
     bytes: usize,
     open: usize,
 }
@@ -32,6 +31,7 @@ struct Receiver {
     blocks: VecDeque<Frames>,
     /// Consumed packets of the first block.
     done: u64,
+    /// All that begins before it has arrived.
     upto: i64,
 }
 
@@ -146,14 +146,13 @@ impl PacketCopies {
         upto.min().unwrap_or(i64::MIN)
     }
 
-    /// The next packets have lower indices.
     pub(crate) fn rewind(&mut self) {
         self.receivers
             .iter_mut()
             .for_each(|receiver| receiver.upto = i64::MIN);
     }
 
-    /// Returns as [`add`](Self::add): the end only once all inputs ended, because queued items follow the end of their
+    /// Returns as [`add`](Self::add): the end only once all inputs ended, since queued items follow the end of their
     /// input.
     pub(crate) fn end(&mut self) -> i64 {
         self.open = self.open.saturating_sub(1);

@@ -20,14 +20,10 @@ use joined::{JoinedRow, JoinedRows, UndecidedRows};
 use crate::plan::rows::{Fields, Rows};
 use crate::{OpError, OpErrorKind};
 
-/// Unmatched rows that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JoinKind {
-    /// None.
     Inner,
-    /// Those of the left input.
     Left,
-    /// Those of both inputs.
     Outer,
 }
 
