@@ -19,8 +19,7 @@ use isochrony_segment::{Buffer, give_pages_back};
 pub(crate) struct ExecutionMemory {
     budget: Arc<MemoryBudget>,
     was_exhausted: AtomicBool,
-    /// Referenced blocks of ended threads. They stay reserved, so the memory left does not depend on when a thread
-    /// ends.
+    /// Referenced blocks of ended threads stay reserved, so the memory left does not depend on when a thread ends.
     abandoned: Mutex<Vec<(Buffer, MemoryReservation)>>,
 }
 
@@ -33,7 +32,6 @@ impl ExecutionMemory {
         }
     }
 
-    /// Drops abandoned blocks that nobody refers to.
     fn sweep(&self) {
         let mut abandoned = self
             .abandoned
@@ -59,7 +57,7 @@ impl ExecutionMemory {
 }
 
 pub(crate) trait MemoryReclaimer: Send + Sync {
-    /// Makes the other threads hold as little as possible until [`resume`](Self::resume).
+    /// Other threads hold as little as possible until [`resume`](Self::resume).
     fn reclaim(&self);
 
     fn resume(&self);
@@ -68,7 +66,7 @@ pub(crate) trait MemoryReclaimer: Send + Sync {
 #[derive(Clone)]
 pub(crate) struct MemoryHandle {
     pub(crate) memory: Arc<ExecutionMemory>,
-    /// Asked when memory is refused. None in workers and without workers.
+    /// Asked when memory is refused. None in workers, and without them.
     pub(crate) reclaimer: Option<Arc<dyn MemoryReclaimer>>,
 }
 
@@ -126,7 +124,6 @@ impl PoolReservation {
         }
     }
 
-    /// A reservation was refused: the thread should release unneeded memory.
     pub(super) fn should_release(&self) -> bool {
         let handle = &self.handle;
         handle.reclaimer.is_some() && handle.memory.was_exhausted.load(Ordering::Relaxed)

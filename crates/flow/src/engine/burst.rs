@@ -15,13 +15,13 @@ use super::source_order::BurstSize;
 use super::time_axis::TimeAxis;
 use crate::{OpError, SourceEvent};
 
-/// The first bursts are all timed, to measure short executions too.
+/// First bursts, all timed to measure short executions too.
 const TIMED_BURSTS: u64 = 16;
-/// Longest sleep while no source has items; bounds the reaction to interrupts and due commits.
+/// Longest sleep without items; bounds the reaction to interrupts and due commits.
 pub(super) const IDLE_WAIT: Duration = Duration::from_millis(20);
 
 impl PlanExecutor {
-    /// Returns whether the source gave anything, its end included.
+    /// Whether the source gave anything, its end included.
     pub(super) fn burst(
         &mut self,
         current: usize,
@@ -51,13 +51,12 @@ impl PlanExecutor {
         let behind = source.node + 1;
         let (mut size, mut gave) = (BurstSize::default(), false);
         context.ends_burst = false;
-        // Its consumers may have ended since.
         source.ended |= slots[source.node].ended;
         while !size.is_over(*burst_bytes) && !source.ended && !source.idle {
             context.check_interrupt()?;
             context.switch_to(node);
             context.pool.shrink_if_short(context.queued_bytes);
-            // On failure, the error names the last range given.
+            // An error names the last range given.
             context.item_range = source.given;
             let pulled = match &context.wait_check {
                 Some(check) => check.during(|| source.pull(next.as_ref()))?,
@@ -103,7 +102,7 @@ impl PlanExecutor {
                     (source.progress, source.rewinds) = (i64::MIN, source.rewinds + 1);
                     broadcast_mark(&mut slots[behind..], node, &Mark::Rewind, context)?;
                     drain_feedback(slots, context)?;
-                    // Other sources may still have items from before the rewind.
+                    // Other sources may have items from before the rewind.
                     size.end();
                 }
                 SourceEvent::Idle => source.idle = true,
@@ -131,7 +130,7 @@ impl PlanExecutor {
         round.add(&size);
         source.time = source.position_time();
         if error_time.is_some() {
-            // After an error operators are not told of an end.
+            // After an error no end is announced.
             if source.ended {
                 source.source.close();
             }
@@ -161,11 +160,11 @@ impl PlanExecutor {
     }
 
     /// Starts a burst, or continues one shared block by block. Times the first item of early bursts and of a fourth of
-    /// later ones (reading the clock costs as much as ten operators); of a shared burst, each source's first item.
+    /// later ones (the clock costs as much as ten operators); of a shared burst, each source's first.
     fn begin_burst(&mut self) {
         let continues = self.source_order.by_block && !self.round.is_over(self.burst_bytes);
         if !continues || self.bursts == 0 {
-            // Random, since four sources may be asked in turn.
+            // Random: sources may be asked in turn.
             let random = self.bursts.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62;
             let due = self.measures && (self.bursts < TIMED_BURSTS || random == 0);
             let sources = match self.source_order.by_block {
@@ -185,7 +184,7 @@ impl PlanExecutor {
 
     pub(super) fn go_idle(&mut self) -> Result<(), OpError> {
         self.context.check_interrupt()?;
-        // Where source order matters, blocks must not depend on worker speed.
+        // Blocks must not depend on worker speed where source order matters.
         if !(self.source_order.waits() && self.source_order.any_under_way()) {
             self.flush(false)?;
         }

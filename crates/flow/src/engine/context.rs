@@ -22,19 +22,18 @@ pub(crate) struct ExecutionContext {
     pub(crate) nodes: Vec<NodeState>,
     /// Bytes of items waiting at fan-ins, and those reported with `Out::holds`.
     pub(crate) queued_bytes: u64,
-    /// Fed-back items and their destinations, driven there after the current item.
+    /// Fed-back items and destinations, driven after the current item.
     pub(crate) feedback: VecDeque<(u32, Item)>,
-    /// For errors: the operator being called and the indices of its item.
+    /// For errors: the operator being called, indices of its item.
     pub(crate) current_node: u32,
     pub(crate) item_range: (i64, i64),
     pub(crate) interrupt: Option<Interrupt>,
-    /// Set by an operator whose results have no room: the burst ends after this item.
+    /// Results have no room: the burst ends after this item.
     pub(crate) ends_burst: bool,
     /// For sources that wait for another machine.
     pub(crate) wait_check: Option<WaitCheck>,
-    /// Called now and then; may stop the execution.
     pub(super) watch: Option<ActiveWatch>,
-    /// This item is timed; time since `since` belongs to `current_node`.
+    /// Times this item: time since `since` belongs to `current_node`.
     pub(crate) timed: bool,
     pub(crate) since: Instant,
     pub(crate) useful_ns: Vec<u64>,
@@ -43,7 +42,6 @@ pub(crate) struct ExecutionContext {
     pub(crate) other_errors: Vec<NodeError>,
 }
 
-/// Interrupt and watch, for waits of an execution.
 pub(super) fn wait_check(
     interrupt: Option<&Interrupt>,
     watch: Option<&Watch>,
@@ -70,7 +68,7 @@ impl ExecutionContext {
         }
     }
 
-    /// Charges the call to no operator.
+    /// Charged to no operator.
     #[cold]
     fn poll(&mut self) -> Result<(), OpError> {
         let begun = Instant::now();

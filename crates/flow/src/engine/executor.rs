@@ -18,36 +18,34 @@ pub(crate) struct PlanExecutor {
     pub(super) context: ExecutionContext,
     pub(super) plan_nodes: Vec<(&'static str, usize)>,
     pub(super) axes: Vec<TimeAxis>,
-    /// The `done_count` for which unused nodes have been ended.
+    /// The `done_count` up to which unused nodes have been ended.
     pub(super) done_seen: u64,
     pub(super) bursts: u64,
-    /// Block by block: size of the shared burst, and its items still to be timed.
+    /// Block by block: size of the shared burst; items left to time.
     pub(super) round: BurstSize,
     pub(super) timed_items_left: usize,
     pub(super) burst_bytes: u64,
     pub(super) measures: bool,
-    /// Longest time that operators hold results back, and the last flush.
+    /// Longest time to hold results back; last flush.
     pub(super) flush_interval: Option<Duration>,
     pub(super) flushed: Instant,
     pub(super) items: u64,
     pub(super) bytes: u64,
     pub(super) timed_samples: u64,
-    /// First error so far, while sources are read up to it.
+    /// First error so far; sources are read up to it.
     pub(super) first_error: Option<RankedError>,
-    /// Its time; later items are not wanted.
+    /// Its time; later items are not needed.
     pub(super) error_time: Option<f64>,
-    /// Nodes of its graph; slots of taps follow.
+    /// Slots of taps follow.
     pub(super) node_count: usize,
-    /// None: no taps.
     pub(super) taps: Option<ExecutorTaps>,
 }
 
-/// What one step of an executor did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StepOutcome {
-    /// A source gave something, or has ended.
+    /// The source gave something, or has ended.
     Gave,
-    /// The source that was asked has nothing now; another may have.
+    /// The source has nothing now; another may have.
     Asked,
     /// No source has anything.
     Idle,
@@ -59,7 +57,7 @@ impl PlanExecutor {
         self
     }
 
-    /// Waits for a lagging source instead of asking others, if its items arrive by themselves.
+    /// Waits for a lagging source if its items arrive by themselves.
     pub(crate) fn awaiting_sources(mut self) -> Self {
         self.source_order.awaits = true;
         self
@@ -75,7 +73,7 @@ impl PlanExecutor {
         sources.map(|source| source.source.total()).sum()
     }
 
-    /// Among equally far sources, asks the one with the least `order` of its node first.
+    /// Among equally far sources, asks that with the least `order` first.
     pub(crate) fn ordered_by(mut self, order: &[usize]) -> Self {
         self.source_order
             .sources
@@ -125,7 +123,7 @@ impl PlanExecutor {
         self.slots[node].op.result()
     }
 
-    /// Times are scaled from the timed items to all, up to `elapsed`.
+    /// Scales times from the timed items to all, up to `elapsed`.
     pub(crate) fn report(&self, elapsed: Duration) -> Report {
         let counts = slot::input_counts(&self.slots, &self.context.nodes);
         let sources = &self.source_order.sources;

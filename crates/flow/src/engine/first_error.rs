@@ -1,8 +1,7 @@
 //! Chooses the error of an execution: the first in reading order, on ties that of the lowest node.
 //!
-//! Which operator fails first in time is chance. So an item that fails in one branch still goes to the others, and
-//! other sources and workers continue up to its start time. Failed operators are not called again, and none is told of
-//! an end.
+//! Which operator fails first in time is chance. So after an error the item still goes to other branches, and other
+//! sources and workers continue up to its start time. Failed operators are not called again; none is told of an end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -25,7 +24,6 @@ pub(crate) fn panic_error(panic: &(dyn std::any::Any + Send)) -> OpError {
 }
 
 impl PlanExecutor {
-    /// The error at the end if items still wait for partners.
     pub(super) fn starvation_error(&mut self) -> Option<RunError> {
         if let Some(error) = self.rewind_error() {
             return Some(error);
@@ -99,7 +97,7 @@ impl PlanExecutor {
         }
     }
 
-    /// A task's error if the source reports one, else the first error of the same item. None: interrupted.
+    /// A task's error if the source reports one, else the first of the same item. None: interrupted.
     pub(super) fn rank_error(
         &mut self,
         error: OpError,
@@ -138,7 +136,7 @@ impl PlanExecutor {
         Some(first)
     }
 
-    /// Ends all nodes after a source: a panic does not tell its operator.
+    /// Ends all nodes after a source, after a panic of an unknown operator.
     pub(super) fn end_downstream(&mut self, source: usize) {
         let mut open = vec![self.source_order.sources[source].node];
         while let Some(node) = open.pop() {
@@ -149,8 +147,8 @@ impl PlanExecutor {
         }
     }
 
-    /// Makes [`drain`](Self::drain) drive the other sources up to an error's time. Returns the error at once if no
-    /// operator failed.
+    /// Makes [`drain`](Self::drain) drive other sources up to an error's time. Returns an error at once if no operator
+    /// failed.
     pub(super) fn begin_drain(
         &mut self,
         first: RankedError,
@@ -186,7 +184,6 @@ impl PlanExecutor {
             ..*options
         };
         let Some(current) = self.source_order.select(&self.slots) else {
-            // Workers still have tasks, or nothing is left.
             if !self.source_order.any_awaited() || self.context.check_interrupt().is_err() {
                 return Err(first.error);
             }

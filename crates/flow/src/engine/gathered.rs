@@ -1,20 +1,20 @@
-//! Results of `collect`.
+//! Results of a plan.
 
 use std::ops::Range;
 
 use arrow_array::RecordBatch;
 use isochrony_segment::{DType, Sample};
 
-/// An array in row order, and the ranges of its rows.
+/// An array in row order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Array {
     /// Value type.
     pub dtype: DType,
-    /// `[samples]`, or `[windows, width]`.
+    /// `[samples]` or `[windows, width]`.
     pub shape: Vec<u64>,
     /// In native byte order.
     pub bytes: Vec<u8>,
-    /// Consecutive rows (windows or samples): first sample's index, number of rows.
+    /// Consecutive rows: index of the first sample, number of rows.
     pub parts: Vec<(i64, u64)>,
 }
 
@@ -41,7 +41,7 @@ pub enum PlanOutput {
 }
 
 impl PlanOutput {
-    /// The count, if it is one.
+    /// The count, if any.
     #[must_use]
     pub fn count(&self) -> Option<u64> {
         match self {
@@ -50,7 +50,7 @@ impl PlanOutput {
         }
     }
 
-    /// The table, if it is one.
+    /// The table, if any.
     #[must_use]
     pub fn rows(&self) -> Option<&RecordBatch> {
         match self {
@@ -59,7 +59,7 @@ impl PlanOutput {
         }
     }
 
-    /// The array, if it is one.
+    /// The array, if any.
     #[must_use]
     pub fn array(&self) -> Option<&Array> {
         match self {

@@ -19,13 +19,11 @@ use crate::plan::graph::{Graph, LOOP};
 use crate::plan::{self, Op};
 use crate::{Alignment, Contract, OpError, OpErrorKind, Operator, RunError};
 
-/// Most pool memory kept for the next execution.
 const MAX_KEPT_BYTES: u64 = 16 << 20;
 
-/// Parts reusable by an execution of the same graph and options.
+/// Reusable for the same graph and options.
 pub(crate) struct ReusableParts {
     pub(crate) operators: Vec<Option<Box<dyn Operator>>>,
-    /// May still be in the CPU cache.
     pool: OutputPool,
 }
 
@@ -62,7 +60,7 @@ impl PlanExecutor {
                 None => make_operator(graph, at, options).map_err(|error| failed(at, error))?,
             };
             let edges = std::mem::take(&mut edges[at]);
-            // Along a chain items are counted once; sources and fan-ins start a new chain.
+            // A chain counts items once, at its head: a source or fan-in.
             let fan_in = node.properties.align != Alignment::Single;
             let chained = !fan_in && !node.inputs.is_empty();
             let next = match edges.first().map(Vec::as_slice) {
@@ -148,7 +146,7 @@ impl PlanExecutor {
         let operators = nodes.map(|(slot, node)| {
             let properties = &node.properties;
             let alone = properties.contract == Contract::Stateless && properties.delay == 0;
-            // Factory operators are made for one execution.
+            // Factory operators serve one execution.
             let made_of_parameters = matches!(node.op, Op::Apply { changes: None, .. });
             let in_place = matches!(properties.ratio, None | Some((1, 1)));
             let stateless = alone && in_place && properties.align == Alignment::Single;
@@ -168,7 +166,7 @@ fn edges(graph: &Graph) -> Vec<Vec<Vec<InputPort>>> {
     for (at, node) in graph.nodes.iter().enumerate() {
         for (port, &(from, output)) in node.inputs.iter().enumerate() {
             if graph.loop_begin(at) == Some(from) && port == LOOP {
-                // This input only names the loop; it carries no items.
+                // This input only names the loop.
                 continue;
             }
             edges[from][usize::from(output)].push(InputPort {
@@ -233,7 +231,7 @@ fn make_operator(
     made.map_err(|error| OpErrorKind::Failed(error.into()).into())
 }
 
-/// Samples for a sink that ends a chain, if independent of the data.
+/// Samples reaching the sink of a chain, if independent of the data.
 fn expected_samples(graph: &Graph, sources: &[OpenSource], node: usize) -> Option<u64> {
     let (mut now, mut all) = (node, Ratio::ONE);
     while let [(from, _)] = graph.nodes[now].inputs[..] {

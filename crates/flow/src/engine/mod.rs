@@ -12,8 +12,8 @@
 //!  Memory budget: blocks of the output pool, items in fan-in queues, and what operators state with `Out::holds`.
 //! ```
 //!
-//! A [`PlanExecutor`] lays the operators out in topological order, and an operator reaches only the slots after it:
-//! none is entered twice at once, and no lock is needed. The thread sleeps only while no source has items.
+//! A [`PlanExecutor`] lays the operators out in topological order. An operator reaches only the slots after it, so none
+//! is entered twice at once, without locks. The thread sleeps only while no source has items.
 //!
 //! | step | files |
 //! |---|---|

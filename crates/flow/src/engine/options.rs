@@ -24,22 +24,22 @@ pub const DEFAULT_TASK: u64 = 4 << 20;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct StageOptions {
-    /// Microseconds before other threads join the caller's.
+    /// Microseconds before other threads join.
     pub helpers_after_us: u64,
     /// Microseconds until a waiting stage is polled: not every source wakes its stage.
     pub poll_us: u64,
-    /// Approximate source bytes per burst: data between stages stays in the cache.
+    /// Approximate source bytes per burst, so that data between stages stays in the cache.
     pub burst_bytes: u64,
     /// Approximate new bytes per block of a replicated stage.
     pub block_bytes: u64,
-    /// Approximate sample bytes per cell of a settling stage; results depend on it. Cells of 4 MiB leave the cache
-    /// before the next stage reads them.
+    /// Approximate sample bytes per cell of a settling stage, on which results depend. 4 MiB leave the cache before the
+    /// next stage reads them.
     pub cell_bytes: u64,
     /// Approximate link capacity in bytes.
     pub link_bytes: u64,
-    /// Seed for randomly changing link capacities, replicas and threads after each burst of the caller's thread.
+    /// Seed for random changes of link capacities, replicas and threads after each burst of the caller's thread.
     pub shuffle: Option<u64>,
-    /// Consecutive threads assumed to share a last-level cache; 0: detected, if pinned.
+    /// Consecutive threads assumed to share a last-level cache; 0: detect, if pinned.
     pub threads_per_cache: usize,
 }
 
@@ -58,57 +58,57 @@ impl Default for StageOptions {
     }
 }
 
-/// Execution options. Bindings read plain values by name from JSON and set the references themselves.
+/// Execution options. Bindings read plain values by name from JSON.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct RunOptions<'a> {
-    /// Maximum bytes in queues and result blocks, all threads together.
+    /// Maximum bytes in queues and result blocks of all threads.
     pub memory: u64,
     /// Checked between operator calls.
     #[serde(skip)]
     pub interrupt: Option<&'a Interrupt>,
-    /// Called in the caller's thread before source items or operator emissions, at its interval if operator calls are
-    /// shorter. Its time is charged to no operator.
+    /// Called in the caller's thread before source items and emissions, at its interval if operator calls are shorter.
+    /// Charged to no operator.
     #[serde(skip)]
     pub watch: Option<&'a Watch>,
-    /// Whether the optimiser rewrites the plan; results are the same.
+    /// Whether the optimiser rewrites the plan, with the same results.
     pub optimise: bool,
-    /// Counts source samples after each burst. The total is unknown if one source's is.
+    /// Counts source samples after each burst. The total is unknown if any source's is.
     #[serde(skip)]
     pub progress: Option<&'a Progress>,
-    /// Changes parameters, replicas and links during execution.
+    /// Changes the running plan.
     #[serde(skip)]
     pub control: Option<&'a Control>,
-    /// Tunes threads, replicas and links during execution, or recommends changes. Not on a cluster.
+    /// Tunes threads, replicas and links, or recommends changes. Not on a cluster.
     #[serde(skip)]
     pub tuning: Option<&'a Tuning>,
-    /// Task threads beside the caller's, which executes the sequential part; in stages: how many compute at once, the
-    /// caller's included. With 1, only operators whose results depend on cuts, such as sums
-    /// ([`Contract::Reducible`](crate::Contract)), run in tasks, so results are bit-identical for any number.
+    /// Task threads beside the caller's, which executes the sequential part; in stages: threads that compute at once,
+    /// the caller's included. With 1, tasks run only operators whose results depend on cuts, such as sums
+    /// ([`Contract::Reducible`](crate::Contract)), so results are bit-identical for any number.
     pub workers: usize,
-    /// `workers` is the maximum: one is used if the plan is short, may end early, calls Python, has a [`Control`], or
-    /// reads a live or generated feed.
+    /// `workers` is the maximum: one if the plan is short, may end early, calls Python, has a [`Control`], or reads a
+    /// live or generated feed.
     pub auto_workers: bool,
-    /// Approximate sample bytes per task, without overlap; less where memory is short and cuts do not change results.
+    /// Approximate sample bytes per task, without overlap; less if memory is short and cuts do not change results.
     pub task: u64,
     /// Largest deviation from a single pass, relative to the largest values involved, beside a rounding of their type.
-    /// Allows settling operators ([`Contract::Settling`](crate::Contract)) to run in tasks and, on streams, in cells;
-    /// NaN and infinities then reach to the end of their task or cell instead of the contiguous range. With 0 such
-    /// operators work in order. For each tolerance results are bit-identical for any number of workers.
+    /// Allows settling operators ([`Contract::Settling`](crate::Contract)) in tasks and, on streams, in cells; NaN and
+    /// infinities then reach to the end of task or cell instead of the contiguous range. With 0 they work in order. For
+    /// each tolerance results are bit-identical for any number of workers.
     pub tolerance: f64,
-    /// Pins each thread to a CPU, the caller's too, whose affinity is restored at the end. Each gets its own physical
-    /// core while available: see [`CpuPlacement`](isochrony_runtime::CpuPlacement). Threads and processes started by
-    /// user code inherit the CPU.
+    /// Pins each thread to a CPU. The caller's affinity is restored at the end. Each gets its own physical core while
+    /// available: see [`CpuPlacement`](isochrony_runtime::CpuPlacement). Threads and processes of user code inherit the
+    /// CPU.
     pub pin: bool,
-    /// Measures times for the report, at up to 1 % of throughput; else all but the total are zero.
+    /// Measures times for the report, at up to 1 % of throughput; else only the total.
     pub measure: bool,
-    /// Maximum seconds, in total, that operators and links hold back complete results to batch them; computing and
-    /// waiting for a core come on top. None: as long as sources have samples.
+    /// Maximum seconds, in total, that operators and links hold back results to batch them; computing and waiting for a
+    /// core come on top. None: as long as sources have samples.
     pub latency: Option<f64>,
     /// Stage sizes.
     pub stages: StageOptions,
-    /// Executes tasks on a cluster instead of threads.
+    /// A cluster that executes tasks, instead of threads.
     #[serde(skip)]
     pub cluster: Option<&'a dyn TaskCluster>,
     /// Worker number from 0; None in the caller's thread.
@@ -130,7 +130,7 @@ pub struct RunOptions<'a> {
     pub(crate) has_slots: bool,
 }
 
-/// An operator holds back complete results, then the link after it: each gets half of the time.
+/// An operator and the link after it hold back results: each gets half of the time.
 const HOLDERS_PER_STAGE: f64 = 2.0;
 
 impl RunOptions<'_> {
@@ -139,7 +139,7 @@ impl RunOptions<'_> {
         Some(Duration::from_secs_f64(latency / HOLDERS_PER_STAGE))
     }
 
-    /// All memory except links from hosts; at least half.
+    /// All but that of links from hosts; at least half.
     pub(crate) fn execution_memory(&self) -> Arc<ExecutionMemory> {
         let links = self.link_bytes.min(self.memory / 2);
         Arc::new(ExecutionMemory::new(self.memory - links))

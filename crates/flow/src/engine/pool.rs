@@ -1,6 +1,5 @@
-//! Buffer pool for operators' outputs. It keeps a reference to every block; one without other references is free. All
-//! blocks count against the memory budget. Results of a task may keep many thousand blocks, so a search probes only a
-//! few.
+//! Buffer pool for operators' outputs. It references every block; one without other references is free. All count
+//! against the memory budget. A search probes only a few of the many thousand blocks that a task's results may keep.
 
 use std::array::from_fn;
 use std::collections::VecDeque;
@@ -10,7 +9,7 @@ use isochrony_segment::{Buffer, BufferMut, Sample, give_pages_back};
 use super::budget::{MemoryHandle, PoolReservation};
 use crate::{OpError, OpErrorKind};
 
-/// Memory for an operator to fill. [`Out::seal`](crate::Out::seal) makes it shareable.
+/// Memory to fill. [`Out::seal`](crate::Out::seal) makes it shareable.
 #[derive(Debug)]
 pub struct Block {
     memory: Buffer,
@@ -75,7 +74,7 @@ impl OutputPool {
         })
     }
 
-    /// Charges `more` bytes besides `queued`; drops free blocks if that makes room.
+    /// `more`: bytes beside `queued`. Drops free blocks if that makes room.
     pub(crate) fn charge(&mut self, queued: u64, more: u64) -> Result<(), OpError> {
         if self.reserve(queued.saturating_add(more)) {
             return Ok(());
@@ -93,7 +92,7 @@ impl OutputPool {
         self.reservation.limit()
     }
 
-    /// The error: queued bytes and budget.
+    /// On failure returns queued bytes and budget.
     pub(crate) fn set_queued(&mut self, queued: u64) -> Result<(), (u64, u64)> {
         if self.reserve(queued) {
             return Ok(());
@@ -115,7 +114,7 @@ impl OutputPool {
         self.reservation.try_resize(bytes) || self.reservation.reclaim_and_resize(bytes)
     }
 
-    /// Returns their pages to the system: an allocator would keep them for this thread while another is short.
+    /// Returns pages to the system: an allocator would keep them for this thread while another is short.
     fn drop_free_blocks(&mut self) {
         let bytes = &mut self.bytes;
         for blocks in &mut self.blocks {
@@ -141,7 +140,7 @@ impl OutputPool {
         self.reservation.try_resize(self.bytes + queued);
     }
 
-    /// The pool for a later execution; emptied above `max_bytes`.
+    /// For a later execution; emptied above `max_bytes`.
     pub(crate) fn kept_up_to(mut self, max_bytes: u64) -> Self {
         if self.bytes > max_bytes {
             self.drop_free_blocks();
@@ -152,7 +151,7 @@ impl OutputPool {
         self
     }
 
-    /// Moves free blocks to another execution; blocks in use are no longer counted.
+    /// Moves free blocks to another execution; those in use are no longer counted.
     pub(crate) fn into_next(mut self, memory: MemoryHandle) -> Self {
         for blocks in &mut self.blocks {
             blocks.retain_mut(|block| block.get_mut().is_some());
@@ -165,7 +164,6 @@ impl OutputPool {
     }
 
     pub(crate) fn seal(&mut self, block: Block) -> Buffer {
-        // A block is at least as long as requested.
         let shared = block
             .memory
             .slice(0..block.bytes)
@@ -175,8 +173,8 @@ impl OutputPool {
     }
 }
 
-/// The latest block, if free: the cache may still hold it. Else one of the oldest; those in use move to the end, so all
-/// are probed in time.
+/// The latest block, if free (perhaps cached); else one of the oldest. Probed blocks in use move to the end, so all are
+/// probed in time.
 fn find_free(blocks: &mut VecDeque<Buffer>) -> Option<Buffer> {
     if blocks.back_mut()?.get_mut().is_some() {
         return blocks.pop_back();
@@ -193,7 +191,7 @@ fn find_free(blocks: &mut VecDeque<Buffer>) -> Option<Buffer> {
 
 impl Drop for OutputPool {
     fn drop(&mut self) {
-        // Other threads may still use these blocks.
+        // Other threads may still use them.
         self.drop_free_blocks();
         let blocks = self.blocks.iter_mut().flat_map(std::mem::take);
         self.reservation.abandon(blocks);
@@ -243,7 +241,6 @@ mod tests {
         drop(last);
         let found = (0..=many / MAX_PROBES).find_map(|_| find_free(&mut used));
         assert_eq!(found.map(|found| block(&found)), Some(address));
-        // A block freed at once is the next one used.
         let made = new();
         let address = block(&made);
         used.push_back(made);

@@ -19,13 +19,13 @@ pub struct OperatorReport {
     pub name: &'static str,
     /// Input items.
     pub items: u64,
-    /// Input samples; overlapping windows count each once.
+    /// Input samples; those of overlapping windows once.
     pub samples: u64,
     /// Gaps in its input.
     pub gaps: u64,
-    /// Samples not read because stored extremes exclude them.
+    /// Samples not read, excluded by stored extremes.
     pub skipped: u64,
-    /// Time in the operator summed over threads, estimated from timed items.
+    /// Time summed over threads, estimated from timed items.
     pub useful: Duration,
     /// Threads or replicas that executed it: its share of their time is at most 1.
     pub threads: usize,
@@ -62,17 +62,17 @@ pub struct PlanWorkerReport {
     pub number: usize,
     /// Work counters.
     pub work: WorkerReport,
-    /// Samples read; task overlaps count twice.
+    /// Samples read, overlaps of tasks twice.
     pub samples: u64,
     /// Host of a cluster worker.
     pub host: Option<String>,
-    /// Bytes of tasks sent to it.
+    /// Bytes of tasks sent.
     pub sent_bytes: u64,
-    /// Bytes of results received from it.
+    /// Bytes of results received.
     pub received_bytes: u64,
     /// Lost; others repeated its last tasks.
     pub lost: bool,
-    /// Sources of the signal bytes it read, if its host has a cache; shared by a process's slots.
+    /// Sources of the signal bytes read, if its host has a cache; shared by a process's slots.
     pub cache: Option<ShardCacheCounts>,
 }
 
@@ -94,17 +94,17 @@ pub struct TaskReport {
 pub struct StageReport {
     /// Number from 0; the last ran in the caller's thread.
     pub number: usize,
-    /// Replica number from 0; None if not replicated.
+    /// Replica number from 0, if replicated.
     pub replica: Option<usize>,
     /// Operator numbers in the plan.
     pub operators: Vec<usize>,
-    /// Items from sources and earlier stages; overlaps of replicas' blocks count twice.
+    /// Items from sources and earlier stages, overlaps of blocks twice.
     pub items: u64,
     /// Bytes of these, mapped or not.
     pub bytes: u64,
     /// How its time was spent.
     pub time: StageTime,
-    /// CPU time, estimated from every eighth burst: below `time.busy` when preempted.
+    /// CPU time, estimated from every eighth burst; below `time.busy` when preempted.
     pub cpu: Duration,
 }
 
@@ -120,14 +120,14 @@ pub struct LinkReport {
     pub bytes: u64,
     /// Final capacity in bytes.
     pub capacity: u64,
-    /// Bytes carried per byte received by the upstream stage.
+    /// Bytes carried per byte received upstream.
     pub gain: f64,
-    /// Sends by occupancy: 0 to 7 eighths full; the last: full.
+    /// Sends by occupancy in eighths; the last: full.
     pub occupancy: [u64; 9],
 }
 
 impl LinkReport {
-    /// Mean occupancy when results were sent, from 0 to 1.
+    /// Mean occupancy at sends, from 0 to 1.
     #[must_use]
     pub fn mean_occupancy(&self) -> f64 {
         let sent: u64 = self.occupancy.iter().sum();
@@ -152,13 +152,13 @@ pub struct StageMeasurement {
     pub links: Vec<LinkReport>,
 }
 
-/// Statistics of a thread that executed stages, if there were several.
+/// Statistics of one of several threads that executed stages.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ThreadReport {
-    /// CPU time; None if the system does not report it.
+    /// CPU time; None if unknown.
     pub cpu: Option<Duration>,
-    /// Involuntary context switches; None if the system does not report them.
+    /// Involuntary context switches; None if unknown.
     pub involuntary_switches: Option<u64>,
     /// Time from start to end.
     pub elapsed: Duration,
@@ -170,11 +170,11 @@ pub struct ThreadReport {
 pub struct ChangeReport {
     /// Operator name.
     pub operator: &'static str,
-    /// Its number in the plan as written.
+    /// Number in the plan as written.
     pub node: usize,
     /// New values.
     pub params: Map<String, Value>,
-    /// First index of the operator's input under the change; None if nothing followed or items have no indices.
+    /// First input index under the change; None if nothing followed or items have no indices.
     pub from: Option<i64>,
 }
 
@@ -184,13 +184,13 @@ pub struct ChangeReport {
 pub struct BranchReport {
     /// Its last operator.
     pub operator: &'static str,
-    /// Operator whose results it got.
+    /// Operator tapped.
     pub tap: &'static str,
-    /// That operator's number in the plan as written.
+    /// Its number in the plan as written.
     pub node: usize,
     /// First index received; None if nothing was, or items have no indices.
     pub from: Option<i64>,
-    /// Index before which received items begin; None as for `from`.
+    /// Received items begin before this index; None as for `from`.
     pub upto: Option<i64>,
     /// Items received.
     pub items: u64,
@@ -210,30 +210,29 @@ pub struct Report {
     pub elapsed: Duration,
     /// Time without input, if only the caller's thread worked.
     pub idle: Duration,
-    /// Per burst: from asking a source until all operators are done. None with several threads.
+    /// From asking a source until all operators are done, per burst. None with several threads.
     pub latency: Option<Latency>,
-    /// Peak bytes in pool blocks and queues.
+    /// Peak bytes in blocks and queues.
     pub peak_bytes: u64,
-    /// Workers; empty if only the caller's thread worked.
+    /// Workers; empty with one thread.
     pub workers: Vec<PlanWorkerReport>,
     /// Tasks in read order.
     pub tasks: Vec<TaskReport>,
-    /// Stages and replicas in plan order; empty if the plan was not cut.
+    /// Stages and replicas in plan order, if the plan was cut.
     pub stages: Vec<StageReport>,
     /// Links in plan order.
     pub links: Vec<LinkReport>,
-    /// Threads that executed stages, the caller's first; empty if it was the only one.
+    /// Threads that executed stages, the caller's first; empty if it was alone.
     pub threads: Vec<ThreadReport>,
     /// Parameter changes in request order.
     pub changes: Vec<ChangeReport>,
     /// Branches in the order added.
     pub branches: Vec<BranchReport>,
-    /// CPU of each pinned thread: the caller's first, then workers or stage threads; None where refused. Empty unless
-    /// [`RunOptions::pin`](crate::RunOptions).
+    /// CPU of each thread with [`RunOptions::pin`](crate::RunOptions): the caller's first; None where refused.
     pub pinned_cpus: Vec<Option<usize>>,
     /// Where factory operators were called, and why.
     pub places: Vec<String>,
-    /// Worker processes, by worker, in the order they ended.
+    /// Worker processes in the order they ended.
     pub processes: Vec<ProcessReport>,
     /// Tuning results, if tuned.
     pub tuning: Option<TuningReport>,
@@ -242,8 +241,8 @@ pub struct Report {
 }
 
 impl Report {
-    /// Share of the threads' working time spent outside operators and sources, from 0 to 1: choosing sources, marks,
-    /// links. None if operators were not measured, or if workers executed tasks, whose merging is not timed.
+    /// Share of the working time outside operators and sources, from 0 to 1: choosing sources, marks, links. None if
+    /// not measured, or with tasks, whose merging is not timed.
     #[must_use]
     pub fn engine_share(&self) -> Option<f64> {
         let useful: Duration = self.operators.iter().map(|one| one.useful).sum();
@@ -432,7 +431,7 @@ mod tests {
 
     #[test]
     fn the_engines_share_is_what_operators_leave_of_the_time_worked() {
-        // 10 s, 2 s of it idle: 6 s of 8 s in operators.
+        // 6 s of 8 s were in operators.
         let one = report(&[4 * SECOND, 2 * SECOND], 10 * SECOND, 2 * SECOND);
         assert_eq!(one.engine_share(), Some(0.25));
         assert!(one.to_string().contains("engine: 25.0% of the time worked"));

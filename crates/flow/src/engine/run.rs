@@ -1,4 +1,4 @@
-//! Runs an executor: to the end, for a burst, or for one task of a worker.
+//! Runs an executor to the end, for a burst, or for a task.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
@@ -16,7 +16,7 @@ use crate::RunError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Burst {
     Ran,
-    /// No source has anything: call again when woken, and after [`IDLE_WAIT`].
+    /// Call again when woken, and after [`IDLE_WAIT`].
     Idle,
     Ended,
 }
@@ -63,8 +63,8 @@ impl PlanExecutor {
         }
     }
 
-    /// Asks each source again: whoever executes bursts forgets earlier wake-ups when one begins. Idle then means no
-    /// input since.
+    /// Asks each source again, since earlier wake-ups are forgotten when a burst begins. Idle then means no input
+    /// since.
     pub(crate) fn run_burst(&mut self, options: &RunOptions<'_>) -> Result<Burst, RunError> {
         self.source_order.retry_idle();
         self.update_taps();
@@ -81,7 +81,7 @@ impl PlanExecutor {
         }
     }
 
-    /// A task of a worker, or a part of it: until all sources are idle or have ended.
+    /// A task or a part of it, until all sources are idle or have ended.
     pub(crate) fn run_task(
         &mut self,
         begins: bool,
@@ -112,7 +112,7 @@ impl PlanExecutor {
             return self.drain(first, options);
         }
         let current = self.source_order.select(&self.slots);
-        // One guard per burst: error reports need only `context`, which is read after a panic but not continued with.
+        // One guard per burst. After a panic, only `context` is read, for the error.
         let burst = catch_unwind(AssertUnwindSafe(|| match current {
             Some(current) => {
                 let gave = self.burst(current, options)?;

@@ -1,7 +1,7 @@
-//! Node state, split by access frequency. A [`Slot`] holds what the driver loop reads per item, in 32 bytes: the slots
-//! of a thousand chained operators fit the L1 cache. All else, new counters too, belongs in [`NodeState`].
+//! Node state, split by access frequency. A [`Slot`] holds in 32 bytes what the driver loop reads per item: slots of a
+//! thousand chained operators fit the L1 cache. All else, new counters too, belongs in [`NodeState`].
 //!
-//! A node is *in step* if it answers each item of its only input with exactly one item of the same index range and
+//! A node is *in step* if it answers each item of its only input with exactly one item of the same index range, and
 //! emits nothing else. The in-step nodes directly after it are its *followers*.
 
 use std::ops::Range;
@@ -29,8 +29,7 @@ pub(crate) struct InputPort {
 #[repr(align(32))]
 pub(crate) struct Slot {
     pub(crate) op: Box<dyn Operator>,
-    /// Start of the next item of the only input if it continues the last one. In followers only [`NO_EXPECTED_INDEX`]
-    /// matters.
+    /// Start of an item that continues the last one. In followers only [`NO_EXPECTED_INDEX`] matters.
     pub(crate) expected: i64,
     /// The only consumer of output 0, if it has no other input; else [`NOT_CHAINED`].
     pub(crate) next: u32,
@@ -50,7 +49,7 @@ pub(crate) struct NodeState {
     pub(crate) ratio: Ratio,
     pub(crate) edges: Vec<Vec<InputPort>>,
     pub(crate) origin: RangeOrigin,
-    /// Start of the contiguous range announced last, in output indices.
+    /// Range announced last, in output indices.
     pub(crate) output_origin: RangeOrigin,
     pub(crate) gaps: u64,
     pub(crate) skipped: u64,
@@ -60,9 +59,9 @@ pub(crate) struct NodeState {
     pub(crate) loop_begin: Option<u32>,
     pub(crate) held_bytes: u64,
     pub(crate) progress: i64,
-    /// Only results that begin in this range are passed on; None: all. See [`Out::keep_only`](crate::Out).
+    /// Results that begin in this range are passed on; None: all. See [`Out::keep_only`](crate::Out).
     pub(crate) kept: Option<Range<i64>>,
-    /// Last progress mark at its inputs, and which input.
+    /// Last progress mark, and its input.
     pub(crate) input_progress: (Port, i64),
     items: u64,
     samples: u64,
@@ -97,31 +96,29 @@ impl NodeState {
         }
     }
 
-    /// Whether a feedback loop begins here: the queue also gets what is fed back.
     pub(crate) fn is_loop(&self) -> bool {
         self.queues.as_ref().is_some_and(|queues| queues.is_loop())
     }
 
-    /// Counts an item at the head of a chain. Later nodes store a delta to their predecessor, so an item passed through
+    /// Counts an item at the head of a chain. Later nodes store deltas to their predecessor, so an item passed through
     /// a thousand operators writes one counter; [`input_counts`] sums them.
     pub(crate) fn count_item(&mut self, samples: u64) {
         self.items = self.items.wrapping_add(1);
         self.samples = self.samples.wrapping_add(samples);
     }
 
-    /// Delta -1: the predecessor's item was not delivered here.
+    /// The predecessor's item was not delivered here.
     pub(crate) fn uncount_item(&mut self, samples: u64) {
         self.items = self.items.wrapping_sub(1);
         self.samples = self.samples.wrapping_sub(samples);
     }
 
-    /// Delta: the predecessor's item had another number of samples.
+    /// The predecessor's item had another number of samples.
     pub(crate) fn adjust_samples(&mut self, before: u64, now: u64) {
         self.samples = self.samples.wrapping_add(now).wrapping_sub(before);
     }
 }
 
-/// Sets [`Slot::followers`] in one backward pass.
 pub(crate) fn link_followers(slots: &mut [Slot], nodes: &[NodeState]) {
     for node in (0..slots.len()).rev() {
         let behind = node + 1;
@@ -131,7 +128,7 @@ pub(crate) fn link_followers(slots: &mut [Slot], nodes: &[NodeState]) {
     }
 }
 
-/// Takes a node out of its chain before another consumer is added; keeps counts and expected indices.
+/// Takes a node out of its chain before another consumer is added; keeps counts.
 pub(crate) fn unchain(slots: &mut [Slot], nodes: &mut [NodeState], node: usize) {
     let counts = input_counts(slots, nodes);
     let next = std::mem::replace(&mut slots[node].next, NOT_CHAINED);
@@ -139,7 +136,7 @@ pub(crate) fn unchain(slots: &mut [Slot], nodes: &mut [NodeState], node: usize) 
         let next = next as usize;
         (nodes[next].items, nodes[next].samples) = counts[next];
     }
-    // Followers do not track `expected`: it is that of the node before them.
+    // Followers do not track `expected`: it is that of the node before.
     for at in 0..slots.len() {
         let followers = std::mem::take(&mut slots[at].followers);
         let is_told = |slot: &Slot| slot.expected != NO_EXPECTED_INDEX;
@@ -150,7 +147,7 @@ pub(crate) fn unchain(slots: &mut [Slot], nodes: &mut [NodeState], node: usize) 
     link_followers(slots, nodes);
 }
 
-/// Ends every node whose consumers have all ended. `slots[0]` is node `base`.
+/// Ends nodes whose consumers have all ended. `slots[0]` is node `base`.
 pub(crate) fn end_upstream(slots: &mut [Slot], base: u32, nodes: &[NodeState]) {
     for at in (0..slots.len()).rev() {
         if all_consumers_ended(slots, base, &nodes[base as usize + at]) {
@@ -159,7 +156,7 @@ pub(crate) fn end_upstream(slots: &mut [Slot], base: u32, nodes: &[NodeState]) {
     }
 }
 
-/// False for a node without consumers. Ignores taps.
+/// False without consumers. Ignores taps.
 pub(crate) fn all_consumers_ended(slots: &[Slot], base: u32, node: &NodeState) -> bool {
     let consumers = node.edges.iter().flatten();
     let mut consumers = consumers.filter(|to| to.port != TAP_PORT).peekable();
@@ -167,7 +164,7 @@ pub(crate) fn all_consumers_ended(slots: &[Slot], base: u32, node: &NodeState) -
     consumers.peek().is_some() && consumers.all(ended)
 }
 
-/// Items and samples delivered to each node: counts at chain heads plus deltas along them.
+/// Items and samples delivered to each node.
 pub(crate) fn input_counts(slots: &[Slot], nodes: &[NodeState]) -> Vec<(u64, u64)> {
     let mut counts: Vec<_> = nodes
         .iter()

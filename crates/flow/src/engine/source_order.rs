@@ -1,8 +1,8 @@
-//! Open sources of an execution, and which is asked next: the most lagging, for a burst.
+//! Open sources, and which is asked next: the most lagging, for a burst.
 //!
-//! Where something may end early (a `limit`) and streams meet, results and errors must not depend on burst lengths or
-//! worker speed. Sources are then asked *block by block*: next is the one whose next block begins first, the first of
-//! equals. One without data is waited for if its items arrive by themselves, and a progress mark follows each block.
+//! Where streams meet and something may end early (a `limit`), results and errors must not depend on burst lengths or
+//! worker speed. Sources are then asked *block by block*: the one whose next block begins first, the first of equals.
+//! One that lacks data is waited for if its items arrive by themselves. A progress mark follows each block.
 
 use super::slot::Slot;
 use super::time_axis::TimeAxis;
@@ -10,7 +10,7 @@ use crate::{Item, OpError, Source, SourceEvent};
 
 const MAX_BURST_SAMPLES: u64 = 1 << 18;
 const MAX_BURST_ITEMS: u64 = 64;
-/// Bursts of all sources take at most this fraction of the memory: output of one may wait for the others.
+/// Fraction of the memory for bursts of all sources: output of one may wait for the others.
 const BURST_MEMORY_FRACTION: u64 = 16;
 
 pub(super) struct OpenSource {
@@ -18,10 +18,10 @@ pub(super) struct OpenSource {
     pub(super) node: usize,
     pub(super) progress: i64,
     pub(super) given: (i64, i64),
-    /// Pulled too early: given when this source is next.
+    /// Given when this source is next.
     pub(super) deferred: Option<SourceEvent>,
     pub(super) rewinds: u64,
-    /// Progress as time, comparable between rates.
+    /// Progress, comparable between rates.
     pub(super) time: f64,
     pub(super) axis: TimeAxis,
     pub(super) ended: bool,
@@ -91,7 +91,7 @@ impl OpenSource {
         self.axis.time(self.progress)
     }
 
-    /// Block by block, the first item of the range waits for its turn. `i64::MAX` means the end of all that is read.
+    /// Block by block, the first item waits for its turn. `i64::MAX`: end of all that is read.
     pub(super) fn begin_range(&mut self, anchor: i64, by_block: bool) {
         if by_block && anchor < i64::MAX && !self.source.overlaps() {
             self.progress = self.progress.max(anchor);
@@ -102,8 +102,7 @@ impl OpenSource {
         next.is_some_and(|next| next.is_before(self.rewinds, self.time))
     }
 
-    /// Defers an item after a gap, or the first item, and only announces it, if it begins after the next source's
-    /// position.
+    /// Defers the first item, or one after a gap, if it begins after the next source's position, and only announces it.
     pub(super) fn pull(&mut self, next: Option<&NextSource>) -> Result<SourceEvent, OpError> {
         if let Some(deferred) = self.deferred.take() {
             return Ok(deferred);
@@ -142,7 +141,7 @@ impl SourceOrder {
         self.by_block || self.awaits
     }
 
-    /// A source without data may be waited for.
+    /// Includes sources worth waiting for.
     fn is_candidate(&self, source: &OpenSource) -> bool {
         let waits = self.waits() && source.source.is_awaited();
         !source.ended && (!source.idle || waits)
@@ -158,14 +157,13 @@ impl SourceOrder {
         open.any(|source| source.source.is_under_way())
     }
 
-    /// The source to ask now; None if it has nothing. A source whose consumers have ended must learn that before others
-    /// are asked.
+    /// The source to ask now; None if it has nothing. One whose consumers have ended must learn that first.
     pub(super) fn select(&self, slots: &[Slot]) -> Option<usize> {
         let unused = |source: &OpenSource| !source.ended && slots[source.node].ended;
         if let Some(at) = self.sources.iter().position(unused) {
             return Some(at);
         }
-        // What follows a rewind comes after all before it.
+        // What follows a rewind comes last.
         let order = |a: &OpenSource, b: &OpenSource| {
             a.rewinds.cmp(&b.rewinds).then(a.time.total_cmp(&b.time))
         };

@@ -1,4 +1,4 @@
-//! Places indices of any node on one time axis, to compare positions at different rates and to rank errors.
+//! Places indices of any node on one time axis, to compare positions and rank errors.
 
 use isochrony_time::Ratio;
 
@@ -13,7 +13,7 @@ pub(crate) struct TimeAxis {
 }
 
 impl TimeAxis {
-    /// The axis of an edge. Without a stream one index is one second.
+    /// Without a stream one index is one second.
     pub(crate) fn of_port(port: Option<&PortType>) -> Self {
         let Some(stream) = port.and_then(PortType::stream) else {
             let (grid, rate) = (Ratio::ONE, 1.0);

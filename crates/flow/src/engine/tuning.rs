@@ -1,8 +1,7 @@
 //! [`Tuning`]: measures a plan while it runs, and changes its threads, replicas and links.
 //!
-//! The decisions are made by [`isochrony_tune::TuningSession`], which knows neither clocks nor threads. Here are the thread
-//! that reads the counters of the run, the length of its windows, and what applies a [`Configuration`] to the run.
-//! Results keep their bits: nothing that is changed has an effect on them.
+//! [`isochrony_tune::TuningSession`] decides; it knows neither clocks nor threads. This module reads the counters,
+//! chooses the windows, and applies a [`Configuration`]. Results keep their bits.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,11 +21,10 @@ use serde_json::json;
 use super::report::StageMeasurement;
 use crate::PlanError;
 
-/// What is being executed in several threads.
+/// A plan executed in several threads.
 pub(crate) trait RunningPlan: Send + Sync {
-    /// Whether it is executed in stages; else in tasks.
+    /// Executed in stages; else in tasks.
     fn is_staged(&self) -> bool;
-    /// What each stage is called.
     fn names(&self) -> Vec<String>;
     fn configuration(&self) -> Configuration;
     fn limits(&self) -> ConfigurationLimits;
@@ -36,13 +34,13 @@ pub(crate) trait RunningPlan: Send + Sync {
     fn measurement(&self) -> StageMeasurement;
 }
 
-/// Tunes one run, which gets it in [`RunOptions::tuning`](crate::RunOptions::tuning).
+/// Tunes one run, in [`RunOptions::tuning`](crate::RunOptions::tuning).
 pub struct Tuning {
     mode: TuningMode,
-    /// Threads that the user asked for: they are not changed.
+    /// The user chose the number of threads: it is not changed.
     has_fixed_workers: bool,
     options: ControllerOptions,
-    /// Where the state of the run is written, now and then.
+    /// File for the state of the run.
     status: Option<PathBuf>,
     state: Mutex<State>,
     changed: Condvar,
@@ -65,16 +63,15 @@ struct State {
     error: Option<TuneError>,
 }
 
-/// Shortest and longest window. One in which few results come is longer, since each is a large part of it.
+/// A window with few results is longer: each is a large part of it.
 const MIN_WINDOW: Duration = Duration::from_nanos((1e9 * MIN_WINDOW_S) as u64);
 const MAX_WINDOW: Duration = Duration::from_nanos((1e9 * MAX_WINDOW_S) as u64);
-/// How often the thread looks for results.
 const LOOK_INTERVAL: Duration = Duration::from_millis(4);
-/// Sources that wait for a larger part of a window had nothing to give.
+/// Above this share of a window spent waiting, a source had nothing to give.
 const STARVED_SHARE: f64 = 0.1;
 
 impl Tuning {
-    /// A tuning of one run. `has_fixed_workers`: the number of threads is the user's, and stays.
+    /// Tunes one run. `has_fixed_workers`: the number of threads stays.
     #[must_use]
     pub fn new(mode: TuningMode, has_fixed_workers: bool) -> Self {
         Self {
@@ -87,18 +84,17 @@ impl Tuning {
         }
     }
 
-    /// Writes the state of the run to a file while it lasts, as JSON: for views of running plans. Where that fails the
-    /// run goes on.
+    /// Writes the state of the run to a JSON file while it lasts. Write errors are ignored.
     #[must_use]
     pub fn with_status(mut self, path: PathBuf) -> Self {
         self.status = Some(path);
         self
     }
 
-    /// What it found and did in the run that has ended.
+    /// Findings and changes of the run that has ended.
     ///
     /// # Errors
-    /// The configuration that it was given is of another plan, or has values that this plan or machine cannot have.
+    /// The start configuration is of another plan, or has values that this plan or machine cannot have.
     pub fn report(&self) -> Result<TuningReport, TuneError> {
         let mut state = self.state();
         match state.error.take() {
@@ -107,7 +103,7 @@ impl Tuning {
         }
     }
 
-    /// Whether the number of threads is the tuning's to choose, also for plans that one thread executes by default.
+    /// Whether tuning chooses the number of threads, also for plans that one thread executes by default.
     pub(crate) fn chooses_workers(&self) -> bool {
         self.mode != TuningMode::Measure
     }
@@ -116,8 +112,7 @@ impl Tuning {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The plan begins to run in several threads. An error means that the configuration does not fit the plan: nothing
-    /// was changed.
+    /// The plan begins to run in several threads. On an error (the configuration does not fit) nothing was changed.
     pub(crate) fn attach(&self, running: Arc<dyn RunningPlan>) -> Result<(), TuneError> {
         let mut state = self.state();
         if let Some(configuration) = self.mode.start() {
@@ -128,23 +123,22 @@ impl Tuning {
             }
             apply(&*running, &running.configuration(), configuration);
         }
-        // Of a run that ends before the first window, too.
+        // Also reported if the run ends before the first window.
         state.report.configuration = Some(running.configuration());
         state.running = Some(running);
         self.changed.notify_all();
         Ok(())
     }
 
-    /// The plan no longer runs in several threads.
     pub(crate) fn detach(&self) {
         self.state().running = None;
     }
 
-    /// Runs a plan beside the thread that tunes it. `progress` counts what has reached the end of the plan.
+    /// Runs a plan beside the tuning thread. `progress` counts what has reached the end of the plan.
     pub(crate) fn during<T>(&self, progress: &Progress, run: impl FnOnce() -> T) -> T {
         *self.state() = State::default();
         std::thread::scope(|scope| {
-            // Without a thread the plan runs as it would without tuning.
+            // Without a thread the plan runs untuned.
             let _unused = start_scoped_helper(scope, "tuner", || self.tune(progress));
             let ends = EndOnDrop(self);
             let result = run();
@@ -184,7 +178,7 @@ impl Tuning {
         };
         let session = TuningSession::new(self.mode.clone(), start.clone(), limits, self.options);
         let Ok(mut session) = session else {
-            // What a run says of itself fits itself.
+            // Unreachable: the run's own values fit it.
             return;
         };
         let mut applied = start;
@@ -223,7 +217,7 @@ impl Tuning {
         }
     }
 
-    /// Reads the counters when enough results have come; None when the run has ended.
+    /// Waits for enough results, then reads the counters; None when the run has ended.
     fn wait_for_window(&self, last: &Reading, progress: &Progress) -> Option<Reading> {
         let mut done = progress.done();
         let mut results = 0u64;
@@ -246,7 +240,6 @@ impl Tuning {
     }
 }
 
-/// Writes the state of a run for others to see.
 struct Status<'a> {
     path: &'a Path,
     names: Vec<String>,
@@ -285,7 +278,7 @@ impl Status<'_> {
             "decision": report.decisions.last().map(ToString::to_string),
         });
         let part = self.path.with_extension("part");
-        // Nothing depends on it: a full disk must not end the run.
+        // A full disk must not end the run.
         let written = std::fs::write(&part, text.to_string());
         let _unused = written.and_then(|()| std::fs::rename(&part, self.path));
     }
@@ -304,7 +297,7 @@ fn apply(running: &dyn RunningPlan, from: &Configuration, to: &Configuration) {
     let changed = |(_, (from, to)): &(usize, (&usize, &usize))| from != to;
     let replicas = from.replicas.iter().zip(&to.replicas).enumerate();
     for (stage, (_, &replicas)) in replicas.filter(changed) {
-        // The limits are those of the run.
+        // Cannot fail: the limits are those of the run.
         let set = running.set_replicas(stage, replicas);
         debug_assert!(set.is_ok(), "{set:?}");
     }
@@ -317,7 +310,6 @@ fn apply(running: &dyn RunningPlan, from: &Configuration, to: &Configuration) {
     }
 }
 
-/// Ends the tuning also where the run panics.
 struct EndOnDrop<'a>(&'a Tuning);
 
 impl Drop for EndOnDrop<'_> {
@@ -326,7 +318,6 @@ impl Drop for EndOnDrop<'_> {
     }
 }
 
-/// The counters of a run at one moment.
 struct Reading {
     at: Instant,
     done: u64,

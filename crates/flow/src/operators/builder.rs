@@ -25,7 +25,7 @@ fn named<'a>(fields: impl IntoIterator<Item = (&'a str, Expr)>) -> serde_json::M
 }
 
 impl Plan {
-    /// Adds an operator of one input, with its builder's parameters.
+    /// Adds an operator of one input.
     ///
     /// ```
     /// # use isochrony_flow::{Plan, Segments, operators::StaLta};
@@ -106,7 +106,7 @@ impl Plan {
         self.then::<ToRows>(params(json!({"fields": named(fields)})))
     }
 
-    /// [`Select`]: keeps these fields of rows and adds computed ones.
+    /// [`Select`]: keeps fields of rows and adds computed ones.
     ///
     /// # Errors
     /// [`PlanError::UnknownField`], [`PlanError::Expression`], [`PlanError::InputType`], [`PlanError::FieldTwice`].
@@ -118,7 +118,7 @@ impl Plan {
         self.then::<Select>(params(json!({"names": names, "fields": named(fields)})))
     }
 
-    /// [`GroupBy`]: `aggregates` maps a name to its definition, `json!("count")` or `json!(["field", "max"])`.
+    /// [`GroupBy`]: `aggregates` maps names to `json!("count")` or `json!(["field", "max"])`.
     ///
     /// # Errors
     /// [`PlanError::UnknownField`], [`PlanError::Parameter`], [`PlanError::InputType`], [`PlanError::FieldTwice`].
@@ -164,7 +164,7 @@ impl Plan {
         self.then::<Map>(params(json!({"expression": expression})))
     }
 
-    /// [`Map`] of several inputs, matched by index: [`Expr::input_at`] is one, this plan the first.
+    /// [`Map`] of several inputs, matched by index; this plan is input 0 of [`Expr::input_at`].
     ///
     /// # Errors
     /// [`PlanError::Expression`], [`PlanError::InputType`], [`PlanError::InputsDiffer`].
@@ -176,8 +176,8 @@ impl Plan {
         )
     }
 
-    /// [`Filter`] by an expression of several inputs, matched by index: [`Expr::input_at`] is one. Windows of this
-    /// plan, the first, pass.
+    /// [`Filter`] by an expression of several inputs, matched by index. Windows of this plan, input 0 of
+    /// [`Expr::input_at`], pass.
     ///
     /// # Errors
     /// As [`filter`](Self::filter), and [`PlanError::InputsDiffer`].
@@ -197,7 +197,7 @@ impl Plan {
         self.then::<Fft>(serde_json::Map::new())
     }
 
-    /// [`Power`] as a density of windows with the mean removed and a Hann taper.
+    /// [`Power`] as a density, with the mean removed and a Hann taper.
     ///
     /// # Errors
     /// [`PlanError::InputType`].
@@ -230,8 +230,8 @@ impl Plan {
     }
 
     /// A loop: `body` gets this plan and what it feeds back, `by` windows (or samples) later; it returns the result and
-    /// what is fed back. The first windows of every contiguous range get `initial`: a number, or a list of a window's
-    /// values, of type `dtype`. A window waits for the one fed back for it, so short delays run window by window.
+    /// what is fed back. The first windows of every contiguous range get `initial`: a number or the values of a window,
+    /// of type `dtype`. A window waits for the one fed back for it, so short delays run window by window.
     ///
     /// ```
     /// # use isochrony_flow::{Plan, Segments, json};
@@ -250,8 +250,8 @@ impl Plan {
     /// ```
     ///
     /// # Errors
-    /// Any error of `body`; [`PlanError::Parameter`], [`PlanError::InputType`]; [`PlanError::InputsDiffer`] if what is
-    /// fed back is not as declared; [`PlanError::LoopMayStall`] if it may lack windows.
+    /// Any error of `body`; [`PlanError::Parameter`], [`PlanError::InputType`]; [`PlanError::InputsDiffer`] if the
+    /// feedback is not as declared; [`PlanError::LoopMayStall`] if it may lack windows.
     pub fn feedback(
         &self,
         by: u64,

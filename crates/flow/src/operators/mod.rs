@@ -1,6 +1,6 @@
 //! Operators: each is one struct, one declaration, one `process`.
 
-/// Exports a family's operators, and lists their declarations for the catalog.
+/// Exports a family's operators and lists their declarations.
 macro_rules! register {
     ($($module:ident: $($Operator:ident),*;)*) => {
         $(pub use $module::{$($Operator),*};)*
@@ -42,7 +42,6 @@ use isochrony_dsp::DspError;
 
 use crate::{Declaration, PlanError, PortType};
 
-/// By family.
 pub(crate) const FAMILIES: &[&[Declaration]] = &[
     calibration::DECLARATIONS,
     correlation::DECLARATIONS,
@@ -69,7 +68,7 @@ pub(crate) fn wrong_input(
     }
 }
 
-/// A kernel's parameters have the operator's names.
+/// Kernels name parameters as operators do.
 pub(crate) fn kernel_error(operator: &'static str, error: DspError) -> PlanError {
     match error {
         DspError::Parameter {

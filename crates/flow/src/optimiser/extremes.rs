@@ -7,10 +7,10 @@ use super::rewriter::{Rewriter, is_operator, param};
 use crate::plan::Op;
 use crate::{PortType, operators};
 
-/// Statistics independent of the order of summation.
+/// Statistics independent of summation order.
 const EXACT: [&str; 3] = ["min", "max", "count"];
 
-/// Replaces the scan by stored views if nothing else is wanted of the samples.
+/// Applies if nothing else is wanted of the samples.
 pub(super) fn read_extremes(rewriter: &mut Rewriter<'_>, at: usize) -> Option<String> {
     let node = &rewriter.graph().nodes[at];
     if !is_operator::<operators::Stats>(node) {

@@ -1,20 +1,20 @@
 //! Rewrites a graph with bit-identical results.
 //!
-//! Rewrites run until none applies. [`Plan::explain`](crate::Plan::explain) lists them; an option disables them. All
-//! require that the operators between the rewritten ones are stateless and have no other consumer.
+//! Rewrites run until none applies; [`Plan::explain`](crate::Plan::explain) lists them. The operators between the
+//! rewritten ones must be stateless and without other consumers.
 //!
-//! - *Filter fusion*: two consecutive filters become one, whose reductions share a pass.
+//! - *Filter fusion*: consecutive filters become one, whose reductions share a pass.
 //! - *Map fusion*: an element-wise map merges into the next map, or into the condition of a filter whose windows are
-//!   only counted, so intermediate values are never stored.
+//!   only counted.
 //! - *Dead-operator elimination*: drops values whose rows are only counted.
 //! - *Range pushdown*: moves an index range into the scan.
 //! - *Stored views*: answers minimum, maximum and count of all samples from a stored signal's views.
 //!
-//! Last, [`skip_unmatched`] makes scans skip what filters after them cannot pass. Equal sub-plans are merged when the
-//! graph is built.
+//! Last, [`skip_unmatched`] makes scans skip what later filters cannot pass. Equal sub-plans are merged when the graph
+//! is built.
 //!
-//! A [`Rewriter`] revisits only the neighbours of a change, so n operators take O(n log n). The first applicable
-//! rewrite of the list is done first, at its earliest node.
+//! A [`Rewriter`] revisits only the neighbours of a change, so n operators take O(n log n). The first rewrite that
+//! applies is done first, at its earliest node.
 
 mod extremes;
 mod rewriter;
@@ -55,7 +55,7 @@ pub(crate) fn optimise(graph: &mut Graph) -> Vec<String> {
     done
 }
 
-/// Larger conditions are not fused: each fused map copies the condition once.
+/// Each fused map copies the condition once, so larger ones are not fused.
 const MAX_DUPLICATED_OPERATIONS: usize = 500;
 
 fn fuse_filters(rewriter: &mut Rewriter<'_>, second: usize) -> Option<String> {
@@ -91,7 +91,7 @@ fn compose(outer: &Expression, inner: &Expression) -> Option<Expression> {
     })
 }
 
-/// Whether the map gives one value per input value, so a later expression can use its input instead.
+/// Whether the map gives one value per input value.
 fn is_elementwise(graph: &Graph, map: usize, expression: &Expression) -> bool {
     let node = &graph.nodes[map];
     let width = |port: Option<&PortType>| match port {
@@ -159,7 +159,7 @@ fn drop_unused_values(rewriter: &mut Rewriter<'_>, second: usize) -> Option<Stri
     let values = is_operator::<operators::Map>(node)
         || is_operator::<operators::Fft>(node)
         || is_operator::<operators::Power>(node);
-    // A node of several inputs may drop windows of its first.
+    // With several inputs, windows of the first may be dropped.
     let alone = values && is_stateless(node) && node.inputs.len() == 1;
     if !alone || !is_operator::<operators::Count>(&rewriter.graph().nodes[second]) {
         return None;

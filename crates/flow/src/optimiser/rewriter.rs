@@ -14,10 +14,9 @@ use crate::{Contract, Declared};
 /// Longer expressions are shown by their number of operations.
 const MAX_SHOWN_OPERATIONS: usize = 64;
 
-/// An expression and what is slow to compute of large ones.
 pub(super) struct Expression {
     pub(super) expr: Expr,
-    /// Counts a shared part each time it is used.
+    /// Counts a shared part at each use.
     pub(super) operations: usize,
     pub(super) has_input: bool,
 }
@@ -38,9 +37,8 @@ pub(super) struct Rewriter<'a> {
     consumers: HashMap<Edge, BTreeSet<Consumer>>,
     outputs: BTreeSet<Edge>,
     removed: Vec<bool>,
-    /// By node; with the parameter to write back if the expression changed.
+    /// By node; with the parameter to write back after a change.
     expressions: HashMap<usize, (Rc<Expression>, Option<&'static str>)>,
-    /// Rewrites with their nodes.
     pending: BTreeSet<(usize, usize)>,
     rewrites: usize,
 }
@@ -99,7 +97,7 @@ impl<'a> Rewriter<'a> {
     }
 
     pub(super) fn requeue_neighbours(&mut self, node: usize) {
-        // A removed node's consumers now read from its input.
+        // Consumers of a removed node read from its input.
         let node = match self.removed[node] {
             true => self.graph.nodes[node].inputs[0].0,
             false => node,
@@ -113,7 +111,7 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// The node's only input, if it has no other consumer.
+    /// If it has no other consumer.
     pub(super) fn only_input(&self, node: usize) -> Option<usize> {
         let &[(first, 0)] = self.graph.nodes[node].inputs.as_slice() else {
             return None;
@@ -121,7 +119,6 @@ impl<'a> Rewriter<'a> {
         (self.only_consumer(first) == Some(node)).then_some(first)
     }
 
-    /// The only consumer of a node's output 0.
     pub(super) fn only_consumer(&self, node: usize) -> Option<usize> {
         let consumers = self.consumers.get(&(node, 0))?;
         let alone = consumers.len() == 1 && !self.outputs.contains(&(node, 0));

@@ -11,7 +11,7 @@ use crate::plan::graph::Graph;
 use crate::sources::stored::skip::WindowFilter;
 use crate::{PortType, SharedRecording, StoredRecording, operators};
 
-/// With more operators between scan and filter, `explain` does not say why nothing is skipped.
+/// With more operators between scan and filter, `explain` gives no reason.
 const MAX_BETWEEN: usize = 8;
 
 pub(crate) enum SkipOutcome {
@@ -19,7 +19,7 @@ pub(crate) enum SkipOutcome {
     NotDone(String),
 }
 
-/// Applies to filters of windows directly after a scan's rewindow; for others, says why nothing is skipped.
+/// Applies to filters of windows directly after a scan's rewindow; gives a reason for others.
 pub(crate) fn skip_unmatched(graph: &mut Graph) -> Vec<SkipOutcome> {
     let mut consumers = vec![0usize; graph.nodes.len()];
     let edges = graph.nodes.iter().flat_map(|node| &node.inputs);
@@ -48,17 +48,16 @@ pub(crate) fn skip_unmatched(graph: &mut Graph) -> Vec<SkipOutcome> {
     all
 }
 
-/// A filter that stored extremes can decide, and its scan.
 struct SkippableFilter {
     predicate: Expr,
     filter: WindowFilter,
-    /// From the filter's input to the operator after the scan.
+    /// From the filter's input back to the scan's consumer.
     between: Vec<usize>,
     scan: usize,
     stored: StoredRecording,
 }
 
-/// None if the node is no such filter, where no user expects skipping.
+/// None where no user expects skipping.
 fn candidate(graph: &Graph, at: usize) -> Option<SkippableFilter> {
     let node = &graph.nodes[at];
     if !is_operator::<operators::Filter>(node) || !is_stateless(node) {
@@ -75,7 +74,7 @@ fn candidate(graph: &Graph, at: usize) -> Option<SkippableFilter> {
             break recording;
         }
         if is_operator::<operators::Rewindow>(node) {
-            // Defensive: rewindow takes samples, so there is no second one.
+            // Unreachable: rewindow takes samples, so there is no second one.
             if windows.is_some() {
                 return None;
             }
@@ -129,7 +128,7 @@ impl SkippableFilter {
         self.stored.skipping(self.filter)
     }
 
-    /// Why an operator between prevents skipping. `of_samples`: it precedes the rewindow.
+    /// Why an operator prevents skipping. `of_samples`: it precedes the rewindow.
     fn hindrance(&self, graph: &Graph, other: usize, of_samples: bool) -> String {
         let node = &graph.nodes[other];
         let name = node.op.name();

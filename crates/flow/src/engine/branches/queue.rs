@@ -1,4 +1,4 @@
-//! Queue between a tap and its branch, which reads it as a recording.
+//! Queue between a tap and its branch.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -18,10 +18,10 @@ const CAPACITY: u64 = 1 << 20;
 /// Cost of an event beside its samples.
 const EVENT_BYTES: u64 = 128;
 
-/// Wakers for a tap in another thread than the caller's.
+/// For a tap in another thread than the caller's.
 #[derive(Debug, Clone)]
 pub(crate) struct TapWakers {
-    /// Wakes the caller's thread when there is something.
+    /// Wakes the caller's thread when something has come.
     pub(crate) input: Waker,
     /// Wakes the stage when there is room.
     pub(crate) room: Waker,
@@ -36,11 +36,11 @@ struct TapState {
     bytes: u64,
     /// Items that begin here pass.
     wanted: Range<i64>,
-    /// Removed: what has not passed is not wanted.
+    /// Discards what has not passed.
     is_removed: bool,
     ended: bool,
     is_complete: bool,
-    /// Start of the first item, and end of the last.
+    /// Start of the first item, end of the last.
     from: Option<i64>,
     upto: Option<i64>,
     items: u64,
@@ -95,7 +95,7 @@ impl Tap {
         }
     }
 
-    /// What passes; empty once the branch was removed or has ended.
+    /// Empty once removed or ended.
     pub(super) fn wanted(&self) -> Range<i64> {
         let state = self.lock();
         match state.is_removed || state.ended {
@@ -128,7 +128,7 @@ impl Tap {
             return;
         }
         match (&event, state.events.back_mut()) {
-            // Of consecutive marks only the last is needed.
+            // Only the last of consecutive marks is needed.
             (SourceEvent::ProgressMark(upto), Some(SourceEvent::ProgressMark(last))) => {
                 *last = (*last).max(*upto);
                 return;
@@ -182,14 +182,13 @@ impl Tap {
         !self.lock().events.is_empty()
     }
 
-    /// Start of the first item passed, end of the last, and their number.
+    /// Start of the first item, end of the last, number of items.
     pub(crate) fn passed(&self) -> (Option<i64>, Option<i64>, u64) {
         let state = self.lock();
         (state.from, state.upto, state.items)
     }
 }
 
-/// The edge of the plan, as a recording.
 pub(crate) struct TapRecording {
     pub(crate) tap: Arc<Tap>,
     pub(crate) types: PortType,

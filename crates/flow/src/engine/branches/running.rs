@@ -1,4 +1,4 @@
-//! Branches during execution, in the caller's thread.
+//! Executes branches in the caller's thread.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::plan::graph::Graph;
 struct RunningBranch {
     tap: Arc<Tap>,
     graph: Graph,
-    /// None before the first burst, and once ended.
+    /// Present between the first burst and the end.
     executor: Option<PlanExecutor>,
     ended: bool,
 }
@@ -37,7 +37,6 @@ impl RunningBranches {
         Ok(())
     }
 
-    /// The plan has ended, and its branches end with it.
     pub(crate) fn finish(&mut self, options: &RunOptions<'_>) -> Result<(), RunError> {
         self.0.iter().for_each(|branch| branch.tap.end());
         self.run(options)

@@ -1,4 +1,4 @@
-//! Taps of an executor: consumers added to its nodes between bursts.
+//! Taps: consumers added to an executor's nodes between bursts.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,6 @@ struct InboxState {
 }
 
 impl TapInbox {
-    /// `wakers`: None in the caller's thread.
     pub(crate) fn new(edges: HashMap<Edge, Edge>, wakers: Option<TapWakers>) -> Self {
         Self {
             edges,
@@ -59,7 +58,6 @@ impl TapInbox {
         self.notice();
     }
 
-    /// Tells the executor that a tap was added or removed.
     pub(crate) fn notice(&self) {
         self.changed.store(true, Ordering::Release);
     }
@@ -87,7 +85,7 @@ impl PlanExecutor {
         self
     }
 
-    /// Whether no queue is full; else the executor should wait.
+    /// If a queue is full, the executor should wait.
     pub(crate) fn taps_have_room(&self) -> bool {
         let mut attached = self.taps.iter().flat_map(|taps| &taps.attached);
         attached.all(|(_, _, tap)| !tap.is_full())
@@ -114,7 +112,7 @@ impl PlanExecutor {
         }
     }
 
-    /// Ends taps whose last item has passed, and removes ended ones.
+    /// Also ends taps whose last item has passed.
     fn remove_taps(&mut self) {
         let Some(taps) = &mut self.taps else {
             return;
@@ -199,7 +197,7 @@ impl PlanExecutor {
 
 pub(crate) struct TapOperator {
     tap: Arc<Tap>,
-    /// Of the contiguous range of the next item.
+    /// Range of the next item.
     origin: RangeOrigin,
     /// The next item does not continue the last one, and no mark said so.
     jumped: bool,
@@ -250,7 +248,7 @@ impl Operator for TapOperator {
         if self.started && matches!(why, Break::Rewind) {
             self.tap.push(SourceEvent::Rewind);
         }
-        // Others are announced, or show in the indices of the next item.
+        // Other breaks are announced, or show in the indices.
         self.jumped = true;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Branches added by a control: what they share with the plan, and where they are tapped.
+//! Branches added by a control, and where they are tapped.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) struct AddedBranch {
     plan: Plan,
     pub(super) tap: Arc<Tap>,
     edge: Edge,
-    /// Upstream operator, and its number in the plan as written.
+    /// Upstream operator; its number in the plan as written.
     tapped: (&'static str, usize),
     inbox: Option<Arc<TapInbox>>,
     is_removed: bool,
@@ -66,7 +66,7 @@ impl AddedBranch {
         }
     }
 
-    /// Chooses among the executors; the caller's thread comes last.
+    /// Chooses among the executors, the caller's thread last.
     pub(super) fn attach(&mut self, inboxes: &[Arc<TapInbox>]) -> Result<(), PlanError> {
         let mut able = inboxes.iter().rev();
         let Some(inbox) = able.find(|inbox| inbox.has(self.edge)) else {
@@ -96,7 +96,7 @@ impl AddedBranch {
 }
 
 impl ActivePlan {
-    /// Writers must not write what any part of the plan reads.
+    /// Refuses to write what any part of the plan reads.
     fn check_writer(&self, node: &GraphNode) -> Result<(), PlanError> {
         let Op::Factory(factory) = &node.op else {
             return Ok(());
@@ -153,7 +153,7 @@ impl ActivePlan {
             return Err(PlanError::NoIndices { operator });
         }
         let (written, reads) = (found[edge.0].unwrap_or(0), whole.recording_of_edge(*edge));
-        // The plan now computes it with the changed parameters.
+        // With the parameters as changed so far.
         let before = rewritten(&self.changed.upto((written, edge.1)), self.optimised);
         let executed = self.executed.find(&before).zip(before.outputs.first());
         let (Some((executed, &(_, output))), Some(reads)) = (executed, reads) else {

@@ -1,4 +1,4 @@
-//! An operator whose parameters may change during execution.
+//! An operator with parameters that may change during execution.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::{
     RangeOrigin,
 };
 
-/// An operator instance with the parameters in effect where its items begin. An item is split where a change takes
+/// An operator instance with the parameters in effect where an item begins. Items are split where a change takes
 /// effect.
 pub(crate) struct AdjustableOperator {
     declaration: Declaration,
@@ -20,12 +20,11 @@ pub(crate) struct AdjustableOperator {
     inputs: Vec<PortType>,
     versions: Vec<ParameterVersion>,
     current: Instance,
-    /// Instance of another version, of a stateless operator: blocks of an input may overlap where a change takes
-    /// effect.
+    /// Instance of another version, if stateless: blocks may overlap where a change takes effect.
     previous: Option<Instance>,
     is_stateless: bool,
     origin: Option<RangeOrigin>,
-    /// Parts of items split by a change, by input, until all inputs have theirs.
+    /// Parts of split items, by input, until all inputs have theirs.
     parts: Vec<VecDeque<Item>>,
 }
 
@@ -80,12 +79,12 @@ impl AdjustableOperator {
         let Some(start) = start else {
             return last;
         };
-        // Changes are in index order, and the last are wanted most often.
+        // From the end: the last change is wanted most often.
         let before = self.versions.iter().rposition(|&(from, _)| from <= start);
         let version = before.unwrap_or(0);
         match self.is_stateless {
             true => version,
-            // State covers all before: the operator cannot go back.
+            // Its state covers all before: it cannot go back.
             false => version.max(self.current.version),
         }
     }
@@ -180,7 +179,7 @@ impl Operator for AdjustableOperator {
     }
 
     fn process(&mut self, port: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        // Items of several inputs come together, with the same indices, in input order.
+        // Items of all inputs have the same indices and come in input order.
         if port == 0 {
             self.admit(item);
         }
@@ -277,7 +276,6 @@ impl Operator for AdjustableOperator {
     }
 }
 
-/// Lets an operator emit part of what it would forward.
 pub(super) fn allow_splitting(mut properties: OperatorProperties) -> OperatorProperties {
     properties.in_step = false;
     properties

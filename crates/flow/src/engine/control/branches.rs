@@ -1,4 +1,4 @@
-//! Adding branches to a running plan and removing them, by a [`Control`].
+//! Adds branches to a running plan and removes them.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -11,20 +11,18 @@ use crate::plan::graph::Edge;
 use crate::{Plan, PlanError, RunError};
 
 impl Control {
-    /// Adds a branch to the running plan: `branch` continues results of one of its operators and ends in a sink or a
-    /// function. It gets each item of that operator once, from the next one, or from the first before execution. The
-    /// plan's own results are unchanged. The branch runs in the caller's thread and ends with the plan; its errors end
-    /// the execution.
+    /// Adds a branch: `branch` continues results of an operator of the running plan and ends in a sink or a function.
+    /// It gets each item once, from the next one, or from the first if added before execution. The plan's results are
+    /// unchanged. The branch runs in the caller's thread and ends with the plan; its errors end the execution.
     ///
     /// # Errors
-    /// [`PlanError::Branch`], [`PlanError::NotRunning`]. For a branch added before the execution, the execution fails
-    /// instead.
+    /// [`PlanError::Branch`], [`PlanError::NotRunning`]. If added before the execution, the execution fails instead.
     pub fn add(&self, branch: &Plan) -> Result<(), PlanError> {
         self.add_branch(branch, None)
     }
 
-    /// Does the same for items from an index on, but not before those already given. Windows in the branch lie as if it
-    /// had been part of the plan. [`Report::branches`](crate::Report) lists the actual index.
+    /// The same from an index on, but not before items already given. Windows lie as if the branch were part of the
+    /// plan. [`Report::branches`](crate::Report) lists the actual index.
     ///
     /// # Errors
     /// As [`add`](Self::add); [`PlanError::NoIndices`] if the items have none.
@@ -32,7 +30,7 @@ impl Control {
         self.add_branch(branch, Some(index))
     }
 
-    /// Removes a branch after what was given by now; its sink commits as at the end of an execution.
+    /// Removes a branch after what was given so far; its sink commits as at the end of an execution.
     ///
     /// # Errors
     /// [`PlanError::Branch`] if it is not part of the running plan.
@@ -40,7 +38,7 @@ impl Control {
         self.remove_branch(branch, None)
     }
 
-    /// Removes a branch at an index: it gets all that begins before.
+    /// Removes a branch, which still gets all that begins before an index.
     ///
     /// # Errors
     /// As [`remove`](Self::remove).
@@ -127,7 +125,7 @@ impl Control {
         inbox
     }
 
-    /// All executors are known: attaches the branches so far.
+    /// Attaches the branches so far; all executors must be known.
     pub(crate) fn open_taps(&self) -> Result<(), PlanError> {
         let mut state = self.state();
         let Some(active) = &mut state.active else {
@@ -140,7 +138,7 @@ impl Control {
             .try_for_each(|branch| branch.attach(inboxes))
     }
 
-    /// Executes branches, in the caller's thread. `ended`: the plan has ended, so they end.
+    /// Executes branches in the caller's thread. `ended`: they end with the plan.
     pub(crate) fn run_branches(
         &self,
         options: &RunOptions<'_>,

@@ -7,11 +7,10 @@
 //! ```
 //!
 //! What begins before a change's index is computed with the old parameters, all else with the new ones, by any instance
-//! and however the input is cut.
+//! and for any cuts of the input.
 //!
-//! Admission and request are each announced before the other is looked for, with a fence between: whoever decides the
-//! index of a request sees every instance that has admitted an item without seeing the request
-//! (`tests/loom_changes.rs`).
+//! Admission and request are each announced before the other is looked for, with a fence between. So whoever decides a
+//! request's index sees every instance that admitted an item without seeing the request (`tests/loom_changes.rs`).
 
 use std::sync::atomic::Ordering;
 
@@ -22,7 +21,7 @@ use super::sync::{AtomicI64, AtomicUsize, Mutex, MutexGuard, PoisonError, fence}
 #[derive(Debug)]
 pub(crate) struct ParameterChanges {
     requested: AtomicUsize,
-    /// Some instance may have received what begins before this index.
+    /// Instances may have received what begins before this index.
     admitted: AtomicI64,
     changes: Mutex<Vec<ParameterChange>>,
 }
@@ -32,7 +31,7 @@ struct ParameterChange {
     params: Map<String, Value>,
     /// Not before this index.
     at: i64,
-    /// Where it takes effect, once decided; `i64::MIN`: items have no indices.
+    /// Decided index; `i64::MIN`: items have no indices.
     from: Option<i64>,
 }
 
@@ -53,7 +52,7 @@ impl ParameterChanges {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Requests a change: not before index `at`, admitted items or earlier changes. Returns its number.
+    /// Requests a change, not before index `at`, admitted items or earlier changes. Returns its number.
     pub(crate) fn request(&self, params: Map<String, Value>, at: i64) -> usize {
         let mut changes = self.lock();
         let from = None;
@@ -66,14 +65,14 @@ impl ParameterChanges {
         self.requested.load(Ordering::Acquire)
     }
 
-    /// Announces that an instance will compute what begins before `end`.
+    /// Announces that what begins before `end` will be computed.
     pub(crate) fn admit(&self, end: i64) {
         self.admitted.fetch_max(end, Ordering::AcqRel);
         fence(Ordering::SeqCst);
     }
 
-    /// The changes after the first `known`, and their indices, decided now if not before. `next`: start of the item to
-    /// be computed, if it has indices and nothing was admitted yet.
+    /// Changes after the first `known`, whose indices are decided now if not before. `next`: start of the item to
+    /// compute, if it has indices and nothing was admitted yet.
     pub(crate) fn versions_after(&self, known: usize, next: Option<i64>) -> Vec<ParameterVersion> {
         let mut changes = self.lock();
         fence(Ordering::SeqCst);

@@ -1,9 +1,8 @@
 //! Changes parameters during execution.
 //!
-//! The execution shares a [`Control`] with any thread that changes it. A change names the written plan that ends in the
-//! operator. It is checked at once: the changed plan is rewritten again, and operators that now differ get a
-//! [`ParameterChanges`] entry. Each takes effect at an index of its operator's input, the same in all threads, listed
-//! in the report.
+//! Any thread may change parameters through a shared [`Control`]. A change names the written plan that ends in the
+//! operator. It is checked at once: the changed plan is rewritten, and operators that differ get a [`ParameterChanges`]
+//! entry, which takes effect at one index of the operator's input in all threads.
 
 mod added;
 mod adjustable;
@@ -11,7 +10,7 @@ mod branches;
 mod changes;
 mod switched;
 
-/// Replaced under a model checker, for [`changes`].
+/// Replaced under a model checker.
 mod sync {
     pub(crate) use std::sync::atomic::{AtomicI64, AtomicUsize, fence};
     pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,9 +37,8 @@ use switched::SwitchedOperator;
 
 pub(crate) use changes::ParameterChanges;
 
-/// Changes parameters of a running plan, passed in [`RunOptions::control`](crate::RunOptions::control).
-///
-/// Reusable by one execution after another; concurrent use fails with [`PlanError::ControlInUse`].
+/// Changes parameters of a running plan, in [`RunOptions::control`](crate::RunOptions::control). Reusable, but
+/// concurrent use fails with [`PlanError::ControlInUse`].
 ///
 /// ```
 /// use isochrony_expr::Expr;
@@ -61,7 +59,7 @@ pub(crate) use changes::ParameterChanges;
 #[derive(Default)]
 pub struct Control {
     state: Mutex<State>,
-    /// Taken out during calls by the caller's thread: functions of branches may use the control.
+    /// Taken out during calls: functions of branches may use the control.
     branches: Mutex<RunningBranches>,
     has_branches: AtomicBool,
 }
@@ -69,7 +67,7 @@ pub struct Control {
 #[derive(Default)]
 struct State {
     active: Option<ActivePlan>,
-    /// None with one thread. Used under the lock only, so it is gone when the execution ends.
+    /// None with one thread. Used under the lock only, so gone when the execution ends.
     running: Option<Arc<dyn RunningPlan>>,
     early: Vec<EarlyChange>,
     early_branches: Vec<EarlyBranch>,
@@ -121,15 +119,15 @@ impl std::fmt::Debug for Control {
 }
 
 impl Control {
-    /// Poison is ignored: no call under the lock leaves it inconsistent.
+    /// Ignores poison: no call under the lock leaves it inconsistent.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets parameters of the last operator of `at` for everything after what it has received; before an execution,
-    /// from the first item. The operator keeps its state where it can: an expression keeps that of unchanged parts.
-    /// Where the operator declares [`alternatives`](Declaration::alternatives), `method` names one of them or the
-    /// default: results from the index on are that implementation's; none is lost or repeated.
+    /// Sets parameters of the last operator of `at` for all after what it has received; before an execution, from the
+    /// first item. The operator keeps its state where it can: an expression keeps that of unchanged parts. Where it
+    /// declares [`alternatives`](Declaration::alternatives), `method` names one of them or the default: no result is
+    /// lost or repeated.
     ///
     /// # Errors
     /// [`PlanError::NotWithinTolerance`] if an implementation exceeds
@@ -145,8 +143,8 @@ impl Control {
         self.request(at, None, params)
     }
 
-    /// Does the same from an index of the operator's input on, but not before its earlier changes or what it has
-    /// received: [`Report::changes`](crate::Report) lists the actual index.
+    /// The same from an index of the input on, but not before earlier changes or what was received:
+    /// [`Report::changes`](crate::Report) lists the actual index.
     ///
     /// # Errors
     /// As [`set`](Self::set); [`PlanError::NoIndices`] if the input has none.
@@ -159,8 +157,7 @@ impl Control {
         self.request(at, Some(index), params)
     }
 
-    /// Sets a stage's number of replicas, from 1 to its initial number. A retired one completes its block; results are
-    /// unchanged.
+    /// Sets a stage's replicas, from 1 to the initial number. A retired one completes its block. Results are unchanged.
     ///
     /// # Errors
     /// [`PlanError::NoStages`]; [`PlanError::NoReplicas`] if the stage has none, or not so many.
@@ -168,7 +165,7 @@ impl Control {
         self.with_stages(|stages| stages.set_replicas(stage, replicas))?
     }
 
-    /// Sets a link's capacity in bytes, at least 1: its writer waits above it. Numbered as in
+    /// Sets a link's capacity in bytes, at least 1, above which its writer waits. Numbered as in
     /// [`Report::links`](crate::Report). Results are unchanged.
     ///
     /// # Errors
@@ -177,7 +174,7 @@ impl Control {
         self.with_stages(|stages| stages.set_link_capacity(link, bytes))?
     }
 
-    /// Sets how many threads execute stages, clamped to 1 up to the initial number. Results are unchanged.
+    /// Sets how many threads execute stages, clamped to 1..=initial. Results are unchanged.
     ///
     /// # Errors
     /// [`PlanError::NoStages`].
@@ -251,7 +248,7 @@ impl Control {
         let optimised = options.optimise;
         let mut state = self.state();
         if state.active.is_some() {
-            // Changes refer to one execution's operators by number.
+            // Changes name operators of one execution.
             return Err(PlanError::ControlInUse);
         }
         let mut active = ActivePlan {
@@ -458,8 +455,7 @@ impl ActivePlan {
         }
     }
 
-    /// Requests the changes of executed operators that follow from a change of the written plan; before execution, only
-    /// updates the graphs.
+    /// Requests the changes that follow from a change of the written plan; before execution, only updates the graphs.
     fn change(
         &mut self,
         at: &Plan,
@@ -504,7 +500,7 @@ impl ActivePlan {
                 continue;
             }
             let properties = (declaration.build)(params)?.bind(&inputs(&executed, now))?;
-            // Before the execution begins threads have no instances.
+            // Before the execution, threads have no instances.
             let is_running = !self.changes.is_empty();
             let changes_memory = properties.contract != before.properties.contract && !is_switch;
             if self.is_parallel && is_running && changes_memory {

@@ -7,9 +7,9 @@
 //!  behind                       |===================================...   its results from `begin` on are emitted
 //! ```
 //!
-//! No state is handed over: an implementation is right from `before` items after its first ([`Contract`]), so the next
-//! one is fed these items again. It gets them once its predecessor has emitted all that begins before the switch, so
-//! results stay in order. Its start, and so its bits, depend on the index alone.
+//! No state is handed over: the next implementation is fed the `before` items that it needs ([`Contract`]). It gets
+//! them once its predecessor has emitted all that begins before the switch, so results stay in order. Its start, and so
+//! its bits, depend on the index alone.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ struct NeededContext {
 }
 
 impl NeededContext {
-    /// None if the operator cannot begin anywhere with correct results.
+    /// None if it cannot begin anywhere with correct results.
     fn of(properties: &OperatorProperties, input: &PortType) -> Option<Self> {
         let every = match (input, properties.outputs.first()?) {
             (PortType::Samples { .. }, PortType::Samples { .. }) => 1,
@@ -52,7 +52,7 @@ impl NeededContext {
         (of_index && properties.outputs.len() == 1).then_some(Self {
             before: before.saturating_mul(every),
             after: after.saturating_mul(every),
-            // Given in indices.
+            // In indices.
             lag: properties.delay.max(0).unsigned_abs(),
             rel_err,
         })
@@ -68,7 +68,7 @@ impl NeededContext {
     }
 }
 
-/// Deviation of the named implementation from the default; None if undeclared.
+/// Deviation from the default implementation; None if undeclared.
 pub(super) fn declared_tolerance(declaration: &Declaration, method: &Value) -> Option<f64> {
     let method = method.as_str()?;
     let default = declaration.params.iter().find(|one| one.name == METHOD);
@@ -81,7 +81,7 @@ pub(super) fn declared_tolerance(declaration: &Declaration, method: &Value) -> O
     Some(tolerance.relative())
 }
 
-/// Parameters of all implementations within `tolerance`, the given ones first.
+/// Parameters of all implementations within `tolerance`, the given first.
 fn allowed(
     declaration: &Declaration,
     params: &Map<String, Value>,
@@ -120,7 +120,7 @@ fn bound(
     Ok((operator, properties, context))
 }
 
-/// Properties valid for any of an operator's implementations; None if only one may be used.
+/// Properties valid for all implementations; None if only one may be used.
 pub(super) fn switchable(
     declaration: &Declaration,
     params: &Map<String, Value>,
@@ -161,11 +161,10 @@ pub(crate) struct SwitchedOperator {
     inputs: Vec<PortType>,
     versions: Vec<ParameterVersion>,
     current: Implementation,
-    /// Most indices that an implementation needs before its first result.
+    /// Most indices needed before a first result.
     most_before: u64,
-    /// End of the input, which the next implementation may need.
+    /// End of the input, for the next implementation.
     retained: VecDeque<Item>,
-    /// Current end of the contiguous range; None if none has begun.
     upto: Option<i64>,
     origin: Option<RangeOrigin>,
 }
@@ -174,7 +173,7 @@ struct Implementation {
     version: usize,
     operator: Box<dyn Operator>,
     context: NeededContext,
-    /// Earlier results are the previous implementation's.
+    /// Results before this index are the previous implementation's.
     from: i64,
     /// It received what begins before this index.
     fed: i64,
@@ -218,7 +217,7 @@ impl SwitchedOperator {
         }
     }
 
-    /// The next implementation and its first index; the last of several at one index.
+    /// Next implementation and its first index; the last of several at one index.
     fn next_switch(&self) -> Option<(usize, i64)> {
         let later = self.versions.get(self.current.version + 1..)?;
         let &(at, _) = later.first()?;
@@ -247,7 +246,7 @@ impl SwitchedOperator {
         })
     }
 
-    /// Starts a contiguous range: nothing is remembered, so any implementation may begin.
+    /// Any implementation may begin: nothing is remembered.
     fn begin_range(&mut self, start: i64) -> Result<(), OpError> {
         let before = self.versions.iter().rposition(|&(from, _)| from <= start);
         let version = before.unwrap_or(0);
@@ -259,7 +258,7 @@ impl SwitchedOperator {
         Ok(())
     }
 
-    /// Calls the current implementation; passes on only its own results that begin before `to`.
+    /// Passes on only the current implementation's results that begin before `to`.
     fn call(
         &mut self,
         to: i64,
@@ -272,7 +271,7 @@ impl SwitchedOperator {
         called
     }
 
-    /// Feeds the current implementation what it lacks before `limit`.
+    /// Feeds what the current implementation lacks before `limit`.
     fn feed(&mut self, limit: i64, to: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         let mut parts = Vec::new();
         for item in &self.retained {
@@ -291,7 +290,7 @@ impl SwitchedOperator {
         Ok(())
     }
 
-    /// Computes what has come, and switches where due. `ended`: nothing continues it.
+    /// Computes what has come, switching where due. `ended`: nothing continues it.
     fn compute(&mut self, ended: bool, out: &mut Out<'_>) -> Result<(), OpError> {
         let Some(upto) = self.upto else {
             return Ok(());
@@ -373,7 +372,7 @@ impl Operator for SwitchedOperator {
         if answer? != Next::Forward {
             return Ok(Next::Consumed);
         }
-        // The first results after a switch may be of replayed items.
+        // First results may be of replayed items.
         if from > i64::MIN && item.extent().is_none_or(|(start, _)| start < from) {
             match item.part(from..i64::MAX)? {
                 Some(part) => *item = part,

@@ -2,8 +2,8 @@
 //!
 //! A chain is a loop, not a recursion: [`drive`] hands the item on while operators answer [`Next::Forward`] and have
 //! one consumer. An operator that emits calls back into it with the slots after its own. Consecutive *in-step*
-//! operators ([`OperatorProperties::in_step`](crate::OperatorProperties::in_step)) are one hop: breaks are checked
-//! once, before the first.
+//! operators ([`OperatorProperties::in_step`](crate::OperatorProperties::in_step)) are one hop, with one check for
+//! breaks.
 
 use super::fan_in_calls::enqueue;
 use super::out::Out;
@@ -32,7 +32,6 @@ pub(crate) fn fan_out(
             return fan_out_rest(later, (node, port), nth + 1, item, context, error);
         }
         if context.done_count != ends {
-            // Another consumer may be unused now.
             ends = context.done_count;
             end_upstream(later, node + 1, &context.nodes);
         }
@@ -41,7 +40,7 @@ pub(crate) fn fan_out(
     Ok(())
 }
 
-/// The other consumers get the item too: the first error must not depend on call order.
+/// Continues after an error: the first error must not depend on call order.
 #[cold]
 fn fan_out_rest(
     later: &mut [Slot],
@@ -92,8 +91,7 @@ pub(crate) fn split_at_node(slots: &mut [Slot], base: u32, node: u32) -> (&mut S
     (&mut upto[at], later)
 }
 
-/// Start, index at which a continuing item begins, samples. An item without indices takes `expected`, so it is no
-/// break.
+/// Start, where a continuing item begins, samples. An item without indices takes `expected`: no break.
 #[inline]
 fn extent(item: &Item, expected: i64) -> (i64, i64, u64) {
     if let Item::Samples(samples) = item {
@@ -139,7 +137,7 @@ pub(crate) fn drive(
         let answer = match slot.op.process(to.port, item, &mut out) {
             Ok(answer) => answer,
             Err(error) => {
-                // A failed operator is not called again.
+                // Do not call it again.
                 slot.ended = true;
                 return Err(error);
             }
@@ -189,9 +187,9 @@ fn run_followers(
     item: &mut Item,
     context: &mut ExecutionContext,
 ) -> Result<(), OpError> {
-    // They must not emit, so they get no slots.
+    // They must not emit: no slots.
     let mut guard = CurrentNodeGuard(Out::of(leader, &mut [], context));
-    // A call takes eight cycles, so each instruction shows.
+    // A call takes eight cycles: each instruction shows.
     for slot in slots {
         guard.0.node += 1;
         match slot.op.process(0, item, &mut guard.0) {
@@ -202,7 +200,7 @@ fn run_followers(
     Ok(())
 }
 
-/// Records the last operator called, also on a panic.
+/// Records the last operator called, even on a panic.
 struct CurrentNodeGuard<'a>(Out<'a>);
 
 impl Drop for CurrentNodeGuard<'_> {
@@ -211,7 +209,7 @@ impl Drop for CurrentNodeGuard<'_> {
     }
 }
 
-/// The same when operators are timed, or after a break.
+/// For timed operators, or after a break.
 #[cold]
 fn run_followers_checked(
     slots: &mut [Slot],
@@ -242,7 +240,6 @@ fn run_followers_checked(
     Ok(())
 }
 
-/// The error of an in-step operator that did not forward its item.
 #[cold]
 fn out_of_step_answer(answer: Result<Next, OpError>) -> OpError {
     match answer {
@@ -277,7 +274,7 @@ fn end_chain(
     Ok(())
 }
 
-/// Consumers of a node get no samples up to an index and restart there, as after removed samples.
+/// Withholds samples up to an index from a node's consumers, as if removed.
 #[cold]
 pub(crate) fn skip_to(
     later: &mut [Slot],
@@ -297,7 +294,7 @@ pub(crate) fn skip_to(
     Ok(())
 }
 
-/// An item does not continue the last one, and no mark announced it: samples in between were removed.
+/// Samples were removed before an item, and no mark announced it.
 #[cold]
 fn note_jump(
     slot: &mut Slot,

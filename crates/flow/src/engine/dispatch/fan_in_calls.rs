@@ -1,4 +1,4 @@
-//! Calls fan-in operators with matched items; others wait in queues.
+//! Calls fan-in operators with matched items.
 
 use super::drive::fan_out;
 use super::marks::{announce_start, broadcast_mark};
@@ -47,7 +47,7 @@ pub(super) fn call_matched(
     node: u32,
     context: &mut ExecutionContext,
 ) -> Result<(), OpError> {
-    // Taken out to borrow the rest of the context: no item returns to this node meanwhile.
+    // Taken out to borrow the rest: no item returns to this node meanwhile.
     let Some(mut queues) = context.nodes[node as usize].queues.take() else {
         return Ok(());
     };
@@ -61,7 +61,7 @@ pub(super) fn call_matched(
     context.nodes[node as usize].queues = Some(queues);
     called?;
     if ends && !slot.ended {
-        // The end arrived while items were in the loop.
+        // The end had arrived while items were in the loop.
         slot.ended = true;
         slot.op.finish(0, &mut Out::of(node, later, context))?;
         broadcast_mark(later, node, &Mark::End, context)?;

@@ -1,4 +1,4 @@
-//! Carries marks along edges, in order with items, to operators and fan-ins.
+//! Carries marks along edges, in order with items.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -20,7 +20,7 @@ pub(crate) fn broadcast_mark(
 ) -> Result<(), OpError> {
     let (mut slots, mut from) = (later, node);
     let mut what = what.clone();
-    // A loop: the last edge needs no stack.
+    // The last edge needs no stack.
     loop {
         if let Mark::RangeStart { origin, .. } = &what {
             context.nodes[from as usize].output_origin = *origin;
@@ -79,7 +79,7 @@ pub(crate) fn send_mark(
     }
 }
 
-/// Applies a mark, possibly changing it; returns whether it is forwarded.
+/// Applies a mark, possibly changing it; returns whether to forward it.
 fn deliver(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -158,7 +158,7 @@ fn advance(
     result
 }
 
-/// Turns a mark at one input of a fan-in into what holds for all inputs. Returns whether it is forwarded.
+/// Turns a mark at one input into what holds for all inputs; returns whether to forward it.
 fn merge_at_fan_in(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -190,7 +190,7 @@ fn merge_at_fan_in(
         if matches!(why, Some(Break::ClockStep { .. })) {
             queues.restart_clock(to.port, origin.anchor);
         }
-        // Indices do not say between which items it belongs.
+        // Indices do not tell between which items it belongs.
         return Ok(false);
     }
     queues.mark(to.port, mark);
@@ -202,11 +202,11 @@ fn merge_at_fan_in(
     let Some(queues) = &mut context.nodes[node].queues else {
         return Ok(true);
     };
-    // Ranges whose items were all dropped are announced too.
+    // Also announce ranges whose items were all dropped.
     let upto = match mark {
         // Announced before its first item.
         Mark::RangeStart { .. } => return Ok(false),
-        // Bounds by civil time are no indices.
+        // Bounds are times, not indices.
         Mark::Progress(upto) if by_civil_time => {
             *upto = queues.index_bound(to.port);
             return Ok(true);
@@ -247,7 +247,7 @@ fn raise_bounds(
     raised
 }
 
-/// Announces ranges that begin at or before an index, at a fan-in that is not being called.
+/// Announces ranges that begin at or before an index, unless the fan-in is being called.
 fn announce_starts(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -279,7 +279,6 @@ pub(crate) fn renew_progress(
     context: &mut ExecutionContext,
 ) -> Result<(), OpError> {
     let state = &mut context.nodes[node as usize];
-    // In-step operators hold nothing back.
     let (port, upto) = state.input_progress;
     if slot.ended || state.in_step || upto == i64::MIN {
         return Ok(());
@@ -292,7 +291,7 @@ pub(crate) fn renew_progress(
     broadcast_mark(later, node, &Mark::Progress(upto), context)
 }
 
-/// Fan-ins release and forget what waits, and progress restarts.
+/// Fan-ins drop what waits; progress restarts.
 pub(crate) fn end_task(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -327,7 +326,7 @@ fn release_all(
     announce_starts(slot, later, node, i64::MAX, context)
 }
 
-/// Before a rewind a node flushes and resets: its next items lie before the last ones.
+/// A node flushes and resets: its next items lie before the last ones.
 fn reset_for_rewind(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -348,7 +347,7 @@ fn reset_for_rewind(
     result
 }
 
-/// Before a rewind: passes waiting items through a loop.
+/// Passes waiting items through a loop.
 fn rewind_loop(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -387,7 +386,7 @@ fn rewind_loop(
     }
 }
 
-/// After all inputs rewound: drops items without partner, forwards the rewind, delivers what was held back.
+/// After all inputs rewound: drops items without partner, forwards the rewind, delivers held-back items.
 fn rewind_fan_in(
     slot: &mut Slot,
     later: &mut [Slot],

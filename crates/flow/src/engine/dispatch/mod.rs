@@ -7,9 +7,9 @@
 //! | `fan_in_calls` | matched items of several inputs into their operator |
 //! | `out` | what an operator emits |
 //!
-//! These files import each other because depth-first execution is one mutual recursion; avoiding the cycle would cost
-//! an indirect call or a queue. The recursion ends, since each call reaches only later slots; its depth is that of
-//! fan-outs and fan-ins, since chains are loops.
+//! Depth-first execution is one mutual recursion, so these files import each other; avoiding that would cost an
+//! indirect call or a queue. Each call reaches only later slots, so it ends. The depth is that of fan-outs and fan-ins,
+//! since chains are loops.
 
 mod drive;
 mod fan_in_calls;

@@ -12,7 +12,7 @@ use crate::engine::pool::Block;
 use crate::engine::slot::{Slot, end_upstream};
 use crate::{Break, Item, OpError, OpErrorKind, Port, RangeOrigin};
 
-/// Output and memory of an operator during a call.
+/// Output and memory during an operator call.
 pub struct Out<'a> {
     later: &'a mut [Slot],
     pub(super) node: u32,
@@ -39,7 +39,6 @@ impl Out<'_> {
         }
         fan_out(self.later, self.node, port, item, self.context)?;
         if self.context.done_count != ends {
-            // Later items go no further than they are wanted.
             end_upstream(self.later, self.node + 1, &self.context.nodes);
         }
         self.context.switch_to(self.node);
@@ -47,8 +46,8 @@ impl Out<'_> {
         Ok(())
     }
 
-    /// Announces on an output a range that does not come from the inputs: the next item does not continue the last one,
-    /// and windows are counted from the index.
+    /// Announces a range that does not come from the inputs: the next item is no continuation, and windows are counted
+    /// from `anchor`.
     ///
     /// # Errors
     /// As [`emit`](Self::emit).
@@ -59,7 +58,7 @@ impl Out<'_> {
         send_mark(self.later, self.node, port, &what, self.context)
     }
 
-    /// Memory for `len` samples, from the execution's pool.
+    /// Memory for `len` samples.
     ///
     /// # Errors
     /// [`OpErrorKind::MemoryCap`].
@@ -68,12 +67,12 @@ impl Out<'_> {
         self.context.pool.take(bytes, self.context.queued_bytes)
     }
 
-    /// Makes filled memory shareable. It returns to the pool when unreferenced.
+    /// Makes filled memory shareable; it returns to the pool when unreferenced.
     pub fn seal(&mut self, block: Block) -> Buffer {
         self.context.pool.seal(block)
     }
 
-    /// States the bytes buffered beside parameters, which count against the memory budget.
+    /// States bytes buffered beside parameters, for the memory budget.
     ///
     /// # Errors
     /// [`OpErrorKind::MemoryCap`](crate::OpErrorKind::MemoryCap).
@@ -117,14 +116,14 @@ impl Out<'_> {
         }
     }
 
-    /// First sample of the current item's contiguous range, from which blocks and phases are counted. May precede what
-    /// is read.
+    /// First sample of the current contiguous range, from which blocks and phases are counted. May precede what is
+    /// read.
     #[must_use]
     pub fn anchor(&self) -> i64 {
         self.context.nodes[self.node as usize].origin.anchor
     }
 
-    /// First sample read of the contiguous range, whatever the tasks; windows are counted from it.
+    /// First sample read of the contiguous range, in any task; windows are counted from it.
     #[must_use]
     pub fn first_read(&self) -> i64 {
         self.context.nodes[self.node as usize].origin.first

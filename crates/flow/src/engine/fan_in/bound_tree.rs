@@ -1,19 +1,18 @@
-//! Tournament tree of the least bound of many inputs: a merge of n inputs takes O(log n) per item.
+//! Tournament tree of inputs' bounds: a merge of n inputs takes O(log n) per item.
 
 use std::ops::Range;
 
-/// Inputs from which a tree is faster than a scan.
+/// From here a tree is faster than a scan.
 pub(super) const MIN_TREE_INPUTS: usize = 16;
 
 pub(super) struct BoundTree {
     /// Inputs, rounded up to a power of two.
     leaves: usize,
-    /// Node k is the least of nodes 2k and 2k + 1; inputs are the last `leaves` nodes.
+    /// Node k is the least of nodes 2k and 2k + 1; inputs come last.
     least: Vec<i64>,
 }
 
 impl BoundTree {
-    /// All bounds start at `i64::MIN`.
     pub(super) fn new(inputs: usize) -> Self {
         let leaves = inputs.next_power_of_two();
         let mut bounds = Self {

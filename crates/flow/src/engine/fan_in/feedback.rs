@@ -1,17 +1,17 @@
-//! Matching at the start of a loop: new items enter as earlier ones are fed back.
+//! Matching at the start of a loop.
 
 use super::item_split::{split_item, unit_count};
 use super::{FEEDBACK_PORT, FanIn, Matched};
 use crate::{Item, OpError, OpErrorKind};
 
 impl FanIn {
-    /// Feedback is passed on at once. New items enter if they have a feedback or initial value.
+    /// Passes feedback on at once. New items enter with their feedback or initial value.
     pub(super) fn pop_loop(&mut self, delay: u64) -> Result<Option<Matched>, OpError> {
         while let Some(back) = self.take_front(usize::from(FEEDBACK_PORT)) {
             let Some((start, next)) = back.extent() else {
                 continue;
             };
-            // Earlier indices belong to a contiguous range that is over.
+            // Earlier ones are of a contiguous range that is over.
             if start > self.loop_progress.fed_back {
                 let expected = self.loop_progress.fed_back;
                 return Err(OpErrorKind::LoopSkipped {
@@ -37,7 +37,6 @@ impl FanIn {
         if begins || self.loop_progress.entered != Some(start) {
             self.loop_progress.fed_back = start;
         }
-        // Indices between windows.
         let step = start.abs_diff(next) / unit_count(front).max(1);
         let round = start.abs_diff(self.loop_progress.fed_back) / step.max(1);
         let room = delay.saturating_sub(round);

@@ -8,12 +8,12 @@ pub(super) fn unit_count(item: &Item) -> u64 {
         Item::Frames(frames) => frames.count(),
         Item::Rows(rows) => rows.count(),
         Item::Ranges(ranges) => ranges.ranges.len() as u64,
-        // Not splittable, and not empty: an item without units is dropped.
+        // Not splittable, but not empty: items without units are dropped.
         Item::Partial(_) | Item::Taken => 1,
     }
 }
 
-/// Units that start before an index; for samples and frames possibly more than the item has.
+/// Units that start before an index; of samples and frames perhaps more than there are.
 pub(super) fn units_starting_before(item: &Item, limit: i64) -> u64 {
     let distance_to_limit =
         |start: i64| u64::try_from(i128::from(limit) - i128::from(start)).unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Chooses the next items for a fan-in operator.
+//! Chooses a fan-in's next items.
 
 use std::ops::Range;
 
@@ -19,7 +19,7 @@ impl FanIn {
         Some(SmallVec::from_iter([(port as Port, item)]))
     }
 
-    /// The whole item that begins first, on ties of the lower input, once no other input can give an earlier one.
+    /// The whole item that begins first, on ties of the lower input, once no earlier one can come.
     pub(super) fn pop_first(&mut self) -> Option<Matched> {
         let (port, _) = self.first()?;
         let item = self.take_front(port)?;
@@ -44,8 +44,8 @@ impl FanIn {
         }
     }
 
-    /// The part of an item that begins before all other inputs, on ties of the lower input, once no other input can
-    /// give an earlier one: the order does not depend on cuts.
+    /// The part of the first item before all other inputs, on ties of the lower input, once no earlier one can come:
+    /// the order does not depend on cuts.
     pub(super) fn pop_earliest(&mut self) -> Result<Option<Matched>, OpError> {
         let Some((port, least)) = self.first() else {
             return Ok(None);
@@ -53,7 +53,7 @@ impl FanIn {
         let before = self.least_of(0..port);
         let behind = self.least_of(port + 1..self.queues.len());
         let limit = before.min(behind.saturating_add(1));
-        // A range start is announced between items, not inside one that spans it.
+        // Range starts are announced between items.
         let limit = limit.min(
             self.range_starts
                 .first_start_after(least)
@@ -78,7 +78,7 @@ impl FanIn {
     /// Parts of the first items that cover the same indices.
     pub(super) fn pop_aligned(&mut self) -> Result<Option<Matched>, OpError> {
         loop {
-            // Nothing before this index can be matched any more.
+            // Nothing before this can be matched any more.
             let Some(from) = self.queues.iter().map(Queue::bound).max() else {
                 return Ok(None);
             };
@@ -134,13 +134,13 @@ impl FanIn {
         Ok(true)
     }
 
-    /// The first range of the control input (the last), and the other inputs' samples in it.
+    /// The first range of the last input, and the other inputs' samples in it.
     pub(super) fn pop_controlled(&mut self) -> Result<Option<Matched>, OpError> {
         let Some((control, data)) = self.queues.split_last_mut() else {
             return Ok(None);
         };
         let Some(Item::Ranges(ranges)) = control.items.front_mut() else {
-            // Samples before all ranges that can still come are not needed.
+            // Samples before all ranges to come are not needed.
             let upto = if control.ended {
                 i64::MAX
             } else {
@@ -200,7 +200,7 @@ impl FanIn {
                 let part = samples.subseg(from..to)?;
                 match &mut joined {
                     Some(before) if before.end() == from => before.append(part)?,
-                    // After a gap: a segment of its own.
+                    // A segment after a gap.
                     _ => matched.extend(
                         joined
                             .replace(part)

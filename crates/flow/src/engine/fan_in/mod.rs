@@ -1,8 +1,8 @@
-//! Queues of a fan-in, one per input, in which items wait for their partners.
+//! Queues of a fan-in, one per input, in which items wait for partners.
 //!
-//! The least progress of the inputs releases them: an item that can find no partner is dropped (zip) or passed on
-//! (merge). Waiting items count against the memory budget; exceeding it is an error, so the classic diamond, where one
-//! branch removes what the other keeps, never hangs.
+//! The least progress of the inputs releases an item without partner: it is dropped (zip) or passed on (merge). Waiting
+//! items count against the memory budget: where one branch of a diamond removes what the other keeps, the execution
+//! fails instead of hanging.
 //!
 //! ```text
 //!  input 0 ──▶ [ 40..50 | 30..40 ]  progress 50 ─┐
@@ -28,10 +28,9 @@ use bound_tree::{BoundTree, MIN_TREE_INPUTS};
 use item_split::unit_count;
 use range_starts::RangeStarts;
 
-/// Has no edge.
 pub(crate) const FEEDBACK_PORT: Port = 1;
 
-/// Arrived at an input that has rewound before the others.
+/// Arrived at an input that rewound before others.
 pub(crate) enum HeldBack {
     Item(Item),
     Mark(Mark),
@@ -50,12 +49,11 @@ struct Queue {
     progress: i64,
     index_progress: i64,
     ended: bool,
-    /// Has rewound before others.
     rewound: bool,
-    /// Only names the loop that ends here; nothing arrives.
+    /// Only names the loop that ends here.
     silent: bool,
     from: String,
-    /// Maps indices to civil time, if that is the common axis.
+    /// Gives civil time, if that is the common axis.
     clock: Option<Arc<dyn Clock>>,
 }
 
@@ -74,7 +72,7 @@ impl Queue {
         }
     }
 
-    /// An index on the matching axis. An unknown time waits for nothing.
+    /// An unknown time waits for nothing.
     fn on_axis(&self, index: i64) -> i64 {
         let Some(clock) = self.clock.as_ref().filter(|_| index != i64::MIN) else {
             return index;
@@ -129,7 +127,7 @@ impl FanIn {
 
     pub(crate) fn push(&mut self, port: Port, item: Item) {
         if unit_count(&item) == 0 {
-            // It would never find a partner.
+            // It cannot find a partner.
             self.released_bytes += item.bytes();
             return;
         }
@@ -207,17 +205,17 @@ impl FanIn {
         self.range_starts.next_start(index)
     }
 
-    /// Nothing before it is queued or can arrive.
+    /// Nothing before it is queued or can arrive, at any input.
     pub(crate) fn bound(&self) -> i64 {
         if let Some(bounds) = &self.bounds {
             return bounds.first().1;
         }
-        // Feedback has no progress of its own.
+        // Feedback has no progress.
         let inputs = &self.queues[..if self.is_loop() { 1 } else { self.queues.len() }];
         inputs.iter().map(Queue::bound).min().unwrap_or(i64::MAX)
     }
 
-    /// No item of an input before this index is queued or can arrive.
+    /// The bound of one input, as an index.
     pub(crate) fn index_bound(&self, port: Port) -> i64 {
         let queue = &self.queues[usize::from(port)];
         match queue.items.front().and_then(Item::range) {
@@ -227,7 +225,7 @@ impl FanIn {
         }
     }
 
-    /// Range starts then have no common index order.
+    /// Range starts have no common index order.
     pub(crate) fn by_civil_time(&self) -> bool {
         matches!(self.align, Alignment::Civil | Alignment::Resampled)
     }
@@ -296,7 +294,7 @@ impl FanIn {
         let last = self.queues[ahead].items.back().and_then(Item::range);
         let bound = self.queues[behind].bound().max(0);
         let skew = last.map_or(0, |range| range.end.saturating_sub(bound));
-        // Items after the rewind are as far ahead as they are long.
+        // Items after a rewind are as far ahead as they are long.
         let held = held(ahead).filter_map(Item::range);
         let held = held.map(|range| range.end.saturating_sub(range.start));
         OpErrorKind::FanInStarved {

@@ -1,7 +1,7 @@
 //! Contiguous ranges that begin at a fan-in, announced once, in index order, before their first items.
 //!
-//! An input reports a break when the mark arrives, while earlier items are still queued. Consumers must see it between
-//! the same items for any cuts of the inputs.
+//! A mark arrives while earlier items are still queued. For any cuts of the inputs, consumers must see a break between
+//! the same items.
 
 use std::collections::VecDeque;
 
@@ -36,9 +36,9 @@ fn rank(why: &Break) -> (u8, i64, i64) {
 #[derive(Default)]
 pub(super) struct RangeStarts {
     starts: VecDeque<RangeStart>,
-    /// Announced last: an input may report it late.
+    /// Announced last; another input may still report it.
     last: Option<RangeStart>,
-    /// Latest first sample read of all inputs.
+    /// Latest first sample read.
     first: Option<i64>,
 }
 
@@ -59,8 +59,7 @@ impl RangeStarts {
                 start.ports.push(port);
             }
             Err(at) => match last {
-                // An input that reports the same index twice means another range: its recording is read in several
-                // ranges.
+                // The same index from the same input is another range: its recording is read in several.
                 Some(last) if last.covers(&why) && !last.ports.contains(&port) => {
                     last.ports.push(port);
                 }
@@ -118,7 +117,7 @@ mod tests {
         assert_eq!(starts.next_start(100), Some((RangeOrigin::at(100), step())));
         starts.announce(1, RangeOrigin::at(100), step());
         assert_eq!(starts.next_start(i64::MAX), None);
-        // The same input again means another range.
+        // From the same input: another range.
         starts.announce(0, RangeOrigin::at(100), Some(Break::Removed));
         assert_eq!(
             starts.next_start(100),

@@ -1,13 +1,13 @@
 //! Matching across rewinds: items after the nth rewind of one input match those after the nth of the others.
 //!
-//! A rewound input waits until every other input has rewound or ended. Then items without a partner are dropped, and
-//! matching restarts.
+//! A rewound input waits until all others have rewound or ended. Then items without a partner are dropped and matching
+//! restarts.
 
 use super::{FanIn, HeldBack};
 use crate::Port;
 
 impl FanIn {
-    /// The input has rewound and others have not: its items are held back.
+    /// Has rewound before others: its items are held back.
     pub(crate) fn has_rewound(&self, port: Port) -> bool {
         self.queues[usize::from(port)].rewound
     }
@@ -20,7 +20,7 @@ impl FanIn {
         self.queues[usize::from(port)].rewound = true;
     }
 
-    /// Ended inputs do not count.
+    /// Ignores ended inputs.
     pub(crate) fn all_have_rewound(&self) -> bool {
         let mut queues = self.queues.iter();
         self.queues.iter().any(|queue| queue.rewound)

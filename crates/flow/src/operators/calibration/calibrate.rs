@@ -1,4 +1,4 @@
-//! Operators that change samples' calibration, not the samples.
+//! Operators that change only the calibration of samples.
 
 use isochrony_segment::{Calibration, StreamId};
 
@@ -83,7 +83,7 @@ operator! {
     }
 }
 
-/// Type of the port with values times `gain`, plus `offset`; with counts times `gain` if `counts`.
+/// Port type of values, or counts if `counts`, times `gain`, plus `offset`.
 fn bind_calibrated(
     operator: &'static str,
     port: &PortType,

@@ -23,7 +23,6 @@ const ANGLE: Dimension = [0, 0, 0, 0, 0, 0, 0, 1, 0];
 const COUNTS: Dimension = [0, 0, 0, 0, 0, 0, 0, 0, 1];
 const NONE: Dimension = [0; 9];
 
-/// Names that take prefixes.
 const PREFIXED: &[(&str, Dimension, f64)] = &[
     ("m", dimension(1, 0, 0, 0, 0), 1.0),
     ("g", dimension(0, 1, 0, 0, 0), 1e-3),
@@ -53,7 +52,7 @@ const PREFIXED: &[(&str, Dimension, f64)] = &[
     ("l", dimension(3, 0, 0, 0, 0), 1e-3),
 ];
 
-/// Names without prefixes, with factor and offset of zero.
+/// Factor, and offset of zero.
 const UNPREFIXED: &[(&str, Dimension, f64, f64)] = &[
     ("min", dimension(0, 0, 1, 0, 0), 60.0, 0.0),
     ("h", dimension(0, 0, 1, 0, 0), 3600.0, 0.0),
@@ -114,7 +113,7 @@ const PREFIXES: &[(&str, f64)] = &[
 ];
 
 fn find_unit(name: &str) -> Option<ParsedUnit> {
-    // First, since "min" is no milli-inch.
+    // First: "min" is no milli-inch.
     if let Some(&(_, dimension, factor, offset)) = UNPREFIXED.iter().find(|known| known.0 == name) {
         return Some(ParsedUnit {
             dimension,

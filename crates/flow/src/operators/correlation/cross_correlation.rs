@@ -1,4 +1,4 @@
-//! Cross-correlation of two inputs' windows, and the delay of the second behind the first.
+//! Cross-correlation and delay of two inputs' windows.
 
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field};
@@ -155,7 +155,6 @@ operator! {
     }
 }
 
-/// One row of correlations per pair, for `Xcorr` and `GccPhat`.
 #[derive(Default)]
 struct CorrelationProcessor {
     pairs: WindowPairs,

@@ -100,7 +100,7 @@ impl Operator for CaCfar {
         let properties = self
             .numbers
             .bind(&input, kernels, results, kernel.bytes())?;
-        // Blocks of sums are counted from the start of the contiguous range, so bits depend on it.
+        // Blocks of sums begin at the start of the contiguous range, so bits depend on it.
         let exact = self.order.is_some();
         Ok(properties.contract(if exact {
             Contract::Overlap {

@@ -1,4 +1,4 @@
-//! Operator `cfar`: constant false-alarm rate detection against a running noise estimate.
+//! Detection against a running estimate of the noise (CFAR).
 
 use isochrony_dsp::detect::NoiseCfar;
 

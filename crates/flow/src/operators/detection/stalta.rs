@@ -77,8 +77,7 @@ impl Operator for StaLta {
         let properties = self
             .numbers
             .bind(&input, kernels, ResultProperties::default(), bytes)?;
-        // Exponential weights never reach zero and a ratio has no scale: however old, large earlier energy can outweigh
-        // the present.
+        // Exponential weights never reach zero: however old, large earlier energy can outweigh the present.
         if self.method != "classic" {
             return Ok(properties.contract(Contract::Sequential).contiguous());
         }

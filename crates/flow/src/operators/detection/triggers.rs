@@ -86,7 +86,6 @@ impl Triggers {
         self.emit_ranges(complete, out)
     }
 
-    /// `grid`: the numbers' indices.
     fn detect(
         &mut self,
         part: &Item,
@@ -121,7 +120,7 @@ impl Operator for Triggers {
             .bind("triggers", Some(&values), from_ref(&port))?;
         self.port = Some(port);
         self.tile = vec![0.0; TILE_VALUES];
-        // In samples, for windows too, as integers: the minimum rounded up, the merge distance down.
+        // Whole samples, for windows too: the minimum rounded up, the merge distance down.
         let samples = |length: Length| length.count(stream.get().rate);
         let min_length = samples(self.min_length).and_then(SampleCount::ceil);
         let merge = samples(self.merge).and_then(SampleCount::floor);
@@ -157,7 +156,7 @@ impl Operator for Triggers {
             }
             Item::Frames(frames) => {
                 let (start, hop, span) = (frames.start(), frames.hop(), frames.window());
-                // All of a block at once: a call per window would be slow.
+                // A call per window would be slow.
                 let numbers = frames_to_samples(frames, 0, out)?;
                 for from in (0..numbers.len()).step_by(TILE_VALUES) {
                     let count = (numbers.len() - from).min(TILE_VALUES as u64);

@@ -1,4 +1,4 @@
-//! Collects items of several inputs that are processed together.
+//! Collects items of several inputs for one call.
 
 use smallvec::SmallVec;
 
@@ -11,7 +11,7 @@ pub(crate) struct AlignedItems {
 }
 
 impl AlignedItems {
-    /// The engine must serve the inputs in order.
+    /// The engine must serve inputs in order.
     pub(crate) fn new(inputs: usize) -> Self {
         Self {
             inputs,
@@ -19,8 +19,8 @@ impl AlignedItems {
         }
     }
 
-    /// Takes an item; returns whether all have arrived. Then `item` is the first input's, [`others`](Self::others) are
-    /// the rest, all contiguous in memory, and the next call starts over.
+    /// Takes an item; returns whether all have come. Then `item` is the first input's, [`others`](Self::others) the
+    /// rest, all contiguous in memory, and the next call starts over.
     pub(crate) fn is_complete(&mut self, port: Port, item: &mut Item) -> Result<bool, OpError> {
         if let Item::Samples(samples) = item
             && samples.buffers().nth(1).is_some()
@@ -46,7 +46,6 @@ impl AlignedItems {
         Ok(true)
     }
 
-    /// Items of the inputs after the first, in order.
     pub(crate) fn others(&self) -> &[Item] {
         &self.waiting
     }

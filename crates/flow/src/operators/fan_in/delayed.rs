@@ -1,4 +1,4 @@
-//! Delays what is fed back in a loop.
+//! Delays feedback in a loop.
 
 use isochrony_expr::{Expr, ExprError, Frames, Program};
 use isochrony_segment::{Calibration, DType, SigSeg, StreamId, dispatch};

@@ -1,4 +1,4 @@
-//! Closes a loop: checks that what is fed back has the type of the delayed input.
+//! Closes a loop: the feedback must have the delayed input's type.
 
 use super::join::same_grid;
 use crate::operator;

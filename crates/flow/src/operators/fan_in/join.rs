@@ -68,17 +68,15 @@ struct BoundState {
     open_inputs: usize,
 }
 
-/// Whether indices of both refer to the same samples.
 pub(crate) fn same_timebase(a: StreamId, b: StreamId) -> bool {
     // Timebase numbers are practically unique across stores; everything in memory shares 0.
     a.get().timebase == b.get().timebase
 }
 
-/// For inputs matched by index at different rates.
 pub(super) const RATE_HINT: &str = "equal indices are equal times only at one rate: bring one of them to the rate of the other \
                           with resample(rate_hz=...), or align() it to the other";
 
-/// Same timebase and rate: arrays in memory and feeds share a timebase whatever their rates.
+/// Arrays in memory and feeds share a timebase, also at different rates.
 pub(crate) fn same_grid(a: StreamId, b: StreamId) -> bool {
     same_timebase(a, b) && a.get().rate == b.get().rate
 }
@@ -88,7 +86,7 @@ impl Operator for Join {
         let tolerance = match self.tolerance {
             None => None,
             Some(Length::Seconds(seconds)) => Some(seconds),
-            // The inputs may have different rates.
+            // The rates may differ.
             Some(samples @ Length::Samples(_)) => {
                 return Err(PlanError::Parameter {
                     operator: "join",
@@ -244,7 +242,7 @@ impl Operator for Join {
             return Ok(());
         };
         bound.open_inputs -= 1;
-        // Queued items follow the end of their input, so only the last end counts.
+        // Queued items follow the end of their input: only the last end counts.
         if bound.open_inputs == 0 {
             emit(bound.matcher.take_matches(true)?, out)?;
         }
@@ -257,7 +255,7 @@ impl Operator for Join {
         };
         match why {
             Break::Rewind => bound.matcher.rewind(),
-            // Marks behind rows must not overtake them: rows of two clocks do not match.
+            // Marks must not overtake the rows before them: rows of two clocks do not match.
             Break::ClockStep { .. } => emit(bound.matcher.end_clock()?, out)?,
             _ => {}
         }

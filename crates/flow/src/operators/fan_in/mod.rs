@@ -1,4 +1,4 @@
-//! Operators with several inputs, and those that shift or feed back a stream to match another.
+//! Operators of several inputs, and those that shift or feed back a stream.
 
 pub(crate) mod align;
 pub(crate) mod aligned_items;

@@ -28,12 +28,12 @@ pub(crate) struct PairInput {
     pub(crate) width: usize,
     /// In hertz.
     pub(crate) rate: f64,
-    /// Of the inputs' values; empty if unknown.
+    /// Empty if unknown.
     pub(crate) units: [&'static str; 2],
 }
 
 impl WindowPairs {
-    /// Both inputs must be equal windows of real samples of one timebase.
+    /// Requires equal windows of real samples of one timebase.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,

@@ -32,7 +32,7 @@ operator! {
 const TIMEBASE_HINT: &str = "equal indices are equal times only of one timebase: align() one of them to the other, or give \
                              scans of arrays the same start= and rate=";
 
-/// Requires samples, or equal windows, of one timebase, so that indices match.
+/// Requires samples, or equal windows, of one timebase and rate.
 pub fn one_grid(operator: &'static str, inputs: &[PortType]) -> Result<(), PlanError> {
     let grid = |port: &PortType| match *port {
         PortType::Samples { stream, .. } => Some((stream, 0, 0)),
@@ -45,7 +45,7 @@ pub fn one_grid(operator: &'static str, inputs: &[PortType]) -> Result<(), PlanE
         PortType::Ranges { .. } | PortType::Rows { .. } | PortType::Count => None,
     };
     let first = inputs.first().and_then(grid);
-    // Why a port does not match the first, and the remedy.
+    // How a port differs from the first, and the remedy.
     let differs = |port: &PortType| match (first, grid(port)) {
         (Some((a, window, hop)), Some((b, other_window, other_hop))) => {
             if (window, hop) != (other_window, other_hop) {

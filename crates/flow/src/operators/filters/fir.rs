@@ -91,7 +91,6 @@ fn needs(needs: &str, mend: &'static str) -> PlanError {
 }
 
 impl Fir {
-    /// Given or designed.
     fn design_taps(&self, rate: f64) -> Result<Vec<f64>, PlanError> {
         let is_given = |value: &Value| !value.is_null();
         let equiripple =
@@ -217,7 +216,7 @@ impl Fir {
         Ok(remez("fir", count, &bands, rate)?)
     }
 
-    /// Group delay in samples. Checks that it is whole and the same for all frequencies.
+    /// Group delay in samples, if whole and the same for all frequencies.
     fn centre_delay(&self, taps: &[f64]) -> Result<usize, PlanError> {
         let mirrored = taps.iter().zip(taps.iter().rev());
         let even = mirrored.clone().all(|(tap, other)| tap == other);

@@ -121,7 +121,7 @@ pub(super) fn parameter_error(
     }
 }
 
-/// Numbers of a parameter that is one or a list.
+/// A parameter may be one number or a list.
 pub(super) fn numbers(value: &Value) -> Vec<f64> {
     match value {
         Value::Array(list) => list.iter().filter_map(Value::as_f64).collect(),
@@ -129,7 +129,7 @@ pub(super) fn numbers(value: &Value) -> Vec<f64> {
     }
 }
 
-/// Fails unless exactly the ripple and attenuation that the family needs are given.
+/// Requires exactly the ripple and attenuation that the family needs.
 pub(super) fn family(
     operator: &'static str,
     kind: &str,

@@ -1,8 +1,7 @@
-//! Streams of numbers: samples, or windows of one value each.
+//! Streams of numbers: samples, or windows of one value each, such as a score.
 //!
-//! Detectors and running statistics serve windows (the loudness of each, a score) as well as samples.
-//! [`NumberProcessor`] passes windows of one value to the stream processor as consecutive samples, and gives results
-//! the windows' indices. Durations are counted in numbers, at the rate of samples or windows.
+//! [`NumberProcessor`] passes windows of one value to the stream processor as consecutive samples; results get the
+//! windows' indices. Durations are counted in numbers.
 
 use isochrony_dsp::detect::{CellCfar, ClassicStaLta, NoiseCfar, RecursiveStaLta};
 use isochrony_dsp::running::{MOST_SAMPLES, Real, RunningMean, RunningQuantile, RunningRms};
@@ -41,7 +40,7 @@ kernels!(
     RunningRms
 );
 
-/// Most bytes of a kernel per number of its window; a quantile has value, place and order.
+/// Most bytes of a kernel per number of its window: a quantile has value, place and order.
 const NUMBER_BYTES: u64 = 32;
 
 #[derive(Debug, Clone, Copy)]
@@ -58,7 +57,7 @@ pub(crate) struct NumberInput {
 }
 
 impl NumberInput {
-    /// An error if the port has no real numbers.
+    /// Fails without real numbers.
     pub(crate) fn real(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         let (dtype, stream, windows) = match *port {
             PortType::Samples { dtype, stream } => (dtype, stream, None),
@@ -108,7 +107,7 @@ impl NumberInput {
             .kernels(|| kernel.clone(), || kernel.clone())
     }
 
-    /// The nearest count of numbers, exact from the decimal as written; an error if zero or too large.
+    /// The nearest count of numbers, exact from the decimal as written; fails if zero or too large.
     pub(crate) fn count(
         &self,
         parameter: &'static str,
@@ -215,7 +214,7 @@ impl NumberProcessor {
     }
 }
 
-/// Windows of one value as samples from index `start`; copies values that are not adjacent.
+/// Copies values that are not adjacent.
 pub(crate) fn frames_to_samples(
     frames: &Frames,
     start: i64,

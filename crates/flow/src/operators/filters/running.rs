@@ -113,7 +113,7 @@ operator! {
     alternatives { "heaps": BitIdentical }
 }
 
-/// Blocks of sums are counted from the start of the contiguous range, so exact bits need all of it.
+/// Blocks of sums begin at the start of the contiguous range, so exact bits need all of it.
 fn sum_contract(window: usize) -> Contract {
     Contract::Settling {
         before: window as u64 - 1,
@@ -136,7 +136,7 @@ fn quantile_cost_ns(window: usize) -> f64 {
     6.0 + (0.06 * window as f64).min(60.0)
 }
 
-/// Implements [`Operator`] by a kernel, made of the operator and its window in samples. Results have the numbers' unit.
+/// Implements [`Operator`] by a kernel made of the operator and its window in samples.
 macro_rules! running_operator {
     ($Operator:ident, $kernel:expr, $contract:expr, $cost_ns:expr) => {
         impl Operator for $Operator {

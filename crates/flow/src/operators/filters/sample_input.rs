@@ -1,4 +1,4 @@
-//! An operator's input of samples, and their conversion to values in their unit.
+//! An operator's input samples, and their conversion to values.
 
 use std::slice::from_ref;
 
@@ -22,7 +22,7 @@ pub(crate) struct SampleInput {
 }
 
 impl SampleInput {
-    /// An error if the port has no samples.
+    /// Fails without samples.
     pub(crate) fn of(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         match *port {
             PortType::Samples { dtype, stream } => Ok(Self {
@@ -41,7 +41,7 @@ impl SampleInput {
         }
     }
 
-    /// An error if the port has no real samples.
+    /// Fails without real samples.
     pub(crate) fn real(operator: &'static str, port: &PortType) -> Result<Self, PlanError> {
         match Self::of(operator, port)? {
             input if input.complex => Err(wrong_input(

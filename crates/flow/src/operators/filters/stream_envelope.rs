@@ -46,7 +46,7 @@ operator! {
 /// Of block transforms, relative to their largest samples.
 const ROUNDING_ERROR: f64 = 1e-14;
 
-/// Magnitude of each sample and its Hilbert transform, delayed by `lag` samples.
+/// Magnitude of sample and Hilbert transform, delayed by `lag` samples.
 #[derive(Clone)]
 struct EnvelopeKernel<T: Precision> {
     filter: Fir<T>,

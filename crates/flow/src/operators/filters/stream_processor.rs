@@ -1,15 +1,14 @@
 //! Runs stateful kernels from samples to samples: filters, running statistics, detectors.
 //!
-//! A [`StreamKernel`] computes one number per number in one precision, keeps state between calls, and does not know
-//! items. [`StreamProcessor`] connects it to the engine. It converts samples to values in their unit, tile by tile;
-//! resets the kernel at every break (gap, clock step, loss, removal by a filter), so that what follows starts like a
-//! recording; and gives results their indices.
+//! A [`StreamKernel`] computes one number per number, in one precision. [`StreamProcessor`] converts samples to values
+//! in their unit, tile by tile; resets the kernel at every break (gap, clock step, loss, removal), so that what follows
+//! starts like a recording; and gives results their indices.
 //!
 //! Results are float32 for float32 samples, double for other real ones. Complex samples are processed as two signals,
 //! which is right only for linear kernels with real coefficients; other operators refuse them.
 //!
-//! A kernel that looks ahead (a centred filter) declares its lag in samples. Results get the indices of the samples
-//! they belong to; those before the start of the contiguous range are dropped.
+//! A kernel that looks ahead declares its lag in samples. Results get the indices of the samples they belong to; those
+//! before the contiguous range are dropped.
 
 use std::iter::repeat_n;
 
@@ -24,11 +23,11 @@ use crate::{Item, Next, OpError, OpErrorKind, OperatorProperties, Out, PlanError
 const TILE_VALUES: usize = 2048;
 
 pub(crate) trait StreamKernel<T>: Send {
-    /// One result per value, however a stream is divided into calls.
+    /// One result per value, for any division into calls.
     fn run(&mut self, values: &[T], results: &mut [T]);
 
-    /// Computes the [`ResultProperties::held`] results still held at the end of a contiguous range; for a shorter
-    /// range, the last of these. By default feeds zeros.
+    /// Computes the [`ResultProperties::held`] results left at the end of a contiguous range, of a shorter range the
+    /// last ones. By default feeds zeros.
     fn flush(&mut self, results: &mut [T])
     where
         T: Copy + Default,
@@ -88,7 +87,6 @@ impl SampleInput {
     }
 }
 
-/// With memory for a tile.
 pub(crate) struct PartKernels<T> {
     kernels: Vec<Box<dyn StreamKernel<T>>>,
     values: Vec<T>,
@@ -188,12 +186,12 @@ impl<T: bytemuck::Pod + Default> PartKernels<T> {
 pub(crate) struct ResultProperties {
     /// Empty if unknown.
     pub(crate) unit: String,
-    /// Samples by which a result lags.
+    /// Samples by which results lag.
     pub(crate) lag: u64,
-    /// Results dropped at the start of each contiguous range.
+    /// Results dropped at the start of a contiguous range.
     pub(crate) skip: u64,
-    /// Results still held when a contiguous range ends, as by kernels that work in blocks. At breaks and at the end,
-    /// the operator calls [`StreamProcessor::flush`].
+    /// Results held back until a contiguous range ends, as by kernels that work in blocks: the operator must call
+    /// [`StreamProcessor::flush`] at breaks and at the end.
     pub(crate) held: u64,
 }
 
@@ -201,7 +199,7 @@ pub(crate) struct ResultProperties {
 pub(crate) struct StreamProcessor(Option<BoundState>);
 
 struct BoundState {
-    /// Converts samples to values of the kernel's precision, unless they are such values.
+    /// None: samples already are values of the kernel's precision.
     conversion: Option<CompiledExpr>,
     kernels: Kernels,
     dtype: DType,
@@ -210,7 +208,7 @@ struct BoundState {
     skip: u64,
     held: u64,
     remaining_skip: u64,
-    /// Index that would continue the contiguous range, if one has begun.
+    /// Next index in the contiguous range, if one has begun.
     next: Option<i64>,
 }
 
@@ -301,7 +299,7 @@ impl StreamProcessor {
         }
     }
 
-    /// Emits results held at the end of a contiguous range, and resets the kernel.
+    /// Ends a contiguous range: emits held results and resets the kernel.
     pub(crate) fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         if let Some(bound) = &mut self.0
             && let (Some(start), true) = (bound.next, bound.held > 0)
@@ -332,8 +330,7 @@ impl StreamProcessor {
         }
     }
 
-    /// Maps a progress mark of the input to the output. Held results are emitted only once the end of their range is
-    /// known, however far the input is.
+    /// Progress of the output. Held results are emitted only once the end of their range is known.
     pub(crate) fn progress(&self, upto: i64) -> i64 {
         let Some(bound) = &self.0 else {
             return upto;

@@ -70,7 +70,7 @@ impl<T: Precision + Into<f64>> StreamKernel<T> for Kernel {
     }
 
     fn flush(&mut self, results: &mut [T]) {
-        // `results` has room for all held results.
+        // There is room for all held results.
         let _ = self.finish(results);
     }
 

@@ -76,7 +76,7 @@ impl Operator for Between {
                     Some(ahead) if ahead > 0 => ahead.unsigned_abs().div_ceil(hop),
                     _ => 0,
                 };
-                // Windows must end inside the range.
+                // Windows must end inside.
                 let room =
                     i128::from(self.end) - i128::from(frames.start()) - i128::from(frames.window());
                 let count = match u64::try_from(room) {

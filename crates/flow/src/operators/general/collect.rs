@@ -1,4 +1,4 @@
-//! Gathers the whole result of a plan in memory.
+//! Gathers a plan's whole result.
 
 use arrow_array::RecordBatch;
 use isochrony_segment::{has_free_memory, prefer_large_pages};
@@ -37,7 +37,7 @@ const MAX_RESERVED_BYTES: usize = 1 << 30;
 /// New memory is in large pages.
 fn append(gathered: &mut Vec<u8>, more: &[u8]) -> Result<(), OpError> {
     if gathered.capacity() - gathered.len() < more.len() {
-        // The vector doubles; memory is allocated only once written to.
+        // The vector doubles; memory is allocated only when written to.
         let room = has_free_memory(gathered.len().max(more.len()) as u64);
         if !room || gathered.try_reserve(more.len()).is_err() {
             return Err(OpErrorKind::ResultTooLarge {

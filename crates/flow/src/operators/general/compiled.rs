@@ -1,4 +1,4 @@
-//! An expression compiled for an operator's inputs, with its working memory.
+//! An expression compiled for an operator's inputs.
 
 use isochrony_expr::{
     Binary, Expr, ExprError, Frames, Input, Op, Program, Scratch, Shape, State, Unary,
@@ -17,7 +17,7 @@ struct BoundState {
     program: Program,
     scratch: Scratch,
     state: State,
-    /// Kept to compile again.
+    /// To compile again.
     operator: &'static str,
     ports: SmallVec<[PortType; 2]>,
 }
@@ -31,8 +31,8 @@ fn width(port: &PortType) -> usize {
 }
 
 impl CompiledExpr {
-    /// Compiles for ports matched by index; calibrated counts become values in their unit. A row of one value combines
-    /// with every sample of longer rows.
+    /// Compiles for ports matched by index; calibrated counts become values. Rows of one value combine with longer
+    /// ones.
     pub(crate) fn bind(
         &mut self,
         operator: &'static str,
@@ -80,12 +80,12 @@ impl CompiledExpr {
         Ok(program)
     }
 
-    /// Runs over windows of the only input; `out` has a row of results per window.
+    /// For one input; `out` has a row of results per window.
     pub(crate) fn run(&mut self, frames: &crate::Frames, out: &mut [u8]) -> Result<(), OpError> {
         self.run_windows(&[windows(frames)?], out)
     }
 
-    /// Runs over matching windows, or contiguous samples, of all inputs; `out` has room for the results.
+    /// For matching windows, or contiguous samples, of all inputs.
     pub(crate) fn run_items<'a>(
         &mut self,
         items: impl IntoIterator<Item = &'a Item>,
@@ -125,7 +125,7 @@ impl CompiledExpr {
         Ok(())
     }
 
-    /// Replaces the expression by one of the same type. State of equal subexpressions is kept.
+    /// Replaces the expression by one of the same type; equal subexpressions keep their state.
     pub(crate) fn set(&mut self, saved: Option<&Value>) -> Result<ParameterUpdate, OpError> {
         let expr = saved.and_then(|saved| serde_json::from_value::<Expr>(saved.clone()).ok());
         let (Some(expr), Some(before)) = (expr, self.0.take()) else {
@@ -184,7 +184,7 @@ const TRANSCENDENTAL: [Unary; 11] = [
     Unary::Angle,
 ];
 
-/// Expected time of an expression, in ns for each value of its inputs.
+/// Expected time per value of the inputs.
 pub(crate) fn expression_cost_ns(expr: Option<&Expr>) -> f64 {
     let Some(expr) = expr else {
         return 0.0;

@@ -10,8 +10,8 @@ use crate::{
 
 type ItemFunction = Arc<dyn Fn(&Item) -> Result<(), Cause> + Send + Sync>;
 
-/// Calls a function with every item and forwards it: the end of a plan run for its effects, or a probe inside one.
-/// Items come in order, from one thread; an error of the function ends the execution.
+/// Calls a function with every item, in order and from one thread, and forwards it. An error of the function ends the
+/// execution.
 #[derive(Clone)]
 pub struct ForEach(ItemFunction);
 

@@ -116,7 +116,7 @@ impl Operator for Map {
             });
         let width = match self.width {
             1 => 1,
-            // Fewer in a short last window.
+            // A short last window has fewer.
             most => widths.max().unwrap_or(most),
         };
         let values = match &*item {

@@ -1,4 +1,4 @@
-//! Operators on any kind of item: expressions, functions, limits, counts.
+//! Operators on any kind of item.
 
 pub(crate) mod between;
 pub(crate) mod collect;

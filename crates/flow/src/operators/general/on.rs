@@ -1,4 +1,4 @@
-//! The `on` operator: executes the operators before it on a host of a cluster.
+//! Operator `on`: executes the operators before it on a host of a cluster.
 
 use crate::operator;
 use crate::operators::wrong_input;

@@ -1,4 +1,4 @@
-//! Forwards items unchanged; measures the cost of an operator.
+//! Forwards items, to measure an operator's cost.
 
 use crate::operator;
 use crate::{

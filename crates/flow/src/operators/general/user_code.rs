@@ -4,8 +4,8 @@ use isochrony_segment::{Bool8, Buffer, DType, Sample, dispatch};
 
 use crate::{Frames, Next, OpError, Out};
 
-/// Forwards windows with true flags; emits runs of them by reference. Returns the operator's answer; `item` must still
-/// be `frames`.
+/// Forwards windows with true flags, runs of them by reference. Returns the operator's answer; `item` must still be
+/// `frames`.
 ///
 /// # Errors
 /// Any error of a later operator.
@@ -28,7 +28,7 @@ pub fn forward_where(frames: &Frames, flags: &[Bool8], out: &mut Out<'_>) -> Res
     Ok(Next::Consumed)
 }
 
-/// Type of values in the unit: float64 or complex128 if counts are calibrated, else that of the samples.
+/// Type of values in the unit: float64 or complex128 if calibrated, else that of the samples.
 #[must_use]
 pub fn dtype_in_unit(dtype: DType, stream: isochrony_segment::StreamId) -> DType {
     if stream.get().calibration.is_identity() {
@@ -37,7 +37,7 @@ pub fn dtype_in_unit(dtype: DType, stream: isochrony_segment::StreamId) -> DType
     dispatch!(dtype, T => <<T as Sample>::Physical as Sample>::DTYPE)
 }
 
-/// Values in the unit: unchanged if not calibrated, else in new memory of the execution.
+/// Values in the unit: unchanged if not calibrated, else in new memory.
 ///
 /// # Errors
 /// [`MemoryCap`](crate::OpErrorKind::MemoryCap).

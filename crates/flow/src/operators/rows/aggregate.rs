@@ -1,5 +1,5 @@
-//! Aggregates of grouped rows. Every value is eight bytes ([`ColumnValues`]): integers as int64, floats as their bits.
-//! So keys of any type compare alike, and an aggregate has one loop for integers and one for floats.
+//! Aggregates of grouped rows. Every value is eight bytes: integers as int64, floats as their bits. So keys of any type
+//! compare alike, and aggregates have one loop for integers and one for floats.
 
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::{MutableBuffer, NullBuffer};
@@ -40,7 +40,6 @@ impl AggregateFunction {
         Some(Self::ALL[at])
     }
 
-    /// The result is one of the values.
     pub(crate) fn keeps_type(self) -> bool {
         matches!(self, Self::Min | Self::Max | Self::First | Self::Last)
     }
@@ -55,7 +54,7 @@ impl AggregateFunction {
     }
 }
 
-/// Eight bytes each, perhaps null.
+/// Eight bytes per value, perhaps null.
 #[derive(Debug)]
 pub(crate) struct ColumnValues {
     dtype: DType,
@@ -117,7 +116,6 @@ impl ColumnValues {
         }
     }
 
-    /// A column as keys.
     pub(crate) fn bits(&self, column: &dyn Array) -> ColumnBits {
         ColumnBits {
             bits: wide(column, self.dtype, canonical),
@@ -156,7 +154,6 @@ impl ColumnValues {
             .then(|| NullBuffer::from(self.known));
         let column = columns::column_from_bytes(self.dtype, values, nulls)?;
         match field.data_type() {
-            // Only the type changes.
             DataType::Timestamp(..) => {
                 let data = column.to_data().into_builder();
                 Ok(make_array(
@@ -168,7 +165,6 @@ impl ColumnValues {
     }
 }
 
-/// One aggregate of all groups.
 #[derive(Debug)]
 pub(crate) struct Aggregate {
     function: AggregateFunction,
@@ -176,7 +172,7 @@ pub(crate) struct Aggregate {
     groups: Vec<GroupState>,
 }
 
-/// Number of rows, and a value or sum as bits, or mean and squared deviations.
+/// Number of rows, and a value, a sum, or mean and squared deviations.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(crate) struct GroupState {
     count: u64,
@@ -218,7 +214,7 @@ impl Aggregate {
         }
     }
 
-    /// Whether the result's bits do not depend on how values were partitioned.
+    /// Whether the result's bits do not depend on cuts.
     pub(crate) fn is_exact(&self) -> bool {
         match self.function {
             AggregateFunction::Mean | AggregateFunction::Std => false,
@@ -227,7 +223,6 @@ impl Aggregate {
         }
     }
 
-    /// Leaves no groups.
     pub(crate) fn take(&mut self) -> Vec<GroupState> {
         std::mem::take(&mut self.groups)
     }
@@ -245,7 +240,7 @@ impl Aggregate {
         self.results(&self.groups)
     }
 
-    /// Results of some groups, whose places become free.
+    /// The places become free.
     pub(crate) fn finish_groups(&mut self, places: &[usize]) -> ColumnValues {
         let groups = places
             .iter()
@@ -274,7 +269,7 @@ impl Aggregate {
 }
 
 impl GroupState {
-    /// `more`: state of later values.
+    /// `more` is of later values.
     fn combine(&mut self, function: AggregateFunction, more: &Self, float: bool) {
         if more.count == 0 || self.count == 0 {
             *self = if more.count == 0 { *self } else { *more };

@@ -9,12 +9,12 @@ use arrow_schema::{DataType, Field};
 use crate::plan::rows::{Clock, END, Fields, Rows, START, TIME, clock_of};
 use crate::{Frames, Item, OpError, OpErrorKind, Out, PlanError, PortType};
 
-/// Rows of a batch: enough to make its cost small...
+/// Most rows of a batch: enough to make its cost small.
 const MAX_ROWS: usize = 1024;
-/// ... and few enough samples not to hold back rows of long windows.
+/// Most samples of a batch: few enough not to hold back rows of long windows.
 const MAX_SAMPLES: u64 = 1 << 20;
 
-/// Starts, ends and times of rows that wait. The operator keeps the other columns.
+/// Starts, ends and times of waiting rows. The operator keeps the other columns.
 pub(crate) struct RowBuilder {
     fields: Fields,
     clock: Option<Arc<dyn Clock>>,
@@ -25,7 +25,7 @@ pub(crate) struct RowBuilder {
 }
 
 impl RowBuilder {
-    /// For windows of a port with these fields after the common ones; returns the output type too.
+    /// `own` fields follow the common ones. Also returns the output type.
     pub(crate) fn bind(
         operator: &'static str,
         port: &PortType,
@@ -87,7 +87,7 @@ impl RowBuilder {
         self.starts.first().copied()
     }
 
-    /// Limits a progress mark to the first row that waits.
+    /// Limits a progress mark to the first waiting row.
     pub(crate) fn progress(&self, upto: i64) -> i64 {
         self.first().map_or(upto, |first| first.min(upto))
     }
@@ -107,7 +107,6 @@ impl RowBuilder {
         }
     }
 
-    /// Takes the rows with the other columns, if any.
     pub(crate) fn take(
         &mut self,
         columns: impl IntoIterator<Item = ArrayRef>,
@@ -142,7 +141,7 @@ pub(crate) fn times(
     Ok(timestamps(ns))
 }
 
-/// Civil times in ns; `i64::MIN` if unknown.
+/// `i64::MIN` if unknown.
 pub(crate) fn timestamps(ns: Vec<i64>) -> TimestampNanosecondArray {
     let known = ns
         .contains(&i64::MIN)
@@ -158,9 +157,9 @@ pub(crate) fn float(values: Vec<f64>) -> ArrayRef {
     Arc::new(Float64Array::new(ScalarBuffer::from(values), None))
 }
 
-/// Methods of an operator that buffers rows in `self.bound.rows` and emits them by `self.flush`: when the next row does
-/// not continue them, when its sources are idle, and at the end. Removed samples flush nothing: rows need not be
-/// contiguous. `reset`: what else a break does to `bound`.
+/// Methods of an operator that buffers rows in `self.bound.rows`. `self.flush` emits them when the next row does not
+/// continue them, when sources are idle, and at the end; not at removed samples, since rows need not be contiguous.
+/// `reset`: what else a break does to `bound`.
 macro_rules! flush_rows {
     () => {
         flush_rows!(|_bound| {});

@@ -52,7 +52,7 @@ struct BoundState {
 struct Column {
     compiled: CompiledExpr,
     dtype: DType,
-    /// Values per list; None: a single value.
+    /// None: a single value per row.
     width: Option<usize>,
     values: MutableBuffer,
 }
@@ -78,7 +78,7 @@ impl Column {
         let values = std::mem::take(&mut self.values);
         let column = match self.width {
             None => columns::column_from_bytes(self.dtype, values, None),
-            // Windows lie in memory, so their lengths fit.
+            // Windows lie in memory: their lengths fit.
             Some(width) => columns::list_column(self.dtype, width as i32, values),
         };
         Ok(column.map_err(OpErrorKind::from)?)

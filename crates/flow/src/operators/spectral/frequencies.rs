@@ -12,7 +12,7 @@ struct Spectra {
 
 impl Plan {
     /// Frequencies in Hz of a row's values, if rows are spectra (`fft`, `power`, `welch`) or as many values computed
-    /// from spectra. As NumPy's `rfftfreq` for real samples, `fftfreq` for complex ones.
+    /// from them: NumPy's `rfftfreq` for real samples, `fftfreq` for complex ones.
     #[must_use]
     pub fn frequencies(&self) -> Option<Vec<f64>> {
         let spectra = self.spectra()?;
@@ -20,7 +20,7 @@ impl Plan {
         Some(hz)
     }
 
-    /// Whether spectra are of complex samples; None if rows are no spectra.
+    /// Whether spectra are of complex samples; None without spectra.
     #[must_use]
     pub fn complex_spectra(&self) -> Option<bool> {
         self.spectra().map(|spectra| spectra.complex)

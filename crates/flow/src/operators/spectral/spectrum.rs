@@ -88,7 +88,6 @@ operator! {
     }
 }
 
-/// Scale factor of a spectrum, and its unit.
 fn amplitude(scaling: &str, factors: &[f64], input: &WindowInput) -> (f64, String) {
     let unit = input.unit();
     match scaling {

@@ -63,7 +63,7 @@ impl Operator for Welch {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         let input = WindowInput::of("welch", &inputs[0])?;
         let taper = taper("welch", &self.taper)?;
-        // A huge `nfft` must not allocate a huge taper before its refusal below.
+        // A huge `nfft` must not allocate a taper before its refusal.
         let nfft = self.nfft.min(input.width as u64 + 1) as usize;
         let hop = match self.hop {
             Some(hop) => usize::try_from(hop).unwrap_or(usize::MAX),

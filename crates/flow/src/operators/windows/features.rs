@@ -1,4 +1,4 @@
-//! Features of windows: one row of numbers per window.
+//! Features of windows.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::features::{
@@ -294,7 +294,7 @@ fn integer_haar_kernel(
     }
 }
 
-/// Numbers of a parameter that is one or a list.
+/// A parameter may be one number or a list.
 pub(crate) fn numbers(value: &serde_json::Value) -> Vec<f64> {
     match value.as_array() {
         Some(list) => list.iter().filter_map(serde_json::Value::as_f64).collect(),

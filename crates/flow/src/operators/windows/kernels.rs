@@ -18,8 +18,8 @@ impl<T, R, F: FnMut(&[T], &mut [R]) + Send> RowKernel<T, R> for RowFunction<F> {
     }
 }
 
-/// Builds a kernel by the fallible constructor `$make`, which sees the windows' precision as `$T`; the last argument
-/// computes a row.
+/// Builds a kernel by `$make`, which may fail and sees the windows' precision as `$T`; the last argument computes a
+/// row.
 macro_rules! kernel {
     ($input:expr, $operator:literal, |$T:ident| $make:expr, |$kernel:ident, $window:ident, $row:ident| $run:expr) => {{
         let kernel_error = |error| $crate::operators::kernel_error($operator, error);

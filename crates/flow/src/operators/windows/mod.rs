@@ -1,4 +1,4 @@
-//! Operators that cut windows, or compute values of each.
+//! Operators that cut windows or compute values of them.
 
 pub(crate) mod features;
 pub(crate) mod rewindow;

@@ -9,7 +9,7 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
-/// Most values per block, overlapping windows counted separately: some milliseconds of work.
+/// Most values per block, counted for each of overlapping windows: some milliseconds of work.
 const MAX_VALUES: u64 = 1 << 22;
 
 operator! {
@@ -65,7 +65,7 @@ impl Rewindow {
         if total < self.window {
             return Ok(());
         }
-        // Windows must begin before the carried samples end, and end before the new ones do.
+        // Windows begin before the carried samples end, and end before the new ones do.
         let count = carry
             .len()
             .div_ceil(hop)
@@ -85,7 +85,6 @@ impl Rewindow {
         Ok(())
     }
 
-    /// Emits the short last window.
     fn flush(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         self.next = None;
         let Some(carry) = self.carry.take() else {
@@ -101,8 +100,8 @@ impl Rewindow {
     }
 }
 
-/// Emits all but the last piece of a block with many overlapping values, so that an execution can be interrupted
-/// between pieces. Returns the last piece, usually the whole block.
+/// Emits all but the last piece of a block with many values, so that an execution can be interrupted between pieces.
+/// Returns the last piece, usually the whole block.
 fn emit_pieces(frames: Frames, out: &mut Out<'_>) -> Result<Frames, OpError> {
     let most = (MAX_VALUES / frames.window()).max(1);
     let mut from = 0;
@@ -179,7 +178,7 @@ impl Operator for Rewindow {
         let next = match self.next {
             Some(next) => next,
             None => {
-                // The first window of the grid in the arriving samples, which in a task begin anywhere.
+                // First window of the grid in these samples, which in a task begin anywhere.
                 let grid = match &*self.anchor {
                     "run" => out.anchor(),
                     _ => out.first_read(),
@@ -205,7 +204,6 @@ impl Operator for Rewindow {
                 self.emit_straddling(&carry, &samples, out)?;
                 let next = self.next.unwrap_or(next);
                 if next < carry.end() {
-                    // The window is longer than the samples so far.
                     carry.append(samples)?;
                     self.carry = Some(carry.subseg(next..carry.end())?);
                     return Ok(Next::Consumed);
@@ -243,7 +241,7 @@ impl Operator for Rewindow {
         self.flush(out)
     }
 
-    /// Flushes what no sample continues, which a break would do later: behind `align` no break tells of a silence.
+    /// Flushes what no sample continues, as a break would: after `align` no break announces a silence.
     fn advance(&mut self, _: Port, upto: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         match &self.carry {
             Some(carry) if carry.end() < upto => self.flush(out),

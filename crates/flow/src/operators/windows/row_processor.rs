@@ -1,12 +1,11 @@
 //! Runs kernels that compute one row per window: spectra, energies, envelopes.
 //!
-//! A [`RowKernel`] computes rows from windows of numbers in one precision and does not know items. [`RowProcessor`]
-//! connects it to the engine. It checks the input; converts samples to values in their unit, by tiles of windows that
-//! stay in the first-level cache; and gives rows the windows' indices. Windows that already are such values are passed
-//! in place, as are all windows to a kernel of stored samples ([`TypedStoredKernel`]).
+//! A [`RowKernel`] computes rows from windows of numbers in one precision. [`RowProcessor`] checks the input; converts
+//! samples to values in their unit, by tiles of windows that stay in the first-level cache; and gives rows the windows'
+//! indices. Windows that already are such values are passed in place, as are all windows to a kernel of stored samples
+//! ([`TypedStoredKernel`]).
 //!
-//! Precision is that of NumPy's transforms: single for float32 and complex64, else double. Complex numbers are pairs,
-//! in windows as in rows.
+//! Precision is that of NumPy's transforms: single for float32 and complex64, else double. Complex numbers are pairs.
 
 use std::marker::PhantomData;
 use std::slice::from_ref;
@@ -26,17 +25,16 @@ use crate::{
 const TILE_VALUES: usize = 2048;
 
 pub(crate) trait RowKernel<T, R = T>: Send {
-    /// Fills one row per window, from that window alone; rows have equal length.
+    /// Fills one row per window, from that window alone.
     fn rows(&mut self, windows: Windows<'_, T>, results: &mut [R]);
 }
 
-/// Rows of doubles from windows as stored.
 pub(crate) trait StoredKernel: Send {
-    /// As [`RowKernel::rows`]; fails unless the samples have the kernel's type.
+    /// As [`RowKernel::rows`]; fails unless samples have the kernel's type.
     fn rows(&mut self, frames: &Frames, results: &mut [f64]) -> Result<(), OpError>;
 }
 
-/// For real samples of one type, as stored; applies their calibration.
+/// For real samples of one type; applies their calibration.
 pub(crate) struct TypedStoredKernel<T, K>(K, PhantomData<fn(T)>);
 
 impl<T: Sample, K: RowKernel<T, f64>> TypedStoredKernel<T, K> {
@@ -67,7 +65,7 @@ pub(crate) struct WindowInput {
 /// Of a transform's tables per sample: factors, values, spectrum, twiddles.
 const TRANSFORM_BYTES: u64 = 64;
 
-/// Per sample of a window of values and its row.
+/// Per sample: a value and its result.
 const ROW_BYTES: u64 = 16;
 
 impl WindowInput {
@@ -76,7 +74,7 @@ impl WindowInput {
         Self::with_tables(operator, port, TRANSFORM_BYTES)
     }
 
-    /// As [`of`](Self::of), for an operator without tables.
+    /// As [`of`](Self::of), without tables.
     pub(crate) fn without_tables(
         operator: &'static str,
         port: &PortType,
@@ -119,11 +117,10 @@ impl WindowInput {
     }
 }
 
-/// In either precision, with memory for a tile of values.
 pub(crate) enum AnyRowKernel {
     Single(Box<dyn RowKernel<f32>>, Vec<f32>),
     Double(Box<dyn RowKernel<f64>>, Vec<f64>),
-    /// For stored samples; results are doubles.
+    /// Gives doubles from stored samples.
     Stored(Box<dyn StoredKernel>),
 }
 
@@ -134,7 +131,6 @@ pub(crate) struct RowType {
     pub(crate) unit: String,
 }
 
-/// Stored in single precision and in their unit.
 pub(crate) fn is_single(dtype: DType, stream: StreamId) -> bool {
     matches!(dtype, DType::F32 | DType::C64) && stream.get().calibration.is_identity()
 }
@@ -152,13 +148,13 @@ pub(crate) fn dtype_of(single: bool, complex: bool) -> DType {
 pub(crate) struct RowProcessor(Option<BoundState>);
 
 struct BoundState {
-    /// Converts samples for the kernel; None: it gets windows in place.
+    /// Converts samples; None: the kernel gets windows in place.
     values: Option<CompiledExpr>,
     kernel: AnyRowKernel,
-    /// Samples per window, and parts per sample.
+    /// Samples per window, parts per sample.
     window: usize,
     parts: usize,
-    /// Numbers per row, their type and stream.
+    /// Numbers per row; their type and stream.
     width: usize,
     dtype: DType,
     stream: StreamId,
@@ -295,7 +291,7 @@ fn run_in_place<T: bytemuck::Pod, R>(
     Ok(())
 }
 
-/// By tiles if windows must be converted.
+/// Works by tiles if windows must be converted.
 fn run_tiled<T: bytemuck::Pod + Default>(
     frames: &Frames,
     values: Option<&mut CompiledExpr>,

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use crate::PlanError;
 
-/// A statistic of a window's finite samples, in the signal's unit; of magnitudes if complex.
+/// A statistic of a window's finite samples; of magnitudes if complex.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Stat {
@@ -36,7 +36,7 @@ impl Stat {
         Self::Var,
         Self::Rms,
     ];
-    /// Their names, in the same order.
+    /// Names, in the same order.
     pub const NAMES: [&'static str; 7] = ["min", "max", "count", "mean", "std", "var", "rms"];
 
     /// The name that [`FromStr`] reads.

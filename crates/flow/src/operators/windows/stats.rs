@@ -69,7 +69,7 @@ pub(super) struct BoundState {
     pub(super) rows: RowBuilder,
     columns: Vec<(Stat, Column)>,
     calibration: Calibration,
-    /// Rows of whole ranges: their extremes may be compared in any order, so zeros lose their sign.
+    /// Rows are of whole ranges: extremes may be compared in any order, so zeros lose their sign.
     whole: bool,
 }
 
@@ -95,7 +95,7 @@ impl Column {
 }
 
 impl BoundState {
-    /// Rounding is monotonic, so the extremes of calibrated counts are exactly the calibrated extremes of counts.
+    /// Rounding is monotonic: the extremes of calibrated counts are exactly the calibrated extremes.
     pub(super) fn push<E: Extreme + ToI64>(&mut self, counts: &Summary<E>) {
         let (mut low, mut high) = (counts.min.to_f64(), counts.max.to_f64());
         if counts.count == 0 {
@@ -145,7 +145,7 @@ impl BoundState {
         }
         let mut block = [Summary::EMPTY; WINDOWS_PER_BLOCK];
         for values in values.chunks(width * WINDOWS_PER_BLOCK) {
-            // Cannot fail: the width is positive and the output long enough.
+            // Cannot fail: the width is positive, the output long enough.
             let full = summaries(values, width, &mut block).unwrap_or(0).min(left);
             block[..full].iter().for_each(|summary| self.push(summary));
             left -= full;
@@ -304,7 +304,7 @@ impl Operator for Stats {
 
     fn progress(&mut self, _: Port, upto: i64) -> i64 {
         match (&self.whole, &self.bound) {
-            // Rows come at the end, and begin with the first sample.
+            // Rows come at the end and begin with the first sample.
             (Some(_), _) => i64::MIN,
             (None, bound) => bound
                 .as_ref()
@@ -323,7 +323,7 @@ impl Operator for Stats {
     }
 }
 
-/// A calibrated complex number's magnitude does not follow from its counts'.
+/// Counts do not determine the magnitude of a calibrated complex number.
 fn needs_physical(dtype: DType, stream: &Stream) -> bool {
     dtype.is_complex() && !stream.calibration.is_identity()
 }
@@ -344,7 +344,7 @@ impl Stats {
     }
 }
 
-/// An extreme as an integer, exactly if it is one.
+/// Converts an extreme, exactly if it is an integer.
 pub(super) trait ToI64 {
     fn to_i64(self) -> i64;
 }

@@ -1,4 +1,4 @@
-//! Operators from windows to windows: detrend, taper, inverse transform.
+//! Operators from windows to windows.
 
 use bytemuck::cast_slice;
 use isochrony_dsp::DspError;
@@ -107,7 +107,7 @@ enum InverseTransform {
     Double(Inverse<f64>, (DType, StreamId)),
 }
 
-/// Of tables, per sample.
+/// Bytes of tables per sample.
 const INVERSE_BYTES: u64 = 48;
 
 fn bind_shaper(
@@ -184,7 +184,7 @@ impl Operator for Ifft {
         else {
             return Err(parameter_error());
         };
-        // For one or two samples, real and complex spectra have equal lengths.
+        // Real and complex spectra of one or two samples have equal lengths.
         let complex = width as u64 == window && (window > 2 || self.complex);
         let real = width as u64 == window / 2 + 1 && !complex;
         if !dtype.is_complex() || !(real || complex) {
@@ -243,7 +243,7 @@ impl Operator for Ifft {
     }
 }
 
-/// Each row's window; complex numbers are pairs.
+/// Gives each row's window; complex numbers are pairs.
 fn invert<T: isochrony_dsp::spectrum::Precision>(
     inverse: &mut Inverse<T>,
     rows: &[T],

@@ -1,4 +1,4 @@
-//! Finds the peaks of windows, one after another.
+//! Finds peaks of windows, one after another.
 
 use std::slice::from_ref;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ operator! {
 
 struct BoundState {
     rows: RowBuilder,
-    /// Converts samples; None: they are doubles in their unit.
+    /// None: samples are doubles in their unit.
     values: Option<CompiledExpr>,
     tile: Vec<f64>,
     extreme: Extreme,
@@ -105,7 +105,6 @@ impl BoundState {
             let Some(some) = frames.sub(from..to) else {
                 break;
             };
-            // Grows once, to at most a tile.
             let needed = (to - from) as usize * width;
             if tile.len() < needed {
                 tile.resize(needed, 0.0);
@@ -125,7 +124,7 @@ impl BoundState {
     fn trim(&mut self, frames: &Frames, window: u64, row: &[f64]) {
         trim_peaks(row, self.extreme, self.skip, &mut self.peaks);
         let start = frames.window_start(window);
-        // Cannot overflow: a window fits in memory.
+        // Windows fit in memory: no overflow.
         let covers =
             |at: usize| (at as u128 * u128::from(frames.window()) / row.len() as u128) as u64;
         for (peak, column) in self.peaks.iter().zip(&mut self.columns) {

@@ -1,4 +1,4 @@
-//! Statistics of all samples read, or of each run: what `stats` gives of samples.
+//! Statistics of all samples read, or of each run.
 
 use std::ops::Range;
 
@@ -10,16 +10,15 @@ use serde::{Deserialize, Serialize};
 use super::stats::{BoundState, ToI64};
 use crate::{OpError, OpErrorKind, PartialResult};
 
-/// How statistics of samples add up.
 pub(super) trait Mergeable: Statistic<Extreme: ToI64 + Sample> {
-    /// The result does not depend on where samples are cut.
+    /// Whether results do not depend on cuts.
     const EXACT: bool;
 
     /// Total of `one` and later samples.
     fn join(one: &mut RunningSummary<Self>, later: &RunningSummary<Self>);
 }
 
-/// Of one part: samples of earlier tasks, and of the current.
+/// Summary of one part: of earlier tasks, and of the current one.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(super) struct RunningSummary<T: Statistic> {
@@ -68,12 +67,11 @@ total! {
     rounded: i64 f32 f64 Complex32 Complex64
 }
 
-/// Whether a dtype's sums do not depend on where samples are cut.
+/// Whether sums do not depend on cuts.
 pub(super) fn is_exact(dtype: DType) -> bool {
     dispatch!(dtype, T => T::EXACT)
 }
 
-/// Consecutive samples that make one row.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "")]
 struct StatsRow<T: Statistic> {
@@ -83,7 +81,6 @@ struct StatsRow<T: Statistic> {
     begins: bool,
 }
 
-/// Totals of samples of one dtype.
 pub(super) trait WholeStats: Send {
     fn push(&mut self, samples: &SigSeg) -> Result<(), OpError>;
 
@@ -94,7 +91,6 @@ pub(super) trait WholeStats: Send {
 
     fn combine(&mut self, next: &PartialResult) -> Result<(), OpError>;
 
-    /// Adds a row per part, by start.
     fn finish(&mut self, bound: &mut BoundState);
 }
 
@@ -180,7 +176,7 @@ impl<T: Mergeable> WholeStats for StatsRows<T> {
     }
 }
 
-/// A partial result of a view's extremes and count, for samples of a dtype; without mean and moment.
+/// Extremes and count of a view; without mean and moment.
 pub(crate) fn partial_of_view(
     dtype: DType,
     view: &View,

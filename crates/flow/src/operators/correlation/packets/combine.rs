@@ -1,4 +1,4 @@
-//! Combines several receivers' copies of a packet.
+//! Combines receivers' copies of a packet.
 
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, json,
 };
 
-/// For every receiver without a known error rate, so that all weigh the same.
+/// Without known error rates, all receivers weigh the same.
 const DEFAULT_ERROR_RATE: f64 = 0.01;
 
 operator! {
@@ -173,7 +173,7 @@ impl Operator for CombinePackets {
             stream,
         }]);
         let properties = properties.contract(Contract::Sequential).data_dependent();
-        // A single receiver needs no alignment, but the output has its own contiguous ranges.
+        // One receiver needs no alignment; the output has its own contiguous ranges.
         Ok(match inputs.len() {
             1 => properties,
             _ => properties.align(Alignment::Resampled),

@@ -1,4 +1,4 @@
-//! Packets of several receivers: windows of bytes. Those of one start index are copies of one packet.
+//! Packets of several receivers: windows of bytes. Those at one index are copies of one packet.
 
 mod combine;
 mod correlation;
@@ -17,12 +17,11 @@ use crate::{Frames, Item, OpError, OpErrorKind, PlanError, Port, PortType};
 
 const MAX_RECEIVERS: usize = 256;
 
-/// Holds packets until the copy of every receiver has arrived or can no longer arrive. Items arrive in order of start,
-/// so each input is complete up to the end of its last item.
+/// Holds packets until every receiver's copy has arrived or can no longer arrive. Each input is complete up to the end
+/// of its last item.
 #[derive(Default)]
 pub(crate) struct PacketCopies {
     receivers: Vec<Receiver>,
-    /// Samples of a packet: its bytes.
     bytes: usize,
     open: usize,
 }
@@ -139,7 +138,7 @@ impl PacketCopies {
         Ok(upto.min().unwrap_or(start).max(start))
     }
 
-    /// Records that this receiver sends no more packets before `upto`. Returns as [`add`](Self::add).
+    /// Records that no packets before `upto` follow. Returns as [`add`](Self::add).
     pub(crate) fn raise(&mut self, port: Port, upto: i64) -> i64 {
         let receiver = &mut self.receivers[usize::from(port)];
         receiver.upto = receiver.upto.max(upto);
@@ -147,15 +146,14 @@ impl PacketCopies {
         upto.min().unwrap_or(i64::MIN)
     }
 
-    /// Resets the bounds after a rewind: the next packets have lower indices.
     pub(crate) fn rewind(&mut self) {
         self.receivers
             .iter_mut()
             .for_each(|receiver| receiver.upto = i64::MIN);
     }
 
-    /// An input ended. Returns as [`add`](Self::add): the end only once all inputs ended, because queued items follow
-    /// the end of their input.
+    /// Returns as [`add`](Self::add): the end only once all inputs ended, since queued items follow the end of their
+    /// input.
     pub(crate) fn end(&mut self) -> i64 {
         self.open = self.open.saturating_sub(1);
         match self.open {
@@ -178,7 +176,7 @@ impl PacketCopies {
         (self.waiting_packets() * self.bytes) as u64
     }
 
-    /// Calls `each` with start and copies of every packet that begins before `upto`, in order.
+    /// Calls `each` with start and copies of every packet before `upto`, in order.
     pub(crate) fn for_each_before(
         &mut self,
         upto: i64,

@@ -2,17 +2,14 @@
 
 use isochrony_dsp::interpolate::Interpolation;
 
-/// Samples from one mark to the next.
 pub(super) const MARK_SPACING: usize = 64;
 
 pub(super) struct InterpolationBuffer {
     pub(super) start: i64,
     pub(super) values: Vec<f64>,
-    /// Times of every [`MARK_SPACING`]th sample from the first.
+    /// Time of every [`MARK_SPACING`]th sample.
     pub(super) marks: Vec<i64>,
-    /// Time of the last sample so far.
     pub(super) last: i64,
-    /// No samples follow.
     pub(super) complete: bool,
     /// Mark before the last lookup.
     cursor: usize,
@@ -49,7 +46,7 @@ impl InterpolationBuffer {
         let from = self.marks[mark];
         let (to, steps) = match self.marks.get(mark + 1) {
             Some(&next) => (next, MARK_SPACING),
-            // After the last mark, the slope is known only once the last sample is.
+            // The slope after the last mark needs the last sample.
             None if !self.complete => return LookupResult::Pending,
             None if time > self.last => return LookupResult::Missing,
             None => (self.last, self.values.len() - 1 - mark * MARK_SPACING),
@@ -85,7 +82,7 @@ impl InterpolationBuffer {
 
     pub(super) fn discard_before(&mut self, time: i64) {
         let mark = self.marks.partition_point(|&mark| mark <= time);
-        // Cubic interpolation needs a sample before, so one more mark stays.
+        // One more mark stays: cubic interpolation needs a sample before.
         let drop = mark.saturating_sub(2);
         if drop * MARK_SPACING >= 4096 {
             self.marks.drain(..drop);

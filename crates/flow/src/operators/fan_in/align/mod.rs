@@ -1,8 +1,7 @@
 //! Resamples a signal at the times of another stream's samples.
 //!
-//! Both clocks give times: of every reference sample, and of every 64th signal sample, counted from the start of the
-//! contiguous range, with straight lines between. Clocks are queried in blocks; results do not depend on how either
-//! stream is cut.
+//! Clocks give the times of every reference sample and of every 64th signal sample from the start of the contiguous
+//! range, with straight lines between. They are queried in blocks; results do not depend on cuts.
 
 mod interpolation_buffer;
 
@@ -76,20 +75,20 @@ struct BoundState {
     method: Interpolation,
     /// Of signal and reference; None: equal indices are equal times.
     clocks: Option<[Arc<dyn Clock>; 2]>,
-    /// The signal's sample period, in ns.
+    /// The signal's, in ns.
     period: f64,
     values: CompiledExpr,
     stream: StreamId,
-    /// The signal's contiguous ranges that may still be needed.
+    /// Contiguous ranges of the signal that may still be needed.
     buffers: VecDeque<InterpolationBuffer>,
     /// Reference samples that wait for an answer, and times of the first of them.
     waiting: VecDeque<Range<i64>>,
     times: Vec<i64>,
     /// Indices of `times`.
     times_range: Range<i64>,
-    /// The reference has arrived up to this index.
+    /// Index up to which the reference has arrived.
     upto: i64,
-    /// The signal has arrived up to this time.
+    /// Time up to which the signal has arrived.
     signal_upto: i64,
     open_inputs: usize,
     ended: bool,
@@ -118,14 +117,14 @@ impl BoundState {
         let mut ends = [0; 2];
         self.times(0, &[samples.start(), samples.end() - 1], &mut ends)?;
         let continues = self.buffers.back().is_some_and(|buffer| {
-            // As integers: as doubles, present-day times are multiples of 256 ns.
+            // As integers: doubles round present-day times to 256 ns.
             let step = ends[0].saturating_sub(buffer.last) as f64;
             let steady = (step - self.period).abs() <= 1e-3 * self.period + 2.0;
             !buffer.complete && buffer.end() == samples.start() && steady
         });
         if !continues {
             self.complete_last();
-            // Samples of unknown time match nothing.
+            // Unknown times match nothing.
             if ends.contains(&i64::MIN) {
                 return Ok(());
             }
@@ -161,7 +160,7 @@ impl BoundState {
         if time == i64::MIN {
             return LookupResult::Missing;
         }
-        // Reference times rise within a contiguous range. After a clock was set back, fewer values are found.
+        // Times rise within a contiguous range. If a clock was set back, fewer values are found.
         while let Some(first) = self.buffers.front()
             && first.complete
             && first.last < time
@@ -276,7 +275,7 @@ impl Operator for Align {
                 "align before rewindow(...)",
             ));
         };
-        // Arrays in memory share a timebase; equal indices are equal times only at equal rates.
+        // Arrays in memory share a timebase, also at different rates.
         let is_same_grid = same_grid(own, other);
         let clocks = match (is_same_grid, clock_of(own), clock_of(other)) {
             (true, ..) => None,
@@ -382,7 +381,7 @@ impl Operator for Align {
             return Ok(());
         };
         bound.open_inputs -= 1;
-        // Queued items follow the end of their input, so only the last end counts.
+        // Queued items follow the end of their input: only the last end counts.
         if bound.open_inputs == 0 {
             bound.complete_last();
             bound.ended = true;

@@ -66,26 +66,25 @@ operator! {
 }
 
 struct BoundState {
-    /// Converts samples to values of the resamplers' precision, unless they are such values.
+    /// None: samples already are values of the resamplers' precision.
     conversion: Option<CompiledExpr>,
     resamplers: Resamplers,
     ratio: Ratio,
     dtype: DType,
     stream: StreamId,
-    /// Per call; bounds the results.
+    /// Bounds the results of a call.
     max_samples: i64,
     begun: bool,
-    /// An operator removed samples since the last range.
+    /// Samples were removed since the last range.
     after_removal: bool,
-    /// Index of a result that would continue those so far.
+    /// Index that would continue the results so far.
     next: i64,
-    /// The next result is left out.
     skips_result: bool,
 }
 
 impl BoundState {
-    /// Begins a contiguous range. A missing index tells later operators that samples were removed before; where none
-    /// would be missing, the first result is left out.
+    /// Begins a contiguous range. A missing index tells later operators that samples were removed; if none is missing,
+    /// the first result is left out.
     fn begin(&mut self, start: i64, out: &mut Out<'_>) -> Result<(), OpError> {
         let first = with_resamplers!(&mut self.resamplers, resamplers => resamplers.begin(start))
             .map_err(dsp_error)?;
@@ -131,7 +130,6 @@ impl BoundState {
         }
     }
 
-    /// Ends the contiguous range and emits the remaining results.
     fn end(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         if std::mem::take(&mut self.begun)
             && let Some(results) = self.compute(None, out)?
@@ -143,7 +141,6 @@ impl BoundState {
 }
 
 impl Resample {
-    /// Names the parameter of the new rate.
     fn rate_error(&self, legal: String) -> PlanError {
         let (parameter, got) = match (self.rate_hz, self.up, self.down) {
             (Some(hz), ..) => ("rate_hz", hz.to_string()),

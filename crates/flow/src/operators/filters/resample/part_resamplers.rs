@@ -1,4 +1,4 @@
-//! Resamples segments in either precision: converts samples tile by tile, complex ones in parts.
+//! Resamples segments in either precision, complex ones in parts.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::resample::Resampler;
@@ -25,7 +25,7 @@ macro_rules! with_resamplers {
 }
 pub(super) use with_resamplers;
 
-/// One per part of a number, all in step, and memory for a tile.
+/// One per part of a number, all in step.
 pub(super) struct PartResamplers<T> {
     resamplers: Vec<Resampler<T>>,
     values: Vec<T>,

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use crate::operators::rows::ColumnValues;
 
-/// A key's bits by column, and a mask of null columns.
+/// Bits by column, and a mask of null columns.
 pub(super) type GroupKey = (SmallVec<[u64; 2]>, u64);
 
 /// Column of each key, and its values by group.
@@ -29,7 +29,6 @@ pub(super) fn row_keys(columns: &KeyColumns, batch: &RecordBatch) -> Vec<GroupKe
     (0..batch.num_rows()).map(key).collect()
 }
 
-/// Appends a key to the columns of its fields.
 pub(super) fn push_key<'a>(
     columns: impl IntoIterator<Item = &'a mut ColumnValues>,
     key: &GroupKey,

@@ -117,7 +117,7 @@ fn parse(name: &str, saved: &Value) -> Result<(AggregateFunction, Option<String>
     })
 }
 
-/// Of a row: its key is hashed, and the sums of its group are updated.
+/// Of a row: hashing its key and updating its group.
 const GROUP_COST_NS: f64 = 100.0;
 
 impl Operator for GroupBy {

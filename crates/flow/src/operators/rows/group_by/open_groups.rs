@@ -1,4 +1,4 @@
-//! What windows and sessions are told of a row, and give back: places in the aggregates, and finished groups.
+//! Types shared by windows and sessions: rows, places in the aggregates, finished groups.
 
 use super::keys::GroupKey;
 use crate::operators::rows::Axis;
@@ -6,7 +6,7 @@ use crate::{OpError, OpErrorKind};
 
 /// A row and its place on the axis.
 pub(super) struct TimedRow<'a> {
-    /// Its number in the batch.
+    /// Number in the batch.
     pub(super) row: usize,
     pub(super) key: &'a GroupKey,
     pub(super) start: i64,
@@ -15,11 +15,10 @@ pub(super) struct TimedRow<'a> {
     pub(super) to: i64,
 }
 
-/// A complete group that waits.
 pub(super) struct FinishedGroup {
     pub(super) start: i64,
     pub(super) end: i64,
-    /// Begin of its window on the axis.
+    /// Start of its window on the axis.
     pub(super) begin: i64,
     pub(super) key: GroupKey,
     pub(super) place: usize,
@@ -48,7 +47,6 @@ impl Places {
     }
 }
 
-/// The clock interval being read.
 pub(super) struct Run {
     /// First sample of its first contiguous range.
     pub(super) start: i64,
@@ -57,7 +55,7 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// First index of the window that begins at an axis position and has a row at index `near`.
+    /// First index of the window that begins at an axis position and has a row at `near`.
     pub(super) fn window_start(&self, axis: &Axis, near: i64, begin: i64) -> i64 {
         let start = axis.first_at(near, begin).unwrap_or(near);
         start.max(self.start).min(near)

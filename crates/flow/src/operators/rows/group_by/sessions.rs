@@ -1,6 +1,5 @@
-//! Groups in sessions: rows of a key without a pause longer than a gap.
-//!
-//! Rows, and so sessions, are in order of start: one that is over waits for those that began before it.
+//! Groups in sessions: rows of a key without a pause longer than a gap. Sessions leave in order of start: one that is
+//! over waits for those that began before it.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -10,10 +9,10 @@ use crate::OpError;
 
 pub(super) struct Sessions {
     gap: i64,
-    /// By start, with those over. The first has number `first`.
+    /// By start, including those over. The first has number `first`.
     open: VecDeque<Session>,
     first: u64,
-    /// Each key's newest session.
+    /// Newest session by key.
     newest: HashMap<GroupKey, u64>,
 }
 
@@ -22,7 +21,7 @@ struct Session {
     place: usize,
     start: i64,
     end: i64,
-    /// Its end on the axis.
+    /// End on the axis.
     to: i64,
 }
 
@@ -65,7 +64,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Closes sessions that no row at or behind a position continues; None: all.
+    /// Closes sessions that no row from a position on continues; None: all.
     pub(super) fn close(&mut self, position: Option<i64>, finished: &mut Vec<FinishedGroup>) {
         let gap = self.gap;
         let is_over = |session: &Session| {
@@ -88,7 +87,7 @@ impl Sessions {
         }
     }
 
-    /// Index before which no unclosed session begins, if nothing begins before index `upto`.
+    /// Before this index no unclosed session begins, if nothing begins before `upto`.
     pub(super) fn progress(&self, upto: i64) -> i64 {
         self.open.front().map_or(upto, |open| open.start.min(upto))
     }

@@ -23,7 +23,7 @@ fn needs(needs: &str, mend: &'static str) -> PlanError {
     }
 }
 
-/// In civil time, if lengths are times and it is known, else among indices.
+/// Civil time, if lengths are times and it is known, else indices.
 fn axis_of(stream: StreamId, lengths: &[NamedLength]) -> Result<Axis, PlanError> {
     let in_samples = |(_, length): &&NamedLength| matches!(length, Length::Samples(_));
     match lengths.iter().filter(in_samples).count() {

@@ -1,4 +1,4 @@
-//! Groups and their aggregates while rows are read.
+//! Groups and their aggregates.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,6 @@ use crate::operators::rows::{Aggregate, GroupState};
 use crate::plan::rows::Fields;
 use crate::{OpError, OpErrorKind, Out};
 
-/// Rows added to windows at once.
 const PART_ROWS: usize = 1024;
 
 pub(super) struct BoundState {
@@ -19,13 +18,13 @@ pub(super) struct BoundState {
     pub(super) keys: KeyColumns,
     pub(super) aggregates: Vec<(Option<usize>, Aggregate)>,
     pub(super) groups: HashMap<GroupKey, usize>,
-    /// Group of each row of the batch.
+    /// Group of each row of a batch.
     pub(super) places: Vec<usize>,
     /// Groups of windows or sessions, instead of `groups`.
     pub(super) timed: Option<TimedGroups>,
 }
 
-/// Keys by first row, and each aggregate's state by group.
+/// Keys by first row; each aggregate's states by group.
 #[derive(Serialize, Deserialize)]
 pub(super) struct PartialGroups {
     pub(super) keys: Vec<GroupKey>,
@@ -33,7 +32,7 @@ pub(super) struct PartialGroups {
 }
 
 impl PartialGroups {
-    /// Whether it has this many keys and aggregates, and all of them for each group. Another process may have sent it.
+    /// Whether it has this many keys and aggregates for each group: another process may have sent it.
     pub(super) fn fits(&self, keys: usize, aggregates: usize) -> bool {
         let groups = self.keys.len();
         self.keys.iter().all(|(values, _)| values.len() == keys)
@@ -43,7 +42,7 @@ impl PartialGroups {
 }
 
 impl BoundState {
-    /// Adds rows to windows; emits the groups of windows that they close.
+    /// Adds rows to windows; emits groups that they close.
     pub(super) fn add_timed(
         &mut self,
         batch: &RecordBatch,

@@ -1,7 +1,5 @@
-//! Groups in windows of time: which rows belong to which, and when one is complete.
-//!
-//! Rows come in order of start, so a row, like a progress mark, closes every window that ends before it. A clock step
-//! or a rewind closes all.
+//! Groups in windows of time. Rows come in order of start, so a row or progress mark closes every window that ends
+//! before it. A clock step or a rewind closes all.
 
 use std::sync::Arc;
 
@@ -21,7 +19,7 @@ use crate::plan::rows::{Clock, END, Fields, Rows, START, TIME};
 use crate::{OpError, OpErrorKind, RangeOrigin};
 
 const MAX_ROWS: usize = 8192;
-/// Values added at once, exceeded only by one row in many windows.
+/// Exceeded only by one row in many windows.
 const MAX_PAIRS: usize = 1 << 14;
 
 pub(super) enum Span {
@@ -34,17 +32,17 @@ pub(super) struct TimedGroups {
     span: Span,
     /// Columns of start and end.
     range: (usize, usize),
-    /// Of the column `time`.
+    /// Gives the column `time`.
     clock: Option<Arc<dyn Clock>>,
     run: Run,
     places: Places,
-    /// Rows of the batch, and their groups.
+    /// Rows of a batch, and their groups.
     pairs: Vec<(usize, usize)>,
     finished: Vec<FinishedGroup>,
     last: i64,
     /// Nothing begins before this index.
     upto: i64,
-    /// Windows are closed up to this axis position.
+    /// Windows are closed up to here on the axis.
     position: i64,
 }
 
@@ -79,15 +77,15 @@ impl TimedGroups {
         }
     }
 
-    /// Columns before those of keys and aggregates.
+    /// Columns before keys and aggregates.
     pub(super) fn own_fields(&self) -> impl Iterator<Item = Field> {
         let index = |name| Field::new(name, DataType::Int64, false);
         let time = (self.clock.as_ref()).map(|_| Field::new(TIME, Fields::civil(), true));
         [index(START), index(END)].into_iter().chain(time)
     }
 
-    /// Finds the groups of a batch's rows from number `first` on, and closes those before. Returns the row number at
-    /// which it stopped, because much is to be emitted or added.
+    /// Finds the groups of rows from number `first` on, and closes those before. Returns the row at which it stopped,
+    /// because much is to be emitted or added.
     pub(super) fn add(
         &mut self,
         batch: &RecordBatch,
@@ -123,7 +121,7 @@ impl TimedGroups {
             if from == i64::MIN || to == i64::MIN {
                 return Err(OpErrorKind::RowWithoutTime { at: start }.into());
             }
-            // Estimated clocks of feeds may go back a little.
+            // Estimated clocks may go back a little.
             let from = from.max(self.position);
             self.close(from, start);
             let row = TimedRow {
@@ -184,7 +182,7 @@ impl TimedGroups {
         self.close_spans(None, i64::MAX);
     }
 
-    /// The next row is of another run: indices continue, times need not.
+    /// Indices continue in the next run, times need not.
     pub(super) fn end_run(&mut self) {
         // The clock step's index.
         self.close_spans(None, self.upto);
@@ -204,7 +202,7 @@ impl TimedGroups {
         }
     }
 
-    /// Index before which no row that waits starts.
+    /// No waiting row starts before this index.
     pub(super) fn progress(&self, upto: i64) -> i64 {
         match &self.span {
             Span::Sessions(sessions) => sessions.progress(upto),
@@ -257,16 +255,16 @@ impl TimedGroups {
         }
         self.places.free.extend(places);
         let batch = RecordBatch::try_new(fields.schema().clone(), columns);
-        // The next row may start where the last did.
+        // The next row may start with the last one.
         let (covers, next) = (first.start..last.end.max(last.start), last.start);
         let rows = Rows::new(batch.map_err(OpErrorKind::from)?, covers, next);
         Ok(Some(rows))
     }
 
-    /// Memory of groups that wait.
+    /// Memory of waiting groups.
     pub(super) fn bytes(&self, keys: usize, aggregates: usize) -> u64 {
         let spilled = if keys > 2 { keys * size_of::<u64>() } else { 0 };
-        // A table of a session or window, and its entry, at half load.
+        // A table of a session or window and its entry, at half load.
         let entry = 4 * size_of::<(GroupKey, (usize, usize))>() + spilled;
         let each = aggregates * size_of::<GroupState>();
         let pairs = self.pairs.capacity() * size_of::<(usize, usize)>();

@@ -1,4 +1,4 @@
-//! Groups in windows of one length, one window every step: tumbling, or hopping if they overlap.
+//! Groups in windows of one length at regular steps: tumbling, or hopping if they overlap.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
@@ -12,7 +12,7 @@ use crate::operators::rows::Axis;
 pub(super) struct Windows {
     every: i64,
     period: i64,
-    /// By number; none without rows.
+    /// By number. All have rows.
     open: VecDeque<Window>,
 }
 
@@ -42,8 +42,8 @@ impl Windows {
         self.begin(number).saturating_add(self.period)
     }
 
-    /// Windows that contain a position; empty between windows shorter than their step. The first is always the first
-    /// that ends behind the position.
+    /// Windows that contain a position; between windows shorter than their step, an empty range. It begins with the
+    /// first window that ends after the position.
     fn numbers(&self, position: i64) -> RangeInclusive<i64> {
         let before = position.saturating_sub(self.period);
         before.div_euclid(self.every) + 1..=position.div_euclid(self.every)
@@ -83,7 +83,7 @@ impl Windows {
         Ok(())
     }
 
-    /// Closes windows that end at or before a position; None: all. They end before index `limit`.
+    /// Closes windows that end at or before a position, at index `limit` at the latest; None: all.
     pub(super) fn close(
         &mut self,
         position: Option<i64>,
@@ -111,7 +111,7 @@ impl Windows {
         }
     }
 
-    /// Index before which no unclosed window begins, if nothing begins before index `upto`.
+    /// Before this index no unclosed window begins, if nothing begins before `upto`.
     pub(super) fn progress(&self, upto: i64, position: i64, axis: &Axis, run: &Run) -> i64 {
         let next = self.begin(*self.numbers(position).start());
         let next = run.window_start(axis, upto, next);

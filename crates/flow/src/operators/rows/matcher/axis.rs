@@ -1,4 +1,4 @@
-//! The axis on which two streams' rows are compared.
+//! The axis on which rows are compared.
 
 use std::sync::Arc;
 
@@ -8,10 +8,9 @@ use isochrony_time::{Rate, SampleCount};
 use crate::plan::rows::Clock;
 use crate::{Length, OpError};
 
-/// Indices, or civil time in ns.
 pub(crate) struct Axis {
     clock: Option<Arc<dyn Clock>>,
-    /// Axis units per second, and per sample.
+    /// Axis units per second and per sample.
     second: Option<Rate>,
     sample: f64,
 }
@@ -43,7 +42,7 @@ impl Axis {
             .unwrap_or(i64::MAX)
     }
 
-    /// Nearest number of whole axis units; None beyond 63 bits.
+    /// Rounds to whole axis units; None beyond 63 bits.
     pub(crate) fn units(&self, length: Length) -> Option<i64> {
         let units = length.samples(self.second?)?;
         i64::try_from(units).ok()
@@ -59,7 +58,7 @@ impl Axis {
         Ok(times)
     }
 
-    /// First index at a position or later, in the run of index `near`. None if unknown.
+    /// First index at or after a position, in the run of `near`. None if unknown.
     pub(crate) fn first_at(&self, near: i64, position: i64) -> Option<i64> {
         match &self.clock {
             Some(clock) => clock.first_at(near, position),

@@ -1,4 +1,4 @@
-//! One input of a join: rows that wait for partners, and the blocks with their columns.
+//! One input of a join: rows that wait for partners, and their columns.
 
 use std::collections::VecDeque;
 
@@ -16,12 +16,12 @@ pub(super) struct PendingRow {
     /// On the axis. A row of unknown start has the place of the row before, and matches none.
     pub(super) start: i64,
     pub(super) end: i64,
-    /// By which its input is ordered: its start, or that of a row before it that begins later, of another run.
+    /// Orders the input: its start, or that of a row before it that begins later, of another run.
     pub(super) place: i64,
     pub(super) is_timed: bool,
-    /// Has a match, or was emitted without.
+    /// It has a match, or was emitted without one.
     pub(super) is_decided: bool,
-    /// Number of its block in the input, and its row there.
+    /// Number of its block, and row in it.
     pub(super) block: u64,
     row: usize,
 }
@@ -34,7 +34,7 @@ pub(super) struct MatcherInput {
     order: RowOrder,
     /// By place.
     pub(super) rows: VecDeque<PendingRow>,
-    /// Those of them that begin before their place.
+    /// Rows that begin before their place.
     displaced: usize,
     /// Blocks with waiting rows, from number `first` on.
     blocks: VecDeque<RecordBatch>,
@@ -45,11 +45,11 @@ pub(super) struct MatcherInput {
     /// Latest row, and its place.
     last_index: i64,
     last_place: i64,
-    /// First index of the last block whose time is known.
+    /// First index of the last block of known time.
     pub(super) last_block: Option<i64>,
 }
 
-/// Order of rows whose times decrease where a clock starts anew.
+/// Order where a clock starts anew and times decrease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RowOrder {
     /// By index: rows leave as they came.
@@ -117,7 +117,7 @@ impl MatcherInput {
     }
 
     fn place(&mut self, index: i64, start: i64) -> i64 {
-        // Rows of merged streams may come out of order.
+        // Rows of merged streams may be out of order.
         if self.order == RowOrder::Time || index < self.last_index {
             return start;
         }
@@ -160,7 +160,6 @@ impl MatcherInput {
         }
     }
 
-    /// Index of a row's start.
     pub(super) fn index_of(&self, row: &PendingRow) -> i64 {
         let block = self.blocks.get((row.block - self.first) as usize);
         block.map_or(i64::MIN, |block| {
@@ -169,7 +168,7 @@ impl MatcherInput {
         })
     }
 
-    /// Appends the columns of rows, null for None.
+    /// Appends the columns of rows, nulls for None.
     pub(super) fn gather(
         &self,
         rows: impl Iterator<Item = Option<PendingRow>>,

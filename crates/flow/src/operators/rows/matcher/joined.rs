@@ -1,6 +1,5 @@
-//! Joined rows in a join's output order: left rows, each with its matches; right rows without a match by place, behind
-//! left rows of that place. A row can leave only once nothing before it is undecided, so the order does not depend on
-//! how inputs were cut.
+//! Joined rows in output order: left rows, each with its matches; right rows without a match by place, after left rows
+//! of that place. A row leaves only once nothing before it is undecided, so the order does not depend on cuts.
 
 use std::collections::VecDeque;
 
@@ -12,21 +11,21 @@ pub(super) struct JoinedRow {
     pub(super) right: Option<PendingRow>,
 }
 
-/// What can still come before a joined row, by place.
+/// What can still come before a joined row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UndecidedRows {
-    /// First left row that waits for matches.
+    /// Place of the first left row that waits for matches.
     pub(super) left: Option<i64>,
-    /// Right rows that begin here or later may still match, or follow.
+    /// Right rows from this place on may still match or follow.
     pub(super) right: Option<i64>,
-    /// No row that begins before this follows.
+    /// No row before this place follows.
     pub(super) watermark: i64,
     pub(super) ended: bool,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct JoinedRows {
-    /// Rows with a left one, in its order.
+    /// Rows with a left row, in its order.
     left: VecDeque<JoinedRow>,
     /// Right rows without a match, by place.
     unmatched: VecDeque<PendingRow>,
@@ -45,7 +44,7 @@ impl JoinedRows {
         self.unmatched.insert(at, right);
     }
 
-    /// Takes, in order, the rows before which nothing is undecided.
+    /// Takes the rows before which nothing is undecided.
     pub(super) fn take_ready(&mut self, undecided: UndecidedRows, ready: &mut Vec<JoinedRow>) {
         let UndecidedRows {
             left,

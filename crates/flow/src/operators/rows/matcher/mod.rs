@@ -1,11 +1,11 @@
 //! Matches rows of two streams by time.
 //!
-//! The fan-in orders blocks by start across both inputs, so nothing that begins before the latest block follows: the
-//! *watermark*, which silent sources raise, too. A left row is complete once no match can follow, and is emitted with
-//! its matches; a right row is dropped once no left row can match it.
+//! The fan-in orders blocks by start across both inputs, so nothing before the latest block follows: the *watermark*,
+//! which silent sources raise, too. A left row is emitted with its matches once no other can follow; a right row is
+//! dropped once no left row can match it.
 //!
-//! The clock of a feed that restarts may begin anew before the time that was expected of its next sample, and so before
-//! the watermark. Such rows are late: they match what still waits.
+//! The clock of a restarted feed may begin anew before the time expected of its next sample, and so before the
+//! watermark. Such late rows match what still waits.
 
 mod axis;
 mod input;
@@ -20,14 +20,10 @@ use joined::{JoinedRow, JoinedRows, UndecidedRows};
 use crate::plan::rows::{Fields, Rows};
 use crate::{OpError, OpErrorKind};
 
-/// Rows without a match that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JoinKind {
-    /// None.
     Inner,
-    /// Those of the left input.
     Left,
-    /// Those of both inputs.
     Outer,
 }
 
@@ -39,12 +35,12 @@ pub(crate) struct Matcher {
     tolerance: Option<i64>,
     /// Latest start of a block.
     latest_block: i64,
-    /// The same at the last rewind: an earlier one is an error.
+    /// The same at the last rewind: an earlier block is an error.
     rewound_at: i64,
     watermark: i64,
-    /// Index before which all left rows have arrived.
+    /// All left rows before this index have arrived.
     left_index: i64,
-    /// Right rows at which to prune.
+    /// Prunes from this number of right rows on.
     prune_at: usize,
 }
 
@@ -82,7 +78,7 @@ impl Matcher {
                 self.left_index = self.left_index.max(covers.start);
             }
             let last = input.last_block.unwrap_or(covers.start);
-            // Estimated times change a little: both as they are known now.
+            // Estimated times change a little: take both as known now.
             let known = input.axis.positions(&[last, covers.start])?;
             let (last, begins) = (known[0], known[1]);
             if begins != i64::MIN {
@@ -107,7 +103,7 @@ impl Matcher {
         self.inputs[port].add(rows.into_batch())
     }
 
-    /// No row that begins before an axis place follows. Returns whether that is new.
+    /// No row before an axis place follows. Returns whether that is new.
     pub(crate) fn raise_watermark(&mut self, upto: i64) -> bool {
         let raised = upto > self.watermark;
         self.watermark = self.watermark.max(upto);
@@ -118,7 +114,6 @@ impl Matcher {
         self.left_index = self.left_index.max(upto);
     }
 
-    /// What follows lies before what came.
     pub(crate) fn rewind(&mut self) {
         (self.watermark, self.left_index) = (self.latest_block, i64::MIN);
         self.rewound_at = self.latest_block;
@@ -172,7 +167,7 @@ impl Matcher {
         }
     }
 
-    /// Joins complete left rows; at the end, all.
+    /// Joins complete left rows; all at the end.
     pub(crate) fn take_matches(&mut self, end: bool) -> Result<Option<Rows>, OpError> {
         let mut matches = Vec::new();
         while let Some(&left) = self.inputs[0].rows.front()
@@ -201,7 +196,7 @@ impl Matcher {
         Ok(rows)
     }
 
-    /// Joins all rows before the clock was set: those behind match none.
+    /// Joins all rows before the clock was set: later ones match none.
     pub(crate) fn end_clock(&mut self) -> Result<Option<Rows>, OpError> {
         let rows = self.take_matches(true)?;
         let right = &mut self.inputs[1];
@@ -210,13 +205,12 @@ impl Matcher {
         Ok(rows)
     }
 
-    /// Start of the first left row that can still match.
     fn first_left(&self) -> i64 {
         let waiting = self.inputs[0].earliest_start();
         waiting.unwrap_or(i64::MAX).min(self.watermark)
     }
 
-    /// Emits right rows that can no longer match, up to the first that may.
+    /// Emits unmatchable right rows, up to the first that may match.
     fn decide_right_rows(&mut self, end: bool) -> UndecidedRows {
         let mut undecided = UndecidedRows {
             left: self.inputs[0].rows.front().map(|row| row.place),
@@ -255,7 +249,7 @@ impl Matcher {
         while rows.front().is_some_and(is_unneeded) {
             rows.pop_front();
         }
-        // Rows behind a long one may already be unneeded.
+        // Rows after a long one may already be unneeded.
         if rows.len() >= self.prune_at {
             rows.retain(|row| !is_unneeded(row));
             self.prune_at = (2 * rows.len()).max(MIN_PRUNE_ROWS);
