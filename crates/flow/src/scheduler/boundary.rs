@@ -1,5 +1,5 @@
-//! Operators at the boundary of a replica: [`PortionTrimmer`] drops results of neighbouring tasks, [`OutputRecorder`]
-//! records what leaves by an exit. Operators between them see a task as a whole execution.
+//! Operators at the boundary of a replica, so that those between see a task as a whole execution: [`PortionTrimmer`]
+//! drops results of neighbouring tasks, [`OutputRecorder`] records what leaves by an exit.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ pub(super) enum ExitEvent {
     ProgressMark(i64),
 }
 
-/// Joins tasks' output at an exit: a contiguous range continued from the last task is not announced again.
+/// Joins tasks' output at an exit: does not announce a contiguous range continued from the last task again.
 #[derive(Debug, Default)]
 pub(super) struct RangeAnnouncer(Option<RangeOrigin>);
 
@@ -65,7 +65,7 @@ impl RangeAnnouncer {
     }
 }
 
-/// Output of the current task at one exit, shared by the replica and its recorder in one thread.
+/// Output of the current task at one exit, for the replica and its recorder.
 #[derive(Debug, Default, Clone)]
 pub(super) struct OutputLog(Arc<Mutex<RecordedOutput>>);
 
@@ -80,7 +80,7 @@ impl OutputLog {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a task; no item of its output begins before `upto`.
+    /// No item of the task's output begins before `upto`.
     pub(super) fn begin(&self, upto: i64) {
         let (events, upto) = (vec![ExitEvent::ProgressMark(upto)], Some(upto));
         *self.lock() = RecordedOutput { events, upto };
@@ -142,7 +142,7 @@ impl Operator for OutputRecorder {
     }
 }
 
-/// Input indices that pass in the current task. Used by one thread.
+/// Input indices that pass in the current task.
 #[derive(Debug, Default, Clone)]
 pub(super) struct TrimRange(Arc<Mutex<Range<i64>>>);
 

@@ -1,5 +1,5 @@
 //! Renders a plan for [`Plan::explain`]: as written, its rewrites, operators in tasks and their sizes, and why others
-//! are not. The text is bounded for any number of operators.
+//! are not. The length is bounded for any number of operators.
 
 use super::run::one_worker_because;
 use super::scan_groups::subgraph_plans;
@@ -13,7 +13,7 @@ use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::{Plan, PortionOverlap};
 
-/// Equal consecutive entries from which on only their number is written.
+/// Longer runs of equal entries are written as their number.
 const MIN_COLLAPSED: usize = 8;
 const MAX_LISTED: usize = 100;
 const LISTED_PER_END: usize = 40;
@@ -194,7 +194,7 @@ pub(super) fn joined(names: impl Iterator<Item = &'static str>) -> String {
     abridge(names.map(str::to_owned), times, "operators").join(" -> ")
 }
 
-/// Operator names of a chain; a branching subgraph becomes several chains with node numbers.
+/// A branching subgraph becomes several chains with node numbers.
 fn operator_names(plan: &SubgraphPlan, graph: &Graph) -> String {
     let mut consumers = vec![Vec::new(); plan.nodes.len()];
     for (position, one) in plan.nodes.iter().enumerate() {
@@ -238,7 +238,7 @@ fn operator_names(plan: &SubgraphPlan, graph: &Graph) -> String {
 }
 
 impl Plan {
-    /// The plan as written, its rewrites, and how it will run. Reads nothing; very large plans are shortened.
+    /// The plan as written, its rewrites, and how it will run. Reads nothing; shortens very large plans.
     #[must_use]
     pub fn explain(&self) -> String {
         let mut graph = Graph::new(self);

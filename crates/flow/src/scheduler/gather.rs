@@ -1,7 +1,7 @@
 //! Feeds workers' results to the sequential part: a source per exit, and an operator that combines partial results.
 //!
-//! Exits of a subgraph are emptied in order, task by task. So at most one task's results wait here, and the order does
-//! not depend on which source is asked first.
+//! Exits of a subgraph are emptied in order, task by task: at most one task's results wait here, and the order does not
+//! depend on which source is asked first.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -85,7 +85,7 @@ impl ExitQueues {
                 return Ok(ready);
             }
             if first.is_some() {
-                // That exit's source may have been asked when it had nothing: make the engine ask again.
+                // That exit's source may have had nothing when asked: make the engine ask again.
                 self.scheduler.wake_consumer();
                 return Ok(SourceEvent::Idle);
             }
@@ -236,7 +236,7 @@ impl Source for ExitSource {
     fn is_awaited(&self) -> bool {
         let exits = self.queues.lock();
         let first = exits.iter().position(|exit| !exit.ready.is_empty());
-        // When exits are emptied in order, another one may fetch output for this one only if this is the first.
+        // When exits are emptied in order, only the first may fetch output for another.
         first.is_none_or(|first| !self.queues.by_block && first == self.exit)
     }
 
@@ -290,7 +290,6 @@ impl OperatorFactory for PartialCombinerFactory {
     ) -> Result<Box<dyn Operator>, PlanError> {
         match self.0.make(reads, run) {
             Some(made) => Ok(Box::new(PartialCombiner(made?))),
-            // Only a scan has no operator, and it does not reduce.
             None => Err(PlanError::Inputs {
                 operator: self.0.name(),
                 expected: "1".into(),

@@ -9,7 +9,7 @@ use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::{Declared, Report, operators::Rewindow};
 
-/// One text per reason why operators got nothing. That a filter or a detector found nothing is a result, not a reason.
+/// One text per reason why operators got nothing. That a filter or detector found nothing is a result, not a reason.
 /// `report`: of an execution of `graph`.
 pub(super) fn notes(graph: &Graph, report: &Report) -> Vec<String> {
     let ends_early = |node: &GraphNode| node.properties.ends_early;

@@ -21,7 +21,6 @@ pub(super) struct ParallelSubgraph {
 }
 
 impl ParallelSubgraph {
-    /// The same subgraph with its own exits, all open.
     pub(super) fn with_own_exits(&self) -> Self {
         let exits = self.exit_states.iter().map(|_| ExitState::default());
         Self {
@@ -39,8 +38,8 @@ impl ParallelSubgraph {
         self.inputs.iter().position(|one| one.node == node)
     }
 
-    /// The input that gives an edge its indices and times: the upstream input of the same name and clock, else one of
-    /// the same clock.
+    /// The input that gives an edge its indices and times: the upstream one of the same name and clock, else of the
+    /// same clock.
     pub(super) fn reference_input(&self, edge: Edge) -> &ScanInput {
         let before = &self.plan.nodes[edge.0].scans;
         let before = || self.inputs.iter().filter(|one| before.contains(&one.node));
@@ -84,7 +83,7 @@ impl ParallelSubgraph {
             .try_for_each(|(one, tasks)| one.start_read_ahead(tasks, workers))
     }
 
-    /// Approximate number of tasks: gaps make more.
+    /// Approximate: gaps make more.
     pub(super) fn task_count(&self) -> u64 {
         let longest = self.inputs.iter().map(|one| one.snapshot.total()).max();
         longest.unwrap_or(0).div_ceil(self.size.samples.max(1))

@@ -15,7 +15,7 @@ use crate::{IndexedSnapshot, Portion, RangePortion, Snapshot};
 #[derive(Debug, Clone)]
 pub(super) struct TaskInput {
     pub(super) range: Range<i64>,
-    /// By recording, in the order of the scans.
+    /// By recording, in scan order.
     pub(super) reads: Vec<RangePortion>,
 }
 
@@ -108,7 +108,7 @@ impl TaskCursor {
     }
 }
 
-/// Portions of one recording in task order, for read-ahead. None: the task reads nothing of it. Iterators of a subgraph
+/// Portions of one recording in task order, for read-ahead; None: the task reads nothing of it. Iterators of a subgraph
 /// share a cursor, so each border is looked up once; inputs are kept until the slowest has passed.
 pub(super) struct UpcomingPortions {
     cursor: Arc<Mutex<TaskCursor>>,

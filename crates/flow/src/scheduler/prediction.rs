@@ -30,11 +30,10 @@ pub struct ThroughputPrediction {
 }
 
 impl Plan {
-    /// Throughput predicted from operator costs for a number of threads. The error lists operators not measured on this
-    /// machine.
+    /// Throughput predicted from operator costs for a number of threads.
     ///
     /// # Errors
-    /// Names of operators without a cost.
+    /// Names of operators not measured on this machine.
     pub fn predict_throughput(
         &self,
         workers: usize,
@@ -46,7 +45,7 @@ impl Plan {
     }
 
     /// Records how well the throughput of an execution was predicted, if all operators were measured on this machine
-    /// and it took half a second or longer. Ignores storage errors.
+    /// and it took at least half a second. Ignores storage errors.
     pub fn check_prediction(&self, report: &Report) {
         if report.elapsed < MIN_CHECKED || report.workers.iter().any(|one| one.host.is_some()) {
             return;

@@ -382,7 +382,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
-    /// Frees memory for the consumer: workers finish or abandon tasks, buffered results are discarded, and nothing is
+    /// Frees memory for the consumer: workers finish or abandon tasks, buffered results are discarded, nothing is
     /// handed out until [`resume_tasks`](Self::resume_tasks). Gives up after seconds: a worker may wait for something
     /// the consumer holds, such as the GIL.
     pub(super) fn reclaim_memory(&self) {

@@ -194,7 +194,7 @@ struct OutputBlock(Arc<Mutex<BlockState>>);
 #[derive(Debug, Default)]
 struct BlockState {
     block: Option<Buffer>,
-    /// Bytes received; those beyond the block are dropped.
+    /// Received; those beyond the block are dropped.
     bytes: u64,
 }
 

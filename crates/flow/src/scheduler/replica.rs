@@ -35,7 +35,7 @@ impl TaskPart {
 pub(super) struct Replica {
     pub(super) executor: PlanExecutor,
     pub(super) readers: Vec<Arc<Mutex<PortionReader>>>,
-    /// Trims: range, trimmed edge, and what passes around the portion.
+    /// Range, trimmed edge, and what passes around the portion.
     trims: Vec<(TrimRange, Edge, PortionOverlap)>,
     exits: Vec<ExitCollector>,
     exit_nodes: Vec<usize>,
@@ -51,7 +51,7 @@ enum ExitCollector {
 
 struct NodeMap {
     replica_node: Vec<usize>,
-    /// Node of the plan, by node of the replica.
+    /// By node of the replica: node of the plan.
     plan_node: Vec<usize>,
 }
 
@@ -175,7 +175,6 @@ impl Replica {
                     }
                     events
                 }
-                // A partial result has no indices, so no breaks or marks.
                 &ExitCollector::Reduced(node) => {
                     upto = upto.filter(|_| completed);
                     let partial = completed.then(|| executor.partial(node)).flatten();

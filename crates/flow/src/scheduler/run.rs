@@ -38,8 +38,8 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
 /// Shorter plans end before other threads would help.
 const MIN_AUTO_SAMPLES: u64 = 1 << 20;
 
-/// Why a plan whose `workers` may be chosen gets one worker; None if several. `is_tuned`: other threads may read live
-/// or generated feeds.
+/// Why a plan whose `workers` may be chosen gets one; None if several. `is_tuned`: other threads may read live or
+/// generated feeds.
 pub(crate) fn one_worker_because(
     graph: &Graph,
     is_tuned: bool,
@@ -191,7 +191,7 @@ impl Plan {
             .map(|(gathered, _)| gathered)
     }
 
-    /// The same with options; also returns the report.
+    /// As [`collect`](Self::collect), with options; also returns the report.
     ///
     /// # Errors
     /// [`RunError`].

@@ -172,7 +172,6 @@ impl ScanGroups {
         self.0 = others;
     }
 
-    /// All scans that share a group with one of `some`.
     fn members_with(&self, some: &[usize]) -> impl Iterator<Item = usize> {
         let groups = self.0.iter();
         let groups = groups.filter(move |group| some.iter().any(|one| group.contains(one)));

@@ -104,14 +104,12 @@ pub(super) struct PortionReader {
     /// Announced first, if the portion does not begin inside a contiguous range.
     pending_origin: Option<RangeOrigin>,
     lookahead: Option<SourceEvent>,
-    /// How the last portion with samples was read.
     reading: Option<Reading>,
     range: Range<i64>,
     upto: i64,
     /// Samples read or skipped of the portion.
     pub(super) samples: u64,
     begun: bool,
-    /// More of the portion follows what the source has.
     continues: bool,
     finished: bool,
     end_announced: bool,

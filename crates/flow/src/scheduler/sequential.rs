@@ -138,7 +138,6 @@ struct SequentialBuilder {
 }
 
 impl SequentialBuilder {
-    /// Adds a node that gives these outputs of a node of the plan.
     fn push(&mut self, plan_node: usize, outputs: Range<usize>, node: GraphNode) {
         let at = self.nodes.len();
         let single = outputs.len() == 1;

@@ -27,7 +27,7 @@ const TASKS_PER_SLOT: usize = 96;
 /// The in-flight window of a cluster assumes at least so many slots, since others may join.
 const MIN_SLOTS: usize = 8;
 
-/// The subgraphs that are worth replicating and readable in portions, without read-ahead.
+/// Subgraphs worth replicating and readable in portions, without read-ahead.
 pub(super) fn split_subgraphs(
     graph: &Graph,
     options: &RunOptions<'_>,

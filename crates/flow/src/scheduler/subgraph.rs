@@ -1,5 +1,4 @@
-//! A subgraph that can run in tasks: nodes, exits and trims. Data only; built by
-//! [`subgraph_builder`](super::subgraph_builder).
+//! A subgraph that can run in tasks: nodes, exits and trims. Data only.
 
 use isochrony_time::Ratio;
 

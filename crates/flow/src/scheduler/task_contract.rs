@@ -30,7 +30,6 @@ impl TaskContract {
         }
     }
 
-    /// The input overlap for an output overlap.
     pub(super) fn input_overlap(&self, given: PortionOverlap) -> PortionOverlap {
         // Output index `i` lies at input index `i * down / up`.
         let of = |given: u64| {
@@ -58,7 +57,7 @@ pub(super) fn interleaves(node: &GraphNode) -> bool {
     node.properties.align == Alignment::Time && node.inputs.len() > 1
 }
 
-/// Fails with why the operator cannot run in tasks.
+/// The error says why the operator cannot run in tasks.
 pub(super) fn task_contract(
     node: &GraphNode,
     inputs: &[PortType],

@@ -34,7 +34,7 @@ impl MemoryReclaimer for TaskScheduler {
 pub(super) struct ExitState(Arc<AtomicBool>);
 
 impl ExitState {
-    /// Closes the exit: its consumers have ended, as after a `limit`.
+    /// Called when its consumers have ended, as after a `limit`.
     pub(super) fn close(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -258,7 +258,6 @@ mod tests {
         assert!(most.load(Ordering::SeqCst) <= 2 * 9 + 1);
     }
 
-    /// Its task goes to another worker, with as many tasks at once as before.
     #[test]
     fn tasks_of_a_lost_worker_are_repeated_and_do_not_count_as_short_of_memory() {
         let scheduler = scheduler(&[6], 2);

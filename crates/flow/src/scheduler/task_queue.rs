@@ -1,6 +1,5 @@
 //! The reorder buffer of one subgraph, with a slot per task from the oldest unconsumed one, and totals over all
-//! buffers. The model check in `tests/loom_order.rs` compiles this file on its own, so it imports nothing from the
-//! crate.
+//! buffers. `tests/loom_order.rs` compiles this file on its own, so it imports nothing from the crate.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::mem;
@@ -49,7 +48,7 @@ pub(super) enum NextResult<R: TaskResult> {
 pub(super) enum SlotState<R> {
     InFlight,
     Finished(R),
-    /// Repeat: the task or its result got no memory.
+    /// The task or its result got no memory.
     Retry,
 }
 
@@ -120,7 +119,6 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         self.handed_out - 1
     }
 
-    /// Hands out the oldest task to be repeated.
     pub(super) fn hand_out_again(&mut self) -> Option<(u64, Part)> {
         if self.retries == 0 {
             return None;
@@ -176,7 +174,7 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         }
     }
 
-    /// Discards buffered results for retry. Failed tasks stay: the execution ends with them.
+    /// For retry. Failed tasks stay: the execution ends with them.
     pub(super) fn discard_finished(&mut self) {
         for (_, slot) in &mut self.slots {
             if let SlotState::Finished(result) = slot
@@ -200,7 +198,7 @@ struct QueueSummary {
     has_retry: bool,
 }
 
-/// Sums over all queues, and which of them offer a task: with thousands of queues a step looks at one of them.
+/// Sums over all queues, and which offer a task: with thousands of queues a step looks at one.
 pub(super) struct QueueTotals {
     summaries: Vec<QueueSummary>,
     pub(super) in_flight: usize,

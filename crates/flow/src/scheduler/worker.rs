@@ -207,7 +207,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Computes a block of a stage; fails if memory was refused or the execution interrupted.
+    /// Fails if memory was refused or the execution interrupted.
     pub(super) fn execute_block(
         &mut self,
         stage: usize,

@@ -7,9 +7,9 @@
 //!                              start       end = upto - after, or where a range begins that lies behind
 //! ```
 //!
-//! A block has what its operators need around it, by reference. It may end anywhere: operators that can be replicated
-//! give the same bits wherever their input is cut. So a block is all that has arrived, up to a size, and an idle
-//! replica never waits for a block to fill.
+//! A block refers to the samples around it that its operators need. It may end anywhere, since replicable operators
+//! give the same bits wherever their input is cut. So a block is all that has arrived, up to a size: no idle replica
+//! waits for a block to fill.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -52,7 +52,7 @@ impl StreamBlock {
         &self.events
     }
 
-    /// The task that computes it, of a subgraph.
+    /// The task of a subgraph that computes it.
     pub(in crate::scheduler) fn task(&self, subgraph: usize, number: u64) -> Task {
         Task {
             subgraph,
@@ -115,13 +115,12 @@ pub(super) struct BlockCutter {
     max_bytes: u64,
     arrived: VecDeque<SourceEvent>,
     arrived_bytes: u64,
-    /// Events before the next block and in it.
     retained: VecDeque<Retained>,
-    /// Their bytes that are in no block yet.
+    /// Bytes that are in no block yet.
     new_bytes: u64,
     /// Nothing that begins before this index follows.
     upto: i64,
-    /// Where the last contiguous range begins: what lies before is complete.
+    /// Start of the last contiguous range: what lies before is complete.
     last_first: i64,
     /// Start of the next block, if anything has arrived.
     start: Option<i64>,
@@ -153,7 +152,6 @@ impl BlockCutter {
         }
     }
 
-    /// Whether the next block could be larger.
     pub(super) fn has_room(&self) -> bool {
         self.arrived_bytes + self.new_bytes < self.max_bytes
     }
@@ -222,7 +220,7 @@ impl BlockCutter {
                     self.upto = self.upto.max(upto);
                     continue;
                 }
-                // Given to `rewindow` only, which reads a scan.
+                // Only for `rewindow`, which reads a scan.
                 Some(SourceEvent::Skipped { .. }) => continue,
                 Some(other) => {
                     self.arrived_bytes += event_bytes(&other);
@@ -301,7 +299,7 @@ impl BlockCutter {
     }
 }
 
-/// The part of an item in a range; None if that is nothing.
+/// The part of an item in a range; None if empty.
 pub(super) fn clipped(item: &Item, range: Range<i64>) -> Option<SourceEvent> {
     let Item::Samples(samples) = item else {
         return Some(SourceEvent::Item(item.clone()));
@@ -357,7 +355,6 @@ pub(super) mod tests {
         ))
     }
 
-    /// Contiguous ranges as events: each begins, and comes in items of `len` samples.
     fn events(ranges: &[Range<i64>], len: usize) -> Vec<SourceEvent> {
         let mut events = Vec::new();
         for range in ranges {
@@ -381,8 +378,8 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// Every sample is in one block, each block follows the one before, and it has what surrounds it in its
-        /// contiguous ranges, whatever arrives together.
+        /// Whatever arrives together: every sample is in one block, each block follows the one before, and has what
+        /// surrounds it in its contiguous ranges.
         #[test]
         fn blocks_divide_a_stream_and_have_what_is_around_them(
             lengths in prop::collection::vec((1i64..60, 1i64..20), 1..6),

@@ -8,11 +8,11 @@
 //!                    +-----------+
 //! ```
 //!
-//! Each block has a slot, in the order of the input, and so has what needs no replica. Whoever fills the oldest slot
-//! sends all that is complete, or waits for room and sends it then. At most [`BLOCKS_PER_REPLICA`] slots for each replica
-//! are in use. No replica waits for another under the lock.
+//! Each block has a slot, in input order, and so has what needs no replica. Whoever fills the oldest slot sends all
+//! that is complete, once there is room. At most [`BLOCKS_PER_REPLICA`] slots per replica are in use. No replica waits
+//! for another under the lock.
 //!
-//! Independent of what a block is, so that model checkers can try interleavings (`tests/loom_replicas.rs`,
+//! Does not know what a block is, so that model checkers can test it (`tests/loom_replicas.rs`,
 //! `tests/shuttle_stages.rs`).
 
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ use super::sync::{AtomicUsize, Mutex, MutexGuard, PoisonError};
 /// Slots for each replica.
 const BLOCKS_PER_REPLICA: usize = 3;
 
-/// What a replicated stage reads and writes. Called under the lock of the scheduler.
+/// What a replicated stage reads and writes. Called under the scheduler's lock.
 pub(crate) trait StageIo {
     type Block;
     /// What a block gave, or what needs no replica.
@@ -132,14 +132,14 @@ impl<S: StageIo> BlockScheduler<S> {
         self.entries.len()
     }
 
-    /// How many replicas take blocks from now on. One that is retired completes its block.
+    /// Sets how many replicas take blocks. A retired one completes its block.
     pub(crate) fn set_replicas(&self, replicas: usize) {
         let replicas = replicas.clamp(1, self.entries.len());
         self.replicas.store(replicas, Ordering::Relaxed);
         self.notify_all(Notice::Recall);
     }
 
-    /// Each slot of a cluster has as many blocks as a replica.
+    /// A slot of a cluster has as many blocks as a replica.
     pub(crate) fn set_slots(&self, slots: usize) {
         self.slots.store(slots, Ordering::Relaxed);
     }
@@ -151,7 +151,7 @@ impl<S: StageIo> BlockScheduler<S> {
         }
     }
 
-    /// Sends what is complete, where a replica can take nothing now. Returns the outcome of its burst.
+    /// Sends what is complete, for a replica that can take nothing now. Returns the outcome of its burst.
     pub(crate) fn send_ready(&self) -> StageOutcome {
         let mut order = self.lock();
         self.send_complete(&mut order);

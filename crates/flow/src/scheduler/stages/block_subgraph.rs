@@ -1,4 +1,4 @@
-//! The operators of a stage as a subgraph that reads blocks, if they give the same bits wherever their input is cut.
+//! A stage's operators as a subgraph that reads blocks, if they give the same bits wherever their input is cut.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(super) fn only_input(stage: usize, links: &[Arc<StageLink>]) -> Option<&Arc<
     entering.next().is_none().then_some(only)
 }
 
-/// The stage's operators as a subgraph that reads blocks; None if they do not allow it.
+/// The subgraph; None if the operators do not allow it.
 pub(super) fn subgraph(
     graph: &StageGraph,
     input: &StageLink,
@@ -89,7 +89,6 @@ pub(super) fn subgraph(
     }))
 }
 
-/// An edge whose items arrive in blocks.
 struct BlockRecording {
     edge: SharedRecording,
     /// Total, if known.

@@ -9,9 +9,9 @@
 //!                                           part 0 |part 1|
 //! ```
 //!
-//! A cell begins with the first sample behind the cell before, or with a run of the clock, and may contain gaps. It
-//! depends neither on the items in which samples arrive nor on who computes it, so neither do the results. Where
-//! nothing arrives for now, a part of the cell is computed; the replica that computes its first part computes the others.
+//! A cell begins with the first sample behind the last cell, or with a run of the clock, and may contain gaps. Cells,
+//! and so results, depend neither on the items in which samples arrive nor on who computes them. While nothing arrives,
+//! a part of the cell is computed; the replica of its first part computes the others.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -74,7 +74,7 @@ impl CellCutter {
         }
     }
 
-    /// Whether more must arrive for a whole cell, by the size of what there is.
+    /// Whether more must arrive for a whole cell, by size.
     pub(super) fn has_room(&self) -> bool {
         let new = self.retained.iter().skip(self.given).map(Retained::bytes);
         self.arrived_bytes + new.sum::<u64>() < self.max_bytes
@@ -212,7 +212,7 @@ impl CellCutter {
         Cut::Block(block)
     }
 
-    /// Opens the cell behind one that ends at an index, if there are samples of it.
+    /// Opens the cell behind one that ends at an index, if it has samples.
     fn open_next(&mut self, end: i64) {
         (self.cell, self.begun, self.given) = (None, false, 0);
         let next = self.retained.iter().enumerate();
@@ -222,7 +222,7 @@ impl CellCutter {
         });
         let next = next.find(|&(_, (_, next))| next > end);
         let before = next.map_or(self.retained.len(), |(at, _)| at);
-        // The contiguous range in which it begins is the last one before it.
+        // The last contiguous range before it is the one in which it begins.
         let starts = self.retained.iter().take(before);
         let mut starts = starts.enumerate().rev();
         let start = starts.find_map(|(at, one)| Some((at, one.range_start()?)));
@@ -257,7 +257,6 @@ mod tests {
     use super::*;
     use crate::Item;
 
-    /// Samples and starts of ranges of a block.
     fn content(block: &StreamBlock) -> (Vec<i64>, Vec<i64>) {
         let (mut indices, mut starts) = (Vec::new(), Vec::new());
         for event in block.events() {
@@ -270,7 +269,6 @@ mod tests {
         (indices, starts)
     }
 
-    /// A cell, and all that its parts have.
     #[derive(Debug, PartialEq)]
     struct FoundCell {
         range: Range<i64>,
@@ -336,8 +334,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a loop over the samples: where cells begin and what is in and around them, whatever arrives
-        /// together and wherever nothing arrives for a while.
+        /// Against a loop over the samples: start, content and surroundings of cells, whatever arrives together and
+        /// wherever nothing arrives for a while.
         #[test]
         fn cells_depend_on_samples_alone(
             lengths in prop::collection::vec((1i64..60, 1i64..30), 1..6),

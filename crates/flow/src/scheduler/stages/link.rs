@@ -1,9 +1,9 @@
 //! A queue from one stage to another, of batches of events, bounded in bytes.
 //!
 //! Lock-free. It accepts every batch; the writer keeps the bound: it ends its burst once the link
-//! [`is_full`](Link::is_full), so a link exceeds its capacity by the results of one item. A link always holds one batch,
-//! however small its capacity: the writer makes the next one while the reader consumes it. Independent of what an event is
-//! and of who wakes whom, for model checkers (`tests/loom_stages.rs`).
+//! [`is_full`](Link::is_full), so a link exceeds its capacity by the results of one item. It always takes one batch,
+//! whatever its capacity: the writer makes the next while the reader consumes it. Knows neither events nor who wakes
+//! whom, for model checkers (`tests/loom_stages.rs`).
 
 use std::sync::atomic::Ordering;
 
@@ -32,14 +32,13 @@ pub(crate) struct Link<E> {
     /// Of all batches in it.
     bytes: AtomicU64,
     capacity: AtomicU64,
-    /// Bytes of the largest batch so far.
     largest: AtomicU64,
     /// The reader wants no more.
     closed: AtomicBool,
     /// Nothing follows.
     ended: AtomicBool,
     sent: AtomicU64,
-    /// How often a batch was sent when so many eighths of the link were full; the last: when it was full.
+    /// How many batches were sent when so many eighths of the link were full; the last: when it was full.
     occupancy: [AtomicU64; 9],
 }
 
@@ -113,7 +112,6 @@ impl<E> Link<E> {
         }
     }
 
-    /// Bytes sent so far, and the occupancy.
     pub(crate) fn use_so_far(&self) -> (u64, [u64; 9]) {
         let counts = self.occupancy.each_ref();
         let counts = counts.map(|count| count.load(Ordering::Relaxed));
@@ -129,7 +127,8 @@ impl<E> Link<E> {
         !self.is_closed() && self.bytes() >= self.capacity()
     }
 
-    /// So full that the writer waits in the middle of an item: twice its capacity, or two batches where these are larger.
+    /// So full that the writer waits in the middle of an item: twice its capacity, or two batches where these are
+    /// larger.
     pub(crate) fn is_overdrawn(&self) -> bool {
         let largest = self.largest.load(Ordering::Relaxed);
         let most = self.capacity().max(largest).saturating_mul(2);

@@ -1,4 +1,4 @@
-//! The end of a link in the stage that empties it: a recording for each edge.
+//! Reading end of a link: a recording for each edge.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -32,7 +32,6 @@ impl LinkReader {
     }
 }
 
-/// Shared by the edges of a link.
 #[derive(Clone)]
 pub(super) struct SharedReader(Arc<Mutex<LinkReader>>);
 
@@ -138,8 +137,8 @@ impl Source for LinkSource {
             // Events are taken in their order, whichever edge is asked first.
             while let Some(&(port, _)) = reader.events.front() {
                 if port != self.port && !reader.link.is_closed(port) {
-                    // That edge's source may have had nothing when it was asked: make the engine ask again. Not where the
-                    // event was here before: a stage that waits for another link would then run without end, and stages
+                    // That edge's source may have had nothing when asked: make the engine ask again. Not for an event
+                    // that was here before: a stage that waits for another link would then run without end, and stages
                     // that wait for room would never be found to block each other.
                     if has_taken {
                         reader.link.notify_readers();
@@ -328,7 +327,7 @@ mod tests {
         // The writer ends its burst, but does not wait in the middle of an item.
         assert_eq!(filled(10, 1), [true, false, false]);
         assert_eq!(filled(10, 2), [true, true, false]);
-        // Where it holds two, one that is taken is told at once; where it holds many, half of them.
+        // A link that holds two batches reports each that is taken; one that holds many, half of them.
         assert_eq!(filled(150, 1), [false, false, true]);
         assert_eq!(filled(150, 2), [true, false, false]);
         assert_eq!(filled(800, 4), [false, false, true]);
@@ -347,7 +346,6 @@ mod tests {
         assert_eq!(take(), None);
         assert!(queue.notify(0, Notice::Recall));
         assert_eq!(take(), Some(0));
-        // One that came during the burst is not lost.
         assert!(!queue.notify(0, Notice::Recall));
         queue.put_back(0, StageOutcome::Retired);
         assert_eq!(take(), Some(0));

@@ -1,4 +1,4 @@
-//! The end of a link in the stage that fills it: an operator behind each edge that leads to the next stage.
+//! Writing end of a link: an operator behind each edge that leads to the next stage.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +19,7 @@ use crate::{
 /// What an edge carries, with the edge's number in the link.
 pub(super) type LinkEvent = (u16, SourceEvent);
 
-/// Bytes of a batch that are sent before the burst ends.
+/// A batch of so many bytes is sent before the burst ends.
 const BATCH_BYTES: u64 = 256 << 10;
 /// What an event costs beside its samples.
 pub(super) const EVENT_BYTES: u64 = 128;
@@ -36,7 +36,7 @@ pub(super) struct LinkedEdge {
     pub(super) edge: Edge,
     /// Its consumers have ended.
     closed: AtomicBool,
-    /// Samples that will come, if known; else `u64::MAX`.
+    /// Samples that will come; `u64::MAX` if unknown.
     expected: AtomicU64,
 }
 
@@ -51,21 +51,21 @@ pub(super) struct StageFailure {
     pub(super) is_operator_error: bool,
 }
 
-/// Joins a stage to a later one: all edges between them, in the order in which the first stage computes their items.
+/// Joins a stage to a later one: all edges between them, in the order in which items are computed.
 pub(super) struct StageLink {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) edges: Vec<LinkedEdge>,
     pub(super) link: Link<LinkEvent>,
-    /// Bytes that the reading stage has received but not consumed.
+    /// Bytes received but not consumed by the reading stage.
     unread: AtomicU64,
     queue: Arc<StageQueue>,
-    /// Entries in the queue of stages that execute the two stages.
+    /// Queue entries of the two stages.
     pub(super) writers: Range<usize>,
     readers: Range<usize>,
     /// Set when the writing stage has failed, before the link ends.
     failure: Mutex<Option<StageFailure>>,
-    /// Samples that the sources of the writing stage will give, if known, and if this of its links counts them.
+    /// Samples that the writing stage's sources will give, if known, and if this of its links counts them.
     total: Mutex<Option<u64>>,
     pub(super) counts: bool,
 }
@@ -197,7 +197,7 @@ impl StageLink {
         self.notify_writers();
     }
 
-    /// Closes an edge; the link, if it was the last.
+    /// Closes an edge; with the last one, the link.
     pub(super) fn close(&self, port: u16) {
         self.edges[usize::from(port)]
             .closed
@@ -220,26 +220,23 @@ impl StageLink {
     }
 }
 
-/// What the edges of a link gave and what was not sent yet. Used by one stage's thread.
+/// Unsent results on the edges of a link. Used by one stage's thread.
 pub(super) struct LinkWriter {
     pub(super) link: Arc<StageLink>,
-    /// Numbers of the operators that write to it, by edge.
+    /// Operators that write to it, by edge.
     pub(super) nodes: Vec<usize>,
-    /// The last progress mark of each edge since it rewound.
+    /// Last progress mark of each edge since it rewound.
     progress: Vec<i64>,
     /// Executes other stages while there is no room.
     pool: PoolRef,
-    /// What the sources of the stage gave.
     delivered: Arc<Progress>,
     events: Vec<LinkEvent>,
     bytes: u64,
-    /// Bytes with which a batch is sent.
     batch_bytes: u64,
     /// The next stage knows that nothing has come since.
     is_idle: bool,
 }
 
-/// Shared by the stage and its operators.
 pub(super) type SharedWriter = Arc<Mutex<LinkWriter>>;
 
 pub(super) fn lock(writer: &SharedWriter) -> MutexGuard<'_, LinkWriter> {
@@ -276,7 +273,6 @@ impl LinkWriter {
         true
     }
 
-    /// Adds an event that a replica gave.
     pub(super) fn give(&mut self, port: u16, event: &SourceEvent) {
         if self.link.is_closed(port) {
             return;
@@ -300,8 +296,8 @@ impl LinkWriter {
         self.is_idle = is_idle;
     }
 
-    /// A mark that says nothing new is dropped: it would look as if the stage had not been idle since. Of consecutive marks
-    /// of an edge only the last is needed.
+    /// Drops a mark that says nothing new: it would look as if the stage had not been idle since. Of consecutive marks
+    /// of an edge only the last is kept.
     fn push_progress(&mut self, port: u16, upto: i64) {
         let last = &mut self.progress[usize::from(port)];
         if upto <= *last {

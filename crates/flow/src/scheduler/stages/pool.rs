@@ -1,4 +1,4 @@
-//! Executes stages: a burst at a time, in the caller's thread and in helper threads.
+//! Executes stages, a burst at a time, in the caller's thread and in helper threads.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +26,6 @@ use crate::plan::graph::Graph;
 use crate::scheduler::explain::joined;
 use crate::{OpErrorKind, PlanError, RunError};
 
-/// A stage, which one thread at a time executes.
 pub(super) struct Stage {
     work: Mutex<StageWork>,
     /// Its number and that of the replica; None if it does nothing.
@@ -44,12 +43,12 @@ struct StageCounts {
     bursts: AtomicU64,
     items: AtomicU64,
     bytes: AtomicU64,
-    /// Processor time and elapsed time of the bursts that were measured, in nanoseconds.
+    /// Processor time and elapsed time of measured bursts, in nanoseconds.
     cpu_ns: AtomicU64,
     elapsed_ns: AtomicU64,
 }
 
-/// Of one burst in so many the processor time is measured, which is slow to ask for.
+/// The processor time of one burst in so many is measured: it is slow to read.
 const CPU_TIME_EVERY: u64 = 8;
 
 impl StageCounts {
@@ -85,7 +84,6 @@ const MIN_LINK_BYTES: u64 = 1;
 /// What executes a stage.
 pub(super) enum StageWork {
     Whole(Box<WholeStage>),
-    /// One of several that compute blocks of it.
     Replica(Box<StageReplica>),
     /// Nothing.
     Unused,
@@ -140,13 +138,13 @@ impl Stage {
 pub(super) struct StagePool {
     pub(super) stages: Vec<Stage>,
     pub(super) queue: Arc<StageQueue>,
-    /// What each thread takes first, that of the caller first; see `homes`.
+    /// By thread, the caller's first: the stages that it prefers; see `homes`.
     pub(super) homes: Vec<StageSet>,
     pub(super) links: Vec<Arc<StageLink>>,
     pub(super) replicated: Vec<Arc<ReplicatedStage>>,
     pub(super) memory: Arc<ExecutionMemory>,
     pub(super) plan: Graph,
-    /// Of each stage, by their numbers in the plan.
+    /// By stage: numbers in the plan.
     pub(super) operators: Vec<Vec<usize>>,
     pub(super) threads: ActiveThreads,
     pub(super) max_link_bytes: u64,
@@ -156,13 +154,12 @@ pub(super) struct StagePool {
     /// Does nothing in other threads than the caller's.
     pub(super) watch: Option<Watch>,
     pub(super) caller: ThreadId,
-    /// Samples that the last stage has got of the sources, and all that they will give, if known.
+    /// Samples of the sources that have reached the last stage, and all expected, if known.
     pub(super) delivered: Arc<Progress>,
     pub(super) total: Option<u64>,
 }
 
 impl StagePool {
-    /// What each stage and replica did so far.
     pub(super) fn stage_reports(&self) -> Vec<StageReport> {
         let stages = self.stages.iter().enumerate();
         let reports = stages.filter_map(|(entry, stage)| {
@@ -181,7 +178,6 @@ impl StagePool {
         reports.collect()
     }
 
-    /// What each link did so far, given what stages did.
     pub(super) fn link_reports(&self, stages: &[StageReport]) -> Vec<LinkReport> {
         let got = |number: usize| {
             let stages = stages.iter().filter(|stage| stage.number == number);
@@ -216,7 +212,6 @@ impl StagePool {
         }
     }
 
-    /// Executes bursts in another thread, number `thread`.
     pub(super) fn run_helper(&self, thread: usize) {
         let home = self.home(thread);
         self.queue.add_helper();
@@ -245,7 +240,7 @@ impl StagePool {
 
     /// Changes the capacity of a link, a number of replicas and that of active threads at random.
     pub(super) fn shuffle(&self, state: &mut u64) {
-        // The next of a linear congruential generator; its upper bits are the better ones.
+        // Linear congruential generator; its upper bits are the better ones.
         *state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
@@ -318,7 +313,7 @@ impl StagePool {
             }
             Err(error) => {
                 match error {
-                    // The caller's stage ends the execution: it must not take this for the end of what it reads.
+                    // The caller's stage ends the execution: it must not take this for the end of its input.
                     RunError::Interrupted { .. } => self.interrupt.request(),
                     _ => stage.end_all(Some(stage_failure(&self.plan, stage.number, &error))),
                 }
@@ -331,7 +326,7 @@ impl StagePool {
     /// In the middle of a burst: executes other stages until a link has room.
     fn make_room(&self, link: &StageLink) {
         let worker = self.this_worker();
-        // Replicas send whole blocks, so a stage that is in the middle of a burst has none.
+        // Replicas send whole blocks, so a stage in the middle of a burst has none.
         let number = link.writers.start;
         let stage = &self.stages[number];
         // What it depends on would wait for room in vain.
@@ -454,7 +449,7 @@ impl RunningPlan for StagePool {
     }
 }
 
-/// Nobody waits for a stage that will not be put back.
+/// Ends the execution: nobody waits for a stage that will not be put back.
 struct StopOnPanic<'a>(&'a StagePool);
 
 impl Drop for StopOnPanic<'_> {
@@ -483,7 +478,7 @@ impl WholeStage {
         }
     }
 
-    /// Ends its links: it has ended, with an error or without.
+    /// Ends its links: it has ended, with or without error.
     fn end_all(&self, failure: Option<StageFailure>) {
         for writer in &self.graph.writers {
             lock(writer).end(failure.clone());
@@ -503,7 +498,7 @@ impl WholeStage {
     }
 }
 
-/// What stands for an error in the next stages.
+/// The stand-in for an error in the next stages.
 pub(super) fn stage_failure(plan: &Graph, stage: usize, error: &RunError) -> StageFailure {
     let RunError::Operator {
         node, error: why, ..
@@ -596,7 +591,7 @@ impl Wake for StageWaker {
     }
 }
 
-/// For each entry of the queue the bits of those that it depends on, itself included.
+/// By queue entry: bits of those that it depends on, itself included.
 pub(super) fn ancestors(links: &[Arc<StageLink>], entries: &[Range<usize>]) -> Vec<StageSet> {
     let bits = |entries: &Range<usize>| entries.clone().fold(0, |all, entry| all | 1 << entry);
     let mut all: Vec<StageSet> = entries.iter().map(bits).collect();

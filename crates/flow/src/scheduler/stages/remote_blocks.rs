@@ -8,8 +8,9 @@
 //!                                                   <---------   (lost)
 //! ```
 //!
-//! While there are slots, a replica takes blocks for them and computes none, so that its thread is free for stages that work in
-//! order. Without a slot it computes blocks by itself: a feed never waits for a worker. All replicated stages share the slots.
+//! While there are slots, a replica takes blocks for them and computes none, so that its thread is free for stages that
+//! work in order. Without a slot it computes blocks itself: a feed never waits for a worker. All replicated stages
+//! share the slots.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -28,7 +29,7 @@ pub(super) struct TakenBlock {
 
 #[derive(Default)]
 struct BlockQueues {
-    /// In the order in which they were taken; those of lost slots first.
+    /// In the order of taking; those of lost slots first.
     waiting: VecDeque<TakenBlock>,
     /// Blocks that only this process can compute.
     local: VecDeque<TakenBlock>,
@@ -42,8 +43,8 @@ struct BlockQueues {
 pub(super) enum Admission {
     /// It computes a block: this one, or the next of its stage.
     Compute(Option<Box<TakenBlock>>),
-    /// It takes the next block, if there is one, and calls [`RemoteBlocks::offer`]. Several replicas may do so at once: slots then
-    /// have a few more than they need.
+    /// It takes the next block, if any, and calls [`RemoteBlocks::offer`]. Several replicas may do so at once: slots
+    /// then have a few more than they need.
     Offer,
     /// Slots have enough. It is notified when one of them is free.
     Full,
@@ -109,21 +110,21 @@ impl RemoteBlocks {
         self.lock().in_flight -= 1;
     }
 
-    /// A block cannot be computed by slots.
+    /// Keeps a block that slots cannot compute.
     pub(super) fn keep(&self, block: TakenBlock) {
         let mut state = self.lock();
         state.in_flight -= 1;
         state.local.push_back(block);
     }
 
-    /// There is one slot more. Returns how many there are.
+    /// Adds a slot. Returns how many there are.
     pub(super) fn join(&self) -> usize {
         let mut state = self.lock();
         state.slots += 1;
         state.slots
     }
 
-    /// There is one slot less, and others compute the blocks that it had, the oldest first. Returns how many there are.
+    /// Removes a slot; others compute its blocks, the oldest first. Returns how many there are.
     pub(super) fn leave(&self, blocks: impl DoubleEndedIterator<Item = TakenBlock>) -> usize {
         let mut state = self.lock();
         for block in blocks.rev() {

@@ -1,4 +1,4 @@
-//! Computes blocks of replicated stages on the slots of a cluster: a thread for each slot sends blocks and completes them.
+//! Computes blocks of replicated stages on the slots of a cluster: a thread for each slot sends and completes them.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -26,10 +26,10 @@ use crate::scheduler::task_output::ExitOutput;
 use crate::scheduler::worker::WorkerResult;
 use crate::{Cause, OpErrorKind, RunError};
 
-/// How long the dispatcher waits for a new slot before it looks whether the run has ended.
+/// How long the dispatcher waits for a new slot before it checks whether the run has ended.
 const SLOT_WAIT: Duration = Duration::from_millis(50);
 
-/// Whether a plan reads what is made or received while it runs: only then blocks are worth their way to another host.
+/// Whether a plan reads what is made or received while it runs: only then blocks are worth sending to another host.
 pub(super) fn reads_feed(graph: &Graph) -> bool {
     let mut nodes = graph.nodes.iter();
     nodes.any(|node| match &node.op {
@@ -40,7 +40,6 @@ pub(super) fn reads_feed(graph: &Graph) -> bool {
     })
 }
 
-/// Hands the blocks of replicated stages to the slots of a cluster.
 pub(super) struct RemoteReplicas<'a> {
     cluster: &'a dyn TaskCluster,
     pool: &'a StagePool,

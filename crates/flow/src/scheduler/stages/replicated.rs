@@ -8,9 +8,9 @@
 //!         +-------------+            +-----------+       +----------------+
 //! ```
 //!
-//! To the queue of stages each replica is a stage of its own. Blocks are numbered in the order in which they are cut, and
-//! what passes between them (`Idle`, `End`) takes its place among them; [`block_scheduler`](super::block_scheduler) keeps
-//! that order. A failed block ends the stage, whatever later ones gave.
+//! To the queue of stages each replica is a stage. Blocks, and what passes between them (`Idle`, `End`), are numbered
+//! as they are cut; [`block_scheduler`](super::block_scheduler) keeps that order. A failed block ends the stage,
+//! whatever later ones gave.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,14 +56,13 @@ fn max_bytes(options: &RunOptions<'_>) -> u64 {
     }
 }
 
-/// What all replicas of a stage share.
 pub(super) struct ReplicatedStage {
     pub(super) number: usize,
     subgraph: ParallelSubgraph,
     graph: StageGraph,
     clock: Option<Arc<dyn Clock>>,
     blocks: BlockScheduler<ReplicatedIo>,
-    /// Slots of a cluster compute its blocks.
+    /// Set if slots of a cluster compute its blocks.
     pub(super) remote: Option<RemoteStage>,
 }
 
@@ -81,7 +80,6 @@ pub(super) struct StageReplica {
     replica: Replica,
 }
 
-/// What a replicated stage is made of.
 pub(super) struct StageToReplicate<'a> {
     pub(super) number: usize,
     pub(super) graph: StageGraph,
@@ -174,7 +172,6 @@ impl StageToReplicate<'_> {
 }
 
 impl ReplicatedStage {
-    /// Tells the next stages how much to expect.
     fn announce_samples(&self) {
         let order = self.blocks.lock();
         let input = &order.io.input;
@@ -209,7 +206,7 @@ impl ReplicatedStage {
         buffered.sum::<u64>() + order.io.cutter.bytes()
     }
 
-    /// How many replicas take blocks from now on. A retired one completes its block.
+    /// Sets how many replicas take blocks. A retired one completes its block.
     pub(super) fn set_replicas(&self, replicas: usize) {
         self.blocks.set_replicas(replicas);
     }
@@ -316,7 +313,7 @@ impl StageReplica {
     }
 }
 
-/// What a replica of a subgraph gives for a block. Errors name operators by their numbers in the graph of the stage.
+/// What a replica of a subgraph gives for a block. Errors name operators by their numbers in the stage's graph.
 pub(in crate::scheduler) fn compute_block(
     replica: &mut Replica,
     subgraph: &ParallelSubgraph,
@@ -367,12 +364,11 @@ impl ReplicatedStage {
         &self.subgraph
     }
 
-    /// A slot of a cluster has computed a block.
     pub(super) fn complete(&self, number: u64, result: BlockResult) {
         self.blocks.complete(number, result);
     }
 
-    /// Slots of a cluster that take blocks beside the replicas.
+    /// Sets how many slots of a cluster take blocks beside the replicas.
     pub(super) fn set_slots(&self, slots: usize) {
         self.blocks.set_slots(slots);
     }
@@ -413,7 +409,6 @@ impl ReplicatedStage {
         error
     }
 
-    /// Names the operator by its number in the plan.
     pub(super) fn in_plan(&self, mut error: RunError) -> RunError {
         if let RunError::Operator { operator, node, .. } = &mut error {
             (*operator, *node) = self.graph.graph.plan_node(*node);

@@ -26,7 +26,6 @@ pub(super) enum BlockResult {
     InputEnded(Option<StageFailure>),
 }
 
-/// An exit of the subgraph that replicas compute.
 pub(super) struct StageExit {
     /// The writers of its edges and their ports.
     pub(super) ports: Vec<(usize, u16)>,
@@ -99,7 +98,6 @@ impl StageIo for ReplicatedIo {
 }
 
 impl ReplicatedIo {
-    /// Receives a batch, if there is one.
     fn receive(&mut self) -> bool {
         match self.input.receive() {
             Received::Batch(batch) => {

@@ -25,7 +25,7 @@ use crate::scheduler::parallel::{ParallelExecution, no_thread};
 use crate::scheduler::task_contract::placements;
 use crate::{OpErrorKind, RunError};
 
-/// How long a thread that finds nothing to do spins before it sleeps.
+/// How long an idle thread spins before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
 
 /// Executes a plan in stages: in the caller's thread and, if it takes longer, in up to `workers - 1` others.

@@ -1,4 +1,4 @@
-//! The graph of a stage: its nodes, a scan for each edge that enters it, and an operator for each edge that leaves it.
+//! The graph of a stage: its nodes, a scan for each edge that enters it, an operator for each that leaves it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -54,7 +54,7 @@ impl StageNodes {
     }
 }
 
-/// The links of a plan: one for each pair of stages with edges between them, in the order of the plan.
+/// The links of a plan: one per pair of connected stages, in plan order.
 pub(super) fn links(
     graph: &Graph,
     plan: &StagePlan,

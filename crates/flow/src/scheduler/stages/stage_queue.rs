@@ -9,13 +9,13 @@
 //!                                                  Suspended: mid-burst, waits for room
 //! ```
 //!
-//! A thread takes the ready stage nearest to the end of the plan: its input is still in the cache, and links empty before
-//! they fill. Some stages are executed only by the caller's thread, which takes those first.
+//! A thread takes the ready stage nearest to the end of the plan: its input is still cached, and links empty before
+//! they fill. The caller's thread first takes stages that only it executes.
 //!
-//! Only a notice to a stage that waits takes the lock; any other is one atomic operation. A thread that finds nothing
-//! spins before it sleeps: waking it takes longer than most bursts.
+//! Only a notice to a waiting stage takes the lock; any other is one atomic operation. An idle thread spins before it
+//! sleeps: waking it takes longer than most bursts.
 //!
-//! Independent of what a stage is, for model checkers (`tests/loom_stages.rs`).
+//! Does not know what a stage is, so that model checkers can test it (`tests/loom_stages.rs`).
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -24,10 +24,9 @@ use isochrony_runtime::StageTime;
 
 use super::sync::{AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A set of at most 64 stages.
+/// At most 64 stages.
 pub(crate) type StageSet = u64;
 
-/// What a stage is told of, and waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notice {
     /// Something to work on.
@@ -47,7 +46,6 @@ impl Notice {
         }
     }
 
-    /// Set while the stage waits for it.
     fn waits(self) -> u8 {
         self.bit() << 3
     }
@@ -62,7 +60,7 @@ pub(crate) enum StageOutcome {
     Idle,
     /// It has no room.
     Full,
-    /// It is a replica that takes no blocks for now.
+    /// A replica that takes no blocks for now.
     Retired,
     /// It has ended.
     Ended,
@@ -103,11 +101,11 @@ struct State {
     active: usize,
     /// One thread computes, and nobody else may.
     paused: bool,
-    /// Of the caller and of helpers, at the top of their loops.
+    /// By role: threads asleep at the top of their loops.
     sleeping: [usize; 2],
-    /// Of these, how many have been woken and do not run yet.
+    /// Of these: woken, but not running yet.
     woken: [usize; 2],
-    /// Threads in all, and those in the middle of a burst that waits for room.
+    /// All threads, and those that wait for room in the middle of a burst.
     threads: usize,
     suspended: usize,
     last_poll: Instant,
@@ -123,26 +121,26 @@ pub(crate) enum ThreadRole {
 
 pub(crate) struct StageQueue {
     state: Mutex<State>,
-    /// Of each stage: notices since it was last taken, and what it waits for.
+    /// By stage: notices since it was last taken, and what it waits for.
     notices: Vec<AtomicU8>,
-    /// Stages that are ready, for threads that spin.
+    /// Ready stages, for threads that spin.
     ready: AtomicU64,
     stopped: AtomicBool,
-    /// What the caller and helpers sleep on, and all threads that are in the middle of a burst.
+    /// For the caller and helpers when idle, and for all threads in the middle of a burst.
     idle: [Condvar; 2],
     suspended: Condvar,
     /// Stages that only the caller's thread executes.
     callers: StageSet,
-    /// How long a thread that finds nothing spins before it sleeps.
+    /// How long an idle thread spins before it sleeps.
     spin: Duration,
-    /// Stands for all times if the time of stages is not measured.
+    /// Stands for all times if time is not measured.
     unmeasured: Option<Instant>,
-    /// Stages that wait for input are tried again after this time, since not every source wakes them.
+    /// Stages that wait for input are retried after this time, since not every source wakes them.
     poll_interval: Duration,
 }
 
 impl StageQueue {
-    /// `stages` of them, all ready. `measures`: the time of stages.
+    /// All stages begin ready. `measures`: the time of stages.
     pub(crate) fn new(
         stages: usize,
         callers: StageSet,
@@ -200,7 +198,6 @@ impl StageQueue {
         self.ready.fetch_or(1 << stage, Ordering::SeqCst);
     }
 
-    /// Wakes a thread that can execute a stage.
     fn wake_for(&self, state: &mut State, stage: usize) {
         let is_callers = self.callers & 1 << stage != 0;
         let workers = match is_callers {
@@ -247,7 +244,7 @@ impl StageQueue {
         self.suspended.notify_all();
     }
 
-    /// A stage to execute, to be put back: of `preferred` if any of them is ready, nearest to the end of the plan.
+    /// Takes a ready stage: of `preferred` if possible, nearest to the end of the plan.
     pub(crate) fn take(
         &self,
         worker: ThreadRole,
@@ -268,7 +265,7 @@ impl StageQueue {
         let from = sets.into_iter().find(|&set| set != 0)?;
         let stage = from.ilog2() as usize;
         self.ready.fetch_and(!(1 << stage), Ordering::SeqCst);
-        // Read, so that what came before a notice is seen.
+        // Read, to see what came before a notice.
         self.notices[stage].swap(0, Ordering::SeqCst);
         let now = self.unmeasured.unwrap_or(now);
         state.stages[stage].enter(Phase::Running, now);
@@ -287,7 +284,6 @@ impl StageQueue {
         }
     }
 
-    /// After a burst, or if it cannot be executed.
     pub(crate) fn put_back(&self, stage: usize, outcome: StageOutcome) {
         let mut state = self.lock();
         let now = self.now();
@@ -325,13 +321,13 @@ impl StageQueue {
         }
     }
 
-    /// Wakes all threads that wait: each looks again whether there is a stage for it.
+    /// Wakes all waiting threads, which look again for a stage.
     pub(crate) fn wake_all(&self) {
         self.idle.iter().for_each(Condvar::notify_all);
         self.suspended.notify_all();
     }
 
-    /// Until there may be a stage to take, the end, or time to poll.
+    /// Waits for a stage to take, the end, or time to poll.
     pub(crate) fn wait(&self, worker: ThreadRole) {
         let has_work = || self.takeable(worker, 0) != 0 || self.is_stopped();
         let begun = Instant::now();
@@ -342,7 +338,7 @@ impl StageQueue {
         }
         let mut state = self.lock();
         while (!has_work() || state.paused) && !self.is_stopped() {
-            // The caller's thread may be in the code of a user for long: one helper polls, too.
+            // User code may occupy the caller's thread for long: one helper polls, too.
             let polls = worker == ThreadRole::Caller || state.sleeping[worker as usize] == 0;
             state.sleeping[worker as usize] += 1;
             let idle = &self.idle[worker as usize];
@@ -370,8 +366,8 @@ impl StageQueue {
         self.leave(&mut state);
     }
 
-    /// Waits in the middle of a burst until there may be a stage to take, room, or time to poll. False if nobody computes
-    /// or can: the burst must go on without room.
+    /// Waits in the middle of a burst for a stage to take, room, or time to poll. False if nobody computes or can: the
+    /// burst must go on without room.
     pub(crate) fn wait_suspended(
         &self,
         worker: ThreadRole,
@@ -396,7 +392,7 @@ impl StageQueue {
             let (again, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = again;
             if timeout.timed_out() {
-                // Whoever could take a stage has done so: what is ready is for threads that must not take it.
+                // Ready stages are left only for threads that must not take them.
                 return state.active > 0 || state.paused;
             }
         }
@@ -419,7 +415,7 @@ impl StageQueue {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Called in a burst: until [`end_pause`](Self::end_pause) no other thread computes.
+    /// Until [`end_pause`](Self::end_pause) no other thread computes. Called in a burst.
     pub(crate) fn pause(&self) {
         let mut state = self.lock();
         while state.paused {
@@ -450,7 +446,7 @@ impl StageQueue {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// How the time of a stage was spent so far; nothing if that is not measured.
+    /// How a stage spent its time so far; nothing if not measured.
     pub(crate) fn time(&self, stage: usize) -> StageTime {
         let mut state = self.lock();
         let phase = state.stages[stage].phase;

@@ -16,7 +16,7 @@ fn machine(nodes: usize, caches: usize, cores: usize) -> Vec<CpuLocation> {
     (0..nodes * caches * cores).map(of).collect()
 }
 
-/// The machines that two cores cannot show: two sockets, an AMD-like one with two caches a node, eight chiplets.
+/// Two sockets, an AMD-like machine with two caches a node, eight chiplets.
 fn machines() -> [Vec<CpuLocation>; 4] {
     [
         machine(2, 1, 2),
@@ -41,7 +41,6 @@ impl Described {
         }
     }
 
-    /// A row of stages; each reads from the one before.
     fn row(bytes: &[u64]) -> Self {
         let transfers = bytes.iter().enumerate();
         let transfers = transfers.map(|(from, &bytes)| Transfer {
@@ -56,7 +55,7 @@ impl Described {
     }
 
     /// Channels of three stages each, which pass less and less, and one that gathers them. `turn`: stages of channels
-    /// alternate in the order of the plan.
+    /// alternate in plan order.
     fn channels(count: usize, turn: bool) -> Self {
         let at = |channel: usize, step: usize| match turn {
             true => step * count + channel,
@@ -83,7 +82,6 @@ impl Described {
         }
     }
 
-    /// A source, a stage of so many replicas, one stage more, a sink.
     fn replicas(count: usize) -> Self {
         let last = count + 2;
         let mut weights = vec![64; last + 1];
@@ -173,7 +171,6 @@ fn fewer_bytes_cross_than_by_turns_or_at_random() {
             let mut state = 7;
             let mut drawn: Vec<u64> = Vec::new();
             for _ in 0..101 {
-                // As many stages on each cache as by turns.
                 for at in 1..count - 1 {
                     drawn_caches.swap(at, random(&mut state) % (at + 1));
                 }
@@ -196,14 +193,12 @@ fn fewer_bytes_cross_than_by_turns_or_at_random() {
 
 #[test]
 fn channels_stay_on_one_cache_each() {
-    // Whether stages of a channel are next to each other in the plan or not.
     for turn in [false, true] {
         for count in [4, 8, 16] {
             for threads in [machine(2, 1, 8), machine(2, 2, 4)] {
                 let plan = Described::channels(count, turn);
                 let homes = plan.stages().homes(&threads);
                 let cache_of = cache_of(&homes, &threads, plan.weights.len());
-                // Only what is gathered at the end crosses.
                 let crosses = crossing(&plan.transfers, &cache_of);
                 assert!(
                     crosses <= 10 * count as u64,
@@ -263,7 +258,7 @@ fn equal_stages_that_pass_nothing_are_divided_evenly() {
     }
 }
 
-/// The fewest bytes that cross in any division that keeps the limits.
+/// Fewest bytes that cross in any division that keeps the limits.
 fn optimum(plan: &Described, groups: usize, limits: &[u64]) -> Option<u64> {
     let count = plan.weights.len();
     let mut best = None;
