@@ -1,6 +1,6 @@
-//! Model check of a replicated stage: one producer, two replicas, one consumer, three items, links for one item. Items
-//! come once and in order, no notice is lost, and both threads end, under every interleaving of two threads with at
-//! most two preemptions: switches from a runnable thread. loom reports deadlocks and never lets a wait time out.
+//! A replicated stage: one producer, two replicas, one consumer, three items, links for one item, under every
+//! interleaving of two threads with at most two preemptions (switches from a runnable thread). Items come once and in
+//! order, no notice is lost, and both threads end. loom never lets a wait time out.
 
 /// `super::sync` of the files below.
 mod sync {
@@ -29,7 +29,7 @@ use loom::thread;
 
 use stage_model::{Arrived, Change, GraphSpec, Input, Model, Replicas, StageSpec};
 
-/// Checks that every execution of a graph gives the result of one thread, and returns it.
+/// Checks that every execution gives the result of one thread, and returns it.
 fn model(spec: GraphSpec) -> Arrived {
     let expected = spec.expected();
     let mut builder = loom::model::Builder::new();
@@ -38,7 +38,6 @@ fn model(spec: GraphSpec) -> Arrived {
     expected
 }
 
-/// A producer, a stage with two replicas, and a consumer.
 fn replicated() -> GraphSpec {
     let stage = |from: Option<usize>| StageSpec {
         inputs: Vec::from_iter(from.map(|from| Input { from, capacity: 1 })),

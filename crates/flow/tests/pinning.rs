@@ -37,7 +37,7 @@ fn segment(nth: i64) -> SigSeg {
 
 type Seen = Arc<Mutex<BTreeSet<Vec<usize>>>>;
 
-/// Generated segments that record the affinity of their thread; may panic at one.
+/// Segments record the affinity of their thread; one may panic.
 fn noted(seen: &Seen, segments: i64, panics_at: Option<i64>) -> Plan {
     let seen = Arc::clone(seen);
     let recording = GeneratedRecording::new(DType::I16, stream(), move || {
@@ -90,7 +90,7 @@ fn the_callers_thread_is_pinned_too_and_its_affinity_restored() {
         assert_eq!(affinity(), before);
         assert!(one_cpu_each(&seen), "{seen:?}");
         assert_eq!(got, plan.collect().unwrap());
-        // A CPU for each thread, different ones while available.
+        // Different ones while available.
         let cpus: Vec<usize> = report.pinned_cpus.iter().map(|cpu| cpu.unwrap()).collect();
         assert_eq!(cpus.len(), report.threads.len().max(1), "{report}");
         let different: BTreeSet<&usize> = cpus.iter().collect();

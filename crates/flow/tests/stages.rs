@@ -37,7 +37,7 @@ fn run_all(plans: &[Plan], workers: usize) -> Result<(Vec<PlanOutput>, Report), 
     Plan::collect_all(plans, &options)
 }
 
-/// With several busy stages even for a small plan, links resized and replicas changed at random.
+/// Several busy stages even for a small plan; links and replicas change at random.
 fn run_shuffled(
     plans: &[Plan],
     workers: usize,
@@ -56,7 +56,7 @@ fn run_shuffled(
     Plan::collect_all(plans, &options)
 }
 
-/// A recording readable only in order, in segments of `segment` samples from `start`, counted in `made`.
+/// Readable only in order; counts the samples in `made`.
 fn generated(nth: i64, range: Range<i64>, segment: i64, made: &Arc<AtomicU64>) -> Plan {
     let rate = Rate::new(2000, 1).unwrap();
     let stream = Stream::new(format!("made/{nth}"), TimebaseId(0), rate).intern();
@@ -78,7 +78,7 @@ fn generated(nth: i64, range: Range<i64>, segment: i64, made: &Arc<AtomicU64>) -
     Plan::scan(recording)
 }
 
-/// The same, by code bound to the calling thread.
+/// By code bound to the calling thread.
 fn generated_here(nth: i64, range: Range<i64>, segment: i64) -> Plan {
     let rate = Rate::new(2000, 1).unwrap();
     let stream = Stream::new(format!("made/{nth}"), TimebaseId(0), rate).intern();
@@ -452,7 +452,6 @@ fn an_interrupt_ends_all_stages_at_once() {
     });
 }
 
-/// Of two sources, one is slow and is waited for.
 #[test]
 fn a_slow_source_makes_no_other_one_pile_up() {
     let rate = Rate::new(2000, 1).unwrap();
@@ -587,8 +586,8 @@ fn what_is_left_beside_tasks_is_cut_into_stages_if_it_can_work_at_the_same_time(
     assert!(text.contains("stage 1: fir, 2 replicas"), "{text}");
 }
 
-/// Stages combine the same two sources, each with a filter that holds back the other one: each would wait for one
-/// source while the other had no room.
+/// Each stage has a filter that holds back the other source: each would wait for one source while the other had no
+/// room.
 #[test]
 fn parts_that_combine_the_same_sources_do_not_wait_for_each_other() {
     let made = Arc::default();

@@ -17,7 +17,6 @@ pub(super) enum ExitEvent {
         origin: RangeOrigin,
         why: Option<Break>,
     },
-    /// Nothing before this index follows.
     ProgressMark(i64),
 }
 
@@ -65,7 +64,6 @@ impl RangeAnnouncer {
     }
 }
 
-/// Output of the current task at one exit, for the replica and its recorder.
 #[derive(Debug, Default, Clone)]
 pub(super) struct OutputLog(Arc<Mutex<RecordedOutput>>);
 
@@ -142,7 +140,6 @@ impl Operator for OutputRecorder {
     }
 }
 
-/// Input indices that pass in the current task.
 #[derive(Debug, Default, Clone)]
 pub(super) struct TrimRange(Arc<Mutex<Range<i64>>>);
 

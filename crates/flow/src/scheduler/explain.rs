@@ -33,7 +33,7 @@ fn truncate(text: String) -> String {
     }
 }
 
-/// Shortens a list; `times` writes a repeated entry, `what` names omitted ones.
+/// `times` writes a repeated entry, `what` names omitted ones.
 fn abridge(
     entries: impl Iterator<Item = String>,
     times: impl Fn(&str, usize) -> String,
@@ -74,7 +74,6 @@ fn render_graph(graph: &Graph) -> String {
     }
 }
 
-/// One line per node or group of equal nodes: output types and contract.
 fn render_nodes(graph: &Graph) -> String {
     let line = |at: usize| {
         let node = &graph.nodes[at];

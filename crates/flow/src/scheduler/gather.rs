@@ -39,7 +39,7 @@ pub(super) struct ExitQueues {
 struct ExitQueue {
     ready: VecDeque<SourceEvent>,
     state: ExitState,
-    /// Delivered events of a failed task; a retry skips them.
+    /// Of a failed task; a retry skips them.
     delivered: usize,
     ranges: RangeAnnouncer,
     abandoned: bool,
@@ -205,7 +205,6 @@ struct ExitSource {
     total: u64,
     expects: Option<u64>,
     given: u64,
-    /// Replaces the error of pulling.
     failure: Option<TaskFailure>,
 }
 

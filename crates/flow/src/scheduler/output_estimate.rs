@@ -56,7 +56,6 @@ pub(super) fn output_estimates<'a>(
     estimates
 }
 
-/// By node, per sample read.
 pub(super) fn output_bytes_per_sample<'a>(
     nodes: impl Iterator<Item = (&'a [Edge], &'a OperatorProperties)>,
 ) -> Vec<f64> {

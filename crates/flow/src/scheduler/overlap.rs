@@ -5,7 +5,6 @@ use crate::PortionOverlap;
 use crate::plan::graph::Edge;
 
 pub(super) struct OverlapPlan {
-    /// What each position must give around the portion.
     pub(super) needs: Vec<PortionOverlap>,
     pub(super) trims: Vec<TrimPlacement>,
 }

@@ -20,10 +20,10 @@ use crate::engine::{PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::{OpErrorKind, RunError};
 
-/// A finished execution. The caller's executor has the results.
+/// The caller's executor has the results.
 pub(crate) struct ParallelExecution {
     pub(crate) executor: PlanExecutor,
-    /// What the caller's thread executed, if not the whole plan.
+    /// What the caller's thread executed; None: the whole plan.
     pub(crate) sequential: Option<Graph>,
     pub(crate) report: Report,
 }

@@ -93,7 +93,7 @@ impl ParallelSubgraph {
         self.inputs.iter().map(|one| one.snapshot.total()).sum()
     }
 
-    /// An edge's type, and the ratios from read indices to its own.
+    /// With the ratios from read indices to its own.
     pub(super) fn output_of(&self, (position, output): Edge) -> (PortType, &RatioChain) {
         let port = self.operators[position].properties.outputs[usize::from(output)];
         (port, &self.plan.nodes[position].ratios)
@@ -135,7 +135,6 @@ impl ParallelSubgraph {
         exits.filter_map(move |(nth, exit)| downstream[exit.edge.0].then_some(nth))
     }
 
-    /// Samples that leave by an exit, if known.
     pub(super) fn expected_count(&self, exit: &SubgraphExit) -> Option<u64> {
         let mut position = exit.edge.0;
         while let Some(&(from, _)) = self.plan.nodes[position].inputs.first() {

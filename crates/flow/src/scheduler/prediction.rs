@@ -264,7 +264,7 @@ fn rounded(rate: f64) -> String {
     }
 }
 
-/// Samples of the largest source; None if one is unknown.
+/// Of the largest source; None if one is unknown.
 fn total_samples(graph: &Graph) -> Option<u64> {
     let mut most = 0;
     for node in &graph.nodes {

@@ -45,7 +45,6 @@ pub(super) struct Registration {
 }
 
 struct State<Part, R: TaskResult> {
-    /// Call [`ReorderScheduler::update`] after each change.
     queues: Vec<TaskQueue<Part, R>>,
     totals: QueueTotals,
     stopped: bool,

@@ -45,13 +45,13 @@ pub(super) struct Replica {
 
 enum ExitCollector {
     Items(OutputLog),
-    /// This node's partial result is taken at the end of the task.
+    /// Its partial result is taken at the end of the task.
     Reduced(usize),
 }
 
 struct NodeMap {
     replica_node: Vec<usize>,
-    /// By node of the replica: node of the plan.
+    /// By node of the replica.
     plan_node: Vec<usize>,
 }
 
@@ -110,7 +110,6 @@ impl Replica {
         self.run_part(subgraph, task, TaskPart::WHOLE, options)
     }
 
-    /// Operators keep their state between parts of a task.
     pub(super) fn run_part(
         &mut self,
         subgraph: &ParallelSubgraph,
@@ -237,7 +236,6 @@ impl ReplicaBuilder {
         self.graph.len() - 1
     }
 
-    /// Appends an operator that forwards items.
     fn append(
         &mut self,
         from: Edge,

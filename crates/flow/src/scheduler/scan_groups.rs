@@ -107,7 +107,6 @@ impl GroupPlanner<'_> {
         nodes
     }
 
-    /// By first scan.
     fn groups(&mut self, scans: &[usize]) -> Vec<Vec<usize>> {
         let mut groups = ScanGroups::of(scans.iter().copied());
         let rereadable = |&scan: &usize| {
@@ -144,7 +143,6 @@ impl GroupPlanner<'_> {
     }
 }
 
-/// Disjoint sets, in order.
 struct ScanGroups(Vec<Vec<usize>>);
 
 impl ScanGroups {

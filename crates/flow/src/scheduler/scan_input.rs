@@ -107,7 +107,7 @@ pub(super) struct PortionReader {
     reading: Option<Reading>,
     range: Range<i64>,
     upto: i64,
-    /// Samples read or skipped of the portion.
+    /// Read or skipped.
     pub(super) samples: u64,
     begun: bool,
     continues: bool,

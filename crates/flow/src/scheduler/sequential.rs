@@ -14,7 +14,6 @@ use crate::{OperatorProperties, SharedRecording};
 
 pub(super) struct SequentialPart {
     pub(super) graph: Graph,
-    /// Number in the plan, by node.
     pub(super) plan_node: Vec<usize>,
     /// By node: the scan whose number ranks it among equally far sources.
     pub(super) source_order: Vec<usize>,

@@ -107,7 +107,6 @@ impl SplitPlan {
         placements(graph, options, &spread.collect::<Vec<_>>())
     }
 
-    /// Summed over workers, for each operator of the plan.
     pub(super) fn operator_reports(
         &self,
         workers: &[WorkerResult],
@@ -118,7 +117,6 @@ impl SplitPlan {
             all[node] = Some(report);
         }
         for (at, subgraph) in self.subgraphs.iter().enumerate() {
-            // The source that stands for an exit is not an operator of the plan.
             for one in &subgraph.plan.nodes {
                 all[one.node] = Some(OperatorReport::none(self.names[one.node]));
             }

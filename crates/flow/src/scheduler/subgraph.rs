@@ -12,13 +12,11 @@ pub(super) struct SubgraphNode {
     /// Positions in the subgraph, and outputs.
     pub(super) inputs: Vec<Edge>,
     pub(super) contract: TaskContract,
-    /// Ratios from read indices to its own.
     pub(super) ratios: RatioChain,
     /// Bound on the difference from one pass, relative to the largest value; 0: bit-identical.
     pub(super) rel_err: f64,
-    /// It or an upstream node is a factory operator.
+    /// Itself or upstream.
     pub(super) uses_factory: bool,
-    /// Gives several streams in turn.
     pub(super) interleaved: bool,
     pub(super) scans: Vec<usize>,
     /// One of these scans skips samples.
@@ -28,7 +26,7 @@ pub(super) struct SubgraphNode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scan {
     pub(super) position: usize,
-    /// Read by a task around its portion.
+    /// Read around the portion.
     pub(super) overlap: PortionOverlap,
 }
 
@@ -39,7 +37,6 @@ pub(super) struct SubgraphExit {
     pub(super) reduces: bool,
 }
 
-/// Built before anything is read.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SubgraphPlan {
     /// Scans first, then operators, each in plan order.
@@ -48,21 +45,20 @@ pub(super) struct SubgraphPlan {
     pub(super) scans: Vec<Scan>,
     pub(super) overlap: PortionOverlap,
     pub(super) trims: Vec<TrimPlacement>,
-    /// Why the subgraph ends where it does, for `explain`.
+    /// Of its ends, for `explain`.
     pub(super) reasons: Vec<String>,
     pub(super) bytes_per_sample: f64,
-    /// Task size of every execution, where cuts change bits.
+    /// Where cuts change bits.
     pub(super) reproducible_samples: Option<u64>,
 }
 
-/// A trim between an overproducing operator and consumers that need exact input.
+/// Between an overproducing operator and consumers that need exact input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TrimPlacement {
     pub(super) edge: Edge,
-    /// What passes around the portion, in indices of the edge.
+    /// Around the portion, in indices of the edge.
     pub(super) kept: PortionOverlap,
     pub(super) consumers: Vec<usize>,
-    /// The exit reads after the trim.
     pub(super) exit: bool,
 }
 
@@ -71,7 +67,6 @@ impl SubgraphNode {
         self.inputs.is_empty()
     }
 
-    /// Results depend on where the recording is cut.
     pub(super) fn exposes_cuts(&self, graph: &Graph) -> bool {
         self.rel_err > 0.0 || combines_inexactly(&graph.nodes[self.node])
     }

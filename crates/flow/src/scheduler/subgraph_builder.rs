@@ -23,18 +23,17 @@ pub(super) struct SubgraphBuilder<'a> {
     pub(super) graph: &'a Graph,
     consumers: &'a Consumers,
     pub(super) options: &'a RunOptions<'a>,
-    /// By node of the plan. All None between builds.
+    /// By node; all None between builds.
     pub(super) positions: &'a mut Vec<Option<usize>>,
     pub(super) nodes: Vec<SubgraphNode>,
     pub(super) reasons: Vec<String>,
     pub(super) rejected: HashMap<usize, String>,
     pub(super) without_factories: bool,
-    /// Nodes rejected when all scans were tried together, and why.
+    /// When all scans were tried together, and why.
     pub(super) excluded: &'a HashMap<usize, String>,
 }
 
 impl<'a> SubgraphBuilder<'a> {
-    /// `scans` are in order.
     pub(super) fn new(
         graph: &'a Graph,
         consumers: &'a Consumers,

@@ -43,7 +43,7 @@ impl TaskContract {
     }
 }
 
-/// Whether the combined result's bits depend on cuts.
+/// Whether the result's bits depend on cuts.
 pub(super) fn combines_inexactly(node: &GraphNode) -> bool {
     node.properties.contract == Contract::Reducible { exact: false }
 }
@@ -57,7 +57,7 @@ pub(super) fn interleaves(node: &GraphNode) -> bool {
     node.properties.align == Alignment::Time && node.inputs.len() > 1
 }
 
-/// The error says why the operator cannot run in tasks.
+/// The error says why it cannot run in tasks.
 pub(super) fn task_contract(
     node: &GraphNode,
     inputs: &[PortType],

@@ -11,7 +11,6 @@ use super::task_queue::{self, TaskResult};
 use crate::RunError;
 use crate::engine::budget::MemoryReclaimer;
 
-/// Tasks in flight or buffered, per worker.
 pub(super) const TASKS_PER_WORKER: usize = 3;
 
 pub(super) type Task = task_queue::Task<TaskInput>;
@@ -34,7 +33,7 @@ impl MemoryReclaimer for TaskScheduler {
 pub(super) struct ExitState(Arc<AtomicBool>);
 
 impl ExitState {
-    /// Called when its consumers have ended, as after a `limit`.
+    /// Its consumers have ended, as after a `limit`.
     pub(super) fn close(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -50,7 +49,6 @@ pub(super) struct TaskOutput {
     /// The portion, and samples read in it.
     pub(super) range: Range<i64>,
     pub(super) samples: u64,
-    /// The task failed after this output.
     pub(super) failed: bool,
     failure: Option<TaskFailure>,
     bytes: u64,
@@ -59,7 +57,7 @@ pub(super) struct TaskOutput {
 #[derive(Debug)]
 pub(super) struct TaskFailure {
     pub(super) error: Box<RunError>,
-    /// Time of the failed block, which orders errors of several tasks.
+    /// Of the failed block; orders errors of several tasks.
     pub(super) time: f64,
     /// Exits downstream of the failed operator. If all are closed, the error is irrelevant; without any, it always
     /// counts.

@@ -48,20 +48,18 @@ pub(super) enum NextResult<R: TaskResult> {
 pub(super) enum SlotState<R> {
     InFlight,
     Finished(R),
-    /// The task or its result got no memory.
     Retry,
 }
 
 pub(super) struct TaskQueue<Part, R: TaskResult> {
     pub(super) last_part: Option<Part>,
-    /// Each part was handed out at least once.
+    /// Each part was handed out.
     pub(super) exhausted: bool,
     pub(super) handed_out: u64,
     slots: VecDeque<(Part, SlotState<R>)>,
     /// Part consumed last, and its error. Nothing follows while the error is relevant.
     pub(super) failure: Option<(Part, R::Error)>,
     buffered_bytes: u64,
-    /// The consumer asked for a missing result.
     pub(super) consumer_waits: bool,
     in_flight: usize,
     retries: usize,
@@ -97,7 +95,7 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         }
     }
 
-    /// Buffered bytes plus `each` for every task in flight.
+    /// Including `each` for every task in flight.
     fn expected_bytes(&self, each: u64) -> u64 {
         self.buffered_bytes + self.in_flight as u64 * each
     }
@@ -204,7 +202,7 @@ pub(super) struct QueueTotals {
     pub(super) in_flight: usize,
     pub(super) expected_bytes: u64,
     pub(super) unfinished: usize,
-    /// Slot count and position of queues with new parts.
+    /// Slot count and position.
     pub(super) with_new: BTreeSet<(usize, usize)>,
     pub(super) with_retry: BTreeSet<(usize, usize)>,
 }
@@ -221,7 +219,7 @@ impl QueueTotals {
         }
     }
 
-    /// Updates a queue's summary. `each`: expected bytes of a task in flight.
+    /// `each`: expected bytes of a task in flight.
     pub(super) fn update<Part: Clone, R: TaskResult>(
         &mut self,
         at: usize,

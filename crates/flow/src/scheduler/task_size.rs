@@ -11,7 +11,7 @@ use crate::engine::{DEFAULT_MEMORY, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 
-/// A task reads at most this fraction of the memory.
+/// Fraction of the memory that a task reads at most.
 const MEMORY_FRACTION: u64 = 256;
 /// Results that fit the reorder buffer. Constant, because the number of workers must not move cuts.
 const BUFFERED_TASKS: u64 = TASKS_PER_WORKER as u64 * 4;
@@ -33,7 +33,7 @@ pub(super) struct TaskSize {
 }
 
 impl SubgraphPlan {
-    /// The largest task such that `BUFFERED_TASKS` results take an eighth of the memory.
+    /// Such that `BUFFERED_TASKS` results take an eighth of the memory.
     pub(super) fn max_samples(&self, memory: u64) -> u64 {
         ((memory / 8 / BUFFERED_TASKS) as f64 / self.bytes_per_sample) as u64
     }
@@ -106,7 +106,6 @@ impl SubgraphBuilder<'_> {
         plan
     }
 
-    /// Makes the same cuts as one worker.
     fn fit_reproducibly(&mut self) -> SubgraphPlan {
         let all = self.nodes.clone();
         let any_factory = all.iter().any(|one| one.uses_factory);
@@ -213,7 +212,7 @@ impl SubgraphBuilder<'_> {
         behind
     }
 
-    /// Also removes all downstream of it; returns its name.
+    /// With all downstream of it; returns its name.
     fn remove(&mut self, position: usize) -> &'static str {
         let node = self.nodes[position].node;
         let nodes = std::mem::take(&mut self.nodes);

@@ -29,7 +29,6 @@ pub(super) struct WorkerResult {
     pub(super) tasks: Vec<((usize, u64), TaskReport)>,
     pub(super) operators: Vec<Option<Vec<OperatorReport>>>,
     pub(super) reads: Vec<Vec<Option<Reading>>>,
-    /// Of a cluster slot.
     pub(super) remote: Option<RemoteWork>,
 }
 
@@ -112,7 +111,7 @@ pub(super) struct Worker<'a> {
     options: &'a RunOptions<'a>,
     replicas: Vec<Option<Replica>>,
     pools: Vec<Option<OutputPool>>,
-    /// Operator reports of dropped replicas, by subgraph.
+    /// Of dropped replicas, by subgraph.
     earlier: Vec<Option<Vec<OperatorReport>>>,
 }
 

@@ -67,7 +67,7 @@ impl JoinGate {
     }
 }
 
-/// Contiguous stretches, in pieces of `piece` samples, with a short pause after `pause` pieces.
+/// Pauses shortly after every `pause` pieces of `piece` samples.
 pub(crate) struct Feed {
     stream: StreamId,
     pub(crate) stretches: Vec<Range<i64>>,

@@ -25,7 +25,7 @@ impl std::fmt::Debug for Loopback {
     }
 }
 
-/// A cluster host: its plans, and perhaps a cache.
+/// Its plans, and perhaps a cache.
 pub(crate) type LoopbackHost = (Vec<Plan>, Option<Arc<ShardCache>>);
 
 struct State {
@@ -205,7 +205,7 @@ impl RemoteSlot for Slot {
     }
 }
 
-/// Plans as workers have them: feeds stay here.
+/// Feeds stay here.
 pub(crate) fn sent(plans: &[Plan]) -> Vec<Plan> {
     let (form, _) = Plan::to_sent_for_tasks(plans).unwrap();
     let no_recording = |_: &serde_json::Map<String, serde_json::Value>| unreachable!();

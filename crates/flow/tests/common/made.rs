@@ -84,7 +84,7 @@ impl Made {
         )
     }
 
-    /// Windows on each stretch's own grid, or on that of the samples read, that lie wholly in `range`.
+    /// Windows wholly in `range`, on each stretch's own grid (`own`) or that of the samples read.
     pub(crate) fn windows(&self, range: &Range<i64>, window: i64, hop: i64, own: bool) -> Vec<i16> {
         let mut out = Vec::new();
         for (start, samples) in &self.stretches {

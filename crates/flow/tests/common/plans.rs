@@ -18,10 +18,10 @@ pub(crate) enum Step {
     Stats,
     TrimPeak,
     Limit(u64),
-    /// Rows in groups, independent of the order of additions.
+    /// Independent of the order of additions.
     Groups(bool),
     TimedGroups(usize, bool),
-    /// An operator with context: its name and parameters.
+    /// An operator with context: name and parameters.
     Around(usize),
     Settling(usize),
     /// With an earlier step.
@@ -30,9 +30,9 @@ pub(crate) enum Step {
     Other(usize),
     MapBoth(usize),
     FilterBoth(usize),
-    /// Rows with those of an earlier step, in one of three ways; by starts or overlap.
+    /// With rows of an earlier step, in one of three ways; by starts or overlap.
     Join(usize, usize, bool),
-    /// The next step branches from an earlier one.
+    /// Branches from an earlier step.
     From(usize),
 }
 
@@ -178,7 +178,7 @@ fn spans() -> Vec<Value> {
     ]
 }
 
-/// Rows of `stats`, or of windows of them, in windows: sums are added in row order.
+/// Rows of `stats`, or of windows of them: sums are added in row order.
 fn timed_groups(rows: &Plan, span: usize, keyed: bool) -> Result<Plan, PlanError> {
     let again =
         matches!(rows.port(), PortType::Rows { fields, .. } if fields.find("sum").is_some());
@@ -250,7 +250,6 @@ pub(crate) fn plans(scan: Plan, steps: &[Step]) -> Vec<Plan> {
     been
 }
 
-/// Steps of tasks, from which branches begin.
 pub(crate) fn prefix() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         (0usize..2).prop_map(Step::Map),

@@ -7,10 +7,10 @@ use isochrony_time::Rate;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-/// Loud samples of more than 8 bits exceed it, in counts.
+/// Exceeded by loud samples of more than 8 bits, in counts.
 pub(crate) const LIMIT: f64 = 1000.0;
 
-/// Loud samples of a dtype exceed it, in counts; for bools they are the true ones.
+/// Exceeded by loud samples, in counts; of bools these are the true ones.
 fn limit(dtype: DType) -> f64 {
     match dtype.size() {
         1 => 100.0,
@@ -58,7 +58,7 @@ pub(crate) fn history() -> impl Strategy<Value = QuietHistory> {
         })
 }
 
-/// Whole numbers, and some non-finite ones for floats.
+/// Whole numbers; of floats some are non-finite.
 fn values(history: &QuietHistory, total: usize, limit: f64) -> Vec<f64> {
     let mut state = history.seed;
     let mut noise = move || {
@@ -159,7 +159,6 @@ impl QuietRecording {
         StoredRecording::new(self.store.path(), self.signal())
     }
 
-    /// Loud samples exceed it, in the unit.
     pub(crate) fn limit(&self) -> f64 {
         let (scale, _) = self.calibration.unwrap_or((1.0, 0.0));
         match self.signal().dtype() {

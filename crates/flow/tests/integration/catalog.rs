@@ -1,4 +1,4 @@
-//! Operators are registered and declared completely, and built by typed builders.
+//! Registration and declaration of operators, and their typed builders.
 
 use std::path::Path;
 
@@ -10,7 +10,6 @@ use isochrony_flow::{
 use isochrony_segment::{SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
 
-/// Names in the `operator!` declarations below a folder.
 fn declared(folder: &Path, names: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -43,7 +42,6 @@ fn every_declared_operator_is_registered() {
 fn defaults_are_legal() {
     for declaration in Catalog::standard().iter() {
         for param in declaration.params {
-            // None stands for what is left out.
             let default = param.default.map(|default| default());
             if let Some(default) = default.filter(|default| !default.is_null()) {
                 let checked = param.check(declaration.name, &default);

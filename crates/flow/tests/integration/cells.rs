@@ -24,7 +24,7 @@ const TOLERANCE: f64 = 1e-3;
 
 struct Arriving {
     recording: Segments,
-    /// Idle after so many events, repeatedly; 0: never.
+    /// After so many events, repeatedly; 0: never.
     idle: usize,
 }
 
@@ -88,7 +88,7 @@ fn run(plan: &Plan, workers: usize, tolerance: f64, task: u64) -> (PlanOutput, R
     run_shuffled(plan, workers, tolerance, task, 0)
 }
 
-/// With small bursts and links, links resized and replicas changed at random, unless `seed` is 0.
+/// Small bursts and links; links and replicas change at random, unless `seed` is 0.
 fn run_shuffled(
     plan: &Plan,
     workers: usize,

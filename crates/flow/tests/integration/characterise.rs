@@ -9,7 +9,6 @@ use isochrony_store::machine::{CheckedPrediction, MeasuredOperator, OperatorCost
 use isochrony_time::{Rate, TimebaseId};
 
 operator! {
-    /// Takes a time proportional to its samples.
     struct Work = "work" (Inputs::Exactly(1)) {
         /// Nanoseconds per sample.
         ns: f64 = "number" {},
@@ -31,7 +30,7 @@ impl Operator for Work {
     }
 }
 
-/// CPU time of this thread in seconds: other tests may load the machine.
+/// CPU time of this thread: other tests may load the machine.
 fn cpu_time() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + 1e-9 * time.tv_nsec as f64
@@ -107,7 +106,6 @@ fn windows_and_rows_are_measured_for_each_sample_below_them() {
     let names: Vec<_> = costs.iter().map(|cost| cost.name).collect();
     assert_eq!(names, ["rewindow", "power"]);
     assert_eq!(costs[1].samples, 1 << 17);
-    // A transform of 256 samples takes some ns for each.
     let ns = 1e9 * costs[1].seconds_per_sample.median;
     assert!((0.3..300.0).contains(&ns), "{ns}");
 }

@@ -32,7 +32,6 @@ fn options(task: u64) -> RunOptions<'static> {
     options
 }
 
-/// Any policy, with waits from none to longer than a test.
 fn placements() -> impl Strategy<Value = DispatchOptions> {
     const NAMES: [&str; 5] = [
         "first-available",
@@ -93,7 +92,7 @@ fn asks_for_slots(plans: &[Plan]) -> bool {
     explained.any(|text| text.contains("on a cluster: its workers compute blocks"))
 }
 
-/// Samples of a feed go to slots in blocks, with or without a recursive filter; slots are lost, and there may be none.
+/// With or without a recursive filter; slots are lost, and there may be none.
 #[test]
 fn random_plans_of_a_feed_have_the_bits_of_one_thread() {
     let given = (
@@ -172,7 +171,6 @@ fn an_error_in_a_block_names_operator_and_host() {
     assert!(text.contains("slot "), "{text}");
 }
 
-/// Each with its partial results, or its context around a portion.
 #[test]
 fn partial_results_and_what_lies_around_a_portion_travel() {
     let scan = || Plan::scan_part(recording(&[0..900, 950..2000], 130), None, 64);

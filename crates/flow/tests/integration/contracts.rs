@@ -1,5 +1,5 @@
-//! The engine knows operators by their declarations, never by name: one of another crate is treated as an equally
-//! declared built-in one.
+//! The engine knows operators by their declarations: one of another crate is treated as an equally declared built-in
+//! one.
 
 #![allow(clippy::single_range_in_vec_init)]
 
@@ -16,7 +16,6 @@ use crate::common::channels::channel;
 static DECLARED: Mutex<fn(OperatorProperties) -> OperatorProperties> = Mutex::new(|bound| bound);
 
 operator! {
-    /// Forwards everything, with the declaration of a test.
     pub struct Own = "own" (Inputs::AtLeast(1)) {}
     state {}
 }
@@ -49,7 +48,7 @@ fn scan(nth: i64, samples: std::ops::Range<i64>) -> Plan {
     Plan::scan_part(channel(nth, &[samples], 1_000), None, 64)
 }
 
-/// Tasks of a plan on two workers; 0 where all of it stays in the caller's thread.
+/// On two workers; 0 if the plan stays in the caller's thread.
 fn tasks(plan: &Plan) -> usize {
     let mut options = RunOptions::default();
     (options.workers, options.task) = (2, 4096);
@@ -115,7 +114,6 @@ fn frequencies_are_those_that_an_operator_declares() {
     assert_eq!(kept.frequencies().unwrap(), expected);
     let other = own(&rows, &[], |bound| bound).unwrap();
     assert_eq!(other.frequencies(), None);
-    // As many values as frequencies, or none.
     let wrong = scan(0, 0..1000).rewindow(6).unwrap();
     assert_eq!(own(&wrong, &[], spectra).unwrap().frequencies(), None);
 }

@@ -42,7 +42,6 @@ type Change = Box<dyn FnMut(i64) + Send>;
 static WATCHED: Mutex<Vec<(u64, Arc<Mutex<Change>>)>> = Mutex::new(Vec::new());
 
 operator! {
-    /// Tells a test the position of the run.
     pub struct Watch = "watch" (Inputs::Exactly(1)) {
         /// Test.
         id: u64 = "integer" {},
@@ -272,7 +271,7 @@ fn changes_that_cannot_be_made_are_refused_where_they_are_asked_for() {
         assert_eq!(error.code(), code, "{error}");
         assert!(error.to_string().contains(part), "{error} lacks {part:?}");
     }
-    // During another run: what is not part of it, and what could no longer be fused with its neighbour.
+    // During another run: an operator outside it, and one fused with its neighbour.
     let control = Arc::new(Control::default());
     let asked = control.clone();
     let found: Arc<Mutex<Vec<&'static str>>> = Arc::default();
@@ -319,11 +318,11 @@ fn a_control_serves_one_run_at_a_time() {
             .to_string()
             .contains("create a new Control")
     );
-    // The first run is as if nobody had asked, and the control serves again.
+    // The first run is unaffected, and the control serves again.
     assert_eq!(collected(&plan, Some(&control), true), first);
 }
 
-/// Samples generated during the run, in segments of `segment`; `pause` after each lets another thread make changes.
+/// `pause` after each segment lets another thread make changes.
 fn made(samples: i64, segment: i64, pause: Duration) -> Plan {
     let recording = GeneratedRecording::new(DType::I16, stream(), move || {
         let mut next = 0;
@@ -369,7 +368,7 @@ fn level_at(levels: &Levels, index: i64) -> i64 {
     before.map_or(1500, |&(_, level)| level)
 }
 
-/// Expected results of `adjusted_plans`: starts of windows of `window` samples every `hop`.
+/// Expected starts of the windows of `adjusted_plans`.
 fn starts(samples: &[f64], (window, hop): (usize, usize), levels: &Levels) -> Vec<i64> {
     let windows = samples.windows(window).enumerate().step_by(hop);
     let loud = windows.filter(|(start, window)| {

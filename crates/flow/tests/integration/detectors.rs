@@ -112,7 +112,6 @@ proptest! {
         let got = array(&step(&peaks, "running_quantile", json!({"window": seconds, "q": 0.5})).unwrap());
         let want = at_once(&of_windows, 0, |v, r| RunningQuantile::new(5, 0.5).unwrap().run(v, r));
         prop_assert_eq!(got.to_vec::<f64>().unwrap().iter().map(|x| x.to_bits()).collect::<Vec<_>>(), want);
-        // Delayed results keep the indices of their windows.
         let levels = step(&peaks, "ca_cfar", json!({"pfa": 0.1, "training": 2, "guard": 1})).unwrap();
         let want = at_once(&of_windows, 6, |v, r| {
             CellCfar::new(0.1, 2, 1, Sides::Both, Noise::Mean { degrees: 2 }).unwrap().run(v, r);
@@ -155,11 +154,10 @@ fn triggers_end_with_their_stretch_and_merge_within_it() {
         // 0.03 s are three samples; the gap is not bridged however near.
         let merged = json!({"on": 5, "off": 3, "merge": 0.03, "min_length": 0.02});
         assert_eq!(found(merged), vec![1..12]);
-        // Of windows: all samples of those whose maximum is 5.
+        // All samples of the windows whose maximum is 5.
         let peaks = scan.rewindow(3).unwrap().map(&Expr::input().max()).unwrap();
         let of_windows = step(&peaks, "triggers", json!({"on": 5})).unwrap();
         assert_eq!(ranges(&of_windows), [0..3, 6..12, 19..22]);
-        // Windows removed by a filter end a range, too.
         let kept = peaks.filter(&Expr::input().min().ge(5)).unwrap();
         let of_kept = step(&kept, "triggers", json!({"on": 0, "merge": 1.0})).unwrap();
         assert_eq!(ranges(&of_kept), [0..3, 6..12, 19..22]);

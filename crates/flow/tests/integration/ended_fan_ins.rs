@@ -22,7 +22,7 @@ fn options(workers: usize, task: u64) -> RunOptions<'static> {
     options
 }
 
-/// Rows of each plan, or the error: operator and cause, since its range depends on tasks.
+/// Rows of each plan, or operator and cause of the error: its range depends on tasks.
 fn ran(plans: &[Plan], workers: usize, task: u64) -> Result<Vec<PlanOutput>, String> {
     let ran = Plan::collect_all(plans, &options(workers, task));
     let told = |error: RunError| match error {
@@ -101,7 +101,7 @@ fn who_fails_behind_where_streams_meet_is_not_asked_once_enough_came() {
     let apart = a
         .map_with(&(&s - Expr::input_at(1)), slice::from_ref(&b))
         .unwrap();
-    // One block is all that arrives at once, and its second part is not wanted.
+    // One block arrives at once, and its second part is not wanted.
     let merged = in_order(&a).merge(&[in_order(&b)]).unwrap();
     for (plan, name) in [(apart, "map"), (merged, "merge")] {
         let plan = failing(&plan, &[600], "error").limit(5).unwrap();
@@ -143,7 +143,7 @@ fn a_fan_in_that_is_wanted_no_more_ends_what_leads_only_there() {
     assert!(scans.iter().min() < Some(&2_000), "{scans:?}");
 }
 
-/// Merges, zips or combines windows, in tasks or not, some of which fail, with limits.
+/// Of windows, in tasks or not; some fail.
 #[test]
 fn limits_behind_random_fan_ins_give_the_same_rows_and_errors() {
     let given = (

@@ -1,4 +1,4 @@
-//! Window-wise operators in plans: any cuts give the same bits, breaks are respected, types and units are declared.
+//! Window-wise operators in plans: any cuts give the same bits; breaks, types and units.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -30,7 +30,7 @@ fn step(plan: &Plan, name: &str, params: Value, others: &[Plan]) -> Result<Plan,
     )
 }
 
-/// Window-wise operators of one input, with parameters for windows of 32 samples.
+/// Of one input, with parameters for windows of 32 samples.
 fn every() -> Vec<(&'static str, Value)> {
     vec![
         ("taper", json!({"taper": "kaiser(8.6)"})),

@@ -1,5 +1,3 @@
-//! Filters in plans: units, types, breaks, and any cuts of the input.
-
 use std::sync::{Arc, Mutex};
 
 use isochrony_dsp::filter::{Band, Family, Fir, FirMethod, Iir, Initial, SosFilter};
@@ -16,7 +14,7 @@ fn stream() -> Stream {
     Stream::new("stn/p", TimebaseId(0), Rate::new(1000, 1).unwrap())
 }
 
-/// Gap-free stretches by first index, cut into segments.
+/// Gap-free stretches by first index.
 fn scan<T: Sample>(stretches: &[(i64, Vec<T>)], cut: usize, stream: StreamId) -> Plan {
     let segments = stretches.iter().flat_map(|(start, samples)| {
         let pieces = samples.chunks(cut).enumerate();

@@ -11,12 +11,12 @@ use isochrony_flow::{
 use crate::common::fail::failing;
 use crate::common::gapped::{options, windows};
 
-/// Windows counted in order, in the caller's thread.
+/// Counted in the caller's thread.
 fn in_order(plan: &Plan) -> Plan {
     plan.filter(&(Expr::input().max().ewm(0.5).gt(-1))).unwrap()
 }
 
-/// Branches of one scan that fail at samples, each in tasks or in order.
+/// Of one scan; each fails at a sample, in tasks or in order.
 fn branches(of: &[(i64, bool)]) -> Vec<Plan> {
     let s = Expr::input();
     let windows = windows().map(&(&s * 2)).unwrap();
@@ -105,7 +105,7 @@ fn where_branches_give_other_indices_the_place_that_was_read_counts() {
 }
 
 operator! {
-    /// Slow on the first window of each task.
+    /// On the first window of each task.
     pub struct Slow = "slow" (Inputs::Exactly(1)) {}
     state {}
 }
@@ -145,7 +145,7 @@ fn an_error_is_waited_for_by_each_of_several_ways_out_of_tasks_that_are_slow() {
     }
 }
 
-/// Scans not read together, each failing at a sample, in tasks or in order.
+/// Not read together; each fails at a sample, in tasks or in order.
 fn scans(of: &[(i64, bool)], kind: &str) -> Vec<Plan> {
     let s = Expr::input();
     let one = |(nth, &(at, tasks)): (usize, &(i64, bool))| {

@@ -50,7 +50,7 @@ impl HostThread {
         }
     }
 
-    /// Lets slots compute blocks of the rest of the plans; a call of `lost_one_in` loses its slot.
+    /// Of the rest of the plans; one call in `lost_one_in` loses its slot.
     fn with_slots(mut self, plans: &[Plan], slots: usize, lost_one_in: u64) -> Self {
         let mut options = self.options;
         options.workers = 2;
@@ -120,7 +120,7 @@ impl TaskCluster for HostThread {
                     sent = number;
                     on_their_way += 1;
                     if broken_after > 0 && on_their_way > broken_after {
-                        // This one does not arrive, and one that did comes again.
+                        // This one is lost, and one that arrived comes again.
                         on_their_way = 0;
                         sent = inbox.arrived().saturating_sub(1).max(read);
                         continue;

@@ -24,7 +24,7 @@ fn told(ids: impl Iterator<Item = u64>) -> Vec<Vec<String>> {
 }
 
 operator! {
-    /// Records its calls, and violates its declaration on request.
+    /// Records its calls; violates its declaration on request.
     pub struct Told = "told" (Inputs::Exactly(1)) {
         /// Unique number.
         id: u64 = "integer" {},
@@ -126,7 +126,7 @@ fn run(plan: &Plan, control: Option<&Control>) -> Result<isochrony_flow::Report,
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Filtered windows, over gaps, through chains of any length, partly in-step.
+    /// Over gaps, through chains of any length, partly in-step.
     #[test]
     fn any_mix_is_told_the_same(
         in_step in prop::collection::vec(prop::bool::weighted(0.8), 1..9),
@@ -217,7 +217,7 @@ fn a_panic_names_the_one_of_a_chain_that_panicked() {
 
 #[test]
 fn progress_goes_past_what_keeps_step() {
-    // One branch is empty, so the other is released by progress alone.
+    // One branch is empty, so progress alone releases the other.
     let windows = scan(30_000, 1 << 40).rewindow(2).unwrap();
     let none = windows.filter(&Expr::input().min().lt(-1)).unwrap();
     let chain = (80..84).fold(none, |plan, id| watch(&plan, id, true, "none", 0));

@@ -1,5 +1,4 @@
-//! Runs on several cores: work distribution, failures, bounds. `rewrites.rs` and `stored.rs` test that results are
-//! bit-identical.
+//! Work distribution, failures and bounds of runs on several cores. `rewrites.rs` and `stored.rs` test the results.
 
 use crate::common::fail;
 use std::collections::BTreeSet;
@@ -81,7 +80,7 @@ fn the_report_says_who_did_which_task_and_counts_what_one_thread_would() {
     assert_eq!(one, many);
     let names: Vec<_> = report.operators.iter().map(|one| one.name).collect();
     assert_eq!(names, ["scan", "rewindow", "filter", "count"]);
-    // Windows count once each, though samples after portions are read twice.
+    // Windows count once, though samples after portions are read twice.
     let samples = |report: &isochrony_flow::Report| report.operators[2].samples;
     assert_eq!(samples(&report), samples(&alone));
     assert_eq!(report.operators[1].gaps, 2);
@@ -101,7 +100,7 @@ fn the_report_says_who_did_which_task_and_counts_what_one_thread_would() {
     assert!(alone.workers.is_empty() && alone.tasks.is_empty());
 }
 
-/// Slow; records progress; may hold its first item until a later task was computed.
+/// Records progress; may hold its first item until a later task was computed.
 struct Slow(Arc<AtomicI64>, Arc<AtomicI64>, bool);
 
 impl OperatorFactory for Slow {
@@ -168,7 +167,7 @@ fn workers_go_on_while_the_run_is_busy_and_wait_for_who_takes_what_they_gave() {
         .unwrap();
     let (_, report) = plan.collect_with(&options(2)).unwrap();
     assert_eq!(done.load(Ordering::SeqCst), SAMPLES);
-    // Three tasks of 1000 samples per worker, running ones included, and one being consumed.
+    // Three tasks of 1000 samples per worker, and one being consumed.
     let ahead = ahead.load(Ordering::SeqCst);
     assert!(
         report.tasks.len() > 30 && (1000..=8 * 1100 + 1001).contains(&ahead),

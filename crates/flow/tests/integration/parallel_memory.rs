@@ -1,4 +1,4 @@
-//! Runs on several cores keep to little memory together, and many do not fail where one does not.
+//! Memory of runs on several cores: little together, and many do not fail where one does not.
 
 #[allow(dead_code)]
 use crate::common::gapped;
@@ -71,7 +71,6 @@ fn where_cuts_show_too_little_memory_is_an_error_and_never_other_cuts() {
 }
 
 operator! {
-    /// Needs memory for a stretch, or for an item.
     pub struct Hungry = "hungry" (Inputs::Exactly(1)) {
         /// Bytes; memory comes in powers of two.
         bytes: f64 = "number" { default: || json!(0) },
@@ -165,7 +164,6 @@ fn what_not_even_one_task_has_memory_for_is_an_error_that_says_so() {
 }
 
 operator! {
-    /// Keeps all its input, and then needs memory.
     pub struct Keeper = "keeper" (Inputs::Exactly(1)) {
         /// Bytes.
         bytes: f64 = "number" {},
@@ -194,7 +192,7 @@ impl Operator for Keeper {
     }
 }
 
-/// A worker without tasks ends at some time; its results are still in use.
+/// A worker without tasks may end; its results are still in use.
 #[test]
 fn what_is_kept_of_tasks_counts_whether_their_workers_have_ended_or_not() {
     let s = Expr::input();

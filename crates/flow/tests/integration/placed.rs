@@ -134,8 +134,7 @@ fn a_plan_that_runs_again_reads_nothing_from_the_store() {
     let told = report.workers.iter().filter_map(|worker| worker.cache);
     let told = told.fold(ShardCacheCounts::default(), ShardCacheCounts::and);
     assert_eq!(told, first);
-    // In the same processes, and in new ones, which cannot ask each other: what the other host has comes from the
-    // store.
+    // In the same processes, and in new ones, which cannot ask each other and read the store.
     for _ in 0..2 {
         let before = counts(&begun);
         let (many, _) = hosts.run(&begun, policy("max-cache-hit", 60_000), shape);

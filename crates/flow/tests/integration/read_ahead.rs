@@ -136,7 +136,6 @@ fn runs_that_end_early_give_what_came_before_or_say_that_they_were_interrupted()
             let some = some.array().unwrap().to_vec::<i16>().unwrap();
             assert_eq!(some, all[..100 * windows as usize], "{io}");
         }
-        // Stopped from outside, at the start and during the run.
         for looks in [0, 1] {
             let stop = Interrupt::default();
             if looks == 0 {

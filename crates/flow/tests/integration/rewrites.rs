@@ -37,7 +37,7 @@ fn run(plan: &Plan, optimise: bool) -> PlanOutput {
     plan.collect_with(&options).unwrap().0
 }
 
-/// Two branches of common steps, which meet if they can, and what follows: some of these.
+/// Common steps, two branches, which meet if they can, and what follows: some of these.
 fn branches(scan: Plan, steps: &[Vec<Step>; 4], how: usize, wanted: u8) -> Vec<Plan> {
     let base = plan(scan, &steps[0]);
     let [a, b] = [1, 2].map(|nth| plan(base.clone(), &steps[nth]));
@@ -59,7 +59,7 @@ fn branches(scan: Plan, steps: &[Vec<Step>; 4], how: usize, wanted: u8) -> Vec<P
     some.filter_map(|(_, plan)| plan).collect()
 }
 
-/// Requires that most of them are spread: else it would test nothing.
+/// Requires that most are spread: else it would test nothing.
 #[test]
 fn branches_and_fan_ins_of_a_scan_are_done_in_tasks_to_the_same_bits() {
     let given = (
@@ -241,7 +241,7 @@ proptest! {
         prop_assert_eq!(report.workers.len(), 1);
         options.workers = tasks.1;
         prop_assert_eq!(&plan.collect_with(&options).unwrap().0, &one);
-        // All of it at once, where nothing is combined.
+        // In one task, nothing is combined.
         options.task = 1 << 20;
         let all = plan.collect_with(&options).unwrap().0;
         let (one, all) = (one.rows().unwrap(), all.rows().unwrap());

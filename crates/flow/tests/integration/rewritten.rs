@@ -1,4 +1,4 @@
-//! Which rewrites of plans are made. `rewrites.rs` tests over random plans that results stay the same.
+//! Which rewrites are made. `rewrites.rs` tests that results stay the same.
 
 #![allow(clippy::single_range_in_vec_init)]
 

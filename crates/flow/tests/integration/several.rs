@@ -37,7 +37,7 @@ fn reads_several(plan: &Plan) -> bool {
     subgraphs(plan).iter().any(several)
 }
 
-/// Gap-free stretches up to about 800, from three lengths and distances.
+/// Up to about 800, from three lengths and distances.
 fn stretches() -> impl Strategy<Value = Vec<Range<i64>>> {
     let one = (1i64..400, 1i64..70);
     (0i64..90, prop::collection::vec(one, 1..4)).prop_map(|(first, lengths)| {

@@ -34,7 +34,7 @@ fn value(channel: usize, index: i64) -> i16 {
 struct Made {
     _folder: TempDir,
     store: Store,
-    /// First and last index of each channel's gap-free stretches.
+    /// First and last index of each.
     stretches: [Vec<Range<i64>>; 2],
 }
 

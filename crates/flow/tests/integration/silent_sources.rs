@@ -14,7 +14,7 @@ use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use serde_json::Value;
 
-/// Samples in ten seconds of a source that does not fall silent.
+/// Ten seconds of a source that does not fall silent.
 const TALKED: i64 = 1000;
 /// Interval of a silent source's marks, and how many come.
 const STEP: Duration = Duration::from_millis(15);
@@ -202,7 +202,7 @@ fn join(a: &Plan, b: &Plan, how: &str) -> Plan {
     named(a, "join", json!({"how": how}), std::slice::from_ref(b))
 }
 
-/// Units that come out while one feed is silent; panics if there are too few.
+/// Panics if fewer than `wanted` units come out while one feed is silent.
 fn check(name: &str, of: Feeds, plan: &Plan, wanted: u64, workers: usize) {
     let outcome = of.outcome;
     outcome.wanted.store(wanted, Ordering::Release);

@@ -1,5 +1,3 @@
-//! Sinks that write signals and events, to an open store and to one opened by path.
-
 use isochrony_expr::Expr;
 use isochrony_flow::{
     Break, Catalog, Cause, EventSink, IfExists, Item, OpError, OpErrorKind, Plan, PlanError,
@@ -38,7 +36,7 @@ fn to(store: &Store, name: &str) -> SignalSink {
     SignalSink::new(SignalLocation::new(store, name), IfExists::Refuse)
 }
 
-/// Checks starts in seconds after `T0`, to a thousandth of the source's period.
+/// In seconds after `T0`, to a thousandth of the source's period.
 fn starts_at(signal: &Signal, expected: &[(i64, f64)]) {
     for &(index, seconds) in expected {
         let off = signal.time_of(index).unwrap().value.to_f64() - (T0 as f64 + seconds * 1e9);
@@ -271,7 +269,6 @@ fn a_run_without_items_makes_an_empty_signal() {
     assert_eq!(store.signal("none").unwrap().sample_count(), 0);
 }
 
-/// A sink that fails at its second item.
 struct FailsAtSecond(SignalSink);
 
 impl Sink for FailsAtSecond {

@@ -1,5 +1,3 @@
-//! Plans over stored signals against loops over the appended samples.
-
 use isochrony_flow::arrow::array::cast::AsArray;
 use isochrony_flow::arrow::array::types::{Int64Type, TimestampNanosecondType};
 use isochrony_flow::{
@@ -61,7 +59,6 @@ proptest! {
         let marked = scan.passthrough().unwrap().map(&(isochrony_expr::Expr::input() + 1)).unwrap();
         let marked = marked.rewindow_every(window as u64, hop as u64).unwrap();
         prop_assert_eq!(marked.collect_with(&options).unwrap().0, marked.collect().unwrap());
-        // Operators with context, of all that is read and of a selection.
         for (name, params, tolerance) in around() {
             for scan in [&scan, &Plan::scan(made.stored().ranges(ordered.clone())), &selected] {
                 let plan = scan.apply(Catalog::standard().get(name).unwrap(), params.as_object().unwrap().clone(), &[]);

@@ -25,9 +25,9 @@ use crate::scheduler::worker::WorkerResult;
 use crate::{Cause, OpErrorKind};
 
 const MAX_BATCH: usize = 32;
-/// Target duration of a batch: small message overhead, little lost with a worker.
+/// Small message overhead, little lost with a worker.
 const BATCH_TIME: Duration = Duration::from_millis(20);
-/// How long the dispatcher waits for a new slot before it looks whether the run has ended.
+/// How long to wait for a new slot before checking whether the run has ended.
 const SLOT_WAIT: Duration = Duration::from_millis(50);
 /// How often a slot without tasks checks whether it is to leave.
 const TASK_WAIT: Duration = Duration::from_millis(50);
@@ -35,14 +35,13 @@ const TASK_WAIT: Duration = Duration::from_millis(50);
 pub(crate) struct Dispatcher<'a> {
     cluster: &'a dyn TaskCluster,
     split: &'a SplitPlan,
-    /// Where tasks are placed by data.
     placed: Option<PlacedTasks<'a>>,
     streams: Vec<StreamTable>,
     hash: u64,
     ended: AtomicBool,
     slots: AtomicUsize,
     results: Mutex<Vec<WorkerResult>>,
-    /// Total tasks expected, completed, and the time of the latter.
+    /// Tasks expected in total, completed, and the time of the latter.
     expected_tasks: u64,
     completed_tasks: AtomicU64,
     busy_ns: AtomicU64,
@@ -172,7 +171,7 @@ impl<'a> Dispatcher<'a> {
         };
         match ended {
             SlotError::Lost => {
-                // Another slot repeats them: no part of their results was delivered.
+                // No part of their results was delivered.
                 self.repeat(sent.iter().flatten());
                 result.remote_mut().lost = true;
             }
@@ -198,7 +197,7 @@ impl<'a> Dispatcher<'a> {
             .push(result);
     }
 
-    /// Tasks for a batch: as many as can be handed out now. `waits`: briefly, for the first.
+    /// As many as can be handed out now. `waits`: briefly, for the first.
     fn next_batch(
         &self,
         place: &mut Option<SlotPlace>,
@@ -238,7 +237,7 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// Retries a task that was refused memory; false if it was retried alone too often.
+    /// After a memory refusal; false if it was retried alone too often.
     fn retry_later(&self, task: &Task) -> bool {
         match &self.placed {
             Some(placed) => placed.retry_later(task),
@@ -340,7 +339,7 @@ impl<'a> Dispatcher<'a> {
     }
 }
 
-/// Reports the worker as lost if its thread panics.
+/// Reports the worker as lost.
 struct PanicGuard<'a>(&'a TaskScheduler);
 
 impl Drop for PanicGuard<'_> {

@@ -10,7 +10,7 @@
 //!                                 <== their results ==================
 //! ```
 //!
-//! A worker is given plans and options, not tasks: it prepares and splits them itself. Each batch carries the client's
+//! A worker is given plans and options, and splits them into tasks itself. Each batch carries the client's
 //! [`task_hash`](runner::task_hash); a worker with a different one refuses it.
 //!
 //! **Results are bit-identical** to those of threads on processors of one kind: same tasks, same reorder buffer.
@@ -26,18 +26,11 @@
 //! as long as the [`TaskCluster`] allows.
 //!
 //! **Caches.** With [`TaskCluster::placement`], tasks go to hosts that cache what they read, within the in-flight
-//! window, and answers report cache changes ([`placed_tasks`]). Order and results are unaffected.
+//! window ([`placed_tasks`]). Order and results are unaffected.
 //!
 //! **Feeds** run in stages ([`stages`](super::stages)) in the client's process. Slots compute blocks of replicated
 //! stages: a message has a block's samples and their context, results return through the stage's reorder buffer. A
 //! worker has stand-ins for recordings that stay with the client.
-//!
-//! | step | files |
-//! |---|---|
-//! | bytes of a message; what is in it | `message`; `events`, `tasks`, `blocks`, `results` |
-//! | worker | `runner` |
-//! | client | `dispatcher`; `placed_tasks`, `placement_state` |
-//! | parts of a plan beside their sensors | `host` |
 
 mod blocks;
 mod dispatcher;

@@ -23,14 +23,12 @@ use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::reorder::Registration;
 use crate::scheduler::task_output::{Task, TaskScheduler};
 
-/// Of a slot: one is computed while the other travels.
 pub(super) const BATCHES_IN_FLIGHT: usize = 2;
-/// How long the first slots wait for the others at most: what their hosts have is not known before.
+/// How long the first slots wait for the others: their caches are not known before.
 const START_WAIT: Duration = Duration::from_secs(1);
 /// How long a slot without tasks waits for the scheduler before asking the policy again.
 const PLACED_WAIT: Duration = Duration::from_millis(5);
 
-/// A slot's part of its host.
 #[derive(Debug, Default)]
 pub(super) struct SlotPlace {
     host: String,
@@ -71,7 +69,7 @@ impl<'a> PlacedTasks<'a> {
         })
     }
 
-    /// Adds a slot of a host, with the host's cache report; `name`: of a host without one.
+    /// `name`: of a host without a cache report.
     pub(super) fn join(&self, name: &str, report: Option<&CacheReport>) -> SlotPlace {
         let now = self.now();
         let place = SlotPlace {
@@ -104,7 +102,7 @@ impl<'a> PlacedTasks<'a> {
         place
     }
 
-    /// Up to `size` tasks for a slot's batch. `wait`: maximum wait for the first.
+    /// Up to `size` tasks. `wait`: maximum wait for the first.
     pub(super) fn next_batch(
         &self,
         place: &mut SlotPlace,
@@ -152,8 +150,8 @@ impl<'a> PlacedTasks<'a> {
         }
     }
 
-    /// Retries a task that was refused memory, as [`TaskScheduler::retry_later`] does. Tasks without a slot return to
-    /// the scheduler first, which then sees how many are really in flight.
+    /// As [`TaskScheduler::retry_later`]. Tasks without a slot return to the scheduler first, which then sees how many
+    /// are really in flight.
     pub(super) fn retry_later(&self, task: &Task) -> bool {
         // Under the lock, so nothing is admitted in between.
         let mut state = self.lock();
@@ -162,7 +160,7 @@ impl<'a> PlacedTasks<'a> {
         self.scheduler.retry_later(task)
     }
 
-    /// Ends the run with an error; returns all tasks without a slot.
+    /// Returns all tasks without a slot.
     pub(super) fn close(&self) -> Vec<Task> {
         let mut state = self.lock();
         state.has_failed = true;
@@ -187,7 +185,7 @@ impl<'a> PlacedTasks<'a> {
         }
     }
 
-    /// Removes a slot whose tasks were taken back. Those of a host without slots wait for others.
+    /// Its tasks were taken back. Those of a host without slots wait for others.
     pub(super) fn leave(&self, place: &SlotPlace) {
         let now = self.now();
         let mut state = self.lock();

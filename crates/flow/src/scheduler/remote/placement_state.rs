@@ -10,11 +10,10 @@ use isochrony_store::shard_cache::{CacheReport, ObjectName, PeerAddress};
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::task_output::Task;
 
-/// A task for a slot.
 #[derive(Clone)]
 pub(super) struct PlacedTask {
     pub(super) task: Task,
-    /// None: tasks are not placed by data.
+    /// None: not placed by data.
     pub(super) id: Option<TaskId>,
     /// Other hosts that have what it reads.
     pub(super) sources: Vec<(ObjectName, Vec<PeerAddress>)>,
@@ -38,10 +37,10 @@ pub(super) struct PlacementState {
     pub(super) addresses: HashMap<HostId, PeerAddress>,
     /// Hosts that have, or were given tasks that fetch, pieces of a shard.
     pub(super) readers: HashMap<ObjectId, Vec<HostId>>,
-    /// Unfinished tasks, and whether a slot has them.
+    /// Unfinished, and whether a slot has them.
     pub(super) tasks: HashMap<TaskId, (Task, bool)>,
     pub(super) joined: usize,
-    /// The run failed: slots get nothing more.
+    /// Slots get nothing more.
     pub(super) has_failed: bool,
 }
 
@@ -99,8 +98,7 @@ impl PlacementState {
         drop(applied);
     }
 
-    /// Other hosts that have, or will fetch, what a task reads, as peers for this one, which from now on is a peer of
-    /// others.
+    /// Other hosts that have, or will fetch, what a task reads, as peers for this one, which becomes a peer of others.
     pub(super) fn take_sources(
         &mut self,
         inputs: &[Input],
@@ -135,7 +133,7 @@ impl PlacementState {
         forget_reader(&mut self.readers, host);
     }
 
-    /// All tasks without a slot, which the dispatcher forgets.
+    /// The dispatcher forgets them.
     pub(super) fn take_waiting(&mut self, now: u64) -> Vec<Task> {
         let assigned = self
             .hosts
@@ -169,7 +167,7 @@ fn forget_reader(readers: &mut HashMap<ObjectId, Vec<HostId>>, host: HostId) {
     });
 }
 
-/// Cached objects that a task reads, and their lengths.
+/// Cached objects that a task reads, with their lengths.
 pub(super) fn objects_of(subgraph: &ParallelSubgraph, task: &Task) -> Vec<(ObjectName, u64)> {
     let mut objects = Vec::new();
     for (input, read) in subgraph.inputs.iter().zip(&task.part.reads) {

@@ -35,8 +35,8 @@ use crate::scheduler::task_queue::Partitioner;
 use crate::scheduler::worker::Worker;
 use crate::{Cause, Plan, PortType, RunError};
 
-/// Tasks of each subgraph that enter the hash. If the first borders agree, and the runs and gaps of a snapshot, so do
-/// the rest.
+/// Tasks per subgraph that enter the hash. If the first borders agree, and the runs and gaps of a snapshot, so do the
+/// rest.
 const HASHED_TASKS: usize = 256;
 
 /// How often an idle runner checks whether another needs memory.
@@ -102,7 +102,7 @@ fn write_tasks(text: &mut String, subgraph: &ParallelSubgraph) {
     }
 }
 
-/// The plans that [`Plan::collect_all`] runs, each with a collector.
+/// As [`Plan::collect_all`] runs them, each with a collector.
 pub(crate) fn collecting(plans: &[Plan]) -> Vec<Plan> {
     let sink = |plan: &Plan| match plan.port() {
         PortType::Count => plan.clone(),
@@ -114,14 +114,14 @@ pub(crate) fn collecting(plans: &[Plan]) -> Vec<Plan> {
     plans.iter().map(sink).collect()
 }
 
-/// A plan prepared in a cluster worker, shared by all threads of the process, with its open stores.
+/// A plan prepared in a cluster worker, shared by all threads of the process.
 pub struct PreparedTasks {
     subgraphs: Vec<ParallelSubgraph>,
     streams: Vec<StreamTable>,
     memory: MemoryHandle,
     releases: AtomicU64,
     hash: u64,
-    /// Subgraphs are stages of a plan with a feed: messages have blocks.
+    /// Messages have blocks of stages of a plan with a feed.
     in_blocks: bool,
 }
 
@@ -255,8 +255,7 @@ pub struct RunnerContext {
     pub cache: Option<Arc<ShardCache>>,
 }
 
-/// Checks that what a subgraph reads is unchanged since preparation. The number is its position in
-/// [`PreparedTasks::signals`].
+/// Checks that what a subgraph reads is unchanged since preparation, by its position in [`PreparedTasks::signals`].
 pub type SnapshotCheck = dyn Fn(usize) -> Result<(), StoreError> + Send + Sync;
 
 impl TaskRunner {
@@ -366,7 +365,7 @@ struct BatchExecutor<'a> {
     causes: &'a dyn CauseCodec,
     check: Option<&'a SnapshotCheck>,
     cache: Option<&'a ShardCache>,
-    /// Position up to which the client knows the cache.
+    /// Up to which the client knows the cache.
     known: ReportCursor,
     interrupt: &'a Interrupt,
     released: u64,

@@ -14,7 +14,6 @@ pub(super) struct ActiveThreads {
 }
 
 impl ActiveThreads {
-    /// All `most` threads, at least one, are active.
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,
@@ -46,7 +45,6 @@ impl ActiveThreads {
         self.changed.notify_all();
     }
 
-    /// Blocks until the thread is active, or all end.
     pub(super) fn wait_until_active(&self, thread: usize) {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         while !self.is_active(thread) && !self.stopped.load(Ordering::Relaxed) {

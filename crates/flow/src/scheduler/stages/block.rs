@@ -28,7 +28,6 @@ pub(in crate::scheduler) struct StreamBlock {
     pub(in crate::scheduler) range: Range<i64>,
     /// The contiguous range that it continues or directly follows; None if it begins with one.
     pub(in crate::scheduler) origin: Option<RangeOrigin>,
-    /// Items of the block and around it, and starts of contiguous ranges.
     events: Vec<SourceEvent>,
     pub(super) part: TaskPart,
 }
@@ -52,7 +51,6 @@ impl StreamBlock {
         &self.events
     }
 
-    /// The task of a subgraph that computes it.
     pub(in crate::scheduler) fn task(&self, subgraph: usize, number: u64) -> Task {
         Task {
             subgraph,
@@ -72,13 +70,11 @@ impl StreamBlock {
 /// What comes next in the order in which one thread computes.
 pub(super) enum Cut {
     Block(StreamBlock),
-    /// An event without results that passes between blocks: `Idle`, `Rewind`, `End`.
+    /// Has no results: `Idle`, `Rewind`, `End`.
     Pass(SourceEvent),
-    /// Not yet.
     Nothing,
 }
 
-/// An event that the next block, or a later one, needs.
 pub(super) enum Retained {
     Item(Item),
     RangeStart(RangeOrigin, Option<Break>),
@@ -116,20 +112,17 @@ pub(super) struct BlockCutter {
     arrived: VecDeque<SourceEvent>,
     arrived_bytes: u64,
     retained: VecDeque<Retained>,
-    /// Bytes that are in no block yet.
     new_bytes: u64,
-    /// Nothing that begins before this index follows.
+    /// Nothing that begins before it follows.
     upto: i64,
     /// Start of the last contiguous range: what lies before is complete.
     last_first: i64,
-    /// Start of the next block, if anything has arrived.
+    /// None if nothing has arrived.
     start: Option<i64>,
-    /// The contiguous range that it continues.
     origin: Option<RangeOrigin>,
 }
 
 impl BlockCutter {
-    /// A block ends with the item that brings its new items to `max_bytes`.
     pub(super) fn new(overlap: PortionOverlap, max_bytes: u64) -> Self {
         Self {
             overlap,
@@ -156,12 +149,10 @@ impl BlockCutter {
         self.arrived_bytes + self.new_bytes < self.max_bytes
     }
 
-    /// Whether something has arrived that is in no block.
     pub(super) fn has_more(&self) -> bool {
         !self.arrived.is_empty()
     }
 
-    /// Bytes of arrived and retained events.
     pub(super) fn bytes(&self) -> u64 {
         self.arrived_bytes + self.retained_bytes()
     }
@@ -197,7 +188,6 @@ impl BlockCutter {
         end.max(self.last_first)
     }
 
-    /// Retains what has arrived, up to the size of a block or to an event that passes.
     fn take_arrived(&mut self) {
         while self.new_bytes < self.max_bytes || self.start.is_none_or(|start| self.end() <= start)
         {
@@ -299,7 +289,7 @@ impl BlockCutter {
     }
 }
 
-/// The part of an item in a range; None if empty.
+/// None if nothing is left.
 pub(super) fn clipped(item: &Item, range: Range<i64>) -> Option<SourceEvent> {
     let Item::Samples(samples) = item else {
         return Some(SourceEvent::Item(item.clone()));
@@ -368,7 +358,6 @@ pub(super) mod tests {
         events
     }
 
-    /// Indices of the samples of a block, in its range and around it.
     fn indices(block: &StreamBlock) -> Vec<i64> {
         let items = block.events.iter().filter_map(|event| match event {
             SourceEvent::Item(Item::Samples(samples)) => Some(samples.range()),
@@ -419,7 +408,6 @@ pub(super) mod tests {
                 }
                 let has = indices(block);
                 own.extend(has.iter().filter(|&index| block.range.contains(index)));
-                // What is around it, of the ranges that reach into it.
                 for range in &ranges {
                     let part = range.start.max(block.range.start)..range.end.min(block.range.end);
                     if part.is_empty() {
@@ -431,7 +419,7 @@ pub(super) mod tests {
                         prop_assert!(has.contains(&index), "{index} of {:?} in {has:?}", block.range);
                     }
                 }
-                // It continues from the block before, or follows a break at its start.
+                // It continues the block before, or follows a break at its start.
                 let before_it = ranges.iter().rfind(|range| range.start < block.range.start);
                 let before_it = before_it.map(|range| RangeOrigin::at(range.start));
                 match block.events.first() {

@@ -18,7 +18,6 @@ use crate::{
     SharedRecording, Snapshot, Source,
 };
 
-/// Largest overlap that is recomputed for each block.
 const MAX_OVERLAP_BYTES: u64 = 4 << 20;
 
 /// The link by which all input comes, if it is the only one and has one edge.
@@ -91,7 +90,6 @@ pub(super) fn subgraph(
 
 struct BlockRecording {
     edge: SharedRecording,
-    /// Total, if known.
     samples: Option<u64>,
 }
 

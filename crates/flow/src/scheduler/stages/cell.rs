@@ -23,25 +23,18 @@ use crate::{Break, PortionOverlap, RangeOrigin, SourceEvent};
 
 pub(super) struct CellCutter {
     overlap: PortionOverlap,
-    /// Samples of a cell.
     samples: u64,
-    /// New bytes that are enough for a cell.
     max_bytes: u64,
     arrived: VecDeque<SourceEvent>,
     arrived_bytes: u64,
-    /// Events of the open cell and around it.
     retained: VecDeque<Retained>,
     retained_bytes: u64,
-    /// How many of them were given as parts of the open cell.
     given: usize,
-    /// The open cell.
     cell: Option<Range<i64>>,
-    /// A part of it was given.
     begun: bool,
-    /// The contiguous range that it continues.
     origin: Option<RangeOrigin>,
     last_origin: Option<RangeOrigin>,
-    /// Nothing that begins before this index follows.
+    /// Nothing that begins before it follows.
     upto: i64,
 }
 
@@ -74,13 +67,11 @@ impl CellCutter {
         }
     }
 
-    /// Whether more must arrive for a whole cell, by size.
     pub(super) fn has_room(&self) -> bool {
         let new = self.retained.iter().skip(self.given).map(Retained::bytes);
         self.arrived_bytes + new.sum::<u64>() < self.max_bytes
     }
 
-    /// Whether something has arrived that is in no cell, or another cell is complete.
     pub(super) fn has_more(&self) -> bool {
         !self.arrived.is_empty() || self.is_complete()
     }
@@ -90,7 +81,6 @@ impl CellCutter {
         self.begun
     }
 
-    /// Bytes of arrived and retained events.
     pub(super) fn bytes(&self) -> u64 {
         self.arrived_bytes + self.retained_bytes
     }
@@ -144,7 +134,6 @@ impl CellCutter {
         self.next_arrived().map_or(Cut::Nothing, Cut::Pass)
     }
 
-    /// Retains the next event.
     fn take_arrived(&mut self) {
         let retained = match self.next_arrived() {
             Some(SourceEvent::Item(item)) => {
@@ -212,7 +201,6 @@ impl CellCutter {
         Cut::Block(block)
     }
 
-    /// Opens the cell behind one that ends at an index, if it has samples.
     fn open_next(&mut self, end: i64) {
         (self.cell, self.begun, self.given) = (None, false, 0);
         let next = self.retained.iter().enumerate();
@@ -222,7 +210,7 @@ impl CellCutter {
         });
         let next = next.find(|&(_, (_, next))| next > end);
         let before = next.map_or(self.retained.len(), |(at, _)| at);
-        // The last contiguous range before it is the one in which it begins.
+        // The last contiguous range before it.
         let starts = self.retained.iter().take(before);
         let mut starts = starts.enumerate().rev();
         let start = starts.find_map(|(at, one)| Some((at, one.range_start()?)));
@@ -334,8 +322,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a loop over the samples: start, content and surroundings of cells, whatever arrives together and
-        /// wherever nothing arrives for a while.
+        /// Against a loop over the samples, whatever arrives together and wherever nothing arrives for a while.
         #[test]
         fn cells_depend_on_samples_alone(
             lengths in prop::collection::vec((1i64..60, 1i64..30), 1..6),
@@ -365,7 +352,6 @@ mod tests {
             }
             events.push(SourceEvent::End);
             let found = cells(events, cell, (before, after), together);
-            // The same, of all samples at once.
             let all: Vec<i64> = ranges.iter().cloned().flatten().collect();
             let mut expected = Vec::new();
             let mut at = 0;

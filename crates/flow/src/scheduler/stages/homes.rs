@@ -15,7 +15,6 @@ use isochrony_runtime::CpuLocation;
 
 use super::stage_queue::StageSet;
 
-/// What one stage passes to another; any unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Transfer {
     pub(super) from: usize,
@@ -23,12 +22,11 @@ pub(super) struct Transfer {
     pub(super) bytes: u64,
 }
 
-/// Stages to divide, in the order of the plan.
 pub(super) struct StagesToPlace<'a> {
-    /// How much each computes, at least 1.
+    /// Work of each stage, at least 1.
     pub(super) weights: &'a [u64],
     pub(super) transfers: &'a [Transfer],
-    /// Stages that only the caller's thread, thread 0, executes.
+    /// Executed only by the caller's thread, thread 0.
     pub(super) callers: StageSet,
 }
 
@@ -111,23 +109,19 @@ enum Order {
     StrongestLink,
 }
 
-/// Stages being divided among groups, numbered in plan order.
 struct Division {
     weights: Vec<u64>,
-    /// Bytes between each two.
     bytes: Vec<Vec<u64>>,
     is_fixed: Vec<bool>,
-    /// Those that are not fixed, in the order of division.
+    /// Not fixed, in the order of division.
     free: Vec<usize>,
     shares: Vec<u64>,
     limits: Vec<u64>,
     group_of: Vec<usize>,
 }
 
-/// Quality of a division: larger is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Quality {
-    /// Bytes that stay inside a group.
     inside: u64,
     /// Sum of squared weights by shares: least where weights are in proportion to shares.
     evenness: Reverse<u128>,
@@ -203,7 +197,6 @@ impl Division {
         order
     }
 
-    /// Bytes from one group to another.
     fn crossing(&self) -> u64 {
         let count = self.weights.len();
         let pairs = (0..count).flat_map(|one| (0..one).map(move |other| (one, other)));
@@ -273,7 +266,6 @@ impl Division {
         true
     }
 
-    /// Moves stages to other groups, or swaps two, while that reduces the bytes that cross.
     fn improve(&mut self) {
         let count = self.weights.len();
         let mut loads = vec![0u64; self.limits.len()];
@@ -299,7 +291,6 @@ impl Division {
                 let swaps = swaps.map(|other| {
                     let to = self.group_of[other];
                     let both = self.gain(stage, to) + self.gain(other, from);
-                    // What one passes to the other crosses before and after.
                     (
                         both - 2 * i128::from(self.bytes[stage][other]),
                         to,
@@ -330,7 +321,6 @@ impl Division {
         }
     }
 
-    /// Reduction of the bytes that cross if a stage moves to a group.
     fn gain(&self, stage: usize, to: usize) -> i128 {
         let from = self.group_of[stage];
         let others = self.bytes[stage].iter().zip(&self.group_of);

@@ -8,7 +8,7 @@ pub(super) enum InputCutter {
     Blocks(BlockCutter),
     Cells {
         cutter: CellCutter,
-        /// The replica that computes the open cell: it got the parts so far.
+        /// The replica of the open cell: it got the parts so far.
         owner: usize,
     },
 }

@@ -11,7 +11,6 @@ use crossbeam_queue::SegQueue;
 
 use super::sync::{AtomicBool, AtomicU64};
 
-/// Consecutive events.
 pub(crate) struct Batch<E> {
     pub(crate) events: Vec<E>,
     pub(crate) bytes: u64,
@@ -21,21 +20,16 @@ pub(crate) struct Batch<E> {
 
 pub(crate) enum Received<E> {
     Batch(Batch<E>),
-    /// Nothing now.
     Nothing,
-    /// Nothing follows.
     End,
 }
 
 pub(crate) struct Link<E> {
     batches: SegQueue<Batch<E>>,
-    /// Of all batches in it.
     bytes: AtomicU64,
     capacity: AtomicU64,
     largest: AtomicU64,
-    /// The reader wants no more.
     closed: AtomicBool,
-    /// Nothing follows.
     ended: AtomicBool,
     sent: AtomicU64,
     /// How many batches were sent when so many eighths of the link were full; the last: when it was full.
@@ -72,12 +66,11 @@ impl<E> Link<E> {
         }
     }
 
-    /// Nothing follows. Called by the writer.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
     }
 
-    /// The oldest batch. Called by the reader.
+    /// Called by the reader.
     pub(crate) fn receive(&self) -> Received<E> {
         // Read first: what was sent before the end is then found.
         let ended = self.ended.load(Ordering::SeqCst);
@@ -91,12 +84,11 @@ impl<E> Link<E> {
         }
     }
 
-    /// A batch, or its end. Called by the reader.
+    /// A batch, or the end.
     pub(crate) fn has_more(&self) -> bool {
         !self.batches.is_empty() || self.ended.load(Ordering::SeqCst)
     }
 
-    /// The reader wants no more; drops what is in it.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.clear();
@@ -118,7 +110,6 @@ impl<E> Link<E> {
         (self.sent.load(Ordering::Relaxed), counts)
     }
 
-    /// Bytes in it.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::SeqCst)
     }

@@ -14,19 +14,17 @@ use crate::{
     SignalDescription, Source, SourceEvent,
 };
 
-/// What one stage's thread has received of a link.
 struct LinkReader {
     link: Arc<StageLink>,
     events: VecDeque<LinkEvent>,
-    /// The writing stage had nothing more when it sent the last event.
+    /// The writing stage had nothing more at the last event.
     is_idle: bool,
     delivered: u64,
-    /// Another part of the execution failed: only what lies before the failure is wanted.
+    /// Another part of the execution failed: only what precedes the failure is wanted.
     draining: bool,
 }
 
 impl LinkReader {
-    /// Something can be received now.
     fn has_more(&self) -> bool {
         !self.events.is_empty() || self.link.link.has_more()
     }
@@ -51,14 +49,13 @@ impl SharedReader {
     }
 }
 
-/// An edge of an earlier stage, as a recording.
 pub(super) struct LinkRecording {
     pub(super) reader: SharedReader,
     pub(super) port: u16,
     pub(super) types: PortType,
-    /// The recording that gives indices and times.
+    /// Gives indices and times.
     pub(super) reads: SharedRecording,
-    /// Some samples of it do not arrive, or operators changed them.
+    /// Some samples do not arrive, or operators changed them.
     pub(super) is_processed: bool,
     /// No other link of this stage depends on the same sources, so it may be waited for.
     pub(super) is_alone: bool,
@@ -123,7 +120,6 @@ struct LinkSource {
 }
 
 impl LinkSource {
-    /// Whether this edge counts what the earlier stage read.
     fn counts(&self, reader: &LinkReader) -> bool {
         self.port == 0 && reader.link.counts
     }
@@ -276,7 +272,6 @@ mod tests {
         }
     }
 
-    /// Whether the reading stage would run again after a burst that asks one edge and finds nothing.
     fn runs_again(queue: &StageQueue, edge: &mut LinkSource) -> bool {
         let taken = queue.take(ThreadRole::Caller, 0b01, 0);
         assert_eq!(taken, Some(1));
@@ -305,7 +300,7 @@ mod tests {
         });
         // The second may have been asked before this came.
         assert!(runs_again(&queue, &mut first));
-        // It waits for another link, say: the event stays, and nothing is new.
+        // It waits for another link, say: nothing is new.
         assert!(!runs_again(&queue, &mut first));
         assert!(matches!(second.pull(), Ok(SourceEvent::ProgressMark(7))));
     }
@@ -324,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_link_holds_a_batch_however_small_its_capacity() {
-        // The writer ends its burst, but does not wait in the middle of an item.
+        // The writer ends its burst, but does not wait mid-item.
         assert_eq!(filled(10, 1), [true, false, false]);
         assert_eq!(filled(10, 2), [true, true, false]);
         // A link that holds two batches reports each that is taken; one that holds many, half of them.

@@ -16,12 +16,11 @@ use crate::{
     PlanError, Port, PortType, RangeOrigin, SharedRecording, SourceEvent,
 };
 
-/// What an edge carries, with the edge's number in the link.
+/// With the number of the edge in the link.
 pub(super) type LinkEvent = (u16, SourceEvent);
 
-/// A batch of so many bytes is sent before the burst ends.
+/// A batch of this size is sent before the burst ends.
 const BATCH_BYTES: u64 = 256 << 10;
-/// What an event costs beside its samples.
 pub(super) const EVENT_BYTES: u64 = 128;
 
 pub(super) fn event_bytes(event: &SourceEvent) -> u64 {
@@ -34,20 +33,19 @@ pub(super) fn event_bytes(event: &SourceEvent) -> u64 {
 
 pub(super) struct LinkedEdge {
     pub(super) edge: Edge,
-    /// Its consumers have ended.
     closed: AtomicBool,
-    /// Samples that will come; `u64::MAX` if unknown.
+    /// `u64::MAX` if unknown.
     expected: AtomicU64,
 }
 
-/// Where a stage failed; stands for the error until the execution ends.
+/// Stands for the error until the execution ends.
 #[derive(Debug, Clone)]
 pub(super) struct StageFailure {
     pub(super) stage: usize,
-    /// Time of the failed item, which ranks the error.
+    /// Ranks the error.
     pub(super) time: f64,
     pub(super) node: usize,
-    /// Whether an operator failed, as opposed to a lack of memory.
+    /// As opposed to a lack of memory.
     pub(super) is_operator_error: bool,
 }
 
@@ -57,15 +55,13 @@ pub(super) struct StageLink {
     pub(super) to: usize,
     pub(super) edges: Vec<LinkedEdge>,
     pub(super) link: Link<LinkEvent>,
-    /// Bytes received but not consumed by the reading stage.
+    /// Bytes received but not consumed.
     unread: AtomicU64,
     queue: Arc<StageQueue>,
-    /// Queue entries of the two stages.
     pub(super) writers: Range<usize>,
     readers: Range<usize>,
-    /// Set when the writing stage has failed, before the link ends.
     failure: Mutex<Option<StageFailure>>,
-    /// Samples that the writing stage's sources will give, if known, and if this of its links counts them.
+    /// Samples that the writing stage's sources will give, if known and counted by this link.
     total: Mutex<Option<u64>>,
     pub(super) counts: bool,
 }
@@ -106,9 +102,8 @@ impl StageLink {
         }
     }
 
-    /// Makes the reading stage ask again.
     pub(super) fn notify_readers(&self) {
-        // One that waits is enough: it wakes others if there is more.
+        // One is enough: it wakes others if there is more.
         let mut readers = self.readers.clone();
         readers.any(|entry| self.queue.notify(entry, Notice::Input));
     }
@@ -118,7 +113,6 @@ impl StageLink {
         failure.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Bytes in it, and those that its reader has not consumed.
     pub(super) fn bytes(&self) -> u64 {
         self.link.bytes() + self.unread.load(Ordering::Relaxed)
     }
@@ -161,7 +155,6 @@ impl StageLink {
         *self.total.lock().unwrap_or_else(PoisonError::into_inner) = total;
     }
 
-    /// The next batch. Called by the reading stage.
     pub(super) fn receive(&self) -> Received<LinkEvent> {
         let received = self.link.receive();
         if matches!(received, Received::Batch(_)) && self.link.has_room() {
@@ -175,18 +168,15 @@ impl StageLink {
         self.notify_readers();
     }
 
-    /// Nothing follows. Called by the writing stage.
     fn end(&self) {
         self.link.end();
         self.notify_readers();
     }
 
-    /// Accepts everything from now on.
     pub(super) fn remove_bound(&self) {
         self.set_capacity(u64::MAX);
     }
 
-    /// Also works while it is in use.
     pub(super) fn set_capacity(&self, bytes: u64) {
         self.link.set_capacity(bytes);
         self.notify_writers();
@@ -220,14 +210,11 @@ impl StageLink {
     }
 }
 
-/// Unsent results on the edges of a link. Used by one stage's thread.
 pub(super) struct LinkWriter {
     pub(super) link: Arc<StageLink>,
-    /// Operators that write to it, by edge.
     pub(super) nodes: Vec<usize>,
-    /// Last progress mark of each edge since it rewound.
+    /// Last progress mark by edge, since it rewound.
     progress: Vec<i64>,
-    /// Executes other stages while there is no room.
     pool: PoolRef,
     delivered: Arc<Progress>,
     events: Vec<LinkEvent>,
@@ -258,7 +245,6 @@ impl LinkWriter {
         }
     }
 
-    /// Whether it sent a batch.
     fn push(&mut self, port: u16, event: SourceEvent) -> bool {
         if matches!(event, SourceEvent::Rewind) {
             self.progress[usize::from(port)] = i64::MIN;
@@ -323,7 +309,6 @@ impl LinkWriter {
         });
     }
 
-    /// Sends the rest: the stage has ended, or failed.
     pub(super) fn end(&mut self, failure: Option<StageFailure>) {
         self.send();
         *self
@@ -335,7 +320,6 @@ impl LinkWriter {
     }
 }
 
-/// Makes the operator that passes what one edge gives to a link.
 pub(super) struct LinkSender {
     pub(super) writer: SharedWriter,
     pub(super) port: u16,

@@ -49,16 +49,9 @@
 //! **Errors.** What a stage gave before it failed still reaches the next one, followed by a stand-in for the error
 //! ([`OpErrorKind::StageFailed`](crate::OpErrorKind)), which ranks like the error and is replaced by it in the end.
 //!
-//! | step | files |
-//! |---|---|
-//! | where to cut (pure) | `stage_plan`, `stage_builder`, `stage_costs` |
-//! | a graph for each stage | `stage_graph` |
-//! | what joins stages | `link`, `link_writer`, `link_reader` |
-//! | replicas: blocks and cells (pure), their links, order | `block`, `cell`, `input_cutter`, `block_subgraph`, `replicated`, `replicated_io`, `block_scheduler` |
-//! | their blocks on the slots of a cluster: client, worker | `remote_blocks`, `remote_replicas`; `block_subgraphs` |
-//! | which stage is executed next, who waits | `stage_queue` |
-//! | which threads prefer it, if they are pinned (pure) | `homes`, `stage_weights` |
-//! | threads | `pool`, `run`, `thread_use` |
+//! `stage_plan`, `stage_builder` and `stage_costs` decide where to cut; `link` and its ends join stages; `block`,
+//! `cell` and `block_scheduler` serve replicas; `stage_queue` chooses the next stage, `homes` its threads; `remote_*`
+//! and `block_subgraphs` move blocks to the slots of a cluster.
 
 mod active_threads;
 mod block;

@@ -28,22 +28,21 @@ use crate::{OpErrorKind, PlanError, RunError};
 
 pub(super) struct Stage {
     work: Mutex<StageWork>,
-    /// Its number and that of the replica; None if it does nothing.
+    /// Number of the stage and of the replica; None if it does nothing.
     name: Option<(usize, Option<usize>)>,
-    /// Stages that it depends on, itself included.
+    /// The stages it depends on, itself included.
     ancestors: StageSet,
-    /// Stages that the thread that executes it must not execute meanwhile.
+    /// Stages that its thread must not execute meanwhile.
     excluded: AtomicU64,
     counts: StageCounts,
 }
 
-/// What a stage did so far.
 #[derive(Default)]
 struct StageCounts {
     bursts: AtomicU64,
     items: AtomicU64,
     bytes: AtomicU64,
-    /// Processor time and elapsed time of measured bursts, in nanoseconds.
+    /// Of measured bursts.
     cpu_ns: AtomicU64,
     elapsed_ns: AtomicU64,
 }
@@ -52,7 +51,6 @@ struct StageCounts {
 const CPU_TIME_EVERY: u64 = 8;
 
 impl StageCounts {
-    /// Executes a burst.
     fn count<T>(&self, measures: bool, burst: impl FnOnce() -> T) -> T {
         let nth = self.bursts.fetch_add(1, Ordering::Relaxed);
         if !measures || !nth.is_multiple_of(CPU_TIME_EVERY) {
@@ -81,16 +79,14 @@ impl StageCounts {
 /// A tuner makes links no smaller.
 const MIN_LINK_BYTES: u64 = 1;
 
-/// What executes a stage.
 pub(super) enum StageWork {
     Whole(Box<WholeStage>),
     Replica(Box<StageReplica>),
-    /// Nothing.
     Unused,
 }
 
 impl StageWork {
-    /// Items and bytes that it got so far.
+    /// Items and bytes so far.
     fn given(&self) -> (u64, u64) {
         match self {
             Self::Whole(stage) => stage.executor.given(),
@@ -134,11 +130,10 @@ impl Stage {
     }
 }
 
-/// All stages of an execution.
 pub(super) struct StagePool {
     pub(super) stages: Vec<Stage>,
     pub(super) queue: Arc<StageQueue>,
-    /// By thread, the caller's first: the stages that it prefers; see `homes`.
+    /// By thread, the caller's first: preferred stages; see `homes`.
     pub(super) homes: Vec<StageSet>,
     pub(super) links: Vec<Arc<StageLink>>,
     pub(super) replicated: Vec<Arc<ReplicatedStage>>,
@@ -187,7 +182,7 @@ impl StagePool {
         links.map(|link| link.report(got(link.from))).collect()
     }
 
-    /// Executes bursts in the caller's thread until the last stage has ended.
+    /// Until the last stage has ended.
     pub(super) fn run_caller(&self, mut after_burst: impl FnMut()) {
         let mut watch = self.watch.as_ref().map(Watch::start);
         let last = self.stages.len() - 1;
@@ -218,7 +213,6 @@ impl StagePool {
         let ends = StopOnPanic(self);
         while !self.queue.is_stopped() {
             if !self.threads.is_active(thread) {
-                // A notice that it was woken for is for another thread.
                 self.queue.remove_helper();
                 self.queue.wake_all();
                 self.threads.wait_until_active(thread);
@@ -238,9 +232,9 @@ impl StagePool {
         self.homes.get(thread).copied().unwrap_or(0)
     }
 
-    /// Changes the capacity of a link, a number of replicas and that of active threads at random.
+    /// Changes a link's capacity, a number of replicas and that of active threads at random.
     pub(super) fn shuffle(&self, state: &mut u64) {
-        // Linear congruential generator; its upper bits are the better ones.
+        // Linear congruential generator; upper bits are better.
         *state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
@@ -257,14 +251,12 @@ impl StagePool {
         self.set_workers(random / 13 % self.threads.most() + 1);
     }
 
-    /// Whoever executes stages returns soon.
     pub(super) fn stop(&self) {
         self.interrupt.request();
         self.queue.stop();
         self.threads.stop();
     }
 
-    /// Executes a burst of a stage that this thread has taken.
     fn execute(&self, number: usize, excluded: StageSet) {
         let stage = &self.stages[number];
         stage.excluded.store(excluded, Ordering::Relaxed);
@@ -449,7 +441,7 @@ impl RunningPlan for StagePool {
     }
 }
 
-/// Ends the execution: nobody waits for a stage that will not be put back.
+/// Ends the execution: nobody waits for a stage that is not put back.
 struct StopOnPanic<'a>(&'a StagePool);
 
 impl Drop for StopOnPanic<'_> {
@@ -467,7 +459,6 @@ impl WholeStage {
         links && self.executor.taps_have_room()
     }
 
-    /// Sends what a burst gave, and ends what nobody reads any more.
     fn send_all(&mut self) {
         for writer in &self.graph.writers {
             let mut writer = lock(writer);
@@ -478,14 +469,13 @@ impl WholeStage {
         }
     }
 
-    /// Ends its links: it has ended, with or without error.
+    /// It has ended, with or without error.
     fn end_all(&self, failure: Option<StageFailure>) {
         for writer in &self.graph.writers {
             lock(writer).end(failure.clone());
         }
     }
 
-    /// The error of a panic outside of operators.
     fn panic_error(&self, panic: &(dyn std::any::Any + Send)) -> RunError {
         let (operator, node) = self.graph.graph.plan_node(0);
         RunError::Operator {
@@ -498,7 +488,6 @@ impl WholeStage {
     }
 }
 
-/// The stand-in for an error in the next stages.
 pub(super) fn stage_failure(plan: &Graph, stage: usize, error: &RunError) -> StageFailure {
     let RunError::Operator {
         node, error: why, ..
@@ -525,7 +514,6 @@ pub(super) fn stage_failure(plan: &Graph, stage: usize, error: &RunError) -> Sta
     }
 }
 
-/// The pool, for what exists before it: set once.
 #[derive(Clone, Default)]
 pub(super) struct PoolRef(Arc<OnceLock<Weak<StagePool>>>);
 
@@ -553,14 +541,12 @@ impl MemoryReclaimer for PoolRef {
         };
         pool.queue.pause();
         for stage in &pool.stages {
-            // Others are in the middle of a burst.
             match stage.work.try_lock().as_deref_mut() {
                 Ok(StageWork::Whole(stage)) => stage.executor.release_memory(),
                 Ok(StageWork::Replica(replica)) => replica.release_memory(),
                 Ok(StageWork::Unused) | Err(_) => {}
             }
         }
-        // One thread would hold none of it.
         let links = pool.links.iter().map(|link| link.bytes());
         let blocks = pool.replicated.iter().map(|stage| stage.bytes());
         pool.memory.set_overdraft(links.chain(blocks).sum());
@@ -591,7 +577,7 @@ impl Wake for StageWaker {
     }
 }
 
-/// By queue entry: bits of those that it depends on, itself included.
+/// By queue entry; itself included.
 pub(super) fn ancestors(links: &[Arc<StageLink>], entries: &[Range<usize>]) -> Vec<StageSet> {
     let bits = |entries: &Range<usize>| entries.clone().fold(0, |all, entry| all | 1 << entry);
     let mut all: Vec<StageSet> = entries.iter().map(bits).collect();

@@ -20,7 +20,6 @@ use crate::scheduler::remote::PlacedBlock;
 /// One is computed while the other travels.
 pub(super) const BLOCKS_PER_SLOT: usize = 2;
 
-/// A block that a replica took.
 pub(super) struct TakenBlock {
     pub(super) placed: PlacedBlock,
     /// What the earlier stage had read when the block was cut.
@@ -31,22 +30,19 @@ pub(super) struct TakenBlock {
 struct BlockQueues {
     /// In the order of taking; those of lost slots first.
     waiting: VecDeque<TakenBlock>,
-    /// Blocks that only this process can compute.
     local: VecDeque<TakenBlock>,
-    /// Blocks that slots have.
     in_flight: usize,
     slots: usize,
     ended: bool,
 }
 
-/// What a replica does next.
 pub(super) enum Admission {
-    /// It computes a block: this one, or the next of its stage.
+    /// This one, or the next of its stage.
     Compute(Option<Box<TakenBlock>>),
     /// It takes the next block, if any, and calls [`RemoteBlocks::offer`]. Several replicas may do so at once: slots
     /// then have a few more than they need.
     Offer,
-    /// Slots have enough. It is notified when one of them is free.
+    /// It is notified when a slot is free.
     Full,
 }
 
@@ -105,26 +101,24 @@ impl RemoteBlocks {
         }
     }
 
-    /// A slot has completed a block.
     pub(super) fn complete(&self) {
         self.lock().in_flight -= 1;
     }
 
-    /// Keeps a block that slots cannot compute.
     pub(super) fn keep(&self, block: TakenBlock) {
         let mut state = self.lock();
         state.in_flight -= 1;
         state.local.push_back(block);
     }
 
-    /// Adds a slot. Returns how many there are.
+    /// Returns how many slots there are.
     pub(super) fn join(&self) -> usize {
         let mut state = self.lock();
         state.slots += 1;
         state.slots
     }
 
-    /// Removes a slot; others compute its blocks, the oldest first. Returns how many there are.
+    /// Others compute the slot's blocks, the oldest first. Returns how many slots there are.
     pub(super) fn leave(&self, blocks: impl DoubleEndedIterator<Item = TakenBlock>) -> usize {
         let mut state = self.lock();
         for block in blocks.rev() {
@@ -138,7 +132,6 @@ impl RemoteBlocks {
         slots
     }
 
-    /// Nothing more is handed out.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_all();
@@ -189,7 +182,6 @@ mod tests {
         blocks.offer(block(1, 0));
         let kept = blocks.next(false).unwrap();
         blocks.keep(kept);
-        // Its own stage computes it, although there is a slot.
         assert!(matches!(blocks.admit(1), Admission::Offer));
         assert!(matches!(blocks.admit(0), Admission::Compute(Some(_))));
         assert_eq!(blocks.leave(std::iter::empty()), 0);

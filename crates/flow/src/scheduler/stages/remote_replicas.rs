@@ -44,14 +44,12 @@ pub(super) struct RemoteReplicas<'a> {
     cluster: &'a dyn TaskCluster,
     pool: &'a StagePool,
     blocks: Arc<RemoteBlocks>,
-    /// Those that slots compute, by position.
     stages: Vec<&'a ReplicatedStage>,
     subgraphs: Vec<ParallelSubgraph>,
     streams: Vec<StreamTable>,
-    /// The number of these stages.
     hash: u64,
     ended: AtomicBool,
-    /// Slots so far; the next one's number.
+    /// The next slot's number.
     slots: AtomicUsize,
     results: Mutex<Vec<WorkerResult>>,
     error: Mutex<Option<Cause>>,
@@ -110,7 +108,6 @@ impl<'a> RemoteReplicas<'a> {
         }
     }
 
-    /// No block is handed out any more, and calls end.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
         self.blocks.end();
@@ -173,7 +170,6 @@ impl<'a> RemoteReplicas<'a> {
         };
         let mut lost = Vec::new();
         match ended {
-            // Others compute them: nothing of them was given to anybody.
             SlotError::Lost => {
                 result.remote_mut().lost = true;
                 lost.extend(sent.drain(..));
@@ -195,7 +191,7 @@ impl<'a> RemoteReplicas<'a> {
         lock(&self.results).push(result);
     }
 
-    /// Sends blocks to a slot while it has fewer than [`BLOCKS_PER_SLOT`], and completes the oldest of them.
+    /// Keeps up to [`BLOCKS_PER_SLOT`] blocks in flight, and completes the oldest.
     fn exchange(
         &self,
         slot: &mut dyn RemoteSlot,
@@ -276,7 +272,6 @@ impl<'a> RemoteReplicas<'a> {
         self.notify();
     }
 
-    /// This process computes a block.
     fn keep(&self, block: TakenBlock) {
         self.blocks.keep(block);
         self.notify();

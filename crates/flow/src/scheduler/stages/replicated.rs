@@ -62,18 +62,14 @@ pub(super) struct ReplicatedStage {
     graph: StageGraph,
     clock: Option<Arc<dyn Clock>>,
     blocks: BlockScheduler<ReplicatedIo>,
-    /// Set if slots of a cluster compute its blocks.
     pub(super) remote: Option<RemoteStage>,
 }
 
-/// A stage whose blocks slots of a cluster compute.
 pub(super) struct RemoteStage {
     pub(super) blocks: Arc<RemoteBlocks>,
-    /// Its position among such stages.
     pub(super) position: usize,
 }
 
-/// A replica, executed by one thread at a time.
 pub(super) struct StageReplica {
     number: usize,
     shared: Arc<ReplicatedStage>,
@@ -86,11 +82,9 @@ pub(super) struct StageToReplicate<'a> {
     pub(super) links: &'a [Arc<StageLink>],
     pub(super) plan: &'a Graph,
     pub(super) queue: &'a Arc<StageQueue>,
-    /// Its replicas' entries in the queue.
     pub(super) entries: &'a Range<usize>,
     pub(super) delivered: &'a Arc<Progress>,
     pub(super) replication: Replication,
-    /// Where its blocks go, if slots of a cluster may compute them.
     pub(super) remote: Option<RemoteStage>,
 }
 
@@ -206,7 +200,7 @@ impl ReplicatedStage {
         buffered.sum::<u64>() + order.io.cutter.bytes()
     }
 
-    /// Sets how many replicas take blocks. A retired one completes its block.
+    /// A retired replica completes its block.
     pub(super) fn set_replicas(&self, replicas: usize) {
         self.blocks.set_replicas(replicas);
     }
@@ -250,7 +244,7 @@ impl StageReplica {
         &self.shared
     }
 
-    /// What it did, by number of the operator in the plan.
+    /// By number of the operator in the plan.
     pub(super) fn reports(&self, busy: Duration) -> impl Iterator<Item = (usize, OperatorReport)> {
         let report = self.replica.report(busy);
         let nodes = self.shared.subgraph.plan.nodes.iter();
@@ -260,7 +254,7 @@ impl StageReplica {
         all.into_iter()
     }
 
-    /// Computes a block, if there is one. True if the execution was interrupted.
+    /// True if the execution was interrupted.
     pub(super) fn burst(&mut self) -> (StageOutcome, bool) {
         let shared = Arc::clone(&self.shared);
         let remote = shared.remote.as_ref();
@@ -313,7 +307,7 @@ impl StageReplica {
     }
 }
 
-/// What a replica of a subgraph gives for a block. Errors name operators by their numbers in the stage's graph.
+/// Errors name operators by their numbers in the stage's graph.
 pub(in crate::scheduler) fn compute_block(
     replica: &mut Replica,
     subgraph: &ParallelSubgraph,
@@ -368,17 +362,15 @@ impl ReplicatedStage {
         self.blocks.complete(number, result);
     }
 
-    /// Sets how many slots of a cluster take blocks beside the replicas.
     pub(super) fn set_slots(&self, slots: usize) {
         self.blocks.set_slots(slots);
     }
 
-    /// Wakes replicas that wait for whatever.
     pub(super) fn notify(&self) {
         self.blocks.notify_waiting();
     }
 
-    /// What operators did, by their numbers in the plan. `reports`: in the order of the subgraph.
+    /// By numbers in the plan. `reports`: in the order of the subgraph.
     pub(super) fn operator_reports<'r>(
         &self,
         reports: impl Iterator<Item = &'r OperatorReport>,

@@ -22,29 +22,26 @@ pub(super) enum BlockResult {
         error: Option<RunError>,
     },
     Pass(SourceEvent),
-    /// The earlier stage has failed, or ended without an `End` event.
+    /// The earlier stage failed, or ended without an `End` event.
     InputEnded(Option<StageFailure>),
 }
 
 pub(super) struct StageExit {
-    /// The writers of its edges and their ports.
+    /// Of its edges: writer and port.
     pub(super) ports: Vec<(usize, u16)>,
     pub(super) ranges: RangeAnnouncer,
     pub(super) state: ExitState,
 }
 
 pub(super) struct ReplicatedIo {
-    /// Number of the stage.
     pub(super) number: usize,
     pub(super) plan: Graph,
     pub(super) input: Arc<StageLink>,
     pub(super) cutter: InputCutter,
     pub(super) input_ended: bool,
-    /// What the earlier stage had read when the last batch was sent.
     pub(super) input_delivered: u64,
     pub(super) exits: Vec<StageExit>,
     pub(super) writers: Vec<SharedWriter>,
-    /// Counts the samples of blocks as they are sent.
     pub(super) delivered: Arc<Progress>,
     pub(super) error: Option<RunError>,
 }
@@ -64,7 +61,6 @@ impl StageIo for ReplicatedIo {
             match self.cutter.cut(replica) {
                 Cut::Block(block) => return NextInput::Block((block, self.input_delivered)),
                 Cut::Pass(event) => return NextInput::Pass(BlockResult::Pass(event)),
-                // The next block is larger than others.
                 Cut::Nothing if self.receive() => {}
                 Cut::Nothing => break,
             }

@@ -21,18 +21,14 @@ const MAX_STAGES: usize = 31;
 
 const CALLER_ROOT: u64 = 1 << 63;
 
-/// The stage of the caller's thread while stages are found.
 const CALLER: usize = usize::MAX;
 
-/// A stage while nodes are added.
 struct GrowingStage {
-    /// The stage that it was merged into, else itself.
+    /// Itself if it was not merged.
     merged_into: usize,
-    /// Expected time of its operators.
     cost_ns: f64,
-    /// Stages that it reads from.
     inputs: BTreeSet<usize>,
-    /// Its bit if it has sources, else 0.
+    /// 0 without sources.
     root: u64,
     /// A source of it calls Python.
     in_caller: bool,
@@ -52,7 +48,7 @@ pub(super) struct StageBuilder<'a> {
     options: &'a RunOptions<'a>,
     is_output: Vec<bool>,
     stages: Vec<GrowingStage>,
-    /// Stages with sources; further sources join them in turn.
+    /// Further sources join them in turn.
     source_stages: Vec<usize>,
     sources: usize,
     caller_sources: Option<usize>,
@@ -60,7 +56,6 @@ pub(super) struct StageBuilder<'a> {
     /// Expected time of each node, and about the most of one stage if there are too many for a stage each.
     expected_ns: Vec<f64>,
     share_ns: f64,
-    /// By node so far.
     stage_of: Vec<usize>,
     /// By node: the stages that a node of the caller's thread depends on; else empty.
     feeds: Vec<BTreeSet<usize>>,
@@ -126,7 +121,7 @@ impl<'a> StageBuilder<'a> {
             || inputs.any(|&(from, _)| self.stage_of[from] == CALLER)
     }
 
-    /// Stages that a node depends on directly, other than the caller's.
+    /// Without the caller's.
     fn stages_of(&self, node: usize) -> BTreeSet<usize> {
         match self.stage_of[node] {
             CALLER => self.feeds[node]
@@ -137,7 +132,6 @@ impl<'a> StageBuilder<'a> {
         }
     }
 
-    /// Roots that some stages depend on.
     fn roots(&self, stages: &BTreeSet<usize>) -> u64 {
         let mut seen: BTreeSet<usize> = BTreeSet::new();
         let mut open: Vec<usize> = stages.iter().copied().collect();
@@ -326,7 +320,6 @@ impl<'a> StageBuilder<'a> {
 
     /// Merges stages so that inputs of a node that depend on the same source come from one.
     fn merge_inputs(&mut self, before: &[usize]) {
-        // Each input is compared with all before it together.
         let mut earlier: BTreeSet<usize> = BTreeSet::new();
         for &node in before {
             let own = self.stages_of(node);
@@ -340,7 +333,6 @@ impl<'a> StageBuilder<'a> {
         }
     }
 
-    /// Merges those of some stages, and all before them, that depend on some roots.
     fn merge_between(&mut self, stages: &BTreeSet<usize>, shared: u64) {
         let mut open: Vec<usize> = stages.iter().copied().collect();
         let mut all: BTreeSet<usize> = BTreeSet::new();
@@ -484,7 +476,7 @@ impl<'a> StageBuilder<'a> {
         Ok(plan)
     }
 
-    /// Topological order of the stages, the caller's last.
+    /// The caller's last.
     fn in_order(&self, roots: &[usize]) -> Vec<usize> {
         let mut open: BTreeSet<usize> = roots.iter().copied().collect();
         let mut reads: BTreeSet<(usize, usize)> = BTreeSet::new();

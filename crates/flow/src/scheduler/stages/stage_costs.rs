@@ -9,10 +9,10 @@ use crate::scheduler::output_estimate::output_estimates;
 /// filters in a row were then 1.7 times as fast as one thread, instead of 1.2.
 const MIN_COST_NS: f64 = 0.1;
 
-/// Of a sample that is made, decoded or received.
+/// Of making, decoding or receiving a sample.
 const SOURCE_COST_NS: f64 = 2.0;
 
-/// By node: expected ns per sample of the fastest source.
+/// By node, per sample of the fastest source.
 pub(super) fn expected_ns(graph: &Graph) -> Vec<f64> {
     let nodes = graph.nodes.iter();
     let nodes = nodes.map(|node| (&node.inputs[..], &node.properties));

@@ -19,12 +19,11 @@ use crate::{OperatorProperties, SEGMENT_SAMPLES, SharedFactory, SharedRecording}
 
 pub(super) struct StageGraph {
     pub(super) graph: Graph,
-    /// By node: its number in the plan, if the plan has it.
+    /// By node, if the plan has it.
     pub(super) plan_node: Vec<Option<usize>>,
     /// By node: the scan whose number ranks it among sources that lie equally far.
     pub(super) source_order: Vec<usize>,
     pub(super) writers: Vec<SharedWriter>,
-    /// Where edges of the plan are in it.
     pub(super) edges: HashMap<Edge, Edge>,
 }
 
@@ -54,7 +53,7 @@ impl StageNodes {
     }
 }
 
-/// The links of a plan: one per pair of connected stages, in plan order.
+/// One per pair of connected stages, in plan order.
 pub(super) fn links(
     graph: &Graph,
     plan: &StagePlan,

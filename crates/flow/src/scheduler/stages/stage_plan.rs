@@ -14,25 +14,21 @@ use crate::{Alignment, Resource};
 
 /// With a smaller memory budget a plan is not cut: links could hold what is needed elsewhere.
 const MIN_MEMORY: u64 = 4 << 20;
-/// Part of the memory budget that all links may take.
 const LINK_MEMORY_FRACTION: u64 = 16;
 /// A plan with more sources is not cut: for each item the reader of a link asks all streams that share it. Measured, a
 /// low-pass each: 64 gain nothing, 256 take twice as long as one thread, a thousand 30 times.
 const MAX_SOURCES: usize = 128;
-/// Most stages and replicas, together.
 pub(super) const MAX_ENTRIES: usize = 64;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StagePlan {
     /// Nodes of each stage, in plan order. The last stage is executed in the caller's thread.
     pub(super) stages: Vec<Vec<usize>>,
-    /// By node.
     pub(super) stage_of: Vec<usize>,
-    /// Stages without inputs that each stage depends on, as bits.
+    /// Stages without inputs that each depends on, as bits.
     pub(super) roots: Vec<u64>,
     /// Stage of sources that call Python, which the caller's thread executes when otherwise idle.
     pub(super) caller_sources: Option<usize>,
-    /// By stage.
     pub(super) replication: Vec<Replication>,
 }
 
@@ -40,7 +36,7 @@ pub(crate) struct StagePlan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Replication {
     None,
-    /// Anywhere: operators give the same bits wherever their input is cut.
+    /// The bits do not depend on cuts.
     Blocks,
     /// In cells of fixed length: it settles, within the granted tolerance. One replica also computes cells.
     Cells,
@@ -50,11 +46,9 @@ pub(super) enum Replication {
 const WORKERS_OF_CELLS: usize = 8;
 
 struct WaitGroup {
-    /// Bits of the sources.
     roots: u64,
-    /// The stage that each of these stages reads, and the edges.
+    /// The stage that each reads, and the edges.
     links: Vec<(usize, Vec<Edge>)>,
-    /// Two paths join two of the sources.
     is_cyclic: bool,
 }
 
@@ -163,17 +157,16 @@ impl StagePlan {
         (tasks && stages.stages.iter().filter(left).count() > 1).then_some(stages)
     }
 
-    /// Bytes for each of `links` links.
     pub(super) fn link_capacity(options: &RunOptions<'_>, links: usize) -> u64 {
         Self::max_link_capacity(options, links).min(options.stages.link_bytes)
     }
 
-    /// The same, for changes while the plan runs.
+    /// For changes while the plan runs.
     pub(super) fn max_link_capacity(options: &RunOptions<'_>, links: usize) -> u64 {
         options.memory / LINK_MEMORY_FRACTION / links.max(1) as u64
     }
 
-    /// Edges between stages: both stages and the edge, in plan order.
+    /// Both stages and the edge, in plan order.
     pub(super) fn cut_edges(&self, graph: &Graph) -> BTreeSet<(usize, usize, Edge)> {
         let mut edges = BTreeSet::new();
         for (at, node) in graph.nodes.iter().enumerate() {
@@ -258,7 +251,6 @@ impl StagePlan {
             .any(|group| group.is_cyclic && !self.agree(&group.links))
     }
 
-    /// Whether links that depend on the same source carry the same edge.
     fn agree(&self, links: &[(usize, Vec<Edge>)]) -> bool {
         let mut links = links.iter().enumerate();
         let all = links.clone();
@@ -270,7 +262,7 @@ impl StagePlan {
         })
     }
 
-    /// By stage: the range of its replicas in the queue of stages.
+    /// By stage, its replicas in the queue.
     pub(super) fn entries(&self, workers: usize) -> Vec<Range<usize>> {
         let mut spare = MAX_ENTRIES.saturating_sub(self.stages.len());
         let mut next = 0;
@@ -316,7 +308,6 @@ impl StagePlan {
         })
     }
 
-    /// Describes the operators of each stage and its expected cost.
     pub(crate) fn lines(&self, graph: &Graph, workers: usize) -> Vec<String> {
         let entries = self.entries(workers);
         let expected = expected_ns(graph);

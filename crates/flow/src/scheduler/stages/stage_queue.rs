@@ -29,11 +29,8 @@ pub(crate) type StageSet = u64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// Something to work on.
     Input,
-    /// Room for what it makes.
     Room,
-    /// A retired replica is to take blocks again.
     Recall,
 }
 
@@ -51,18 +48,13 @@ impl Notice {
     }
 }
 
-/// What a burst of a stage left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StageOutcome {
-    /// It can go on.
     Ran,
-    /// It has no input.
     Idle,
-    /// It has no room.
     Full,
     /// A replica that takes no blocks for now.
     Retired,
-    /// It has ended.
     Ended,
 }
 
@@ -97,13 +89,12 @@ impl QueuedStage {
 
 struct State {
     stages: Vec<QueuedStage>,
-    /// Threads that compute.
     active: usize,
-    /// One thread computes, and nobody else may.
+    /// Nobody else may compute.
     paused: bool,
-    /// By role: threads asleep at the top of their loops.
+    /// By role, at the top of their loops.
     sleeping: [usize; 2],
-    /// Of these: woken, but not running yet.
+    /// But not running yet.
     woken: [usize; 2],
     /// All threads, and those that wait for room in the middle of a burst.
     threads: usize,
@@ -111,27 +102,23 @@ struct State {
     last_poll: Instant,
 }
 
-/// Who asks for a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThreadRole {
     Caller,
-    /// Another thread; see [`StageQueue::add_helper`].
     Helper,
 }
 
 pub(crate) struct StageQueue {
     state: Mutex<State>,
-    /// By stage: notices since it was last taken, and what it waits for.
+    /// Since it was last taken, and what it waits for.
     notices: Vec<AtomicU8>,
-    /// Ready stages, for threads that spin.
     ready: AtomicU64,
     stopped: AtomicBool,
     /// For the caller and helpers when idle, and for all threads in the middle of a burst.
     idle: [Condvar; 2],
     suspended: Condvar,
-    /// Stages that only the caller's thread executes.
+    /// Executed only by the caller's thread.
     callers: StageSet,
-    /// How long an idle thread spins before it sleeps.
     spin: Duration,
     /// Stands for all times if time is not measured.
     unmeasured: Option<Instant>,
@@ -140,7 +127,7 @@ pub(crate) struct StageQueue {
 }
 
 impl StageQueue {
-    /// All stages begin ready. `measures`: the time of stages.
+    /// All begin ready. `measures`: the time of stages.
     pub(crate) fn new(
         stages: usize,
         callers: StageSet,
@@ -234,7 +221,6 @@ impl StageQueue {
         false
     }
 
-    /// A helper begins.
     pub(crate) fn add_helper(&self) {
         self.lock().threads += 1;
     }
@@ -244,7 +230,7 @@ impl StageQueue {
         self.suspended.notify_all();
     }
 
-    /// Takes a ready stage: of `preferred` if possible, nearest to the end of the plan.
+    /// Of `preferred` if possible, nearest to the end of the plan.
     pub(crate) fn take(
         &self,
         worker: ThreadRole,
@@ -305,13 +291,11 @@ impl StageQueue {
         }
         let others = self.ready.load(Ordering::SeqCst);
         self.make_ready(&mut state, stage, now);
-        // This thread takes one next, unless its own burst can go on.
         if others != 0 || state.suspended > 0 {
             self.wake_for(&mut state, stage);
         }
     }
 
-    /// A thread computes no more.
     fn leave(&self, state: &mut State) {
         state.active -= 1;
         if state.paused {
@@ -321,13 +305,11 @@ impl StageQueue {
         }
     }
 
-    /// Wakes all waiting threads, which look again for a stage.
     pub(crate) fn wake_all(&self) {
         self.idle.iter().for_each(Condvar::notify_all);
         self.suspended.notify_all();
     }
 
-    /// Waits for a stage to take, the end, or time to poll.
     pub(crate) fn wait(&self, worker: ThreadRole) {
         let has_work = || self.takeable(worker, 0) != 0 || self.is_stopped();
         let begun = Instant::now();
@@ -357,7 +339,7 @@ impl StageQueue {
         }
     }
 
-    /// The thread waits for room in the middle of a burst, until [`resume`](Self::resume).
+    /// Waits for room in the middle of a burst, until [`resume`](Self::resume).
     pub(crate) fn suspend(&self, stage: usize) {
         let mut state = self.lock();
         self.notices[stage].fetch_or(Notice::Room.waits(), Ordering::SeqCst);
@@ -398,7 +380,6 @@ impl StageQueue {
         }
     }
 
-    /// The burst goes on.
     pub(crate) fn resume(&self, stage: usize) {
         let mut state = self.lock();
         while state.paused {
@@ -415,7 +396,7 @@ impl StageQueue {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Until [`end_pause`](Self::end_pause) no other thread computes. Called in a burst.
+    /// Within a burst: until [`end_pause`](Self::end_pause) no other thread computes.
     pub(crate) fn pause(&self) {
         let mut state = self.lock();
         while state.paused {
@@ -434,7 +415,6 @@ impl StageQueue {
         self.wake_all();
     }
 
-    /// Nothing more is handed out.
     pub(crate) fn stop(&self) {
         let state = self.lock();
         self.stopped.store(true, Ordering::SeqCst);
@@ -446,7 +426,7 @@ impl StageQueue {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// How a stage spent its time so far; nothing if not measured.
+    /// Nothing if not measured.
     pub(crate) fn time(&self, stage: usize) -> StageTime {
         let mut state = self.lock();
         let phase = state.stages[stage].phase;

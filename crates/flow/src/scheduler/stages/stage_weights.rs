@@ -89,7 +89,6 @@ impl StagePlan {
     }
 }
 
-/// Samples that a source gives, if it tells.
 fn source_samples(node: &GraphNode) -> u64 {
     let Op::Scan {
         recording, range, ..

@@ -60,7 +60,7 @@ fn a_watch_looks_around_in_the_runs_own_thread_and_stops_it() {
     }
 }
 
-/// Used by `Stop`, as a declared operator cannot hold it.
+/// `Stop`, a declared operator, cannot hold it.
 static ASKED: OnceLock<Interrupt> = OnceLock::new();
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
 

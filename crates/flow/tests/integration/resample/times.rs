@@ -37,7 +37,7 @@ fn recorded() -> (tempfile::TempDir, Store) {
     (folder, store)
 }
 
-/// Expected time of a result between two samples of one clock, in ns since `T0`.
+/// Expected time of a result, in ns since `T0`.
 fn time_at(signal: &isochrony_store::Signal, ratio: Ratio, index: i64) -> f64 {
     let (at, part) = ratio.place(index).unwrap();
     let ns = |at| {
@@ -69,7 +69,6 @@ fn a_kept_signal_has_the_times_of_the_places_over_gaps_and_clock_steps() {
         let kept = store.signal(name).unwrap();
         assert_eq!(kept.rate(), ratio.rate(signal.rate()).unwrap());
         assert_eq!(kept.state().runs.len(), 2, "{name}");
-        // Stretches follow one another as they were collected.
         let stretches: Vec<_> = kept
             .select(0..kept.end_index())
             .unwrap()

@@ -1,5 +1,3 @@
-//! Invalid uses of rows, and what must not block a run.
-
 use super::*;
 
 fn says(error: &dyn std::fmt::Display, parts: &[&str]) {

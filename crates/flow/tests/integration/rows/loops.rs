@@ -36,7 +36,7 @@ fn pairs(table: &RecordBatch) -> Vec<(i64, i64, f64, i64, i64, f64)> {
 /// Start and end, as far as known.
 type Time = (Option<i64>, Option<i64>);
 
-/// Pairs of joined rows, either of which may be missing.
+/// Either row of a pair may be missing.
 fn joined(table: &RecordBatch) -> Vec<(Option<Row>, Option<Row>)> {
     let side = |suffix: &str, k: usize| {
         let column = |name: &str| table.column_by_name(&format!("{name}{suffix}")).unwrap();
@@ -53,7 +53,7 @@ fn joined(table: &RecordBatch) -> Vec<(Option<Row>, Option<Row>)> {
         .collect()
 }
 
-/// Nested-loop join. `times`: of rows, in common whole units; None: unknown, or only the start known.
+/// Nested loops. `times`: of rows, in common whole units; None: unknown, or only the start known.
 fn naive_join(
     how: &str,
     (left, right): (&[Row], &[Row]),
@@ -144,7 +144,7 @@ proptest! {
         prop_assert_eq!(joined(&table(&plan)), want);
     }
 
-    /// As [`rows_of_different_timebases_meet_by_civil_time`], with times lost on both sides.
+    /// With times lost on both sides.
     #[test]
     fn rows_without_a_match_keep_their_place_in_civil_time(
         left in a_table(60),

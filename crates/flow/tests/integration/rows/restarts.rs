@@ -302,7 +302,7 @@ impl Feed {
         rows
     }
 
-    /// Rows of the feed's windows; None: all is known from the start.
+    /// None: all is known from the start.
     fn plan(&self, turns: Option<&Turns>) -> Plan {
         let windows = self.scan(turns).rewindow_every(self.window, self.hop);
         windows.unwrap().stats([Stat::Min]).unwrap()
@@ -358,7 +358,7 @@ fn in_turns(feeds: [&Feed; 2], random: &[bool]) -> Turns {
     Arc::new(Mutex::new(turns))
 }
 
-/// Starts of joined pairs, arriving live or all present.
+/// Starts of joined pairs.
 fn live_join(
     feeds: [&Feed; 2],
     turns: Option<&[bool]>,
@@ -381,7 +381,7 @@ fn live_join(
         .collect())
 }
 
-/// Pairs of nearby rows; with `nearest`, only the nearest per left row.
+/// With `nearest`, only the nearest per left row.
 fn naive_pairs(
     left: &[LiveRow],
     right: &[LiveRow],
@@ -456,7 +456,7 @@ proptest! {
         prop_assert_eq!(got.map_err(|error| error.to_string()), Ok(want));
     }
 
-    /// Silences, returns and restarts; windows are counted from where values resume.
+    /// Windows are counted from where values resume.
     #[test]
     fn windows_of_aligned_feeds_are_the_same_however_they_arrive(
         a in a_feed(1, false),

@@ -145,7 +145,6 @@ impl Recording for History {
 
 type Found = (i64, i64, Option<i64>, i64, i64, u64, u64);
 
-/// Result row of one run's rows in one window.
 fn found(rows: &[&KeyedRow], range: (i64, i64), time: Option<i64>, key: i64) -> Found {
     let sum = rows.iter().fold(0.0, |sum, row| sum + row.2);
     let (count, first) = (rows.len() as i64, rows[0].2);
@@ -166,7 +165,6 @@ fn keys_in_order(rows: &[&KeyedRow]) -> Vec<i64> {
     keys.filter(|key| seen.insert(*key)).collect()
 }
 
-/// Every window that any row could be in.
 fn windows_by_loops(history: &History, every: i64, period: i64) -> Vec<Found> {
     let mut all = Vec::new();
     for (nth, run) in history.runs.iter().enumerate() {

@@ -175,7 +175,7 @@ fn results_are_those_of_reading_everything() {
 /// All have stored extremes, which come in blocks of 2 MiB.
 const TOTAL: u64 = 3 << 20;
 
-/// Of these 5000 are loud, from 1,572,864 on.
+/// 5000 are loud, from 1,572,864 on.
 fn one_loud(dtype: DType) -> QuietRecording {
     let history = QuietHistory {
         stretches: vec![(TOTAL as usize, Some(0))],
@@ -210,7 +210,6 @@ fn only_what_may_pass_is_read() {
             read < 100_000 && read + left == TOTAL || workers > 1 && left > TOTAL / 10 * 9,
             "{read} and {left} by {workers}"
         );
-        // All count as done, read or not.
         assert_eq!((progress.done(), progress.total()), (TOTAL, Some(TOTAL)));
         let text = report.to_string();
         let said = format!("scan skipped {left} samples, by their stored extremes");

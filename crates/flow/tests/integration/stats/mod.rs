@@ -270,7 +270,7 @@ fn rows_are_counted_and_limited() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Stretches in random segments, separate in memory, read in random pieces.
+    /// In segments separate in memory, read in random pieces.
     #[test]
     fn any_segmentation_gives_the_windows_of_the_stretches(
         stretches in prop::collection::vec(

@@ -87,7 +87,7 @@ fn a_clock_step_without_a_gap_is_a_break_and_unknown_times_are_null() {
     assert_eq!(floats(&table, "mean"), [1.0, 5.0]);
     let times = table.column_by_name("time").unwrap();
     assert_eq!((times.is_null(0), times.is_null(1)), (false, true));
-    // Also after an expression, whose stream has another calibration.
+    // An expression's stream has another calibration.
     let doubled = isochrony_expr::Expr::input() * 2;
     let plan = plan.rewindow(2).unwrap().map(&doubled).unwrap();
     let table = self::table(&plan.stats([Stat::Mean]).unwrap());

@@ -9,11 +9,11 @@
 //!                           7 8 9       <== consumed: 6 ==========
 //! ```
 //!
-//! Messages are numbered. The host keeps them until the client acknowledges them, so a broken connection resumes. The
-//! client grants a window of bytes in flight ([`HostInbox::window`]).
+//! The host keeps numbered messages until the client acknowledges them, so a broken connection resumes. The client
+//! grants a window of bytes in flight ([`HostInbox::window`]).
 //!
-//! **A slow or broken link** fills the buffer, then blocks the sender and the source, as a full link between stages
-//! does. A stored source loses nothing; a live one drops samples and announces a gap.
+//! **A slow or broken link** fills the buffer, then blocks the sender and the source. A stored source loses nothing; a
+//! live one drops samples and announces a gap.
 //!
 //! **Same bits.** Items, breaks and marks arrive in the order computed, and a feed's clock updates before the items
 //! that follow them.

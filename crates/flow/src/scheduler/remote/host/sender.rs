@@ -11,12 +11,11 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, RangeOrigin, SharedRecording, SourceEvent,
 };
 
-/// Bytes at which a message is sent before the source is idle.
+/// A message of this size is sent before the source is idle.
 const MESSAGE_BYTES: u64 = 256 << 10;
-/// Cost of an event beside its samples.
 const EVENT_BYTES: u64 = 64;
 
-/// A source of the plan, and how many changes of its clock were sent.
+/// A source, and how many changes of its clock were sent.
 struct SentSource {
     recording: SharedRecording,
     clock: Option<Arc<dyn Clock>>,

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Threads on `nodes` of `caches` of `cores`, one for each.
 fn machine(nodes: usize, caches: usize, cores: usize) -> Vec<CpuLocation> {
     let of = |core: usize| {
         let cache = core / cores;
@@ -26,7 +25,6 @@ fn machines() -> [Vec<CpuLocation>; 4] {
     ]
 }
 
-/// Plans whose last stage is the caller's.
 struct Described {
     weights: Vec<u64>,
     transfers: Vec<Transfer>,
@@ -134,7 +132,6 @@ fn cache_of(homes: &[StageSet], threads: &[CpuLocation], stages: usize) -> Vec<u
     (0..stages).map(of).collect()
 }
 
-/// Bytes from one cache to another.
 fn crossing(transfers: &[Transfer], cache_of: &[usize]) -> u64 {
     let crossing = transfers
         .iter()
@@ -142,7 +139,6 @@ fn crossing(transfers: &[Transfer], cache_of: &[usize]) -> u64 {
     crossing.map(|one| one.bytes).sum()
 }
 
-/// A generator that needs no crate.
 fn random(state: &mut u64) -> usize {
     *state = state
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -155,7 +151,6 @@ fn fewer_bytes_cross_than_by_turns_or_at_random() {
     for threads in machines() {
         for plan in Described::all() {
             let count = plan.weights.len();
-            // No more threads than stages, as in an execution.
             let threads = &threads[..threads.len().min(count)];
             let homes = plan.stages().homes(threads);
             if threads.iter().all(|one| one.cache == threads[0].cache) {
@@ -163,7 +158,7 @@ fn fewer_bytes_cross_than_by_turns_or_at_random() {
             }
             let ours = crossing(&plan.transfers, &cache_of(&homes, threads, count));
             let (_, sizes) = groups(threads.iter().map(|one| one.cache));
-            // From the caller's stage on, which is on cache 0 in any case.
+            // The caller's stage is on cache 0 in any case.
             let in_turn = (0..count).map(|stage| (count - 1 - stage) % sizes.len());
             let mut drawn_caches: Vec<usize> = in_turn.collect();
             let in_turn = crossing(&plan.transfers, &drawn_caches);
@@ -213,7 +208,7 @@ fn channels_stay_on_one_cache_each() {
 fn a_row_is_cut_at_its_narrowest_links() {
     let plan = Described::row(&[8, 8, 8, 1, 8, 8, 8]);
     let homes = plan.stages().homes(&machine(2, 1, 2));
-    // The caller's thread is on the first cache, with the end of the plan.
+    // The caller's thread is on the first cache.
     assert_eq!(homes, [0b1111_0000, 0b1111_0000, 0b0000_1111, 0b0000_1111]);
 }
 
@@ -258,7 +253,6 @@ fn equal_stages_that_pass_nothing_are_divided_evenly() {
     }
 }
 
-/// Fewest bytes that cross in any division that keeps the limits.
 fn optimum(plan: &Described, groups: usize, limits: &[u64]) -> Option<u64> {
     let count = plan.weights.len();
     let mut best = None;
@@ -278,7 +272,6 @@ fn optimum(plan: &Described, groups: usize, limits: &[u64]) -> Option<u64> {
     best
 }
 
-/// Stages of different weights in a row, with some links more.
 fn drawn(state: &mut u64) -> Described {
     let count = 2 + random(state) % 7;
     let bytes: Vec<u64> = (1..count).map(|_| 1 + random(state) as u64 % 99).collect();
@@ -326,7 +319,6 @@ fn few_more_bytes_cross_than_at_best() {
         assert_eq!(of[all.len() - 1], 0);
         ours += got;
         let mut limits = division.limits.clone();
-        // Also where the caller's own stage is more than its share.
         limits[0] = limits[0].max(*plan.weights.last().unwrap());
         least += optimum(&plan, groups, &limits).unwrap();
     }
