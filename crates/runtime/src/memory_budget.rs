@@ -55,7 +55,7 @@ impl MemoryBudget {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Reserves `bytes` more; false, without effect, above the limit. A [`MemoryReservation`] also returns them when
+    /// Reserves `bytes` more; false, without effect, above the limit. A [`MemoryReservation`] returns them when
     /// dropped.
     #[must_use]
     pub fn try_grow(&self, bytes: u64) -> bool {

@@ -1,7 +1,6 @@
 //! Starts the threads of executions: workers, which compute, and helpers, which mostly wait.
 //!
-//! All executions start their threads here, for the same names and CPU rules. Schedulers decide which work a worker
-//! takes.
+//! All executions start their threads here, for the same names and CPU rules.
 
 use std::io;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};

@@ -45,7 +45,6 @@ pub enum BlockResult {
 }
 
 impl BlockCall<'_> {
-    /// Copies an expected result to `out`.
     pub(crate) fn send(
         &self,
         connection: &mut Connection,
@@ -77,7 +76,7 @@ impl BlockCall<'_> {
         Ok(answer)
     }
 
-    /// Encodes the body; the layout is `BLOCK_CALL` in `workers/process.py`.
+    /// The layout is `BLOCK_CALL` in `workers/process.py`.
     fn encode(&self, function: u64, result_at: u64, memory_size: u64) -> Vec<u8> {
         let columns = |columns: Option<usize>| columns.map_or(-1, |columns| columns as i64);
         let mut bytes = Vec::with_capacity(7 * 8 + 2 * DTYPE_LEN);

@@ -111,7 +111,7 @@ impl ProcessPool {
         self.lock().idle.push(process);
     }
 
-    /// Counts a death. Returns how the process ended, and whether it may be replaced.
+    /// Returns how the process ended, and whether it may be replaced.
     pub(crate) fn record_death(&self, process: WorkerProcess) -> (String, bool) {
         let (report, end) = process.into_report();
         let mut state = self.lock();

@@ -16,9 +16,9 @@ use crate::function::PortableFunction;
 use crate::report::ProcessReport;
 use crate::wire::InterruptCheck;
 
-/// Timeout after the socket is closed.
+/// After the socket is closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Timeout for the exit status of a process whose socket is closed.
+/// For the exit status of a process whose socket is closed.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Command of a worker process. Its standard input is the socket.
@@ -35,7 +35,7 @@ pub struct StartCommand {
 pub(crate) struct WorkerProcess {
     child: Child,
     connection: Connection,
-    /// Once reaped, its id may belong to another process.
+    /// Its id may then belong to another process.
     is_reaped: bool,
     report: ProcessReport,
 }
@@ -81,7 +81,7 @@ impl WorkerProcess {
             .map(drop)
     }
 
-    /// Loads a function if necessary, and calls it by `send`. Returns the result or the exception.
+    /// Loads a function if necessary, and calls it by `send`.
     pub(crate) fn call<T>(
         &mut self,
         function: &Arc<PortableFunction>,

@@ -90,7 +90,7 @@ impl RecordCall<'_> {
         Ok(answer)
     }
 
-    /// Checks that the pieces are of the records and within the bytes.
+    /// The pieces must be of the records and within the bytes.
     fn check(&self, result: &RecordResult) -> Result<(), ProcessError> {
         let mut bytes = 0_u64;
         let mut last = 0;

@@ -13,10 +13,10 @@ use crate::{OpError, RangeOrigin, Source};
 pub struct Portion {
     /// Indices, including gaps, also at the start.
     pub range: Range<i64>,
-    /// End and run of the last samples before, if any. The end is the portion's start if samples of the same run
-    /// continue into it, or a gap begins there.
+    /// End and run of the last samples before. The end is the portion's start if samples of the same run continue into
+    /// it, or a gap begins there.
     pub before: Option<(i64, u32)>,
-    /// Part of the recording, numbered in read order.
+    /// Part of the recording, in read order.
     pub part: usize,
 }
 
@@ -65,8 +65,8 @@ pub trait Snapshot: Send + Sync {
     fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion>;
 
     /// A pass over a portion and its overlap, within the contiguous ranges at both ends. It begins with
-    /// [`SourceEvent::RangeStart`](crate::SourceEvent::RangeStart), whose `why` separates the portion from the samples
-    /// before it; None without such samples, or if the overlap continues in the portion.
+    /// [`SourceEvent::RangeStart`](crate::SourceEvent::RangeStart), whose `why` separates it from the samples before;
+    /// None without such samples, or if the overlap continues in the portion.
     fn open(
         &self,
         portion: &Portion,
@@ -74,7 +74,7 @@ pub trait Snapshot: Send + Sync {
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError>;
 
-    /// Opens portions of tasks known beforehand, so reading overlaps computing; None: use [`open`](Self::open).
+    /// Opens portions of known tasks, so reading overlaps computing; None: use [`open`](Self::open).
     fn portion_opener(
         self: Arc<Self>,
         tasks: PlannedReads,
@@ -119,7 +119,7 @@ pub trait IndexedSnapshot {
 pub struct RangePortion {
     /// What a task reads; None without samples.
     pub portion: Option<Portion>,
-    /// Origin of the last contiguous range that begins before this range.
+    /// Of the last contiguous range that begins before this range.
     pub origin: Option<RangeOrigin>,
 }
 

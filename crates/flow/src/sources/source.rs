@@ -73,8 +73,8 @@ pub trait Source: Send {
         None
     }
 
-    /// Another part of the execution failed. True: pull this source up to that position, only to find an earlier error.
-    /// False: close it, as live sources.
+    /// After a failure elsewhere. True: pull this source up to that position, to find an earlier error. False: close
+    /// it, as live sources.
     fn continues_after_failure(&mut self) -> bool {
         false
     }
@@ -91,9 +91,9 @@ pub trait Source: Send {
         self.is_awaited()
     }
 
-    /// The error of a failed task, if the last pull ended with
-    /// [`OpErrorKind::Interrupted`](crate::OpErrorKind::Interrupted) because of it, and its position in read order, in
-    /// seconds (index over rate).
+    /// The error of a failed task, if it ended the last pull with
+    /// [`OpErrorKind::Interrupted`](crate::OpErrorKind::Interrupted), and its position in read order, in seconds (index
+    /// over rate).
     fn failure(&mut self) -> Option<(f64, RunError)> {
         None
     }

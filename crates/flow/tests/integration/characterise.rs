@@ -9,6 +9,7 @@ use isochrony_store::machine::{CheckedPrediction, MeasuredOperator, OperatorCost
 use isochrony_time::{Rate, TimebaseId};
 
 operator! {
+    /// Takes a time proportional to its samples.
     struct Work = "work" (Inputs::Exactly(1)) {
         /// Nanoseconds per sample.
         ns: f64 = "number" {},

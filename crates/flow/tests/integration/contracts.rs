@@ -16,6 +16,7 @@ use crate::common::channels::channel;
 static DECLARED: Mutex<fn(OperatorProperties) -> OperatorProperties> = Mutex::new(|bound| bound);
 
 operator! {
+    /// Forwards everything, with the declaration of a test.
     pub struct Own = "own" (Inputs::AtLeast(1)) {}
     state {}
 }

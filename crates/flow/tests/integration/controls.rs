@@ -42,6 +42,7 @@ type Change = Box<dyn FnMut(i64) + Send>;
 static WATCHED: Mutex<Vec<(u64, Arc<Mutex<Change>>)>> = Mutex::new(Vec::new());
 
 operator! {
+    /// Tells a test the position of the run.
     pub struct Watch = "watch" (Inputs::Exactly(1)) {
         /// Test.
         id: u64 = "integer" {},

@@ -105,7 +105,7 @@ fn where_branches_give_other_indices_the_place_that_was_read_counts() {
 }
 
 operator! {
-    /// On the first window of each task.
+    /// Slow on the first window of each task.
     pub struct Slow = "slow" (Inputs::Exactly(1)) {}
     state {}
 }

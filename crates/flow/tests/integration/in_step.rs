@@ -24,7 +24,7 @@ fn told(ids: impl Iterator<Item = u64>) -> Vec<Vec<String>> {
 }
 
 operator! {
-    /// Records its calls; violates its declaration on request.
+    /// Records its calls, and violates its declaration on request.
     pub struct Told = "told" (Inputs::Exactly(1)) {
         /// Unique number.
         id: u64 = "integer" {},

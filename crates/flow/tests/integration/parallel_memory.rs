@@ -71,6 +71,7 @@ fn where_cuts_show_too_little_memory_is_an_error_and_never_other_cuts() {
 }
 
 operator! {
+    /// Needs memory for a stretch, or for an item.
     pub struct Hungry = "hungry" (Inputs::Exactly(1)) {
         /// Bytes; memory comes in powers of two.
         bytes: f64 = "number" { default: || json!(0) },
@@ -164,6 +165,7 @@ fn what_not_even_one_task_has_memory_for_is_an_error_that_says_so() {
 }
 
 operator! {
+    /// Keeps all its input, and then needs memory.
     pub struct Keeper = "keeper" (Inputs::Exactly(1)) {
         /// Bytes.
         bytes: f64 = "number" {},

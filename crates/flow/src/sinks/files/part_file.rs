@@ -95,7 +95,7 @@ impl PartFile {
         failed("write", &self.path, why, REMEDY)
     }
 
-    /// Syncs the file and renames it, to its final name if `whole`, else to its [`partial_name`].
+    /// Syncs the file and renames it to its final name if `whole`, else to its [`partial_name`].
     ///
     /// # Errors
     /// An operating system error.

@@ -35,7 +35,7 @@ impl WavGaps {
 
 const BLOCK_SAMPLES: usize = 1 << 14;
 const BUFFER_BYTES: usize = 1 << 18;
-/// Longest filled gap: a day at 48 kHz, lest a wrong stamp fill the disk.
+/// A day at 48 kHz, lest a wrong stamp fill the disk.
 const MAX_ZEROS: u64 = 1 << 32;
 
 fn refused(why: String) -> OpError {
@@ -293,7 +293,6 @@ impl SinkWriter for WavWriter {
                 .into());
             }
         }
-        // Files are committed only at the end.
         Ok(0)
     }
 

@@ -4,8 +4,8 @@
 //!   length may be mere address space).
 //! - *Clock step*: starts a run.
 //! - *Time*: the first sample of each contiguous range is stamped with the recording's civil time, then one a minute at
-//!   fixed distances: the new signal follows the recording's clock, however items were cut. After a gap of a fractional
-//!   number of samples, as where windows are counted anew, the fit starts a new line.
+//!   fixed distances, however items were cut. After a gap of a fractional number of samples, as where windows are
+//!   counted anew, the fit starts a new line.
 //! - *Copy* of a recording's own samples: also has the gaps at its ends and before clock steps.
 
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub(super) struct SignalSinkWriter {
     long_gap: i64,
     new_run: bool,
     copied: CopySource,
-    /// Since the last check, the sender or its description may have changed.
+    /// The sender or its description may have changed since the last check.
     is_unchecked: bool,
     is_empty: bool,
 }
@@ -46,7 +46,7 @@ pub(super) struct SignalSinkWriter {
 pub(super) struct CopySource {
     /// None if the items are windows.
     pub(super) reads: Option<SharedRecording>,
-    /// A live feed, whose senders may send a description at any time.
+    /// Its senders may send a description at any time.
     pub(super) is_feed: bool,
     /// The signal adopts a later description of the sender.
     pub(super) awaits_description: bool,
@@ -59,7 +59,7 @@ struct NewGap {
 }
 
 impl SignalSinkWriter {
-    /// Appends to a signal. The pair: source indices per sample, samples per window.
+    /// The pair: source indices per sample, samples per window.
     pub(super) fn new(
         store: Arc<Store>,
         writer: SignalWriter,
@@ -180,8 +180,8 @@ impl SignalSinkWriter {
         Ok(None)
     }
 
-    /// Rejects samples whose sender states another calibration than the signal's. Called after each break, where the
-    /// sender may change, and after each commit.
+    /// Rejects samples whose sender states another calibration than the signal's. Called after each commit and each
+    /// break, where the sender may change.
     fn check_description(&mut self) -> Result<(), OpError> {
         let is_due = std::mem::take(&mut self.is_unchecked);
         if !is_due || !self.copied.is_feed || self.copied.awaits_description {

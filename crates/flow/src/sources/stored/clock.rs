@@ -7,7 +7,7 @@ use isochrony_time::{Fixed, Stamp, TimeError};
 
 use crate::{Cause, Clock};
 
-/// Signal of the last pass; replaced when the next begins.
+/// Replaced when the next pass begins.
 #[derive(Debug)]
 pub(crate) struct StoredClock(pub(crate) RwLock<Signal>);
 

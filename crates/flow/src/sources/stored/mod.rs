@@ -5,9 +5,8 @@
 //! to the sent snapshot.
 //!
 //! A pass walks *parts*, each the share of a range in one run, and their contiguous ranges between gaps. Runs and gaps
-//! are looked up when reached, O(log n) each, so a million gaps need no list. Samples are read in pieces of some MiB
-//! and cut into segments. A contiguous range's anchor is the first sample after the last gap or clock step, whatever
-//! range is read: windows do not depend on where a scan starts.
+//! are looked up when reached, O(log n) each, so a million gaps need no list. A contiguous range's anchor is the first
+//! sample after the last gap or clock step, whatever range is read: windows do not depend on where a scan starts.
 //!
 //! This file and `snapshot` import each other: a recording creates the snapshot, which opens passes with its options.
 
@@ -90,7 +89,7 @@ impl StoredRecording {
         }
     }
 
-    /// Sets the [`Strategy`], by default that of lowest estimated cost.
+    /// Sets the [`Strategy`]; default: lowest estimated cost.
     #[must_use]
     pub fn io(mut self, strategy: Strategy) -> Self {
         self.io = Some(strategy);

@@ -124,7 +124,7 @@ impl Source for StoredPass {
     }
 }
 
-/// `index`, or the end of the gap around it.
+/// Or the end of the gap around `index`.
 pub(super) fn first_sample(signal: &Signal, mut index: i64) -> i64 {
     while let Some(gap) = signal.gaps().at(index) {
         index = gap.end();

@@ -57,7 +57,7 @@ impl StoredRecording {
         segment: u64,
     ) -> (Strategy, i64) {
         let strategy = self.strategy(signal, parts);
-        // One segment, so that decoded samples are still cached when operators get them.
+        // One segment, so that decoded samples are still cached for operators.
         let bytes = if signal.is_decoded() {
             0
         } else {
@@ -79,7 +79,7 @@ impl StoredRecording {
         SkipMap::new(self.filter.as_ref()?, read).ok()
     }
 
-    /// Text for `explain`, and the parts to read.
+    /// Also returns the parts to read.
     pub(super) fn explain_skipping(
         &self,
         signal: &Signal,

@@ -171,6 +171,7 @@ proptest! {
 }
 
 operator! {
+    /// Ranges of the windows that begin at a multiple.
     pub struct Detect = "detect" (Inputs::Exactly(1)) {
         /// Divisor.
         every: i64 = "integer" { unit: Samples, range: (1.0, 1e6) },
