@@ -1,5 +1,5 @@
-//! Operators at the boundary of a replica, so that those between see a task as a whole execution: [`PortionTrimmer`]
-//! drops results of neighbouring tasks, [`OutputRecorder`] records what leaves by an exit.
+//! Operators at the boundary of a replica: [`PortionTrimmer`] drops results of neighbouring tasks, [`OutputRecorder`]
+//! records what leaves by an exit.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) enum ExitEvent {
     Item(Item),
-    /// A contiguous range begins at `origin` after the break `why`; without one it continues from an earlier task.
+    /// Continues a range from an earlier task if `why` is None.
     RangeStart {
         origin: RangeOrigin,
         why: Option<Break>,
@@ -20,7 +20,7 @@ pub(super) enum ExitEvent {
     ProgressMark(i64),
 }
 
-/// Joins tasks' output at an exit: does not announce a contiguous range continued from the last task again.
+/// Joins tasks' output at an exit: a range continued from the last task is not announced again.
 #[derive(Debug, Default)]
 pub(super) struct RangeAnnouncer(Option<RangeOrigin>);
 
@@ -78,7 +78,7 @@ impl OutputLog {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// No item of the task's output begins before `upto`.
+    /// No output of the task begins before `upto`.
     pub(super) fn begin(&self, upto: i64) {
         let (events, upto) = (vec![ExitEvent::ProgressMark(upto)], Some(upto));
         *self.lock() = RecordedOutput { events, upto };

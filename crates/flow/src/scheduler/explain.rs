@@ -1,5 +1,5 @@
 //! Renders a plan for [`Plan::explain`]: as written, its rewrites, operators in tasks and their sizes, and why others
-//! are not. The length is bounded for any number of operators.
+//! are not. The length is bounded.
 
 use super::run::one_worker_because;
 use super::scan_groups::subgraph_plans;
@@ -13,7 +13,6 @@ use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::{Plan, PortionOverlap};
 
-/// Longer runs of equal entries are written as their number.
 const MIN_COLLAPSED: usize = 8;
 const MAX_LISTED: usize = 100;
 const LISTED_PER_END: usize = 40;
@@ -108,7 +107,7 @@ fn render_nodes(graph: &Graph) -> String {
 }
 
 fn explain_workers(graph: &Graph) -> String {
-    // What a recording cannot tell now is an error of the run, not of `explain`.
+    // An unreadable recording is an error of the run, not of `explain`.
     match one_worker_because(graph, false).ok().flatten() {
         Some(why) => format!("by default one worker: {why}\n"),
         None => "by default a worker for each core\n".to_owned(),

@@ -19,8 +19,8 @@
 //! estimate per task in flight reach an eighth of the memory budget. The oldest task is always handed out, so the
 //! caller's thread, which waits only for that, never waits for a task that nobody runs.
 //!
-//! The memory budget is shared by blocks of replicas, buffered results and the sequential part; samples as read do not
-//! count. A task that is refused memory gives up all of its own and is retried with fewer in flight.
+//! Replicas' blocks, buffered results and the sequential part share the memory budget; samples as read do not count. A
+//! task that is refused memory gives up its own and is retried with fewer in flight.
 //!
 //! | step | files |
 //! |---|---|
@@ -35,8 +35,8 @@
 //! **Results are bit-identical for any number of workers.** A window belongs to the task in whose portion it begins, a
 //! sample to the one in whose portion it lies. A task also reads the context that operators need, never across a break;
 //! surplus results are trimmed. At its end a fan-in discards items that wait for partners. Windows are counted from the
-//! anchor of their contiguous range, not from the portion. A settling operator (a recursive filter) is replicated if
-//! the caller grants a tolerance; its bits depend on the cuts, so one worker then uses the same tasks.
+//! anchor of their contiguous range. A settling operator (a recursive filter) is replicated within a granted tolerance;
+//! its bits depend on the cuts, so one worker uses the same tasks.
 //!
 //! The reported error is the one that a single pass meets first.
 

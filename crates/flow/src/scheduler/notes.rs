@@ -10,14 +10,13 @@ use crate::plan::graph::{Graph, GraphNode};
 use crate::{Declared, Report, operators::Rewindow};
 
 /// One text per reason why operators got nothing. That a filter or detector found nothing is a result, not a reason.
-/// `report`: of an execution of `graph`.
 pub(super) fn notes(graph: &Graph, report: &Report) -> Vec<String> {
     let ends_early = |node: &GraphNode| node.properties.ends_early;
     // Operators that end early may do so before the first window.
     if report.operators.len() != graph.nodes.len() || graph.nodes.iter().any(ends_early) {
         return Vec::new();
     }
-    // Items received by each node's consumers; None without a consumer. In one pass: plans may be large.
+    // Items received by each node's consumers; None without a consumer. One pass: plans may be large.
     let mut emitted: Vec<Option<u64>> = vec![None; graph.nodes.len()];
     for (consumer, done) in graph.nodes.iter().zip(&report.operators) {
         for &(from, _) in &consumer.inputs {

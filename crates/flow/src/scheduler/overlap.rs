@@ -16,9 +16,9 @@ pub(super) fn union_overlap(a: PortionOverlap, b: PortionOverlap) -> PortionOver
     }
 }
 
-/// Needs propagate from exits to scans: a consumer's need, through its ratio and overlap, becomes that of its input; a
-/// node satisfies the largest need of its consumers. Surplus input is harmless to an overproducing operator, and is
-/// trimmed after it; before other operators and exits it is trimmed at once.
+/// A consumer's need, through its ratio and overlap, becomes that of its input; a node satisfies the largest need of
+/// its consumers. Surplus input is harmless to an overproducing operator, and is trimmed after it; before other
+/// operators and exits it is trimmed at once.
 pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> OverlapPlan {
     let mut needs = vec![PortionOverlap::default(); nodes.len()];
     // Whether surplus input would reach an exit untrimmed.

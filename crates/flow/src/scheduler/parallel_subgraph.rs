@@ -16,7 +16,7 @@ pub(super) struct ParallelSubgraph {
     pub(super) size: TaskSize,
     pub(super) inputs: Vec<ScanInput>,
     pub(super) exit_states: Vec<ExitState>,
-    /// Sources must be asked block by block, since something in the plan may end early.
+    /// Sources are asked block by block: something in the plan may end early.
     pub(super) by_block: bool,
 }
 
@@ -38,8 +38,7 @@ impl ParallelSubgraph {
         self.inputs.iter().position(|one| one.node == node)
     }
 
-    /// The input that gives an edge its indices and times: the upstream one of the same name and clock, else of the
-    /// same clock.
+    /// The upstream input of the same name and clock, else one of the same clock: it gives indices and times.
     pub(super) fn reference_input(&self, edge: Edge) -> &ScanInput {
         let before = &self.plan.nodes[edge.0].scans;
         let before = || self.inputs.iter().filter(|one| before.contains(&one.node));

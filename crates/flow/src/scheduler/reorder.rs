@@ -14,7 +14,7 @@
 //!
 //! Generic over the task, for model checking (`tests/loom_order.rs`).
 
-// Nothing waits for this count, so the model checker need not see it.
+// Nothing waits for this count: the model checker need not see it.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ const RESULT_WAIT: Duration = Duration::from_millis(20);
 /// Waits of [`RESULT_WAIT`] until the consumer stops reclaiming memory.
 const MAX_RECLAIM_WAITS: u32 = 250;
 const COMPLETIONS_PER_INCREASE: u64 = 16;
-/// Retries of a task that ran alone: the consumer may have used memory meanwhile.
+/// Retries of a task that ran alone: the consumer may have used memory.
 const MAX_LONE_RETRIES: u32 = 2;
 
 #[derive(Clone, Copy)]
@@ -72,8 +72,7 @@ pub(super) struct ReorderScheduler<P: Partitioner, R: TaskResult> {
 }
 
 impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
-    /// `window`: maximum tasks per subgraph in flight or buffered. `memory`: bytes buffered or estimated, above which
-    /// only the oldest task is handed out.
+    /// `memory`: bytes buffered or estimated, above which only the oldest task is handed out.
     pub(super) fn new(partitioners: Vec<P>, window: usize, memory: u64) -> Self {
         let queues: Vec<_> = partitioners.iter().map(|_| TaskQueue::new()).collect();
         let mut totals = QueueTotals::new(queues.len());
@@ -120,7 +119,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         state.totals.update(at, &state.queues[at], each);
     }
 
-    /// Lowers the limit, discards buffered results and starts a round in which every worker releases memory.
+    /// Also discards buffered results, and starts a round in which every worker releases memory.
     fn reduce_concurrency(&self, state: &mut State<P::Part, R>, concurrency_limit: usize) {
         state.concurrency_limit = concurrency_limit.max(1);
         state.completions = 0;
@@ -137,7 +136,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<P::Part, R>> {
-        // Only `part_after` may panic under the lock, and it changes no state.
+        // Only `part_after` may panic under the lock; it changes no state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -194,7 +193,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
                 self.work_available.notify_all();
                 continue;
             }
-            // Buffered results may still be discarded and retried: a queue with slots is not finished.
+            // Buffered results may still be discarded: a queue with slots is not finished.
             if state.stopped || state.totals.unfinished == 0 {
                 return None;
             }
@@ -279,7 +278,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             && !state.queues.iter().any(TaskQueue::has_discardable)
     }
 
-    /// Schedules a retry after a memory refusal; false if it was retried alone too often.
+    /// After a memory refusal; false if it was retried alone too often.
     pub(super) fn retry_later(&self, task: &Task<P::Part>) -> bool {
         let mut state = self.lock();
         state.lone_retries += u32::from(task.alone);

@@ -1,5 +1,5 @@
 //! Runs a plan over successive ranges of its recordings, as tasklets do. The graph is built and rewritten once.
-//! Stateless operators and memory are reused; others are rebuilt, so no state carries over.
+//! Stateless operators and memory are reused; others are rebuilt.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -82,7 +82,7 @@ impl RepeatedPlan {
     }
 
     /// Copies the plan's samples or windows to the beginning of an unshared block. Returns the block and the total
-    /// bytes; those beyond the block were dropped.
+    /// bytes; excess bytes are dropped.
     ///
     /// # Errors
     /// [`RunError`]; without samples or windows, a [`PlanError`].

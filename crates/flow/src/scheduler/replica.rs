@@ -146,7 +146,7 @@ impl Replica {
         ran.map_err(|error| with_plan_node(error, &self.node_map.plan_node))
     }
 
-    /// `completed`: the last part was computed; otherwise there are no partial results.
+    /// `completed`: the last part was computed; else there are no partial results.
     pub(super) fn take_outputs(
         &mut self,
         subgraph: &ParallelSubgraph,
@@ -297,7 +297,7 @@ impl ReplicaBuilder {
         }
     }
 
-    /// The edge from which a consumer of `edge` reads: itself, or a trim after it. `consumer` None: the exit.
+    /// Where a consumer of `edge` reads: there, or after a trim. `consumer` None: the exit.
     fn source_of(
         &mut self,
         subgraph: &ParallelSubgraph,

@@ -38,7 +38,7 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
 /// Shorter plans end before other threads would help.
 const MIN_AUTO_SAMPLES: u64 = 1 << 20;
 
-/// Why a plan whose `workers` may be chosen gets one; None if several. `is_tuned`: other threads may read live or
+/// Why a plan gets one worker if `workers` may be chosen; None if several. `is_tuned`: other threads may read live or
 /// generated feeds.
 pub(crate) fn one_worker_because(
     graph: &Graph,

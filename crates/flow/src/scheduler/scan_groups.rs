@@ -29,7 +29,7 @@ pub(super) fn subgraph_plans(graph: &Graph, options: &RunOptions<'_>) -> Vec<Sub
             subgraph_plans.push(plan);
             continue;
         }
-        // The operator at which they meet exceeds memory: plan each scan alone.
+        // The operator at which they meet exceeds memory.
         for scan in group {
             let mut alone = planner.plan(&[scan]);
             let more = plan
@@ -93,7 +93,7 @@ impl GroupPlanner<'_> {
         self.builder(scans).grow().fit_to_memory()
     }
 
-    /// What could run in tasks if all scans were read together, with unlimited memory.
+    /// What could run in tasks, with unlimited memory, if all scans were read together.
     fn reachable(&mut self, scans: &[usize], without_factories: bool) -> Vec<SubgraphNode> {
         let mut builder = self.builder(scans);
         builder.without_factories = without_factories;

@@ -1,5 +1,5 @@
-//! Reads a subgraph's recordings, one portion per task. A [`ScanInput`] per subgraph opens portions; a
-//! [`PortionSource`] per worker presents its portions as one recording, so operators survive from task to task.
+//! Reads a subgraph's recordings. A [`ScanInput`] per subgraph opens a portion per task; a [`PortionSource`] per worker
+//! presents its portions as one recording, so operators survive from task to task.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,7 @@ impl ScanInput {
         TimeAxis::of_port(Some(&self.recording.0.port())).time(index)
     }
 
-    /// None if the recording is single-pass, or lacks indices where several are read together.
+    /// None if single-pass, or without indices where several are read together.
     pub(super) fn new(
         graph: &Graph,
         node: usize,
@@ -167,7 +167,7 @@ impl PortionReader {
             return Ok(next);
         }
         let mut pulled = SourceEvent::Rewind;
-        // Nothing was given in this task, so a rewind needs no notice.
+        // Nothing was given in this task: a rewind needs no notice.
         while matches!(pulled, SourceEvent::Rewind) {
             pulled = match &mut self.source {
                 Some(source) => source.pull()?,

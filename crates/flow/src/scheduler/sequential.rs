@@ -21,7 +21,7 @@ pub(super) struct SequentialPart {
 }
 
 impl SequentialPart {
-    /// Replaces each subgraph by a scan per exit, and a combining operator where the exit reduces.
+    /// Replaces each subgraph by a scan per exit, and a combining operator if the exit reduces.
     pub(super) fn of(
         graph: &Graph,
         subgraphs: &[ParallelSubgraph],

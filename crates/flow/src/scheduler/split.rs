@@ -22,9 +22,9 @@ pub(super) struct SplitPlan {
     names: Vec<&'static str>,
 }
 
-/// Tasks per cluster slot in flight or buffered: two batches, and what waits for a slower slot.
+/// In flight or buffered: two batches, and what waits for a slower slot.
 const TASKS_PER_SLOT: usize = 96;
-/// The in-flight window of a cluster assumes at least so many slots, since others may join.
+/// Assumed for the in-flight window of a cluster, since others may join.
 const MIN_SLOTS: usize = 8;
 
 /// Subgraphs worth replicating and readable in portions, without read-ahead.

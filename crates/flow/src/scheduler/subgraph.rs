@@ -77,7 +77,7 @@ impl SubgraphPlan {
         self.nodes.iter().any(|one| one.exposes_cuts(graph))
     }
 
-    /// Whether its scans decompress: work for several cores by itself.
+    /// Decompression is work for several cores by itself.
     pub(super) fn decodes(&self, graph: &Graph) -> bool {
         let mut scans = self.nodes.iter().filter(|one| one.is_scan());
         scans.any(|one| {

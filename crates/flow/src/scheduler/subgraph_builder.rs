@@ -2,8 +2,8 @@
 //!
 //! An operator is added if all its inputs are in the subgraph and its declaration allows portions
 //! ([`task_contract`](super::task_contract)). So a subgraph is a chain, a tree, or branches that meet again; each edge
-//! that leaves it is an exit. Stateful operators, and those after a reduction, stay outside; a factory operator is
-//! added only if it allows it ([`Parallelism`](crate::Parallelism)). Operators that exceed the memory are removed
+//! that leaves it is an exit. Stateful operators, and those after a reduction, stay outside, and so do factory
+//! operators that do not allow it ([`Parallelism`](crate::Parallelism)). Operators that exceed the memory are removed
 //! ([`task_size`](super::task_size)).
 
 use std::collections::{BTreeSet, HashMap};

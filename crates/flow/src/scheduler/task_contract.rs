@@ -65,7 +65,7 @@ pub(super) fn task_contract(
 ) -> Result<TaskContract, String> {
     let runs_on_workers = match &node.op {
         Op::Factory(kept) => match kept.0.parallelism(options) {
-            // One worker uses tasks only where bits depend on cuts, and calls process code sequentially.
+            // One worker calls process code sequentially, and uses tasks only where bits depend on cuts.
             Parallelism::Workers(_) if options.workers < 2 => {
                 return Err("is called in the caller's thread".into());
             }

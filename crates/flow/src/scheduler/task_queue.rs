@@ -1,5 +1,5 @@
-//! The reorder buffer of one subgraph, with a slot per task from the oldest unconsumed one, and totals over all
-//! buffers. `tests/loom_order.rs` compiles this file on its own, so it imports nothing from the crate.
+//! The reorder buffer of one subgraph, with a slot per task from the oldest unconsumed one, and totals over all.
+//! `tests/loom_order.rs` compiles this file, so it imports nothing from the crate.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::mem;
@@ -19,7 +19,7 @@ pub(super) trait TaskResult {
 
     fn has_failed(&self) -> bool;
 
-    /// Whether the error still counts once all results before it were consumed.
+    /// Whether the error counts once all results before it were consumed.
     fn is_relevant(_: &Self::Error) -> bool {
         true
     }
@@ -32,7 +32,7 @@ pub(super) struct Task<Part> {
     pub(super) subgraph: usize,
     pub(super) number: u64,
     pub(super) part: Part,
-    /// Nothing else is in flight or buffered: if memory is refused now, waiting does not help.
+    /// Nothing else is in flight or buffered: after a refusal waiting does not help.
     pub(super) alone: bool,
 }
 
@@ -196,7 +196,7 @@ struct QueueSummary {
     has_retry: bool,
 }
 
-/// Sums over all queues, and which offer a task: with thousands of queues a step looks at one.
+/// Sums over all queues, and which offer a task: of thousands a step looks at one.
 pub(super) struct QueueTotals {
     summaries: Vec<QueueSummary>,
     pub(super) in_flight: usize,

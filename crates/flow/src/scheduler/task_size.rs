@@ -1,8 +1,8 @@
 //! Chooses the task size of a subgraph, and removes operators until tasks fit the memory budget. Pure.
 //!
 //! The size depends on the plan and the memory budget, never on the number of workers. Where cuts change results it
-//! depends on the plan alone: operators and size are chosen with the default budget, without factory operators, which
-//! are added if tasks of that size have memory for them.
+//! depends on the plan alone: it is chosen with the default budget, without factory operators, which are added if tasks
+//! of that size have memory for them.
 
 use super::subgraph::{SubgraphNode, SubgraphPlan};
 use super::subgraph_builder::SubgraphBuilder;
@@ -13,7 +13,7 @@ use crate::plan::graph::Graph;
 
 /// Fraction of the memory that a task reads at most.
 const MEMORY_FRACTION: u64 = 256;
-/// Results that fit the reorder buffer. Constant, because the number of workers must not move cuts.
+/// Constant, because the number of workers must not move cuts.
 const BUFFERED_TASKS: u64 = TASKS_PER_WORKER as u64 * 4;
 /// Smallest portion, in overlaps of its task.
 const MIN_OVERLAP_MULTIPLE: u64 = 4;
@@ -45,8 +45,8 @@ impl SubgraphPlan {
         wanted.min(self.max_samples(options.memory)).max(1)
     }
 
-    /// Task size where cuts change bits, independent of the memory budget: the output is at most the nominal input.
-    /// With memory for few tasks, they run sequentially.
+    /// Task size where cuts change bits, whatever the memory budget: the output is at most the nominal input. With
+    /// memory for few tasks, they run sequentially.
     pub(super) fn reproducible_samples(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
         let given = (options.task as f64 / self.bytes_per_sample) as u64;
         let wanted = given.min(options.task / self.bytes_read_per_sample(graph));
@@ -127,7 +127,7 @@ impl SubgraphBuilder<'_> {
         }
     }
 
-    /// Removes the operators with the largest overlap until the rest fits. `reproducible`: with the default budget.
+    /// Removes the operators with the largest overlap until the rest fits. `reproducible`: the default budget.
     fn fit(&mut self, reproducible: bool) -> SubgraphPlan {
         let (memory, mend) = match reproducible {
             true => (

@@ -1,7 +1,6 @@
 //! A worker thread: runs its own replica of every subgraph on successive tasks.
 //!
-//! Operators are built once per worker. A break after each portion makes them flush and reset; the next task reuses the
-//! memory.
+//! Operators are built once. A break after each portion makes them flush and reset; the next task reuses the memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
@@ -353,7 +352,7 @@ fn is_short_of_memory(error: &RunError) -> bool {
     )
 }
 
-/// Reports the worker as lost when dropped, except after a regular end.
+/// Reports the worker as lost, except after a regular end.
 struct LossGuard<'a>(&'a TaskScheduler);
 
 impl Drop for LossGuard<'_> {

@@ -1,9 +1,8 @@
-//! [`Plan::characterise`]: measures each operator's service rate without waiting, between a source that always has
-//! items and a consumer that takes everything at once.
+//! [`Plan::characterise`]: measures each operator's service rate, between a source that always has items and a consumer
+//! that takes everything at once.
 //!
-//! Its items are captured while the first samples of the sources run through the plan before it, then replayed to it
-//! alone; the cost of replaying without an operator is subtracted. Operators are measured one by one, so memory holds
-//! the input of one.
+//! Its items are captured while the first samples run through the plan before it, then replayed to it alone; the cost
+//! of replaying without an operator is subtracted. Operators are measured one by one, so memory holds the input of one.
 
 mod captured;
 
@@ -57,13 +56,13 @@ pub struct OperatorCost {
     pub samples: u64,
     /// Source samples that these items come from.
     pub source_samples: u64,
-    /// Median and quartiles of seconds per one of `samples`, or of `source_samples` for items without samples, as rows.
+    /// Median and quartiles of seconds per one of `samples`, or of `source_samples` if there are none, as for rows.
     pub seconds_per_sample: Quartiles,
 }
 
 impl Plan {
     /// Measures what each operator of the executed plan costs by itself. Reads the first samples of the sources several
-    /// times. Operators that write or call user code are not executed and have no cost.
+    /// times. Does not execute operators that write or call user code; they have no cost.
     ///
     /// # Errors
     /// [`PlanError::CannotCharacterise`] if a source is single-pass or empty; [`RunError`] of the executed part.
@@ -94,7 +93,6 @@ impl Plan {
             if graph.nodes[node].inputs.is_empty() || calls_others(&graph, node) {
                 continue;
             }
-            // Nodes after a writer or user code would need it to be executed.
             if upstream(&graph, node).any(|before| calls_others(&graph, before)) {
                 continue;
             }
@@ -182,7 +180,7 @@ pub(crate) fn key(graph: &Graph, node: usize) -> String {
     format!("{} {} {}", one.op.name(), params, json!(inputs))
 }
 
-/// Items on each edge for the first samples of the sources, and how many these are for the largest source.
+/// Items on each edge for the first samples, and how many samples the largest source gave.
 fn capture(
     graph: &Graph,
     edges: &[Edge],
@@ -262,7 +260,7 @@ fn replay(
     }
 }
 
-/// CPU time without setup; not wall time, since other programs may preempt it.
+/// CPU time without setup: other programs do not count.
 fn execute(graph: &Graph, run: &RunOptions<'_>) -> Result<Duration, RunError> {
     let mut executor = PlanExecutor::new(graph, run)?;
     let (begun, before) = (Instant::now(), cpu_time());

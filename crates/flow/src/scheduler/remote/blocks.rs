@@ -1,5 +1,5 @@
-//! Messages with blocks of replicated stages for a worker: samples of each block and its context. Stages are named by
-//! position: both sides have cut the plan alike.
+//! Messages with blocks of replicated stages for a worker. Stages are named by position: both sides have cut the plan
+//! alike.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Client side: a thread per slot of the cluster takes tasks from the scheduler and returns their results.
+//! Client side: a thread per slot takes tasks from the scheduler and returns their results.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -27,9 +27,9 @@ use crate::{Cause, OpErrorKind};
 const MAX_BATCH: usize = 32;
 /// Small message overhead, little lost with a worker.
 const BATCH_TIME: Duration = Duration::from_millis(20);
-/// How long to wait for a new slot before checking whether the run has ended.
+/// How long to wait for a slot before checking for the end.
 const SLOT_WAIT: Duration = Duration::from_millis(50);
-/// How often a slot without tasks checks whether it is to leave.
+/// How often a slot without tasks checks whether to leave.
 const TASK_WAIT: Duration = Duration::from_millis(50);
 
 pub(crate) struct Dispatcher<'a> {
@@ -75,7 +75,7 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// Starts a thread per slot that the cluster has or gets, until the run ends.
+    /// Starts a thread per slot until the run ends.
     pub(crate) fn serve<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         let _loss_guard = PanicGuard(&self.split.scheduler);
         let mut registration = Registration::default();
@@ -197,7 +197,7 @@ impl<'a> Dispatcher<'a> {
             .push(result);
     }
 
-    /// As many as can be handed out now. `waits`: briefly, for the first.
+    /// `waits`: briefly, for the first.
     fn next_batch(
         &self,
         place: &mut Option<SlotPlace>,
@@ -315,8 +315,7 @@ impl<'a> Dispatcher<'a> {
         Ok(took)
     }
 
-    /// Ends the run with this error after earlier results reached the sinks: all tasks handed out from now on fail, of
-    /// each subgraph.
+    /// All tasks handed out from now on fail, of each subgraph: earlier results still reach the sinks.
     fn fail(&self, registration: &mut Registration, why: &Cause) {
         let text = why.to_string();
         for task in self.placed.iter().flat_map(PlacedTasks::close) {

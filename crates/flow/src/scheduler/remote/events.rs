@@ -1,4 +1,4 @@
-//! Events of an edge in messages: samples, windows, ranges, rows, partial results, breaks, progress.
+//! Events of an edge in messages.
 //!
 //! A stream's id is valid in one process only: its position in the [`StreamTable`] travels.
 

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The control part refers to the payload by offset and length. A receiver keeps the payload in one buffer, of which
-//! samples and windows are slices: they are copied once. Numbers are little-endian. Messages are untrusted: all fields
-//! are checked before use.
+//! samples and windows are slices. Numbers are little-endian. Messages are untrusted: all fields are checked before
+//! use.
 
 use isochrony_segment::{Buffer, BufferMut, has_free_memory};
 use serde::de::DeserializeOwned;

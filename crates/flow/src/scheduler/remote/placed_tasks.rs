@@ -6,8 +6,8 @@
 //!                                       finish, changes of caches └──────────────── slots of the host ◀───┘
 //! ```
 //!
-//! Waiting tasks count as in flight, so the scheduler's bounds hold. The reorder buffer needs the oldest task soon:
-//! after `max_wait` it goes to the first free slot, whatever the policy says.
+//! Waiting tasks count as in flight, so the scheduler's bounds hold. After `max_wait` the oldest task, which the
+//! reorder buffer needs soon, goes to the first free slot, whatever the policy says.
 //!
 //! A host has two slots per task of a batch of each thread: one batch is computed while the other travels.
 
@@ -24,7 +24,7 @@ use crate::scheduler::reorder::Registration;
 use crate::scheduler::task_output::{Task, TaskScheduler};
 
 pub(super) const BATCHES_IN_FLIGHT: usize = 2;
-/// How long the first slots wait for the others: their caches are not known before.
+/// For the first slots to learn what the caches of others have.
 const START_WAIT: Duration = Duration::from_secs(1);
 /// How long a slot without tasks waits for the scheduler before asking the policy again.
 const PLACED_WAIT: Duration = Duration::from_millis(5);
@@ -102,7 +102,7 @@ impl<'a> PlacedTasks<'a> {
         place
     }
 
-    /// Up to `size` tasks. `wait`: maximum wait for the first.
+    /// `wait`: maximum wait for the first.
     pub(super) fn next_batch(
         &self,
         place: &mut SlotPlace,
@@ -131,7 +131,6 @@ impl<'a> PlacedTasks<'a> {
             let task = (self.scheduler).next_task_within(registration, left.min(PLACED_WAIT));
             match task {
                 Some(task) => self.admit(task),
-                // There may be no task to wait for, only a policy.
                 None => std::thread::sleep(Duration::from_millis(1).min(left)),
             }
         }
@@ -185,7 +184,7 @@ impl<'a> PlacedTasks<'a> {
         }
     }
 
-    /// Its tasks were taken back. Those of a host without slots wait for others.
+    /// Tasks of a host without slots wait for others.
     pub(super) fn leave(&self, place: &SlotPlace) {
         let now = self.now();
         let mut state = self.lock();

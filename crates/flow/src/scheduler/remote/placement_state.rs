@@ -35,7 +35,7 @@ pub(super) struct PlacementState {
     pub(super) hosts: HashMap<String, PlacedHost>,
     /// Of present hosts.
     pub(super) addresses: HashMap<HostId, PeerAddress>,
-    /// Hosts that have, or were given tasks that fetch, pieces of a shard.
+    /// Hosts that have pieces of a shard, or were given tasks that fetch them.
     pub(super) readers: HashMap<ObjectId, Vec<HostId>>,
     /// Unfinished, and whether a slot has them.
     pub(super) tasks: HashMap<TaskId, (Task, bool)>,
@@ -154,7 +154,7 @@ impl PlacementState {
 }
 
 fn add_reader(readers: &mut HashMap<ObjectId, Vec<HostId>>, object: ObjectId, host: HostId) {
-    // The last one is asked first: of tasks handed out in order it has the neighbours.
+    // The last one is asked first: it has the neighbours of tasks handed out in order.
     let hosts = readers.entry(object).or_default();
     hosts.retain(|one| *one != host);
     hosts.push(host);

@@ -46,7 +46,7 @@ pub(crate) fn task_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
     subgraph_hash(subgraphs, "tasks")
 }
 
-/// The same for stages whose blocks slots compute, without what they read, unknown before it arrives.
+/// As `task_hash`, for stages whose blocks slots compute, without what they read, unknown before it arrives.
 pub(crate) fn block_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
     subgraph_hash(subgraphs, "blocks")
 }
@@ -235,7 +235,7 @@ struct Calls {
     answers: Receiver<Answer>,
 }
 
-/// A worker thread that executes one plan's tasks with its own replicas. Ends on drop.
+/// A worker thread that executes one plan's tasks. Ends on drop.
 pub struct TaskRunner {
     /// None: ending. One call at a time.
     calls: Mutex<Option<Calls>>,
@@ -255,7 +255,7 @@ pub struct RunnerContext {
     pub cache: Option<Arc<ShardCache>>,
 }
 
-/// Checks that what a subgraph reads is unchanged since preparation, by its position in [`PreparedTasks::signals`].
+/// Checks that what a subgraph, by its position in [`PreparedTasks::signals`], reads is unchanged since preparation.
 pub type SnapshotCheck = dyn Fn(usize) -> Result<(), StoreError> + Send + Sync;
 
 impl TaskRunner {

@@ -67,7 +67,6 @@ impl StreamBlock {
     }
 }
 
-/// What comes next in the order in which one thread computes.
 pub(super) enum Cut {
     Block(StreamBlock),
     /// Has no results: `Idle`, `Rewind`, `End`.
@@ -239,7 +238,6 @@ impl BlockCutter {
         if end <= start && !(completes && self.new_bytes > 0) {
             return None;
         }
-        // The last range belongs to the next block if this one ends there.
         let starts_next = last_origin.is_some_and(|origin| origin.first >= end) && !completes;
         let own = last_start.filter(|_| starts_next);
         let own = own.unwrap_or(self.retained.len());

@@ -20,7 +20,7 @@ struct LinkReader {
     /// The writing stage had nothing more at the last event.
     is_idle: bool,
     delivered: u64,
-    /// Another part of the execution failed: only what precedes the failure is wanted.
+    /// Something else failed: only what precedes the failure is wanted.
     draining: bool,
 }
 
@@ -130,7 +130,7 @@ impl Source for LinkSource {
         let mut reader = self.reader.lock();
         let mut has_taken = false;
         loop {
-            // Events are taken in their order, whichever edge is asked first.
+            // Events keep their order, whichever edge is asked first.
             while let Some(&(port, _)) = reader.events.front() {
                 if port != self.port && !reader.link.is_closed(port) {
                     // That edge's source may have had nothing when asked: make the engine ask again. Not for an event
@@ -151,7 +151,7 @@ impl Source for LinkSource {
                 };
                 reader.is_idle = matches!(event, SourceEvent::Idle);
                 if reader.is_idle && reader.has_more() {
-                    // The stage would wait for what is here, of which it was told before this burst.
+                    // The stage would wait for what is here, of which it was told before.
                     reader.link.notify_readers();
                 }
                 return Ok(event);
@@ -182,7 +182,7 @@ impl Source for LinkSource {
         Some(isochrony_time::civil::format(stamp.civil))
     }
 
-    /// The earlier stage may now send without a bound: what lies behind the failure is dropped as it comes.
+    /// The earlier stage sends without a bound: what lies behind the failure is dropped as it comes.
     fn continues_after_failure(&mut self) -> bool {
         let mut reader = self.reader.lock();
         reader.draining = true;
@@ -322,7 +322,7 @@ mod tests {
         // The writer ends its burst, but does not wait mid-item.
         assert_eq!(filled(10, 1), [true, false, false]);
         assert_eq!(filled(10, 2), [true, true, false]);
-        // A link that holds two batches reports each that is taken; one that holds many, half of them.
+        // A link that holds two batches reports each that is taken; one of many, half of them.
         assert_eq!(filled(150, 1), [false, false, true]);
         assert_eq!(filled(150, 2), [true, false, false]);
         assert_eq!(filled(800, 4), [false, false, true]);

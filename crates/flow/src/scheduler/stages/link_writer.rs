@@ -49,7 +49,7 @@ pub(super) struct StageFailure {
     pub(super) is_operator_error: bool,
 }
 
-/// Joins a stage to a later one: all edges between them, in the order in which items are computed.
+/// Joins a stage to a later one: all edges between them, in the order of computation.
 pub(super) struct StageLink {
     pub(super) from: usize,
     pub(super) to: usize,
@@ -282,8 +282,8 @@ impl LinkWriter {
         self.is_idle = is_idle;
     }
 
-    /// Drops a mark that says nothing new: it would look as if the stage had not been idle since. Of consecutive marks
-    /// of an edge only the last is kept.
+    /// Drops a mark that says nothing new: it would look as if the stage had worked. Of consecutive marks of an edge
+    /// only the last is kept.
     fn push_progress(&mut self, port: u16, upto: i64) {
         let last = &mut self.progress[usize::from(port)];
         if upto <= *last {

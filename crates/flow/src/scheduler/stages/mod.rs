@@ -26,27 +26,26 @@
 //! 1. A link accepts every batch; its writer ends its burst after the item that filled it. So a waiting stage holds no
 //!    thread (exception below), and a ready one runs as soon as a permitted thread is free.
 //! 2. A stage waits for room only while a link to a later stage is full. A path of full links ends, at the latest at
-//!    the last stage, at a stage that waits for no room although it has input: it waits for another link, which is
-//!    empty.
+//!    the last stage, at a stage that has input and waits for no room: it waits for another, empty link.
 //! 3. A stage waits for an empty link only if no other link of it depends on the same sources (`is_alone`); else it
 //!    takes what comes, and operators with several inputs do not read such links (`could_pile_up`). A path of empty
 //!    links upwards ends at a stage that waits for room, since a source that is not live always has something.
 //! 4. So there is a cycle of stages that each wait for one source alone while they have input from another: the source
-//!    waited for has no room because of the next stage of the cycle. Two paths through such stages then connect the
-//!    sources. A plan with such paths is not cut (`could_wait_in_a_cycle`), unless these stages all read the same edge
-//!    of a source. Each then waits for the source that lags behind as far as it has read: it has read all of that
-//!    source and not all of the other. In the cycle each source lags behind the next (or is equal and ranks before it),
-//!    and the last behind the first: a contradiction.
+//!    waited for has no room because of the next stage. Two paths through such stages then connect the sources. A plan
+//!    with such paths is not cut (`could_wait_in_a_cycle`), unless these stages all read the same edge of a source.
+//!    Each then waits for the source that lags behind: it has read all of that source and not all of the other. In the
+//!    cycle each source lags behind the next (or is equal and ranks before it), and the last behind the first: a
+//!    contradiction.
 //! 5. Replicas hold no lock while they compute. The oldest block is in flight and will be completed, or is complete,
 //!    and then a replica is ready or waits for room (`block_scheduler`). One that finds no room, or too many blocks in
-//!    front, is woken when something has been sent. A slot of a cluster completes its block or is lost; then another
-//!    slot or a replica computes it.
+//!    front, is woken when something has been sent. If a slot of a cluster is lost, another slot or a replica computes
+//!    its block.
 //!
 //! Exception: an item whose results fill a link twice over keeps its thread inside an operator. The thread then
-//! executes other stages, except those that it depends on, which would wait for itself; if nobody computes or can, it
-//! goes on without room (`StageQueue::wait_suspended`).
+//! executes other stages, except those it depends on, which would wait for it; if nobody computes or can, it goes on
+//! without room (`StageQueue::wait_suspended`).
 //!
-//! **Errors.** What a stage gave before it failed still reaches the next one, followed by a stand-in for the error
+//! **Errors.** What a stage gave before it failed reaches the next one, followed by a stand-in for the error
 //! ([`OpErrorKind::StageFailed`](crate::OpErrorKind)), which ranks like the error and is replaced by it in the end.
 //!
 //! `stage_plan`, `stage_builder` and `stage_costs` decide where to cut; `link` and its ends join stages; `block`,

@@ -1,4 +1,4 @@
-//! Executes stages, a burst at a time, in the caller's thread and in helper threads.
+//! Executes stages, a burst at a time, in the caller's thread and in helpers.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,7 +47,7 @@ struct StageCounts {
     elapsed_ns: AtomicU64,
 }
 
-/// The processor time of one burst in so many is measured: it is slow to read.
+/// Reading it is slow: one burst in so many is measured.
 const CPU_TIME_EVERY: u64 = 8;
 
 impl StageCounts {
@@ -149,7 +149,7 @@ pub(super) struct StagePool {
     /// Does nothing in other threads than the caller's.
     pub(super) watch: Option<Watch>,
     pub(super) caller: ThreadId,
-    /// Samples of the sources that have reached the last stage, and all expected, if known.
+    /// Samples of the sources that have reached the last stage, and all expected.
     pub(super) delivered: Arc<Progress>,
     pub(super) total: Option<u64>,
 }
@@ -232,7 +232,7 @@ impl StagePool {
         self.homes.get(thread).copied().unwrap_or(0)
     }
 
-    /// Changes a link's capacity, a number of replicas and that of active threads at random.
+    /// Changes a link, a number of replicas and that of active threads at random.
     pub(super) fn shuffle(&self, state: &mut u64) {
         // Linear congruential generator; upper bits are better.
         *state = state
@@ -305,7 +305,7 @@ impl StagePool {
             }
             Err(error) => {
                 match error {
-                    // The caller's stage ends the execution: it must not take this for the end of its input.
+                    // It must not take this for the end of its input.
                     RunError::Interrupted { .. } => self.interrupt.request(),
                     _ => stage.end_all(Some(stage_failure(&self.plan, stage.number, &error))),
                 }
@@ -500,7 +500,7 @@ pub(super) fn stage_failure(plan: &Graph, stage: usize, error: &RunError) -> Sta
             is_operator_error: true,
         };
     };
-    // A stand-in for the error of an earlier stage is passed on.
+    // The stand-in of an earlier stage is passed on.
     let origin = match why.kind() {
         OpErrorKind::StageFailed { stage, .. } => *stage,
         _ => stage,
@@ -533,7 +533,7 @@ impl PoolRef {
     }
 }
 
-/// Gives one thread the memory of all: the others stop, and what is in links counts no more.
+/// Gives one thread the memory of all: the others stop, and links count no more.
 impl MemoryReclaimer for PoolRef {
     fn reclaim(&self) {
         let Some(pool) = self.get() else {

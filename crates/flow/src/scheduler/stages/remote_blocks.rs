@@ -82,7 +82,7 @@ impl RemoteBlocks {
         self.changed.notify_one();
     }
 
-    /// The next block for a slot. `waits`: until there is one; None is then the end.
+    /// `waits`: until there is one; None is then the end.
     pub(super) fn next(&self, waits: bool) -> Option<TakenBlock> {
         let mut state = self.lock();
         loop {

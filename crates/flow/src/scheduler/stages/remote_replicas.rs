@@ -1,4 +1,4 @@
-//! Computes blocks of replicated stages on the slots of a cluster: a thread for each slot sends and completes them.
+//! Computes blocks of replicated stages on the slots of a cluster, with a thread for each slot.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -26,10 +26,10 @@ use crate::scheduler::task_output::ExitOutput;
 use crate::scheduler::worker::WorkerResult;
 use crate::{Cause, OpErrorKind, RunError};
 
-/// How long the dispatcher waits for a new slot before it checks whether the run has ended.
+/// How long to wait for a slot before checking for the end.
 const SLOT_WAIT: Duration = Duration::from_millis(50);
 
-/// Whether a plan reads what is made or received while it runs: only then blocks are worth sending to another host.
+/// Whether a plan reads live or generated samples: only then blocks are worth sending to another host.
 pub(super) fn reads_feed(graph: &Graph) -> bool {
     let mut nodes = graph.nodes.iter();
     nodes.any(|node| match &node.op {
@@ -80,7 +80,7 @@ impl<'a> RemoteReplicas<'a> {
         })
     }
 
-    /// Starts a thread for each slot that the cluster has or gets, until the run ends.
+    /// Starts a thread for each slot until the run ends.
     pub(super) fn serve<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         while !self.ended.load(Ordering::Relaxed) {
             let why: Cause = match self.cluster.next_slot(SLOT_WAIT, false) {
@@ -114,7 +114,7 @@ impl<'a> RemoteReplicas<'a> {
         self.cluster.stop();
     }
 
-    /// Adds what slots did to a report. The error is that of the cluster.
+    /// The error is that of the cluster.
     pub(super) fn finish(self, report: &mut Report) -> Result<(), RunError> {
         if let Some(why) = lock(&self.error).take() {
             return Err(failed("scan", 0, why));
@@ -142,7 +142,6 @@ impl<'a> RemoteReplicas<'a> {
         self.pool.stop();
     }
 
-    /// Replicas that wait take the next block, or compute what only this process can.
     fn notify(&self) {
         self.stages.iter().for_each(|stage| stage.notify());
     }

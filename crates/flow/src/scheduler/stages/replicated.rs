@@ -45,7 +45,7 @@ use crate::{Clock, RunError};
 /// A block has at least so many times the samples around it, if enough have arrived.
 const MIN_OVERLAP_MULTIPLE: u64 = 4;
 
-/// New bytes of a block where results must not be held back for long.
+/// New bytes of a block where results must not be held back.
 const SHORT_BLOCK_BYTES: u64 = 64 << 10;
 
 fn max_bytes(options: &RunOptions<'_>) -> u64 {
@@ -190,7 +190,7 @@ impl ReplicatedStage {
         self.blocks.lock().io.error.take()
     }
 
-    /// Bytes that are in no link: blocks that wait for earlier ones, and what later ones need.
+    /// Blocks that wait for earlier ones, and what later ones need.
     pub(super) fn bytes(&self) -> u64 {
         let order = self.blocks.lock();
         let buffered = order.buffered().map(|result| match result {
@@ -381,7 +381,7 @@ impl ReplicatedStage {
         both.filter_map(|(node, one)| Some((node?, one)))
     }
 
-    /// Adds the civil time to an error of another process, which has no clock of the feed.
+    /// An error of another process has no civil time: that has no clock of the feed.
     pub(super) fn with_time(&self, mut error: RunError) -> RunError {
         if let RunError::Operator {
             node,

@@ -1,4 +1,4 @@
-//! The links of a replicated stage: its input, cut into blocks, and what its replicas gave.
+//! The links of a replicated stage.
 
 use std::sync::Arc;
 

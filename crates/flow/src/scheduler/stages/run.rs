@@ -251,7 +251,7 @@ fn pool(
             .by_block(false)
             .awaiting_sources()
             .with_bursts_of(match stages.caller_sources == Some(number) {
-                // The code that makes samples may wait, so each item is passed on before the next.
+                // The code that makes samples may wait: each item is passed on before the next.
                 true => 1,
                 false => options.stages.burst_bytes,
             })
@@ -288,7 +288,6 @@ fn pool(
             delivered: Arc::clone(&delivered),
             error: None,
         })));
-        // Entries of the replicas that it does not get.
         all.extend(entries.clone().skip(1).map(|_| StageWork::Unused));
     }
     let ancestors = ancestors(&links, &entries);

@@ -1,9 +1,9 @@
-//! Finds the stages of a plan, node by node in the order of the plan.
+//! Finds the stages of a plan, node by node in plan order.
 //!
 //! An operator that computes much begins a stage if its input's stage already has its share of the expected time
-//! (`stage_costs`); one that computes little joins its input's stage. What runs in the caller's thread forms one stage
-//! with all behind it. Inputs of a fan-in whose stages depend on the same source must come from one stage, which then
-//! has all that lies between. There are a few stages per worker; further sources share stages.
+//! (`stage_costs`); one that computes little joins that stage. What runs in the caller's thread forms one stage with
+//! all behind it. Inputs of a fan-in whose stages depend on the same source must come from one stage, which then has
+//! all that lies between. There are a few stages per worker; further sources share stages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,13 +53,13 @@ pub(super) struct StageBuilder<'a> {
     sources: usize,
     caller_sources: Option<usize>,
     max_stages: usize,
-    /// Expected time of each node, and about the most of one stage if there are too many for a stage each.
+    /// By node; and about the most of one stage if there are too many for a stage each.
     expected_ns: Vec<f64>,
     share_ns: f64,
     stage_of: Vec<usize>,
-    /// By node: the stages that a node of the caller's thread depends on; else empty.
+    /// By node of the caller's thread: the stages it depends on; else empty.
     feeds: Vec<BTreeSet<usize>>,
-    /// By node: whether its output does not ascend, since streams alternate or ranges lie before earlier ones.
+    /// By node: its output does not ascend, since streams alternate or ranges go back.
     descends: Vec<bool>,
     /// By node: how far its output may differ from that of one thread without cells.
     rel_err: Vec<f64>,
@@ -227,7 +227,7 @@ impl<'a> StageBuilder<'a> {
             || inputs.any(|&(from, _)| self.descends[from])
     }
 
-    /// The contract of a node that can compute blocks or cells of its input. Records how far its output may differ.
+    /// For a node that can compute blocks or cells of its input. Records how far its output may differ.
     fn replicable(&mut self, at: usize) -> Option<TaskContract> {
         let node = &self.graph.nodes[at];
         let before = node.inputs.iter().map(|&(from, _)| self.rel_err[from]);

@@ -213,7 +213,7 @@ impl HostInbox {
         self.lock().waker = Some(waker.clone());
     }
 
-    /// The link's own error comes after all received messages.
+    /// The link's own error follows all received messages.
     pub(super) fn take(&self) -> Result<Option<HostBatch>, RunError> {
         let mut messages = self.lock();
         let Some(batch) = messages.batches.pop_front() else {

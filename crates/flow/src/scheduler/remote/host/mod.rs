@@ -15,8 +15,8 @@
 //! **A slow or broken link** fills the buffer, then blocks the sender and the source. A stored source loses nothing; a
 //! live one drops samples and announces a gap.
 //!
-//! **Same bits.** Items, breaks and marks arrive in the order computed, and a feed's clock updates before the items
-//! that follow them.
+//! **Same bits.** Items, breaks and marks arrive in the order computed, a feed's clock updates before the items that
+//! follow them.
 //!
 //! **A lost host** is replaced by a new one of the same name, if any. A feed continues there as a new run, at the index
 //! that the client has read ([`HostInbox::resumed`]); operators start anew. A stored source ends the run with an error.

@@ -97,7 +97,7 @@ impl Source for HostSource {
     }
 
     fn failure(&mut self) -> Option<(f64, RunError)> {
-        // Before all that other sources could give: nothing of this one follows.
+        // Ranks first: nothing of this source follows.
         Some((f64::NEG_INFINITY, self.failure.take()?))
     }
 
