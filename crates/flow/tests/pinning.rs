@@ -1,4 +1,4 @@
-//! Threads of a pinned execution keep one CPU each, and the caller's affinity is restored.
+//! Threads of a pinned execution keep one CPU each.
 
 #[path = "common/plans.rs"]
 #[allow(dead_code)]

@@ -1,4 +1,4 @@
-//! Plans that no task can compute run in stages, and match one thread in bits, errors and ends.
+//! Plans in stages match one thread in bits, errors and ends.
 
 #![allow(clippy::single_range_in_vec_init)]
 

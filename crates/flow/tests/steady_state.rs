@@ -1,4 +1,4 @@
-//! In steady state a run allocates nothing, for any number of segments.
+//! In steady state a run allocates nothing.
 #![allow(unsafe_code)] // A counting allocator is an unsafe trait.
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -3,7 +3,7 @@
 //! A thread may wait for another machine for seconds, deep below the code that handles Ctrl-C. Whoever runs work sets
 //! its thread's [`WaitCheck`], and every long wait [asks](is_stop_requested) each
 //! [`POLL_INTERVAL`](crate::POLL_INTERVAL). A wait without locks [polls](poll_stop), which also runs the execution's
-//! callback: that may need what another thread holds while it waits for such a lock.
+//! callback: that may need what a thread holds while it waits for such a lock.
 
 use std::cell::RefCell;
 use std::fmt;

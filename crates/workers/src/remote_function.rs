@@ -129,8 +129,8 @@ impl RemoteFunction {
         remote
     }
 
-    /// Loads the function, so that this time is not counted for the first block, which reports failures. Not in the
-    /// caller's thread, where signals could not end the execution meanwhile.
+    /// So that loading is not counted for the first block, which reports failures. Not in the caller's thread, where
+    /// signals could not end the execution meanwhile.
     fn warm_up(&self) {
         if self.context.worker.is_some()
             && let Ok(mut process) = self.pool.take(self.context.worker)

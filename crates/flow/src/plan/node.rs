@@ -78,7 +78,7 @@ impl Op {
         }
     }
 
-    /// Creates the operator for an execution; None for a scan. `reads`: recording of the items' indices.
+    /// None for a scan. `reads`: recording of the items' indices.
     pub(crate) fn make(
         &self,
         reads: Option<&SharedRecording>,

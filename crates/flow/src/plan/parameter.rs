@@ -13,11 +13,11 @@ pub enum Unit {
     /// Number, text or name without unit.
     #[default]
     Unitless,
-    /// Samples: a length, which text may give as a duration ([`Length`](crate::Length)).
+    /// Samples, or a duration as text ([`Length`](crate::Length)).
     Samples,
     /// Samples, or windows of an input of windows: also a length.
     Items,
-    /// Seconds as written in decimal (0.07 is seven hundredths): a length of type [`Length`](crate::Length).
+    /// Seconds as written in decimal (0.07 is seven hundredths), of type [`Length`](crate::Length).
     Seconds,
     /// Hertz.
     Hertz,
@@ -75,7 +75,7 @@ pub struct Param {
     pub explicit: bool,
 }
 
-/// Larger bounds only mean finite values; texts omit them.
+/// Larger bounds only mean finite values.
 pub(super) const NO_BOUND: f64 = 9e15;
 
 const KINDS: [(&str, &str); 11] = [

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 
 type Shared = Arc<dyn Any + Send + Sync>;
 
-/// A task's result, of a type known to its operator only; see [`Operator::partial`](crate::Operator::partial).
-/// Serialised by serde for other processes.
+/// A task's result, of a type known to its operator only; see [`Operator::partial`](crate::Operator::partial). serde
+/// writes it for other processes.
 #[derive(Clone)]
 pub struct PartialResult {
     content: Content,
@@ -20,7 +20,7 @@ pub struct PartialResult {
 #[derive(Clone)]
 enum Content {
     Value(Shared, Encoder),
-    /// As sent by another process; decoded by the operator, which knows the type.
+    /// As another process sent it; the operator decodes it, and knows the type.
     Encoded(Arc<[u8]>, Arc<OnceLock<Option<Shared>>>),
 }
 

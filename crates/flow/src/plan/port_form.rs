@@ -33,18 +33,18 @@ enum ItemsForm {
 #[derive(Debug, Serialize, Deserialize)]
 struct StreamForm {
     name: String,
-    /// Its number in the sending process: equal timebases have equal numbers.
+    /// Equal for equal timebases of the sending process.
     timebase: u32,
     definition: TimebaseDefinition,
     /// The original timebase, if resampled.
     origin: Option<TimebaseDefinition>,
     rate: Rate,
-    /// Scale and offset, as bits: decimal numbers are rounded.
+    /// As bits: decimal numbers are rounded.
     calibration: (u64, u64),
     unit: String,
 }
 
-/// Timebases of this process, by numbers of the sending process.
+/// By numbers of the sending process.
 pub(super) type Timebases = HashMap<u32, TimebaseId>;
 
 impl PortForm {
@@ -78,7 +78,7 @@ impl PortForm {
         })
     }
 
-    /// The type, or what is wrong with the form.
+    /// The error says what is wrong with the form.
     pub(super) fn port(&self, timebases: &mut Timebases) -> Result<PortType, String> {
         let stream = self.stream.as_ref();
         let stream = stream.map(|form| form.stream(timebases)).transpose()?;

@@ -301,7 +301,7 @@ impl EventWriter {
         Ok(())
     }
 
-    /// Samples that cover the range, which of a resampled recording may lie between samples.
+    /// The samples that cover the range; a resampled one may begin between samples.
     fn recorded(&self, start: i64, end: i64) -> (i64, i64) {
         if self.ratio.is_one() {
             return (start, end);

@@ -191,7 +191,7 @@ impl Operator for SinkOperator {
         match writing.writer.write(item) {
             Ok(bytes) => writing.uncommitted += bytes,
             Err(error) => {
-                // Keep the items before; the write error takes precedence over a commit error.
+                // Keep the items before; the write error takes precedence.
                 let _ = writing.commit();
                 return Err(error);
             }

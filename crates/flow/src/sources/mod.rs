@@ -49,13 +49,13 @@ pub trait Recording: Send + Sync {
         false
     }
 
-    /// Whether its clock may be looked up by stream name. False where operators made the stream: two of one name may
-    /// have different clocks.
+    /// Whether its clock may be looked up by stream name. False for streams of operators: two of one name may have
+    /// different clocks.
     fn registers_clock(&self) -> bool {
         true
     }
 
-    /// Whether reading decompresses chunks, which is worth tasks by itself.
+    /// Whether reading decompresses, which is worth tasks by itself.
     fn is_decoded(&self) -> bool {
         false
     }
@@ -90,12 +90,12 @@ pub trait Recording: Send + Sync {
         OuterGaps::default()
     }
 
-    /// Whether samples without a time were recorded without one; else times are only unknown here.
+    /// Whether samples without a time were recorded without one.
     fn knows_all_times(&self) -> bool {
         false
     }
 
-    /// How a range (None: all) will be read from a store, for `explain`. Reads no samples.
+    /// How a range (None: all) will be read, for `explain`. Reads no samples.
     fn reads(&self, range: Option<Range<i64>>) -> Option<String> {
         let _ = range;
         None

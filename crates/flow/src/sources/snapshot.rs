@@ -106,8 +106,7 @@ pub trait IndexedSnapshot {
     /// Start of the first part after an index; no portion crosses it.
     fn next_part_start(&self, index: i64) -> Option<i64>;
 
-    /// Rounds an index inside a contiguous range up to a multiple of `grain` samples from the first one read; returns
-    /// others unchanged.
+    /// Rounds an index inside a contiguous range up to a multiple of `grain` samples from the first one read.
     fn align_to_grain(&self, index: i64, grain: u64) -> i64;
 
     /// Contents of an index range with samples of at most one part.
@@ -123,7 +122,7 @@ pub struct RangePortion {
     pub origin: Option<RangeOrigin>,
 }
 
-/// Rounds an index up to a multiple of `grain` samples from `start` of a contiguous range, at most its `end`.
+/// `start` and `end`: of the contiguous range.
 pub(crate) fn align_to_grain(index: i64, start: i64, end: i64, grain: u64) -> i64 {
     let into = index.abs_diff(start.min(index));
     let rest = into % grain.max(1);

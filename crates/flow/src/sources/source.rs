@@ -73,20 +73,17 @@ pub trait Source: Send {
         None
     }
 
-    /// After a failure elsewhere. True: pull this source up to that position, to find an earlier error. False: close
-    /// it, as live sources.
+    /// After a failure elsewhere. True: pull up to that position, to find an earlier error. False: close it.
     fn continues_after_failure(&mut self) -> bool {
         false
     }
 
-    /// After [`SourceEvent::Idle`]: whether the engine may wait for the next item, which needs no other source to be
-    /// pulled.
+    /// After [`SourceEvent::Idle`]: whether the engine may wait for the next item, without pulling other sources.
     fn is_awaited(&self) -> bool {
         false
     }
 
-    /// After [`SourceEvent::Idle`]: whether data are in flight, so operators need not flush yet, even if the engine may
-    /// not wait.
+    /// After [`SourceEvent::Idle`]: whether data are in flight, so operators need not flush yet.
     fn is_under_way(&self) -> bool {
         self.is_awaited()
     }

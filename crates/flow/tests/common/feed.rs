@@ -1,4 +1,4 @@
-//! A random live feed: samples determined by their indices arrive in pieces, with gaps, breaks and pauses.
+//! A random live feed: samples arrive in pieces, with gaps, breaks and pauses.
 
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
@@ -37,7 +37,6 @@ enum JoinState {
 
 #[allow(dead_code)]
 impl JoinGate {
-    /// Feeds that begin from now on wait.
     pub(crate) fn close(&self) {
         *self.state.lock().unwrap() = JoinState::Closed;
     }
@@ -139,7 +138,6 @@ struct FeedSource {
     /// The last comes first.
     events: Vec<SourceEvent>,
     waker: Option<Waker>,
-    /// Until the first sample.
     gate: Option<Arc<JoinGate>>,
 }
 

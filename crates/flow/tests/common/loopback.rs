@@ -1,4 +1,4 @@
-//! A cluster in this process: its slots are threads that exchange bytes.
+//! A cluster in this process: its slots are threads.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,7 +25,6 @@ impl std::fmt::Debug for Loopback {
     }
 }
 
-/// Its plans, and perhaps a cache.
 pub(crate) type LoopbackHost = (Vec<Plan>, Option<Arc<ShardCache>>);
 
 struct State {
@@ -45,7 +44,6 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// Errors travel as text.
 #[derive(Debug)]
 pub(crate) struct TextCauses;
 

@@ -24,7 +24,6 @@ pub(crate) enum Step {
     /// An operator with context: name and parameters.
     Around(usize),
     Settling(usize),
-    /// With an earlier step.
     Zip(usize),
     Merge(usize),
     Other(usize),

@@ -10,7 +10,6 @@ use tempfile::TempDir;
 /// Exceeded by loud samples of more than 8 bits, in counts.
 pub(crate) const LIMIT: f64 = 1000.0;
 
-/// Exceeded by loud samples, in counts; of bools these are the true ones.
 fn limit(dtype: DType) -> f64 {
     match dtype.size() {
         1 => 100.0,

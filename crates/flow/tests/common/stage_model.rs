@@ -47,7 +47,6 @@ pub(crate) struct StageSpec {
     pub(crate) batch: usize,
     /// An item has its value modulo this number results, or 1 if that is 0.
     pub(crate) results: u64,
-    /// Ends early after so many events.
     pub(crate) limit: Option<u64>,
     pub(crate) fails_at: Option<u64>,
     pub(crate) pauses_at: Option<u64>,
@@ -384,7 +383,6 @@ impl Shared {
         writers.all(|writer| !self.links[writer.link].link.is_full())
     }
 
-    /// Nobody reads the stage's results.
     fn is_unread(&self, writers: &[Writer]) -> bool {
         let mut links = writers.iter();
         !writers.is_empty() && links.all(|writer| self.links[writer.link].link.is_closed())

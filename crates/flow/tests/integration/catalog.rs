@@ -1,5 +1,3 @@
-//! Registration and declaration of operators, and their typed builders.
-
 use std::path::Path;
 
 use isochrony_flow::operators::{Iir, Rewindow, StaLta, Xcorr};

@@ -1,5 +1,4 @@
-//! Settling operators with a tolerance on single-pass streams: same bits for any number of workers and any arrival of
-//! samples.
+//! Settling operators with a tolerance on single-pass streams.
 
 #![allow(clippy::single_range_in_vec_init)]
 
@@ -221,7 +220,6 @@ fn cells_are_within_the_tolerance_and_replicas_share_them() {
         apart > 0.0 && apart < TOLERANCE * largest,
         "{apart} of {largest}"
     );
-    // A tolerance that is too small has no effect.
     let (none, report) = run(&plan, 1, 1e-30, 1 << 15);
     assert!(report.stages.is_empty() && samples(&none) == exact);
     let (_, report) = run(&plan, 2, TOLERANCE, 1 << 15);

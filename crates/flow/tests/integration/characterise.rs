@@ -1,5 +1,3 @@
-//! Costs of single operators, and the throughput predicted from them.
-
 use isochrony_flow::{
     CharacteriseOptions, Declared, GeneratedRecording, Inputs, Item, Next, OpError, Operator,
     OperatorProperties, Out, Plan, PlanError, Port, PortType, RunOptions, Segments, json, operator,

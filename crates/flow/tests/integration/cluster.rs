@@ -1,4 +1,4 @@
-//! Random plans on cluster slots have the bits of one thread, though slots are lost. Broken messages are errors.
+//! Random plans on cluster slots have the bits of one thread, though slots are lost.
 
 #![allow(clippy::single_range_in_vec_init)]
 

@@ -1,5 +1,4 @@
-//! The engine knows operators by their declarations: one of another crate is treated as an equally declared built-in
-//! one.
+//! An operator of another crate is treated as an equally declared built-in one.
 
 #![allow(clippy::single_range_in_vec_init)]
 
@@ -12,7 +11,6 @@ use isochrony_flow::{
 
 use crate::common::channels::channel;
 
-/// Declaration of this test's operator.
 static DECLARED: Mutex<fn(OperatorProperties) -> OperatorProperties> = Mutex::new(|bound| bound);
 
 operator! {
@@ -32,7 +30,6 @@ impl Operator for Own {
     }
 }
 
-/// One test at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn own(

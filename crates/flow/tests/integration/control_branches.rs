@@ -1,4 +1,4 @@
-//! Branches added to a running plan and removed from it, against the plan's own results.
+//! Branches of a running plan, against the plan's own results.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Operators that switch implementations during a run, against runs with one of them.
+//! Operators that switch implementations during a run.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};

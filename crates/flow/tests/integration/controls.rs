@@ -1,4 +1,4 @@
-//! Parameters changed during a run, against plans that have them from the start.
+//! Parameters changed during a run, against plans with them from the start.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! Detectors and running statistics in plans equal one kernel call per gap-free stretch, for any cuts.
+//! Detectors and running statistics equal one kernel call per gap-free stretch, for any cuts.
 
 use isochrony_dsp::detect::{CellCfar, ClassicStaLta, Noise, NoiseCfar, RecursiveStaLta, Sides};
 use isochrony_dsp::running::{RunningMean, RunningQuantile, RunningRms};
@@ -46,7 +46,7 @@ fn array(plan: &Plan) -> Array {
     plan.collect().unwrap().array().unwrap().clone()
 }
 
-/// One kernel call per stretch, without the omitted start of each.
+/// Without the omitted start of each stretch.
 fn at_once(
     stretches: &[Vec<f64>],
     skip: usize,

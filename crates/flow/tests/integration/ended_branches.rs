@@ -1,4 +1,4 @@
-//! Unwanted branches of tasks, and which errors of several branches end a run.
+//! Unwanted branches of tasks, and which of several errors ends a run.
 
 #[allow(dead_code)]
 use isochrony_expr::Expr;

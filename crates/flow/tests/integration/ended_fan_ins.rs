@@ -1,4 +1,4 @@
-//! Fan-ins of streams that end early give the same results and errors on any number of workers.
+//! Fan-ins of streams that end early, on any number of workers.
 
 #![allow(clippy::single_range_in_vec_init)]
 

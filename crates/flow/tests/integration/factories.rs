@@ -1,5 +1,3 @@
-//! Generated samples, functions, plans run as one.
-
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::ops::Range;

@@ -1,5 +1,3 @@
-//! Window-wise operators in plans: any cuts give the same bits; breaks, types and units.
-
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use isochrony_flow::{Catalog, Plan, PlanError, PortType, Segments, json};

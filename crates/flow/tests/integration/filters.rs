@@ -40,7 +40,6 @@ fn noise(count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// One kernel call per stretch.
 fn alone(stretches: &[(i64, Vec<f64>)], initial: Initial) -> Vec<f64> {
     let iir = Iir {
         family: Family::Butterworth,

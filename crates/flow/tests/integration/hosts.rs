@@ -1,5 +1,5 @@
 //! Random plans partly on another host have the bits of one thread, though connections break and messages are repeated.
-//! Slots compute blocks of the rest, and some are lost.
+//! Slots, some of them lost, compute blocks of the rest.
 
 #![allow(clippy::single_range_in_vec_init)]
 

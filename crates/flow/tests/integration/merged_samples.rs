@@ -1,5 +1,3 @@
-//! What is possible with interleaved samples of several streams, and what is refused.
-
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::ops::Range;

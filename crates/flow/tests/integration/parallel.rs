@@ -1,4 +1,4 @@
-//! Work distribution, failures and bounds of runs on several cores. `rewrites.rs` and `stored.rs` test the results.
+//! Work distribution, failures and bounds of runs on several cores.
 
 use crate::common::fail;
 use std::collections::BTreeSet;
@@ -135,7 +135,6 @@ impl Operator for Slow {
     }
 }
 
-/// Furthest sample given to a worker.
 static FURTHEST: AtomicI64 = AtomicI64::new(0);
 
 operator! {

@@ -1,4 +1,4 @@
-//! Memory of runs on several cores: little together, and many do not fail where one does not.
+//! Workers keep to little memory together, and many do not fail where one does not.
 
 #[allow(dead_code)]
 use crate::common::gapped;

@@ -1,5 +1,4 @@
-//! Plans over stored signals on hosts with caches: same bits as one thread, tasks near their data, no store reads on a
-//! second run.
+//! Plans on hosts with caches: same bits as one thread, tasks near their data, no store reads on a second run.
 
 use std::cell::Cell;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! Read-ahead from task to task gives the same results by every strategy, also where runs end early or tasks are
-//! repeated.
+//! Read-ahead from task to task gives the same results by every strategy.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,5 +1,3 @@
-//! One plan over successive ranges, against plans rebuilt for each.
-
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! Sealed signals are decoded by workers, ahead of the sequential part, with the results of plain ones.
+//! Workers decode sealed signals, with the results of plain ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};

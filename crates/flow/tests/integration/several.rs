@@ -1,4 +1,4 @@
-//! Plans that combine several scans give the same bits on any number of workers; and loops.
+//! Plans that combine several scans, on any number of workers.
 
 #![allow(clippy::single_range_in_vec_init)]
 

@@ -1,4 +1,4 @@
-//! How runs end whose tasks read several scans: errors, panics, unwanted output.
+//! Errors, panics and unwanted output where tasks read several scans.
 
 use crate::common::fail;
 use isochrony_expr::Expr;

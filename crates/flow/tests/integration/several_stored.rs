@@ -1,5 +1,4 @@
-//! Stored channels of one clock that meet in tasks, over gaps, clock steps and selections, and in order over ranges
-//! that go back.
+//! Stored channels of one clock that meet in tasks.
 
 #![allow(clippy::single_range_in_vec_init)]
 
@@ -21,7 +20,6 @@ const T0: i64 = 1_267_401_600 * SECOND;
 #[derive(Debug, Clone, Copy)]
 enum Then {
     Gap(i64),
-    /// The clock is set back.
     Step,
 }
 

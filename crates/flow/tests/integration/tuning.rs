@@ -1,5 +1,3 @@
-//! Plans tuned during a run: same bits, and a report of attempts.
-
 use std::sync::Arc;
 
 use isochrony_flow::{

@@ -17,7 +17,7 @@ use isochrony_segment::DType;
 use super::Fields;
 use crate::{OpError, OpErrorKind, PlanError};
 
-/// Makes a column of values in native byte order, bools in a byte.
+/// From native byte order, bools in a byte.
 pub(crate) fn column_from_bytes(
     dtype: DType,
     values: MutableBuffer,

@@ -11,14 +11,14 @@ use isochrony_time::{Fixed, Ratio, Stamp};
 use super::clock::{Clock, registered};
 use crate::Cause;
 
-/// Largest difference of one clock's steps, as a fraction of the period.
+/// Of one clock's steps, as a fraction of the period.
 const STEP_TOLERANCE: f64 = 1e-3;
-/// Largest difference of two steps by rounding to whole ns.
+/// By rounding two steps to whole ns.
 const STEP_ROUNDING_NS: f64 = 2.0;
-/// Deviation, as a fraction of the period, that marks a gap or clock step.
+/// Of a gap or clock step, as a fraction of the period.
 const BREAK_DEVIATION: f64 = 0.5;
 
-/// The newest registered clock of a stream that is still in use, adapted to it.
+/// The newest registered clock of a stream, adapted to it.
 pub(crate) fn clock_of(stream: StreamId) -> Option<Arc<dyn Clock>> {
     registered(stream).map(|clock| on_grid(clock, stream.get()))
 }
@@ -44,8 +44,8 @@ struct Regrid {
 }
 
 impl Regrid {
-    /// Chooses the step after a sample: the one ahead, or the one back if they differ and it is nearer to the period.
-    /// None at a break.
+    /// The step after a sample: the one ahead, or the one back if they differ and it is nearer to the period. None at a
+    /// break.
     fn step<T: Copy>(&self, back: Option<T>, ahead: Option<T>, ns: impl Fn(T) -> f64) -> Option<T> {
         let deviation = |step: T| (ns(step) - self.period_ns).abs();
         match (back, ahead) {

@@ -24,7 +24,7 @@ use crate::scheduler::reorder::Registration;
 use crate::scheduler::task_output::{Task, TaskScheduler};
 
 pub(super) const BATCHES_IN_FLIGHT: usize = 2;
-/// For the first slots to learn what the caches of others have.
+/// How long the first slots wait for others: their caches are not known before.
 const START_WAIT: Duration = Duration::from_secs(1);
 /// How long a slot without tasks waits for the scheduler before asking the policy again.
 const PLACED_WAIT: Duration = Duration::from_millis(5);

@@ -30,7 +30,7 @@ pub(crate) trait StageIo {
     type Block;
     type Result;
 
-    /// The replica that must compute the next block, if not any can.
+    /// If not any replica can compute the next block.
     fn owner(&self) -> Option<usize>;
 
     fn next(&mut self, replica: usize) -> NextInput<Self::Block, Self::Result>;
@@ -88,7 +88,6 @@ pub(crate) struct BlockScheduler<S: StageIo> {
     entries: Range<usize>,
     /// At least 1 takes blocks.
     replicas: AtomicUsize,
-    /// Slots of a cluster, for which replicas take blocks.
     slots: AtomicUsize,
 }
 
@@ -127,7 +126,6 @@ impl<S: StageIo> BlockScheduler<S> {
         self.notify_all(Notice::Recall);
     }
 
-    /// A slot of a cluster has as many blocks as a replica.
     pub(crate) fn set_slots(&self, slots: usize) {
         self.slots.store(slots, Ordering::Relaxed);
     }
@@ -138,7 +136,7 @@ impl<S: StageIo> BlockScheduler<S> {
         }
     }
 
-    /// For a replica that can take nothing now. Returns the outcome of its burst.
+    /// For a replica that can take nothing now.
     pub(crate) fn send_ready(&self) -> StageOutcome {
         let mut order = self.lock();
         self.send_complete(&mut order);
@@ -183,7 +181,7 @@ impl<S: StageIo> BlockScheduler<S> {
         let Some((number, block)) = next else {
             return Assignment::None(match order.slots.front() {
                 _ if order.ended => StageOutcome::Ended,
-                // What needs no replica has filled the link: nobody else would send the rest.
+                // What needs no replica filled the link: nobody else would send the rest.
                 Some(BlockSlot::Done(_)) => StageOutcome::Full,
                 _ => StageOutcome::Idle,
             });
@@ -221,7 +219,6 @@ impl<S: StageIo> BlockScheduler<S> {
         }
     }
 
-    /// Returns the outcome of the replica's burst.
     pub(crate) fn complete(&self, number: u64, result: S::Result) -> StageOutcome {
         let mut order = self.lock();
         let at = number.checked_sub(order.first).map(|at| at as usize);

@@ -76,7 +76,7 @@ impl CellCutter {
         !self.arrived.is_empty() || self.is_complete()
     }
 
-    /// Whether the next part belongs to a cell of which parts were given.
+    /// Whether the next part belongs to a begun cell.
     pub(super) fn continues(&self) -> bool {
         self.begun
     }
@@ -173,7 +173,7 @@ impl CellCutter {
         (self.begun, self.given) = (false, 0);
     }
 
-    /// What the open cell has and has not given yet. `completes`: nothing follows.
+    /// What the open cell has not given yet. `completes`: nothing follows.
     fn part(&mut self, completes: bool) -> Cut {
         let Some(cell) = self.cell.clone() else {
             return Cut::Nothing;

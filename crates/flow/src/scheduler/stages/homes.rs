@@ -2,12 +2,12 @@
 //!
 //! A thread takes ready stages of its home first.
 //!
-//! Stages are divided among NUMA nodes, then those of a node among its caches. Each time an order of the stages is cut
-//! into a run for each group so that most bytes stay inside runs, by dynamic programming (optimal for that order). Then
-//! single stages are moved or swapped while fewer bytes cross. The better of two orders counts: that of the plan, and
-//! one in which the stage with the strongest link to those before it comes next, which keeps channels together. Each
-//! group gets its share of the weight, up to the heaviest stage (see `divide`). `n` stages (at most 64) and `g` groups
-//! take `O(g n³)` steps, and as many for each of at most `n` rounds of improvement; a few milliseconds at most.
+//! Stages are divided among NUMA nodes, then those of a node among its caches. An order of the stages is cut into a run
+//! for each group so that most bytes stay inside runs, by dynamic programming (optimal for that order). Then stages are
+//! moved or swapped while fewer bytes cross. The better of two orders counts: that of the plan, and one in which the
+//! stage with the strongest link to those before it comes next, which keeps channels together. Each group gets its
+//! share of the weight, up to the heaviest stage (see `divide`). `n` stages (at most 64) and `g` groups take `O(g n³)`
+//! steps, and as many for each of at most `n` rounds of improvement; a few milliseconds.
 
 use std::cmp::Reverse;
 
@@ -31,7 +31,7 @@ pub(super) struct StagesToPlace<'a> {
 }
 
 impl StagesToPlace<'_> {
-    /// Stages at home with each thread. Empty sets if all threads share a cache.
+    /// Empty sets if all threads share a cache.
     pub(super) fn homes(&self, threads: &[CpuLocation]) -> Vec<StageSet> {
         let mut homes = vec![0; threads.len()];
         let (of_node, nodes) = groups(threads.iter().map(|one| one.node));
@@ -50,7 +50,7 @@ impl StagesToPlace<'_> {
             let stages: Vec<usize> = stages
                 .filter(|&stage| node_of_stage[stage] == node)
                 .collect();
-            // Groups are numbered by their first thread, so the caller's is the first of the first.
+            // Groups are numbered by their first thread, so the caller's is the first.
             let cache_of_stage = self.divide(&stages, &caches, node == 0);
             for (&thread, cache) in inside.iter().zip(of_cache) {
                 let own = stages.iter().zip(&cache_of_stage);
@@ -105,7 +105,7 @@ fn groups<K: PartialEq>(keys: impl Iterator<Item = K>) -> (Vec<usize>, Vec<usize
 enum Order {
     /// From the end of the plan.
     Plan,
-    /// The stage with the strongest link to one before it comes next, as in a maximum spanning tree.
+    /// As a maximum spanning tree grows: next is the strongest link.
     StrongestLink,
 }
 
@@ -123,7 +123,7 @@ struct Division {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Quality {
     inside: u64,
-    /// Sum of squared weights by shares: least where weights are in proportion to shares.
+    /// Sum of squared weights by shares: least in proportion to shares.
     evenness: Reverse<u128>,
 }
 
@@ -177,7 +177,6 @@ impl Division {
         let count = self.weights.len();
         let mut is_placed = self.is_fixed.clone();
         let mut order = Vec::with_capacity(count);
-        // By stage: most bytes to or from a placed one.
         let mut strongest: Vec<u64> = vec![0; count];
         let note = |strongest: &mut Vec<u64>, placed: usize| {
             let links = strongest.iter_mut().zip(&self.bytes[placed]);
@@ -205,8 +204,8 @@ impl Division {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// Divides the order into a run for each group that exceeds no share by more than `slack`, so that most bytes stay
-    /// inside a group; of equals, weights are most even. False if impossible.
+    /// So that most bytes stay inside a group; of equals, weights are most even. Fails if a share is exceeded by more
+    /// than `slack`.
     fn divide_in_order(&mut self, slack: u64) -> bool {
         let free = &self.free;
         let fixed: Vec<usize> = (0..self.weights.len())
@@ -272,7 +271,7 @@ impl Division {
         for (stage, &group) in self.group_of.iter().enumerate() {
             loads[group] += self.weights[stage];
         }
-        // Terminates, since each change reduces the bytes; the bound limits the time.
+        // Terminates, since each change reduces the bytes.
         for _ in 0..count {
             let mut is_changed = false;
             for stage in (0..count).filter(|&stage| !self.is_fixed[stage]) {

@@ -1,9 +1,9 @@
 //! A queue from one stage to another, of batches of events, bounded in bytes.
 //!
-//! Lock-free. It accepts every batch; the writer keeps the bound: it ends its burst once the link
-//! [`is_full`](Link::is_full), so a link exceeds its capacity by the results of one item. It always takes one batch,
-//! whatever its capacity: the writer makes the next while the reader consumes it. Knows neither events nor who wakes
-//! whom, for model checkers (`tests/loom_stages.rs`).
+//! Lock-free. It accepts every batch: the writer ends its burst once the link [`is_full`](Link::is_full), so a link
+//! exceeds its capacity by the results of one item. It always takes one batch, whatever its capacity: the writer makes
+//! the next while the reader consumes it. Knows neither events nor who wakes whom, for model checkers
+//! (`tests/loom_stages.rs`).
 
 use std::sync::atomic::Ordering;
 
@@ -32,7 +32,7 @@ pub(crate) struct Link<E> {
     closed: AtomicBool,
     ended: AtomicBool,
     sent: AtomicU64,
-    /// How many batches were sent when so many eighths of the link were full; the last: when it was full.
+    /// Batches sent when so many eighths of the link were full; the last: when it was full.
     occupancy: [AtomicU64; 9],
 }
 
@@ -118,15 +118,14 @@ impl<E> Link<E> {
         !self.is_closed() && self.bytes() >= self.capacity()
     }
 
-    /// So full that the writer waits in the middle of an item: twice its capacity, or two batches where these are
-    /// larger.
+    /// The writer waits in the middle of an item: twice its capacity, or two batches where these are larger.
     pub(crate) fn is_overdrawn(&self) -> bool {
         let largest = self.largest.load(Ordering::Relaxed);
         let most = self.capacity().max(largest).saturating_mul(2);
         !self.is_closed() && self.bytes() >= most
     }
 
-    /// The reader tells the writer: half of it is free, or it holds so few batches that each matters.
+    /// Half of it is free, or it holds so few batches that each matters.
     pub(crate) fn has_room(&self) -> bool {
         let (bytes, capacity) = (self.bytes(), self.capacity());
         let holds_few = self.largest.load(Ordering::Relaxed) > capacity / 4;

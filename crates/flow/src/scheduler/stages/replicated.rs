@@ -8,9 +8,9 @@
 //!         +-------------+            +-----------+       +----------------+
 //! ```
 //!
-//! To the queue of stages each replica is a stage. Blocks, and what passes between them (`Idle`, `End`), are numbered
-//! as they are cut; [`block_scheduler`](super::block_scheduler) keeps that order. A failed block ends the stage,
-//! whatever later ones gave.
+//! To the queue each replica is a stage. Blocks, and what passes between them (`Idle`, `End`), are numbered as they are
+//! cut; [`block_scheduler`](super::block_scheduler) keeps that order. A failed block ends the stage, whatever later
+//! ones gave.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -381,7 +381,7 @@ impl ReplicatedStage {
         both.filter_map(|(node, one)| Some((node?, one)))
     }
 
-    /// An error of another process has no civil time: that has no clock of the feed.
+    /// Adds the civil time: another process has no clock of the feed.
     pub(super) fn with_time(&self, mut error: RunError) -> RunError {
         if let RunError::Operator {
             node,

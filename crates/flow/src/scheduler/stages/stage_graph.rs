@@ -21,7 +21,7 @@ pub(super) struct StageGraph {
     pub(super) graph: Graph,
     /// By node, if the plan has it.
     pub(super) plan_node: Vec<Option<usize>>,
-    /// By node: the scan whose number ranks it among sources that lie equally far.
+    /// By node: the scan that ranks it among equally far sources.
     pub(super) source_order: Vec<usize>,
     pub(super) writers: Vec<SharedWriter>,
     pub(super) edges: HashMap<Edge, Edge>,
@@ -177,7 +177,7 @@ impl StageGraph {
     }
 }
 
-/// The last scan before a node: results of several scans are complete when the last is.
+/// Results of several scans are complete when the last scan's are.
 fn last_scan(graph: &Graph, mut node: usize) -> usize {
     while let Some(last) = graph.nodes[node].inputs.iter().map(|&(from, _)| from).max() {
         node = last;

@@ -12,37 +12,37 @@ use crate::scheduler::subgraph::SubgraphPlan;
 use crate::scheduler::task_contract::combines_inexactly;
 use crate::{Alignment, Resource};
 
-/// With a smaller memory budget a plan is not cut: links could hold what is needed elsewhere.
+/// Links could hold what is needed elsewhere.
 const MIN_MEMORY: u64 = 4 << 20;
 const LINK_MEMORY_FRACTION: u64 = 16;
-/// A plan with more sources is not cut: for each item the reader of a link asks all streams that share it. Measured, a
-/// low-pass each: 64 gain nothing, 256 take twice as long as one thread, a thousand 30 times.
+/// For each item the reader of a link asks all streams that share it. Measured, a low-pass each: 64 gain nothing, 256
+/// take twice as long as one thread, a thousand 30 times.
 const MAX_SOURCES: usize = 128;
 pub(super) const MAX_ENTRIES: usize = 64;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StagePlan {
-    /// Nodes of each stage, in plan order. The last stage is executed in the caller's thread.
+    /// In plan order. The last is executed in the caller's thread.
     pub(super) stages: Vec<Vec<usize>>,
     pub(super) stage_of: Vec<usize>,
     /// Stages without inputs that each depends on, as bits.
     pub(super) roots: Vec<u64>,
-    /// Stage of sources that call Python, which the caller's thread executes when otherwise idle.
+    /// Sources that call Python: the caller's thread executes them when otherwise idle.
     pub(super) caller_sources: Option<usize>,
     pub(super) replication: Vec<Replication>,
 }
 
-/// Whether a stage can have replicas, and how its input is cut for them.
+/// How its input is cut for replicas, if it can have any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Replication {
     None,
     /// The bits do not depend on cuts.
     Blocks,
-    /// In cells of fixed length: it settles, within the granted tolerance. One replica also computes cells.
+    /// Of fixed length: it settles, within the granted tolerance. One replica also computes cells.
     Cells,
 }
 
-/// Where results depend on cells, the plan is cut for this many workers, whatever their number.
+/// Assumed, whatever their number, where results depend on cells.
 const WORKERS_OF_CELLS: usize = 8;
 
 struct WaitGroup {
@@ -84,8 +84,8 @@ impl StagePlan {
         Ok(())
     }
 
-    /// Stages of a plan in which an operator settles, within the granted tolerance, and no task computes it: the same
-    /// for any number of workers. None without such an operator.
+    /// Stages of a plan in which an operator settles and no task computes it: the same for any number of workers. None
+    /// without such an operator.
     pub(crate) fn with_cells(
         graph: &Graph,
         options: &RunOptions<'_>,
@@ -205,8 +205,8 @@ impl StagePlan {
     }
 
     /// Whether stages could wait for each other in a cycle: one waits for a source alone while a link from another
-    /// source is full, a second the other way round. That takes two paths between the same sources through stages that
-    /// wait for one alone. Stages that all read the same edges agree on which source lags behind.
+    /// source is full, a second the other way round. That takes two paths between the same sources through such stages.
+    /// Stages that all read the same edges agree on which source lags behind.
     pub(super) fn could_wait_in_a_cycle(&self, graph: &Graph) -> bool {
         let mut entering: Vec<BTreeMap<usize, Vec<Edge>>> =
             vec![BTreeMap::new(); self.stages.len()];
@@ -288,7 +288,7 @@ impl StagePlan {
         stages.map(|(operators, entries)| (&operators[..], entries.len()))
     }
 
-    /// Describes what slots of a cluster compute of a plan that reads a feed; None if it reads none.
+    /// What slots of a cluster compute of a plan that reads a feed; None without a feed.
     pub(crate) fn cluster_line(&self, graph: &Graph, workers: usize) -> Option<String> {
         if !reads_feed(graph) {
             return None;

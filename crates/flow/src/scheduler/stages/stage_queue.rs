@@ -15,7 +15,7 @@
 //! Only a notice to a waiting stage takes the lock; any other is one atomic operation. An idle thread spins before it
 //! sleeps: waking it takes longer than most bursts.
 //!
-//! Does not know what a stage is, so that model checkers can test it (`tests/loom_stages.rs`).
+//! Does not know what a stage is, for model checkers (`tests/loom_stages.rs`).
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -114,15 +114,14 @@ pub(crate) struct StageQueue {
     notices: Vec<AtomicU8>,
     ready: AtomicU64,
     stopped: AtomicBool,
-    /// For the caller and helpers when idle, and for all threads in the middle of a burst.
+    /// By role when idle; and for threads in the middle of a burst.
     idle: [Condvar; 2],
     suspended: Condvar,
     /// Executed only by the caller's thread.
     callers: StageSet,
     spin: Duration,
-    /// Stands for all times if time is not measured.
     unmeasured: Option<Instant>,
-    /// Stages that wait for input are retried after this time, since not every source wakes them.
+    /// Of stages that wait for input, since not every source wakes them.
     poll_interval: Duration,
 }
 
@@ -201,7 +200,7 @@ impl StageQueue {
         }
     }
 
-    /// There is input or room for a stage. Returns whether the stage waited for it.
+    /// Returns whether the stage waited for it.
     pub(crate) fn notify(&self, stage: usize, notice: Notice) -> bool {
         let before = self.notices[stage].fetch_or(notice.bit(), Ordering::SeqCst);
         if before & notice.waits() == 0 {
@@ -320,7 +319,7 @@ impl StageQueue {
         }
         let mut state = self.lock();
         while (!has_work() || state.paused) && !self.is_stopped() {
-            // User code may occupy the caller's thread for long: one helper polls, too.
+            // User code may occupy the caller's thread: one helper polls, too.
             let polls = worker == ThreadRole::Caller || state.sleeping[worker as usize] == 0;
             state.sleeping[worker as usize] += 1;
             let idle = &self.idle[worker as usize];
@@ -348,8 +347,8 @@ impl StageQueue {
         self.leave(&mut state);
     }
 
-    /// Waits in the middle of a burst for a stage to take, room, or time to poll. False if nobody computes or can: the
-    /// burst must go on without room.
+    /// Waits in the middle of a burst for a stage, room, or time to poll. False if nobody computes or can: the burst
+    /// must go on without room.
     pub(crate) fn wait_suspended(
         &self,
         worker: ThreadRole,

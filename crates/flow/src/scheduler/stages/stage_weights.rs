@@ -17,7 +17,7 @@ use crate::scheduler::output_estimate::output_bytes_per_sample;
 const UNKNOWN_SAMPLES: u64 = 1 << 20;
 
 impl StagePlan {
-    /// Queue entries at home with each thread, the caller's first; none if threads are not pinned. `entries`: by stage.
+    /// By thread, the caller's first; none if threads are not pinned. `entries`: by stage.
     pub(super) fn homes(
         &self,
         graph: &Graph,
@@ -52,7 +52,7 @@ impl StagePlan {
         stages.homes(&threads)
     }
 
-    /// Weight of each entry: its part of the expected time, in 64ths of an entry's share, divided among replicas.
+    /// By entry: expected time in 64ths of an entry's share, divided among replicas.
     fn weights(&self, graph: &Graph, entries: &[Range<usize>]) -> Vec<u64> {
         let expected = expected_ns(graph);
         let unit = expected.iter().sum::<f64>() / (64 * self.stages.len()) as f64;
@@ -65,7 +65,7 @@ impl StagePlan {
         weights.collect()
     }
 
-    /// Estimates the bytes that entries pass to each other in the whole run. Replicas have equal parts.
+    /// Estimated bytes of the whole run. Replicas have equal parts.
     fn transfers(&self, graph: &Graph, entries: &[Range<usize>]) -> Vec<Transfer> {
         let nodes = graph.nodes.iter();
         let nodes = nodes.map(|node| (&node.inputs[..], &node.properties));

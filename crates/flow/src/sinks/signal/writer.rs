@@ -152,9 +152,8 @@ impl SignalSinkWriter {
         Ok(gap)
     }
 
-    /// Joins the first samples to an existing signal. By the clock they may seem to continue it although their phase
-    /// differs, as with windows counted from another anchor: by a fraction of a new sample, but by whole source
-    /// samples.
+    /// Joins the first samples to an existing signal. By the clock they may seem to continue it with another phase, as
+    /// windows counted from another anchor: by a fraction of a new sample, but by whole source samples.
     fn resume_signal(&mut self, start: i64, count: u64) -> Result<Option<NewGap>, OpError> {
         self.new_run = false;
         let ends = self.ends.take().filter(|_| self.step > 1);
@@ -180,8 +179,8 @@ impl SignalSinkWriter {
         Ok(None)
     }
 
-    /// Rejects samples whose sender states another calibration than the signal's. Called after each commit and each
-    /// break, where the sender may change.
+    /// Rejects samples whose sender states another calibration. Called after each commit and each break, where the
+    /// sender may change.
     fn check_description(&mut self) -> Result<(), OpError> {
         let is_due = std::mem::take(&mut self.is_unchecked);
         if !is_due || !self.copied.is_feed || self.copied.awaits_description {
@@ -225,7 +224,7 @@ impl SignalSinkWriter {
                 restarts: false,
             };
         };
-        // Clock drift explains a few samples of difference; more means that the gap's length is no duration.
+        // Clock drift explains a few samples; more means that the gap's length is no duration.
         let samples = if (lasted - by_axis as f64).abs() <= 2.5 || lasted <= 0.0 {
             by_axis
         } else if lasted <= self.max_gap {

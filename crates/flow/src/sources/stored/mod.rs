@@ -5,8 +5,8 @@
 //! to the sent snapshot.
 //!
 //! A pass walks *parts*, each the share of a range in one run, and their contiguous ranges between gaps. Runs and gaps
-//! are looked up when reached, O(log n) each, so a million gaps need no list. A contiguous range's anchor is the first
-//! sample after the last gap or clock step, whatever range is read: windows do not depend on where a scan starts.
+//! are looked up when reached, O(log n) each. A contiguous range's anchor is the first sample after the last gap or
+//! clock step, whatever range is read: windows do not depend on where a scan starts.
 //!
 //! This file and `snapshot` import each other: a recording creates the snapshot, which opens passes with its options.
 
@@ -297,7 +297,7 @@ impl Recording for StoredRecording {
     }
 
     fn extremes(&self) -> Option<SharedRecording> {
-        // Views are of the newest commit; many look-ups take longer than reading a few samples.
+        // Views are of the newest commit; many look-ups take longer than reading few samples.
         let many = |ranges: &Vec<Range<i64>>| ranges.len() > MOST_VIEWED_RANGES;
         if self.pinned.is_some() || self.ranges.as_ref().is_some_and(many) {
             return None;

@@ -1,5 +1,3 @@
-//! The engine against slow, obvious computations.
-
 use std::ops::Range;
 
 use isochrony_flow::operators::Rewindow;

@@ -1,5 +1,3 @@
-//! The envelope of a stream.
-
 use isochrony_flow::{json, operators};
 
 use super::made::{array, params, scan, stream};

@@ -1,5 +1,3 @@
-//! Resampling in plans, against the kernel and arithmetic.
-
 mod envelope;
 mod made;
 mod refusals;

@@ -1,5 +1,3 @@
-//! Rejected parameters, and their errors.
-
 use isochrony_flow::json;
 use isochrony_segment::Stream;
 use isochrony_time::Rate;

@@ -1,4 +1,4 @@
-//! Times of resampled data: stored signals, rows, events, errors.
+//! Times of resampled data.
 
 use isochrony_dsp::resample::Ratio;
 use isochrony_flow::{

@@ -1,5 +1,3 @@
-//! Fields of rows: from windows, filtered, computed.
-
 use super::*;
 
 #[test]

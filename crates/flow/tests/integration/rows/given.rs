@@ -1,5 +1,3 @@
-//! Rows and samples in memory, with a clock.
-
 use super::*;
 
 #[derive(Debug, Clone, PartialEq)]

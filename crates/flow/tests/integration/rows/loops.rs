@@ -1,5 +1,3 @@
-//! Joins of any rows, in any blocks, against loops.
-
 use super::*;
 
 fn a_table(longest: i64) -> impl Strategy<Value = Vec<Row>> {

@@ -1,4 +1,4 @@
-//! Tests joins by civil time of live sources with restarting clocks against nested loops over all rows.
+//! Joins by civil time of live sources with restarting clocks, against nested loops over all rows.
 //!
 //! A live clock extrapolates beyond the last sample with a small error, so a new run may begin before the time expected
 //! of its first index.

@@ -1,4 +1,4 @@
-//! Groups in windows of time, against loops over all rows, for any cuts and progress marks.
+//! Groups in windows of time, against loops over all rows.
 
 use std::collections::HashSet;
 
@@ -18,7 +18,6 @@ type KeyedRow = (i64, i64, f64, i64);
 #[derive(Debug, Clone)]
 struct ClockRun {
     first: i64,
-    /// Civil time of its first sample.
     zero: i64,
     rows: Vec<KeyedRow>,
 }

@@ -1,5 +1,3 @@
-//! What `explain` says of skipped ranges.
-
 use isochrony_expr::Expr;
 use isochrony_flow::{Catalog, Plan};
 use isochrony_segment::DType;

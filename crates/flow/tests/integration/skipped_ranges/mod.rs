@@ -1,4 +1,4 @@
-//! Filters on window extremes skip what stored extremes exclude, with the results of reading all.
+//! Skipping gives the results of reading all.
 
 mod changes;
 mod explain;

@@ -1,5 +1,3 @@
-//! Window statistics against a slow implementation on lists of numbers.
-
 use isochrony_flow::arrow::array::RecordBatch;
 use isochrony_flow::arrow::array::cast::AsArray;
 use isochrony_flow::arrow::array::types::{Float64Type, Int64Type};

@@ -1,5 +1,3 @@
-//! Windows at clock steps, and where times are unknown.
-
 use std::ops::Range;
 use std::sync::Arc;
 

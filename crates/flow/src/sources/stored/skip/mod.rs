@@ -5,8 +5,7 @@
 //! gives the indices at which no passing window begins ([`predicate`]). A [`SkipMap`], built once per execution, turns
 //! them, per contiguous range and window grid, into ranges that no possibly passing window needs.
 //!
-//! Short ranges are read: restarting after them takes as long; short contiguous ranges are not looked up. Lists are
-//! bounded by [`MAX_RANGES`]; the excess is read, and so is what views do not cover.
+//! Lists are bounded by [`MAX_RANGES`]; the excess is read, and so are short ranges and what views do not cover.
 //!
 //! A pass emits [`SourceEvent::Skipped`](crate::SourceEvent::Skipped) for a skipped range: `rewindow` restarts after it
 //! on the same grid, and operators after the filter see removed windows, so results are bit-identical.
@@ -31,7 +30,7 @@ use crate::{OpError, RangeOrigin, SharedRecording};
 use index_ranges::{IndexRanges, union, without};
 use predicate::ExtremesPredicate;
 
-/// Shorter buckets are not looked up: they take a noticeable part of the reading time.
+/// Looking up shorter buckets takes a noticeable part of the reading time.
 const MIN_BUCKET_BYTES: i64 = 8 << 10;
 /// Shorter ranges are read: restarting after them takes as long.
 const MIN_SKIPPED_BYTES: u64 = 64 << 10;

@@ -3,7 +3,7 @@
 //! Comparing an extreme with a number is a statement about samples: `s.max() > 5` means that *any* sample is above 5,
 //! `s.max() < 5` that *all* are below. Samples that meet such a condition lie on one side of a limit (outside two, for
 //! magnitudes), so a bucket's extremes tell whether any of its samples, or all, meet it. The filter's own program
-//! decides this on a window of that one sample: calibration, conversion and rounding are exactly the filter's.
+//! decides this on a window of one sample: calibration, conversion and rounding are the filter's.
 //!
 //! The result is a set of excluded indices: the union for `a & b`, the intersection for `a | b`; all else excludes
 //! nothing.
@@ -147,7 +147,7 @@ impl ExtremesPredicate {
     }
 }
 
-/// Whether comparing an extreme with a number concerns all samples of a window, or any; None: neither.
+/// Of a window's samples; None: neither.
 fn must_hold_for_all(compare: Binary, left: ExtremeKind, right: ExtremeKind) -> Option<bool> {
     let above = match compare {
         Binary::Gt | Binary::Ge => true,
