@@ -72,7 +72,6 @@ fn work(scheduler: &Model, fails: Option<u64>, done: &AtomicU64) {
     }
 }
 
-/// In order, with an error, or (None) with a lost worker.
 type Ended = Result<(), Option<(u64, bool)>>;
 
 fn gathered(scheduler: &Model, subgraph: usize) -> (Vec<u64>, Ended) {
@@ -126,7 +125,6 @@ fn without_memory_to_wait_in_all_is_done_one_by_one() {
         let scheduler = Arc::new(Model::new(vec![Parts(2), Parts(1)], 3, 0));
         let done = Arc::new(AtomicU64::new(0));
         let worker = begin(&scheduler, None, &done);
-        // Whichever is consumed first.
         assert_eq!(gathered(&scheduler, 1), (vec![0], Ok(())));
         assert_eq!(gathered(&scheduler, 0), (vec![0, 1], Ok(())));
         worker.join().unwrap();

@@ -150,7 +150,6 @@ fn random_graph(seed: u64) -> GraphSpec {
     graph
 }
 
-/// Panics if a result differs from one thread's.
 fn check(seed: u64, graph: &GraphSpec) {
     let run = {
         let graph = graph.clone();

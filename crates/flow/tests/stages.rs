@@ -417,7 +417,6 @@ fn a_limit_ends_the_stages_before_it() {
     let (got, report) = run_all(std::slice::from_ref(&plan), 2).unwrap();
     assert_eq!(got, one);
     assert!(stages(&report).len() > 1);
-    // What links and a few bursts hold.
     assert!(made.load(Ordering::Relaxed) < 20_000, "{made:?}");
 }
 
@@ -515,7 +514,6 @@ fn what_meets_beside_branches_of_one_source_does_not_pile_up() {
     let both = slow
         .map_with(&(Expr::input() - Expr::input_at(1)), &[fast])
         .unwrap();
-    // Run for their effects, so that both meet in the caller's thread.
     let plans = [both, branch];
     let mut options = RunOptions::default();
     options.memory = 4 << 20;
@@ -528,7 +526,6 @@ fn what_meets_beside_branches_of_one_source_does_not_pile_up() {
 fn what_does_not_fit_is_an_error_of_one_thread_too() {
     let made = Arc::default();
     for memory in [4u64 << 20, 5 << 20, 8 << 20] {
-        // Windows that fill about half of the memory.
         for window in [100_000u64, 300_000, 500_000, 900_000] {
             let plan = filters(generated(0, 0..2_000_000, 5000, &made), 2);
             let plan = plan
@@ -557,7 +554,6 @@ fn what_is_left_beside_tasks_is_cut_into_stages_if_it_can_work_at_the_same_time(
         named(plan, &("fir", taps)).unwrap()
     };
     let stored = |nth: i64| Plan::scan_shared(channel(nth, &[0..200_000], 10_000));
-    // The recursive filter alone stays in the caller's thread.
     let one = filters(averaged(&stored(0)), 1);
     let (_, report) = run_all(std::slice::from_ref(&one), 2).unwrap();
     assert!(

@@ -6,9 +6,7 @@ use crate::connection::Connection;
 use crate::error::{ProcessError, RemoteException};
 use crate::wire::{InterruptCheck, Request, Response};
 
-/// Alignment of the result.
 const PAGE: u64 = 4096;
-/// Bytes of its name in a message.
 const DTYPE_LEN: usize = 16;
 
 /// A block, and the expected result.

@@ -89,7 +89,6 @@ impl ProcessPool {
         acquire(portable)
     }
 
-    /// The worker's idle process, or a new one.
     pub(crate) fn take(&self, worker: Option<usize>) -> Result<WorkerProcess, CallError> {
         let mut state = self.lock();
         let own = (state.idle.iter()).position(|process| process.report().worker == worker);

@@ -16,7 +16,6 @@ use crate::function::PortableFunction;
 use crate::report::ProcessReport;
 use crate::wire::InterruptCheck;
 
-/// After the socket is closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 /// For the exit status of a process whose socket is closed.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(1);
@@ -121,7 +120,6 @@ impl WorkerProcess {
         }
     }
 
-    /// Ends the process. Returns its report and how it ended.
     pub(crate) fn into_report(mut self) -> (ProcessReport, String) {
         let deadline = Instant::now() + STATUS_TIMEOUT;
         while !has_ended(&self.child) && Instant::now() < deadline {

@@ -76,7 +76,6 @@ impl AbsentRecording {
         }
     }
 
-    /// None if the form is that of another recording.
     pub(super) fn from_form(
         form: &Map<String, Value>,
         timebases: &mut Timebases,

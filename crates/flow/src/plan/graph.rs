@@ -52,7 +52,6 @@ fn source_key(op: &Op) -> String {
 }
 
 impl Graph {
-    /// Merges equal nodes with equal inputs.
     pub(crate) fn new(plan: &Plan) -> Self {
         Self::of(std::slice::from_ref(plan))
     }
@@ -304,7 +303,6 @@ impl Graph {
         None
     }
 
-    /// Gives an edge its indices and times; else the first upstream.
     pub(crate) fn recording_of_edge(&self, edge: Edge) -> Option<SharedRecording> {
         let timebase = |node: usize, output: u16| {
             let port = self.nodes[node]

@@ -97,7 +97,6 @@ fn split(text: &str) -> (&str, &str) {
     (number.trim_end(), &text[number.len()..])
 }
 
-/// What to write instead of an ambiguous unit.
 pub(super) fn hint(value: &Value) -> &'static str {
     match value.as_str().map(|text| split(text.trim()).1) {
         Some("m") => "; for minutes write \"min\"",
@@ -301,7 +300,6 @@ mod tests {
             "s",
             "-1s",
             "1 parsec",
-            // Minutes, metres or months.
             "1.5m",
             "1e400s",
             "1.2.3s",

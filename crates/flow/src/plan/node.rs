@@ -146,7 +146,6 @@ pub struct Plan {
 /// the next.
 pub const SEGMENT_SAMPLES: u64 = 1 << 17;
 
-/// Lets operators after a scan find the clock.
 pub(crate) fn register_clock(recording: &SharedRecording) {
     if !recording.0.registers_clock() {
         return;

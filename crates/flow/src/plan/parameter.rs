@@ -109,9 +109,7 @@ const fn is_kind(kind: &str) -> bool {
 }
 
 impl Param {
-    /// A required parameter.
-    ///
-    /// At compile time, if `kind` is unknown.
+    /// A required parameter. Compilation fails if `kind` is unknown.
     #[must_use]
     pub const fn new(name: &'static str, doc: &'static str, kind: &'static str) -> Self {
         assert!(
@@ -260,7 +258,6 @@ impl Param {
             return Ok(());
         }
         let wrong = match value {
-            // For a list, the first unknown one.
             Value::Array(values) if fits && in_range => values.iter().find(|value| !known(value)),
             _ => None,
         };

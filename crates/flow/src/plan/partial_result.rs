@@ -64,7 +64,6 @@ impl PartialResult {
         self.bytes
     }
 
-    /// The result as bytes; None if serde cannot write it.
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         match &self.content {
             Content::Value(result, encode) => encode(&**result),

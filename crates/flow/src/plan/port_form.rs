@@ -26,7 +26,6 @@ enum ItemsForm {
         width: usize,
     },
     Ranges,
-    /// The Arrow schema, as a flatbuffer.
     Rows(Vec<u8>),
 }
 
@@ -78,7 +77,6 @@ impl PortForm {
         })
     }
 
-    /// The error says what is wrong with the form.
     pub(super) fn port(&self, timebases: &mut Timebases) -> Result<PortType, String> {
         let stream = self.stream.as_ref();
         let stream = stream.map(|form| form.stream(timebases)).transpose()?;

@@ -16,7 +16,6 @@ use crate::{
     PlanError, Port, PortType, RunOptions, SharedRecording,
 };
 
-/// Name of an operator that stays in the sending process.
 pub(super) const STAYS: &str = "stays_with_the_client";
 
 /// Passes items on, and is never called in tasks.

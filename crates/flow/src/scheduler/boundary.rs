@@ -35,7 +35,6 @@ impl RangeAnnouncer {
         for event in events {
             match event {
                 ExitEvent::RangeStart { origin, why: None } => {
-                    // In later tasks only the last of consecutive ones is new.
                     if is_first {
                         self.continue_at(continues_at, &mut give);
                     }
@@ -78,7 +77,6 @@ impl OutputLog {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// No output of the task begins before `upto`.
     pub(super) fn begin(&self, upto: i64) {
         let (events, upto) = (vec![ExitEvent::ProgressMark(upto)], Some(upto));
         *self.lock() = RecordedOutput { events, upto };

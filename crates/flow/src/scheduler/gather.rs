@@ -108,7 +108,6 @@ impl ExitQueues {
     fn put(&self, task_output: TaskOutput) {
         let failed = task_output.failed;
         let mut exits = self.lock();
-        // A failed task is retried from its beginning.
         let end = match failed {
             true => task_output.range.start,
             false => task_output.range.end,
@@ -253,7 +252,6 @@ impl Source for ExitSource {
     }
 
     fn total(&self) -> Option<u64> {
-        // Counted once for all exits.
         Some(if self.exit == 0 { self.total } else { 0 })
     }
 

@@ -20,7 +20,6 @@ use crate::engine::{PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::{OpErrorKind, RunError};
 
-/// The caller's executor has the results.
 pub(crate) struct ParallelExecution {
     pub(crate) executor: PlanExecutor,
     /// What the caller's thread executed; None: the whole plan.
@@ -141,7 +140,6 @@ pub(crate) fn run(
         if let Some(tuning) = options.tuning {
             tuning.detach();
         }
-        // Workers check it between operator calls.
         interrupt.request();
         scheduler.stop();
         if let Some(dispatcher) = &dispatcher {
@@ -157,7 +155,6 @@ pub(crate) fn run(
         None => Err(no_thread()),
     };
     let (executor, mut report) = ran.map_err(|error| {
-        // A task's error may precede that of the sequential part.
         let failed = scheduler.take_failures().into_iter();
         let failed = failed.map(|failure| *failure.error);
         failed.fold(error, |one, other| first_error(graph, one, other))
@@ -177,7 +174,6 @@ pub(crate) fn run(
         report.places = split.placements(graph, options);
     }
     report.workers = reports.iter().map(|one| one.summary()).collect();
-    // Those of the sequential part alone.
     (report.latency, report.idle) = (None, Duration::ZERO);
     report.peak_bytes = memory.peak();
     Ok(Some(ParallelExecution {
@@ -202,7 +198,6 @@ fn task_reports(reports: &mut [WorkerResult]) -> Vec<TaskReport> {
         .iter_mut()
         .flat_map(|one| std::mem::take(&mut one.tasks));
     let mut all: Vec<_> = all.collect();
-    // A retried task is reported once.
     all.sort_by_key(|(order, _)| *order);
     all.dedup_by_key(|(order, _)| *order);
     all.into_iter().map(|(_, task)| task).collect()

@@ -45,13 +45,11 @@ pub(super) struct Replica {
 
 enum ExitCollector {
     Items(OutputLog),
-    /// Its partial result is taken at the end of the task.
     Reduced(usize),
 }
 
 struct NodeMap {
     replica_node: Vec<usize>,
-    /// By node of the replica.
     plan_node: Vec<usize>,
 }
 

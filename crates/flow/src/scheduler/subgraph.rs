@@ -9,7 +9,6 @@ use crate::plan::graph::{Edge, Graph};
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SubgraphNode {
     pub(super) node: usize,
-    /// Positions in the subgraph, and outputs.
     pub(super) inputs: Vec<Edge>,
     pub(super) contract: TaskContract,
     pub(super) ratios: RatioChain,
@@ -26,7 +25,6 @@ pub(super) struct SubgraphNode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scan {
     pub(super) position: usize,
-    /// Read around the portion.
     pub(super) overlap: PortionOverlap,
 }
 
@@ -45,7 +43,6 @@ pub(super) struct SubgraphPlan {
     pub(super) scans: Vec<Scan>,
     pub(super) overlap: PortionOverlap,
     pub(super) trims: Vec<TrimPlacement>,
-    /// Of its ends, for `explain`.
     pub(super) reasons: Vec<String>,
     pub(super) bytes_per_sample: f64,
     /// Where cuts change bits.

@@ -81,7 +81,6 @@ impl TaskFailure {
 #[derive(Debug, Default)]
 pub(super) struct ExitOutput {
     pub(super) events: Vec<ExitEvent>,
-    /// Nothing before this index follows.
     pub(super) upto: Option<i64>,
 }
 
@@ -306,7 +305,6 @@ mod tests {
         scheduler.complete(&tasks[1], task_output(20, error(1)));
         assert!(matches!(scheduler.next_result(0), NextOutput::Pending));
         scheduler.complete(&tasks[0], task_output(10, None));
-        // Results before the error come first.
         assert!(matches!(scheduler.next_result(0), NextOutput::Ready(_)));
         assert!(matches!(scheduler.next_result(0), NextOutput::Ready(_)));
         let NextOutput::Failed(Some(failure)) = scheduler.next_result(0) else {

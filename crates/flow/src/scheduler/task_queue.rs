@@ -202,7 +202,6 @@ pub(super) struct QueueTotals {
     pub(super) in_flight: usize,
     pub(super) expected_bytes: u64,
     pub(super) unfinished: usize,
-    /// Slot count and position.
     pub(super) with_new: BTreeSet<(usize, usize)>,
     pub(super) with_retry: BTreeSet<(usize, usize)>,
 }
@@ -219,7 +218,6 @@ impl QueueTotals {
         }
     }
 
-    /// `each`: expected bytes of a task in flight.
     pub(super) fn update<Part: Clone, R: TaskResult>(
         &mut self,
         at: usize,

@@ -170,7 +170,6 @@ impl SubgraphBuilder<'_> {
 
     fn largest_overlap(&self) -> usize {
         let mut needs: Vec<f64> = Vec::with_capacity(self.nodes.len());
-        // Samples read per output index.
         let mut scales: Vec<f64> = Vec::with_capacity(self.nodes.len());
         for one in &self.nodes {
             let of = |values: &[f64], none: f64| {

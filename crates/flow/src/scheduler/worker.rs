@@ -110,7 +110,6 @@ pub(super) struct Worker<'a> {
     options: &'a RunOptions<'a>,
     replicas: Vec<Option<Replica>>,
     pools: Vec<Option<OutputPool>>,
-    /// Of dropped replicas, by subgraph.
     earlier: Vec<Option<Vec<OperatorReport>>>,
 }
 
@@ -163,7 +162,6 @@ impl<'a> Worker<'a> {
         let busy = done.work.busy;
         done.operators = all.map(|at| self.operator_report(at, busy)).collect();
         for (report, subgraph) in done.operators.iter().zip(self.subgraphs) {
-            // A subgraph's first operators are its scans.
             let scans = report
                 .iter()
                 .flat_map(|one| one.iter().take(subgraph.inputs.len()));

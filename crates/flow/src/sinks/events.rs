@@ -31,7 +31,6 @@ pub struct EventSink {
     kind: String,
     values: Map<String, Value>,
     computed: Vec<(String, Expr)>,
-    /// Key in saved plans: `created_by_run`.
     is_created_by_run: bool,
 }
 
@@ -242,7 +241,6 @@ struct EventWriter {
     /// The recording's clock; unused if `same`.
     clock: Option<Arc<dyn Clock>>,
     same: bool,
-    /// Converts items' indices to the recording's.
     ratio: Ratio,
 }
 

@@ -44,7 +44,6 @@ impl SegmentCutter {
         Some(SourceEvent::RangeStart { origin, why })
     }
 
-    /// Takes samples whose `RangeStart` was given elsewhere.
     pub(crate) fn put(&mut self, samples: SigSeg) {
         self.rest = Some(samples);
     }

@@ -20,7 +20,6 @@ fn value(index: i64) -> i16 {
     noise >> (4 + (index / 37).rem_euclid(4))
 }
 
-/// Holds samples back until the cluster slots have joined.
 #[derive(Debug, Default)]
 pub(crate) struct JoinGate {
     state: Mutex<JoinState>,
@@ -78,7 +77,6 @@ pub(crate) struct Feed {
 impl Feed {
     pub(crate) fn new(stretches: Vec<Range<i64>>, piece: i64, pause: usize) -> Self {
         let rate = Rate::new(2000, 1).unwrap();
-        // As that of a listener.
         let timebase = TimebaseId::unique().unwrap();
         Self {
             stream: Stream::new("feed", timebase, rate).intern(),

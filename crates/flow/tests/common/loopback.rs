@@ -15,7 +15,6 @@ pub(crate) struct Loopback {
     state: Arc<State>,
     placement: Option<DispatchOptions>,
     expected: usize,
-    /// Called when a slot is asked for; true: there is no further one.
     on_ask: Box<dyn Fn(bool) + Send + Sync>,
 }
 
@@ -58,7 +57,6 @@ impl CauseCodec for TextCauses {
 }
 
 impl Loopback {
-    /// `options`: of the run, without the cluster.
     pub(crate) fn new(
         hosts: &[LoopbackHost],
         placement: Option<DispatchOptions>,

@@ -18,7 +18,6 @@ pub(crate) enum Step {
     Stats,
     TrimPeak,
     Limit(u64),
-    /// Independent of the order of additions.
     Groups(bool),
     TimedGroups(usize, bool),
     /// An operator with context: name and parameters.
@@ -31,7 +30,6 @@ pub(crate) enum Step {
     FilterBoth(usize),
     /// With rows of an earlier step, in one of three ways; by starts or overlap.
     Join(usize, usize, bool),
-    /// Branches from an earlier step.
     From(usize),
 }
 
@@ -208,7 +206,6 @@ pub(crate) fn plan(scan: Plan, steps: &[Step]) -> Plan {
     plans(scan, steps).pop().unwrap()
 }
 
-/// The same, with all intermediate plans.
 pub(crate) fn plans(scan: Plan, steps: &[Step]) -> Vec<Plan> {
     let s = Expr::input();
     let mut been = vec![scan];

@@ -14,13 +14,11 @@ use super::link::{Batch, Link, Received};
 use super::stage_queue::{Notice, StageOutcome, StageQueue, StageSet, ThreadRole};
 use super::thread;
 
-/// Counts as one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Event {
     /// Links in which it was merged: order is kept within a lane.
     lane: u64,
     time: u32,
-    /// None for a progress mark.
     value: Option<u64>,
 }
 
@@ -62,7 +60,6 @@ pub(crate) enum Change {
 
 #[derive(Debug, Clone)]
 pub(crate) struct GraphSpec {
-    /// The last is the caller's, without reader.
     pub(crate) stages: Vec<StageSpec>,
     pub(crate) threads: usize,
     /// Only the caller's thread executes the first stage.
@@ -167,7 +164,6 @@ impl GraphSpec {
         self.ordered()[stage]
     }
 
-    /// Whether stages could wait for each other in a cycle, as `StagePlan` finds it.
     pub(crate) fn waits_in_a_cycle(&self) -> bool {
         let (roots, ordered) = (self.roots(), self.ordered());
         let mut connected: Vec<u64> = (0..self.stages.len()).map(|bit| 1 << bit).collect();
@@ -284,7 +280,6 @@ struct ModelLink {
     link: Link<Event>,
     writers: Range<usize>,
     readers: Range<usize>,
-    /// Set before it ends.
     failed: Mutex<bool>,
 }
 

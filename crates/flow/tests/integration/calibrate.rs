@@ -54,7 +54,6 @@ fn counts_stay_and_values_are_multiplied_and_moved() {
 fn values_are_converted_between_units_of_the_same() {
     let plan = to_unit(&counts(0.1, 20.0, "degC"), "K").unwrap();
     let want = [293.15, 293.25, 292.95, 303.15];
-    // Roundings of numbers below 512.
     assert!(
         values(&plan)
             .iter()

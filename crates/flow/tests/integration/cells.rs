@@ -166,7 +166,6 @@ fn what_settles_has_the_same_bits_however_samples_arrive() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Cells of a stream are the tasks of the same recording if it has no gaps.
     #[test]
     fn what_arrives_has_the_bits_of_what_is_stored(
         len in 1i64..5000, cut in 1i64..700, idle in 0usize..4, settles in 0..settling().len(), task in 1u64..4000,

@@ -78,7 +78,6 @@ fn each_operator_is_measured_by_itself() {
     for (cost, ns) in [(first, 60.0), (second, 15.0)] {
         let measured = 1e9 * cost.seconds_per_sample.median;
         assert!((measured / ns - 1.0).abs() < 0.15, "{measured} of {ns}");
-        // Whole segments are replayed: here one of all samples.
         assert_eq!((cost.name, cost.samples), ("work", 1 << 17));
     }
     assert_ne!(first.key, second.key);

@@ -92,7 +92,6 @@ fn asks_for_slots(plans: &[Plan]) -> bool {
     explained.any(|text| text.contains("on a cluster: its workers compute blocks"))
 }
 
-/// With or without a recursive filter; slots are lost, and there may be none.
 #[test]
 fn random_plans_of_a_feed_have_the_bits_of_one_thread() {
     let given = (

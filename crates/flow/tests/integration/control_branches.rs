@@ -73,7 +73,6 @@ fn all_of(plan: &Plan) -> Seen {
     std::mem::take(&mut *seen.lock().unwrap())
 }
 
-/// Samples in a range, or windows with all samples in it.
 fn within(all: &Seen, (from, upto): (i64, i64), window: i64) -> Seen {
     let mut inside = all.clone();
     inside.retain(|&(start, _)| start >= from && start + window <= upto);

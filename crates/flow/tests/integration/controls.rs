@@ -204,7 +204,6 @@ fn an_operator_that_cannot_take_a_change_is_replaced() {
     });
     let plan = watch.then::<Thin>(params).unwrap();
     *slot.lock().unwrap() = Some(plan.clone());
-    // One of the first 64 items, four of the others.
     assert_eq!(
         collected(&plan, Some(&control), true).len() as i64,
         5 * SEGMENT
@@ -272,7 +271,6 @@ fn changes_that_cannot_be_made_are_refused_where_they_are_asked_for() {
         assert_eq!(error.code(), code, "{error}");
         assert!(error.to_string().contains(part), "{error} lacks {part:?}");
     }
-    // During another run: an operator outside it, and one fused with its neighbour.
     let control = Arc::new(Control::default());
     let asked = control.clone();
     let found: Arc<Mutex<Vec<&'static str>>> = Arc::default();
@@ -319,7 +317,6 @@ fn a_control_serves_one_run_at_a_time() {
             .to_string()
             .contains("create a new Control")
     );
-    // The first run is unaffected, and the control serves again.
     assert_eq!(collected(&plan, Some(&control), true), first);
 }
 
@@ -369,7 +366,6 @@ fn level_at(levels: &Levels, index: i64) -> i64 {
     before.map_or(1500, |&(_, level)| level)
 }
 
-/// Expected starts of the windows of `adjusted_plans`.
 fn starts(samples: &[f64], (window, hop): (usize, usize), levels: &Levels) -> Vec<i64> {
     let windows = samples.windows(window).enumerate().step_by(hop);
     let loud = windows.filter(|(start, window)| {

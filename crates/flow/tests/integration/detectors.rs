@@ -27,7 +27,6 @@ fn step(plan: &Plan, name: &str, given: Value) -> Result<Plan, PlanError> {
     plan.apply(catalog.get(name)?, params(given), &[])
 }
 
-/// Stretches separated by gaps of 7, in segments of `cut`.
 fn recording<T: Sample>(stretches: &[Vec<T>], cut: usize, stream: StreamId) -> Plan {
     let mut at = 0;
     let mut segments = Vec::new();
@@ -46,7 +45,6 @@ fn array(plan: &Plan) -> Array {
     plan.collect().unwrap().array().unwrap().clone()
 }
 
-/// Without the omitted start of each stretch.
 fn at_once(
     stretches: &[Vec<f64>],
     skip: usize,
@@ -107,7 +105,6 @@ proptest! {
             let windows = stretch.windows(8).step_by(hop as usize);
             windows.map(|window| window.iter().copied().fold(f64::MIN, f64::max)).collect()
         }).collect();
-        // 5 windows, whatever the hop.
         let seconds = 5.0 * hop as f64 / 100.0;
         let got = array(&step(&peaks, "running_quantile", json!({"window": seconds, "q": 0.5})).unwrap());
         let want = at_once(&of_windows, 0, |v, r| RunningQuantile::new(5, 0.5).unwrap().run(v, r));
@@ -140,7 +137,6 @@ fn ranges(plan: &Plan) -> Vec<std::ops::Range<i64>> {
 
 #[test]
 fn triggers_end_with_their_stretch_and_merge_within_it() {
-    // Indices 0..12, a gap, 19..25.
     let stretches = [
         vec![0i16, 5, 4, 0, 0, 4, 5, 0, 0, 5, 3, 3],
         vec![3, 3, 5, 0, 0, 0],

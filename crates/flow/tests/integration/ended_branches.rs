@@ -37,7 +37,6 @@ fn a_branch_that_nobody_takes_any_more_is_ended_and_its_errors_do_not_count() {
     let plans = [few, rest.clone(), rest.count().unwrap()];
     let (one, called) = same(&plans);
     assert_eq!(one[0].array().unwrap().shape, [3, 100]);
-    // Only tasks handed out before, not all 80 blocks.
     assert!(called <= 60, "{called}");
 }
 

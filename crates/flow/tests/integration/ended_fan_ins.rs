@@ -101,7 +101,6 @@ fn who_fails_behind_where_streams_meet_is_not_asked_once_enough_came() {
     let apart = a
         .map_with(&(&s - Expr::input_at(1)), slice::from_ref(&b))
         .unwrap();
-    // One block arrives at once, and its second part is not wanted.
     let merged = in_order(&a).merge(&[in_order(&b)]).unwrap();
     for (plan, name) in [(apart, "map"), (merged, "merge")] {
         let plan = failing(&plan, &[600], "error").limit(5).unwrap();
@@ -127,7 +126,6 @@ fn a_fan_in_that_is_wanted_no_more_ends_what_leads_only_there() {
         .filter(|one| one.name == "scan")
         .map(|one| one.samples)
         .sum();
-    // A block of each, and one more at most.
     assert!(read <= 2_000, "{read}");
     let (_, report) = first.collect_with(&options(4, 4_000)).unwrap();
     assert!(report.tasks.len() < 100, "{}", report.tasks.len());
@@ -172,7 +170,6 @@ fn limits_behind_random_fan_ins_give_the_same_rows_and_errors() {
             let window = window * 10;
             let block = blocks * window;
             let begin = (offset * block as i64).min(3_000 / block as i64 * block as i64);
-            // Blocks of the second that are kept, and left out after them.
             let gap = begin + kept * block as i64;
             let gap = [gap, gap + left_out * block as i64].map(|at| at.min(3_900));
             let second = [begin..gap[0], gap[1]..4_000];

@@ -49,7 +49,6 @@ fn any_number_of_workers_tells_the_first_error_of_branches() {
         (900, 25_000),
         (25_000, 900),
     ] {
-        // In one block the lower node's.
         let first = if one / 500 <= other / 500 { one } else { other };
         for where_ in [(true, true), (true, false), (false, true), (false, false)] {
             let plans = branches(&[(one, where_.0), (other, where_.1)]);
@@ -169,7 +168,6 @@ fn of_scans_that_are_not_read_together_the_error_that_begins_first_counts() {
     ] {
         let first = if one / 500 <= other / 500 { one } else { other };
         for where_ in [(true, true), (true, false), (false, true), (false, false)] {
-            // Printing a panic takes time.
             let kinds = if where_.0 == where_.1 { 2 } else { 1 };
             for kind in &["error", "panic"][..kinds] {
                 let plans = scans(&[(one, where_.0), (other, where_.1)], kind);

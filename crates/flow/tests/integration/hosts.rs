@@ -174,7 +174,6 @@ fn random_plans_have_the_bits_of_one_thread() {
             let scan = Plan::scan_part(recording(&stretches, cut), None, segment);
             let parts = plans(scan, &before);
             let part = &parts[parts.len() - 1];
-            // A count stays with the client.
             let Ok(moved) = on(part) else {
                 return Ok(());
             };
@@ -223,7 +222,6 @@ fn errors_come_behind_what_was_computed_before_them() {
             );
             assert!(text.contains("buoy"), "{text}");
             assert!(text.contains("sample 7000 is"), "{text}");
-            // A limit before it has what it wants.
             let limited = named(&moved, &("limit", json!({"count": 6000}))).unwrap();
             let host = HostThread::new(&part, options, 3);
             assert_eq!(

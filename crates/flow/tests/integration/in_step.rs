@@ -126,7 +126,6 @@ fn run(plan: &Plan, control: Option<&Control>) -> Result<isochrony_flow::Report,
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Over gaps, through chains of any length, partly in-step.
     #[test]
     fn any_mix_is_told_the_same(
         in_step in prop::collection::vec(prop::bool::weighted(0.8), 1..9),
@@ -137,7 +136,6 @@ proptest! {
     ) {
         let source = scan(samples, gap);
         let source = match wanted {
-            // Windows of two, filtered by remainder.
             Some((by, rest)) => source
                 .rewindow(2)
                 .unwrap()
@@ -184,7 +182,6 @@ fn a_broken_promise_ends_the_run() {
                 let RunError::Operator { node, range, .. } = error else {
                     panic!("{text}")
                 };
-                // The source is node 0. Changed indices are only noticed after the chain.
                 let place = place as usize + 1;
                 assert!(node == place || (fault == "cut" && node >= place), "{text}");
                 assert_eq!(range, Some(at..at + 4), "{text}");

@@ -19,7 +19,6 @@ fn value(seed: i64, index: i64) -> i16 {
     (mixed >> 52) as i16
 }
 
-/// Segments are separate in memory.
 fn recording(seed: i64, stretches: &[Range<i64>], cut: i64) -> SharedRecording {
     let pieces = stretches.iter().flat_map(|range| {
         let starts = (range.start..range.end).step_by(cut as usize);
@@ -81,7 +80,6 @@ proptest! {
         prop_assert_eq!(floats(&plan, false), expected);
     }
 
-    /// The state is a value per window, the signal a window.
     #[test]
     fn a_gain_that_is_fed_back_is_that_of_a_plain_loop(
         len in 1i64..300, gap in 1i64..50, more in 1i64..300, cut in 1i64..90, segment in 1u64..120,

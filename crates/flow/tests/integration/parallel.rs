@@ -84,7 +84,6 @@ fn the_report_says_who_did_which_task_and_counts_what_one_thread_would() {
     let samples = |report: &isochrony_flow::Report| report.operators[2].samples;
     assert_eq!(samples(&report), samples(&alone));
     assert_eq!(report.operators[1].gaps, 2);
-    // Portions are consecutive except for gaps.
     let mut upto = 0;
     let mut covered = 0;
     for task in &report.tasks {
@@ -180,7 +179,6 @@ fn who_wants_no_more_ends_the_workers() {
     let plan = windows().map(&(&s + 1)).unwrap().limit(3).unwrap();
     let (some, report) = plan.collect_with(&options(4)).unwrap();
     assert_eq!(some.array().unwrap().shape, [3, 100]);
-    // Waiting or running tasks, and one being consumed.
     assert!(report.tasks.len() <= 13, "{}", report.tasks.len());
 }
 

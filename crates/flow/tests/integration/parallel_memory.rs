@@ -97,7 +97,6 @@ impl Operator for Hungry {
             let block = out.alloc(isochrony_segment::DType::U8, self.bytes as usize)?;
             self.held.push(out.seal(block));
         }
-        // Others may want memory meanwhile.
         std::thread::sleep(std::time::Duration::from_micros(200));
         if self.how == "item" {
             self.held.clear();

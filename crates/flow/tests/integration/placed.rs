@@ -77,7 +77,6 @@ impl Hosts {
         Self { folder, store }
     }
 
-    /// As new processes of these hosts.
     fn begin(&self, count: usize, quota: u64, window: u64) -> Vec<LoopbackHost> {
         let begin = |host: usize| {
             let folder = self.folder.path().join(format!("cache-{host}"));

@@ -39,7 +39,6 @@ fn scans(store: &Store, io: Strategy) -> [Plan; 2] {
     [stored(0), other].map(|one| Plan::scan_part(SharedRecording::new(one), None, 5_000))
 }
 
-/// One channel with results that depend on cuts; both without.
 fn plans(store: &Store, io: Strategy) -> Vec<Plan> {
     let [one, other] = scans(store, io);
     let s = Expr::input();

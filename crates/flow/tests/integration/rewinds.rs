@@ -21,7 +21,6 @@ fn named(plan: &Plan, name: &str, params: &serde_json::Value) -> Plan {
     plan.apply(&declaration, params, &[]).unwrap()
 }
 
-/// A scan meets its own derivatives.
 fn met(scan: &Plan, window: u64) -> Vec<Plan> {
     let s = Expr::input();
     let windows = scan.rewindow(window).unwrap();

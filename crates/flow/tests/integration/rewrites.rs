@@ -241,7 +241,6 @@ proptest! {
         prop_assert_eq!(report.workers.len(), 1);
         options.workers = tasks.1;
         prop_assert_eq!(&plan.collect_with(&options).unwrap().0, &one);
-        // In one task, nothing is combined.
         options.task = 1 << 20;
         let all = plan.collect_with(&options).unwrap().0;
         let (one, all) = (one.rows().unwrap(), all.rows().unwrap());

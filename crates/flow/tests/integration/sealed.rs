@@ -89,7 +89,6 @@ fn any_number_of_workers_gives_the_bits_of_the_plain_signal() {
     }
 }
 
-/// All but the signal's name.
 fn assert_same(found: &PlanOutput, expected: &PlanOutput, what: &str) {
     match (found.rows(), expected.rows()) {
         (Some(found), Some(expected)) => assert_eq!(found.columns(), expected.columns(), "{what}"),

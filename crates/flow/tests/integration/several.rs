@@ -120,7 +120,6 @@ fn scans_that_meet_give_the_same_bits_on_any_number_of_workers() {
             let range = range.map(|(from, wanted)| from..from + wanted);
             let scan = |nth: usize| {
                 let live = channel(nth as i64, &kept[nth], cut);
-                // Channels are read alike, except for one that is read whole.
                 let range = range.clone().filter(|_| nth < 2);
                 Plan::scan_part(live, range, segments[nth])
             };
@@ -298,7 +297,6 @@ fn a_report_counts_what_was_read_of_each_scan_and_lists_tasks_by_their_indices()
         .take(3)
         .map(|one| one.samples)
         .collect();
-    // The common range reaches the map by each input.
     assert_eq!(samples[..2], [3000, 3500]);
     assert_eq!((progress.done(), progress.total()), (6500, Some(6500)));
     let (first, last) = (report.tasks.first().unwrap(), report.tasks.last().unwrap());

@@ -32,12 +32,10 @@ fn value(channel: usize, index: i64) -> i16 {
 struct Made {
     _folder: TempDir,
     store: Store,
-    /// First and last index of each.
     stretches: [Vec<Range<i64>>; 2],
 }
 
 impl Made {
-    /// With a civil time, if their histories are equal, or without.
     fn new(histories: &[History; 2], timed: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
@@ -58,7 +56,6 @@ impl Made {
                 } else {
                     writer.append(&samples).unwrap()
                 };
-                // Values depend on the index alone.
                 assert_eq!(appended.index, end);
                 stretches[channel].push(end..end + count as i64);
                 stepped = timed && matches!(then, Then::Step);

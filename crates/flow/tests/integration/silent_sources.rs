@@ -134,10 +134,8 @@ impl Source for FeedSource {
     }
 }
 
-/// Common axis of two feeds.
 #[derive(Debug, Clone, Copy)]
 enum Shared {
-    /// One timebase and rate.
     Indices,
     Time,
     TwoRates,
@@ -202,7 +200,6 @@ fn join(a: &Plan, b: &Plan, how: &str) -> Plan {
     named(a, "join", json!({"how": how}), std::slice::from_ref(b))
 }
 
-/// Panics if fewer than `wanted` units come out while one feed is silent.
 fn check(name: &str, of: Feeds, plan: &Plan, wanted: u64, workers: usize) {
     let outcome = of.outcome;
     outcome.wanted.store(wanted, Ordering::Release);

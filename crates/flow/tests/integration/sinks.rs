@@ -332,7 +332,6 @@ fn a_sink_that_fails_commits_what_it_has() {
     let plan = scan(&store).sink(target).unwrap();
     let error = plan.run().unwrap_err();
     assert!(error.to_string().contains("the second item"), "{error}");
-    // A reader sees committed data only.
     let reading = Store::open(store.path(), Mode::Read).unwrap();
     let copy = reading.signal("copy").unwrap();
     let samples = copy

@@ -20,7 +20,6 @@ fn samples(start: i64, count: usize) -> Vec<i16> {
     samples.collect()
 }
 
-/// Made while the plan runs, so that it runs in stages.
 fn made(total: i64) -> Plan {
     const SEGMENT: i64 = 1 << 16;
     let recording = GeneratedRecording::new(DType::I16, stream(), move || {

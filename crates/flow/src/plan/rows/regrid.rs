@@ -23,7 +23,6 @@ pub(crate) fn clock_of(stream: StreamId) -> Option<Arc<dyn Clock>> {
     registered(stream).map(|clock| on_grid(clock, stream.get()))
 }
 
-/// Adapts a recording's clock to its stream, or one resampled from it.
 pub(crate) fn on_grid(clock: Arc<dyn Clock>, stream: &Stream) -> Arc<dyn Clock> {
     let (_, ratio) = stream.timebase.origin();
     if ratio.is_one() {
@@ -176,7 +175,6 @@ mod tests {
         let rate = Rate::new(4000, 3).unwrap();
         let timebase = TimebaseId(9).resampled(ratio).unwrap();
         let clock = on_grid(Arc::new(Broken), &Stream::new("b", timebase, rate));
-        // After 99.75 comes the gap, after 199.5 the clock step.
         let (indices, positions): ([i64; 6], [f64; 6]) = (
             [0, 1, 132, 133, 134, 266],
             [0.0, 0.75, 99.0, 99.75, 100.5, 199.5],

@@ -41,7 +41,6 @@ pub(crate) struct Dispatcher<'a> {
     ended: AtomicBool,
     slots: AtomicUsize,
     results: Mutex<Vec<WorkerResult>>,
-    /// Tasks expected in total, completed, and the time of the latter.
     expected_tasks: u64,
     completed_tasks: AtomicU64,
     busy_ns: AtomicU64,
@@ -75,7 +74,6 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// Starts a thread per slot until the run ends.
     pub(crate) fn serve<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         let _loss_guard = PanicGuard(&self.split.scheduler);
         let mut registration = Registration::default();
@@ -105,7 +103,6 @@ impl<'a> Dispatcher<'a> {
     fn announce_demand(&self) {
         let completed = self.completed_tasks.load(Ordering::Relaxed);
         let busy = Duration::from_nanos(self.busy_ns.load(Ordering::Relaxed)).as_secs_f64();
-        // Gaps make more tasks than expected.
         let left = match self.split.scheduler.is_finished() {
             true => 0,
             false => self.expected_tasks.saturating_sub(completed).max(1),
@@ -197,7 +194,6 @@ impl<'a> Dispatcher<'a> {
             .push(result);
     }
 
-    /// `waits`: briefly, for the first.
     fn next_batch(
         &self,
         place: &mut Option<SlotPlace>,
@@ -338,7 +334,6 @@ impl<'a> Dispatcher<'a> {
     }
 }
 
-/// Reports the worker as lost.
 struct PanicGuard<'a>(&'a TaskScheduler);
 
 impl Drop for PanicGuard<'_> {

@@ -18,7 +18,6 @@ pub(crate) const VERSION: u16 = 5;
 
 const MAGIC: [u8; 4] = *b"ISOT";
 const HEADER_LEN: usize = 24;
-/// Of the payload and its parts, for samples.
 const ALIGNMENT: usize = 64;
 const MAX_CONTROL: u64 = 1 << 30;
 

@@ -159,7 +159,6 @@ impl<'a> PlacedTasks<'a> {
         self.scheduler.retry_later(task)
     }
 
-    /// Returns all tasks without a slot.
     pub(super) fn close(&self) -> Vec<Task> {
         let mut state = self.lock();
         state.has_failed = true;
@@ -197,7 +196,6 @@ impl<'a> PlacedTasks<'a> {
             let _ = state.dispatcher.set_slots(id, capacity);
             return;
         }
-        // Assigned tasks wait again.
         state.hosts.remove(&place.host);
         state.forget_host(id);
         let _ = state.dispatcher.remove_host(id, now);
@@ -247,7 +245,6 @@ impl<'a> PlacedTasks<'a> {
         state.tasks.insert(id, (task, false));
     }
 
-    /// Applies the policy to all free slots, and takes this one's tasks.
     fn decide(&self, place: &SlotPlace, size: usize) -> Vec<PlacedTask> {
         let now = self.now();
         let mut state = self.lock();

@@ -40,7 +40,6 @@ pub(super) struct PlacementState {
     /// Unfinished, and whether a slot has them.
     pub(super) tasks: HashMap<TaskId, (Task, bool)>,
     pub(super) joined: usize,
-    /// Slots get nothing more.
     pub(super) has_failed: bool,
 }
 
@@ -167,7 +166,6 @@ fn forget_reader(readers: &mut HashMap<ObjectId, Vec<HostId>>, host: HostId) {
     });
 }
 
-/// Cached objects that a task reads, with their lengths.
 pub(super) fn objects_of(subgraph: &ParallelSubgraph, task: &Task) -> Vec<(ObjectName, u64)> {
     let mut objects = Vec::new();
     for (input, read) in subgraph.inputs.iter().zip(&task.part.reads) {

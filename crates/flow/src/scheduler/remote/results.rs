@@ -21,14 +21,12 @@ pub(crate) struct TaskDone {
 pub(crate) struct SlotAnswer {
     /// By task; an error where memory was refused.
     pub(crate) results: Vec<Result<TaskDone, String>>,
-    /// So far, of the subgraphs of these tasks.
     pub(crate) operators: Vec<(usize, Vec<OperatorReport>)>,
     pub(crate) cache: Option<CacheReport>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct ResultBatch {
-    /// By task; an error where memory was refused.
     results: Vec<Result<ResultMessage, String>>,
     operators: Vec<(u32, Vec<OperatorMessage>)>,
     cache: Option<CacheReport>,

@@ -64,7 +64,6 @@ fn subgraph_hash(subgraphs: &[ParallelSubgraph], cut_into: &str) -> u64 {
     for subgraph in subgraphs {
         text.clear();
         let plan = &subgraph.plan;
-        // Writing to a string cannot fail.
         let _ = write!(
             text,
             "{:?} {:?} {:?} {:?} {:?}",
@@ -102,7 +101,6 @@ fn write_tasks(text: &mut String, subgraph: &ParallelSubgraph) {
     }
 }
 
-/// As [`Plan::collect_all`] runs them, each with a collector.
 pub(crate) fn collecting(plans: &[Plan]) -> Vec<Plan> {
     let sink = |plan: &Plan| match plan.port() {
         PortType::Count => plan.clone(),
@@ -344,7 +342,6 @@ impl Drop for TaskRunner {
         self.stop();
         *self.calls.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         if let Some(thread) = self.thread.take() {
-            // Panics only if an operator's destructor does.
             let _ = thread.join();
         }
     }
@@ -365,7 +362,6 @@ struct BatchExecutor<'a> {
     causes: &'a dyn CauseCodec,
     check: Option<&'a SnapshotCheck>,
     cache: Option<&'a ShardCache>,
-    /// Up to which the client knows the cache.
     known: ReportCursor,
     interrupt: &'a Interrupt,
     released: u64,

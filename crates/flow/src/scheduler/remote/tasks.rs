@@ -20,7 +20,6 @@ pub(crate) struct TaskBatch {
     /// By subgraph: exits that are no longer wanted.
     pub(crate) closed: Vec<(u32, Vec<bool>)>,
     tasks: Vec<TaskMessage>,
-    /// Cached objects that they read, and hosts that have them.
     pub(crate) sources: Vec<(ObjectName, Vec<PeerAddress>)>,
 }
 

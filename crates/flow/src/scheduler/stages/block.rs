@@ -181,7 +181,6 @@ impl BlockCutter {
         passed.map_or(Cut::Nothing, Cut::Pass)
     }
 
-    /// Where the next block ends while its last contiguous range may continue.
     fn end(&self) -> i64 {
         let end = self.upto.saturating_sub_unsigned(self.overlap.after);
         end.max(self.last_first)
@@ -209,7 +208,6 @@ impl BlockCutter {
                     self.upto = self.upto.max(upto);
                     continue;
                 }
-                // Only for `rewindow`, which reads a scan.
                 Some(SourceEvent::Skipped { .. }) => continue,
                 Some(other) => {
                     self.arrived_bytes += event_bytes(&other);
@@ -297,7 +295,6 @@ pub(super) fn clipped(item: &Item, range: Range<i64>) -> Option<SourceEvent> {
         return None;
     }
     let part = samples.subseg(part);
-    // A range inside the item's own does not fail.
     part.ok().map(|part| SourceEvent::Item(Item::Samples(part)))
 }
 

@@ -30,7 +30,7 @@ pub(crate) trait StageIo {
     type Block;
     type Result;
 
-    /// If not any replica can compute the next block.
+    /// The replica that must compute the next block, if not any can.
     fn owner(&self) -> Option<usize>;
 
     fn next(&mut self, replica: usize) -> NextInput<Self::Block, Self::Result>;
@@ -157,7 +157,6 @@ impl<S: StageIo> BlockScheduler<S> {
         if order.ended {
             return Assignment::None(StageOutcome::Ended);
         }
-        // What did not fit before.
         self.send_complete(&mut order);
         if order.ended {
             return Assignment::None(StageOutcome::Ended);

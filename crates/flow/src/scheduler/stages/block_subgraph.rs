@@ -27,7 +27,6 @@ pub(super) fn only_input(stage: usize, links: &[Arc<StageLink>]) -> Option<&Arc<
     entering.next().is_none().then_some(only)
 }
 
-/// The subgraph; None if the operators do not allow it.
 pub(super) fn subgraph(
     graph: &StageGraph,
     input: &StageLink,
@@ -119,7 +118,6 @@ impl Recording for BlockRecording {
     }
 }
 
-/// Blocks are not known before they arrive.
 struct ArrivingBlocks(Option<u64>);
 
 impl Snapshot for ArrivingBlocks {

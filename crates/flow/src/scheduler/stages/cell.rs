@@ -148,7 +148,6 @@ impl CellCutter {
             }
             Some(SourceEvent::RangeStart { origin, why }) => {
                 if self.cell.is_none() {
-                    // Retained events are of an earlier range.
                     self.retain_from(self.retained.len());
                     self.origin = None;
                     self.open(origin.first);
@@ -210,7 +209,6 @@ impl CellCutter {
         });
         let next = next.find(|&(_, (_, next))| next > end);
         let before = next.map_or(self.retained.len(), |(at, _)| at);
-        // The last contiguous range before it.
         let starts = self.retained.iter().take(before);
         let mut starts = starts.enumerate().rev();
         let start = starts.find_map(|(at, one)| Some((at, one.range_start()?)));

@@ -85,7 +85,6 @@ impl StagesToPlace<'_> {
     }
 }
 
-/// Numbers equal keys by first occurrence: the group of each, and the size of each group.
 fn groups<K: PartialEq>(keys: impl Iterator<Item = K>) -> (Vec<usize>, Vec<usize>) {
     let (mut of, mut known, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for key in keys {
@@ -113,7 +112,6 @@ struct Division {
     weights: Vec<u64>,
     bytes: Vec<Vec<u64>>,
     is_fixed: Vec<bool>,
-    /// Not fixed, in the order of division.
     free: Vec<usize>,
     shares: Vec<u64>,
     limits: Vec<u64>,
@@ -204,8 +202,8 @@ impl Division {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// So that most bytes stay inside a group; of equals, weights are most even. Fails if a share is exceeded by more
-    /// than `slack`.
+    /// Divides the order so that most bytes stay inside a group; of equals, weights are most even. False if a share
+    /// must be exceeded by more than `slack`.
     fn divide_in_order(&mut self, slack: u64) -> bool {
         let free = &self.free;
         let fixed: Vec<usize> = (0..self.weights.len())

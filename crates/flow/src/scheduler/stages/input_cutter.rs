@@ -42,7 +42,6 @@ impl InputCutter {
         }
     }
 
-    /// The replica that must compute the next block, if not any can.
     pub(super) fn owner(&self) -> Option<usize> {
         match self {
             Self::Cells { cutter, owner } if cutter.continues() => Some(*owner),

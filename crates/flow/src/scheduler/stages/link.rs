@@ -84,7 +84,6 @@ impl<E> Link<E> {
         }
     }
 
-    /// A batch, or the end.
     pub(crate) fn has_more(&self) -> bool {
         !self.batches.is_empty() || self.ended.load(Ordering::SeqCst)
     }

@@ -53,7 +53,6 @@ pub(super) struct LinkRecording {
     pub(super) reader: SharedReader,
     pub(super) port: u16,
     pub(super) types: PortType,
-    /// Gives indices and times.
     pub(super) reads: SharedRecording,
     /// Some samples do not arrive, or operators changed them.
     pub(super) is_processed: bool,
@@ -298,7 +297,6 @@ mod tests {
             bytes: 0,
             delivered: 0,
         });
-        // The second may have been asked before this came.
         assert!(runs_again(&queue, &mut first));
         // It waits for another link, say: nothing is new.
         assert!(!runs_again(&queue, &mut first));

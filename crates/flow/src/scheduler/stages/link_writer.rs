@@ -129,7 +129,6 @@ impl StageLink {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// `got`: bytes that the earlier stage got.
     pub(super) fn report(&self, got: u64) -> LinkReport {
         let (bytes, occupancy) = self.link.use_so_far();
         LinkReport {
@@ -274,7 +273,6 @@ impl LinkWriter {
             SourceEvent::Idle => SourceEvent::Idle,
             SourceEvent::Rewind => SourceEvent::Rewind,
             SourceEvent::End => SourceEvent::End,
-            // No operator gives it.
             SourceEvent::Skipped { .. } => return,
         };
         let is_idle = matches!(event, SourceEvent::Idle);

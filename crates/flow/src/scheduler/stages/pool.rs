@@ -139,7 +139,6 @@ pub(super) struct StagePool {
     pub(super) replicated: Vec<Arc<ReplicatedStage>>,
     pub(super) memory: Arc<ExecutionMemory>,
     pub(super) plan: Graph,
-    /// By stage: numbers in the plan.
     pub(super) operators: Vec<Vec<usize>>,
     pub(super) threads: ActiveThreads,
     pub(super) max_link_bytes: u64,
@@ -182,7 +181,6 @@ impl StagePool {
         links.map(|link| link.report(got(link.from))).collect()
     }
 
-    /// Until the last stage has ended.
     pub(super) fn run_caller(&self, mut after_burst: impl FnMut()) {
         let mut watch = self.watch.as_ref().map(Watch::start);
         let last = self.stages.len() - 1;
@@ -197,7 +195,6 @@ impl StagePool {
                         self.interrupt.request();
                     }
                     if self.interrupt.is_requested() {
-                        // It ends the execution.
                         self.queue.notify(last, Notice::Input);
                     }
                     self.queue.wait(ThreadRole::Caller);
@@ -581,7 +578,6 @@ impl Wake for StageWaker {
 pub(super) fn ancestors(links: &[Arc<StageLink>], entries: &[Range<usize>]) -> Vec<StageSet> {
     let bits = |entries: &Range<usize>| entries.clone().fold(0, |all, entry| all | 1 << entry);
     let mut all: Vec<StageSet> = entries.iter().map(bits).collect();
-    // Links lead to later stages only.
     for stage in 0..all.len() {
         for link in links.iter().filter(|link| link.to == stage) {
             all[stage] |= all[link.from];

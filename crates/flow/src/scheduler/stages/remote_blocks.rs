@@ -37,7 +37,6 @@ struct BlockQueues {
 }
 
 pub(super) enum Admission {
-    /// This one, or the next of its stage.
     Compute(Option<Box<TakenBlock>>),
     /// It takes the next block, if any, and calls [`RemoteBlocks::offer`]. Several replicas may do so at once: slots
     /// then have a few more than they need.

@@ -49,7 +49,6 @@ pub(super) struct RemoteReplicas<'a> {
     streams: Vec<StreamTable>,
     hash: u64,
     ended: AtomicBool,
-    /// The next slot's number.
     slots: AtomicUsize,
     results: Mutex<Vec<WorkerResult>>,
     error: Mutex<Option<Cause>>,
@@ -80,7 +79,6 @@ impl<'a> RemoteReplicas<'a> {
         })
     }
 
-    /// Starts a thread for each slot until the run ends.
     pub(super) fn serve<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         while !self.ended.load(Ordering::Relaxed) {
             let why: Cause = match self.cluster.next_slot(SLOT_WAIT, false) {
@@ -254,7 +252,6 @@ impl<'a> RemoteReplicas<'a> {
                 let error = failure.map(|failure| stage.in_plan(stage.with_time(*failure.error)));
                 self.complete(&block, exits, error);
             }
-            // Its worker is short of memory.
             _ => self.keep(block),
         }
         ControlFlow::Continue(())

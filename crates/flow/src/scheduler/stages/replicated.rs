@@ -244,7 +244,6 @@ impl StageReplica {
         &self.shared
     }
 
-    /// By number of the operator in the plan.
     pub(super) fn reports(&self, busy: Duration) -> impl Iterator<Item = (usize, OperatorReport)> {
         let report = self.replica.report(busy);
         let nodes = self.shared.subgraph.plan.nodes.iter();

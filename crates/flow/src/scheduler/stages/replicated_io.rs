@@ -47,7 +47,6 @@ pub(super) struct ReplicatedIo {
 }
 
 impl StageIo for ReplicatedIo {
-    /// With what the earlier stage had read.
     type Block = (StreamBlock, u64);
     type Result = BlockResult;
 
@@ -148,7 +147,6 @@ impl ReplicatedIo {
                 ended = true;
             }
         }
-        // Nobody reads them any more.
         for exit in &self.exits {
             let mut ports = exit.ports.iter();
             if ports.all(|&(at, port)| lock(&self.writers[at]).link.is_closed(port)) {

@@ -67,7 +67,6 @@ pub(crate) fn run(
     let remote = RemoteReplicas::new(options.cluster, &pool);
     std::thread::scope(|scope| {
         if let Some(remote) = &remote {
-            // Without it this process computes all blocks.
             drop(start_scoped_helper(scope, "cluster", move || {
                 remote.serve(scope)
             }));

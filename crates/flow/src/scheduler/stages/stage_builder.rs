@@ -30,7 +30,6 @@ struct GrowingStage {
     inputs: BTreeSet<usize>,
     /// 0 without sources.
     root: u64,
-    /// A source of it calls Python.
     in_caller: bool,
     /// `Blocks`: no source, and all operators can compute blocks of their input independently. `Cells`: the first one
     /// settles, and the others need no neighbours.
@@ -208,7 +207,6 @@ impl<'a> StageBuilder<'a> {
             (Replication::Cells, contract) => *contract == Some(TaskContract::stateless()),
             (Replication::Blocks, contract) if computes_much(stage.cost_ns) => contract.is_some(),
             (Replication::Blocks, Some(_)) => true,
-            // It would have no replicas there.
             (_, Some(_)) if computes_much(cost_ns) => false,
             _ => {
                 let is_light = !computes_much(cost_ns) || !computes_much(stage.cost_ns);
@@ -492,7 +490,6 @@ impl<'a> StageBuilder<'a> {
             let mut inputs = reads.range((stage, 0)..=(stage, usize::MAX));
             inputs.all(|(_, from)| !open.contains(from))
         };
-        // The caller's has the largest number.
         while let Some(next) = open.iter().copied().find(|&stage| is_ready(stage, &open)) {
             open.remove(&next);
             order.push(next);

@@ -53,7 +53,6 @@ impl StageNodes {
     }
 }
 
-/// One per pair of connected stages, in plan order.
 pub(super) fn links(
     graph: &Graph,
     plan: &StagePlan,

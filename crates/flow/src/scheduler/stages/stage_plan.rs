@@ -12,11 +12,11 @@ use crate::scheduler::subgraph::SubgraphPlan;
 use crate::scheduler::task_contract::combines_inexactly;
 use crate::{Alignment, Resource};
 
-/// Links could hold what is needed elsewhere.
+/// Plans are not cut with less: links could hold what is needed elsewhere.
 const MIN_MEMORY: u64 = 4 << 20;
 const LINK_MEMORY_FRACTION: u64 = 16;
-/// For each item the reader of a link asks all streams that share it. Measured, a low-pass each: 64 gain nothing, 256
-/// take twice as long as one thread, a thousand 30 times.
+/// Plans with more are not cut: for each item the reader of a link asks all streams that share it. Measured, a low-pass
+/// each: 64 gain nothing, 256 take twice as long as one thread, a thousand 30 times.
 const MAX_SOURCES: usize = 128;
 pub(super) const MAX_ENTRIES: usize = 64;
 
@@ -161,7 +161,6 @@ impl StagePlan {
         Self::max_link_capacity(options, links).min(options.stages.link_bytes)
     }
 
-    /// For changes while the plan runs.
     pub(super) fn max_link_capacity(options: &RunOptions<'_>, links: usize) -> u64 {
         options.memory / LINK_MEMORY_FRACTION / links.max(1) as u64
     }

@@ -250,7 +250,6 @@ impl StageQueue {
         let from = sets.into_iter().find(|&set| set != 0)?;
         let stage = from.ilog2() as usize;
         self.ready.fetch_and(!(1 << stage), Ordering::SeqCst);
-        // Read, to see what came before a notice.
         self.notices[stage].swap(0, Ordering::SeqCst);
         let now = self.unmeasured.unwrap_or(now);
         state.stages[stage].enter(Phase::Running, now);
@@ -425,7 +424,6 @@ impl StageQueue {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Nothing if not measured.
     pub(crate) fn time(&self, stage: usize) -> StageTime {
         let mut state = self.lock();
         let phase = state.stages[stage].phase;

@@ -13,7 +13,6 @@ use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::scheduler::output_estimate::output_bytes_per_sample;
 
-/// Assumed for a source that does not tell.
 const UNKNOWN_SAMPLES: u64 = 1 << 20;
 
 impl StagePlan {

@@ -241,7 +241,6 @@ fn counts(port: &PortType, stream: Option<&Stream>) -> bool {
     stored && stream.is_some_and(|stream| !stream.calibration.is_identity())
 }
 
-/// After conversion to values.
 fn in_unit(port: &PortType) -> PortType {
     let mut port = *port;
     if let PortType::Samples { dtype, stream } | PortType::Frames { dtype, stream, .. } = &mut port

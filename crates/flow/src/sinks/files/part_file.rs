@@ -121,7 +121,6 @@ impl PartFile {
 impl Drop for PartFile {
     fn drop(&mut self) {
         if !self.kept {
-            // A leftover temporary file does no harm.
             let _ = std::fs::remove_file(&self.part);
         }
     }
@@ -143,7 +142,6 @@ fn store_around(path: &Path) -> Option<PathBuf> {
         .map(Path::to_path_buf)
 }
 
-/// For most operating system errors.
 const REMEDY: &str = "check the path, its permissions and the space on its disk";
 
 fn failed(doing: &str, path: &Path, why: &io::Error, mend: &str) -> OpError {

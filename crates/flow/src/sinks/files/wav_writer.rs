@@ -127,13 +127,11 @@ impl WavWriter {
             encoded: Vec::new(),
         };
         if out.gaps != WavGaps::Split {
-            // Fail early if the path is not writable.
             out.begin(None)?;
         }
         Ok(out)
     }
 
-    /// `start`: first index, if known.
     fn begin(&mut self, start: Option<i64>) -> Result<(), OpError> {
         self.files += 1;
         let path = match self.gaps {

@@ -40,12 +40,10 @@ impl ContiguousRanges {
         }
     }
 
-    /// None: all of it.
     pub(super) fn of_selection(self, selection: Option<Arc<[Range<i64>]>>) -> Self {
         Self { selection, ..self }
     }
 
-    /// The parts are a portion of this selected part.
     pub(super) fn of_portion(self, part: usize, selected_from: i64) -> Self {
         Self {
             first_part: part,

@@ -16,7 +16,6 @@ use crate::plan::error::store_error;
 use crate::sources::segment_cutter::SegmentCutter;
 
 impl StoredRecording {
-    /// `signal`: at the commit to read.
     pub(super) fn reader(
         &self,
         signal: &Signal,
@@ -79,7 +78,6 @@ impl StoredRecording {
         SkipMap::new(self.filter.as_ref()?, read).ok()
     }
 
-    /// Also returns the parts to read.
     pub(super) fn explain_skipping(
         &self,
         signal: &Signal,

@@ -22,7 +22,6 @@ fn segment(range: Range<i64>) -> SigSeg {
     SigSeg::from_slice(&samples, range.start, stream()).unwrap()
 }
 
-/// Segments are separate in memory.
 fn recording(stretches: &[(Range<i64>, Vec<i64>)]) -> Segments {
     let pieces = stretches.iter().flat_map(|(range, cuts)| {
         let mut edges: Vec<i64> = cuts

@@ -7,7 +7,6 @@ pub(crate) fn stream() -> Stream {
     Stream::new("stn/p", TimebaseId(0), Rate::new(1000, 1).unwrap())
 }
 
-/// Gap-free stretches by first index.
 pub(crate) fn scan<T: Sample>(stretches: &[(i64, Vec<T>)], cut: usize, stream: StreamId) -> Plan {
     let segments = stretches.iter().flat_map(|(start, samples)| {
         let pieces = samples.chunks(cut).enumerate();

@@ -280,7 +280,6 @@ fn breaks_are_told_in_the_indices_of_what_comes_out() {
         told(&plan),
         ["Gap(11..11) before 1", "Gap(20..21) before 11"]
     );
-    // Twice as dense, and back: the recording's own.
     let up = resample(
         &plan,
         json!({"up": 10, "edges": "steady", "attenuation_db": 50.0}),
@@ -328,7 +327,6 @@ fn streams_of_one_timebase_meet_if_they_were_resampled_alike_and_not_otherwise()
     let got = array(&a.map_with(&difference, std::slice::from_ref(&b)).unwrap());
     assert_eq!(got.shape[0], array(&b).shape[0]);
     assert!(got.to_vec::<f64>().unwrap().iter().all(|y| *y == 0.0));
-    // Other ratios have other indices.
     for wrong in [
         one.clone(),
         resample(&other, quick(1, 3, "inside")).unwrap(),

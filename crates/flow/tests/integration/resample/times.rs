@@ -37,7 +37,6 @@ fn recorded() -> (tempfile::TempDir, Store) {
     (folder, store)
 }
 
-/// Expected time of a result, in ns since `T0`.
 fn time_at(signal: &isochrony_store::Signal, ratio: Ratio, index: i64) -> f64 {
     let (at, part) = ratio.place(index).unwrap();
     let ns = |at| {
@@ -173,6 +172,5 @@ fn an_error_behind_says_when_what_was_resampled_was_taken() {
     let fails = tenth.each(|_| Err("enough".into()));
     let error = fails.unwrap().run().unwrap_err();
     let text = error.to_string();
-    // The first segment of the tenth begins within the first seconds.
     assert!(text.contains("2010-03-01T00:00:0"), "{text}");
 }

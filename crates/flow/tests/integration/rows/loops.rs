@@ -34,7 +34,6 @@ fn pairs(table: &RecordBatch) -> Vec<(i64, i64, f64, i64, i64, f64)> {
 /// Start and end, as far as known.
 type Time = (Option<i64>, Option<i64>);
 
-/// Either row of a pair may be missing.
 fn joined(table: &RecordBatch) -> Vec<(Option<Row>, Option<Row>)> {
     let side = |suffix: &str, k: usize| {
         let column = |name: &str| table.column_by_name(&format!("{name}{suffix}")).unwrap();
@@ -142,7 +141,6 @@ proptest! {
         prop_assert_eq!(joined(&table(&plan)), want);
     }
 
-    /// With times lost on both sides.
     #[test]
     fn rows_without_a_match_keep_their_place_in_civil_time(
         left in a_table(60),
@@ -166,7 +164,6 @@ proptest! {
         let b = side(&right, &others, 22, 20, zero, lost[1]);
         // In twentieths of a second.
         let time = |row: &Row, lost| {
-            // The last sample's time is needed.
             let last = (row.end - 1).max(row.start);
             ((row.start <= lost).then_some(row.start), (last <= lost).then_some(row.end))
         };
@@ -297,7 +294,6 @@ proptest! {
         prop_assert_eq!(pairs(&table(&plan.unwrap())), want);
     }
 
-    /// Two clocks of different rates and zeros; from some index on the right one's times are unknown.
     #[test]
     fn rows_of_different_timebases_meet_by_civil_time(
         left in a_table(60),

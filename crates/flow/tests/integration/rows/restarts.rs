@@ -358,7 +358,6 @@ fn in_turns(feeds: [&Feed; 2], random: &[bool]) -> Turns {
     Arc::new(Mutex::new(turns))
 }
 
-/// Starts of joined pairs.
 fn live_join(
     feeds: [&Feed; 2],
     turns: Option<&[bool]>,
@@ -381,7 +380,6 @@ fn live_join(
         .collect())
 }
 
-/// With `nearest`, only the nearest per left row.
 fn naive_pairs(
     left: &[LiveRow],
     right: &[LiveRow],
@@ -514,7 +512,6 @@ proptest! {
             prop_assert!(possible.contains(pair), "{:?}", pair);
             prop_assert!(!found[..nth].contains(pair), "{:?} twice", pair);
         }
-        // Only a late row misses a partner.
         let is_late = |rows: &[LiveRow], start: Option<i64>| rows.iter().any(|row| Some(row.start) == start && row.is_late);
         for pair in naive_pairs(&left, &right, tolerance, true) {
             let late = is_late(&left, pair.0) || is_late(&right, pair.1);

@@ -14,7 +14,6 @@ const PERIOD: i64 = 1_000_000_000 / RATE;
 
 type KeyedRow = (i64, i64, f64, i64);
 
-/// Rows of one clock interval.
 #[derive(Debug, Clone)]
 struct ClockRun {
     first: i64,
@@ -22,14 +21,12 @@ struct ClockRun {
     rows: Vec<KeyedRow>,
 }
 
-/// Rows, clock steps between runs, and progress marks.
 #[derive(Debug, Clone)]
 struct History {
     runs: Vec<ClockRun>,
     stream: StreamId,
     clock: Option<Arc<ClockOfRuns>>,
     cuts: Vec<(usize, Option<i64>)>,
-    /// Rewinds instead of clock steps.
     rewinds: bool,
 }
 

@@ -175,7 +175,6 @@ fn results_are_those_of_reading_everything() {
 /// All have stored extremes, which come in blocks of 2 MiB.
 const TOTAL: u64 = 3 << 20;
 
-/// 5000 are loud, from 1,572,864 on.
 fn one_loud(dtype: DType) -> QuietRecording {
     let history = QuietHistory {
         stretches: vec![(TOTAL as usize, Some(0))],
@@ -203,7 +202,6 @@ fn only_what_may_pass_is_read() {
         (options.workers, options.task) = (workers, 700_000);
         options.progress = Some(&progress);
         let (output, report) = plan.collect_with(&options).unwrap();
-        // Windows 384 and 385 of 4096.
         assert_eq!(output.count(), Some(2), "{workers}");
         let (read, left) = (report.operators[0].samples, skipped(&report));
         assert!(

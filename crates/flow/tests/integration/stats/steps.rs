@@ -18,7 +18,6 @@ struct Seconds;
 impl Clock for Seconds {
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
         for (out, &index) in out.iter_mut().zip(indices) {
-            // The second run's clock is unknown.
             *out = if index < 3 {
                 index * 1_000_000_000
             } else {

@@ -74,7 +74,6 @@ impl HostCodec {
                     encoded.push(HostEvent::End);
                     continue;
                 }
-                // Irrelevant to the client.
                 SourceEvent::Idle | SourceEvent::Skipped { .. } => continue,
             };
             encoded.push(HostEvent::Flow(event_message(

@@ -36,7 +36,6 @@ pub use send_buffer::SendBuffer;
 
 use crate::SentObjects;
 
-/// Parses a message from a host.
 #[cfg(feature = "fuzzing")]
 pub(super) fn read_message(port: crate::PortType, message: &[u8], causes: &dyn super::CauseCodec) {
     let _ = message::HostCodec::of(port).decode(message, "fuzz", causes, &[]);

@@ -25,7 +25,6 @@ fn host_nodes(graph: &Graph) -> Vec<(usize, Arc<str>)> {
         .collect()
 }
 
-/// Output of an `on`.
 struct HostOutput {
     upstream: Graph,
     port: PortType,

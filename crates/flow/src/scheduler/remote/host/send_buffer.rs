@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often a waiting sender checks for interrupts.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Default)]

@@ -32,7 +32,6 @@ struct Outbox {
     bytes: u64,
 }
 
-/// A plan has one.
 #[derive(Clone)]
 pub(super) struct HostSender(Arc<Mutex<Outbox>>);
 
@@ -79,7 +78,6 @@ impl Outbox {
         }
     }
 
-    /// Of consecutive marks only the last is needed.
     fn push_progress(&mut self, upto: i64) {
         if let Some(SourceEvent::ProgressMark(last)) = self.events.last_mut() {
             *last = upto.max(*last);

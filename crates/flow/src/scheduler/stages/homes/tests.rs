@@ -118,7 +118,6 @@ impl Described {
     }
 }
 
-/// The cache of each stage, by the homes of threads. Each stage has one.
 fn cache_of(homes: &[StageSet], threads: &[CpuLocation], stages: usize) -> Vec<usize> {
     let of = |stage: usize| {
         let at_home = homes
@@ -208,7 +207,6 @@ fn channels_stay_on_one_cache_each() {
 fn a_row_is_cut_at_its_narrowest_links() {
     let plan = Described::row(&[8, 8, 8, 1, 8, 8, 8]);
     let homes = plan.stages().homes(&machine(2, 1, 2));
-    // The caller's thread is on the first cache.
     assert_eq!(homes, [0b1111_0000, 0b1111_0000, 0b0000_1111, 0b0000_1111]);
 }
 
@@ -256,7 +254,6 @@ fn equal_stages_that_pass_nothing_are_divided_evenly() {
 fn optimum(plan: &Described, groups: usize, limits: &[u64]) -> Option<u64> {
     let count = plan.weights.len();
     let mut best = None;
-    // The last is the caller's.
     for code in 0..groups.pow(count as u32 - 1) {
         let digit = |stage: usize| code / groups.pow(stage as u32) % groups;
         let of: Vec<usize> = (0..count - 1).map(digit).chain([0]).collect();
@@ -300,7 +297,6 @@ fn few_more_bytes_cross_than_at_best() {
         let mut division = Division::new(&stages, &all, &threads, true, Order::Plan);
         let heaviest = plan.weights.iter().copied().max().unwrap();
         if !division.divide_in_order(heaviest / 2) {
-            // Always possible, as the documentation shows.
             assert!(division.divide_in_order(heaviest));
         }
         let in_order = crossing(&plan.transfers, &division.group_of);
@@ -345,6 +341,5 @@ fn the_most_stages_and_caches_take_little_time() {
     let elapsed = begun.elapsed();
     println!("{elapsed:?} for 64 stages and 32 caches");
     assert_eq!(homes.iter().fold(0, |all, home| all | home), u64::MAX);
-    // Milliseconds, with room for slow machines.
     assert!(elapsed < std::time::Duration::from_secs(5), "{elapsed:?}");
 }

@@ -203,7 +203,6 @@ impl ExtremeComparison {
         };
         let mut excluded = Vec::new();
         if !self.all {
-            // Windows within neighbouring buckets without a sample that meets it.
             let mut without: IndexRanges = Vec::new();
             for at in 0..buckets.coverage.len() {
                 let is_gap = buckets.coverage[at] == Coverage::Gap;
