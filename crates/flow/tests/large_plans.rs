@@ -26,7 +26,7 @@ fn filters(many: usize) -> Plan {
     })
 }
 
-/// Maps and filters, whose windows are only counted: rewriting one pair brings the next together.
+/// Windows are only counted: rewriting one pair brings the next together.
 fn in_turn(many: usize) -> Plan {
     let windows = scan().rewindow(4).unwrap();
     let all = (0..many / 2).fold(windows, |plan, _| {

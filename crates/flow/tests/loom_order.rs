@@ -37,7 +37,7 @@ impl Partitioner for Parts {
     }
 }
 
-/// Part number and, if it failed, whether the error is relevant.
+/// Part number, and whether its error is relevant; None: no failure.
 struct Done(u64, Option<bool>);
 
 impl TaskResult for Done {
@@ -62,7 +62,7 @@ impl TaskResult for Done {
 
 type Model = ReorderScheduler<Parts, Done>;
 
-/// As `worker::work`; counts processed parts, eight bits each.
+/// Counts processed parts, eight bits each.
 fn work(scheduler: &Model, fails: Option<u64>, done: &AtomicU64) {
     let mut registration = Registration::default();
     while let Some(task) = scheduler.next_task(&mut registration, || ()) {

@@ -29,7 +29,7 @@ use loom::thread;
 
 use stage_model::{Arrived, Change, GraphSpec, Input, Model, Replicas, StageSpec};
 
-/// Checks that every execution gives the result of one thread, and returns it.
+/// Every execution must give the result of one thread.
 fn model(spec: GraphSpec) -> Arrived {
     let expected = spec.expected();
     let mut builder = loom::model::Builder::new();
@@ -75,7 +75,7 @@ fn a_replica_that_is_retired_loses_nothing_and_may_return() {
     for count in [1, 2] {
         let mut spec = replicated();
         let change = |at, count| (at, Change::Replicas { stage: 1, count });
-        // While a block of the other one is computed or waits for the oldest.
+        // While the other's block is computed or waits.
         spec.changes = vec![change(1, 1), change(3, count)];
         model(spec);
     }

@@ -1,6 +1,5 @@
 //! Links and the stage queue, under every interleaving of two threads with at most three preemptions: events come once
-//! and in order, no notice is lost, nobody computes during a pause, and all threads end. loom never lets a wait time
-//! out.
+//! and in order, no notice is lost, nobody computes during a pause, and all threads end. No wait times out.
 
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};

@@ -390,7 +390,7 @@ fn a_panic_in_any_stage_or_replica_is_one_error_and_leaves_no_thread_behind() {
             assert_eq!(operator(&text), operator(&expected), "{at}");
         }
     }
-    // Other tests of this process run plans, too, which end in time.
+    // Other tests of this process run plans, too.
     let begun = Instant::now();
     while !threads_of_this_process().is_empty() {
         assert!(
@@ -481,7 +481,6 @@ fn a_slow_source_makes_no_other_one_pile_up() {
     };
     let (one, _) = run_all(&[both(Duration::ZERO)], 1).unwrap();
     let mut options = RunOptions::default();
-    // All of the fast source would not fit.
     (options.workers, options.memory) = (2, 4 << 20);
     let plan = both(Duration::from_millis(2));
     let (got, report) = Plan::collect_all(&[plan], &options).unwrap();

@@ -70,8 +70,8 @@ fn count(process: u32) {
             continue;
         }
         CLOCK_PROCESS.store(0, Ordering::SeqCst);
-        // A user that registered before the store relies on this thread: the swap finds 0, and it continues. One that
-        // registered after it has started another: the swap finds `process`, and this thread ends.
+        // A user that registered before the store relies on this thread: the swap finds 0, and it continues. A later
+        // one has started another: the swap finds `process`, and this thread ends.
         if USERS.load(Ordering::SeqCst) == 0
             || CLOCK_PROCESS.swap(process, Ordering::SeqCst) == process
         {

@@ -38,7 +38,7 @@ impl MemoryBudget {
         self.limit
     }
 
-    /// Allows temporary reservations above the limit; existing ones stay.
+    /// Allows temporary reservations above the limit.
     pub fn set_overdraft(&self, bytes: u64) {
         self.overdraft.store(bytes, Ordering::Relaxed);
     }

@@ -7,7 +7,7 @@ use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 use crate::{Pinning, unpinned};
 
-/// Starts worker `number` of an execution, as thread `isochrony-{number}`; number 0 is the caller's thread where that
+/// Starts worker `number` of an execution, as thread `isochrony-{number}`; 0 is the caller's thread where that
 /// computes, too. `pinning` keeps it on its CPU.
 ///
 /// ```

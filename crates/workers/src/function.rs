@@ -88,7 +88,7 @@ impl PortableFunction {
 
     /// Constant until the last user releases the function.
     pub(crate) fn payload(&self) -> Result<Arc<Vec<u8>>, String> {
-        // No deadlock: a thread that waits for this lock does not hold the interpreter, for which its owner may wait.
+        // No deadlock: a thread that waits here does not hold the interpreter, for which the lock's owner may wait.
         let mut payload = self.lock();
         if let Some(payload) = &*payload {
             return Ok(Arc::clone(payload));

@@ -46,7 +46,7 @@ impl WorkerProcess {
         let child = Command::new(&command.program)
             .args(&command.arguments)
             .envs(environment.map(|(name, value)| (name, value)))
-            // Ctrl-C reaches the parent only. Processes that functions start join the group and end with it.
+            // Ctrl-C reaches the parent only. Processes that functions start end with the group.
             .process_group(0)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()?;

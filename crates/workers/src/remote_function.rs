@@ -20,7 +20,7 @@ pub struct CallContext {
     pub worker: Option<usize>,
     /// Requests the end of the execution.
     pub interrupt: Option<Interrupt>,
-    /// Called only in the caller's thread, where the host language handles signals. An error ends the execution.
+    /// Called only in the caller's thread, which handles signals. An error ends the execution.
     pub check_signals: fn() -> Result<(), Cause>,
 }
 
@@ -87,7 +87,7 @@ impl RemoteFunction {
         Self::new(pool, function, name, context, unit, is_stateless)
     }
 
-    /// A tasklet's function. It has its own outputs, so a call may be repeated.
+    /// A tasklet has its own outputs, so a call may be repeated.
     #[must_use]
     pub fn of_tasklet(
         pool: Arc<ProcessPool>,

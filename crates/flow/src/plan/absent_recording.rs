@@ -150,7 +150,7 @@ impl Recording for AbsentRecording {
     }
 }
 
-/// Plans may depend on whether a feed has times; blocks do not.
+/// Plans depend on whether a feed has times; blocks do not.
 struct AbsentClock;
 
 impl Clock for AbsentClock {

@@ -228,8 +228,8 @@ impl Graph {
         }
     }
 
-    /// Whether an operator may end before its sources in a plan with fan-ins or several sources: results and errors
-    /// then depend on block order.
+    /// Whether an operator may end before its sources in a plan with fan-ins or several sources: block order then
+    /// affects results and errors.
     pub(crate) fn ends_before_sources(&self) -> bool {
         let ends_early = |node: &GraphNode| node.properties.ends_early;
         let is_fan_in = |node: &GraphNode| node.inputs.len() > 1;
@@ -272,8 +272,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Recording that gives a factory's first input its timebase. None for other operators, which do not need it: a
-    /// plan may have a hundred thousand.
+    /// Gives a factory's first input its timebase. None for other operators, which do not need it: a plan may have a
+    /// hundred thousand.
     pub(crate) fn recording_of(&self, node: usize) -> Option<SharedRecording> {
         if !matches!(self.nodes[node].op, Op::Factory(_)) {
             return None;

@@ -29,7 +29,7 @@ impl IndexRange {
         }
     }
 
-    /// Fails if the operator needs contiguous samples and indices can repeat.
+    /// The operator needs contiguous samples, and indices can repeat.
     pub(crate) fn of_operator(
         operator: &'static str,
         properties: &OperatorProperties,

@@ -199,8 +199,8 @@ pub(crate) struct FrameShape {
     stride: usize,
 }
 
-/// `count` windows of `window` samples every `hop`, the first at index `start`. Each has a row of `width` values, a
-/// slice of one aligned buffer: its samples, shared with overlapping windows, or computed values.
+/// `count` windows of `window` samples every `hop`, the first at index `start`. Each has a row of `width` values in one
+/// aligned buffer: its samples, shared with overlapping windows, or computed values.
 #[derive(Debug, Clone)]
 pub struct Frames {
     values: Buffer,

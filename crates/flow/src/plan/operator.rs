@@ -1,7 +1,7 @@
 //! The contract between an operator and the engine (`docs/design/execution.md`, `docs/design/plans.md`).
 //!
-//! An operator is a struct of parameters and state. [`Operator::bind`] checks its input types and returns
-//! [`OperatorProperties`]; [`Operator::process`] gets one item at a time.
+//! An operator is a struct of parameters and state. [`Operator::bind`] checks input types; [`Operator::process`] gets
+//! one item at a time.
 //!
 //! An edge keeps items and progress marks in order; [`Operator::on_break`] precedes an item that does not continue the
 //! previous one; [`Operator::finish`] is called once per input, after its last item; a failed operator is not called

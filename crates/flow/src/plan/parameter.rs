@@ -56,8 +56,8 @@ pub struct Param {
     pub name: &'static str,
     /// Description.
     pub doc: &'static str,
-    /// Value type: `integer`, `integers` (a list), `number`, `numbers` (one or a list), `bool`, `text`, `taper` (a
-    /// text), `list` (of names), `expression`, `expressions` (by name), `aggregates` (by name).
+    /// `integer`, `integers` (a list), `number`, `numbers` (one or a list), `bool`, `text`, `taper` (a text), `list`
+    /// (of names), `expression`, `expressions` (by name), `aggregates` (by name).
     pub kind: &'static str,
     /// Unit.
     pub unit: Unit,

@@ -20,7 +20,7 @@ pub(super) enum ExitEvent {
     ProgressMark(i64),
 }
 
-/// Joins tasks' output at an exit: a range continued from the last task is not announced again.
+/// Does not announce a range again that continues from the last task.
 #[derive(Debug, Default)]
 pub(super) struct RangeAnnouncer(Option<RangeOrigin>);
 
@@ -126,7 +126,7 @@ impl Operator for OutputRecorder {
     }
 
     fn begins(&mut self, origin: RangeOrigin, why: Option<&Break>) {
-        // The empty break at the end of a task only resets operators.
+        // The empty break at a task's end only resets operators.
         let over = matches!(why, Some(Break::Dropped(range)) if range.is_empty());
         if !over {
             let why = why.cloned();

@@ -31,7 +31,7 @@ pub(super) struct ExitQueues {
     subgraph: usize,
     exits: Arc<Mutex<Vec<ExitQueue>>>,
     end: Arc<AtomicI64>,
-    /// The plan has a `limit`: sources are asked block by block, and exits are not emptied in order.
+    /// With a `limit` sources are asked block by block, and exits are not emptied in order.
     by_block: bool,
     failed: Arc<AtomicBool>,
 }
@@ -77,7 +77,7 @@ impl ExitQueues {
     fn pull(&self, exit: usize, given: &mut u64) -> Result<SourceEvent, Option<TaskFailure>> {
         loop {
             let mut exits = self.lock();
-            // Only the first exit with events is served: the order does not depend on the caller.
+            // The first exit with events: the order does not depend on the caller.
             let first = exits.iter().position(|exit| !exit.ready.is_empty());
             if (self.by_block || first == Some(exit))
                 && let Some(ready) = exits[exit].ready.pop_front()
@@ -218,7 +218,7 @@ impl Source for ExitSource {
 
     fn close(&mut self) {
         let mut exits = self.queues.lock();
-        // All sources are closed after a failure; other tasks' errors must stay relevant.
+        // All sources are closed; other tasks' errors must stay relevant.
         if !self.queues.failed.load(Ordering::Relaxed) {
             exits[self.exit].state.close();
         }

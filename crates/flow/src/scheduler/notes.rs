@@ -9,7 +9,7 @@ use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::{Declared, Report, operators::Rewindow};
 
-/// One text per reason why operators got nothing. That a filter or detector found nothing is a result, not a reason.
+/// Why operators got nothing. That a filter or detector found nothing is a result, not a reason.
 pub(super) fn notes(graph: &Graph, report: &Report) -> Vec<String> {
     let ends_early = |node: &GraphNode| node.properties.ends_early;
     if report.operators.len() != graph.nodes.len() || graph.nodes.iter().any(ends_early) {
@@ -31,7 +31,7 @@ pub(super) fn notes(graph: &Graph, report: &Report) -> Vec<String> {
 
 fn note(graph: &Graph, report: &Report, at: usize, node: &GraphNode) -> Option<String> {
     let given = report.operators[at].samples;
-    // A scan skips only samples whose windows a filter does not pass: a result.
+    // Skipped samples are a result: a filter does not pass their windows.
     let skips = |node: usize| report.operators[node].skipped > 0;
     if skips(at) || graph.nodes[at].inputs.iter().any(|&(from, _)| skips(from)) {
         return None;

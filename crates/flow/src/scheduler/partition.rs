@@ -3,7 +3,7 @@
 //! One recording is cut by its snapshot ([`Snapshot::portion_after`]). Several are cut at equal indices: a fixed number
 //! of samples after the first sample of any, and wherever a part of any begins, since a task reads at most one part of
 //! each. A recording without samples at a task's start gets the origin of its last contiguous range: operators after a
-//! fan-in count from the latest anchor of all inputs.
+//! fan-in count from the latest anchor.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -14,7 +14,7 @@
 //!
 //! Generic over the task, for model checking (`tests/loom_order.rs`).
 
-// Nothing waits for this count: the model checker need not see it.
+// The model checker need not see this count: nothing waits for it.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -72,7 +72,7 @@ pub(super) struct ReorderScheduler<P: Partitioner, R: TaskResult> {
 }
 
 impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
-    /// `memory`: bytes buffered or estimated, above which only the oldest task is handed out.
+    /// `memory`: bytes above which only the oldest task is handed out.
     pub(super) fn new(partitioners: Vec<P>, window: usize, memory: u64) -> Self {
         let queues: Vec<_> = partitioners.iter().map(|_| TaskQueue::new()).collect();
         let mut totals = QueueTotals::new(queues.len());
@@ -119,7 +119,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         state.totals.update(at, &state.queues[at], each);
     }
 
-    /// Also discards buffered results, and starts a round in which every worker releases memory.
+    /// Also discards buffered results, and makes every worker release memory.
     fn reduce_concurrency(&self, state: &mut State<P::Part, R>, concurrency_limit: usize) {
         state.concurrency_limit = concurrency_limit.max(1);
         state.completions = 0;

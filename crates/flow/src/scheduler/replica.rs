@@ -1,4 +1,4 @@
-//! A worker's replica of a subgraph: its own operators, trims where results overlap, and a recorder at each exit.
+//! A worker's replica of a subgraph: its own operators, trims where results overlap, a recorder at each exit.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -183,7 +183,7 @@ impl Replica {
         exits.collect()
     }
 
-    /// Exits downstream of the failed operator. Empty if unknown, or if all were closed before: the error then counts.
+    /// Downstream of the failed operator. Empty if unknown, or if all were closed before: the error then counts.
     pub(super) fn affected_exits(
         &self,
         subgraph: &ParallelSubgraph,
@@ -295,7 +295,7 @@ impl ReplicaBuilder {
         }
     }
 
-    /// Where a consumer of `edge` reads: there, or after a trim. `consumer` None: the exit.
+    /// There, or after a trim. `consumer` None: the exit.
     fn source_of(
         &mut self,
         subgraph: &ParallelSubgraph,

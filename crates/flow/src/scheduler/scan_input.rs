@@ -1,5 +1,5 @@
 //! Reads a subgraph's recordings. A [`ScanInput`] per subgraph opens a portion per task; a [`PortionSource`] per worker
-//! presents its portions as one recording, so operators survive from task to task.
+//! presents portions as one recording, so operators survive from task to task.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -101,7 +101,7 @@ pub(super) fn scan_error(node: usize, error: OpError) -> RunError {
 #[derive(Default)]
 pub(super) struct PortionReader {
     source: Option<Box<dyn Source>>,
-    /// Announced first, if the portion does not begin inside a contiguous range.
+    /// Unless the portion begins inside a contiguous range.
     pending_origin: Option<RangeOrigin>,
     lookahead: Option<SourceEvent>,
     reading: Option<Reading>,
@@ -259,8 +259,8 @@ impl Source for PortionSource {
             other => return Ok(other),
         }
         reader.finished = true;
-        // An empty break: operators flush and reset, and no samples count as dropped. The largest anchor lets other
-        // inputs of a fan-in finish the portion first.
+        // An empty break: operators flush and reset; no samples count as dropped. The largest anchor lets other inputs
+        // of a fan-in finish the portion.
         let end = reader.range.end;
         Ok(SourceEvent::RangeStart {
             origin: RangeOrigin::at(i64::MAX),

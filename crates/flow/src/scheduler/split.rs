@@ -66,7 +66,7 @@ pub(super) fn split_subgraphs(
 }
 
 impl SplitPlan {
-    /// None if no subgraph is worth replicating or readable in portions.
+    /// None if nothing is worth replicating or readable in portions.
     pub(super) fn of(
         graph: &Graph,
         options: &RunOptions<'_>,

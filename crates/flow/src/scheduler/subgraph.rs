@@ -88,7 +88,7 @@ impl SubgraphPlan {
     }
 }
 
-/// Index ratios from a scan to an edge, each of which rounds, as for progress marks.
+/// From a scan to an edge. Each ratio rounds, as for progress marks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct RatioChain(Vec<Ratio>);
 

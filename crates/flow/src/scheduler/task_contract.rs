@@ -65,7 +65,7 @@ pub(super) fn task_contract(
 ) -> Result<TaskContract, String> {
     let runs_on_workers = match &node.op {
         Op::Factory(kept) => match kept.0.parallelism(options) {
-            // One worker calls process code sequentially, and uses tasks only where bits depend on cuts.
+            // One worker calls process code sequentially.
             Parallelism::Workers(_) if options.workers < 2 => {
                 return Err("is called in the caller's thread".into());
             }

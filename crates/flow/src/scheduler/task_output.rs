@@ -59,8 +59,7 @@ pub(super) struct TaskFailure {
     pub(super) error: Box<RunError>,
     /// Of the failed block; orders errors of several tasks.
     pub(super) time: f64,
-    /// Exits downstream of the failed operator. If all are closed, the error is irrelevant; without any, it always
-    /// counts.
+    /// Downstream of the failed operator. If all are closed, the error is irrelevant; without any, it always counts.
     exits: Vec<ExitState>,
 }
 

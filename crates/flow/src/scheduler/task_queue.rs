@@ -57,7 +57,7 @@ pub(super) struct TaskQueue<Part, R: TaskResult> {
     pub(super) exhausted: bool,
     pub(super) handed_out: u64,
     slots: VecDeque<(Part, SlotState<R>)>,
-    /// Part consumed last, and its error. Nothing follows while the error is relevant.
+    /// Nothing follows the part consumed last while its error is relevant.
     pub(super) failure: Option<(Part, R::Error)>,
     buffered_bytes: u64,
     pub(super) consumer_waits: bool,

@@ -22,8 +22,7 @@ const MIN_PORTIONS: u64 = 16;
 /// Below this, passing results costs more than workers gain.
 const MIN_PORTION_BYTES: u64 = 16 << 10;
 
-/// Factory operators may multiply the output of a fixed-size task by this; one worker's results still fit the reorder
-/// buffer.
+/// For tasks of fixed size; one worker's results still fit the reorder buffer.
 const MAX_FACTORY_OUTPUT_MULTIPLE: u64 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,8 +44,8 @@ impl SubgraphPlan {
         wanted.min(self.max_samples(options.memory)).max(1)
     }
 
-    /// Task size where cuts change bits, whatever the memory budget: the output is at most the nominal input. With
-    /// memory for few tasks, they run sequentially.
+    /// Task size where cuts change bits: the output is at most the nominal input. With memory for few tasks, they run
+    /// sequentially.
     pub(super) fn reproducible_samples(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
         let given = (options.task as f64 / self.bytes_per_sample) as u64;
         let wanted = given.min(options.task / self.bytes_read_per_sample(graph));
@@ -67,7 +66,7 @@ impl SubgraphPlan {
         Some(TaskSize { samples, bytes })
     }
 
-    /// Smaller for a short recording of `total` samples, to occupy several workers, unless cuts change bits.
+    /// Smaller for a short recording, to occupy several workers, unless cuts change bits.
     pub(super) fn task_size_for(&self, size: TaskSize, total: u64, graph: &Graph) -> TaskSize {
         if self.reproducible_samples.is_some() {
             return size;

@@ -191,7 +191,7 @@ fn refused(why: String) -> OpError {
 }
 
 impl GeneratedPass {
-    /// Takes the next segment's share of the range; returns the `RangeStart` before a contiguous one.
+    /// Returns the `RangeStart` before a contiguous segment.
     fn enter(&mut self) -> Result<Option<SourceEvent>, OpError> {
         loop {
             let Some(made) = (self.generator)()?.filter(|made| made.start() < self.range.end)

@@ -9,7 +9,7 @@ use isochrony_flow::{Break, Item, OpError, PortType, RangeOrigin, Recording, Sou
 use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, RunId, TimebaseId};
 
-/// Time within which a run asks for cluster slots, on a busy machine too.
+/// Within which a run asks for cluster slots, on a busy machine too.
 const ASK_TIME: Duration = Duration::from_millis(100);
 
 /// In one thread each takes 20 ms.
@@ -65,7 +65,6 @@ impl JoinGate {
     }
 }
 
-/// Pauses shortly after every `pause` pieces of `piece` samples.
 pub(crate) struct Feed {
     stream: StreamId,
     pub(crate) stretches: Vec<Range<i64>>,

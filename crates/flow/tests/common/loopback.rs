@@ -31,7 +31,7 @@ struct State {
     joined: Condvar,
     hosts: Vec<(Arc<PreparedTasks>, Option<Arc<ShardCache>>)>,
     options: RunOptions<'static>,
-    /// One call in this many loses its slot, for which another joins; 0: none.
+    /// One call in this many loses its slot; 0: none.
     lost_one_in: u64,
     calls: AtomicU64,
     stopped: AtomicBool,

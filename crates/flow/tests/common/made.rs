@@ -83,7 +83,7 @@ impl Made {
         )
     }
 
-    /// Windows wholly in `range`, on each stretch's own grid (`own`) or that of the samples read.
+    /// On each stretch's own grid (`own`) or that of the samples read.
     pub(crate) fn windows(&self, range: &Range<i64>, window: i64, hop: i64, own: bool) -> Vec<i16> {
         let mut out = Vec::new();
         for (start, samples) in &self.stretches {

@@ -28,7 +28,7 @@ pub(crate) enum Step {
     Other(usize),
     MapBoth(usize),
     FilterBoth(usize),
-    /// With rows of an earlier step, in one of three ways; by starts or overlap.
+    /// In one of three ways; by starts or overlap.
     Join(usize, usize, bool),
     From(usize),
 }
@@ -92,7 +92,6 @@ pub(crate) fn around() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Within the declared tolerance, given what is before.
 pub(crate) fn settling() -> Vec<(&'static str, Value)> {
     vec![
         (
@@ -175,7 +174,7 @@ fn spans() -> Vec<Value> {
     ]
 }
 
-/// Rows of `stats`, or of windows of them: sums are added in row order.
+/// Sums are added in row order.
 fn timed_groups(rows: &Plan, span: usize, keyed: bool) -> Result<Plan, PlanError> {
     let again =
         matches!(rows.port(), PortType::Rows { fields, .. } if fields.find("sum").is_some());

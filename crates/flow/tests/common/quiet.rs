@@ -46,7 +46,6 @@ pub(crate) fn history() -> impl Strategy<Value = QuietHistory> {
         any::<u64>(),
     )
         .prop_map(|(mut stretches, loud, not_finite, seed)| {
-            // Less than 4 MiB are not worth skipping.
             stretches[0].0 += 2_200_000;
             QuietHistory {
                 stretches,
@@ -57,7 +56,6 @@ pub(crate) fn history() -> impl Strategy<Value = QuietHistory> {
         })
 }
 
-/// Whole numbers; of floats some are non-finite.
 fn values(history: &QuietHistory, total: usize, limit: f64) -> Vec<f64> {
     let mut state = history.seed;
     let mut noise = move || {

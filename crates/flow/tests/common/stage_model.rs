@@ -62,7 +62,6 @@ pub(crate) enum Change {
 pub(crate) struct GraphSpec {
     pub(crate) stages: Vec<StageSpec>,
     pub(crate) threads: usize,
-    /// Only the caller's thread executes the first stage.
     pub(crate) caller_source: bool,
     pub(crate) changes: Vec<(u64, Change)>,
 }
@@ -100,7 +99,7 @@ impl StageSpec {
         }
     }
 
-    /// At a fan-in the progress of all inputs, never decreasing.
+    /// At a fan-in the progress of all inputs.
     fn time_of(&self, event: u32, before: Option<u32>) -> u32 {
         match self.inputs.len() {
             1 => event,
@@ -139,8 +138,8 @@ impl GraphSpec {
         roots
     }
 
-    /// Whether each stage takes inputs in the order of one thread. If two share a source or are unordered, it takes
-    /// what comes, and order is kept within a lane.
+    /// By stage: inputs are taken in the order of one thread. If two share a source or are unordered, it takes what
+    /// comes, and order is kept within a lane.
     fn ordered(&self) -> Vec<bool> {
         let roots = self.roots();
         let mut ordered: Vec<bool> = Vec::new();
@@ -159,7 +158,6 @@ impl GraphSpec {
         ordered
     }
 
-    /// Whether a stage that counts its input counts alike in every execution.
     pub(crate) fn may_count(&self, stage: usize) -> bool {
         self.ordered()[stage]
     }

@@ -87,7 +87,7 @@ fn run(plan: &Plan, workers: usize, tolerance: f64, task: u64) -> (PlanOutput, R
     run_shuffled(plan, workers, tolerance, task, 0)
 }
 
-/// Small bursts and links; links and replicas change at random, unless `seed` is 0.
+/// Links and replicas change at random, unless `seed` is 0.
 fn run_shuffled(
     plan: &Plan,
     workers: usize,

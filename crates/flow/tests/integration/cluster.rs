@@ -71,7 +71,6 @@ fn random_plans_have_the_bits_of_one_thread() {
             );
             let some = [all[all.len() - 1].clone(), all[all.len() / 2].clone()];
             let (one, _) = Plan::collect_all(&some, &options(task)).unwrap();
-            // A single call would be lost again and again.
             let lost = if lost == 1 { 0 } else { lost };
             let hosts = [(some.to_vec(), None), (some.to_vec(), None)];
             let many = collect_on_hosts(&some, &hosts, placement, options(task), slots, lost);

@@ -377,7 +377,7 @@ fn starts(samples: &[f64], (window, hop): (usize, usize), levels: &Levels) -> Ve
 
 const SAMPLES: i64 = 20_000;
 
-/// The changed filter, and the plan after it: in tasks; in stages, with replicas; after a sequential operator.
+/// The changed filter, and the plan after it: in tasks; in stages; after a sequential operator.
 fn adjusted_plans(shape: (u64, u64), pause: Duration) -> Vec<(Plan, Plan)> {
     let sources = [
         scan(SAMPLES),
@@ -476,7 +476,7 @@ fn a_run_whose_changes_another_thread_made_can_be_repeated_from_its_report() {
                 done.store(true, Ordering::SeqCst);
                 ran.unwrap()
             });
-            // The first may precede the run, and is then in effect from the first window.
+            // The first may precede the run.
             let from: Vec<i64> = report.changes.iter().filter_map(|one| one.from).collect();
             assert!(from.is_sorted());
             in_effect += from.len();

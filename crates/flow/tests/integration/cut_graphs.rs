@@ -37,7 +37,7 @@ impl Operator for Hold {
 #[test]
 fn a_fan_in_of_two_fronts_names_what_starves_it_by_the_numbers_of_the_plan() {
     let s = Expr::input();
-    // Passing items stay in read memory: no worker runs out of memory earlier.
+    // Passing items stay in read memory.
     let passed = |segment| {
         let windows = Plan::scan_part(recording(), None, segment).rewindow(10);
         windows.unwrap().filter(&s.max().ge(0)).unwrap()
@@ -92,7 +92,6 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
         "resample",
         json!({"down": 2, "attenuation_db": 20.0, "passband": 0.3}),
     );
-    // 3 samples before a place and 4 after, and a tap more on both sides.
     assert_eq!(
         spread(&halved.count().unwrap()),
         "scan -> fir -> resample -> count in tasks of up to 2097152 samples, read with 4 before and 5 after them, whose partial results are combined in order"
@@ -213,7 +212,7 @@ impl Operator for Passed {
     }
 }
 
-/// Its bits depend on cuts. The branches of factory operators give eight bytes per sample.
+/// The branches of factory operators give eight bytes per sample.
 fn beside_held(scan: &Plan, showing: &Plan, branches: usize) -> Vec<Plan> {
     let s = Expr::input();
     let held = scan.map(&(&s * 2.5)).unwrap();

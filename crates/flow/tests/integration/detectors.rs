@@ -150,7 +150,6 @@ fn triggers_end_with_their_stretch_and_merge_within_it() {
         // 0.03 s are three samples; the gap is not bridged however near.
         let merged = json!({"on": 5, "off": 3, "merge": 0.03, "min_length": 0.02});
         assert_eq!(found(merged), vec![1..12]);
-        // All samples of the windows whose maximum is 5.
         let peaks = scan.rewindow(3).unwrap().map(&Expr::input().max()).unwrap();
         let of_windows = step(&peaks, "triggers", json!({"on": 5})).unwrap();
         assert_eq!(ranges(&of_windows), [0..3, 6..12, 19..22]);

@@ -22,7 +22,7 @@ fn options(workers: usize, task: u64) -> RunOptions<'static> {
     options
 }
 
-/// Rows of each plan, or operator and cause of the error: its range depends on tasks.
+/// Of an error operator and cause: its range depends on tasks.
 fn ran(plans: &[Plan], workers: usize, task: u64) -> Result<Vec<PlanOutput>, String> {
     let ran = Plan::collect_all(plans, &options(workers, task));
     let told = |error: RunError| match error {
@@ -42,7 +42,7 @@ fn in_order(plan: &Plan) -> Plan {
         .unwrap()
 }
 
-/// Where a merge's inputs run: tasks of both scans, one, or none.
+/// In tasks of both scans, one, or none.
 fn placed(plan: Plan, how: usize) -> Plan {
     let own = plan.map(&(Expr::input() * 2)).unwrap();
     if how == 0 { own } else { in_order(&own) }
@@ -141,7 +141,6 @@ fn a_fan_in_that_is_wanted_no_more_ends_what_leads_only_there() {
     assert!(scans.iter().min() < Some(&2_000), "{scans:?}");
 }
 
-/// Of windows, in tasks or not; some fail.
 #[test]
 fn limits_behind_random_fan_ins_give_the_same_rows_and_errors() {
     let given = (
@@ -166,7 +165,7 @@ fn limits_behind_random_fan_ins_give_the_same_rows_and_errors() {
             (task, offset),
             (kept, left_out),
         )| {
-            // Blocks of whole windows: cut alike in one pass and in tasks.
+            // Of whole windows: cut alike in one pass and in tasks.
             let window = window * 10;
             let block = blocks * window;
             let begin = (offset * block as i64).min(3_000 / block as i64 * block as i64);

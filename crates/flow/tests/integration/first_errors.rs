@@ -11,12 +11,11 @@ use isochrony_flow::{
 use crate::common::fail::failing;
 use crate::common::gapped::{options, windows};
 
-/// Counted in the caller's thread.
 fn in_order(plan: &Plan) -> Plan {
     plan.filter(&(Expr::input().max().ewm(0.5).gt(-1))).unwrap()
 }
 
-/// Of one scan; each fails at a sample, in tasks or in order.
+/// Each fails at a sample, in tasks or in order.
 fn branches(of: &[(i64, bool)]) -> Vec<Plan> {
     let s = Expr::input();
     let windows = windows().map(&(&s * 2)).unwrap();
@@ -124,7 +123,7 @@ impl Operator for Slow {
 
 #[test]
 fn an_error_is_waited_for_by_each_of_several_ways_out_of_tasks_that_are_slow() {
-    // Longer than a run waits at a time, so the other input arrives meanwhile.
+    // Longer than a run waits at a time.
     let s = Expr::input();
     let slow = windows().map(&(&s * 2)).unwrap();
     let slow = slow.then::<Slow>(serde_json::Map::new()).unwrap();

@@ -1,5 +1,4 @@
-//! Random plans partly on another host have the bits of one thread, though connections break and messages are repeated.
-//! Slots, some of them lost, compute blocks of the rest.
+//! Random plans partly on another host have the bits of one thread, though connections break and slots are lost.
 
 #![allow(clippy::single_range_in_vec_init)]
 
@@ -120,7 +119,6 @@ impl TaskCluster for HostThread {
                     sent = number;
                     on_their_way += 1;
                     if broken_after > 0 && on_their_way > broken_after {
-                        // This one is lost, and one that arrived comes again.
                         on_their_way = 0;
                         sent = inbox.arrived().saturating_sub(1).max(read);
                         continue;
@@ -185,7 +183,6 @@ fn random_plans_have_the_bits_of_one_thread() {
             options.workers = workers;
             let mut host = HostThread::new(part, options, broken);
             if slots > 0 && workers > 1 {
-                // A single call would be lost again and again.
                 let lost = if lost == 1 { 0 } else { lost };
                 host = host.with_slots(&some(&moved), slots, lost);
             }

@@ -93,7 +93,7 @@ fn stream() -> StreamId {
     Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
 }
 
-/// Samples 0, 1, 2, ... in segments of 4; one is missing after every `gap` samples.
+/// 0, 1, 2, ... in segments of 4; one is missing after every `gap` samples.
 fn scan(samples: i64, gap: i64) -> Plan {
     let pieces = (0..samples).step_by(gap as usize).map(|start| {
         let values: Vec<i16> = (start..(start + gap - 1).min(samples).max(start + 1))

@@ -107,7 +107,6 @@ proptest! {
         prop_assert_eq!(floats(&plan, false), expected);
     }
 
-    /// State after a fan-in resets between the same windows, whichever input is ahead.
     #[test]
     fn what_meets_and_what_is_remembered_of_it_does_not_depend_on_how_inputs_are_cut(
         len in 1i64..300, gap in 1i64..50, more in 1i64..300, hole in 1i64..300, window in 1i64..9,

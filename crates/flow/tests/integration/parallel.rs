@@ -40,7 +40,6 @@ fn too_many_groups_are_refused_in_a_task_and_when_tasks_are_combined() {
         let error = named(&rows, "group_by", params).collect_with(&options(2));
         error.map(|(table, _)| table.rows().unwrap().num_rows())
     };
-    // Ten windows per task, 389 in all.
     for few in [3, 300] {
         let error = most(few).unwrap_err();
         assert_eq!(error.code(), "too_many_groups");
@@ -99,7 +98,7 @@ fn the_report_says_who_did_which_task_and_counts_what_one_thread_would() {
     assert!(alone.workers.is_empty() && alone.tasks.is_empty());
 }
 
-/// Records progress; may hold its first item until a later task was computed.
+/// May hold its first item until a later task was computed.
 struct Slow(Arc<AtomicI64>, Arc<AtomicI64>, bool);
 
 impl OperatorFactory for Slow {
@@ -165,7 +164,6 @@ fn workers_go_on_while_the_run_is_busy_and_wait_for_who_takes_what_they_gave() {
         .unwrap();
     let (_, report) = plan.collect_with(&options(2)).unwrap();
     assert_eq!(done.load(Ordering::SeqCst), SAMPLES);
-    // Three tasks of 1000 samples per worker, and one being consumed.
     let ahead = ahead.load(Ordering::SeqCst);
     assert!(
         report.tasks.len() > 30 && (1000..=8 * 1100 + 1001).contains(&ahead),

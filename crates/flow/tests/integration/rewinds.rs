@@ -32,7 +32,6 @@ fn met(scan: &Plan, window: u64) -> Vec<Plan> {
         std::slice::from_ref(scan),
     );
     let zipped = twice.zip(std::slice::from_ref(&some)).unwrap();
-    // Operators hold these until they know what follows.
     let centred = json!({"taps": [1.0, 2.0, 1.0], "method": "direct", "delay": "centred"});
     let smooth = named(scan, "fir", &centred);
     let rest = [scan.clone(), smooth.clone()].map(|plan| plan.map(&s.astype(DType::I16)).unwrap());
@@ -80,7 +79,7 @@ proptest! {
         let end = made.signal().end_index();
         let at = |share: f64| (share * end as f64) as i64;
         let ranges: Vec<_> = cuts.iter().map(|&(a, b)| at(a.min(b))..at(a.max(b))).collect();
-        // Ascending ranges are one selection: adjacent ones are read as one.
+        // Adjacent ascending ranges are read as one.
         let mut parts: Vec<Vec<Range<i64>>> = Vec::new();
         for range in ranges.iter().filter(|range| !range.is_empty()) {
             match parts.last_mut() {

@@ -37,7 +37,6 @@ fn reads_several(plan: &Plan) -> bool {
     subgraphs(plan).iter().any(several)
 }
 
-/// Up to about 800, from three lengths and distances.
 fn stretches() -> impl Strategy<Value = Vec<Range<i64>>> {
     let one = (1i64..400, 1i64..70);
     (0i64..90, prop::collection::vec(one, 1..4)).prop_map(|(first, lengths)| {
@@ -103,7 +102,7 @@ fn joined_plans(
     some.filter_map(|(_, plan)| plan).collect()
 }
 
-/// Requires that tasks read several scans in most of them: else it would test nothing.
+/// In most of them tasks must read several scans: else it would test nothing.
 #[test]
 fn scans_that_meet_give_the_same_bits_on_any_number_of_workers() {
     let given = (
@@ -215,7 +214,7 @@ proptest! {
     }
 }
 
-/// Twice the memory that one thread needs, as for tasks of one scan.
+/// Twice the memory that one thread needs.
 #[test]
 fn with_little_memory_scans_that_meet_give_the_same_bits_on_many_workers() {
     let given = (

@@ -36,7 +36,7 @@ fn to(store: &Store, name: &str) -> SignalSink {
     SignalSink::new(SignalLocation::new(store, name), IfExists::Refuse)
 }
 
-/// In seconds after `T0`, to a thousandth of the source's period.
+/// To a thousandth of the source's period.
 fn starts_at(signal: &Signal, expected: &[(i64, f64)]) {
     for &(index, seconds) in expected {
         let off = signal.time_of(index).unwrap().value.to_f64() - (T0 as f64 + seconds * 1e9);
@@ -66,7 +66,6 @@ fn windows_of_another_phase_are_added_at_their_own_times() {
     let (_folder, store) = made();
     let signal = store.signal("p").unwrap();
     let add = |from: i64| {
-        // From its own range, so windows begin at its first sample.
         let part = StoredRecording::new(store.path(), signal.clone())
             .ranges(std::iter::once(from..from + 40));
         let params = json!({"window": 20, "anchor": "range"});

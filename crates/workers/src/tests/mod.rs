@@ -1,4 +1,4 @@
-//! Tests against a fake process: a thread that speaks the protocol byte by byte.
+//! Tests against a fake process: a thread that speaks the protocol.
 
 mod connection;
 mod messages;

@@ -2,7 +2,7 @@
 //!
 //! A port type names a stream, not the recording that knows its times. So a scan registers its recording's clock under
 //! the stream's name and timebase, and an operator that writes times looks it up when bound. References are weak: plans
-//! own the clocks. A resampled stream uses its original timebase's clock, at positions between samples.
+//! own the clocks. A resampled stream uses its original timebase's clock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};

@@ -122,7 +122,7 @@ impl RowExpression {
         self.0.output()
     }
 
-    /// All rows' values as raw bytes, and the null mask: a row is null if a field that the expression reads is.
+    /// Also gives the null mask: a row is null if a field that the expression reads is.
     pub(crate) fn run(
         &mut self,
         batch: &RecordBatch,

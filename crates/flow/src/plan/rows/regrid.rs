@@ -43,8 +43,7 @@ struct Regrid {
 }
 
 impl Regrid {
-    /// The step after a sample: the one ahead, or the one back if they differ and it is nearer to the period. None at a
-    /// break.
+    /// The step ahead, or the one back if they differ and it is nearer to the period. None at a break.
     fn step<T: Copy>(&self, back: Option<T>, ahead: Option<T>, ns: impl Fn(T) -> f64) -> Option<T> {
         let deviation = |step: T| (ns(step) - self.period_ns).abs();
         match (back, ahead) {
@@ -65,7 +64,7 @@ impl Regrid {
 
 impl Clock for Regrid {
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
-        // Index at or before each position, and the rest in `up`ths of a sample.
+        // Index at or before, and the rest in `up`ths of a sample.
         let positions: Vec<_> = indices
             .iter()
             .map(|&index| self.ratio.place(index))

@@ -311,7 +311,7 @@ impl<'a> Dispatcher<'a> {
         Ok(took)
     }
 
-    /// All tasks handed out from now on fail, of each subgraph: earlier results still reach the sinks.
+    /// All further tasks fail, of each subgraph: earlier results still reach the sinks.
     fn fail(&self, registration: &mut Registration, why: &Cause) {
         let text = why.to_string();
         for task in self.placed.iter().flat_map(PlacedTasks::close) {

@@ -163,7 +163,7 @@ mod tests {
         value.as_object().cloned().unwrap_or_default()
     }
 
-    /// Add new ones to that test: a partial result must mean the same in another process.
+    /// Add new ones to that test.
     #[test]
     fn partial_results_of_all_reducible_operators_are_tried_in_tests_of_the_cluster() {
         let rate = Rate::new(100, 1).unwrap();

@@ -26,7 +26,7 @@ use crate::scheduler::task_output::{Task, TaskScheduler};
 pub(super) const BATCHES_IN_FLIGHT: usize = 2;
 /// How long the first slots wait for others: their caches are not known before.
 const START_WAIT: Duration = Duration::from_secs(1);
-/// How long a slot without tasks waits for the scheduler before asking the policy again.
+/// How long a slot without tasks waits before asking the policy again.
 const PLACED_WAIT: Duration = Duration::from_millis(5);
 
 #[derive(Debug, Default)]
@@ -149,8 +149,8 @@ impl<'a> PlacedTasks<'a> {
         }
     }
 
-    /// As [`TaskScheduler::retry_later`]. Tasks without a slot return to the scheduler first, which then sees how many
-    /// are really in flight.
+    /// As [`TaskScheduler::retry_later`], which must see how many are really in flight: tasks without a slot return to
+    /// the scheduler first.
     pub(super) fn retry_later(&self, task: &Task) -> bool {
         // Under the lock, so nothing is admitted in between.
         let mut state = self.lock();

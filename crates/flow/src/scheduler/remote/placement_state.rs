@@ -97,7 +97,7 @@ impl PlacementState {
         drop(applied);
     }
 
-    /// Other hosts that have, or will fetch, what a task reads, as peers for this one, which becomes a peer of others.
+    /// Other hosts that have, or will fetch, what a task reads. This host becomes a peer of others.
     pub(super) fn take_sources(
         &mut self,
         inputs: &[Input],
@@ -153,7 +153,7 @@ impl PlacementState {
 }
 
 fn add_reader(readers: &mut HashMap<ObjectId, Vec<HostId>>, object: ObjectId, host: HostId) {
-    // The last one is asked first: it has the neighbours of tasks handed out in order.
+    // Asked first: it has the neighbours of tasks handed out in order.
     let hosts = readers.entry(object).or_default();
     hosts.retain(|one| *one != host);
     hosts.push(host);

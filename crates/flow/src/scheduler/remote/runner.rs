@@ -35,8 +35,7 @@ use crate::scheduler::task_queue::Partitioner;
 use crate::scheduler::worker::Worker;
 use crate::{Cause, Plan, PortType, RunError};
 
-/// Tasks per subgraph that enter the hash. If the first borders agree, and the runs and gaps of a snapshot, so do the
-/// rest.
+/// Tasks per subgraph. If the first borders agree, and the runs and gaps of a snapshot, so do the rest.
 const HASHED_TASKS: usize = 256;
 
 /// How often an idle runner checks whether another needs memory.
@@ -46,7 +45,7 @@ pub(crate) fn task_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
     subgraph_hash(subgraphs, "tasks")
 }
 
-/// As `task_hash`, for stages whose blocks slots compute, without what they read, unknown before it arrives.
+/// As `task_hash`, for stages whose blocks slots compute: what they read is unknown.
 pub(crate) fn block_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
     subgraph_hash(subgraphs, "blocks")
 }

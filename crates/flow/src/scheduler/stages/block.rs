@@ -8,8 +8,8 @@
 //! ```
 //!
 //! A block refers to the samples around it that its operators need. It may end anywhere, since replicable operators
-//! give the same bits wherever their input is cut. So a block is all that has arrived, up to a size: no idle replica
-//! waits for a block to fill.
+//! give the same bits wherever their input is cut. So it is all that has arrived, up to a size: no idle replica waits
+//! for a block to fill.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -26,7 +26,7 @@ use crate::{
 pub(in crate::scheduler) struct StreamBlock {
     /// Results that begin here are the block's. For a cell: the range of all its parts.
     pub(in crate::scheduler) range: Range<i64>,
-    /// The contiguous range that it continues or directly follows; None if it begins with one.
+    /// Continued or directly followed; None if the block begins a contiguous range.
     pub(in crate::scheduler) origin: Option<RangeOrigin>,
     events: Vec<SourceEvent>,
     pub(super) part: TaskPart,
@@ -114,7 +114,7 @@ pub(super) struct BlockCutter {
     new_bytes: u64,
     /// Nothing that begins before it follows.
     upto: i64,
-    /// Start of the last contiguous range: what lies before is complete.
+    /// Of the last contiguous range: what lies before is complete.
     last_first: i64,
     /// None if nothing has arrived.
     start: Option<i64>,
@@ -362,8 +362,8 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// Whatever arrives together: every sample is in one block, each block follows the one before, and has what
-        /// surrounds it in its contiguous ranges.
+        /// Whatever arrives together: every sample is in one block, and each block follows the one before and has what
+        /// surrounds it.
         #[test]
         fn blocks_divide_a_stream_and_have_what_is_around_them(
             lengths in prop::collection::vec((1i64..60, 1i64..20), 1..6),
@@ -414,7 +414,6 @@ pub(super) mod tests {
                         prop_assert!(has.contains(&index), "{index} of {:?} in {has:?}", block.range);
                     }
                 }
-                // It continues the block before, or follows a break at its start.
                 let before_it = ranges.iter().rfind(|range| range.start < block.range.start);
                 let before_it = before_it.map(|range| RangeOrigin::at(range.start));
                 match block.events.first() {

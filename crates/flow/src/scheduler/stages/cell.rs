@@ -160,7 +160,7 @@ impl CellCutter {
                 self.upto = self.upto.max(upto);
                 return;
             }
-            // `Skipped` is given to `rewindow` only, which reads a scan; others are not taken.
+            // `Skipped` is given to `rewindow` only; others are not taken.
             _ => return,
         };
         self.retained_bytes += retained.bytes();

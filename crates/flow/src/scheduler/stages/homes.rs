@@ -50,7 +50,7 @@ impl StagesToPlace<'_> {
             let stages: Vec<usize> = stages
                 .filter(|&stage| node_of_stage[stage] == node)
                 .collect();
-            // Groups are numbered by their first thread, so the caller's is the first.
+            // The caller's is the first: groups are numbered by their first thread.
             let cache_of_stage = self.divide(&stages, &caches, node == 0);
             for (&thread, cache) in inside.iter().zip(of_cache) {
                 let own = stages.iter().zip(&cache_of_stage);

@@ -181,7 +181,7 @@ impl Source for LinkSource {
         Some(isochrony_time::civil::format(stamp.civil))
     }
 
-    /// The earlier stage sends without a bound: what lies behind the failure is dropped as it comes.
+    /// The earlier stage sends without a bound: what lies behind the failure is dropped.
     fn continues_after_failure(&mut self) -> bool {
         let mut reader = self.reader.lock();
         reader.draining = true;
@@ -298,7 +298,6 @@ mod tests {
             delivered: 0,
         });
         assert!(runs_again(&queue, &mut first));
-        // It waits for another link, say: nothing is new.
         assert!(!runs_again(&queue, &mut first));
         assert!(matches!(second.pull(), Ok(SourceEvent::ProgressMark(7))));
     }

@@ -49,7 +49,7 @@ pub(super) struct StageFailure {
     pub(super) is_operator_error: bool,
 }
 
-/// Joins a stage to a later one: all edges between them, in the order of computation.
+/// Joins two stages: all edges between them, in the order of computation.
 pub(super) struct StageLink {
     pub(super) from: usize,
     pub(super) to: usize,
@@ -61,7 +61,7 @@ pub(super) struct StageLink {
     pub(super) writers: Range<usize>,
     readers: Range<usize>,
     failure: Mutex<Option<StageFailure>>,
-    /// Samples that the writing stage's sources will give, if known and counted by this link.
+    /// Samples that the writing stage's sources will give, if known and counted here.
     total: Mutex<Option<u64>>,
     pub(super) counts: bool,
 }
@@ -280,8 +280,8 @@ impl LinkWriter {
         self.is_idle = is_idle;
     }
 
-    /// Drops a mark that says nothing new: it would look as if the stage had worked. Of consecutive marks of an edge
-    /// only the last is kept.
+    /// Drops a mark that says nothing new, since the stage would look busy. Of consecutive marks of an edge only the
+    /// last is kept.
     fn push_progress(&mut self, port: u16, upto: i64) {
         let last = &mut self.progress[usize::from(port)];
         if upto <= *last {
@@ -359,7 +359,7 @@ impl Operator for LinkSender {
     }
 
     fn on_break(&mut self, _: Port, why: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
-        // Others are announced, or show in the indices of the next item.
+        // Others show in the next item or are announced.
         if matches!(why, Break::Rewind) {
             lock(&self.writer).push(self.port, SourceEvent::Rewind);
         }

@@ -45,12 +45,8 @@
 //! executes other stages, except those it depends on, which would wait for it; if nobody computes or can, it goes on
 //! without room (`StageQueue::wait_suspended`).
 //!
-//! **Errors.** What a stage gave before it failed reaches the next one, followed by a stand-in for the error
+//! **Errors.** What a stage gave before it failed reaches the next one, followed by a stand-in
 //! ([`OpErrorKind::StageFailed`](crate::OpErrorKind)), which ranks like the error and is replaced by it in the end.
-//!
-//! `stage_plan`, `stage_builder` and `stage_costs` decide where to cut; `link` and its ends join stages; `block`,
-//! `cell` and `block_scheduler` serve replicas; `stage_queue` chooses the next stage, `homes` its threads; `remote_*`
-//! and `block_subgraphs` move blocks to the slots of a cluster.
 
 mod active_threads;
 mod block;

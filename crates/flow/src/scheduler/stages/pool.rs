@@ -148,7 +148,7 @@ pub(super) struct StagePool {
     /// Does nothing in other threads than the caller's.
     pub(super) watch: Option<Watch>,
     pub(super) caller: ThreadId,
-    /// Samples of the sources that have reached the last stage, and all expected.
+    /// Samples that have reached the last stage, and all expected.
     pub(super) delivered: Arc<Progress>,
     pub(super) total: Option<u64>,
 }
@@ -229,7 +229,6 @@ impl StagePool {
         self.homes.get(thread).copied().unwrap_or(0)
     }
 
-    /// Changes a link, a number of replicas and that of active threads at random.
     pub(super) fn shuffle(&self, state: &mut u64) {
         // Linear congruential generator; upper bits are better.
         *state = state
@@ -312,10 +311,10 @@ impl StagePool {
         }
     }
 
-    /// In the middle of a burst: executes other stages until a link has room.
+    /// Executes other stages, in the middle of a burst, until a link has room.
     fn make_room(&self, link: &StageLink) {
         let worker = self.this_worker();
-        // Replicas send whole blocks, so a stage in the middle of a burst has none.
+        // Replicas send whole blocks, so they are never in the middle of a burst.
         let number = link.writers.start;
         let stage = &self.stages[number];
         // What it depends on would wait for room in vain.
@@ -557,7 +556,7 @@ impl MemoryReclaimer for PoolRef {
     }
 }
 
-/// Wakes a stage whose source has something, or for whose branches there is room.
+/// Wakes a stage whose source has something, or whose branches have room.
 pub(super) struct StageWaker {
     pub(super) queue: Arc<StageQueue>,
     pub(super) stage: usize,

@@ -22,7 +22,7 @@ pub(super) const BLOCKS_PER_SLOT: usize = 2;
 
 pub(super) struct TakenBlock {
     pub(super) placed: PlacedBlock,
-    /// What the earlier stage had read when the block was cut.
+    /// What the earlier stage had read by then.
     pub(super) delivered: u64,
 }
 
@@ -38,8 +38,8 @@ struct BlockQueues {
 
 pub(super) enum Admission {
     Compute(Option<Box<TakenBlock>>),
-    /// It takes the next block, if any, and calls [`RemoteBlocks::offer`]. Several replicas may do so at once: slots
-    /// then have a few more than they need.
+    /// Take the next block and call [`RemoteBlocks::offer`]. Several replicas may do so at once: slots then have a few
+    /// more than they need.
     Offer,
     /// It is notified when a slot is free.
     Full,

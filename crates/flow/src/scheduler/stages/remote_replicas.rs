@@ -85,7 +85,7 @@ impl<'a> RemoteReplicas<'a> {
                 Ok(Some(slot)) => {
                     let number = self.slots.fetch_add(1, Ordering::Relaxed);
                     let name = slot.name().to_owned();
-                    // From now on blocks wait for it, also until its thread begins.
+                    // Blocks wait for it from now on, even before its thread begins.
                     self.set_slots(self.blocks.join());
                     match start_worker(scope, number, None, move || self.drive(slot, number)) {
                         Ok(_) => continue,
@@ -98,7 +98,7 @@ impl<'a> RemoteReplicas<'a> {
                 Ok(None) => continue,
                 Err(why) => why,
             };
-            // Once a worker has taken part, losing the cluster does not end a feed: this process computes the rest.
+            // Once a worker has taken part, this process computes the rest of a feed.
             return match self.slots.load(Ordering::Relaxed) {
                 0 => self.fail(why),
                 _ => *lock(&self.note) = Some(why.to_string()),
@@ -188,7 +188,7 @@ impl<'a> RemoteReplicas<'a> {
         lock(&self.results).push(result);
     }
 
-    /// Keeps up to [`BLOCKS_PER_SLOT`] blocks in flight, and completes the oldest.
+    /// Keeps [`BLOCKS_PER_SLOT`] blocks in flight, and completes the oldest.
     fn exchange(
         &self,
         slot: &mut dyn RemoteSlot,

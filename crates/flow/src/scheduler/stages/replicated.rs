@@ -1,13 +1,5 @@
 //! A stage that several threads execute at the same time, each a block of its input with operators of its own.
 //!
-//! ```text
-//!  link   +-------------+  block 7   +-----------+
-//!  =====> | BlockCutter | ---------> | replica 0 | --+   +----------------+  in order  link
-//!         |             |  block 8   +-----------+   +-> | reorder buffer | ==========>
-//!         |             | ---------> | replica 1 | --+   | 7 8 Idle 9     |
-//!         +-------------+            +-----------+       +----------------+
-//! ```
-//!
 //! To the queue each replica is a stage. Blocks, and what passes between them (`Idle`, `End`), are numbered as they are
 //! cut; [`block_scheduler`](super::block_scheduler) keeps that order. A failed block ends the stage, whatever later
 //! ones gave.
@@ -42,7 +34,7 @@ use crate::scheduler::subgraph::RatioChain;
 use crate::scheduler::task_output::ExitOutput;
 use crate::{Clock, RunError};
 
-/// A block has at least so many times the samples around it, if enough have arrived.
+/// In samples around a block, if enough have arrived.
 const MIN_OVERLAP_MULTIPLE: u64 = 4;
 
 /// New bytes of a block where results must not be held back.
@@ -89,7 +81,7 @@ pub(super) struct StageToReplicate<'a> {
 }
 
 impl StageToReplicate<'_> {
-    /// The inner error is the graph, if the stage cannot be replicated after all.
+    /// The inner error is the graph, if the stage cannot be replicated.
     pub(super) fn replicate(
         self,
         options: &RunOptions<'_>,

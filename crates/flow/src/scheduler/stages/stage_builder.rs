@@ -15,7 +15,7 @@ use crate::plan::graph::Graph;
 use crate::scheduler::task_contract::{TaskContract, interleaves, reduces, task_contract};
 use crate::{Fields, PortType, Resource, SharedRecording};
 
-/// Approximate stages per worker, and in all: enough that, of unequal stages, one has work for a free core.
+/// Approximate: of unequal stages one then has work for a free core.
 const STAGES_PER_WORKER: usize = 4;
 const MAX_STAGES: usize = 31;
 
@@ -31,8 +31,8 @@ struct GrowingStage {
     /// 0 without sources.
     root: u64,
     in_caller: bool,
-    /// `Blocks`: no source, and all operators can compute blocks of their input independently. `Cells`: the first one
-    /// settles, and the others need no neighbours.
+    /// `Blocks`: no source, and all operators can compute blocks independently. `Cells`: the first one settles, and the
+    /// others need no neighbours.
     replication: Replication,
 }
 
@@ -52,15 +52,15 @@ pub(super) struct StageBuilder<'a> {
     sources: usize,
     caller_sources: Option<usize>,
     max_stages: usize,
-    /// By node; and about the most of one stage if there are too many for a stage each.
+    /// By node; and about the most of one stage if there are too many.
     expected_ns: Vec<f64>,
     share_ns: f64,
     stage_of: Vec<usize>,
     /// By node of the caller's thread: the stages it depends on; else empty.
     feeds: Vec<BTreeSet<usize>>,
-    /// By node: its output does not ascend, since streams alternate or ranges go back.
+    /// By node: streams alternate or ranges go back.
     descends: Vec<bool>,
-    /// By node: how far its output may differ from that of one thread without cells.
+    /// By node: difference from one thread without cells.
     rel_err: Vec<f64>,
 }
 
@@ -254,7 +254,7 @@ impl<'a> StageBuilder<'a> {
         }
         let contract = task_contract(node, &inputs, self.options).ok()?;
         let samples = |port: &PortType| matches!(port, PortType::Samples { .. });
-        // The effect of a changed parameter on a cell depends on what its replica computed before.
+        // A changed parameter affects a cell by what its replica computed before.
         let changes = matches!(
             &node.op,
             Op::Apply {
@@ -316,7 +316,7 @@ impl<'a> StageBuilder<'a> {
         stage
     }
 
-    /// Merges stages so that inputs of a node that depend on the same source come from one.
+    /// Inputs of a node that depend on the same source must come from one stage.
     fn merge_inputs(&mut self, before: &[usize]) {
         let mut earlier: BTreeSet<usize> = BTreeSet::new();
         for &node in before {

@@ -96,7 +96,7 @@ struct State {
     sleeping: [usize; 2],
     /// But not running yet.
     woken: [usize; 2],
-    /// All threads, and those that wait for room in the middle of a burst.
+    /// All, and those that wait for room in the middle of a burst.
     threads: usize,
     suspended: usize,
     last_poll: Instant,
@@ -372,7 +372,7 @@ impl StageQueue {
             let (again, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = again;
             if timeout.timed_out() {
-                // Ready stages are left only for threads that must not take them.
+                // Ready stages are only for other threads.
                 return state.active > 0 || state.paused;
             }
         }

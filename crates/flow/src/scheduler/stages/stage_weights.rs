@@ -16,7 +16,7 @@ use crate::scheduler::output_estimate::output_bytes_per_sample;
 const UNKNOWN_SAMPLES: u64 = 1 << 20;
 
 impl StagePlan {
-    /// By thread, the caller's first; none if threads are not pinned. `entries`: by stage.
+    /// By thread, the caller's first; none without pinning. `entries`: by stage.
     pub(super) fn homes(
         &self,
         graph: &Graph,

@@ -92,7 +92,7 @@ pub(super) struct OutOfRange {
     pub(super) value: f64,
 }
 
-/// Integers keep their values in integer formats; for floats they are divided by their dtype's full scale.
+/// Integers keep their values in integer formats; for floats they are divided by full scale.
 pub(super) fn encode(
     samples: &[u8],
     dtype: DType,

@@ -4,8 +4,7 @@
 //!   length may be mere address space).
 //! - *Clock step*: starts a run.
 //! - *Time*: the first sample of each contiguous range is stamped with the recording's civil time, then one a minute at
-//!   fixed distances, however items were cut. After a gap of a fractional number of samples, as where windows are
-//!   counted anew, the fit starts a new line.
+//!   fixed distances, however items were cut. After a gap of a fractional number of samples the fit starts a new line.
 //! - *Copy* of a recording's own samples: also has the gaps at its ends and before clock steps.
 
 use std::sync::Arc;
@@ -153,7 +152,7 @@ impl SignalSinkWriter {
     }
 
     /// Joins the first samples to an existing signal. By the clock they may seem to continue it with another phase, as
-    /// windows counted from another anchor: by a fraction of a new sample, but by whole source samples.
+    /// windows counted from another anchor.
     fn resume_signal(&mut self, start: i64, count: u64) -> Result<Option<NewGap>, OpError> {
         self.new_run = false;
         let ends = self.ends.take().filter(|_| self.step > 1);

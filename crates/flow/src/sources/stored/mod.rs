@@ -96,8 +96,8 @@ impl StoredRecording {
         self
     }
 
-    /// Uses the timebase of another signal of the same clock, as for channels of one converter: equal indices are equal
-    /// times, so the two combine index by index.
+    /// Uses the timebase of another signal of the same clock, as for channels of one converter: the two combine index
+    /// by index.
     ///
     /// # Errors
     /// [`PlanError::OtherClock`] if rates differ, or civil times at the ends of the common range differ by half a
@@ -142,8 +142,8 @@ impl StoredRecording {
         }
     }
 
-    /// A pass over indices at a handle's commit that continues another pass; ignores this recording's ranges. `before`:
-    /// end and run of that pass's last samples, to announce the break between.
+    /// A pass over indices at a handle's commit that continues another pass. Ignores this recording's ranges. `before`:
+    /// end and run of that pass's last samples, to announce the break.
     ///
     /// # Errors
     /// Indices outside the signal.

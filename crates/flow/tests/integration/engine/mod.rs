@@ -52,7 +52,7 @@ prop_compose! {
     }
 }
 
-/// Inside one stretch and `wanted`, counted from the stretch's first sample.
+/// Inside one stretch and `wanted`.
 fn windows(
     stretches: &[(Range<i64>, Vec<i64>)],
     wanted: Range<i64>,

@@ -18,7 +18,6 @@ use serde_json::{Map, Value};
 
 use made::{array, noise, quick, resample, scan, stream};
 
-/// Of one kernel call per stretch.
 fn alone(stretches: &[(i64, Vec<f64>)], (up, down): (u64, u64), edges: Edges) -> Vec<(i64, f64)> {
     let quality = Quality {
         attenuation_db: 50.0,
@@ -275,7 +274,7 @@ fn breaks_are_told_in_the_indices_of_what_comes_out() {
         quick(1, 10, "steady"),
     )
     .unwrap();
-    // No place of a tenth lies in 102 to 110, and none is missing. 200 to 203: that of 200.
+    // No place of a tenth lies in 102 to 110. 200 to 203: that of 200.
     assert_eq!(
         told(&plan),
         ["Gap(11..11) before 1", "Gap(20..21) before 11"]

@@ -13,7 +13,7 @@ use super::made::{array, quick, resample};
 
 const T0: i64 = 1_267_401_600_000_000_000;
 
-/// A clock 40 ppm fast at 100 Hz: three minutes, a gap of 3.3 s, two minutes, and after a step back by an hour one.
+/// 40 ppm fast at 100 Hz: three minutes, a gap of 3.3 s, two minutes, and after a step back by an hour one.
 fn recorded() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
@@ -90,8 +90,7 @@ fn a_kept_signal_has_the_times_of_the_places_over_gaps_and_clock_steps() {
                 .unwrap()
                 .to_f64();
             let want = time_at(&signal, ratio, from);
-            // Gaps are rounded to whole samples, within a hundredth, and the store's own clock fits the stamps within
-            // another.
+            // Gaps are rounded to whole samples, within a hundredth; the store's clock fits the stamps within another.
             assert!(
                 (got - want).abs() < 0.02 * period,
                 "{name} at {at} of {from}: {got} {want}"
@@ -126,7 +125,6 @@ fn rows_have_the_times_of_their_places() {
     assert!(rows.num_rows() > 100);
     for (&start, &time) in starts.values().iter().zip(times.values()) {
         let want = time_at(&signal, ratio, start);
-        // Three stamps to the nearest ns, and the step between them.
         assert!(
             ((time - T0) as f64 - want).abs() < 4.0,
             "{start}: {time} {want}"
@@ -156,8 +154,7 @@ fn events_lie_on_the_samples_that_were_resampled() {
         .events()
         .map(|event| (event.start, event.end))
         .collect();
-    // Windows are counted from place 0, of which the first lacks what the lowpass leaves out: 1000 take 2333 and a
-    // third samples.
+    // The first window lacks what the lowpass leaves out: 1000 take 2333 and a third samples.
     assert_eq!(events[..2], [(2333, 4667), (4666, 7000)]);
 }
 

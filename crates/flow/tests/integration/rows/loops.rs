@@ -50,7 +50,7 @@ fn joined(table: &RecordBatch) -> Vec<(Option<Row>, Option<Row>)> {
         .collect()
 }
 
-/// Nested loops. `times`: of rows, in common whole units; None: unknown, or only the start known.
+/// `times`: of rows, in common whole units; None: unknown, or only the start known.
 fn naive_join(
     how: &str,
     (left, right): (&[Row], &[Row]),

@@ -116,7 +116,7 @@ fn a_feed(id: u32, back: bool) -> impl Strategy<Value = Feed> {
     )
 }
 
-/// Times of the feeds never coincide: multiples of 10 ms, and 3 ms more; each run adds 0.1 ms.
+/// Times never coincide: multiples of 10 ms, and 3 ms more; each run adds 0.1 ms.
 fn feed(
     id: u32,
     rate: i64,
@@ -172,7 +172,7 @@ fn feed(
     }
 }
 
-/// As with a lateness: the first index is lost, then progress follows.
+/// The first index is lost, then progress follows.
 fn fall_silent(next: i64, samples: i64, events: &mut Vec<LiveEvent>) -> i64 {
     events.push(LiveEvent::Start(
         next + 1,
@@ -302,7 +302,6 @@ impl Feed {
         rows
     }
 
-    /// None: all is known from the start.
     fn plan(&self, turns: Option<&Turns>) -> Plan {
         let windows = self.scan(turns).rewindow_every(self.window, self.hop);
         windows.unwrap().stats([Stat::Min]).unwrap()
@@ -336,7 +335,6 @@ struct LiveRow {
     start: i64,
     from: i64,
     to: i64,
-    /// Begins before the expected end of an earlier run.
     is_late: bool,
 }
 
@@ -431,7 +429,6 @@ fn naive_outer(
 
 fn a_join() -> impl Strategy<Value = (&'static str, Option<i64>)> {
     let how = prop::sample::select(vec!["inner", "left", "outer"]);
-    // Times differ by 3 or 7 ms, or 10 ms more.
     (
         how,
         prop::option::of((0i64..60).prop_map(|tens| (10 * tens + 5) * MS)),
@@ -441,7 +438,6 @@ fn a_join() -> impl Strategy<Value = (&'static str, Option<i64>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// However much later, and whatever the clock said of future times.
     #[test]
     fn a_restart_that_goes_on_in_time_leaves_no_trace_in_a_join(
         a in a_feed(1, false),
@@ -454,7 +450,6 @@ proptest! {
         prop_assert_eq!(got.map_err(|error| error.to_string()), Ok(want));
     }
 
-    /// Windows are counted from where values resume.
     #[test]
     fn windows_of_aligned_feeds_are_the_same_however_they_arrive(
         a in a_feed(1, false),

@@ -61,8 +61,7 @@ fn apply(made: &QuietRecording, change: StoreChange) -> bool {
     }
 }
 
-/// Compares with reading everything after each change. Returns the changes made, and the executions that skipped
-/// anything.
+/// Compares with reading everything after each change. Returns the changes, and the executions that skipped anything.
 fn compare(
     changes: &[StoreChange],
     window: u64,
@@ -97,7 +96,6 @@ fn compare(
     Ok((done, left))
 }
 
-/// Refused changes would be seen as well.
 #[test]
 fn each_change_is_made_and_seen() {
     use StoreChange::{Append, BeginRun, Commit, Fill, MarkInvalid, Quieten, Seal, Unseal, Write};

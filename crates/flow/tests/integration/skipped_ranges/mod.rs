@@ -20,7 +20,6 @@ use crate::common::quiet::{QuietHistory, QuietRecording, history};
 
 const CASES: u32 = 150;
 
-/// Comparisons of extremes with a number, and other predicates.
 fn predicates(limit: f64) -> Vec<Expr> {
     let s = Expr::input();
     vec![

@@ -138,7 +138,7 @@ impl Operator for HostSender {
     }
 
     fn on_break(&mut self, _: Port, why: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
-        // Others are announced, or show in the indices of the next item.
+        // Others show in the next item or are announced.
         match why {
             Break::Rewind => self.with(|outbox| outbox.push(SourceEvent::Rewind)),
             _ => Ok(()),

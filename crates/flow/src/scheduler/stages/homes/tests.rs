@@ -52,8 +52,7 @@ impl Described {
         }
     }
 
-    /// Channels of three stages each, which pass less and less, and one that gathers them. `turn`: stages of channels
-    /// alternate in plan order.
+    /// Channels of three stages each, and one that gathers them. `turn`: stages of channels alternate in plan order.
     fn channels(count: usize, turn: bool) -> Self {
         let at = |channel: usize, step: usize| match turn {
             true => step * count + channel,

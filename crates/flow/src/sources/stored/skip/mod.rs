@@ -8,7 +8,7 @@
 //! Lists are bounded by [`MAX_RANGES`]; the excess is read, and so are short ranges and what views do not cover.
 //!
 //! A pass emits [`SourceEvent::Skipped`](crate::SourceEvent::Skipped) for a skipped range: `rewindow` restarts after it
-//! on the same grid, and operators after the filter see removed windows, so results are bit-identical.
+//! on the same grid, and later operators see removed windows, so results are bit-identical.
 
 mod index_ranges;
 mod predicate;
@@ -41,7 +41,7 @@ const MIN_READ_BYTES: u64 = 4 << 20;
 /// All is read if less than this fraction can be skipped.
 const MIN_SKIPPED_PART: u64 = 64;
 const ROWS_AT_ONCE: i64 = 1 << 16;
-/// Fewer rows between ranges are looked up with them: a second look-up takes as long.
+/// Fewer rows between ranges are looked up with them.
 const ROWS_BETWEEN: i64 = 1 << 12;
 /// Buckets 64 times as long.
 const LEVELS_BETWEEN: usize = 2;
@@ -64,7 +64,7 @@ impl WindowFilter {
         dtype: DType,
         calibration: &Calibration,
     ) -> Option<Self> {
-        // Views store magnitudes of complex counts, which do not determine values.
+        // Views store magnitudes of complex counts: they do not determine values.
         if dtype.is_complex() {
             return None;
         }

@@ -118,7 +118,7 @@ fn passing<T: Sample>(
     starts.map(|start| start as i64).collect()
 }
 
-/// No passing window may be excluded; returns the number of excluded starts (None: extremes tell nothing).
+/// Returns the number of excluded starts (None: extremes tell nothing).
 fn check<T: Sample + PartialOrd + Default>(
     expr: &Expr,
     calibration: &Calibration,
