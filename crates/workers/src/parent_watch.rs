@@ -20,6 +20,7 @@ pub fn kill_group_when_closed(socket: OwnedFd, grace: Duration) -> io::Result<()
 
 fn watch(socket: &OwnedFd, grace: Duration) {
     descriptor::wait_until_closed(socket);
+    // An idle process exits meanwhile.
     std::thread::sleep(grace);
     process::kill_own_group();
 }

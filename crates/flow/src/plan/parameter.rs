@@ -258,6 +258,7 @@ impl Param {
             return Ok(());
         }
         let wrong = match value {
+            // For a list, the first unknown one.
             Value::Array(values) if fits && in_range => values.iter().find(|value| !known(value)),
             _ => None,
         };

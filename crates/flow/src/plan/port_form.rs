@@ -38,12 +38,12 @@ struct StreamForm {
     /// The original timebase, if resampled.
     origin: Option<TimebaseDefinition>,
     rate: Rate,
-    /// As bits: decimal numbers are rounded.
+    /// Scale and offset, as bits: decimal numbers are rounded.
     calibration: (u64, u64),
     unit: String,
 }
 
-/// By numbers of the sending process.
+/// Timebases of this process, by number in the sending one.
 pub(super) type Timebases = HashMap<u32, TimebaseId>;
 
 impl PortForm {

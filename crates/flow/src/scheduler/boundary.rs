@@ -1,5 +1,5 @@
 //! Operators at the boundary of a replica: [`PortionTrimmer`] drops results of neighbouring tasks, [`OutputRecorder`]
-//! records what leaves by an exit.
+//! records what leaves by an exit. Operators between them see a task as a whole execution.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) enum ExitEvent {
     Item(Item),
-    /// Continues a range from an earlier task if `why` is None.
+    /// A contiguous range begins; it continues from an earlier task if `why` is None.
     RangeStart {
         origin: RangeOrigin,
         why: Option<Break>,
@@ -35,6 +35,7 @@ impl RangeAnnouncer {
         for event in events {
             match event {
                 ExitEvent::RangeStart { origin, why: None } => {
+                    // In later tasks only the last of consecutive ones is new.
                     if is_first {
                         self.continue_at(continues_at, &mut give);
                     }
@@ -77,6 +78,7 @@ impl OutputLog {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// No output of the task begins before `upto`.
     pub(super) fn begin(&self, upto: i64) {
         let (events, upto) = (vec![ExitEvent::ProgressMark(upto)], Some(upto));
         *self.lock() = RecordedOutput { events, upto };

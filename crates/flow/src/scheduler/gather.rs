@@ -1,7 +1,7 @@
 //! Feeds workers' results to the sequential part: a source per exit, and an operator that combines partial results.
 //!
-//! Exits of a subgraph are emptied task by task, in order: at most one task's results wait here, whichever source is
-//! asked first.
+//! Exits of a subgraph are emptied task by task, in order: at most one task's results wait here, and the order does not
+//! depend on which source is asked first.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -39,7 +39,7 @@ pub(super) struct ExitQueues {
 struct ExitQueue {
     ready: VecDeque<SourceEvent>,
     state: ExitState,
-    /// Of a failed task; a retry skips them.
+    /// Events of a failed task that were delivered; a retry skips them.
     delivered: usize,
     ranges: RangeAnnouncer,
     abandoned: bool,
@@ -204,6 +204,7 @@ struct ExitSource {
     total: u64,
     expects: Option<u64>,
     given: u64,
+    /// Replaces the error of pulling.
     failure: Option<TaskFailure>,
 }
 
@@ -252,6 +253,7 @@ impl Source for ExitSource {
     }
 
     fn total(&self) -> Option<u64> {
+        // Counted once for all exits.
         Some(if self.exit == 0 { self.total } else { 0 })
     }
 

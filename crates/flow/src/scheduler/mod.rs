@@ -17,7 +17,7 @@
 //!
 //! A worker waits when `window` tasks of each subgraph are in flight or buffered, or when the buffered bytes plus an
 //! estimate per task in flight reach an eighth of the memory budget. The oldest task is always handed out, and the
-//! caller's thread waits for nothing else.
+//! caller's thread waits for no other.
 //!
 //! Replicas' blocks, buffered results and the sequential part share the memory budget; samples as read do not count. A
 //! task that is refused memory gives up its own and is retried with fewer in flight.

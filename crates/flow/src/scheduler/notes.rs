@@ -12,6 +12,7 @@ use crate::{Declared, Report, operators::Rewindow};
 /// Why operators got nothing. That a filter or detector found nothing is a result, not a reason.
 pub(super) fn notes(graph: &Graph, report: &Report) -> Vec<String> {
     let ends_early = |node: &GraphNode| node.properties.ends_early;
+    // Operators that end early may do so before the first window.
     if report.operators.len() != graph.nodes.len() || graph.nodes.iter().any(ends_early) {
         return Vec::new();
     }

@@ -155,6 +155,7 @@ pub(crate) fn run(
         None => Err(no_thread()),
     };
     let (executor, mut report) = ran.map_err(|error| {
+        // A task's error may precede that of the sequential part.
         let failed = scheduler.take_failures().into_iter();
         let failed = failed.map(|failure| *failure.error);
         failed.fold(error, |one, other| first_error(graph, one, other))
@@ -174,6 +175,7 @@ pub(crate) fn run(
         report.places = split.placements(graph, options);
     }
     report.workers = reports.iter().map(|one| one.summary()).collect();
+    // Those of the sequential part alone.
     (report.latency, report.idle) = (None, Duration::ZERO);
     report.peak_bytes = memory.peak();
     Ok(Some(ParallelExecution {
@@ -198,6 +200,7 @@ fn task_reports(reports: &mut [WorkerResult]) -> Vec<TaskReport> {
         .iter_mut()
         .flat_map(|one| std::mem::take(&mut one.tasks));
     let mut all: Vec<_> = all.collect();
+    // A retried task is reported once.
     all.sort_by_key(|(order, _)| *order);
     all.dedup_by_key(|(order, _)| *order);
     all.into_iter().map(|(_, task)| task).collect()

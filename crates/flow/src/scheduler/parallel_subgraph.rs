@@ -82,6 +82,7 @@ impl ParallelSubgraph {
             .try_for_each(|(one, tasks)| one.start_read_ahead(tasks, workers))
     }
 
+    /// Approximate: gaps make more.
     pub(super) fn task_count(&self) -> u64 {
         let longest = self.inputs.iter().map(|one| one.snapshot.total()).max();
         longest.unwrap_or(0).div_ceil(self.size.samples.max(1))

@@ -15,6 +15,7 @@ use crate::{IndexedSnapshot, Portion, RangePortion, Snapshot};
 #[derive(Debug, Clone)]
 pub(super) struct TaskInput {
     pub(super) range: Range<i64>,
+    /// By recording, in scan order.
     pub(super) reads: Vec<RangePortion>,
 }
 

@@ -54,6 +54,7 @@ impl Plan {
             return;
         };
         let Ok(mut costs) = OperatorCosts::load(&path) else {
+            // `explain` reports a bad file.
             return;
         };
         let workers = report.threads.len().max(report.workers.len()).max(1);

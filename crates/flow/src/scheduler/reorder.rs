@@ -187,6 +187,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
                 drop(state);
                 release_memory();
                 state = self.lock();
+                // A new round may have begun meanwhile.
                 state.released += usize::from(registration.release_round == state.release_round);
                 self.progress.notify_all();
                 self.work_available.notify_all();

@@ -1,5 +1,5 @@
 //! Runs a plan over successive ranges of its recordings, as tasklets do. The graph is built and rewritten once.
-//! Stateless operators and memory are reused; others are rebuilt.
+//! Stateless operators and memory are reused; others are rebuilt, so no state carries over.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

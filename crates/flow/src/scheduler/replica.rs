@@ -108,6 +108,7 @@ impl Replica {
         self.run_part(subgraph, task, TaskPart::WHOLE, options)
     }
 
+    /// Operators keep their state between parts of a task.
     pub(super) fn run_part(
         &mut self,
         subgraph: &ParallelSubgraph,
@@ -172,6 +173,7 @@ impl Replica {
                     }
                     events
                 }
+                // A partial result has no indices, so no breaks or marks.
                 &ExitCollector::Reduced(node) => {
                     upto = upto.filter(|_| completed);
                     let partial = completed.then(|| executor.partial(node)).flatten();

@@ -157,6 +157,7 @@ fn execute(
     let memory = options.memory_handle();
     let with_branches;
     if let Some(control) = options.control {
+        // Branches share the memory.
         with_branches = RunOptions {
             shared_memory: Some(&memory),
             ..*options

@@ -93,7 +93,7 @@ impl GroupPlanner<'_> {
         self.builder(scans).grow().fit_to_memory()
     }
 
-    /// With unlimited memory, if all scans were read together.
+    /// What could run in tasks with unlimited memory, if all scans were read together.
     fn reachable(&mut self, scans: &[usize], without_factories: bool) -> Vec<SubgraphNode> {
         let mut builder = self.builder(scans);
         builder.without_factories = without_factories;

@@ -101,7 +101,7 @@ pub(super) fn scan_error(node: usize, error: OpError) -> RunError {
 #[derive(Default)]
 pub(super) struct PortionReader {
     source: Option<Box<dyn Source>>,
-    /// Unless the portion begins inside a contiguous range.
+    /// Announced first, unless the portion begins inside a contiguous range.
     pending_origin: Option<RangeOrigin>,
     lookahead: Option<SourceEvent>,
     reading: Option<Reading>,

@@ -53,6 +53,7 @@ impl SequentialPart {
             let subgraph = &subgraphs[at];
             let exits = subgraph.plan.exits.iter().enumerate();
             for (nth, exit) in exits.filter(|(_, exit)| exit.edge.0 == position) {
+                // A reducing operator stays, to combine the partial results.
                 let from = match exit.reduces {
                     true => subgraph.plan.nodes[position].inputs[0],
                     false => exit.edge,

@@ -117,6 +117,7 @@ impl SplitPlan {
             all[node] = Some(report);
         }
         for (at, subgraph) in self.subgraphs.iter().enumerate() {
+            // The source that stands for an exit is not an operator of the plan.
             for one in &subgraph.plan.nodes {
                 all[one.node] = Some(OperatorReport::none(self.names[one.node]));
             }

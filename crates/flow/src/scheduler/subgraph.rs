@@ -45,7 +45,7 @@ pub(super) struct SubgraphPlan {
     pub(super) trims: Vec<TrimPlacement>,
     pub(super) reasons: Vec<String>,
     pub(super) bytes_per_sample: f64,
-    /// Where cuts change bits.
+    /// Task size, where cuts change bits.
     pub(super) reproducible_samples: Option<u64>,
 }
 

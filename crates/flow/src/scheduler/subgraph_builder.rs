@@ -88,6 +88,7 @@ impl<'a> SubgraphBuilder<'a> {
     }
 
     fn add_reachable(&mut self) {
+        // In plan order, so a node's inputs are decided before it.
         let scans = self.nodes.iter().flat_map(|one| &self.consumers[one.node]);
         let mut open: BTreeSet<usize> = scans.copied().collect();
         while let Some(at) = open.pop_first() {
@@ -226,6 +227,7 @@ impl<'a> SubgraphBuilder<'a> {
         )
     }
 
+    /// Edges read by an outside node, or by none.
     pub(super) fn exits(&self) -> Vec<SubgraphExit> {
         let mut exits = Vec::new();
         for (position, one) in self.nodes.iter().enumerate() {

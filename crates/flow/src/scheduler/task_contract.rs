@@ -88,6 +88,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
     };
     match (properties.align, properties.contract) {
         (Alignment::Single, _) => {}
+        // Matched items lie in the same task.
         (Alignment::Window | Alignment::Time, Contract::Stateless) if ratio.is_one() => {
             return Ok(TaskContract::stateless());
         }
@@ -145,6 +146,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
             needs_continuity: true,
             ..TaskContract::stateless()
         }),
+        // Its lookahead is its delay, which `around` includes.
         Contract::Settling { before, rel_err } => around(before, 0, rel_err),
         Contract::Sequential => {
             Err((properties.sequential_because).unwrap_or("remembers what came before"))

@@ -53,7 +53,7 @@ pub(super) enum SlotState<R> {
 
 pub(super) struct TaskQueue<Part, R: TaskResult> {
     pub(super) last_part: Option<Part>,
-    /// Each part was handed out.
+    /// All parts were handed out at least once.
     pub(super) exhausted: bool,
     pub(super) handed_out: u64,
     slots: VecDeque<(Part, SlotState<R>)>,
@@ -202,6 +202,7 @@ pub(super) struct QueueTotals {
     pub(super) in_flight: usize,
     pub(super) expected_bytes: u64,
     pub(super) unfinished: usize,
+    /// Slot count and position of queues with new parts.
     pub(super) with_new: BTreeSet<(usize, usize)>,
     pub(super) with_retry: BTreeSet<(usize, usize)>,
 }
@@ -218,6 +219,7 @@ impl QueueTotals {
         }
     }
 
+    /// `each`: expected bytes of a task in flight.
     pub(super) fn update<Part: Clone, R: TaskResult>(
         &mut self,
         at: usize,

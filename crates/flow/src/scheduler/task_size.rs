@@ -105,6 +105,7 @@ impl SubgraphBuilder<'_> {
         plan
     }
 
+    /// Makes the same cuts as one worker.
     fn fit_reproducibly(&mut self) -> SubgraphPlan {
         let all = self.nodes.clone();
         let any_factory = all.iter().any(|one| one.uses_factory);
@@ -169,6 +170,7 @@ impl SubgraphBuilder<'_> {
 
     fn largest_overlap(&self) -> usize {
         let mut needs: Vec<f64> = Vec::with_capacity(self.nodes.len());
+        // Samples read per output index.
         let mut scales: Vec<f64> = Vec::with_capacity(self.nodes.len());
         for one in &self.nodes {
             let of = |values: &[f64], none: f64| {

@@ -162,6 +162,7 @@ impl<'a> Worker<'a> {
         let busy = done.work.busy;
         done.operators = all.map(|at| self.operator_report(at, busy)).collect();
         for (report, subgraph) in done.operators.iter().zip(self.subgraphs) {
+            // A subgraph's first operators are its scans.
             let scans = report
                 .iter()
                 .flat_map(|one| one.iter().take(subgraph.inputs.len()));

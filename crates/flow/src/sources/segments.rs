@@ -203,6 +203,7 @@ impl MemorySnapshot {
         let range = range.unwrap_or(i64::MIN..i64::MAX);
         let mut contiguous: Vec<Range<i64>> = Vec::new();
         let mut anchors = Vec::new();
+        // End of the previous segment, and first sample after the last gap.
         let mut whole: Option<(i64, i64)> = None;
         for segment in all {
             let goes_on = whole.filter(|(end, _)| *end == segment.start());

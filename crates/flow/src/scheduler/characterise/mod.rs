@@ -93,6 +93,7 @@ impl Plan {
             if graph.nodes[node].inputs.is_empty() || calls_others(&graph, node) {
                 continue;
             }
+            // Nodes after a writer or user code would need it to be executed.
             if upstream(&graph, node).any(|before| calls_others(&graph, before)) {
                 continue;
             }

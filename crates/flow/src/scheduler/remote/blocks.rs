@@ -22,7 +22,7 @@ pub(crate) struct PlacedBlock {
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct BlockBatch {
-    /// The worker's must be equal.
+    /// Hash of the client's stages; the worker's must be equal.
     pub(crate) plan: u64,
     /// Exits that are no longer wanted.
     pub(crate) closed: Vec<(u32, Vec<bool>)>,

@@ -103,6 +103,7 @@ impl<'a> Dispatcher<'a> {
     fn announce_demand(&self) {
         let completed = self.completed_tasks.load(Ordering::Relaxed);
         let busy = Duration::from_nanos(self.busy_ns.load(Ordering::Relaxed)).as_secs_f64();
+        // Gaps make more tasks than expected.
         let left = match self.split.scheduler.is_finished() {
             true => 0,
             false => self.expected_tasks.saturating_sub(completed).max(1),
@@ -334,6 +335,7 @@ impl<'a> Dispatcher<'a> {
     }
 }
 
+/// Reports the worker as lost.
 struct PanicGuard<'a>(&'a TaskScheduler);
 
 impl Drop for PanicGuard<'_> {

@@ -131,6 +131,7 @@ impl<'a> PlacedTasks<'a> {
             let task = (self.scheduler).next_task_within(registration, left.min(PLACED_WAIT));
             match task {
                 Some(task) => self.admit(task),
+                // There may be no task to wait for, only a policy.
                 None => std::thread::sleep(Duration::from_millis(1).min(left)),
             }
         }
@@ -196,6 +197,7 @@ impl<'a> PlacedTasks<'a> {
             let _ = state.dispatcher.set_slots(id, capacity);
             return;
         }
+        // Assigned tasks wait again.
         state.hosts.remove(&place.host);
         state.forget_host(id);
         let _ = state.dispatcher.remove_host(id, now);

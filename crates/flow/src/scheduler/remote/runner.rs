@@ -63,6 +63,7 @@ fn subgraph_hash(subgraphs: &[ParallelSubgraph], cut_into: &str) -> u64 {
     for subgraph in subgraphs {
         text.clear();
         let plan = &subgraph.plan;
+        // Writing to a string cannot fail.
         let _ = write!(
             text,
             "{:?} {:?} {:?} {:?} {:?}",
@@ -341,6 +342,7 @@ impl Drop for TaskRunner {
         self.stop();
         *self.calls.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         if let Some(thread) = self.thread.take() {
+            // Panics only if an operator's destructor does.
             let _ = thread.join();
         }
     }

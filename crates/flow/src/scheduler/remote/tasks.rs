@@ -15,7 +15,7 @@ use crate::{Portion, RangeOrigin, RangePortion};
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TaskBatch {
-    /// The worker's must be equal.
+    /// Hash of the client's split plan; the worker's must be equal.
     pub(crate) plan: u64,
     /// By subgraph: exits that are no longer wanted.
     pub(crate) closed: Vec<(u32, Vec<bool>)>,

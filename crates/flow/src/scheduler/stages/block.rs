@@ -69,7 +69,7 @@ impl StreamBlock {
 
 pub(super) enum Cut {
     Block(StreamBlock),
-    /// Has no results: `Idle`, `Rewind`, `End`.
+    /// Passes between blocks without results: `Idle`, `Rewind`, `End`.
     Pass(SourceEvent),
     Nothing,
 }
@@ -112,7 +112,7 @@ pub(super) struct BlockCutter {
     arrived_bytes: u64,
     retained: VecDeque<Retained>,
     new_bytes: u64,
-    /// Nothing that begins before it follows.
+    /// Nothing that begins before this index follows.
     upto: i64,
     /// Of the last contiguous range: what lies before is complete.
     last_first: i64,
@@ -122,6 +122,7 @@ pub(super) struct BlockCutter {
 }
 
 impl BlockCutter {
+    /// A block ends with the item that brings its new items to `max_bytes`.
     pub(super) fn new(overlap: PortionOverlap, max_bytes: u64) -> Self {
         Self {
             overlap,
@@ -208,6 +209,7 @@ impl BlockCutter {
                     self.upto = self.upto.max(upto);
                     continue;
                 }
+                // Only for `rewindow`, which reads a scan.
                 Some(SourceEvent::Skipped { .. }) => continue,
                 Some(other) => {
                     self.arrived_bytes += event_bytes(&other);
@@ -236,6 +238,7 @@ impl BlockCutter {
         if end <= start && !(completes && self.new_bytes > 0) {
             return None;
         }
+        // The last range belongs to the next block if this one ends there.
         let starts_next = last_origin.is_some_and(|origin| origin.first >= end) && !completes;
         let own = last_start.filter(|_| starts_next);
         let own = own.unwrap_or(self.retained.len());
@@ -285,7 +288,7 @@ impl BlockCutter {
     }
 }
 
-/// None if nothing is left.
+/// The part of an item in a range; None if empty.
 pub(super) fn clipped(item: &Item, range: Range<i64>) -> Option<SourceEvent> {
     let Item::Samples(samples) = item else {
         return Some(SourceEvent::Item(item.clone()));
@@ -295,6 +298,7 @@ pub(super) fn clipped(item: &Item, range: Range<i64>) -> Option<SourceEvent> {
         return None;
     }
     let part = samples.subseg(part);
+    // A range inside the item's own does not fail.
     part.ok().map(|part| SourceEvent::Item(Item::Samples(part)))
 }
 

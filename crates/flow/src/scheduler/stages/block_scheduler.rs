@@ -86,7 +86,7 @@ pub(crate) struct BlockScheduler<S: StageIo> {
     order: Mutex<BlockOrder<S>>,
     queue: Arc<StageQueue>,
     entries: Range<usize>,
-    /// At least 1 takes blocks.
+    /// How many replicas take blocks, at least 1.
     replicas: AtomicUsize,
     slots: AtomicUsize,
 }
@@ -126,6 +126,7 @@ impl<S: StageIo> BlockScheduler<S> {
         self.notify_all(Notice::Recall);
     }
 
+    /// A slot of a cluster has as many blocks as a replica.
     pub(crate) fn set_slots(&self, slots: usize) {
         self.slots.store(slots, Ordering::Relaxed);
     }
@@ -164,6 +165,7 @@ impl<S: StageIo> BlockScheduler<S> {
         let is_retired =
             replica >= self.replicas.load(Ordering::Relaxed) && order.io.owner() != Some(replica);
         if is_retired {
+            // Another one takes what this one was woken for.
             let own = self.entries.start + replica;
             for entry in self.entries.clone().filter(|&entry| entry != own) {
                 self.queue.notify(entry, Notice::Input);
@@ -185,6 +187,7 @@ impl<S: StageIo> BlockScheduler<S> {
                 _ => StageOutcome::Idle,
             });
         };
+        // There may be a block for another replica.
         let more = order.io.has_more();
         drop(order);
         if more {
@@ -220,6 +223,7 @@ impl<S: StageIo> BlockScheduler<S> {
 
     pub(crate) fn complete(&self, number: u64, result: S::Result) -> StageOutcome {
         let mut order = self.lock();
+        // None if the stage has ended.
         let at = number.checked_sub(order.first).map(|at| at as usize);
         if let Some(slot) = at.and_then(|at| order.slots.get_mut(at)) {
             *slot = BlockSlot::Done(result);

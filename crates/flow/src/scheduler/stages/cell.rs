@@ -34,7 +34,7 @@ pub(super) struct CellCutter {
     begun: bool,
     origin: Option<RangeOrigin>,
     last_origin: Option<RangeOrigin>,
-    /// Nothing that begins before it follows.
+    /// Nothing that begins before this index follows.
     upto: i64,
 }
 
@@ -148,6 +148,7 @@ impl CellCutter {
             }
             Some(SourceEvent::RangeStart { origin, why }) => {
                 if self.cell.is_none() {
+                    // Retained events are of an earlier range.
                     self.retain_from(self.retained.len());
                     self.origin = None;
                     self.open(origin.first);
@@ -209,6 +210,7 @@ impl CellCutter {
         });
         let next = next.find(|&(_, (_, next))| next > end);
         let before = next.map_or(self.retained.len(), |(at, _)| at);
+        // The range in which it begins is the last one before it.
         let starts = self.retained.iter().take(before);
         let mut starts = starts.enumerate().rev();
         let start = starts.find_map(|(at, one)| Some((at, one.range_start()?)));

@@ -112,6 +112,7 @@ struct Division {
     weights: Vec<u64>,
     bytes: Vec<Vec<u64>>,
     is_fixed: Vec<bool>,
+    /// Stages that are not fixed, in the order of division.
     free: Vec<usize>,
     shares: Vec<u64>,
     limits: Vec<u64>,
@@ -288,6 +289,7 @@ impl Division {
                 let swaps = swaps.map(|other| {
                     let to = self.group_of[other];
                     let both = self.gain(stage, to) + self.gain(other, from);
+                    // What one passes to the other crosses before and after.
                     (
                         both - 2 * i128::from(self.bytes[stage][other]),
                         to,

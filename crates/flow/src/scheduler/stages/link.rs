@@ -66,6 +66,7 @@ impl<E> Link<E> {
         }
     }
 
+    /// Called by the writer.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
     }
@@ -84,10 +85,12 @@ impl<E> Link<E> {
         }
     }
 
+    /// A batch, or the end. Called by the reader.
     pub(crate) fn has_more(&self) -> bool {
         !self.batches.is_empty() || self.ended.load(Ordering::SeqCst)
     }
 
+    /// Called by the reader; drops what is in it.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.clear();

@@ -298,6 +298,7 @@ mod tests {
             delivered: 0,
         });
         assert!(runs_again(&queue, &mut first));
+        // The event stays, and nothing is new.
         assert!(!runs_again(&queue, &mut first));
         assert!(matches!(second.pull(), Ok(SourceEvent::ProgressMark(7))));
     }

@@ -60,6 +60,7 @@ pub(super) struct StageLink {
     queue: Arc<StageQueue>,
     pub(super) writers: Range<usize>,
     readers: Range<usize>,
+    /// Set before the link ends.
     failure: Mutex<Option<StageFailure>>,
     /// Samples that the writing stage's sources will give, if known and counted here.
     total: Mutex<Option<u64>>,
@@ -154,6 +155,7 @@ impl StageLink {
         *self.total.lock().unwrap_or_else(PoisonError::into_inner) = total;
     }
 
+    /// Called by the reading stage.
     pub(super) fn receive(&self) -> Received<LinkEvent> {
         let received = self.link.receive();
         if matches!(received, Received::Batch(_)) && self.link.has_room() {
@@ -167,6 +169,7 @@ impl StageLink {
         self.notify_readers();
     }
 
+    /// Called by the writing stage.
     fn end(&self) {
         self.link.end();
         self.notify_readers();
@@ -176,6 +179,7 @@ impl StageLink {
         self.set_capacity(u64::MAX);
     }
 
+    /// Also while in use.
     pub(super) fn set_capacity(&self, bytes: u64) {
         self.link.set_capacity(bytes);
         self.notify_writers();
@@ -209,6 +213,7 @@ impl StageLink {
     }
 }
 
+/// Used by one stage's thread.
 pub(super) struct LinkWriter {
     pub(super) link: Arc<StageLink>,
     pub(super) nodes: Vec<usize>,
@@ -273,6 +278,7 @@ impl LinkWriter {
             SourceEvent::Idle => SourceEvent::Idle,
             SourceEvent::Rewind => SourceEvent::Rewind,
             SourceEvent::End => SourceEvent::End,
+            // No operator gives it.
             SourceEvent::Skipped { .. } => return,
         };
         let is_idle = matches!(event, SourceEvent::Idle);

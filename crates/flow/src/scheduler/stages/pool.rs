@@ -195,6 +195,7 @@ impl StagePool {
                         self.interrupt.request();
                     }
                     if self.interrupt.is_requested() {
+                        // It ends the execution.
                         self.queue.notify(last, Notice::Input);
                     }
                     self.queue.wait(ThreadRole::Caller);
@@ -210,6 +211,7 @@ impl StagePool {
         let ends = StopOnPanic(self);
         while !self.queue.is_stopped() {
             if !self.threads.is_active(thread) {
+                // A notice that it was woken for is for another thread.
                 self.queue.remove_helper();
                 self.queue.wake_all();
                 self.threads.wait_until_active(thread);
@@ -510,6 +512,7 @@ pub(super) fn stage_failure(plan: &Graph, stage: usize, error: &RunError) -> Sta
     }
 }
 
+/// Set once, for what exists before the pool.
 #[derive(Clone, Default)]
 pub(super) struct PoolRef(Arc<OnceLock<Weak<StagePool>>>);
 
@@ -537,12 +540,14 @@ impl MemoryReclaimer for PoolRef {
         };
         pool.queue.pause();
         for stage in &pool.stages {
+            // Others are in the middle of a burst.
             match stage.work.try_lock().as_deref_mut() {
                 Ok(StageWork::Whole(stage)) => stage.executor.release_memory(),
                 Ok(StageWork::Replica(replica)) => replica.release_memory(),
                 Ok(StageWork::Unused) | Err(_) => {}
             }
         }
+        // One thread would hold none of it.
         let links = pool.links.iter().map(|link| link.bytes());
         let blocks = pool.replicated.iter().map(|stage| stage.bytes());
         pool.memory.set_overdraft(links.chain(blocks).sum());
@@ -573,10 +578,11 @@ impl Wake for StageWaker {
     }
 }
 
-/// By queue entry; itself included.
+/// By queue entry: those it depends on, itself included.
 pub(super) fn ancestors(links: &[Arc<StageLink>], entries: &[Range<usize>]) -> Vec<StageSet> {
     let bits = |entries: &Range<usize>| entries.clone().fold(0, |all, entry| all | 1 << entry);
     let mut all: Vec<StageSet> = entries.iter().map(bits).collect();
+    // Links lead to later stages only.
     for stage in 0..all.len() {
         for link in links.iter().filter(|link| link.to == stage) {
             all[stage] |= all[link.from];

@@ -167,6 +167,7 @@ impl<'a> RemoteReplicas<'a> {
         };
         let mut lost = Vec::new();
         match ended {
+            // Nothing of them was given to anybody.
             SlotError::Lost => {
                 result.remote_mut().lost = true;
                 lost.extend(sent.drain(..));
@@ -252,6 +253,7 @@ impl<'a> RemoteReplicas<'a> {
                 let error = failure.map(|failure| stage.in_plan(stage.with_time(*failure.error)));
                 self.complete(&block, exits, error);
             }
+            // Its worker is short of memory.
             _ => self.keep(block),
         }
         ControlFlow::Continue(())

@@ -34,7 +34,7 @@ use crate::scheduler::subgraph::RatioChain;
 use crate::scheduler::task_output::ExitOutput;
 use crate::{Clock, RunError};
 
-/// In samples around a block, if enough have arrived.
+/// A block has at least so many times the samples around it, if they have arrived.
 const MIN_OVERLAP_MULTIPLE: u64 = 4;
 
 /// New bytes of a block where results must not be held back.

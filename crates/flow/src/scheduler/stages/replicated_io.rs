@@ -27,7 +27,7 @@ pub(super) enum BlockResult {
 }
 
 pub(super) struct StageExit {
-    /// Of its edges: writer and port.
+    /// Writer and port of each edge.
     pub(super) ports: Vec<(usize, u16)>,
     pub(super) ranges: RangeAnnouncer,
     pub(super) state: ExitState,
@@ -47,6 +47,7 @@ pub(super) struct ReplicatedIo {
 }
 
 impl StageIo for ReplicatedIo {
+    /// With what the earlier stage had read.
     type Block = (StreamBlock, u64);
     type Result = BlockResult;
 
@@ -60,6 +61,7 @@ impl StageIo for ReplicatedIo {
             match self.cutter.cut(replica) {
                 Cut::Block(block) => return NextInput::Block((block, self.input_delivered)),
                 Cut::Pass(event) => return NextInput::Pass(BlockResult::Pass(event)),
+                // The next block is larger than others.
                 Cut::Nothing if self.receive() => {}
                 Cut::Nothing => break,
             }

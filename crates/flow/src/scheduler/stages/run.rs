@@ -67,6 +67,7 @@ pub(crate) fn run(
     let remote = RemoteReplicas::new(options.cluster, &pool);
     std::thread::scope(|scope| {
         if let Some(remote) = &remote {
+            // Without it this process computes all blocks.
             drop(start_scoped_helper(scope, "cluster", move || {
                 remote.serve(scope)
             }));
@@ -287,6 +288,7 @@ fn pool(
             delivered: Arc::clone(&delivered),
             error: None,
         })));
+        // Entries of the replicas that it does not get.
         all.extend(entries.clone().skip(1).map(|_| StageWork::Unused));
     }
     let ancestors = ancestors(&links, &entries);

@@ -47,7 +47,7 @@ pub(super) struct StageBuilder<'a> {
     options: &'a RunOptions<'a>,
     is_output: Vec<bool>,
     stages: Vec<GrowingStage>,
-    /// Further sources join them in turn.
+    /// Stages with sources; further sources join them in turn.
     source_stages: Vec<usize>,
     sources: usize,
     caller_sources: Option<usize>,
@@ -58,7 +58,7 @@ pub(super) struct StageBuilder<'a> {
     stage_of: Vec<usize>,
     /// By node of the caller's thread: the stages it depends on; else empty.
     feeds: Vec<BTreeSet<usize>>,
-    /// By node: streams alternate or ranges go back.
+    /// By node: its output does not ascend: streams alternate or ranges go back.
     descends: Vec<bool>,
     /// By node: difference from one thread without cells.
     rel_err: Vec<f64>,
@@ -207,6 +207,7 @@ impl<'a> StageBuilder<'a> {
             (Replication::Cells, contract) => *contract == Some(TaskContract::stateless()),
             (Replication::Blocks, contract) if computes_much(stage.cost_ns) => contract.is_some(),
             (Replication::Blocks, Some(_)) => true,
+            // It would have no replicas there.
             (_, Some(_)) if computes_much(cost_ns) => false,
             _ => {
                 let is_light = !computes_much(cost_ns) || !computes_much(stage.cost_ns);
@@ -318,6 +319,7 @@ impl<'a> StageBuilder<'a> {
 
     /// Inputs of a node that depend on the same source must come from one stage.
     fn merge_inputs(&mut self, before: &[usize]) {
+        // Each input is compared with all before it together.
         let mut earlier: BTreeSet<usize> = BTreeSet::new();
         for &node in before {
             let own = self.stages_of(node);
@@ -490,6 +492,7 @@ impl<'a> StageBuilder<'a> {
             let mut inputs = reads.range((stage, 0)..=(stage, usize::MAX));
             inputs.all(|(_, from)| !open.contains(from))
         };
+        // The caller's has the largest number.
         while let Some(next) = open.iter().copied().find(|&stage| is_ready(stage, &open)) {
             open.remove(&next);
             order.push(next);

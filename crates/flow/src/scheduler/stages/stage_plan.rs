@@ -14,15 +14,17 @@ use crate::{Alignment, Resource};
 
 /// Plans are not cut with less: links could hold what is needed elsewhere.
 const MIN_MEMORY: u64 = 4 << 20;
+/// Part of the memory budget for all links.
 const LINK_MEMORY_FRACTION: u64 = 16;
 /// Plans with more are not cut: for each item the reader of a link asks all streams that share it. Measured, a low-pass
 /// each: 64 gain nothing, 256 take twice as long as one thread, a thousand 30 times.
 const MAX_SOURCES: usize = 128;
+/// Stages and replicas, together.
 pub(super) const MAX_ENTRIES: usize = 64;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StagePlan {
-    /// In plan order. The last is executed in the caller's thread.
+    /// Nodes of each stage, in plan order. The last stage is executed in the caller's thread.
     pub(super) stages: Vec<Vec<usize>>,
     pub(super) stage_of: Vec<usize>,
     /// Stages without inputs that each depends on, as bits.
@@ -32,22 +34,23 @@ pub(crate) struct StagePlan {
     pub(super) replication: Vec<Replication>,
 }
 
-/// How its input is cut for replicas, if it can have any.
+/// How the input of a stage is cut for replicas, if it can have any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Replication {
     None,
-    /// The bits do not depend on cuts.
+    /// Anywhere: the bits do not depend on cuts.
     Blocks,
-    /// Of fixed length: it settles, within the granted tolerance. One replica also computes cells.
+    /// In cells of fixed length: it settles, within the granted tolerance. One replica also computes cells.
     Cells,
 }
 
-/// Assumed, whatever their number, where results depend on cells.
+/// Number of workers for which a plan is cut where results depend on cells.
 const WORKERS_OF_CELLS: usize = 8;
 
+/// Sources between which stages wait for one alone.
 struct WaitGroup {
     roots: u64,
-    /// The stage that each reads, and the edges.
+    /// What each of these stages reads: a stage and edges.
     links: Vec<(usize, Vec<Edge>)>,
     is_cyclic: bool,
 }

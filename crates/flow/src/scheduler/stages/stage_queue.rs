@@ -31,6 +31,7 @@ pub(crate) type StageSet = u64;
 pub(crate) enum Notice {
     Input,
     Room,
+    /// A retired replica is to take blocks again.
     Recall,
 }
 
@@ -48,6 +49,7 @@ impl Notice {
     }
 }
 
+/// How a burst of a stage ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StageOutcome {
     Ran,
@@ -90,13 +92,13 @@ impl QueuedStage {
 struct State {
     stages: Vec<QueuedStage>,
     active: usize,
-    /// Nobody else may compute.
+    /// One thread computes, and nobody else may.
     paused: bool,
-    /// By role, at the top of their loops.
+    /// By role: threads asleep at the top of their loops.
     sleeping: [usize; 2],
-    /// But not running yet.
+    /// Of these: woken, but not running yet.
     woken: [usize; 2],
-    /// All, and those that wait for room in the middle of a burst.
+    /// All threads, and those that wait for room in the middle of a burst.
     threads: usize,
     suspended: usize,
     last_poll: Instant,
@@ -110,18 +112,20 @@ pub(crate) enum ThreadRole {
 
 pub(crate) struct StageQueue {
     state: Mutex<State>,
-    /// Since it was last taken, and what it waits for.
+    /// By stage: notices since it was last taken, and what it waits for.
     notices: Vec<AtomicU8>,
+    /// Ready stages, for threads that spin.
     ready: AtomicU64,
     stopped: AtomicBool,
     /// By role when idle; and for threads in the middle of a burst.
     idle: [Condvar; 2],
     suspended: Condvar,
-    /// Executed only by the caller's thread.
+    /// Stages that only the caller's thread executes.
     callers: StageSet,
     spin: Duration,
+    /// Stands for all times if none is measured.
     unmeasured: Option<Instant>,
-    /// Of stages that wait for input, since not every source wakes them.
+    /// Retry interval of stages that wait for input: not every source wakes them.
     poll_interval: Duration,
 }
 
@@ -250,6 +254,7 @@ impl StageQueue {
         let from = sets.into_iter().find(|&set| set != 0)?;
         let stage = from.ilog2() as usize;
         self.ready.fetch_and(!(1 << stage), Ordering::SeqCst);
+        // Read, to see what came before a notice.
         self.notices[stage].swap(0, Ordering::SeqCst);
         let now = self.unmeasured.unwrap_or(now);
         state.stages[stage].enter(Phase::Running, now);
@@ -289,6 +294,7 @@ impl StageQueue {
         }
         let others = self.ready.load(Ordering::SeqCst);
         self.make_ready(&mut state, stage, now);
+        // This thread takes one next, unless its own burst can go on.
         if others != 0 || state.suspended > 0 {
             self.wake_for(&mut state, stage);
         }

@@ -121,6 +121,7 @@ impl PartFile {
 impl Drop for PartFile {
     fn drop(&mut self) {
         if !self.kept {
+            // A leftover temporary file does no harm.
             let _ = std::fs::remove_file(&self.part);
         }
     }

@@ -127,6 +127,7 @@ impl WavWriter {
             encoded: Vec::new(),
         };
         if out.gaps != WavGaps::Split {
+            // Fail early if the path is not writable.
             out.begin(None)?;
         }
         Ok(out)
@@ -291,6 +292,7 @@ impl SinkWriter for WavWriter {
                 .into());
             }
         }
+        // Files are committed only at the end.
         Ok(0)
     }
 

@@ -7,7 +7,7 @@ use isochrony_time::{Fixed, Stamp, TimeError};
 
 use crate::{Cause, Clock};
 
-/// Replaced when the next pass begins.
+/// Signal of the last pass; replaced when the next begins.
 #[derive(Debug)]
 pub(crate) struct StoredClock(pub(crate) RwLock<Signal>);
 
@@ -66,6 +66,7 @@ pub(crate) fn clock_difference(signal: &Signal, other: &Signal) -> Option<String
     let begin = signal.start_index().max(other.start_index());
     let end = signal.end_index().min(other.end_index());
     let period = 1e9 / rates[0].to_f64();
+    // Without civil time nothing contradicts.
     let time = |signal: &Signal, index| Some(signal.time_of(index).ok()?.value);
     [begin, end - 1].into_iter().filter(|_| begin < end).find_map(|index| {
         let apart = time(signal, index)?.checked_sub(time(other, index)?)?.to_f64();

@@ -201,6 +201,7 @@ impl Snapshot for StoredSnapshot {
     fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion> {
         let mut at = last.map_or(0, |last| last.part);
         let mut from = last.map(|last| last.range.end);
+        // A portion ends right after a sample.
         let before = last.map(|last| (last.range.end, self.parts[last.part].run));
         loop {
             let part = self.parts.get(at)?;

@@ -14,6 +14,7 @@ use crate::engine::RunOptions;
 use crate::plan::graph::Graph;
 use crate::{Cause, Plan, RunError, SharedFactory};
 
+/// Bytes of messages kept for the client.
 const MAX_BUFFER_BYTES: u64 = 64 << 20;
 /// Their share of the run's memory.
 const BUFFER_SHARE: u64 = 4;
@@ -58,6 +59,7 @@ impl HostRun {
                 shared: context.shared.as_ref(),
                 ..options
             };
+            // Nobody waits for the error of a stopped run.
             if let Err(error) = plan.run_with(&options)
                 && !matches!(error, RunError::Interrupted { .. })
                 && let Ok(message) = failed(&error, &*context.causes)
@@ -89,6 +91,7 @@ impl HostRun {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(thread) = thread {
+            // Its panics are errors of operators.
             let _ = thread.join();
         }
     }

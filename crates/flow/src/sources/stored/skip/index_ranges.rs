@@ -4,6 +4,7 @@ use std::ops::Range;
 
 pub(super) type IndexRanges = Vec<Range<i64>>;
 
+/// Adds a range that begins no earlier than the last.
 pub(super) fn push(ranges: &mut IndexRanges, range: Range<i64>) {
     match ranges.last_mut() {
         _ if range.is_empty() => {}

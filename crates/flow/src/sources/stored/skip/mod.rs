@@ -43,7 +43,7 @@ const MIN_SKIPPED_PART: u64 = 64;
 const ROWS_AT_ONCE: i64 = 1 << 16;
 /// Fewer rows between ranges are looked up with them.
 const ROWS_BETWEEN: i64 = 1 << 12;
-/// Buckets 64 times as long.
+/// Levels skipped between look-ups: buckets 64 times as long.
 const LEVELS_BETWEEN: usize = 2;
 
 #[derive(Debug)]

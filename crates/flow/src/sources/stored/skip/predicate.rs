@@ -147,7 +147,7 @@ impl ExtremesPredicate {
     }
 }
 
-/// Of a window's samples; None: neither.
+/// Whether comparing an extreme with a number concerns all samples of a window, or any; None: neither.
 fn must_hold_for_all(compare: Binary, left: ExtremeKind, right: ExtremeKind) -> Option<bool> {
     let above = match compare {
         Binary::Gt | Binary::Ge => true,
@@ -203,6 +203,7 @@ impl ExtremeComparison {
         };
         let mut excluded = Vec::new();
         if !self.all {
+            // Windows within neighbouring buckets without a sample that meets it.
             let mut without: IndexRanges = Vec::new();
             for at in 0..buckets.coverage.len() {
                 let is_gap = buckets.coverage[at] == Coverage::Gap;
