@@ -1,3 +1,5 @@
+//! Plans of very many operators, and huge parameters.
+
 use std::time::{Duration, Instant};
 
 use isochrony_expr::Expr;

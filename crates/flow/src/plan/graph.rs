@@ -303,6 +303,7 @@ impl Graph {
         None
     }
 
+    /// Gives an edge its indices and times; else the first upstream.
     pub(crate) fn recording_of_edge(&self, edge: Edge) -> Option<SharedRecording> {
         let timebase = |node: usize, output: u16| {
             let port = self.nodes[node]

@@ -1,7 +1,7 @@
 //! [`Length`]: a number of samples or a duration, for windows, hops and lags.
 //!
-//! A parameter whose [`Unit`] is a length takes a number in that unit, or text with its own: `"125ms"`, `"512
-//! samples"`. Text is resolved once, at the rate of the first input.
+//! A parameter whose [`Unit`] is a length takes a number in that unit, or text with its own: `"125ms"`,
+//! `"512 samples"`. Text is resolved once, at the rate of the first input.
 
 use std::fmt;
 use std::str::FromStr;
@@ -122,7 +122,7 @@ impl FromStr for Length {
     }
 }
 
-/// Rounded once.
+/// A decimal times a power of ten and a whole number, rounded once.
 fn decimal(text: &str, power: i32, times: u64) -> Option<f64> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i16>().ok()?),

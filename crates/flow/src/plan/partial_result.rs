@@ -20,7 +20,7 @@ pub struct PartialResult {
 #[derive(Clone)]
 enum Content {
     Value(Shared, Encoder),
-    /// As another process sent it; the operator decodes it, and knows the type.
+    /// As sent by another process; decoded by the operator, which knows the type.
     Encoded(Arc<[u8]>, Arc<OnceLock<Option<Shared>>>),
 }
 

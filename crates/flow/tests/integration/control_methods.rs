@@ -1,5 +1,3 @@
-//! Operators that switch implementations during a run.
-
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

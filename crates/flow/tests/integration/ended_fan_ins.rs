@@ -1,5 +1,3 @@
-//! Fan-ins of streams that end early, on any number of workers.
-
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::cell::Cell;

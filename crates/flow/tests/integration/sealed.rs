@@ -1,5 +1,3 @@
-//! Workers decode sealed signals, with the results of plain ones.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

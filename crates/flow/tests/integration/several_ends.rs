@@ -1,5 +1,3 @@
-//! Errors, panics and unwanted output where tasks read several scans.
-
 use crate::common::fail;
 use isochrony_expr::Expr;
 use isochrony_flow::{Plan, RunError};

@@ -80,7 +80,7 @@ pub enum OpErrorKind {
         /// Values of a whole window.
         width: usize,
     },
-    /// In-step operator that did not forward an item.
+    /// In-step operator that did not forward an item unchanged.
     #[error(
         "this operator, or one in step before it, {did} although it declares in_step(); forward every item unchanged, or \
          remove the declaration"

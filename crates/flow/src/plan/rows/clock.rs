@@ -90,8 +90,8 @@ fn key(stream: StreamId) -> Key {
     (&stream.name, stream.timebase.origin().0)
 }
 
-/// While it lives, before others of its stream: when a plan is built, and again at execution, which may read newer
-/// samples that only its own clock covers.
+/// Registers a clock while it lives, before others of its stream: when a plan is built, and again at execution, which
+/// may read newer samples that only its own clock covers.
 pub(crate) fn register(stream: StreamId, clock: &Arc<dyn Clock>) {
     // A panic under the lock leaves the table valid.
     let mut clocks = CLOCKS.lock().unwrap_or_else(PoisonError::into_inner);

@@ -11,11 +11,11 @@ use isochrony_time::{Fixed, Ratio, Stamp};
 use super::clock::{Clock, registered};
 use crate::Cause;
 
-/// Of one clock's steps, as a fraction of the period.
+/// Largest difference of one clock's steps, as a fraction of the period.
 const STEP_TOLERANCE: f64 = 1e-3;
-/// By rounding two steps to whole ns.
+/// Largest difference of two steps by rounding to whole ns.
 const STEP_ROUNDING_NS: f64 = 2.0;
-/// Of a gap or clock step, as a fraction of the period.
+/// Deviation, as a fraction of the period, that marks a gap or clock step.
 const BREAK_DEVIATION: f64 = 0.5;
 
 /// The newest registered clock of a stream, adapted to it.

@@ -1,5 +1,3 @@
-//! Times of resampled data.
-
 use isochrony_dsp::resample::Ratio;
 use isochrony_flow::{
     EventSink, IfExists, Plan, SharedFactory, SignalLocation, SignalSink, SinkFactory,
