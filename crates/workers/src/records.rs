@@ -59,7 +59,7 @@ impl RecordCall<'_> {
         let memory = connection.reserve(size)?;
         memory.write(self.bytes, 0)?;
         memory.write(&lengths, lengths_at)?;
-        // The layout is `RECORDS_CALL` in `_worker.py`.
+        // The layout is `RECORDS_CALL` in `workers/process.py`.
         let numbers = [
             function,
             memory.size(),

@@ -20,7 +20,7 @@ pub(crate) const MAX_COPIED: usize = 64 << 10;
 
 const HEADER_LEN: usize = 12;
 
-/// `PIECE` in `_worker.py`.
+/// `PIECE` in `nbuffering/record_calls.py`.
 const PIECE_LEN: u64 = 24;
 
 /// Length of a piece that is the record.
