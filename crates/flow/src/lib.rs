@@ -1,6 +1,6 @@
 //! Plans of operators over signal segments, and how they run.
 //!
-//! A [`Plan`] is data: operators and their connections. Types are checked while it is built. [`Plan::collect`] and
+//! A [`Plan`] is data: operators and their connections, with types checked as it is built. [`Plan::collect`] and
 //! [`Plan::run`] execute it depth first: an item passes all operators before the next is read, so samples stay in the
 //! cache and memory stays flat. [`RunOptions`] add workers.
 //!
@@ -15,8 +15,8 @@
 //! | `scheduler` | tasks for workers, in order; `explain` |
 //!
 //! Each folder uses those above it, except that a plan holds its recordings, [`Catalog`] lists the built-in operators,
-//! and the contracts of operators and sinks name the engine's side of a call: [`Out`], [`RunOptions`], [`PlanOutput`].
-//! [`operator!`] declares operators, also in other crates. Semantics: `docs/design/execution.md`.
+//! and operators and sinks name the engine's [`Out`], [`RunOptions`], [`PlanOutput`]. [`operator!`] declares operators,
+//! also in other crates. Semantics: `docs/design/execution.md`.
 
 mod engine;
 pub mod operators;

@@ -28,7 +28,7 @@ fn filters(many: usize) -> Plan {
     })
 }
 
-/// Alternating maps and filters, whose windows are only counted: rewriting one pair brings the next together.
+/// Windows are only counted: rewriting one pair brings the next together.
 fn in_turn(many: usize) -> Plan {
     let windows = scan().rewindow(4).unwrap();
     let all = (0..many / 2).fold(windows, |plan, _| {
@@ -43,7 +43,7 @@ fn merged(many: usize) -> Plan {
     all[0].merge(&all[1..]).unwrap()
 }
 
-/// Least time to explain each of two plans. They take turns, so that other load slows both.
+/// They take turns, so that other load slows both.
 fn least_times(plans: [&Plan; 2]) -> [Duration; 2] {
     let mut least = [Duration::MAX; 2];
     for _ in 0..9 {

@@ -1,6 +1,6 @@
-//! Model check of where parameter changes take effect, under every interleaving of two computing instances and a
-//! requesting thread, with at most three preemptions: whatever begins before the change's index is computed without it,
-//! and all else with it.
+//! Where parameter changes take effect, under every interleaving of two computing instances and a requesting thread,
+//! with at most three preemptions: whatever begins before the change's index is computed without it, and all else with
+//! it.
 
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicI64, AtomicUsize, fence};

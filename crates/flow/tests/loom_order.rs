@@ -1,6 +1,6 @@
-//! Model check of the task scheduler under every interleaving of a few threads with at most two preemptions: each part
-//! is processed once, results come in order, the memory bound holds, and all threads end. loom reports deadlocks and
-//! ignores timeouts, so every waiting thread must be woken.
+//! The task scheduler under every interleaving of a few threads with at most two preemptions: each part is processed
+//! once, results come in order, the memory bound holds, and all threads end. loom ignores timeouts, so every waiting
+//! thread must be woken.
 
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
@@ -37,7 +37,7 @@ impl Partitioner for Parts {
     }
 }
 
-/// Part number and, if it failed, whether the error is relevant.
+/// Part number, and whether its error is relevant; None: no failure.
 struct Done(u64, Option<bool>);
 
 impl TaskResult for Done {
@@ -62,7 +62,7 @@ impl TaskResult for Done {
 
 type Model = ReorderScheduler<Parts, Done>;
 
-/// A worker, as in `worker::work`; counts processed parts, eight bits each.
+/// Counts processed parts, eight bits each.
 fn work(scheduler: &Model, fails: Option<u64>, done: &AtomicU64) {
     let mut registration = Registration::default();
     while let Some(task) = scheduler.next_task(&mut registration, || ()) {
@@ -72,7 +72,6 @@ fn work(scheduler: &Model, fails: Option<u64>, done: &AtomicU64) {
     }
 }
 
-/// How a subgraph ends: in order, with an error, or (None) with a lost worker.
 type Ended = Result<(), Option<(u64, bool)>>;
 
 fn gathered(scheduler: &Model, subgraph: usize) -> (Vec<u64>, Ended) {
@@ -126,7 +125,6 @@ fn without_memory_to_wait_in_all_is_done_one_by_one() {
         let scheduler = Arc::new(Model::new(vec![Parts(2), Parts(1)], 3, 0));
         let done = Arc::new(AtomicU64::new(0));
         let worker = begin(&scheduler, None, &done);
-        // Whichever is consumed first.
         assert_eq!(gathered(&scheduler, 1), (vec![0], Ok(())));
         assert_eq!(gathered(&scheduler, 0), (vec![0, 1], Ok(())));
         worker.join().unwrap();
@@ -206,7 +204,7 @@ fn nobody_waits_for_a_worker_that_is_gone_or_for_work_that_nobody_wants() {
     });
 }
 
-/// A worker that is refused memory unless its task runs alone.
+/// Is refused memory unless its task runs alone.
 fn work_alone(scheduler: &Model) {
     let mut registration = Registration::default();
     while let Some(task) = scheduler.next_task(&mut registration, || ()) {

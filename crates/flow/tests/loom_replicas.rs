@@ -1,6 +1,6 @@
-//! Model check of a replicated stage: one producer, two replicas, one consumer, three items, links for one item. Items
-//! come once and in order, no notice is lost, and both threads end, under every interleaving of two threads with at
-//! most two preemptions: switches from a runnable thread. loom reports deadlocks and never lets a wait time out.
+//! A replicated stage: one producer, two replicas, one consumer, three items, links for one item, under every
+//! interleaving of two threads with at most two preemptions (switches from a runnable thread). Items come once and in
+//! order, no notice is lost, and both threads end. loom never lets a wait time out.
 
 /// `super::sync` of the files below.
 mod sync {
@@ -29,7 +29,7 @@ use loom::thread;
 
 use stage_model::{Arrived, Change, GraphSpec, Input, Model, Replicas, StageSpec};
 
-/// Checks that every execution of a graph gives the result of one thread, and returns it.
+/// Every execution must give the result of one thread.
 fn model(spec: GraphSpec) -> Arrived {
     let expected = spec.expected();
     let mut builder = loom::model::Builder::new();
@@ -38,7 +38,6 @@ fn model(spec: GraphSpec) -> Arrived {
     expected
 }
 
-/// A producer, a stage with two replicas, and a consumer.
 fn replicated() -> GraphSpec {
     let stage = |from: Option<usize>| StageSpec {
         inputs: Vec::from_iter(from.map(|from| Input { from, capacity: 1 })),
@@ -76,7 +75,7 @@ fn a_replica_that_is_retired_loses_nothing_and_may_return() {
     for count in [1, 2] {
         let mut spec = replicated();
         let change = |at, count| (at, Change::Replicas { stage: 1, count });
-        // While a block of the other one is computed or waits for the oldest.
+        // While the other's block is computed or waits.
         spec.changes = vec![change(1, 1), change(3, count)];
         model(spec);
     }

@@ -1,6 +1,5 @@
-//! Model check of links and of the stage queue, under every interleaving of two threads with at most three preemptions:
-//! events come once and in order, no notice is lost, nobody computes during a pause, and all threads end. loom reports
-//! deadlocks and never lets a wait time out.
+//! Links and the stage queue, under every interleaving of two threads with at most three preemptions: events come once
+//! and in order, no notice is lost, nobody computes during a pause, and all threads end. No wait times out.
 
 mod sync {
     pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU8, AtomicU64};
@@ -40,13 +39,13 @@ fn batch(event: u32) -> Batch<u32> {
     }
 }
 
-/// Stages in a row, each of which adds 10; the last, of the caller, keeps events.
+/// Each stage adds 10; the last, of the caller, keeps events.
 struct Row {
     queue: StageQueue,
     links: Vec<Link<u32>>,
     events: u32,
     burst: u32,
-    /// Stages that the caller and the helper take first.
+    /// Taken first by the caller and the helper.
     preferred: [StageSet; 2],
     made: Mutex<u32>,
     got: Mutex<Vec<u32>>,

@@ -1,4 +1,4 @@
-//! Threads of a pinned execution keep one CPU each, and the caller's affinity is restored.
+//! Threads of a pinned execution keep one CPU each.
 
 #[path = "common/plans.rs"]
 #[allow(dead_code)]
@@ -37,7 +37,7 @@ fn segment(nth: i64) -> SigSeg {
 
 type Seen = Arc<Mutex<BTreeSet<Vec<usize>>>>;
 
-/// Generated segments that record the affinity of their thread; may panic at one.
+/// Segments record the affinity of their thread; one may panic.
 fn noted(seen: &Seen, segments: i64, panics_at: Option<i64>) -> Plan {
     let seen = Arc::clone(seen);
     let recording = GeneratedRecording::new(DType::I16, stream(), move || {
@@ -90,7 +90,6 @@ fn the_callers_thread_is_pinned_too_and_its_affinity_restored() {
         assert_eq!(affinity(), before);
         assert!(one_cpu_each(&seen), "{seen:?}");
         assert_eq!(got, plan.collect().unwrap());
-        // A CPU for each thread, different ones while available.
         let cpus: Vec<usize> = report.pinned_cpus.iter().map(|cpu| cpu.unwrap()).collect();
         assert_eq!(cpus.len(), report.threads.len().max(1), "{report}");
         let different: BTreeSet<&usize> = cpus.iter().collect();
@@ -166,7 +165,6 @@ fn a_panic_of_the_watch_restores_the_affinity() {
 #[test]
 fn threads_stay_within_the_affinity_of_the_caller() {
     let only = affinity()[0];
-    // Of this test's own thread.
     let mut one = CpuSet::new();
     one.set(only);
     sched_setaffinity(None, &one).unwrap();

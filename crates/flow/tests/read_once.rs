@@ -9,7 +9,7 @@ use isochrony_time::Rate;
 
 const SAMPLES: u64 = 10 << 20;
 
-/// Bytes read by system calls; None where the kernel does not count.
+/// By system calls; None where the kernel does not count.
 fn read_so_far() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/io").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("rchar: "))?;

@@ -1,10 +1,9 @@
 //! Random graphs of stages under random schedules: fan-ins, replicated stages, small links, early ends, failures,
-//! pauses, changing links and replicas, one to four threads. Every item arrives once and in the order of one thread,
-//! and all threads end. shuttle reports deadlocks, and a million steps without an end; no wait times out (but see
-//! `sync`).
+//! pauses, changes, one to four threads. Every item arrives once and in the order of one thread, and all threads end.
+//! shuttle reports deadlocks, and a million steps without an end; no wait times out (but see `sync`).
 //!
-//! `ISOCHRONY_SHUTTLE_GRAPHS` sets the number of graphs, `ISOCHRONY_SHUTTLE_SEED` the first. A failure prints its
-//! graph's number; rerunning that one graph repeats its schedules.
+//! `ISOCHRONY_SHUTTLE_GRAPHS` sets the number of graphs, `ISOCHRONY_SHUTTLE_SEED` the first. Rerunning the graph whose
+//! number a failure prints repeats its schedules.
 
 /// `super::sync` of the files below.
 mod sync {
@@ -37,7 +36,7 @@ use shuttle::{Config, Runner, thread};
 use stage_model::{Change, GraphSpec, Input, Model, Replicas, StageSpec};
 
 const GRAPHS: u64 = 8000;
-/// Schedules per graph, random and by PCT with so many priority changes.
+/// Per graph, random and by PCT with so many priority changes.
 const SCHEDULES: usize = 6;
 const PRIORITY_CHANGES: usize = 3;
 
@@ -151,7 +150,6 @@ fn random_graph(seed: u64) -> GraphSpec {
     graph
 }
 
-/// Tries schedules of a graph; panics if a result differs from one thread's.
 fn check(seed: u64, graph: &GraphSpec) {
     let run = {
         let graph = graph.clone();

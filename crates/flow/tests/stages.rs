@@ -1,4 +1,4 @@
-//! Plans that no task can compute run in stages, and match one thread in bits, errors and ends.
+//! Plans in stages match one thread in bits, errors and ends.
 
 #![allow(clippy::single_range_in_vec_init)]
 
@@ -37,7 +37,7 @@ fn run_all(plans: &[Plan], workers: usize) -> Result<(Vec<PlanOutput>, Report), 
     Plan::collect_all(plans, &options)
 }
 
-/// With several busy stages even for a small plan, links resized and replicas changed at random.
+/// Several busy stages even for a small plan; links and replicas change at random.
 fn run_shuffled(
     plans: &[Plan],
     workers: usize,
@@ -56,7 +56,7 @@ fn run_shuffled(
     Plan::collect_all(plans, &options)
 }
 
-/// A recording readable only in order, in segments of `segment` samples from `start`, counted in `made`.
+/// Readable only in order; counts the samples in `made`.
 fn generated(nth: i64, range: Range<i64>, segment: i64, made: &Arc<AtomicU64>) -> Plan {
     let rate = Rate::new(2000, 1).unwrap();
     let stream = Stream::new(format!("made/{nth}"), TimebaseId(0), rate).intern();
@@ -78,7 +78,7 @@ fn generated(nth: i64, range: Range<i64>, segment: i64, made: &Arc<AtomicU64>) -
     Plan::scan(recording)
 }
 
-/// The same, by code bound to the calling thread.
+/// By code bound to the calling thread.
 fn generated_here(nth: i64, range: Range<i64>, segment: i64) -> Plan {
     let rate = Rate::new(2000, 1).unwrap();
     let stream = Stream::new(format!("made/{nth}"), TimebaseId(0), rate).intern();
@@ -390,7 +390,7 @@ fn a_panic_in_any_stage_or_replica_is_one_error_and_leaves_no_thread_behind() {
             assert_eq!(operator(&text), operator(&expected), "{at}");
         }
     }
-    // Other tests of this process run plans, too, which end in time.
+    // Other tests of this process run plans, too.
     let begun = Instant::now();
     while !threads_of_this_process().is_empty() {
         assert!(
@@ -417,7 +417,6 @@ fn a_limit_ends_the_stages_before_it() {
     let (got, report) = run_all(std::slice::from_ref(&plan), 2).unwrap();
     assert_eq!(got, one);
     assert!(stages(&report).len() > 1);
-    // What links and a few bursts hold.
     assert!(made.load(Ordering::Relaxed) < 20_000, "{made:?}");
 }
 
@@ -452,7 +451,6 @@ fn an_interrupt_ends_all_stages_at_once() {
     });
 }
 
-/// Of two sources, one is slow and is waited for.
 #[test]
 fn a_slow_source_makes_no_other_one_pile_up() {
     let rate = Rate::new(2000, 1).unwrap();
@@ -483,7 +481,6 @@ fn a_slow_source_makes_no_other_one_pile_up() {
     };
     let (one, _) = run_all(&[both(Duration::ZERO)], 1).unwrap();
     let mut options = RunOptions::default();
-    // All of the fast source would not fit.
     (options.workers, options.memory) = (2, 4 << 20);
     let plan = both(Duration::from_millis(2));
     let (got, report) = Plan::collect_all(&[plan], &options).unwrap();
@@ -516,7 +513,6 @@ fn what_meets_beside_branches_of_one_source_does_not_pile_up() {
     let both = slow
         .map_with(&(Expr::input() - Expr::input_at(1)), &[fast])
         .unwrap();
-    // Run for their effects, so that both meet in the caller's thread.
     let plans = [both, branch];
     let mut options = RunOptions::default();
     options.memory = 4 << 20;
@@ -529,7 +525,6 @@ fn what_meets_beside_branches_of_one_source_does_not_pile_up() {
 fn what_does_not_fit_is_an_error_of_one_thread_too() {
     let made = Arc::default();
     for memory in [4u64 << 20, 5 << 20, 8 << 20] {
-        // Windows that fill about half of the memory.
         for window in [100_000u64, 300_000, 500_000, 900_000] {
             let plan = filters(generated(0, 0..2_000_000, 5000, &made), 2);
             let plan = plan
@@ -558,7 +553,6 @@ fn what_is_left_beside_tasks_is_cut_into_stages_if_it_can_work_at_the_same_time(
         named(plan, &("fir", taps)).unwrap()
     };
     let stored = |nth: i64| Plan::scan_shared(channel(nth, &[0..200_000], 10_000));
-    // The recursive filter alone stays in the caller's thread.
     let one = filters(averaged(&stored(0)), 1);
     let (_, report) = run_all(std::slice::from_ref(&one), 2).unwrap();
     assert!(
@@ -587,8 +581,8 @@ fn what_is_left_beside_tasks_is_cut_into_stages_if_it_can_work_at_the_same_time(
     assert!(text.contains("stage 1: fir, 2 replicas"), "{text}");
 }
 
-/// Stages combine the same two sources, each with a filter that holds back the other one: each would wait for one
-/// source while the other had no room.
+/// Each stage has a filter that holds back the other source: each would wait for one source while the other had no
+/// room.
 #[test]
 fn parts_that_combine_the_same_sources_do_not_wait_for_each_other() {
     let made = Arc::default();

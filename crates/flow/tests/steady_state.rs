@@ -1,4 +1,4 @@
-//! In steady state a run allocates nothing, for any number of segments.
+//! In steady state a run allocates nothing.
 #![allow(unsafe_code)] // A counting allocator is an unsafe trait.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Allocations of a run, from building to dropping it.
+/// From building to dropping it.
 fn allocations(samples: i64, plan: &dyn Fn(Plan) -> Plan) -> usize {
     let stream = Stream::new("steady", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern();
     let values: Vec<i16> = (0..samples).map(|i| (i % 1000) as i16).collect();

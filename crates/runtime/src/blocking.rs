@@ -1,9 +1,9 @@
 //! Interruptible waits.
 //!
-//! A thread may wait for another machine for seconds, deep below the code that handles Ctrl-C. So whoever runs work
-//! sets its thread's [`WaitCheck`], and every long wait [asks](is_stop_requested) each
+//! A thread may wait for another machine for seconds, deep below the code that handles Ctrl-C. Whoever runs work sets
+//! its thread's [`WaitCheck`], and every long wait [asks](is_stop_requested) each
 //! [`POLL_INTERVAL`](crate::POLL_INTERVAL). A wait without locks [polls](poll_stop), which also runs the execution's
-//! callback: that may need what another thread holds while it waits for such a lock.
+//! callback: that may need what a thread holds while it waits for such a lock.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -39,8 +39,7 @@ impl Drop for Remove {
 }
 
 impl WaitCheck {
-    /// `is_stopped` is called by the waiting thread, every [`POLL_INTERVAL`](crate::POLL_INTERVAL), perhaps with locks
-    /// held.
+    /// The waiting thread calls `is_stopped` every [`POLL_INTERVAL`](crate::POLL_INTERVAL), perhaps with locks held.
     #[must_use]
     pub fn new(is_stopped: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self {

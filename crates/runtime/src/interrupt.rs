@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A shared flag that asks an execution to end early, checked by working threads between short pieces of work.
 ///
-/// It publishes no data: seeing the request does not order other memory accesses.
+/// It publishes no data: the request does not order other memory accesses.
 #[derive(Debug, Clone, Default)]
 pub struct Interrupt {
     own: Arc<AtomicBool>,
@@ -26,7 +26,7 @@ impl Interrupt {
         is_set(&self.own) || self.parent.as_ref().is_some_and(is_set)
     }
 
-    /// A flag that is also set when this one is, for a part of an execution. Grandchildren are not set with it.
+    /// A flag for a part of an execution, also set when this one is. Grandchildren are not set with it.
     #[must_use]
     pub fn child(&self) -> Self {
         Self {

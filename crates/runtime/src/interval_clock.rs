@@ -1,8 +1,8 @@
 //! A counter advanced by one thread of the process every [`POLL_INTERVAL`] while needed.
 //!
-//! Executions check between short steps whether a poll is due. Reading the system clock is too slow, and a timer thread
-//! takes longer to start than a short execution. So all executions share one thread's counter. The thread ends after
-//! [`IDLE_TICKS`] without users; nobody joins it.
+//! Executions check between short steps whether a poll is due. Reading the system clock is too slow, and starting a
+//! timer thread takes longer than a short execution, so all share one thread. It ends after [`IDLE_TICKS`] without
+//! users; nobody joins it.
 //!
 //! A forked child has no such thread, so the owner is recorded by process id.
 
@@ -70,8 +70,8 @@ fn count(process: u32) {
             continue;
         }
         CLOCK_PROCESS.store(0, Ordering::SeqCst);
-        // A user that registered before the store relies on this thread: the swap finds 0, and the thread continues.
-        // One that registered after it has started another: the swap finds `process`, and this thread ends.
+        // A user that registered before the store relies on this thread: the swap finds 0, and it continues. A later
+        // one has started another: the swap finds `process`, and this thread ends.
         if USERS.load(Ordering::SeqCst) == 0
             || CLOCK_PROCESS.swap(process, Ordering::SeqCst) == process
         {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 const CLASSES_PER_DOUBLING: usize = 8;
-/// Buckets range from a microsecond to over an hour.
+/// From a microsecond to over an hour.
 const DOUBLINGS: usize = 32;
 
 /// Counts latencies in eight classes per factor of two, so quantiles are accurate to a tenth.

@@ -2,7 +2,7 @@
 //!
 //! | question | answer |
 //! |---|---|
-//! | How far is it? | [`Progress`], counted by the threads that work and read by the one that reports |
+//! | How far is it? | [`Progress`], counted by the threads that work |
 //! | Should it go on? | [`Interrupt`], a flag that the threads check; [`Watch`], a callback in the execution's own thread |
 //! | When is it time to check? | every [`POLL_INTERVAL`]: [`PollTimer`] for a thread that works, [`WaitGroup`] for one that waits |
 //! | May this worker go on? | [`WorkerGate`], which changes how many are in use |
@@ -10,11 +10,11 @@
 //! | Is there memory for it? | [`MemoryBudget`], of which each thread holds [`MemoryReservation`]s |
 //! | What did each thread do? | [`WorkerReport`], [`StageTime`]; how long items took: [`LatencyHistogram`] |
 //! | Who starts its threads? | [`start_worker`], for those that compute; [`start_helper`], [`start_scoped_helper`], for those that mostly wait |
-//! | Where does a thread run? | [`CpuTopology`], which CPUs share a core, a cache, a memory node; [`CpuPlacement`], a CPU for each thread; [`Pinning`], [`PinnedThread`] |
+//! | Where does a thread run? | [`CpuTopology`], the machine; [`CpuPlacement`], a CPU for each thread; [`Pinning`], [`PinnedThread`] |
 //! | Why did code of others fail? | [`Cause`], [`panic_message`] |
 //!
-//! Depends on the standard library and, for CPUs, on `isochrony-system`. The engines decide which work a worker takes
-//! next: their queues promise different things (docs/why/queues.md).
+//! Depends on the standard library and, for CPUs, on `isochrony-system`. Which work a worker takes next is left to the
+//! engines: their queues promise different things (docs/why/queues.md).
 
 mod blocking;
 mod cause;

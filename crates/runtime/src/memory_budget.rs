@@ -38,7 +38,7 @@ impl MemoryBudget {
         self.limit
     }
 
-    /// Allows temporary reservations above the limit; existing ones stay.
+    /// Allows temporary reservations above the limit.
     pub fn set_overdraft(&self, bytes: u64) {
         self.overdraft.store(bytes, Ordering::Relaxed);
     }
@@ -55,7 +55,7 @@ impl MemoryBudget {
         self.peak.load(Ordering::Relaxed)
     }
 
-    /// Reserves `bytes` more; false, without effect, above the limit. A [`MemoryReservation`] also returns them when
+    /// Reserves `bytes` more; false, without effect, above the limit. A [`MemoryReservation`] returns them when
     /// dropped.
     #[must_use]
     pub fn try_grow(&self, bytes: u64) -> bool {

@@ -44,8 +44,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// False from `callback` ends the execution early. All executions share one clock: the first call comes after at
-    /// most [`POLL_INTERVAL`], and a short execution may end without one.
+    /// False from `callback` ends the execution early. The first call comes after at most [`POLL_INTERVAL`]; a short
+    /// execution may end without one.
     #[must_use]
     pub fn new(callback: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self {

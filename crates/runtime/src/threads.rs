@@ -1,14 +1,13 @@
 //! Starts the threads of executions: workers, which compute, and helpers, which mostly wait.
 //!
-//! All executions start their threads here, for the same names and CPU rules. Schedulers decide which work a worker
-//! takes.
+//! All executions start their threads here, for the same names and CPU rules.
 
 use std::io;
 use std::thread::{Builder, JoinHandle, Scope, ScopedJoinHandle};
 
 use crate::{Pinning, unpinned};
 
-/// Starts worker `number` of an execution, as thread `isochrony-{number}`; number 0 is the caller's thread where that
+/// Starts worker `number` of an execution, as thread `isochrony-{number}`; 0 is the caller's thread where that
 /// computes, too. `pinning` keeps it on its CPU.
 ///
 /// ```

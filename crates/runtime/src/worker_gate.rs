@@ -2,7 +2,7 @@
 //!
 //! A worker passes the gate before it takes work, when it holds nothing that others wait for. One whose number is not
 //! below the limit sleeps there until the limit is raised or the gate is opened. `tests/loom_worker_gate.rs` compiles
-//! this file with loom's locks and checks all interleavings.
+//! this file with loom's locks.
 
 use crate::sync::{AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, PoisonError};
 

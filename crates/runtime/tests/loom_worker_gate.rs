@@ -1,5 +1,5 @@
-//! Checks `WorkerGate` under every interleaving of a few workers with at most two preemptions: no worker beyond the
-//! limit passes, a raised limit lets it pass, and all workers end once the gate is open. loom reports deadlocks.
+//! Every interleaving of a few workers with at most two preemptions: no worker beyond the limit passes, a raised limit
+//! lets it pass, and all workers end once the gate is open.
 
 /// What `worker_gate` finds as `crate::sync`.
 mod sync {
@@ -24,7 +24,7 @@ fn check(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Takes pieces of work; the first that finds none opens the gate.
+/// The first that finds no work opens the gate.
 fn worker(gate: &WorkerGate, left: &AtomicUsize, number: usize) -> usize {
     let mut taken = 0;
     loop {

@@ -6,9 +6,7 @@ use crate::connection::Connection;
 use crate::error::{ProcessError, RemoteException};
 use crate::wire::{InterruptCheck, Request, Response};
 
-/// Alignment of the result.
 const PAGE: u64 = 4096;
-/// Bytes of its name in a message.
 const DTYPE_LEN: usize = 16;
 
 /// A block, and the expected result.
@@ -45,7 +43,6 @@ pub enum BlockResult {
 }
 
 impl BlockCall<'_> {
-    /// Copies an expected result to `out`.
     pub(crate) fn send(
         &self,
         connection: &mut Connection,
@@ -77,7 +74,7 @@ impl BlockCall<'_> {
         Ok(answer)
     }
 
-    /// Encodes the body; the layout is `BLOCK_CALL` in `workers/process.py`.
+    /// The layout is `BLOCK_CALL` in `workers/process.py`.
     fn encode(&self, function: u64, result_at: u64, memory_size: u64) -> Vec<u8> {
         let columns = |columns: Option<usize>| columns.map_or(-1, |columns| columns as i64);
         let mut bytes = Vec::with_capacity(7 * 8 + 2 * DTYPE_LEN);

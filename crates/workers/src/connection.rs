@@ -15,7 +15,7 @@ pub(crate) struct Connection {
     pid: u32,
     memory: Option<SharedMemory>,
     is_ready: bool,
-    /// The current call has sent a request, so it may have killed the process.
+    /// Set by the current call's request: it may have killed the process.
     was_asked: bool,
     /// Functions sent, by number, and exceptions of loading them.
     loaded: HashMap<u64, (Arc<PortableFunction>, Option<RemoteException>)>,
@@ -47,7 +47,7 @@ impl Connection {
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
     }
 
-    /// Loads a function once; returns the exception of the first attempt.
+    /// Loads once; returns the exception of the first attempt.
     pub(crate) fn load(
         &mut self,
         function: &Arc<PortableFunction>,

@@ -4,7 +4,7 @@ use std::io;
 
 pub use isochrony_runtime::Cause;
 
-/// More process deaths than these are not accidents.
+/// More process deaths are not accidents.
 pub(crate) const MAX_DEATHS: usize = 8;
 
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Maximum payload of a tasklet's function kept before the first call, since an execution may have thousands.
+/// Payload of a tasklet's function kept before the first call: an execution may have thousands.
 pub(crate) const MAX_EAGER_PAYLOAD: usize = 16 << 10;
 
 /// How a process finds a function.
@@ -86,9 +86,9 @@ impl PortableFunction {
         self.payload.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The bytes to send; constant until the last user releases the function.
+    /// Constant until the last user releases the function.
     pub(crate) fn payload(&self) -> Result<Arc<Vec<u8>>, String> {
-        // No deadlock: a thread that waits for this lock does not hold the interpreter, for which its owner may wait.
+        // No deadlock: a thread that waits here does not hold the interpreter, for which the lock's owner may wait.
         let mut payload = self.lock();
         if let Some(payload) = &*payload {
             return Ok(Arc::clone(payload));
@@ -103,7 +103,7 @@ impl PortableFunction {
     }
 
     /// Ends a use of a function from [`ProcessPool::tasklet_function`](crate::ProcessPool::tasklet_function). The last
-    /// one frees the payload, and processes forget the function.
+    /// one frees the payload; processes forget the function.
     pub fn release(&self) {
         if self.users.fetch_sub(1, Ordering::Relaxed) == 1 {
             *self.lock() = None;

@@ -10,17 +10,17 @@
 //! ```
 //!
 //! An execution has one [`ProcessPool`]. A worker thread uses the same process for all calls. Processes start on first
-//! use, never by forking. Samples are passed in shared memory and never pickled. A waiting thread does not hold the
+//! use, never by forking. Samples are passed in shared memory, never pickled. A waiting thread does not hold the
 //! interpreter.
 //!
-//! A process that dies closes its socket. The call is retried once in a new process, unless the function is stateful. A
-//! second death in one call, or too many in total, end the execution.
+//! When a process dies, the call is retried once in a new one, unless the function is stateful. A second death in one
+//! call, or too many in total, end the execution.
 //!
 //! No process outlives the pool: idle ones are asked to exit, then all are killed. Without a parent they end by
 //! themselves ([`kill_group_when_closed`]). Each leads a process group, so processes started by functions end too.
 //!
 //! This crate knows neither Python nor plans: [`HostFunction`], [`StartCommand`] and [`CallContext`] provide the host
-//! language; its exceptions are returned as [`RemoteException`].
+//! language; its exceptions are [`RemoteException`]s.
 
 mod block;
 mod connection;

@@ -89,7 +89,6 @@ impl ProcessPool {
         acquire(portable)
     }
 
-    /// The worker's idle process, or a new one.
     pub(crate) fn take(&self, worker: Option<usize>) -> Result<WorkerProcess, CallError> {
         let mut state = self.lock();
         let own = (state.idle.iter()).position(|process| process.report().worker == worker);
@@ -111,7 +110,7 @@ impl ProcessPool {
         self.lock().idle.push(process);
     }
 
-    /// Counts a death. Returns how the process ended, and whether it may be replaced.
+    /// Returns how the process ended, and whether it may be replaced.
     pub(crate) fn record_death(&self, process: WorkerProcess) -> (String, bool) {
         let (report, end) = process.into_report();
         let mut state = self.lock();

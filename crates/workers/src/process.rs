@@ -16,9 +16,8 @@ use crate::function::PortableFunction;
 use crate::report::ProcessReport;
 use crate::wire::InterruptCheck;
 
-/// Timeout after the socket is closed.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
-/// Timeout for the exit status of a process whose socket is closed.
+/// For the exit status of a process whose socket is closed.
 const STATUS_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Command of a worker process. Its standard input is the socket.
@@ -35,7 +34,7 @@ pub struct StartCommand {
 pub(crate) struct WorkerProcess {
     child: Child,
     connection: Connection,
-    /// Once reaped, its id may belong to another process.
+    /// Its id may then belong to another process.
     is_reaped: bool,
     report: ProcessReport,
 }
@@ -47,7 +46,7 @@ impl WorkerProcess {
         let child = Command::new(&command.program)
             .args(&command.arguments)
             .envs(environment.map(|(name, value)| (name, value)))
-            // Ctrl-C reaches the parent only. Processes that functions start join the group and end with it.
+            // Ctrl-C reaches the parent only. Processes that functions start end with the group.
             .process_group(0)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .spawn()?;
@@ -81,7 +80,7 @@ impl WorkerProcess {
             .map(drop)
     }
 
-    /// Loads a function if necessary, and calls it by `send`. Returns the result or the exception.
+    /// Loads a function if necessary, and calls it by `send`.
     pub(crate) fn call<T>(
         &mut self,
         function: &Arc<PortableFunction>,
@@ -121,7 +120,6 @@ impl WorkerProcess {
         }
     }
 
-    /// Ends the process. Returns its report and how it ended.
     pub(crate) fn into_report(mut self) -> (ProcessReport, String) {
         let deadline = Instant::now() + STATUS_TIMEOUT;
         while !has_ended(&self.child) && Instant::now() < deadline {

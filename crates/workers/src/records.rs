@@ -59,7 +59,7 @@ impl RecordCall<'_> {
         let memory = connection.reserve(size)?;
         memory.write(self.bytes, 0)?;
         memory.write(&lengths, lengths_at)?;
-        // The layout is `RECORDS_CALL` in `_worker.py`.
+        // The layout is `RECORDS_CALL` in `workers/process.py`.
         let numbers = [
             function,
             memory.size(),
@@ -90,7 +90,7 @@ impl RecordCall<'_> {
         Ok(answer)
     }
 
-    /// Checks that the pieces are of the records and within the bytes.
+    /// The pieces must be of the records and within the bytes.
     fn check(&self, result: &RecordResult) -> Result<(), ProcessError> {
         let mut bytes = 0_u64;
         let mut last = 0;

@@ -20,7 +20,7 @@ pub struct CallContext {
     pub worker: Option<usize>,
     /// Requests the end of the execution.
     pub interrupt: Option<Interrupt>,
-    /// Called only in the caller's thread, where the host language handles signals. An error ends the execution.
+    /// Called only in the caller's thread, which handles signals. An error ends the execution.
     pub check_signals: fn() -> Result<(), Cause>,
 }
 
@@ -87,7 +87,7 @@ impl RemoteFunction {
         Self::new(pool, function, name, context, unit, is_stateless)
     }
 
-    /// A tasklet's function. It has its own outputs, so a call may be repeated.
+    /// A tasklet has its own outputs, so a call may be repeated.
     #[must_use]
     pub fn of_tasklet(
         pool: Arc<ProcessPool>,
@@ -129,8 +129,8 @@ impl RemoteFunction {
         remote
     }
 
-    /// Starts a process and loads the function, so that this time is not counted for the first block, which reports
-    /// failures. Not in the caller's thread, where signals could not end the execution meanwhile.
+    /// So that loading is not counted for the first block, which reports failures. Not in the caller's thread, where
+    /// signals could not end the execution meanwhile.
     fn warm_up(&self) {
         if self.context.worker.is_some()
             && let Ok(mut process) = self.pool.take(self.context.worker)

@@ -1,7 +1,7 @@
 //! Memory shared by parent and worker process: an anonymous file.
 //!
-//! The parent reads and writes it by position and never maps it. Whatever the process does to the file, the worst
-//! outcome is a wrong result; the parent's memory never changes. So neither locks nor unsafe code are needed.
+//! The parent reads and writes it by position and never maps it. Whatever the process does to the file, at worst a
+//! result is wrong; the parent's memory never changes. So neither locks nor unsafe code are needed.
 
 use std::fs::File;
 use std::io;

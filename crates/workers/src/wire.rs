@@ -15,12 +15,12 @@ use crate::records::{RecordPiece, RecordResult};
 /// How often a waiting thread checks the process and the execution.
 pub(crate) const RESPONSE_WAIT: Duration = Duration::from_millis(50);
 
-/// Messages up to this length are copied and sent by one system call.
+/// Longer messages are not copied; others are sent by one system call.
 pub(crate) const MAX_COPIED: usize = 64 << 10;
 
 const HEADER_LEN: usize = 12;
 
-/// Bytes of a [`RecordPiece`]: `PIECE` in `_worker.py`.
+/// `PIECE` in `nbuffering/record_calls.py`.
 const PIECE_LEN: u64 = 24;
 
 /// Length of a piece that is the record.
@@ -32,7 +32,7 @@ pub(crate) type InterruptCheck<'a> = &'a mut dyn FnMut() -> Result<(), ProcessEr
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum Request {
-    /// Use the shared memory whose descriptor follows.
+    /// Its descriptor follows.
     Memory = 1,
     /// Number, encoding and payload.
     LoadFunction = 2,
@@ -48,7 +48,6 @@ pub(crate) enum Request {
 pub(crate) enum Response {
     Ready,
     Loaded,
-    /// The result is in the shared memory.
     BlockDone {
         keeps_memory: bool,
     },
@@ -222,7 +221,7 @@ impl<'a> Fields<'a> {
         Some(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// The array of [`WrittenRange`] that follows its length.
+    /// Follows its length.
     fn ranges(&mut self) -> Option<&'a [u8]> {
         let len = self.u64()?.checked_mul(size_of::<WrittenRange>() as u64)?;
         self.bytes(len)

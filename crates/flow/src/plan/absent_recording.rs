@@ -15,12 +15,11 @@ use crate::{
     Source,
 };
 
-/// Key of its form in a sent plan.
 const KEY: &str = "absent";
 
 #[derive(Debug, Serialize, Deserialize)]
 struct AbsentForm {
-    /// Equal recordings of a plan have equal numbers.
+    /// Equal for equal recordings of a plan.
     number: usize,
     port: Option<PortForm>,
     has_clock: bool,
@@ -47,7 +46,7 @@ pub(super) fn absent_recording(graph: &Graph, recording: &SharedRecording) -> Ma
     map
 }
 
-/// A recording of another process. Never read here.
+/// Never read here.
 pub(crate) struct AbsentRecording {
     port: PortType,
     form: AbsentForm,
@@ -55,7 +54,7 @@ pub(crate) struct AbsentRecording {
 }
 
 impl AbsentRecording {
-    /// Output of a node's host. `skips_samples`: consecutive items need not be contiguous.
+    /// `skips_samples`: consecutive items need not be contiguous.
     pub(crate) fn on_host(
         node: usize,
         port: PortType,
@@ -77,7 +76,6 @@ impl AbsentRecording {
         }
     }
 
-    /// None if the form is that of another recording.
     pub(super) fn from_form(
         form: &Map<String, Value>,
         timebases: &mut Timebases,
@@ -119,7 +117,7 @@ impl Recording for AbsentRecording {
         self.clock.clone()
     }
 
-    /// In the feed's own process its clock is known, and must not be replaced by the stand-in's.
+    /// In the feed's own process its clock must not be replaced by the stand-in's.
     fn registers_clock(&self) -> bool {
         let stream = self.port.stream_id();
         stream.is_none_or(|stream| clock_of(stream).is_none())
@@ -152,7 +150,7 @@ impl Recording for AbsentRecording {
     }
 }
 
-/// Plans may depend on whether a feed has times; blocks do not depend on the times.
+/// Plans depend on whether a feed has times; blocks do not.
 struct AbsentClock;
 
 impl Clock for AbsentClock {

@@ -22,7 +22,7 @@ pub enum ResultTolerance {
     /// Bit-identical.
     BitIdentical,
     /// Largest difference in double precision, as a fraction of the largest input values; in single precision 2^29
-    /// times as much, the ratio of the roundings.
+    /// times as much.
     Tolerance(f64),
 }
 
@@ -54,8 +54,8 @@ pub struct Declaration {
     pub inputs: Inputs,
     /// Parameters, in order.
     pub params: &'static [Param],
-    /// Implementations selectable as the parameter `method`. They take one input of samples or windows, give the same,
-    /// and are stateless or declare [`Contract::Overlap`](crate::Contract) or `Settling`.
+    /// Implementations selectable as `method`. They take one input of samples or windows, give the same, and are
+    /// stateless or declare [`Contract::Overlap`](crate::Contract) or `Settling`.
     pub alternatives: &'static [(&'static str, ResultTolerance)],
     /// Builds one from checked parameters.
     pub build: Build,

@@ -39,7 +39,7 @@ impl PartialEq for GraphNode {
 pub(crate) struct Graph {
     pub(crate) nodes: Vec<GraphNode>,
     pub(crate) outputs: Vec<Edge>,
-    /// For a part of a plan: its nodes' names and numbers in the whole, for errors.
+    /// For a part of a plan: names and numbers in the whole.
     pub(crate) plan_nodes: Vec<(&'static str, usize)>,
 }
 
@@ -52,7 +52,6 @@ fn source_key(op: &Op) -> String {
 }
 
 impl Graph {
-    /// Merges equal nodes with equal inputs.
     pub(crate) fn new(plan: &Plan) -> Self {
         Self::of(std::slice::from_ref(plan))
     }
@@ -115,19 +114,18 @@ impl Graph {
         graph
     }
 
-    /// Name and number in the whole plan, for errors.
     pub(crate) fn plan_node(&self, node: usize) -> (&'static str, usize) {
         let own = || (self.nodes[node].op.name(), node);
         self.plan_nodes.get(node).copied().unwrap_or_else(own)
     }
 
-    /// The node equal to another graph's output, with equal inputs throughout.
+    /// The node equal to another graph's output, with equal inputs.
     pub(crate) fn find(&self, other: &Self) -> Option<usize> {
         let common = self.common(other);
         common.get(other.outputs.first()?.0).copied().flatten()
     }
 
-    /// The equal node, with equal inputs throughout, for each node of another graph.
+    /// The equal node, with equal inputs, for each node of another graph.
     pub(crate) fn common(&self, other: &Self) -> Vec<Option<usize>> {
         let mut numbers: Vec<Option<usize>> = Vec::with_capacity(other.nodes.len());
         for node in &other.nodes {
@@ -230,8 +228,8 @@ impl Graph {
         }
     }
 
-    /// Whether an operator may end before its sources in a plan with fan-ins or several sources, so that results and
-    /// errors depend on block order.
+    /// Whether an operator may end before its sources in a plan with fan-ins or several sources: block order then
+    /// affects results and errors.
     pub(crate) fn ends_before_sources(&self) -> bool {
         let ends_early = |node: &GraphNode| node.properties.ends_early;
         let is_fan_in = |node: &GraphNode| node.inputs.len() > 1;
@@ -274,8 +272,8 @@ impl Graph {
         Ok(())
     }
 
-    /// Recording that gives a factory's first input its timebase, possibly resampled. None for other operators, which
-    /// do not need it: a plan may have a hundred thousand.
+    /// Gives a factory's first input its timebase. None for other operators, which do not need it: a plan may have a
+    /// hundred thousand.
     pub(crate) fn recording_of(&self, node: usize) -> Option<SharedRecording> {
         if !matches!(self.nodes[node].op, Op::Factory(_)) {
             return None;
@@ -305,7 +303,7 @@ impl Graph {
         None
     }
 
-    /// Recording that gives an edge its indices and times; else the first upstream.
+    /// Gives an edge its indices and times; else the first upstream.
     pub(crate) fn recording_of_edge(&self, edge: Edge) -> Option<SharedRecording> {
         let timebase = |node: usize, output: u16| {
             let port = self.nodes[node]
@@ -332,7 +330,7 @@ impl Graph {
         first
     }
 
-    /// Whether it emits all samples of a recording unchanged: a whole scan, or sinks after it.
+    /// Whether it emits a recording unchanged: a whole scan, or sinks after it.
     pub(crate) fn emits_whole_recording(&self, mut node: usize) -> bool {
         loop {
             let GraphNode { op, inputs, .. } = &self.nodes[node];

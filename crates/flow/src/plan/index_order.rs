@@ -1,7 +1,7 @@
 //! Rejects operators that need contiguous samples after a merge of overlapping inputs.
 //!
 //! Such a merge repeats indices, alternating between inputs; windows, filters and alignment by index cannot work on
-//! that. Only inputs with disjoint index ranges are known to share none.
+//! that. Only inputs with disjoint index ranges share none.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::{Alignment, Contract, Extent, OperatorProperties, PlanError, PortType
 #[derive(Debug, Clone)]
 pub(crate) struct IndexRange {
     within: Range<i64>,
-    /// Two inputs of an upstream merge that can share indices, and the common range.
+    /// Inputs of an upstream merge that can share indices, and the common range.
     shared: Option<(usize, usize, Range<i64>)>,
 }
 
@@ -29,7 +29,7 @@ impl IndexRange {
         }
     }
 
-    /// Fails if the operator needs contiguous samples and indices can repeat.
+    /// The operator needs contiguous samples, and indices can repeat.
     pub(crate) fn of_operator(
         operator: &'static str,
         properties: &OperatorProperties,
@@ -91,9 +91,9 @@ fn describe(range: &Range<i64>) -> String {
     }
 }
 
-/// The first two that overlap, and where. Unknown ranges are assumed not to overlap.
+/// Unknown ranges are assumed not to overlap.
 fn overlap(ranges: &[Range<i64>]) -> Option<(usize, usize, Range<i64>)> {
-    // By start, so each is compared only with the earlier one that ends last.
+    // By start: each is compared only with the earlier one that ends last.
     let mut order: Vec<usize> = (0..ranges.len())
         .filter(|&at| !ranges[at].is_empty() && ranges[at].start > i64::MIN)
         .collect();

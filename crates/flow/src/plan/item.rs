@@ -1,4 +1,4 @@
-//! Items that flow on an edge: samples, windows, ranges, rows.
+//! Items that flow on an edge.
 //!
 //! Operators get items by `&mut`: one that keeps an item takes it, others copy nothing. Breaks are detected from each
 //! item's first index and that of its continuation.
@@ -82,7 +82,7 @@ impl Item {
         }
     }
 
-    /// Starts of the first and last element. None without elements or indices.
+    /// None without elements or indices.
     pub(crate) fn first_and_last_start(&self) -> Option<(i64, i64)> {
         match self {
             Self::Samples(samples) => {
@@ -101,7 +101,7 @@ impl Item {
         }
     }
 
-    /// Splits before an index, which lies after the first element's start and not after the last's.
+    /// Splits before an index after the first element's start and not after the last's.
     pub(crate) fn split_at(self, index: i64) -> Result<(Self, Self), SegmentError> {
         Ok(match self {
             Self::Samples(samples) => {
@@ -199,8 +199,8 @@ pub(crate) struct FrameShape {
     stride: usize,
 }
 
-/// `count` windows of `window` samples every `hop`, the first at index `start`. Each has a row of `width` values, a
-/// slice of one aligned buffer: its samples, shared with overlapping windows, or computed values.
+/// `count` windows of `window` samples every `hop`, the first at index `start`. Each has a row of `width` values in one
+/// aligned buffer: its samples, shared with overlapping windows, or computed values.
 #[derive(Debug, Clone)]
 pub struct Frames {
     values: Buffer,
@@ -246,8 +246,7 @@ impl Frames {
         }))
     }
 
-    /// The same windows with computed rows of `width` values, consecutive in `values`. None unless these are
-    /// `count * width` aligned values of `dtype`.
+    /// The same windows with computed rows. None unless `values` are `count * width` aligned values of `dtype`.
     #[must_use]
     pub fn with_rows(
         &self,
@@ -270,7 +269,7 @@ impl Frames {
         })
     }
 
-    /// One window at `start`, with a row of `width` values. None unless `values` are `width` aligned values of `dtype`.
+    /// One window at `start`. None unless `values` are `width` aligned values of `dtype`.
     #[must_use]
     pub(crate) fn one_row(
         start: i64,
@@ -320,7 +319,7 @@ impl Frames {
         shape.with_rows(values, dtype, width, stream)
     }
 
-    /// One computed number per window, the first at `start`. None unless `values` are aligned numbers of `dtype`.
+    /// One computed number per window. None unless `values` are aligned numbers of `dtype`.
     #[must_use]
     pub(crate) fn numbers_from(
         &self,
@@ -338,7 +337,7 @@ impl Frames {
         .with_rows(values, dtype, 1, stream)
     }
 
-    /// Windows of this shape; None unless `values` are exactly their aligned rows.
+    /// None unless `values` are exactly aligned rows of this shape.
     #[must_use]
     pub(crate) fn of_parts(
         shape: FrameShape,
@@ -520,6 +519,6 @@ pub enum Break {
     /// Samples removed by an operator; no gap in the recording.
     Removed,
     /// The next items lie before the last ones, as in a selection by civil time over a clock set back. The break of a
-    /// gap or clock step at the same place follows.
+    /// gap or clock step there follows.
     Rewind,
 }

@@ -1,7 +1,7 @@
 //! [`Length`]: a number of samples or a duration, for windows, hops and lags.
 //!
 //! A parameter whose [`Unit`] is a length takes a number in that unit, or text with its own: `"125ms"`,
-//! `"512 samples"`. Text is resolved once, at the rate of the operator's first input.
+//! `"512 samples"`. Text is resolved once, at the rate of the first input.
 
 use std::fmt;
 use std::str::FromStr;
@@ -97,7 +97,6 @@ fn split(text: &str) -> (&str, &str) {
     (number.trim_end(), &text[number.len()..])
 }
 
-/// What to write instead of an ambiguous unit.
 pub(super) fn hint(value: &Value) -> &'static str {
     match value.as_str().map(|text| split(text.trim()).1) {
         Some("m") => "; for minutes write \"min\"",
@@ -123,7 +122,7 @@ impl FromStr for Length {
     }
 }
 
-/// An unsigned decimal times a power of ten and a whole number, rounded once.
+/// A decimal times a power of ten and a whole number, rounded once.
 fn decimal(text: &str, power: i32, times: u64) -> Option<f64> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i16>().ok()?),
@@ -145,7 +144,6 @@ fn decimal(text: &str, power: i32, times: u64) -> Option<f64> {
         .filter(|seconds: &f64| seconds.is_finite())
 }
 
-/// Seconds as a number, samples as text.
 impl Serialize for Length {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -191,7 +189,7 @@ impl IntoParameter<Option<u64>> for Length {
 }
 
 impl Declaration {
-    /// Replaces text lengths by numbers in their parameters' units; samples for a parameter in seconds stay text.
+    /// Text becomes numbers in the parameters' units; samples for a parameter in seconds stay text.
     pub(super) fn resolve_lengths(
         &self,
         params: &mut Map<String, Value>,
@@ -302,7 +300,6 @@ mod tests {
             "s",
             "-1s",
             "1 parsec",
-            // Minutes, metres or months.
             "1.5m",
             "1e400s",
             "1.2.3s",

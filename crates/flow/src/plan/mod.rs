@@ -1,8 +1,8 @@
 //! Plans: operators and their connections, as data.
 //!
-//! A [`Plan`] is a node and one of its outputs; a node holds the plans of its inputs. Clones share nodes, so branches
-//! and shared parts cost nothing. Types are checked when a node is added; nothing is read or computed before execution.
-//! `node` defines nodes, `operator` the contract with the engine, and `graph` the form for optimiser and engine.
+//! A [`Plan`] is a node and one of its outputs; a node holds the plans of its inputs. Clones share nodes. Types are
+//! checked when a node is added; nothing is read or computed before execution. `node` defines nodes, `operator` the
+//! contract with the engine, `graph` the form for optimiser and engine.
 
 mod absent_recording;
 pub(crate) mod catalog;

@@ -78,7 +78,7 @@ impl Op {
         }
     }
 
-    /// Creates the operator for an execution; None for a scan. `reads`: recording of the items' indices.
+    /// None for a scan. `reads`: recording of the items' indices.
     pub(crate) fn make(
         &self,
         reads: Option<&SharedRecording>,
@@ -146,7 +146,6 @@ pub struct Plan {
 /// the next.
 pub const SEGMENT_SAMPLES: u64 = 1 << 17;
 
-/// Lets operators after a scan find the clock.
 pub(crate) fn register_clock(recording: &SharedRecording) {
     if !recording.0.registers_clock() {
         return;

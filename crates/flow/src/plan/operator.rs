@@ -1,11 +1,11 @@
 //! The contract between an operator and the engine (`docs/design/execution.md`, `docs/design/plans.md`).
 //!
-//! An operator is a struct of parameters and state. [`Operator::bind`] checks its input types and returns
-//! [`OperatorProperties`]; [`Operator::process`] gets one item at a time.
+//! An operator is a struct of parameters and state. [`Operator::bind`] checks input types; [`Operator::process`] gets
+//! one item at a time.
 //!
-//! The engine guarantees: an edge keeps items and progress marks in order; [`Operator::on_break`] precedes an item that
-//! does not continue the previous one; [`Operator::finish`] is called once per input, after its last item; a failed
-//! operator is not called again.
+//! An edge keeps items and progress marks in order; [`Operator::on_break`] precedes an item that does not continue the
+//! previous one; [`Operator::finish`] is called once per input, after its last item; a failed operator is not called
+//! again.
 
 use crate::{Break, Item, OpError, Out, PlanError, PortType, RangeOrigin, Workspace};
 
@@ -41,15 +41,15 @@ pub enum ParameterUpdate {
 pub enum Contract {
     /// Each result depends on one sample or window.
     Stateless,
-    /// Exact given this context of samples (or windows): results do not depend on where reading begins or ends. Indices
-    /// are the input's, scaled by [`OperatorProperties::ratio`].
+    /// Exact given this context of samples (or windows), wherever reading begins or ends. Indices are the input's,
+    /// scaled by [`OperatorProperties::ratio`].
     Overlap {
         /// Context before.
         before: u64,
         /// Context after.
         after: u64,
     },
-    /// Exact given samples after the start of an item, as for windows on the grid of their contiguous range.
+    /// Exact given samples after an item's start, as for windows on the grid of their contiguous range.
     Lookahead {
         /// Samples after an item's first.
         after: u64,
@@ -62,10 +62,9 @@ pub enum Contract {
         /// Relative error after warm-up.
         rel_err: f64,
     },
-    /// One result at the end, combined from partial results in read order ([`Operator::partial`],
-    /// [`Operator::combine`]).
+    /// One result at the end, combined from partial ones in read order ([`Operator::partial`], [`Operator::combine`]).
     Reducible {
-        /// Bit-identical however the input is cut: true of counts, not of float sums.
+        /// Bit-identical however the input is cut: counts, not float sums.
         exact: bool,
     },
     /// One instance, in order.
@@ -160,8 +159,8 @@ pub struct OperatorProperties {
     pub contract: Contract,
     /// Input alignment.
     pub align: Alignment,
-    /// Output indices per input index: `Some((1, 1))` if equal, `Some((up, down))` if output index `j` lies at input
-    /// index `j * down / up`, None if data-dependent. Downstream breaks are in output indices.
+    /// Output indices per input index: `Some((up, down))` if output index `j` lies at input index `j * down / up`, None
+    /// if data-dependent. Downstream breaks are in output indices.
     pub ratio: Option<(u64, u64)>,
     /// Output lag in samples.
     pub delay: i64,
@@ -238,7 +237,7 @@ impl OperatorProperties {
         self
     }
 
-    /// Requires contiguous samples beyond its contract; an input that repeats indices is an error.
+    /// Requires contiguous samples beyond its contract: an input that repeats indices is an error.
     #[must_use]
     pub fn contiguous(mut self) -> Self {
         self.contiguous = true;
@@ -246,7 +245,7 @@ impl OperatorProperties {
     }
 
     /// Sets the expected ns on one core per input value (sample, window number or row): 0 if it only passes items on;
-    /// default 2. Affects where stages are cut, never results.
+    /// default 2. Never affects results.
     #[must_use]
     pub fn cost_ns(mut self, cost_ns: f64) -> Self {
         self.cost_ns = cost_ns;
@@ -299,8 +298,8 @@ impl OperatorProperties {
     }
 
     /// Returns [`Next::Forward`] for every item of its only input, keeps indices, and never emits, not even at breaks
-    /// or the end. The engine then detects breaks and progress once for a chain of such operators and skips
-    /// [`Operator::advance`] and [`Operator::progress`]. Breaking this promise is an error.
+    /// or the end; else the run fails. The engine detects breaks and progress once for a chain of such operators and
+    /// skips [`Operator::advance`] and [`Operator::progress`].
     #[must_use]
     pub fn in_step(mut self) -> Self {
         self.in_step = true;
@@ -332,8 +331,8 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// A contiguous range begins after the break `why` (None: the first of a scan), even if it has no items here.
-    /// Called after [`on_break`](Self::on_break).
+    /// A contiguous range begins after the break `why` (None: the scan's first), even without items here. Called after
+    /// [`on_break`](Self::on_break).
     fn begins(&mut self, origin: RangeOrigin, why: Option<&Break>) {
         let _ = (origin, why);
     }
@@ -349,8 +348,8 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// Live sources have nothing now: emit what was buffered only to form larger items. Only the splitting into items
-    /// may depend on this call.
+    /// Live sources have nothing now: emit what was buffered only to form larger items. May affect only the splitting
+    /// into items.
     fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let _ = out;
         Ok(())
@@ -365,8 +364,7 @@ pub trait Operator: Send {
     }
 
     /// Several inputs only: `port` got a progress mark or ended; emit what needs nothing more. Called before
-    /// [`progress`](Self::progress) and [`finish`](Self::finish). Only the splitting into items may depend on this
-    /// call.
+    /// [`progress`](Self::progress) and [`finish`](Self::finish). May affect only the splitting into items.
     fn raise_bounds(
         &mut self,
         port: Port,
@@ -377,8 +375,8 @@ pub trait Operator: Send {
         Ok(())
     }
 
-    /// Nothing before `upto` follows on any input (with civil alignment: on `port`). Returns the same bound for the
-    /// output; `i64::MIN` if unknown, as when items are buffered.
+    /// Nothing before `upto` follows on any input (with civil alignment: on `port`). Returns the output's bound;
+    /// `i64::MIN` if unknown, as when items are buffered.
     fn progress(&mut self, port: Port, upto: i64) -> i64 {
         let _ = port;
         upto

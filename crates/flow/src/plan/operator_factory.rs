@@ -1,7 +1,7 @@
 //! Operators bound to objects of this process: a closure, a Python function, an open store.
 //!
 //! A declared operator is data; an [`OperatorFactory`] is an object in a plan that creates the operator for each
-//! execution, prints and is saved. [`Catalog::with_factory`](crate::Catalog::with_factory) restores saved ones.
+//! execution. [`Catalog::with_factory`](crate::Catalog::with_factory) restores saved ones.
 
 use std::fmt;
 use std::sync::Arc;

@@ -13,11 +13,11 @@ pub enum Unit {
     /// Number, text or name without unit.
     #[default]
     Unitless,
-    /// Samples: a length, which text may give as a duration ([`Length`](crate::Length)).
+    /// Samples, or a duration as text ([`Length`](crate::Length)).
     Samples,
     /// Samples, or windows of an input of windows: also a length.
     Items,
-    /// Seconds as written in decimal (0.07 is seven hundredths): a length of type [`Length`](crate::Length).
+    /// Seconds as written in decimal (0.07 is seven hundredths), of type [`Length`](crate::Length).
     Seconds,
     /// Hertz.
     Hertz,
@@ -56,8 +56,8 @@ pub struct Param {
     pub name: &'static str,
     /// Description.
     pub doc: &'static str,
-    /// Value type: `integer`, `integers` (a list), `number`, `numbers` (one or a list), `bool`, `text`, `taper` (a
-    /// text), `list` (of names), `expression`, `expressions` (by name), `aggregates` (by name).
+    /// `integer`, `integers` (a list), `number`, `numbers` (one or a list), `bool`, `text`, `taper` (a text), `list`
+    /// (of names), `expression`, `expressions` (by name), `aggregates` (by name).
     pub kind: &'static str,
     /// Unit.
     pub unit: Unit,
@@ -75,7 +75,7 @@ pub struct Param {
     pub explicit: bool,
 }
 
-/// Larger bounds only mean finite values; texts omit them.
+/// Larger bounds only mean finite values.
 pub(super) const NO_BOUND: f64 = 9e15;
 
 const KINDS: [(&str, &str); 11] = [
@@ -109,9 +109,7 @@ const fn is_kind(kind: &str) -> bool {
 }
 
 impl Param {
-    /// A required parameter.
-    ///
-    /// At compile time, if `kind` is unknown.
+    /// A required parameter. Compilation fails if `kind` is unknown.
     #[must_use]
     pub const fn new(name: &'static str, doc: &'static str, kind: &'static str) -> Self {
         assert!(

@@ -9,8 +9,8 @@ use serde::de::DeserializeOwned;
 
 type Shared = Arc<dyn Any + Send + Sync>;
 
-/// A task's result, of a type known to its operator only; see [`Operator::partial`](crate::Operator::partial).
-/// Serialised by serde for other processes.
+/// A task's result, of a type known to its operator only; see [`Operator::partial`](crate::Operator::partial). serde
+/// writes it for other processes.
 #[derive(Clone)]
 pub struct PartialResult {
     content: Content,
@@ -64,7 +64,6 @@ impl PartialResult {
         self.bytes
     }
 
-    /// The result as bytes; None if serde cannot write it.
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         match &self.content {
             Content::Value(result, encode) => encode(&**result),

@@ -26,14 +26,13 @@ enum ItemsForm {
         width: usize,
     },
     Ranges,
-    /// The Arrow schema, as a flatbuffer.
     Rows(Vec<u8>),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 struct StreamForm {
     name: String,
-    /// Its number in the sending process: equal timebases have equal numbers.
+    /// Equal for equal timebases of the sending process.
     timebase: u32,
     definition: TimebaseDefinition,
     /// The original timebase, if resampled.
@@ -44,7 +43,7 @@ struct StreamForm {
     unit: String,
 }
 
-/// Timebases of this process, by numbers of the sending process.
+/// Timebases of this process, by number in the sending one.
 pub(super) type Timebases = HashMap<u32, TimebaseId>;
 
 impl PortForm {
@@ -78,7 +77,6 @@ impl PortForm {
         })
     }
 
-    /// The type, or what is wrong with the form.
     pub(super) fn port(&self, timebases: &mut Timebases) -> Result<PortType, String> {
         let stream = self.stream.as_ref();
         let stream = stream.map(|form| form.stream(timebases)).transpose()?;

@@ -16,10 +16,9 @@ use crate::{
     PlanError, Port, PortType, RunOptions, SharedRecording,
 };
 
-/// The name of an operator that stays in the process that sent the plan.
 pub(super) const STAYS: &str = "stays_with_the_client";
 
-/// Stand-in for an operator of another process: passes items on, and is never called in tasks.
+/// Passes items on, and is never called in tasks.
 pub(super) struct AbsentOperator;
 
 impl OperatorFactory for AbsentOperator {
@@ -50,8 +49,8 @@ impl Plan {
         nodes.iter().any(|node| node.properties.host.is_some())
     }
 
-    /// The plan for another process: JSON, and the objects it refers to by position. Read by
-    /// [`from_json`](Self::from_json), with a catalog and a resolver that know the objects.
+    /// The plan for another process: JSON, and the objects it refers to. Read by [`from_json`](Self::from_json), with a
+    /// catalog and a resolver that know them.
     ///
     /// # Errors
     /// [`PlanError::NotSendable`] if an operator writes or is bound to this process.
@@ -60,8 +59,8 @@ impl Plan {
     }
 
     /// Several plans for a process that executes only their tasks and blocks; common parts are sent once. Writers,
-    /// operators of the caller's thread, feeds and results of hosts stay here; there, operators that do nothing and
-    /// unread recordings take their places. Read by [`several_from_json`](Self::several_from_json).
+    /// operators of the caller's thread, feeds and results of hosts stay here, replaced there by operators that do
+    /// nothing and unread recordings. Read by [`several_from_json`](Self::several_from_json).
     ///
     /// # Errors
     /// [`PlanError::NotSendable`] if another operator, or a source of tasks, is bound to this process.

@@ -1,14 +1,13 @@
 //! Memory whose size follows from a parameter, such as operators' tables.
 //!
 //! Checked before allocation: against free memory when the plan is built ([`Workspace::check`]) and the memory budget
-//! when executed ([`Workspace::check_against`]). So a window a thousand times too long is an error, not the end of the
-//! process.
+//! when executed ([`Workspace::check_against`]). So a far too long window is an error, not the end of the process.
 
 use isochrony_segment::{free_memory, has_free_memory};
 
 use crate::PlanError;
 
-/// Less is not counted against the budget: every operator has some.
+/// Less is not counted against the budget.
 const UNCOUNTED_BYTES: u64 = 64 << 20;
 
 /// A size, and the parameter that sets it.
@@ -79,7 +78,7 @@ impl Workspace {
     }
 }
 
-/// Whether the system grants so many contiguous bytes of address space, which stay untouched.
+/// Whether the system grants so much contiguous address space.
 fn can_reserve(bytes: u64) -> bool {
     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
     Vec::<u8>::new().try_reserve_exact(bytes).is_ok()

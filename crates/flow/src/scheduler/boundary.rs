@@ -12,16 +12,15 @@ use crate::{
 #[derive(Debug)]
 pub(super) enum ExitEvent {
     Item(Item),
-    /// A contiguous range begins at `origin` after the break `why`; without one it continues from an earlier task.
+    /// A contiguous range begins; it continues from an earlier task if `why` is None.
     RangeStart {
         origin: RangeOrigin,
         why: Option<Break>,
     },
-    /// Nothing before this index follows.
     ProgressMark(i64),
 }
 
-/// Joins tasks' output at an exit: a contiguous range continued from the last task is not announced again.
+/// Does not announce a range again that continues from the last task.
 #[derive(Debug, Default)]
 pub(super) struct RangeAnnouncer(Option<RangeOrigin>);
 
@@ -65,7 +64,6 @@ impl RangeAnnouncer {
     }
 }
 
-/// Output of the current task at one exit, shared by the replica and its recorder in one thread.
 #[derive(Debug, Default, Clone)]
 pub(super) struct OutputLog(Arc<Mutex<RecordedOutput>>);
 
@@ -80,7 +78,7 @@ impl OutputLog {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a task; no item of its output begins before `upto`.
+    /// No output of the task begins before `upto`.
     pub(super) fn begin(&self, upto: i64) {
         let (events, upto) = (vec![ExitEvent::ProgressMark(upto)], Some(upto));
         *self.lock() = RecordedOutput { events, upto };
@@ -130,7 +128,7 @@ impl Operator for OutputRecorder {
     }
 
     fn begins(&mut self, origin: RangeOrigin, why: Option<&Break>) {
-        // The empty break at the end of a task only resets operators.
+        // The empty break at a task's end only resets operators.
         let over = matches!(why, Some(Break::Dropped(range)) if range.is_empty());
         if !over {
             let why = why.cloned();
@@ -142,7 +140,6 @@ impl Operator for OutputRecorder {
     }
 }
 
-/// Input indices that pass in the current task. Used by one thread.
 #[derive(Debug, Default, Clone)]
 pub(super) struct TrimRange(Arc<Mutex<Range<i64>>>);
 

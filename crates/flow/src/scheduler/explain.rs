@@ -1,5 +1,5 @@
 //! Renders a plan for [`Plan::explain`]: as written, its rewrites, operators in tasks and their sizes, and why others
-//! are not. The text is bounded for any number of operators.
+//! are not. The length is bounded.
 
 use super::run::one_worker_because;
 use super::scan_groups::subgraph_plans;
@@ -13,7 +13,6 @@ use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::{Plan, PortionOverlap};
 
-/// Equal consecutive entries from which on only their number is written.
 const MIN_COLLAPSED: usize = 8;
 const MAX_LISTED: usize = 100;
 const LISTED_PER_END: usize = 40;
@@ -33,7 +32,7 @@ fn truncate(text: String) -> String {
     }
 }
 
-/// Shortens a list; `times` writes a repeated entry, `what` names omitted ones.
+/// `times` writes a repeated entry, `what` names omitted ones.
 fn abridge(
     entries: impl Iterator<Item = String>,
     times: impl Fn(&str, usize) -> String,
@@ -74,7 +73,6 @@ fn render_graph(graph: &Graph) -> String {
     }
 }
 
-/// One line per node or group of equal nodes: output types and contract.
 fn render_nodes(graph: &Graph) -> String {
     let line = |at: usize| {
         let node = &graph.nodes[at];
@@ -109,7 +107,7 @@ fn render_nodes(graph: &Graph) -> String {
 }
 
 fn explain_workers(graph: &Graph) -> String {
-    // What a recording cannot tell now is an error of the run, not of `explain`.
+    // An unreadable recording is an error of the run, not of `explain`.
     match one_worker_because(graph, false).ok().flatten() {
         Some(why) => format!("by default one worker: {why}\n"),
         None => "by default a worker for each core\n".to_owned(),
@@ -194,7 +192,7 @@ pub(super) fn joined(names: impl Iterator<Item = &'static str>) -> String {
     abridge(names.map(str::to_owned), times, "operators").join(" -> ")
 }
 
-/// Operator names of a chain; a branching subgraph becomes several chains with node numbers.
+/// A branching subgraph becomes several chains with node numbers.
 fn operator_names(plan: &SubgraphPlan, graph: &Graph) -> String {
     let mut consumers = vec![Vec::new(); plan.nodes.len()];
     for (position, one) in plan.nodes.iter().enumerate() {
@@ -238,7 +236,7 @@ fn operator_names(plan: &SubgraphPlan, graph: &Graph) -> String {
 }
 
 impl Plan {
-    /// The plan as written, its rewrites, and how it will run. Reads nothing; very large plans are shortened.
+    /// The plan as written, its rewrites, and how it will run. Reads nothing; shortens very large plans.
     #[must_use]
     pub fn explain(&self) -> String {
         let mut graph = Graph::new(self);

@@ -1,7 +1,7 @@
 //! Feeds workers' results to the sequential part: a source per exit, and an operator that combines partial results.
 //!
-//! Exits of a subgraph are emptied in order, task by task. So at most one task's results wait here, and the order does
-//! not depend on which source is asked first.
+//! Exits of a subgraph are emptied task by task, in order: at most one task's results wait here, and the order does not
+//! depend on which source is asked first.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -31,7 +31,7 @@ pub(super) struct ExitQueues {
     subgraph: usize,
     exits: Arc<Mutex<Vec<ExitQueue>>>,
     end: Arc<AtomicI64>,
-    /// Sources are asked block by block (the plan has a `limit`), so exits are not emptied in order.
+    /// With a `limit` sources are asked block by block, and exits are not emptied in order.
     by_block: bool,
     failed: Arc<AtomicBool>,
 }
@@ -39,7 +39,7 @@ pub(super) struct ExitQueues {
 struct ExitQueue {
     ready: VecDeque<SourceEvent>,
     state: ExitState,
-    /// Delivered events of a failed task; a retry skips them.
+    /// Events of a failed task that were delivered; a retry skips them.
     delivered: usize,
     ranges: RangeAnnouncer,
     abandoned: bool,
@@ -77,7 +77,7 @@ impl ExitQueues {
     fn pull(&self, exit: usize, given: &mut u64) -> Result<SourceEvent, Option<TaskFailure>> {
         loop {
             let mut exits = self.lock();
-            // Only the first exit with events is served, so the order does not depend on the caller.
+            // The first exit with events: the order does not depend on the caller.
             let first = exits.iter().position(|exit| !exit.ready.is_empty());
             if (self.by_block || first == Some(exit))
                 && let Some(ready) = exits[exit].ready.pop_front()
@@ -85,7 +85,7 @@ impl ExitQueues {
                 return Ok(ready);
             }
             if first.is_some() {
-                // That exit's source may have been asked when it had nothing: make the engine ask again.
+                // That source may have had nothing when asked: make the engine ask again.
                 self.scheduler.wake_consumer();
                 return Ok(SourceEvent::Idle);
             }
@@ -104,11 +104,10 @@ impl ExitQueues {
         }
     }
 
-    /// Distributes a task's output. Counts that of a failed task, since a retry gives it again.
+    /// Also counts a failed task's output, since a retry gives it again.
     fn put(&self, task_output: TaskOutput) {
         let failed = task_output.failed;
         let mut exits = self.lock();
-        // A failed task is retried from its beginning.
         let end = match failed {
             true => task_output.range.start,
             false => task_output.range.end,
@@ -220,7 +219,7 @@ impl Source for ExitSource {
 
     fn close(&mut self) {
         let mut exits = self.queues.lock();
-        // After a failure all sources are closed; other tasks' errors must stay relevant.
+        // All sources are closed; other tasks' errors must stay relevant.
         if !self.queues.failed.load(Ordering::Relaxed) {
             exits[self.exit].state.close();
         }
@@ -236,7 +235,7 @@ impl Source for ExitSource {
     fn is_awaited(&self) -> bool {
         let exits = self.queues.lock();
         let first = exits.iter().position(|exit| !exit.ready.is_empty());
-        // When exits are emptied in order, another one may fetch output for this one only if this is the first.
+        // In order, only the first exit may fetch output for another.
         first.is_none_or(|first| !self.queues.by_block && first == self.exit)
     }
 
@@ -271,7 +270,7 @@ impl Source for ExitSource {
     }
 }
 
-/// Replaces a reducing operator in the sequential part: combines partial results in read order.
+/// Replaces a reducing operator: combines partial results in read order.
 pub(super) struct PartialCombinerFactory(pub(super) Op);
 
 impl OperatorFactory for PartialCombinerFactory {
@@ -290,7 +289,6 @@ impl OperatorFactory for PartialCombinerFactory {
     ) -> Result<Box<dyn Operator>, PlanError> {
         match self.0.make(reads, run) {
             Some(made) => Ok(Box::new(PartialCombiner(made?))),
-            // Only a scan has no operator, and it does not reduce.
             None => Err(PlanError::Inputs {
                 operator: self.0.name(),
                 expected: "1".into(),

@@ -13,15 +13,15 @@
 //!              -----------> | worker 1 | ------------> |  #5 in flight           |   exits in     | sinks, Python   |
 //!                           | replica  |               |  #6 finished, buffered  |   read order)  | functions       |
 //!                           +----------+               +-------------------------+                +-----------------+
-//!
-//!  A worker waits:          when `window` tasks of each subgraph are in flight or buffered; or when the buffered bytes, plus
-//!                           an estimate for each task in flight, reach an eighth of the memory budget. The oldest task
-//!                           is always handed out, so the caller's thread never waits for a task that nobody runs.
-//!  The caller's thread      waits only for the oldest task of the subgraph that it reads.
-//!  Memory budget (shared):  blocks of replicas, buffered results, what the sequential part holds. Not the samples as they
-//!                           were read. A task that is refused memory gives up all of its own and is retried with fewer
-//!                           in flight.
 //! ```
+//!
+//! A worker waits when `window` tasks of each subgraph are in flight or buffered, or when the buffered bytes plus an
+//! estimate per task in flight reach an eighth of the memory budget. The oldest task is always handed out, and the
+//! caller's thread waits for no other.
+//!
+//! Replicas' blocks, buffered results and the sequential part share the memory budget; samples as read do not count. A
+//! task that is refused memory gives up its own and is retried with fewer in flight.
+//!
 //! | step | files |
 //! |---|---|
 //! | entry points of a plan | `run`, `repeated` |
@@ -34,9 +34,9 @@
 //!
 //! **Results are bit-identical for any number of workers.** A window belongs to the task in whose portion it begins, a
 //! sample to the one in whose portion it lies. A task also reads the context that operators need, never across a break;
-//! surplus results are trimmed. At the end of a task a fan-in discards items that wait for partners. Windows are
-//! counted from the anchor of their contiguous range, not from the portion. A settling operator (a recursive filter) is
-//! replicated if the caller grants a tolerance; as its bits depend on the cuts, one worker then uses the same tasks.
+//! surplus results are trimmed. At its end a fan-in discards items that wait for partners. Windows are counted from the
+//! anchor of their contiguous range. A settling operator (a recursive filter) is replicated within a granted tolerance;
+//! its bits depend on the cuts, so one worker uses the same tasks.
 //!
 //! The reported error is the one that a single pass meets first.
 

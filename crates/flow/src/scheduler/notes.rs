@@ -9,15 +9,14 @@ use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::{Declared, Report, operators::Rewindow};
 
-/// One text per reason why operators got nothing. That a filter or a detector found nothing is a result, not a reason.
-/// `report`: of an execution of `graph`.
+/// Why operators got nothing. That a filter or detector found nothing is a result, not a reason.
 pub(super) fn notes(graph: &Graph, report: &Report) -> Vec<String> {
     let ends_early = |node: &GraphNode| node.properties.ends_early;
     // Operators that end early may do so before the first window.
     if report.operators.len() != graph.nodes.len() || graph.nodes.iter().any(ends_early) {
         return Vec::new();
     }
-    // Items received by each node's consumers; None without a consumer. In one pass: plans may be large.
+    // Items received by each node's consumers; None without a consumer. One pass: plans may be large.
     let mut emitted: Vec<Option<u64>> = vec![None; graph.nodes.len()];
     for (consumer, done) in graph.nodes.iter().zip(&report.operators) {
         for &(from, _) in &consumer.inputs {
@@ -33,7 +32,7 @@ pub(super) fn notes(graph: &Graph, report: &Report) -> Vec<String> {
 
 fn note(graph: &Graph, report: &Report, at: usize, node: &GraphNode) -> Option<String> {
     let given = report.operators[at].samples;
-    // A scan skips only samples whose windows a filter does not pass: a result.
+    // Skipped samples are a result: a filter does not pass their windows.
     let skips = |node: usize| report.operators[node].skipped > 0;
     if skips(at) || graph.nodes[at].inputs.iter().any(|&(from, _)| skips(from)) {
         return None;

@@ -14,7 +14,6 @@ pub(super) struct OutputEstimate {
     samples_per_item: f64,
 }
 
-/// By node. `nodes`: inputs (by position) and declaration of each.
 pub(super) fn output_estimates<'a>(
     nodes: impl Iterator<Item = (&'a [Edge], &'a OperatorProperties)>,
 ) -> Vec<OutputEstimate> {
@@ -56,7 +55,6 @@ pub(super) fn output_estimates<'a>(
     estimates
 }
 
-/// By node, per sample read.
 pub(super) fn output_bytes_per_sample<'a>(
     nodes: impl Iterator<Item = (&'a [Edge], &'a OperatorProperties)>,
 ) -> Vec<f64> {

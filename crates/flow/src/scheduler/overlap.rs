@@ -1,12 +1,10 @@
-//! Plans what a task reads beyond its portion as context for operators, and where surplus results of other tasks are
-//! trimmed. Pure.
+//! Plans the context that a task reads around its portion, and where surplus results are trimmed. Pure.
 
 use super::subgraph::{SubgraphExit, SubgraphNode, TrimPlacement};
 use crate::PortionOverlap;
 use crate::plan::graph::Edge;
 
 pub(super) struct OverlapPlan {
-    /// What each position must give around the portion.
     pub(super) needs: Vec<PortionOverlap>,
     pub(super) trims: Vec<TrimPlacement>,
 }
@@ -18,9 +16,9 @@ pub(super) fn union_overlap(a: PortionOverlap, b: PortionOverlap) -> PortionOver
     }
 }
 
-/// Needs propagate from exits to scans: a consumer's need, through its ratio and overlap, becomes the need of its
-/// input; a node satisfies the largest need of its consumers. Surplus input is harmless to an overproducing operator,
-/// and is trimmed after it; before other operators and exits it is trimmed at once.
+/// A consumer's need, through its ratio and overlap, becomes that of its input; a node satisfies the largest need of
+/// its consumers. Surplus input is harmless to an overproducing operator, and is trimmed after it; before other
+/// operators and exits it is trimmed at once.
 pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> OverlapPlan {
     let mut needs = vec![PortionOverlap::default(); nodes.len()];
     // Whether surplus input would reach an exit untrimmed.
@@ -37,7 +35,6 @@ pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> Ov
         }
     }
     let mut trims: Vec<TrimPlacement> = Vec::new();
-    // Whether a node gives exactly what is needed.
     let mut exact = vec![true; nodes.len()];
     for (position, one) in nodes.iter().enumerate() {
         exact[position] = !one.contract.overproduces;
@@ -61,7 +58,6 @@ pub(super) fn plan_overlap(nodes: &[SubgraphNode], exits: &[SubgraphExit]) -> Ov
     OverlapPlan { needs, trims }
 }
 
-/// Adds a trim, or adds a consumer to an equal one.
 fn add_trim(
     trims: &mut Vec<TrimPlacement>,
     edge: Edge,

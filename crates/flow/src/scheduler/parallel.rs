@@ -20,10 +20,9 @@ use crate::engine::{PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::{OpErrorKind, RunError};
 
-/// A finished execution. The caller's executor has the results.
 pub(crate) struct ParallelExecution {
     pub(crate) executor: PlanExecutor,
-    /// What the caller's thread executed, if not the whole plan.
+    /// What the caller's thread executed; None: the whole plan.
     pub(crate) sequential: Option<Graph>,
     pub(crate) report: Report,
 }
@@ -33,7 +32,7 @@ pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,
 ) -> Result<Option<ParallelExecution>, RunError> {
-    // Parameters in other processes cannot change: with a control, hosts are used and no slots.
+    // Parameters in other processes cannot change: with a control no slots are used.
     let cluster = options.cluster.filter(|_| options.control.is_none());
     let options = &RunOptions {
         cluster,
@@ -41,14 +40,14 @@ pub(crate) fn run(
         ..*options
     };
     let workers = options.workers.max(1);
-    // One worker uses tasks only where cuts change bits. Checked first, since splitting a large plan takes time.
+    // One worker uses tasks only where cuts change bits. First, since splitting a large plan takes time.
     let exposes_cuts = || options.tolerance > 0.0 || graph.nodes.iter().any(combines_inexactly);
     if workers < 2 && options.cluster.is_none() && !exposes_cuts() {
         return Ok(None);
     }
     let interrupt = Interrupt::default();
     let subgraph_plans = subgraph_plans(graph, options);
-    // Cells have other bits than one pass, so they are used throughout.
+    // Cells have other bits than one pass.
     if let Some(stages) = StagePlan::with_cells(graph, options, &subgraph_plans) {
         return stages::run(graph, &stages, options).map(Some);
     }
@@ -141,7 +140,6 @@ pub(crate) fn run(
         if let Some(tuning) = options.tuning {
             tuning.detach();
         }
-        // Workers check it between operator calls.
         interrupt.request();
         scheduler.stop();
         if let Some(dispatcher) = &dispatcher {

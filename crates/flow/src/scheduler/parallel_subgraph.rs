@@ -16,12 +16,11 @@ pub(super) struct ParallelSubgraph {
     pub(super) size: TaskSize,
     pub(super) inputs: Vec<ScanInput>,
     pub(super) exit_states: Vec<ExitState>,
-    /// Sources must be asked block by block, since something in the plan may end early.
+    /// Sources are asked block by block: something in the plan may end early.
     pub(super) by_block: bool,
 }
 
 impl ParallelSubgraph {
-    /// The same subgraph with its own exits, all open.
     pub(super) fn with_own_exits(&self) -> Self {
         let exits = self.exit_states.iter().map(|_| ExitState::default());
         Self {
@@ -39,8 +38,7 @@ impl ParallelSubgraph {
         self.inputs.iter().position(|one| one.node == node)
     }
 
-    /// The input that gives an edge its indices and times: the upstream input of the same name and clock, else one of
-    /// the same clock.
+    /// The upstream input of the same name and clock, else one of the same clock: it gives indices and times.
     pub(super) fn reference_input(&self, edge: Edge) -> &ScanInput {
         let before = &self.plan.nodes[edge.0].scans;
         let before = || self.inputs.iter().filter(|one| before.contains(&one.node));
@@ -84,7 +82,7 @@ impl ParallelSubgraph {
             .try_for_each(|(one, tasks)| one.start_read_ahead(tasks, workers))
     }
 
-    /// Approximate number of tasks: gaps make more.
+    /// Approximate: gaps make more.
     pub(super) fn task_count(&self) -> u64 {
         let longest = self.inputs.iter().map(|one| one.snapshot.total()).max();
         longest.unwrap_or(0).div_ceil(self.size.samples.max(1))
@@ -94,7 +92,7 @@ impl ParallelSubgraph {
         self.inputs.iter().map(|one| one.snapshot.total()).sum()
     }
 
-    /// An edge's type, and the ratios from read indices to its own.
+    /// With the ratios from read indices to its own.
     pub(super) fn output_of(&self, (position, output): Edge) -> (PortType, &RatioChain) {
         let port = self.operators[position].properties.outputs[usize::from(output)];
         (port, &self.plan.nodes[position].ratios)
@@ -136,7 +134,6 @@ impl ParallelSubgraph {
         exits.filter_map(move |(nth, exit)| downstream[exit.edge.0].then_some(nth))
     }
 
-    /// Samples that leave by an exit, if known.
     pub(super) fn expected_count(&self, exit: &SubgraphExit) -> Option<u64> {
         let mut position = exit.edge.0;
         while let Some(&(from, _)) = self.plan.nodes[position].inputs.first() {

@@ -3,7 +3,7 @@
 //! One recording is cut by its snapshot ([`Snapshot::portion_after`]). Several are cut at equal indices: a fixed number
 //! of samples after the first sample of any, and wherever a part of any begins, since a task reads at most one part of
 //! each. A recording without samples at a task's start gets the origin of its last contiguous range: operators after a
-//! fan-in count from the latest anchor of all inputs.
+//! fan-in count from the latest anchor.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,7 +15,7 @@ use crate::{IndexedSnapshot, Portion, RangePortion, Snapshot};
 #[derive(Debug, Clone)]
 pub(super) struct TaskInput {
     pub(super) range: Range<i64>,
-    /// By recording, in the order of the scans.
+    /// By recording, in scan order.
     pub(super) reads: Vec<RangePortion>,
 }
 
@@ -60,7 +60,7 @@ impl RecordingPartitioner {
         let firsts = self.indexed().filter_map(|(one, _)| one.sample_from(from));
         let first = firsts.min()?;
         let wanted = first.saturating_add_unsigned(self.samples.max(1));
-        // Cut on a segment border of the first recording that continues there, as in one pass.
+        // On a segment border of the first recording that continues there, as in one pass.
         let mut grains = self
             .indexed()
             .filter(|(one, _)| one.sample_from(wanted - 1) == Some(wanted - 1));
@@ -108,8 +108,8 @@ impl TaskCursor {
     }
 }
 
-/// Portions of one recording in task order, for read-ahead. None: the task reads nothing of it. Iterators of a subgraph
-/// share a cursor, so each border is looked up once; inputs are kept until the slowest has passed.
+/// Portions of one recording in task order; None: the task reads nothing of it. Iterators of a subgraph share a cursor,
+/// so each border is looked up once; inputs are kept until the slowest has passed.
 pub(super) struct UpcomingPortions {
     cursor: Arc<Mutex<TaskCursor>>,
     recording: usize,

@@ -1,7 +1,7 @@
 //! Predicts a plan's throughput from measured operator costs ([`Plan::characterise`]).
 //!
 //! Each stage, or all tasks together, is a server of the flow model; threads are shared. Reading mapped samples costs
-//! what the machine's profile says of memory; disks are predicted separately, by recording.
+//! what the machine's profile says of memory; disks are predicted separately.
 
 use std::time::Duration;
 
@@ -30,11 +30,10 @@ pub struct ThroughputPrediction {
 }
 
 impl Plan {
-    /// Throughput predicted from operator costs for a number of threads. The error lists operators not measured on this
-    /// machine.
+    /// Throughput predicted from operator costs for a number of threads.
     ///
     /// # Errors
-    /// Names of operators without a cost.
+    /// Names of operators not measured on this machine.
     pub fn predict_throughput(
         &self,
         workers: usize,
@@ -45,8 +44,8 @@ impl Plan {
         predict(&graph, workers, costs)
     }
 
-    /// Records how well the throughput of an execution was predicted, if all operators were measured on this machine
-    /// and it took half a second or longer. Ignores storage errors.
+    /// Records how well an execution's throughput was predicted, if all operators were measured on this machine and it
+    /// took at least half a second. Ignores storage errors.
     pub fn check_prediction(&self, report: &Report) {
         if report.elapsed < MIN_CHECKED || report.workers.iter().any(|one| one.host.is_some()) {
             return;
@@ -265,7 +264,7 @@ fn rounded(rate: f64) -> String {
     }
 }
 
-/// Samples of the largest source; None if one is unknown.
+/// Of the largest source; None if one is unknown.
 fn total_samples(graph: &Graph) -> Option<u64> {
     let mut most = 0;
     for node in &graph.nodes {

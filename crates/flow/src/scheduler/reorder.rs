@@ -14,7 +14,7 @@
 //!
 //! Generic over the task, for model checking (`tests/loom_order.rs`).
 
-// Nothing waits for this count, so the model checker need not see it.
+// The model checker need not see this count: nothing waits for it.
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ const RESULT_WAIT: Duration = Duration::from_millis(20);
 /// Waits of [`RESULT_WAIT`] until the consumer stops reclaiming memory.
 const MAX_RECLAIM_WAITS: u32 = 250;
 const COMPLETIONS_PER_INCREASE: u64 = 16;
-/// Retries of a task that ran alone: the consumer may have used memory meanwhile.
+/// Retries of a task that ran alone: the consumer may have used memory.
 const MAX_LONE_RETRIES: u32 = 2;
 
 #[derive(Clone, Copy)]
@@ -45,7 +45,6 @@ pub(super) struct Registration {
 }
 
 struct State<Part, R: TaskResult> {
-    /// Call [`ReorderScheduler::update`] after each change.
     queues: Vec<TaskQueue<Part, R>>,
     totals: QueueTotals,
     stopped: bool,
@@ -73,8 +72,7 @@ pub(super) struct ReorderScheduler<P: Partitioner, R: TaskResult> {
 }
 
 impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
-    /// `window`: maximum tasks per subgraph in flight or buffered. `memory`: bytes buffered or estimated, above which
-    /// only the oldest task is handed out.
+    /// `memory`: bytes above which only the oldest task is handed out.
     pub(super) fn new(partitioners: Vec<P>, window: usize, memory: u64) -> Self {
         let queues: Vec<_> = partitioners.iter().map(|_| TaskQueue::new()).collect();
         let mut totals = QueueTotals::new(queues.len());
@@ -121,7 +119,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         state.totals.update(at, &state.queues[at], each);
     }
 
-    /// Lowers the limit, discards buffered results and starts a round in which every worker releases memory.
+    /// Also discards buffered results, and makes every worker release memory.
     fn reduce_concurrency(&self, state: &mut State<P::Part, R>, concurrency_limit: usize) {
         state.concurrency_limit = concurrency_limit.max(1);
         state.completions = 0;
@@ -138,7 +136,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<P::Part, R>> {
-        // Only `part_after` may panic under the lock, and it changes no state.
+        // Only `part_after` may panic under the lock; it changes no state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -195,7 +193,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
                 self.work_available.notify_all();
                 continue;
             }
-            // Buffered results may still be discarded and retried: a queue with slots is not finished.
+            // Buffered results may still be discarded: a queue with slots is not finished.
             if state.stopped || state.totals.unfinished == 0 {
                 return None;
             }
@@ -280,7 +278,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             && !state.queues.iter().any(TaskQueue::has_discardable)
     }
 
-    /// Schedules a retry after a memory refusal; false if it was retried alone too often.
+    /// After a memory refusal; false if it was retried alone too often.
     pub(super) fn retry_later(&self, task: &Task<P::Part>) -> bool {
         let mut state = self.lock();
         state.lone_retries += u32::from(task.alone);
@@ -382,7 +380,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
-    /// Frees memory for the consumer: workers finish or abandon tasks, buffered results are discarded, and nothing is
+    /// Frees memory for the consumer: workers finish or abandon tasks, buffered results are discarded, nothing is
     /// handed out until [`resume_tasks`](Self::resume_tasks). Gives up after seconds: a worker may wait for something
     /// the consumer holds, such as the GIL.
     pub(super) fn reclaim_memory(&self) {

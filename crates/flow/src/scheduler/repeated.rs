@@ -44,9 +44,8 @@ pub struct RepeatedPlan {
 
 struct PreparedGraph {
     graph: Graph,
-    /// Scans of whole signals: node, timebase, default range.
+    /// Of whole signals: node, timebase, default range.
     scans: Vec<(usize, TimebaseId, Option<Range<i64>>)>,
-    /// Receives the samples; None: collected.
     fills: Option<OutputBlock>,
     reusable: Option<ReusableParts>,
 }
@@ -83,7 +82,7 @@ impl RepeatedPlan {
     }
 
     /// Copies the plan's samples or windows to the beginning of an unshared block. Returns the block and the total
-    /// bytes; those beyond the block were dropped.
+    /// bytes; excess bytes are dropped.
     ///
     /// # Errors
     /// [`RunError`]; without samples or windows, a [`PlanError`].
@@ -194,7 +193,7 @@ struct OutputBlock(Arc<Mutex<BlockState>>);
 #[derive(Debug, Default)]
 struct BlockState {
     block: Option<Buffer>,
-    /// Bytes received; those beyond the block are dropped.
+    /// Those beyond the block are dropped.
     bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! A worker's replica of a subgraph: its own operators, trims where results overlap, and a recorder at each exit.
+//! A worker's replica of a subgraph: its own operators, trims where results overlap, a recorder at each exit.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -35,7 +35,7 @@ impl TaskPart {
 pub(super) struct Replica {
     pub(super) executor: PlanExecutor,
     pub(super) readers: Vec<Arc<Mutex<PortionReader>>>,
-    /// Trims: range, trimmed edge, and what passes around the portion.
+    /// Range, trimmed edge, and what passes around the portion.
     trims: Vec<(TrimRange, Edge, PortionOverlap)>,
     exits: Vec<ExitCollector>,
     exit_nodes: Vec<usize>,
@@ -45,13 +45,11 @@ pub(super) struct Replica {
 
 enum ExitCollector {
     Items(OutputLog),
-    /// This node's partial result is taken at the end of the task.
     Reduced(usize),
 }
 
 struct NodeMap {
     replica_node: Vec<usize>,
-    /// Node of the plan, by node of the replica.
     plan_node: Vec<usize>,
 }
 
@@ -147,7 +145,7 @@ impl Replica {
         ran.map_err(|error| with_plan_node(error, &self.node_map.plan_node))
     }
 
-    /// `completed`: the last part was computed; otherwise there are no partial results.
+    /// `completed`: the last part was computed; else there are no partial results.
     pub(super) fn take_outputs(
         &mut self,
         subgraph: &ParallelSubgraph,
@@ -187,7 +185,7 @@ impl Replica {
         exits.collect()
     }
 
-    /// Exits downstream of the failed operator. Empty if unknown, or if all were closed before: the error then counts.
+    /// Downstream of the failed operator. Empty if unknown, or if all were closed before: the error then counts.
     pub(super) fn affected_exits(
         &self,
         subgraph: &ParallelSubgraph,
@@ -238,7 +236,6 @@ impl ReplicaBuilder {
         self.graph.len() - 1
     }
 
-    /// Appends an operator that forwards items.
     fn append(
         &mut self,
         from: Edge,
@@ -300,7 +297,7 @@ impl ReplicaBuilder {
         }
     }
 
-    /// The edge from which a consumer of `edge` reads: itself, or a trim after it. `consumer` None: the exit.
+    /// There, or after a trim. `consumer` None: the exit.
     fn source_of(
         &mut self,
         subgraph: &ParallelSubgraph,

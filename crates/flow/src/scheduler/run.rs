@@ -38,8 +38,7 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
 /// Shorter plans end before other threads would help.
 const MIN_AUTO_SAMPLES: u64 = 1 << 20;
 
-/// Why a plan whose `workers` may be chosen gets one worker; None if several. `is_tuned`: other threads may read live
-/// or generated feeds.
+/// None if the plan gets several workers. `is_tuned`: other threads may read live or generated feeds.
 pub(crate) fn one_worker_because(
     graph: &Graph,
     is_tuned: bool,
@@ -97,7 +96,7 @@ impl Drop for ControlUse<'_> {
     }
 }
 
-/// `reused`: parts of an earlier execution with the same graph and options, used if the caller's thread executes all.
+/// `reused`: parts of an earlier execution with the same graph and options, if the caller's thread executes all.
 pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,
@@ -191,7 +190,7 @@ impl Plan {
             .map(|(gathered, _)| gathered)
     }
 
-    /// The same with options; also returns the report.
+    /// As [`collect`](Self::collect), with options; also returns the report.
     ///
     /// # Errors
     /// [`RunError`].

@@ -29,7 +29,7 @@ pub(super) fn subgraph_plans(graph: &Graph, options: &RunOptions<'_>) -> Vec<Sub
             subgraph_plans.push(plan);
             continue;
         }
-        // The operator at which they meet exceeds memory: plan each scan alone.
+        // The operator at which they meet exceeds memory.
         for scan in group {
             let mut alone = planner.plan(&[scan]);
             let more = plan
@@ -93,7 +93,7 @@ impl GroupPlanner<'_> {
         self.builder(scans).grow().fit_to_memory()
     }
 
-    /// What could run in tasks if all scans were read together, with unlimited memory.
+    /// What could run in tasks with unlimited memory, if all scans were read together.
     fn reachable(&mut self, scans: &[usize], without_factories: bool) -> Vec<SubgraphNode> {
         let mut builder = self.builder(scans);
         builder.without_factories = without_factories;
@@ -107,7 +107,6 @@ impl GroupPlanner<'_> {
         nodes
     }
 
-    /// By first scan.
     fn groups(&mut self, scans: &[usize]) -> Vec<Vec<usize>> {
         let mut groups = ScanGroups::of(scans.iter().copied());
         let rereadable = |&scan: &usize| {
@@ -144,7 +143,6 @@ impl GroupPlanner<'_> {
     }
 }
 
-/// Disjoint sets, in order.
 struct ScanGroups(Vec<Vec<usize>>);
 
 impl ScanGroups {
@@ -172,7 +170,6 @@ impl ScanGroups {
         self.0 = others;
     }
 
-    /// All scans that share a group with one of `some`.
     fn members_with(&self, some: &[usize]) -> impl Iterator<Item = usize> {
         let groups = self.0.iter();
         let groups = groups.filter(move |group| some.iter().any(|one| group.contains(one)));

@@ -1,5 +1,5 @@
-//! Reads a subgraph's recordings, one portion per task. A [`ScanInput`] per subgraph opens portions; a
-//! [`PortionSource`] per worker presents its portions as one recording, so operators survive from task to task.
+//! Reads a subgraph's recordings. A [`ScanInput`] per subgraph opens a portion per task; a [`PortionSource`] per worker
+//! presents portions as one recording, so operators survive from task to task.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,7 +31,7 @@ impl ScanInput {
         TimeAxis::of_port(Some(&self.recording.0.port())).time(index)
     }
 
-    /// None if the recording is single-pass, or lacks indices where several are read together.
+    /// None if single-pass, or without indices where several are read together.
     pub(super) fn new(
         graph: &Graph,
         node: usize,
@@ -101,17 +101,15 @@ pub(super) fn scan_error(node: usize, error: OpError) -> RunError {
 #[derive(Default)]
 pub(super) struct PortionReader {
     source: Option<Box<dyn Source>>,
-    /// Announced first, if the portion does not begin inside a contiguous range.
+    /// Announced first, unless the portion begins inside a contiguous range.
     pending_origin: Option<RangeOrigin>,
     lookahead: Option<SourceEvent>,
-    /// How the last portion with samples was read.
     reading: Option<Reading>,
     range: Range<i64>,
     upto: i64,
-    /// Samples read or skipped of the portion.
+    /// Read or skipped.
     pub(super) samples: u64,
     begun: bool,
-    /// More of the portion follows what the source has.
     continues: bool,
     finished: bool,
     end_announced: bool,
@@ -169,7 +167,7 @@ impl PortionReader {
             return Ok(next);
         }
         let mut pulled = SourceEvent::Rewind;
-        // Nothing was given in this task, so a rewind needs no notice.
+        // Nothing was given in this task: a rewind needs no notice.
         while matches!(pulled, SourceEvent::Rewind) {
             pulled = match &mut self.source {
                 Some(source) => source.pull()?,
@@ -261,8 +259,8 @@ impl Source for PortionSource {
             other => return Ok(other),
         }
         reader.finished = true;
-        // An empty break: operators flush and reset, and no samples count as dropped. The largest anchor lets other
-        // inputs of a fan-in finish the portion first.
+        // An empty break: operators flush and reset; no samples count as dropped. The largest anchor lets other inputs
+        // of a fan-in finish the portion.
         let end = reader.range.end;
         Ok(SourceEvent::RangeStart {
             origin: RangeOrigin::at(i64::MAX),

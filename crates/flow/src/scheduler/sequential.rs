@@ -14,7 +14,6 @@ use crate::{OperatorProperties, SharedRecording};
 
 pub(super) struct SequentialPart {
     pub(super) graph: Graph,
-    /// Number in the plan, by node.
     pub(super) plan_node: Vec<usize>,
     /// By node: the scan whose number ranks it among equally far sources.
     pub(super) source_order: Vec<usize>,
@@ -22,7 +21,7 @@ pub(super) struct SequentialPart {
 }
 
 impl SequentialPart {
-    /// Replaces each subgraph by a scan per exit, and a combining operator where the exit reduces.
+    /// Replaces each subgraph by a scan per exit, and a combining operator if the exit reduces.
     pub(super) fn of(
         graph: &Graph,
         subgraphs: &[ParallelSubgraph],
@@ -138,7 +137,6 @@ struct SequentialBuilder {
 }
 
 impl SequentialBuilder {
-    /// Adds a node that gives these outputs of a node of the plan.
     fn push(&mut self, plan_node: usize, outputs: Range<usize>, node: GraphNode) {
         let at = self.nodes.len();
         let single = outputs.len() == 1;

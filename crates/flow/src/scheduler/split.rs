@@ -22,12 +22,12 @@ pub(super) struct SplitPlan {
     names: Vec<&'static str>,
 }
 
-/// Tasks per cluster slot in flight or buffered: two batches, and what waits for a slower slot.
+/// In flight or buffered: two batches, and what waits for a slower slot.
 const TASKS_PER_SLOT: usize = 96;
-/// The in-flight window of a cluster assumes at least so many slots, since others may join.
+/// Assumed for the in-flight window of a cluster, since others may join.
 const MIN_SLOTS: usize = 8;
 
-/// The subgraphs that are worth replicating and readable in portions, without read-ahead.
+/// Subgraphs worth replicating and readable in portions, without read-ahead.
 pub(super) fn split_subgraphs(
     graph: &Graph,
     options: &RunOptions<'_>,
@@ -66,7 +66,7 @@ pub(super) fn split_subgraphs(
 }
 
 impl SplitPlan {
-    /// None if no subgraph is worth replicating or readable in portions.
+    /// None if nothing is worth replicating or readable in portions.
     pub(super) fn of(
         graph: &Graph,
         options: &RunOptions<'_>,
@@ -107,7 +107,6 @@ impl SplitPlan {
         placements(graph, options, &spread.collect::<Vec<_>>())
     }
 
-    /// Summed over workers, for each operator of the plan.
     pub(super) fn operator_reports(
         &self,
         workers: &[WorkerResult],

@@ -1,5 +1,4 @@
-//! A subgraph that can run in tasks: nodes, exits and trims. Data only; built by
-//! [`subgraph_builder`](super::subgraph_builder).
+//! A subgraph that can run in tasks: nodes, exits and trims. Data only.
 
 use isochrony_time::Ratio;
 
@@ -10,16 +9,13 @@ use crate::plan::graph::{Edge, Graph};
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SubgraphNode {
     pub(super) node: usize,
-    /// Positions in the subgraph, and outputs.
     pub(super) inputs: Vec<Edge>,
     pub(super) contract: TaskContract,
-    /// Ratios from read indices to its own.
     pub(super) ratios: RatioChain,
     /// Bound on the difference from one pass, relative to the largest value; 0: bit-identical.
     pub(super) rel_err: f64,
-    /// It or an upstream node is a factory operator.
+    /// Itself or upstream.
     pub(super) uses_factory: bool,
-    /// Gives several streams in turn.
     pub(super) interleaved: bool,
     pub(super) scans: Vec<usize>,
     /// One of these scans skips samples.
@@ -29,7 +25,6 @@ pub(super) struct SubgraphNode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scan {
     pub(super) position: usize,
-    /// Read by a task around its portion.
     pub(super) overlap: PortionOverlap,
 }
 
@@ -40,7 +35,6 @@ pub(super) struct SubgraphExit {
     pub(super) reduces: bool,
 }
 
-/// Built before anything is read.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SubgraphPlan {
     /// Scans first, then operators, each in plan order.
@@ -49,21 +43,19 @@ pub(super) struct SubgraphPlan {
     pub(super) scans: Vec<Scan>,
     pub(super) overlap: PortionOverlap,
     pub(super) trims: Vec<TrimPlacement>,
-    /// Why the subgraph ends where it does, for `explain`.
     pub(super) reasons: Vec<String>,
     pub(super) bytes_per_sample: f64,
-    /// Task size of every execution, where cuts change bits.
+    /// Task size, where cuts change bits.
     pub(super) reproducible_samples: Option<u64>,
 }
 
-/// A trim between an overproducing operator and consumers that need exact input.
+/// Between an overproducing operator and consumers that need exact input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TrimPlacement {
     pub(super) edge: Edge,
-    /// What passes around the portion, in indices of the edge.
+    /// Around the portion, in indices of the edge.
     pub(super) kept: PortionOverlap,
     pub(super) consumers: Vec<usize>,
-    /// The exit reads after the trim.
     pub(super) exit: bool,
 }
 
@@ -72,7 +64,6 @@ impl SubgraphNode {
         self.inputs.is_empty()
     }
 
-    /// Results depend on where the recording is cut.
     pub(super) fn exposes_cuts(&self, graph: &Graph) -> bool {
         self.rel_err > 0.0 || combines_inexactly(&graph.nodes[self.node])
     }
@@ -83,7 +74,7 @@ impl SubgraphPlan {
         self.nodes.iter().any(|one| one.exposes_cuts(graph))
     }
 
-    /// Whether its scans decompress: work for several cores by itself.
+    /// Decompression is work for several cores by itself.
     pub(super) fn decodes(&self, graph: &Graph) -> bool {
         let mut scans = self.nodes.iter().filter(|one| one.is_scan());
         scans.any(|one| {
@@ -97,7 +88,7 @@ impl SubgraphPlan {
     }
 }
 
-/// Index ratios from a scan to an edge, each of which rounds, as for progress marks.
+/// From a scan to an edge. Each ratio rounds, as for progress marks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct RatioChain(Vec<Ratio>);
 

@@ -2,9 +2,9 @@
 //!
 //! An operator is added if all its inputs are in the subgraph and its declaration allows portions
 //! ([`task_contract`](super::task_contract)). So a subgraph is a chain, a tree, or branches that meet again; each edge
-//! that leaves it is an exit. Stateful operators, and those after a reduction, stay outside; a factory operator is
-//! added only if it allows it ([`Parallelism`](crate::Parallelism)). Overlap and trims follow from the operators' needs
-//! ([`overlap`](super::overlap)); those that exceed the memory are removed ([`task_size`](super::task_size)).
+//! that leaves it is an exit. Stateful operators, and those after a reduction, stay outside, and so do factory
+//! operators that do not allow it ([`Parallelism`](crate::Parallelism)). Operators that exceed the memory are removed
+//! ([`task_size`](super::task_size)).
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -23,18 +23,17 @@ pub(super) struct SubgraphBuilder<'a> {
     pub(super) graph: &'a Graph,
     consumers: &'a Consumers,
     pub(super) options: &'a RunOptions<'a>,
-    /// By node of the plan. All None between builds.
+    /// By node; all None between builds.
     pub(super) positions: &'a mut Vec<Option<usize>>,
     pub(super) nodes: Vec<SubgraphNode>,
     pub(super) reasons: Vec<String>,
     pub(super) rejected: HashMap<usize, String>,
     pub(super) without_factories: bool,
-    /// Nodes rejected when all scans were tried together, and why.
+    /// When all scans were tried together, and why.
     pub(super) excluded: &'a HashMap<usize, String>,
 }
 
 impl<'a> SubgraphBuilder<'a> {
-    /// `scans` are in order.
     pub(super) fn new(
         graph: &'a Graph,
         consumers: &'a Consumers,

@@ -30,7 +30,6 @@ impl TaskContract {
         }
     }
 
-    /// The input overlap for an output overlap.
     pub(super) fn input_overlap(&self, given: PortionOverlap) -> PortionOverlap {
         // Output index `i` lies at input index `i * down / up`.
         let of = |given: u64| {
@@ -44,7 +43,7 @@ impl TaskContract {
     }
 }
 
-/// Whether the combined result's bits depend on cuts.
+/// Whether the result's bits depend on cuts.
 pub(super) fn combines_inexactly(node: &GraphNode) -> bool {
     node.properties.contract == Contract::Reducible { exact: false }
 }
@@ -58,7 +57,7 @@ pub(super) fn interleaves(node: &GraphNode) -> bool {
     node.properties.align == Alignment::Time && node.inputs.len() > 1
 }
 
-/// Fails with why the operator cannot run in tasks.
+/// The error says why it cannot run in tasks.
 pub(super) fn task_contract(
     node: &GraphNode,
     inputs: &[PortType],
@@ -66,7 +65,7 @@ pub(super) fn task_contract(
 ) -> Result<TaskContract, String> {
     let runs_on_workers = match &node.op {
         Op::Factory(kept) => match kept.0.parallelism(options) {
-            // One worker uses tasks only where bits depend on cuts, and calls process code sequentially.
+            // One worker calls process code sequentially.
             Parallelism::Workers(_) if options.workers < 2 => {
                 return Err("is called in the caller's thread".into());
             }

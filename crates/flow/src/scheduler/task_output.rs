@@ -11,7 +11,6 @@ use super::task_queue::{self, TaskResult};
 use crate::RunError;
 use crate::engine::budget::MemoryReclaimer;
 
-/// Tasks in flight or buffered, per worker.
 pub(super) const TASKS_PER_WORKER: usize = 3;
 
 pub(super) type Task = task_queue::Task<TaskInput>;
@@ -34,7 +33,7 @@ impl MemoryReclaimer for TaskScheduler {
 pub(super) struct ExitState(Arc<AtomicBool>);
 
 impl ExitState {
-    /// Closes the exit: its consumers have ended, as after a `limit`.
+    /// Its consumers have ended, as after a `limit`.
     pub(super) fn close(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
@@ -50,7 +49,6 @@ pub(super) struct TaskOutput {
     /// The portion, and samples read in it.
     pub(super) range: Range<i64>,
     pub(super) samples: u64,
-    /// The task failed after this output.
     pub(super) failed: bool,
     failure: Option<TaskFailure>,
     bytes: u64,
@@ -59,10 +57,9 @@ pub(super) struct TaskOutput {
 #[derive(Debug)]
 pub(super) struct TaskFailure {
     pub(super) error: Box<RunError>,
-    /// Time of the failed block, which orders errors of several tasks.
+    /// Of the failed block; orders errors of several tasks.
     pub(super) time: f64,
-    /// Exits downstream of the failed operator. If all are closed, the error is irrelevant; without any, it always
-    /// counts.
+    /// Downstream of the failed operator. If all are closed, the error is irrelevant; without any, it always counts.
     exits: Vec<ExitState>,
 }
 
@@ -83,7 +80,6 @@ impl TaskFailure {
 #[derive(Debug, Default)]
 pub(super) struct ExitOutput {
     pub(super) events: Vec<ExitEvent>,
-    /// Nothing before this index follows.
     pub(super) upto: Option<i64>,
 }
 
@@ -258,7 +254,6 @@ mod tests {
         assert!(most.load(Ordering::SeqCst) <= 2 * 9 + 1);
     }
 
-    /// Its task goes to another worker, with as many tasks at once as before.
     #[test]
     fn tasks_of_a_lost_worker_are_repeated_and_do_not_count_as_short_of_memory() {
         let scheduler = scheduler(&[6], 2);
@@ -309,7 +304,6 @@ mod tests {
         scheduler.complete(&tasks[1], task_output(20, error(1)));
         assert!(matches!(scheduler.next_result(0), NextOutput::Pending));
         scheduler.complete(&tasks[0], task_output(10, None));
-        // Results before the error come first.
         assert!(matches!(scheduler.next_result(0), NextOutput::Ready(_)));
         assert!(matches!(scheduler.next_result(0), NextOutput::Ready(_)));
         let NextOutput::Failed(Some(failure)) = scheduler.next_result(0) else {

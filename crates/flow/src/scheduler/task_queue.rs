@@ -1,6 +1,5 @@
-//! The reorder buffer of one subgraph, with a slot per task from the oldest unconsumed one, and totals over all
-//! buffers. The model check in `tests/loom_order.rs` compiles this file on its own, so it imports nothing from the
-//! crate.
+//! The reorder buffer of one subgraph, with a slot per task from the oldest unconsumed one, and totals over all.
+//! `tests/loom_order.rs` compiles this file, so it imports nothing from the crate.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::mem;
@@ -20,7 +19,7 @@ pub(super) trait TaskResult {
 
     fn has_failed(&self) -> bool;
 
-    /// Whether the error still counts once all results before it were consumed.
+    /// Whether the error counts once all results before it were consumed.
     fn is_relevant(_: &Self::Error) -> bool {
         true
     }
@@ -33,7 +32,7 @@ pub(super) struct Task<Part> {
     pub(super) subgraph: usize,
     pub(super) number: u64,
     pub(super) part: Part,
-    /// Nothing else is in flight or buffered: if memory is refused now, waiting does not help.
+    /// Nothing else is in flight or buffered: after a refusal waiting does not help.
     pub(super) alone: bool,
 }
 
@@ -49,20 +48,18 @@ pub(super) enum NextResult<R: TaskResult> {
 pub(super) enum SlotState<R> {
     InFlight,
     Finished(R),
-    /// Repeat: the task or its result got no memory.
     Retry,
 }
 
 pub(super) struct TaskQueue<Part, R: TaskResult> {
     pub(super) last_part: Option<Part>,
-    /// Each part was handed out at least once.
+    /// All parts were handed out at least once.
     pub(super) exhausted: bool,
     pub(super) handed_out: u64,
     slots: VecDeque<(Part, SlotState<R>)>,
-    /// Part consumed last, and its error. Nothing follows while the error is relevant.
+    /// Nothing follows the part consumed last while its error is relevant.
     pub(super) failure: Option<(Part, R::Error)>,
     buffered_bytes: u64,
-    /// The consumer asked for a missing result.
     pub(super) consumer_waits: bool,
     in_flight: usize,
     retries: usize,
@@ -98,7 +95,7 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         }
     }
 
-    /// Buffered bytes plus `each` for every task in flight.
+    /// Including `each` for every task in flight.
     fn expected_bytes(&self, each: u64) -> u64 {
         self.buffered_bytes + self.in_flight as u64 * each
     }
@@ -120,7 +117,6 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         self.handed_out - 1
     }
 
-    /// Hands out the oldest task to be repeated.
     pub(super) fn hand_out_again(&mut self) -> Option<(u64, Part)> {
         if self.retries == 0 {
             return None;
@@ -176,7 +172,7 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         }
     }
 
-    /// Discards buffered results for retry. Failed tasks stay: the execution ends with them.
+    /// For retry. Failed tasks stay: the execution ends with them.
     pub(super) fn discard_finished(&mut self) {
         for (_, slot) in &mut self.slots {
             if let SlotState::Finished(result) = slot
@@ -200,7 +196,7 @@ struct QueueSummary {
     has_retry: bool,
 }
 
-/// Sums over all queues, and which of them offer a task: with thousands of queues a step looks at one of them.
+/// Sums over all queues, and which offer a task: of thousands a step looks at one.
 pub(super) struct QueueTotals {
     summaries: Vec<QueueSummary>,
     pub(super) in_flight: usize,
@@ -223,7 +219,7 @@ impl QueueTotals {
         }
     }
 
-    /// Updates a queue's summary. `each`: expected bytes of a task in flight.
+    /// `each`: expected bytes of a task in flight.
     pub(super) fn update<Part: Clone, R: TaskResult>(
         &mut self,
         at: usize,

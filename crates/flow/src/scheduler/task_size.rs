@@ -1,8 +1,8 @@
 //! Chooses the task size of a subgraph, and removes operators until tasks fit the memory budget. Pure.
 //!
 //! The size depends on the plan and the memory budget, never on the number of workers. Where cuts change results it
-//! depends on the plan alone: operators and size are chosen with the default budget, without factory operators, which
-//! are added if tasks of that size have memory for them.
+//! depends on the plan alone: it is chosen with the default budget, without factory operators, which are added if tasks
+//! of that size have memory for them.
 
 use super::subgraph::{SubgraphNode, SubgraphPlan};
 use super::subgraph_builder::SubgraphBuilder;
@@ -11,9 +11,9 @@ use crate::engine::{DEFAULT_MEMORY, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 
-/// A task reads at most this fraction of the memory.
+/// Fraction of the memory that a task reads at most.
 const MEMORY_FRACTION: u64 = 256;
-/// Results that fit the reorder buffer. Constant, because the number of workers must not move cuts.
+/// Constant, because the number of workers must not move cuts.
 const BUFFERED_TASKS: u64 = TASKS_PER_WORKER as u64 * 4;
 /// Smallest portion, in overlaps of its task.
 const MIN_OVERLAP_MULTIPLE: u64 = 4;
@@ -22,8 +22,7 @@ const MIN_PORTIONS: u64 = 16;
 /// Below this, passing results costs more than workers gain.
 const MIN_PORTION_BYTES: u64 = 16 << 10;
 
-/// Factory operators may multiply the output of a fixed-size task by this; one worker's results still fit the reorder
-/// buffer.
+/// For tasks of fixed size; one worker's results still fit the reorder buffer.
 const MAX_FACTORY_OUTPUT_MULTIPLE: u64 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +32,7 @@ pub(super) struct TaskSize {
 }
 
 impl SubgraphPlan {
-    /// The largest task such that `BUFFERED_TASKS` results take an eighth of the memory.
+    /// Such that `BUFFERED_TASKS` results take an eighth of the memory.
     pub(super) fn max_samples(&self, memory: u64) -> u64 {
         ((memory / 8 / BUFFERED_TASKS) as f64 / self.bytes_per_sample) as u64
     }
@@ -45,8 +44,8 @@ impl SubgraphPlan {
         wanted.min(self.max_samples(options.memory)).max(1)
     }
 
-    /// Task size where cuts change bits, independent of the memory budget: the output is at most the nominal input.
-    /// With memory for few tasks, they run sequentially.
+    /// Task size where cuts change bits: the output is at most the nominal input. With memory for few tasks, they run
+    /// sequentially.
     pub(super) fn reproducible_samples(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
         let given = (options.task as f64 / self.bytes_per_sample) as u64;
         let wanted = given.min(options.task / self.bytes_read_per_sample(graph));
@@ -67,7 +66,7 @@ impl SubgraphPlan {
         Some(TaskSize { samples, bytes })
     }
 
-    /// Smaller for a short recording of `total` samples, to occupy several workers, unless cuts change bits.
+    /// Smaller for a short recording, to occupy several workers, unless cuts change bits.
     pub(super) fn task_size_for(&self, size: TaskSize, total: u64, graph: &Graph) -> TaskSize {
         if self.reproducible_samples.is_some() {
             return size;
@@ -128,7 +127,7 @@ impl SubgraphBuilder<'_> {
         }
     }
 
-    /// Removes the operators with the largest overlap until the rest fits. `reproducible`: with the default budget.
+    /// Removes the operators with the largest overlap until the rest fits. `reproducible`: the default budget.
     fn fit(&mut self, reproducible: bool) -> SubgraphPlan {
         let (memory, mend) = match reproducible {
             true => (
@@ -213,7 +212,7 @@ impl SubgraphBuilder<'_> {
         behind
     }
 
-    /// Also removes all downstream of it; returns its name.
+    /// With all downstream of it; returns its name.
     fn remove(&mut self, position: usize) -> &'static str {
         let node = self.nodes[position].node;
         let nodes = std::mem::take(&mut self.nodes);

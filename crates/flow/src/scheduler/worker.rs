@@ -1,7 +1,6 @@
 //! A worker thread: runs its own replica of every subgraph on successive tasks.
 //!
-//! Operators are built once per worker. A break after each portion makes them flush and reset; the next task reuses the
-//! memory.
+//! Operators are built once. A break after each portion makes them flush and reset; the next task reuses the memory.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
@@ -29,7 +28,6 @@ pub(super) struct WorkerResult {
     pub(super) tasks: Vec<((usize, u64), TaskReport)>,
     pub(super) operators: Vec<Option<Vec<OperatorReport>>>,
     pub(super) reads: Vec<Vec<Option<Reading>>>,
-    /// Of a cluster slot.
     pub(super) remote: Option<RemoteWork>,
 }
 
@@ -112,7 +110,6 @@ pub(super) struct Worker<'a> {
     options: &'a RunOptions<'a>,
     replicas: Vec<Option<Replica>>,
     pools: Vec<Option<OutputPool>>,
-    /// Operator reports of dropped replicas, by subgraph.
     earlier: Vec<Option<Vec<OperatorReport>>>,
 }
 
@@ -207,7 +204,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Computes a block of a stage; fails if memory was refused or the execution interrupted.
+    /// Fails if memory was refused or the execution interrupted.
     pub(super) fn execute_block(
         &mut self,
         stage: usize,
@@ -354,7 +351,7 @@ fn is_short_of_memory(error: &RunError) -> bool {
     )
 }
 
-/// Reports the worker as lost when dropped, except after a regular end.
+/// Reports the worker as lost, except after a regular end.
 struct LossGuard<'a>(&'a TaskScheduler);
 
 impl Drop for LossGuard<'_> {

@@ -22,7 +22,7 @@ const EVENT_BYTES: u64 = 100;
 
 /// Adds an event per window or range to a signal.
 ///
-/// The event has the window's range, in another signal than the plan's that of the same civil time. Fields are
+/// An event has the window's range, in another signal than the plan's that of the same civil time. Fields are
 /// constants, or expressions of one value per window. Events of equal kind, range and fields are not repeated, so a
 /// plan can be executed again.
 #[derive(Debug, Clone)]
@@ -31,7 +31,6 @@ pub struct EventSink {
     kind: String,
     values: Map<String, Value>,
     computed: Vec<(String, Expr)>,
-    /// Key in saved plans: `created_by_run`.
     is_created_by_run: bool,
 }
 
@@ -50,8 +49,8 @@ impl EventSink {
         }
     }
 
-    /// The signal is created or replaced by an earlier sink of the same execution; events are added with the next
-    /// commit, when it exists.
+    /// An earlier sink of the same execution creates or replaces the signal; events are added with the next commit,
+    /// when it exists.
     #[must_use]
     pub fn created_by_run(mut self) -> Self {
         self.is_created_by_run = true;
@@ -235,7 +234,6 @@ struct EventWriter {
     location: SignalLocation,
     /// None until the execution's sink has created it.
     signal: Option<AnnotatedSignal>,
-    /// Events until then: indices and fields.
     waiting: Vec<(i64, i64, Map<String, Value>)>,
     kind: String,
     values: Map<String, Value>,
@@ -243,7 +241,6 @@ struct EventWriter {
     /// The recording's clock; unused if `same`.
     clock: Option<Arc<dyn Clock>>,
     same: bool,
-    /// Converts items' indices to the recording's.
     ratio: Ratio,
 }
 
@@ -302,7 +299,7 @@ impl EventWriter {
         Ok(())
     }
 
-    /// The recording's samples that cover the range, which of a resampled recording may lie between samples.
+    /// The samples that cover the range; a resampled one may begin between samples.
     fn recorded(&self, start: i64, end: i64) -> (i64, i64) {
         if self.ratio.is_one() {
             return (start, end);

@@ -5,8 +5,8 @@
 //! on unchanged.
 //!
 //! The operator commits, not the sink: after a number of bytes or a time, and at the end. If the writer fails, earlier
-//! items are committed; if the execution fails elsewhere or is interrupted, the last commit stands. With several
-//! workers the sink runs in the calling thread, after the reorder buffer, so commits are complete up to an index.
+//! items are committed; if the execution fails elsewhere or is interrupted, the last commit stands. The sink runs in
+//! the calling thread, after the reorder buffer, so commits are complete up to an index.
 
 pub(crate) mod events;
 pub(crate) mod files;
@@ -23,9 +23,7 @@ use crate::{
     OperatorProperties, Out, Plan, PlanError, Port, PortType, SharedFactory, SharedRecording,
 };
 
-/// Uncommitted bytes that trigger a commit.
 const COMMIT_BYTES: u64 = 64 << 20;
-/// Time after which writes are committed.
 const COMMIT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Keeps items: a signal, its events, a file.
@@ -193,7 +191,7 @@ impl Operator for SinkOperator {
         match writing.writer.write(item) {
             Ok(bytes) => writing.uncommitted += bytes,
             Err(error) => {
-                // Keep the items before; the write error takes precedence over a commit error.
+                // Keep the items before; the write error takes precedence.
                 let _ = writing.commit();
                 return Err(error);
             }

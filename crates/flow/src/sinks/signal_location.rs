@@ -1,4 +1,4 @@
-//! Location of a sink's signal, in an open store or one that each execution opens.
+//! A sink's signal, in an open store or one that each execution opens.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,7 +23,7 @@ pub struct SignalLocation {
 }
 
 impl SignalLocation {
-    /// A signal of a store open for writing. The sink's commits include whatever else is uncommitted there.
+    /// In a store open for writing. The sink's commits include whatever else is uncommitted there.
     pub fn new(store: &Store, signal: impl Into<String>) -> Self {
         Self {
             path: store.path().to_owned(),
@@ -32,7 +32,7 @@ impl SignalLocation {
         }
     }
 
-    /// A signal of the store at a path, which each execution opens and closes.
+    /// In the store at a path, which each execution opens and closes.
     pub fn at(store: impl AsRef<Path>, signal: impl Into<String>) -> Self {
         let path = store.as_ref();
         Self {
@@ -75,7 +75,6 @@ impl SignalLocation {
         saved
     }
 
-    /// The saved location, in the store named there or in `store`.
     pub(crate) fn resolve(
         saved: &Map<String, Value>,
         store: Option<&Store>,

@@ -1,7 +1,7 @@
 //! Generated samples as a recording.
 //!
-//! A pass takes segments from a generator until it returns none. A segment that starts at the end of the previous one
-//! continues it; a later start is a gap, an earlier one an error. Too long segments are cut, by reference.
+//! A segment that starts at the end of the previous one continues it; a later start is a gap, an earlier one an error.
+//! Long segments are cut, by reference.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -191,7 +191,7 @@ fn refused(why: String) -> OpError {
 }
 
 impl GeneratedPass {
-    /// Takes the next segment's share of the range; returns the `RangeStart` before a contiguous one.
+    /// Returns the `RangeStart` before a contiguous segment.
     fn enter(&mut self) -> Result<Option<SourceEvent>, OpError> {
         loop {
             let Some(made) = (self.generator)()?.filter(|made| made.start() < self.range.end)

@@ -49,13 +49,13 @@ pub trait Recording: Send + Sync {
         false
     }
 
-    /// Whether its clock may be looked up by stream name. False where operators made the stream: two of one name may
-    /// have different clocks.
+    /// Whether its clock may be looked up by stream name. False for streams of operators: two of one name may have
+    /// different clocks.
     fn registers_clock(&self) -> bool {
         true
     }
 
-    /// Whether reading decompresses chunks, which is worth tasks by itself.
+    /// Whether reading decompresses, which is worth tasks by itself.
     fn is_decoded(&self) -> bool {
         false
     }
@@ -80,7 +80,7 @@ pub trait Recording: Send + Sync {
         None
     }
 
-    /// Calibration and attributes, if the samples are as recorded.
+    /// Set if the samples are as recorded.
     fn description(&self) -> Option<SignalDescription> {
         None
     }
@@ -90,18 +90,18 @@ pub trait Recording: Send + Sync {
         OuterGaps::default()
     }
 
-    /// Whether samples without a time were recorded without one, as in a store; else times are only unknown here.
+    /// Whether samples without a time were recorded without one.
     fn knows_all_times(&self) -> bool {
         false
     }
 
-    /// How a range (None: all) will be read from a store, for `explain`. Reads no samples.
+    /// How a range (None: all) will be read, for `explain`. Reads no samples.
     fn reads(&self, range: Option<Range<i64>>) -> Option<String> {
         let _ = range;
         None
     }
 
-    /// Stored signal and index ranges (None: all) that it reads, if any.
+    /// Stored signal and index ranges (None: all) that it reads.
     fn stored(&self) -> Option<(&Signal, Option<&[Range<i64>]>)> {
         None
     }
@@ -121,7 +121,7 @@ pub trait Recording: Send + Sync {
         None
     }
 
-    /// Form in a plan sent to another process; what JSON cannot hold goes into `objects`.
+    /// Form in a plan sent to another process; non-JSON values go into `objects`.
     ///
     /// # Errors
     /// [`PlanError::NotSendable`] if bound to this process.
@@ -148,7 +148,7 @@ pub trait Recording: Send + Sync {
         Ok(None)
     }
 
-    /// Next index and run number of the current pass, if another process can continue from there with a new run.
+    /// Next index and run number of the pass, if another process can continue from there with a new run.
     fn position(&self) -> Option<(i64, u32)> {
         None
     }
@@ -210,7 +210,7 @@ impl SharedRecording {
         self.0.knows_all_times()
     }
 
-    /// Hash key, equal for equal recordings.
+    /// Equal for equal recordings.
     pub(crate) fn key(&self) -> String {
         let own = || format!("{:p}", Arc::as_ptr(&self.0));
         let pinned = self.0.pinned();

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use crate::{Clock, OpError, PortType, Recording, Resource, Source};
 
-/// After operators changed the samples the clock still holds; calibration, attributes and outer gaps do not.
+/// A recording changed by operators: the clock still holds; calibration, attributes and outer gaps do not.
 pub(crate) struct ProcessedRecording(pub(crate) Arc<dyn Recording>);
 
 impl Recording for ProcessedRecording {

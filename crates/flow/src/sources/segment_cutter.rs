@@ -28,8 +28,8 @@ impl SegmentCutter {
         self.rest.is_none()
     }
 
-    /// Takes samples of the contiguous range that begins at `anchor`. Returns the `RangeStart` before them, after a gap
-    /// in the indices, unless they continue the last ones.
+    /// Takes samples of the contiguous range that begins at `anchor`. Returns the `RangeStart` before them, unless they
+    /// continue the last ones.
     pub(crate) fn enter(&mut self, samples: SigSeg, anchor: i64) -> Option<SourceEvent> {
         let from = samples.start();
         self.rest = Some(samples);
@@ -44,7 +44,6 @@ impl SegmentCutter {
         Some(SourceEvent::RangeStart { origin, why })
     }
 
-    /// Takes samples whose `RangeStart` was given elsewhere.
     pub(crate) fn put(&mut self, samples: SigSeg) {
         self.rest = Some(samples);
     }

@@ -146,7 +146,7 @@ struct SegmentPass {
 }
 
 impl SegmentPass {
-    /// Takes the next segment's share of the range; returns the `RangeStart` before a contiguous one.
+    /// Returns the `RangeStart` before a contiguous segment.
     fn enter(&mut self) -> Result<Option<SourceEvent>, OpError> {
         while let Some(segment) = self.segments.get(self.at) {
             let continues = self.at > 0 && self.segments[self.at - 1].end() == segment.start();
@@ -326,7 +326,7 @@ impl Snapshot for MemorySnapshot {
     }
 }
 
-/// A part of a contiguous range. Announces the gap before it, and where the scan began to read the range.
+/// Announces the gap before it, and where the scan began to read the range.
 struct PortionPass {
     source: Box<dyn Source>,
     before: Option<i64>,

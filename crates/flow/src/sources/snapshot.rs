@@ -13,10 +13,10 @@ use crate::{OpError, RangeOrigin, Source};
 pub struct Portion {
     /// Indices, including gaps, also at the start.
     pub range: Range<i64>,
-    /// End and run of the last samples before, if any. The end is the portion's start if samples of the same run
-    /// continue into it, or a gap begins there.
+    /// End and run of the last samples before. The end is the portion's start if samples of the same run continue into
+    /// it, or a gap begins there.
     pub before: Option<(i64, u32)>,
-    /// Part of the recording, numbered in read order.
+    /// Part of the recording, in read order.
     pub part: usize,
 }
 
@@ -65,8 +65,8 @@ pub trait Snapshot: Send + Sync {
     fn portion_after(&self, last: Option<&Portion>, samples: u64, grain: u64) -> Option<Portion>;
 
     /// A pass over a portion and its overlap, within the contiguous ranges at both ends. It begins with
-    /// [`SourceEvent::RangeStart`](crate::SourceEvent::RangeStart), whose `why` separates the portion from the samples
-    /// before it; None without such samples, or if the overlap continues in the portion.
+    /// [`SourceEvent::RangeStart`](crate::SourceEvent::RangeStart), whose `why` separates it from the samples before;
+    /// None without such samples, or if the overlap continues in the portion.
     fn open(
         &self,
         portion: &Portion,
@@ -74,7 +74,7 @@ pub trait Snapshot: Send + Sync {
         segment: u64,
     ) -> Result<Box<dyn Source>, OpError>;
 
-    /// Opens portions of tasks known beforehand, so reading overlaps computing; None: use [`open`](Self::open).
+    /// Opens portions of known tasks, so reading overlaps computing; None: use [`open`](Self::open).
     fn portion_opener(
         self: Arc<Self>,
         tasks: PlannedReads,
@@ -106,8 +106,7 @@ pub trait IndexedSnapshot {
     /// Start of the first part after an index; no portion crosses it.
     fn next_part_start(&self, index: i64) -> Option<i64>;
 
-    /// Rounds an index inside a contiguous range up to a multiple of `grain` samples from the first one read; returns
-    /// others unchanged.
+    /// Rounds an index inside a contiguous range up to a multiple of `grain` samples from the first one read.
     fn align_to_grain(&self, index: i64, grain: u64) -> i64;
 
     /// Contents of an index range with samples of at most one part.
@@ -119,11 +118,11 @@ pub trait IndexedSnapshot {
 pub struct RangePortion {
     /// What a task reads; None without samples.
     pub portion: Option<Portion>,
-    /// Origin of the last contiguous range that begins before this range.
+    /// Of the last contiguous range that begins before this range.
     pub origin: Option<RangeOrigin>,
 }
 
-/// Rounds an index up to a multiple of `grain` samples from `start` of a contiguous range, at most its `end`.
+/// `start` and `end`: of the contiguous range.
 pub(crate) fn align_to_grain(index: i64, start: i64, end: i64, grain: u64) -> i64 {
     let into = index.abs_diff(start.min(index));
     let rest = into % grain.max(1);

@@ -73,27 +73,24 @@ pub trait Source: Send {
         None
     }
 
-    /// Another part of the execution failed. True: pull this source up to that position, only to find an earlier error.
-    /// False: close it, as live sources.
+    /// After a failure elsewhere. True: pull up to that position, to find an earlier error. False: close it.
     fn continues_after_failure(&mut self) -> bool {
         false
     }
 
-    /// After [`SourceEvent::Idle`]: whether the engine may wait for the next item, which needs no other source to be
-    /// pulled.
+    /// After [`SourceEvent::Idle`]: whether the engine may wait for the next item, without pulling other sources.
     fn is_awaited(&self) -> bool {
         false
     }
 
-    /// After [`SourceEvent::Idle`]: whether data are in flight, so operators need not flush yet, even if the engine may
-    /// not wait.
+    /// After [`SourceEvent::Idle`]: whether data are in flight, so operators need not flush yet.
     fn is_under_way(&self) -> bool {
         self.is_awaited()
     }
 
-    /// The error of a failed task, if the last pull ended with
-    /// [`OpErrorKind::Interrupted`](crate::OpErrorKind::Interrupted) because of it, and its position in read order, in
-    /// seconds (index over rate).
+    /// The error of a failed task, if it ended the last pull with
+    /// [`OpErrorKind::Interrupted`](crate::OpErrorKind::Interrupted), and its position in read order, in seconds (index
+    /// over rate).
     fn failure(&mut self) -> Option<(f64, RunError)> {
         None
     }

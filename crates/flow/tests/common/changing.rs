@@ -1,4 +1,4 @@
-//! A recording with gaps, stored or generated during a run, for controls that change it at an index.
+//! A recording with gaps, stored or generated during a run, for controls that change it.
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ pub(crate) fn stored(ranges: &[(i64, i64)], length: u64) -> Plan {
     Plan::scan_part(SharedRecording::new(recording), None, length)
 }
 
-/// Generated during the run; `pause` after each segment lets another thread make changes.
+/// `pause` after each segment lets another thread make changes.
 pub(crate) fn made(ranges: &[(i64, i64)], length: i64, pause: Duration) -> Plan {
     let parts = ranges.iter().flat_map(|&(from, to)| {
         let starts = (from..to).step_by(length as usize);

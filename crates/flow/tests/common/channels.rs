@@ -16,7 +16,7 @@ pub(crate) fn value(channel: i64, index: i64) -> i16 {
     noise >> (4 + (index / 37).rem_euclid(4))
 }
 
-/// Its gap-free stretches, in segments that are separate in memory.
+/// Segments are separate in memory.
 pub(crate) fn channel(nth: i64, stretches: &[Range<i64>], cut: i64) -> SharedRecording {
     SharedRecording::new(segments(nth, stretches, cut))
 }

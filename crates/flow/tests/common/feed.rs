@@ -1,4 +1,4 @@
-//! A random live feed: samples determined by their indices arrive in pieces, with gaps, breaks and pauses.
+//! A random live feed: samples arrive in pieces, with gaps, breaks and pauses.
 
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
@@ -9,7 +9,7 @@ use isochrony_flow::{Break, Item, OpError, PortType, RangeOrigin, Recording, Sou
 use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, RunId, TimebaseId};
 
-/// Time within which a run asks for cluster slots, on a busy machine too.
+/// Within which a run asks for cluster slots, on a busy machine too.
 const ASK_TIME: Duration = Duration::from_millis(100);
 
 /// In one thread each takes 20 ms.
@@ -20,7 +20,6 @@ fn value(index: i64) -> i16 {
     noise >> (4 + (index / 37).rem_euclid(4))
 }
 
-/// Holds samples back until the cluster slots have joined.
 #[derive(Debug, Default)]
 pub(crate) struct JoinGate {
     state: Mutex<JoinState>,
@@ -37,7 +36,6 @@ enum JoinState {
 
 #[allow(dead_code)]
 impl JoinGate {
-    /// Feeds that begin from now on wait.
     pub(crate) fn close(&self) {
         *self.state.lock().unwrap() = JoinState::Closed;
     }
@@ -67,7 +65,6 @@ impl JoinGate {
     }
 }
 
-/// Contiguous stretches, in pieces of `piece` samples, with a short pause after `pause` pieces.
 pub(crate) struct Feed {
     stream: StreamId,
     pub(crate) stretches: Vec<Range<i64>>,
@@ -79,7 +76,6 @@ pub(crate) struct Feed {
 impl Feed {
     pub(crate) fn new(stretches: Vec<Range<i64>>, piece: i64, pause: usize) -> Self {
         let rate = Rate::new(2000, 1).unwrap();
-        // As that of a listener.
         let timebase = TimebaseId::unique().unwrap();
         Self {
             stream: Stream::new("feed", timebase, rate).intern(),
@@ -139,7 +135,6 @@ struct FeedSource {
     /// The last comes first.
     events: Vec<SourceEvent>,
     waker: Option<Waker>,
-    /// Until the first sample.
     gate: Option<Arc<JoinGate>>,
 }
 

@@ -1,4 +1,4 @@
-//! A cluster in this process: its slots are threads that exchange bytes.
+//! A cluster in this process: its slots are threads.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +15,6 @@ pub(crate) struct Loopback {
     state: Arc<State>,
     placement: Option<DispatchOptions>,
     expected: usize,
-    /// Called when a slot is asked for; true: there is no further one.
     on_ask: Box<dyn Fn(bool) + Send + Sync>,
 }
 
@@ -25,7 +24,6 @@ impl std::fmt::Debug for Loopback {
     }
 }
 
-/// A cluster host: its plans, and perhaps a cache.
 pub(crate) type LoopbackHost = (Vec<Plan>, Option<Arc<ShardCache>>);
 
 struct State {
@@ -33,7 +31,7 @@ struct State {
     joined: Condvar,
     hosts: Vec<(Arc<PreparedTasks>, Option<Arc<ShardCache>>)>,
     options: RunOptions<'static>,
-    /// One call in this many loses its slot, for which another joins; 0: none.
+    /// One call in this many loses its slot; 0: none.
     lost_one_in: u64,
     calls: AtomicU64,
     stopped: AtomicBool,
@@ -45,7 +43,6 @@ impl std::fmt::Debug for State {
     }
 }
 
-/// Errors travel as text.
 #[derive(Debug)]
 pub(crate) struct TextCauses;
 
@@ -60,7 +57,6 @@ impl CauseCodec for TextCauses {
 }
 
 impl Loopback {
-    /// `options`: of the run, without the cluster.
     pub(crate) fn new(
         hosts: &[LoopbackHost],
         placement: Option<DispatchOptions>,
@@ -205,7 +201,7 @@ impl RemoteSlot for Slot {
     }
 }
 
-/// Plans as workers have them: feeds stay here.
+/// Feeds stay here.
 pub(crate) fn sent(plans: &[Plan]) -> Vec<Plan> {
     let (form, _) = Plan::to_sent_for_tasks(plans).unwrap();
     let no_recording = |_: &serde_json::Map<String, serde_json::Value>| unreachable!();

@@ -16,7 +16,6 @@ pub(crate) const T0: i64 = 1_267_401_600 * SECOND;
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Then {
     Gap(i64),
-    /// The clock is set back.
     Step,
 }
 
@@ -84,7 +83,7 @@ impl Made {
         )
     }
 
-    /// Windows on each stretch's own grid, or on that of the samples read, that lie wholly in `range`.
+    /// On each stretch's own grid (`own`) or that of the samples read.
     pub(crate) fn windows(&self, range: &Range<i64>, window: i64, hop: i64, own: bool) -> Vec<i16> {
         let mut out = Vec::new();
         for (start, samples) in &self.stretches {
@@ -105,7 +104,6 @@ pub(crate) fn values(gathered: &PlanOutput) -> Vec<i16> {
     gathered.array().unwrap().to_vec::<i16>().unwrap()
 }
 
-/// Operators with context, and their tolerances.
 pub(crate) fn around() -> [(&'static str, serde_json::Value, f64); 4] {
     let centred =
         json!({"taps": [0.5, 1.0, 0.5, 1.0, 0.5], "method": "direct", "delay": "centred"});

@@ -10,13 +10,11 @@ fn stream() -> StreamId {
     Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
 }
 
-/// Loud and quiet parts, so that filters keep some windows.
 fn value(index: i64) -> i16 {
     let noise = (index.wrapping_mul(0x9E37_79B9_7F4A_7C15u64 as i64) >> 48) as i16;
     noise >> (4 + (index / 37).rem_euclid(4))
 }
 
-/// Gap-free stretches, in segments that are separate in memory.
 pub(crate) fn recording(stretches: &[Range<i64>], cut: i64) -> SharedRecording {
     let pieces = stretches.iter().flat_map(|range| {
         let starts = (range.start..range.end).step_by(cut as usize);

@@ -18,21 +18,18 @@ pub(crate) enum Step {
     Stats,
     TrimPeak,
     Limit(u64),
-    /// Rows in groups, independent of the order of additions.
     Groups(bool),
     TimedGroups(usize, bool),
-    /// An operator with context: its name and parameters.
+    /// An operator with context: name and parameters.
     Around(usize),
     Settling(usize),
-    /// With an earlier step.
     Zip(usize),
     Merge(usize),
     Other(usize),
     MapBoth(usize),
     FilterBoth(usize),
-    /// Rows with those of an earlier step, in one of three ways; by starts or overlap.
+    /// In one of three ways; by starts or overlap.
     Join(usize, usize, bool),
-    /// The next step branches from an earlier one.
     From(usize),
 }
 
@@ -95,7 +92,6 @@ pub(crate) fn around() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// Within the declared tolerance, given what is before.
 pub(crate) fn settling() -> Vec<(&'static str, Value)> {
     vec![
         (
@@ -178,7 +174,7 @@ fn spans() -> Vec<Value> {
     ]
 }
 
-/// Rows of `stats`, or of windows of them, in windows: sums are added in row order.
+/// Sums are added in row order.
 fn timed_groups(rows: &Plan, span: usize, keyed: bool) -> Result<Plan, PlanError> {
     let again =
         matches!(rows.port(), PortType::Rows { fields, .. } if fields.find("sum").is_some());
@@ -209,7 +205,6 @@ pub(crate) fn plan(scan: Plan, steps: &[Step]) -> Plan {
     plans(scan, steps).pop().unwrap()
 }
 
-/// The same, with all intermediate plans.
 pub(crate) fn plans(scan: Plan, steps: &[Step]) -> Vec<Plan> {
     let s = Expr::input();
     let mut been = vec![scan];
@@ -250,7 +245,6 @@ pub(crate) fn plans(scan: Plan, steps: &[Step]) -> Vec<Plan> {
     been
 }
 
-/// Steps of tasks, from which branches begin.
 pub(crate) fn prefix() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         (0usize..2).prop_map(Step::Map),

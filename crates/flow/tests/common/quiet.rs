@@ -7,10 +7,9 @@ use isochrony_time::Rate;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-/// Loud samples of more than 8 bits exceed it, in counts.
+/// Exceeded by loud samples of more than 8 bits, in counts.
 pub(crate) const LIMIT: f64 = 1000.0;
 
-/// Loud samples of a dtype exceed it, in counts; for bools they are the true ones.
 fn limit(dtype: DType) -> f64 {
     match dtype.size() {
         1 => 100.0,
@@ -47,7 +46,6 @@ pub(crate) fn history() -> impl Strategy<Value = QuietHistory> {
         any::<u64>(),
     )
         .prop_map(|(mut stretches, loud, not_finite, seed)| {
-            // Less than 4 MiB are not worth skipping.
             stretches[0].0 += 2_200_000;
             QuietHistory {
                 stretches,
@@ -58,7 +56,6 @@ pub(crate) fn history() -> impl Strategy<Value = QuietHistory> {
         })
 }
 
-/// Whole numbers, and some non-finite ones for floats.
 fn values(history: &QuietHistory, total: usize, limit: f64) -> Vec<f64> {
     let mut state = history.seed;
     let mut noise = move || {
@@ -159,7 +156,6 @@ impl QuietRecording {
         StoredRecording::new(self.store.path(), self.signal())
     }
 
-    /// Loud samples exceed it, in the unit.
     pub(crate) fn limit(&self) -> f64 {
         let (scale, _) = self.calibration.unwrap_or((1.0, 0.0));
         match self.signal().dtype() {

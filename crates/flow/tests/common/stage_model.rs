@@ -1,7 +1,7 @@
 //! Model of stages that pass numbers, run by the real links, stage queue and block scheduler, for model checkers.
 //! Follows `pool.rs`, `link_writer.rs` and `link_reader.rs`.
 //!
-//! The including test provides `sync` and `thread` of its model checker.
+//! The including test provides `sync` and `thread`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -14,13 +14,11 @@ use super::link::{Batch, Link, Received};
 use super::stage_queue::{Notice, StageOutcome, StageQueue, StageSet, ThreadRole};
 use super::thread;
 
-/// Counts as one byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Event {
     /// Links in which it was merged: order is kept within a lane.
     lane: u64,
     time: u32,
-    /// None for a progress mark.
     value: Option<u64>,
 }
 
@@ -45,17 +43,15 @@ pub(crate) struct StageSpec {
     pub(crate) step: u32,
     pub(crate) burst: usize,
     pub(crate) batch: usize,
-    /// Each item has its value modulo this number results, or 1 if it is 0.
+    /// An item has its value modulo this number results, or 1 if that is 0.
     pub(crate) results: u64,
-    /// Ends early after so many events.
     pub(crate) limit: Option<u64>,
     pub(crate) fails_at: Option<u64>,
-    /// Keeps other threads from computing at this event.
     pub(crate) pauses_at: Option<u64>,
     pub(crate) replicas: Option<Replicas>,
 }
 
-/// A change by the caller's thread after one of its bursts.
+/// By the caller's thread, after one of its bursts.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
     Replicas { stage: usize, count: usize },
@@ -64,10 +60,8 @@ pub(crate) enum Change {
 
 #[derive(Debug, Clone)]
 pub(crate) struct GraphSpec {
-    /// The last is the caller's, without reader.
     pub(crate) stages: Vec<StageSpec>,
     pub(crate) threads: usize,
-    /// Only the caller's thread executes the first stage.
     pub(crate) caller_source: bool,
     pub(crate) changes: Vec<(u64, Change)>,
 }
@@ -105,7 +99,7 @@ impl StageSpec {
         }
     }
 
-    /// Time of an event's results: at a fan-in the progress of all inputs, never decreasing.
+    /// At a fan-in the progress of all inputs.
     fn time_of(&self, event: u32, before: Option<u32>) -> u32 {
         match self.inputs.len() {
             1 => event,
@@ -144,8 +138,8 @@ impl GraphSpec {
         roots
     }
 
-    /// Whether each stage takes inputs in the order of one thread. If two share a source or are unordered, it takes
-    /// what comes, and order is kept within a lane.
+    /// By stage: inputs are taken in the order of one thread. If two share a source or are unordered, it takes what
+    /// comes, and order is kept within a lane.
     fn ordered(&self) -> Vec<bool> {
         let roots = self.roots();
         let mut ordered: Vec<bool> = Vec::new();
@@ -164,12 +158,10 @@ impl GraphSpec {
         ordered
     }
 
-    /// Whether a stage that counts its input counts the same in every execution.
     pub(crate) fn may_count(&self, stage: usize) -> bool {
         self.ordered()[stage]
     }
 
-    /// Whether stages could wait for each other in a cycle, as `StagePlan` finds it: by connected sources.
     pub(crate) fn waits_in_a_cycle(&self) -> bool {
         let (roots, ordered) = (self.roots(), self.ordered());
         let mut connected: Vec<u64> = (0..self.stages.len()).map(|bit| 1 << bit).collect();
@@ -286,7 +278,6 @@ struct ModelLink {
     link: Link<Event>,
     writers: Range<usize>,
     readers: Range<usize>,
-    /// Set before it ends.
     failed: Mutex<bool>,
 }
 
@@ -385,7 +376,6 @@ impl Shared {
         writers.all(|writer| !self.links[writer.link].link.is_full())
     }
 
-    /// Nobody reads the stage's results.
     fn is_unread(&self, writers: &[Writer]) -> bool {
         let mut links = writers.iter();
         !writers.is_empty() && links.all(|writer| self.links[writer.link].link.is_closed())
@@ -403,7 +393,7 @@ pub(crate) struct Block {
     events: Vec<Event>,
 }
 
-/// Results of a block; `Err` if the stage ends with it: whether by failure.
+/// `Err` if the stage ends with it: whether by failure.
 pub(crate) type BlockResult = (Vec<Event>, Result<(), bool>);
 
 pub(crate) struct ModelIo {
@@ -703,7 +693,6 @@ impl Model {
         self.computing.fetch_sub(1, Ordering::SeqCst);
         self.shared.queue.pause();
         let others = self.computing.fetch_add(1, Ordering::SeqCst);
-        // Nobody waits once the execution has ended.
         assert!(
             others == 0 || self.shared.queue.is_stopped(),
             "{others} compute"
@@ -810,7 +799,7 @@ impl WholeStage {
         }
     }
 
-    /// The next event, as a batch of one. `End` also after a failed link.
+    /// `End` also after a failed link.
     fn next(&mut self, shared: &Shared) -> Received<Event> {
         let one = |event| {
             Received::Batch(Batch {
@@ -835,7 +824,6 @@ impl WholeStage {
             if open.is_empty() {
                 return Received::End;
             }
-            // The most lagging, the first of equals.
             open.sort_by_key(|(port, reader)| (reader.last, *port));
             if is_ordered {
                 open.truncate(1);

@@ -1,5 +1,3 @@
-//! Calibrations and units: raw samples, calibrated values.
-
 use isochrony_expr::Expr;
 use isochrony_flow::{Plan, PlanError, Segments, json, operators};
 use isochrony_segment::{Calibration, DType, SigSeg, Stream};
@@ -48,7 +46,6 @@ fn counts_stay_and_values_are_multiplied_and_moved() {
     // 4 (c / 2 + 1) - 3 = 2 c + 1.
     assert_eq!(values(&plan), [1.0, 3.0, -3.0, 201.0]);
     assert_eq!(plan.port().stream().unwrap().calibration.unit(), "kPa");
-    // The unit stays where none is given.
     let plan = calibrate(&counts(1.0, 0.0, "V"), json!({"gain": 2.0})).unwrap();
     assert_eq!(plan.port().stream().unwrap().calibration.unit(), "V");
 }
@@ -57,7 +54,6 @@ fn counts_stay_and_values_are_multiplied_and_moved() {
 fn values_are_converted_between_units_of_the_same() {
     let plan = to_unit(&counts(0.1, 20.0, "degC"), "K").unwrap();
     let want = [293.15, 293.25, 292.95, 303.15];
-    // Roundings of numbers below 512.
     assert!(
         values(&plan)
             .iter()

@@ -1,5 +1,3 @@
-//! Operators are registered and declared completely, and built by typed builders.
-
 use std::path::Path;
 
 use isochrony_flow::operators::{Iir, Rewindow, StaLta, Xcorr};
@@ -10,7 +8,6 @@ use isochrony_flow::{
 use isochrony_segment::{SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
 
-/// Names in the `operator!` declarations below a folder.
 fn declared(folder: &Path, names: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -43,7 +40,6 @@ fn every_declared_operator_is_registered() {
 fn defaults_are_legal() {
     for declaration in Catalog::standard().iter() {
         for param in declaration.params {
-            // None stands for what is left out.
             let default = param.default.map(|default| default());
             if let Some(default) = default.filter(|default| !default.is_null()) {
                 let checked = param.check(declaration.name, &default);

@@ -1,5 +1,4 @@
-//! Settling operators with a tolerance on single-pass streams: same bits for any number of workers and any arrival of
-//! samples.
+//! Settling operators with a tolerance on single-pass streams.
 
 #![allow(clippy::single_range_in_vec_init)]
 
@@ -24,7 +23,7 @@ const TOLERANCE: f64 = 1e-3;
 
 struct Arriving {
     recording: Segments,
-    /// Idle after so many events, repeatedly; 0: never.
+    /// After so many events, repeatedly; 0: never.
     idle: usize,
 }
 
@@ -88,7 +87,7 @@ fn run(plan: &Plan, workers: usize, tolerance: f64, task: u64) -> (PlanOutput, R
     run_shuffled(plan, workers, tolerance, task, 0)
 }
 
-/// With small bursts and links, links resized and replicas changed at random, unless `seed` is 0.
+/// Links and replicas change at random, unless `seed` is 0.
 fn run_shuffled(
     plan: &Plan,
     workers: usize,
@@ -167,7 +166,6 @@ fn what_settles_has_the_same_bits_however_samples_arrive() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Cells of a stream are the tasks of the same recording if it has no gaps.
     #[test]
     fn what_arrives_has_the_bits_of_what_is_stored(
         len in 1i64..5000, cut in 1i64..700, idle in 0usize..4, settles in 0..settling().len(), task in 1u64..4000,
@@ -221,7 +219,6 @@ fn cells_are_within_the_tolerance_and_replicas_share_them() {
         apart > 0.0 && apart < TOLERANCE * largest,
         "{apart} of {largest}"
     );
-    // A tolerance that is too small has no effect.
     let (none, report) = run(&plan, 1, 1e-30, 1 << 15);
     assert!(report.stages.is_empty() && samples(&none) == exact);
     let (_, report) = run(&plan, 2, TOLERANCE, 1 << 15);

@@ -1,5 +1,3 @@
-//! Costs of single operators, and the throughput predicted from them.
-
 use isochrony_flow::{
     CharacteriseOptions, Declared, GeneratedRecording, Inputs, Item, Next, OpError, Operator,
     OperatorProperties, Out, Plan, PlanError, Port, PortType, RunOptions, Segments, json, operator,
@@ -31,7 +29,7 @@ impl Operator for Work {
     }
 }
 
-/// CPU time of this thread in seconds: other tests may load the machine.
+/// CPU time of this thread: other tests may load the machine.
 fn cpu_time() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + 1e-9 * time.tv_nsec as f64
@@ -80,7 +78,6 @@ fn each_operator_is_measured_by_itself() {
     for (cost, ns) in [(first, 60.0), (second, 15.0)] {
         let measured = 1e9 * cost.seconds_per_sample.median;
         assert!((measured / ns - 1.0).abs() < 0.15, "{measured} of {ns}");
-        // Whole segments are replayed: here one of all samples.
         assert_eq!((cost.name, cost.samples), ("work", 1 << 17));
     }
     assert_ne!(first.key, second.key);
@@ -107,7 +104,6 @@ fn windows_and_rows_are_measured_for_each_sample_below_them() {
     let names: Vec<_> = costs.iter().map(|cost| cost.name).collect();
     assert_eq!(names, ["rewindow", "power"]);
     assert_eq!(costs[1].samples, 1 << 17);
-    // A transform of 256 samples takes some ns for each.
     let ns = 1e9 * costs[1].seconds_per_sample.median;
     assert!((0.3..300.0).contains(&ns), "{ns}");
 }

@@ -1,4 +1,4 @@
-//! Random plans on cluster slots have the bits of one thread, though slots are lost. Broken messages are errors.
+//! Random plans on cluster slots have the bits of one thread, though slots are lost.
 
 #![allow(clippy::single_range_in_vec_init)]
 
@@ -32,7 +32,6 @@ fn options(task: u64) -> RunOptions<'static> {
     options
 }
 
-/// Any policy, with waits from none to longer than a test.
 fn placements() -> impl Strategy<Value = DispatchOptions> {
     const NAMES: [&str; 5] = [
         "first-available",
@@ -72,7 +71,6 @@ fn random_plans_have_the_bits_of_one_thread() {
             );
             let some = [all[all.len() - 1].clone(), all[all.len() / 2].clone()];
             let (one, _) = Plan::collect_all(&some, &options(task)).unwrap();
-            // A single call would be lost again and again.
             let lost = if lost == 1 { 0 } else { lost };
             let hosts = [(some.to_vec(), None), (some.to_vec(), None)];
             let many = collect_on_hosts(&some, &hosts, placement, options(task), slots, lost);
@@ -93,7 +91,6 @@ fn asks_for_slots(plans: &[Plan]) -> bool {
     explained.any(|text| text.contains("on a cluster: its workers compute blocks"))
 }
 
-/// Samples of a feed go to slots in blocks, with or without a recursive filter; slots are lost, and there may be none.
 #[test]
 fn random_plans_of_a_feed_have_the_bits_of_one_thread() {
     let given = (
@@ -172,7 +169,6 @@ fn an_error_in_a_block_names_operator_and_host() {
     assert!(text.contains("slot "), "{text}");
 }
 
-/// Each with its partial results, or its context around a portion.
 #[test]
 fn partial_results_and_what_lies_around_a_portion_travel() {
     let scan = || Plan::scan_part(recording(&[0..900, 950..2000], 130), None, 64);

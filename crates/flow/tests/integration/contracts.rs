@@ -1,5 +1,4 @@
-//! The engine knows operators by their declarations, never by name: one of another crate is treated as an equally
-//! declared built-in one.
+//! An operator of another crate is treated as an equally declared built-in one.
 
 #![allow(clippy::single_range_in_vec_init)]
 
@@ -12,7 +11,6 @@ use isochrony_flow::{
 
 use crate::common::channels::channel;
 
-/// Declaration of this test's operator.
 static DECLARED: Mutex<fn(OperatorProperties) -> OperatorProperties> = Mutex::new(|bound| bound);
 
 operator! {
@@ -32,7 +30,6 @@ impl Operator for Own {
     }
 }
 
-/// One test at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn own(
@@ -49,7 +46,7 @@ fn scan(nth: i64, samples: std::ops::Range<i64>) -> Plan {
     Plan::scan_part(channel(nth, &[samples], 1_000), None, 64)
 }
 
-/// Tasks of a plan on two workers; 0 where all of it stays in the caller's thread.
+/// On two workers; 0 if the plan stays in the caller's thread.
 fn tasks(plan: &Plan) -> usize {
     let mut options = RunOptions::default();
     (options.workers, options.task) = (2, 4096);
@@ -115,7 +112,6 @@ fn frequencies_are_those_that_an_operator_declares() {
     assert_eq!(kept.frequencies().unwrap(), expected);
     let other = own(&rows, &[], |bound| bound).unwrap();
     assert_eq!(other.frequencies(), None);
-    // As many values as frequencies, or none.
     let wrong = scan(0, 0..1000).rewindow(6).unwrap();
     assert_eq!(own(&wrong, &[], spectra).unwrap().frequencies(), None);
 }

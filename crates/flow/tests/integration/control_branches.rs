@@ -1,4 +1,4 @@
-//! Branches added to a running plan and removed from it, against the plan's own results.
+//! Branches of a running plan, against the plan's own results.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -73,7 +73,6 @@ fn all_of(plan: &Plan) -> Seen {
     std::mem::take(&mut *seen.lock().unwrap())
 }
 
-/// Samples in a range, or windows with all samples in it.
 fn within(all: &Seen, (from, upto): (i64, i64), window: i64) -> Seen {
     let mut inside = all.clone();
     inside.retain(|&(start, _)| start >= from && start + window <= upto);

@@ -1,5 +1,3 @@
-//! Operators that switch implementations during a run, against runs with one of them.
-
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -114,7 +112,6 @@ fn a_filter_switches_without_losing_or_repeating_a_sample() {
                     prop_assert_eq!(got.0, direct.0);
                     prop_assert!((got.1 - direct.1).abs() <= 4.0 * TOLERANCE * largest);
                 }
-                // The same switches have the same bits for any number of workers.
                 let first = first.get_or_insert_with(|| got.clone());
                 prop_assert!(&got == first, "{} workers: {}", workers, &filter);
                 for (change, &(at, _)) in report.changes.iter().zip(&switches) {

@@ -1,4 +1,4 @@
-//! Parameters changed during a run, against plans that have them from the start.
+//! Parameters changed during a run, against plans with them from the start.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -204,7 +204,6 @@ fn an_operator_that_cannot_take_a_change_is_replaced() {
     });
     let plan = watch.then::<Thin>(params).unwrap();
     *slot.lock().unwrap() = Some(plan.clone());
-    // One of the first 64 items, four of the others.
     assert_eq!(
         collected(&plan, Some(&control), true).len() as i64,
         5 * SEGMENT
@@ -272,7 +271,6 @@ fn changes_that_cannot_be_made_are_refused_where_they_are_asked_for() {
         assert_eq!(error.code(), code, "{error}");
         assert!(error.to_string().contains(part), "{error} lacks {part:?}");
     }
-    // During another run: what is not part of it, and what could no longer be fused with its neighbour.
     let control = Arc::new(Control::default());
     let asked = control.clone();
     let found: Arc<Mutex<Vec<&'static str>>> = Arc::default();
@@ -319,11 +317,10 @@ fn a_control_serves_one_run_at_a_time() {
             .to_string()
             .contains("create a new Control")
     );
-    // The first run is as if nobody had asked, and the control serves again.
     assert_eq!(collected(&plan, Some(&control), true), first);
 }
 
-/// Samples generated during the run, in segments of `segment`; `pause` after each lets another thread make changes.
+/// `pause` after each segment lets another thread make changes.
 fn made(samples: i64, segment: i64, pause: Duration) -> Plan {
     let recording = GeneratedRecording::new(DType::I16, stream(), move || {
         let mut next = 0;
@@ -369,7 +366,6 @@ fn level_at(levels: &Levels, index: i64) -> i64 {
     before.map_or(1500, |&(_, level)| level)
 }
 
-/// Expected results of `adjusted_plans`: starts of windows of `window` samples every `hop`.
 fn starts(samples: &[f64], (window, hop): (usize, usize), levels: &Levels) -> Vec<i64> {
     let windows = samples.windows(window).enumerate().step_by(hop);
     let loud = windows.filter(|(start, window)| {
@@ -381,7 +377,7 @@ fn starts(samples: &[f64], (window, hop): (usize, usize), levels: &Levels) -> Ve
 
 const SAMPLES: i64 = 20_000;
 
-/// The changed filter, and the plan after it: in tasks; in stages, with replicas; after a sequential operator.
+/// The changed filter, and the plan after it: in tasks; in stages; after a sequential operator.
 fn adjusted_plans(shape: (u64, u64), pause: Duration) -> Vec<(Plan, Plan)> {
     let sources = [
         scan(SAMPLES),
@@ -480,7 +476,7 @@ fn a_run_whose_changes_another_thread_made_can_be_repeated_from_its_report() {
                 done.store(true, Ordering::SeqCst);
                 ran.unwrap()
             });
-            // The first may precede the run, and is then in effect from the first window.
+            // The first may precede the run.
             let from: Vec<i64> = report.changes.iter().filter_map(|one| one.from).collect();
             assert!(from.is_sorted());
             in_effect += from.len();

@@ -1,5 +1,3 @@
-//! Graphs split between workers and caller: contents and `explain`.
-
 use isochrony_expr::Expr;
 use isochrony_flow::{
     Contract, Inputs, Item, Next, OpError, Operator, OperatorFactory, OperatorProperties, Out,
@@ -39,7 +37,7 @@ impl Operator for Hold {
 #[test]
 fn a_fan_in_of_two_fronts_names_what_starves_it_by_the_numbers_of_the_plan() {
     let s = Expr::input();
-    // Passing items stay in read memory: no worker runs out of memory earlier.
+    // Passing items stay in read memory.
     let passed = |segment| {
         let windows = Plan::scan_part(recording(), None, segment).rewindow(10);
         windows.unwrap().filter(&s.max().ge(0)).unwrap()
@@ -94,7 +92,6 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
         "resample",
         json!({"down": 2, "attenuation_db": 20.0, "passband": 0.3}),
     );
-    // Around a place 3 samples before and 4 after, and a tap more on both sides.
     assert_eq!(
         spread(&halved.count().unwrap()),
         "scan -> fir -> resample -> count in tasks of up to 2097152 samples, read with 4 before and 5 after them, whose partial results are combined in order"
@@ -156,7 +153,6 @@ impl Operator for Seen {
     }
 }
 
-/// Called in the caller's thread (1), in a worker's (2).
 static WORKED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
 
 #[test]
@@ -216,7 +212,7 @@ impl Operator for Passed {
     }
 }
 
-/// A plan whose bits depend on cuts, beside branches of factory operators that give eight bytes per sample.
+/// The branches of factory operators give eight bytes per sample.
 fn beside_held(scan: &Plan, showing: &Plan, branches: usize) -> Vec<Plan> {
     let s = Expr::input();
     let held = scan.map(&(&s * 2.5)).unwrap();
@@ -286,7 +282,7 @@ fn a_factory_operator_with_too_much_output_stays_in_the_callers_thread() {
         let called = report.places.iter().filter(called).count();
         (report.places.len() - called, called)
     };
-    // A task is 6144 samples of 8 bytes. Three branches of these fit the 24th part of the memory.
+    // A task is 6144 samples of 8 bytes. Three branches fit the 24th part of the memory.
     assert_eq!(places(1), (1, 0));
     assert_eq!(places(2), (2, 0));
     assert_eq!(places(12), (2, 10));

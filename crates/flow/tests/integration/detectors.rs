@@ -1,4 +1,4 @@
-//! Detectors and running statistics in plans equal one kernel call per gap-free stretch, for any cuts.
+//! Detectors and running statistics equal one kernel call per gap-free stretch, for any cuts.
 
 use isochrony_dsp::detect::{CellCfar, ClassicStaLta, Noise, NoiseCfar, RecursiveStaLta, Sides};
 use isochrony_dsp::running::{RunningMean, RunningQuantile, RunningRms};
@@ -27,7 +27,6 @@ fn step(plan: &Plan, name: &str, given: Value) -> Result<Plan, PlanError> {
     plan.apply(catalog.get(name)?, params(given), &[])
 }
 
-/// Stretches separated by gaps of 7, in segments of `cut`.
 fn recording<T: Sample>(stretches: &[Vec<T>], cut: usize, stream: StreamId) -> Plan {
     let mut at = 0;
     let mut segments = Vec::new();
@@ -46,7 +45,6 @@ fn array(plan: &Plan) -> Array {
     plan.collect().unwrap().array().unwrap().clone()
 }
 
-/// One kernel call per stretch, without the omitted start of each.
 fn at_once(
     stretches: &[Vec<f64>],
     skip: usize,
@@ -107,12 +105,10 @@ proptest! {
             let windows = stretch.windows(8).step_by(hop as usize);
             windows.map(|window| window.iter().copied().fold(f64::MIN, f64::max)).collect()
         }).collect();
-        // 5 windows, whatever the hop.
         let seconds = 5.0 * hop as f64 / 100.0;
         let got = array(&step(&peaks, "running_quantile", json!({"window": seconds, "q": 0.5})).unwrap());
         let want = at_once(&of_windows, 0, |v, r| RunningQuantile::new(5, 0.5).unwrap().run(v, r));
         prop_assert_eq!(got.to_vec::<f64>().unwrap().iter().map(|x| x.to_bits()).collect::<Vec<_>>(), want);
-        // Delayed results keep the indices of their windows.
         let levels = step(&peaks, "ca_cfar", json!({"pfa": 0.1, "training": 2, "guard": 1})).unwrap();
         let want = at_once(&of_windows, 6, |v, r| {
             CellCfar::new(0.1, 2, 1, Sides::Both, Noise::Mean { degrees: 2 }).unwrap().run(v, r);
@@ -141,7 +137,6 @@ fn ranges(plan: &Plan) -> Vec<std::ops::Range<i64>> {
 
 #[test]
 fn triggers_end_with_their_stretch_and_merge_within_it() {
-    // Indices 0..12, a gap, 19..25.
     let stretches = [
         vec![0i16, 5, 4, 0, 0, 4, 5, 0, 0, 5, 3, 3],
         vec![3, 3, 5, 0, 0, 0],
@@ -155,11 +150,9 @@ fn triggers_end_with_their_stretch_and_merge_within_it() {
         // 0.03 s are three samples; the gap is not bridged however near.
         let merged = json!({"on": 5, "off": 3, "merge": 0.03, "min_length": 0.02});
         assert_eq!(found(merged), vec![1..12]);
-        // Of windows: all samples of those whose maximum is 5.
         let peaks = scan.rewindow(3).unwrap().map(&Expr::input().max()).unwrap();
         let of_windows = step(&peaks, "triggers", json!({"on": 5})).unwrap();
         assert_eq!(ranges(&of_windows), [0..3, 6..12, 19..22]);
-        // Windows removed by a filter end a range, too.
         let kept = peaks.filter(&Expr::input().min().ge(5)).unwrap();
         let of_kept = step(&kept, "triggers", json!({"on": 0, "merge": 1.0})).unwrap();
         assert_eq!(ranges(&of_kept), [0..3, 6..12, 19..22]);

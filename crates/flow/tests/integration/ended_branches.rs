@@ -1,4 +1,4 @@
-//! Unwanted branches of tasks, and which errors of several branches end a run.
+//! Unwanted branches of tasks, and which of several errors ends a run.
 
 #[allow(dead_code)]
 use isochrony_expr::Expr;
@@ -7,7 +7,7 @@ use isochrony_flow::{Plan, PlanOutput, RunOptions, Stat};
 use crate::common::fail::failing;
 use crate::common::gapped::{options, windows};
 
-/// Checks that one, two and four workers give the same; returns that, and the most items that the failing operator got.
+/// With one, two and four workers; and the most items that the failing operator got.
 fn same(plans: &[Plan]) -> (Vec<PlanOutput>, u64) {
     let (one, _) = Plan::collect_all(plans, &RunOptions::default()).unwrap();
     let mut most = 0;
@@ -37,7 +37,6 @@ fn a_branch_that_nobody_takes_any_more_is_ended_and_its_errors_do_not_count() {
     let plans = [few, rest.clone(), rest.count().unwrap()];
     let (one, called) = same(&plans);
     assert_eq!(one[0].array().unwrap().shape, [3, 100]);
-    // Of tasks handed out before, not of all 80 blocks.
     assert!(called <= 60, "{called}");
 }
 
@@ -46,7 +45,7 @@ fn what_fails_in_the_task_in_which_its_branch_ends_does_not_count_behind_that() 
     let s = Expr::input();
     let windows = windows().map(&(&s * 2)).unwrap();
     let rest = windows.map(&s.max()).unwrap();
-    // A task has two blocks of five windows: the limit is met in the first of a task, and the second fails.
+    // The limit is met in the first of a task's two blocks, and the second fails.
     for at in [700, 1_700, 39_900] {
         for kind in ["error", "panic"] {
             let limit = (at / 1000 * 10 + 3 - 10 * i64::from(at > 31_000)) as u64;

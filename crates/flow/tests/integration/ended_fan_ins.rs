@@ -1,5 +1,3 @@
-//! Fan-ins of streams that end early give the same results and errors on any number of workers.
-
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::cell::Cell;
@@ -22,7 +20,7 @@ fn options(workers: usize, task: u64) -> RunOptions<'static> {
     options
 }
 
-/// Rows of each plan, or the error: operator and cause, since its range depends on tasks.
+/// Of an error operator and cause: its range depends on tasks.
 fn ran(plans: &[Plan], workers: usize, task: u64) -> Result<Vec<PlanOutput>, String> {
     let ran = Plan::collect_all(plans, &options(workers, task));
     let told = |error: RunError| match error {
@@ -42,7 +40,7 @@ fn in_order(plan: &Plan) -> Plan {
         .unwrap()
 }
 
-/// Where a merge's inputs run: tasks of both scans, one, or none.
+/// In tasks of both scans, one, or none.
 fn placed(plan: Plan, how: usize) -> Plan {
     let own = plan.map(&(Expr::input() * 2)).unwrap();
     if how == 0 { own } else { in_order(&own) }
@@ -101,7 +99,6 @@ fn who_fails_behind_where_streams_meet_is_not_asked_once_enough_came() {
     let apart = a
         .map_with(&(&s - Expr::input_at(1)), slice::from_ref(&b))
         .unwrap();
-    // One block is all that arrives at once, and its second part is not wanted.
     let merged = in_order(&a).merge(&[in_order(&b)]).unwrap();
     for (plan, name) in [(apart, "map"), (merged, "merge")] {
         let plan = failing(&plan, &[600], "error").limit(5).unwrap();
@@ -127,7 +124,6 @@ fn a_fan_in_that_is_wanted_no_more_ends_what_leads_only_there() {
         .filter(|one| one.name == "scan")
         .map(|one| one.samples)
         .sum();
-    // A block of each, and one more at most.
     assert!(read <= 2_000, "{read}");
     let (_, report) = first.collect_with(&options(4, 4_000)).unwrap();
     assert!(report.tasks.len() < 100, "{}", report.tasks.len());
@@ -143,7 +139,6 @@ fn a_fan_in_that_is_wanted_no_more_ends_what_leads_only_there() {
     assert!(scans.iter().min() < Some(&2_000), "{scans:?}");
 }
 
-/// Merges, zips or combines windows, in tasks or not, some of which fail, with limits.
 #[test]
 fn limits_behind_random_fan_ins_give_the_same_rows_and_errors() {
     let given = (
@@ -168,11 +163,10 @@ fn limits_behind_random_fan_ins_give_the_same_rows_and_errors() {
             (task, offset),
             (kept, left_out),
         )| {
-            // Blocks of whole windows: cut alike in one pass and in tasks.
+            // Of whole windows: cut alike in one pass and in tasks.
             let window = window * 10;
             let block = blocks * window;
             let begin = (offset * block as i64).min(3_000 / block as i64 * block as i64);
-            // Blocks of the second that are kept, and left out after them.
             let gap = begin + kept * block as i64;
             let gap = [gap, gap + left_out * block as i64].map(|at| at.min(3_900));
             let second = [begin..gap[0], gap[1]..4_000];

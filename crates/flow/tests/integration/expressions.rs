@@ -1,5 +1,3 @@
-//! Filters and maps against loops over slices.
-
 use isochrony_expr::Expr;
 use isochrony_flow::{Catalog, Plan, PlanError, PlanOutput, Segments, SharedRecording};
 use isochrony_segment::{Calibration, SigSeg, Stream, StreamId};

@@ -1,5 +1,3 @@
-//! Operators and recordings bound to this process: generated samples, functions, plans run as one.
-
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::ops::Range;
@@ -171,7 +169,6 @@ fn errors_of_a_run_say_what_where_and_how_to_mend() {
         assert!(error.to_string().contains(part), "{error}");
     }
 
-    // A window over two segments is copied into a block.
     let mut options = RunOptions::default();
     options.memory = 100;
     let error = scan

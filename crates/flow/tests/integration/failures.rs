@@ -1,5 +1,3 @@
-//! Errors and panics inside operators, and the messages of every error.
-
 use std::ops::Range;
 
 use isochrony_flow::{

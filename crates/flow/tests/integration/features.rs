@@ -1,5 +1,3 @@
-//! Window-wise operators in plans: any cuts give the same bits, breaks are respected, types and units are declared.
-
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use isochrony_flow::{Catalog, Plan, PlanError, PortType, Segments, json};
@@ -30,7 +28,7 @@ fn step(plan: &Plan, name: &str, params: Value, others: &[Plan]) -> Result<Plan,
     )
 }
 
-/// Window-wise operators of one input, with parameters for windows of 32 samples.
+/// Parameters for windows of 32 samples.
 fn every() -> Vec<(&'static str, Value)> {
     vec![
         ("taper", json!({"taper": "kaiser(8.6)"})),
@@ -134,7 +132,7 @@ fn haar_of_counts_is_haar_of_their_values() {
         let word: Vec<u16> = positive.iter().map(|&x| x as u16).collect();
         assert_eq!(rows(&byte, plain, output), want);
         assert_eq!(rows(&word, plain, output), want);
-        // Halves of counts are exact, so the calibrated ones are, too.
+        // Halves of counts are exact.
         let halves: Vec<f64> = values.iter().map(|x| x / 2.0).collect();
         let word: Vec<i16> = samples.iter().map(|&x| x as i16).collect();
         assert_eq!(rows(&word, stream(), output), rows(&halves, plain, output));

@@ -1,5 +1,3 @@
-//! Filters in plans: units, types, breaks, and any cuts of the input.
-
 use std::sync::{Arc, Mutex};
 
 use isochrony_dsp::filter::{Band, Family, Fir, FirMethod, Iir, Initial, SosFilter};
@@ -16,7 +14,6 @@ fn stream() -> Stream {
     Stream::new("stn/p", TimebaseId(0), Rate::new(1000, 1).unwrap())
 }
 
-/// Gap-free stretches by first index, cut into segments.
 fn scan<T: Sample>(stretches: &[(i64, Vec<T>)], cut: usize, stream: StreamId) -> Plan {
     let segments = stretches.iter().flat_map(|(start, samples)| {
         let pieces = samples.chunks(cut).enumerate();
@@ -42,7 +39,6 @@ fn noise(count: usize) -> Vec<f64> {
         .collect()
 }
 
-/// One kernel call per stretch.
 fn alone(stretches: &[(i64, Vec<f64>)], initial: Initial) -> Vec<f64> {
     let iir = Iir {
         family: Family::Butterworth,
@@ -275,7 +271,6 @@ fn what_cannot_be_designed_is_refused_when_the_plan_is_built() {
     assert_eq!(error.code(), "input_type");
 }
 
-/// Symmetric, of odd number.
 fn taps(count: usize) -> Vec<f64> {
     let middle = (count / 2) as f64;
     (0..count)

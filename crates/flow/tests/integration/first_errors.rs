@@ -11,12 +11,11 @@ use isochrony_flow::{
 use crate::common::fail::failing;
 use crate::common::gapped::{options, windows};
 
-/// Windows counted in order, in the caller's thread.
 fn in_order(plan: &Plan) -> Plan {
     plan.filter(&(Expr::input().max().ewm(0.5).gt(-1))).unwrap()
 }
 
-/// Branches of one scan that fail at samples, each in tasks or in order.
+/// Each fails at a sample, in tasks or in order.
 fn branches(of: &[(i64, bool)]) -> Vec<Plan> {
     let s = Expr::input();
     let windows = windows().map(&(&s * 2)).unwrap();
@@ -49,7 +48,6 @@ fn any_number_of_workers_tells_the_first_error_of_branches() {
         (900, 25_000),
         (25_000, 900),
     ] {
-        // In one block the lower node's.
         let first = if one / 500 <= other / 500 { one } else { other };
         for where_ in [(true, true), (true, false), (false, true), (false, false)] {
             let plans = branches(&[(one, where_.0), (other, where_.1)]);
@@ -125,7 +123,7 @@ impl Operator for Slow {
 
 #[test]
 fn an_error_is_waited_for_by_each_of_several_ways_out_of_tasks_that_are_slow() {
-    // Longer than a run waits at a time, so the other input arrives meanwhile.
+    // Longer than a run waits at a time.
     let s = Expr::input();
     let slow = windows().map(&(&s * 2)).unwrap();
     let slow = slow.then::<Slow>(serde_json::Map::new()).unwrap();
@@ -145,7 +143,7 @@ fn an_error_is_waited_for_by_each_of_several_ways_out_of_tasks_that_are_slow() {
     }
 }
 
-/// Scans not read together, each failing at a sample, in tasks or in order.
+/// Not read together; each fails at a sample, in tasks or in order.
 fn scans(of: &[(i64, bool)], kind: &str) -> Vec<Plan> {
     let s = Expr::input();
     let one = |(nth, &(at, tasks)): (usize, &(i64, bool))| {
@@ -169,7 +167,6 @@ fn of_scans_that_are_not_read_together_the_error_that_begins_first_counts() {
     ] {
         let first = if one / 500 <= other / 500 { one } else { other };
         for where_ in [(true, true), (true, false), (false, true), (false, false)] {
-            // Printing a panic takes time.
             let kinds = if where_.0 == where_.1 { 2 } else { 1 };
             for kind in &["error", "panic"][..kinds] {
                 let plans = scans(&[(one, where_.0), (other, where_.1)], kind);

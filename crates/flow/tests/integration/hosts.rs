@@ -1,5 +1,4 @@
-//! Random plans partly on another host have the bits of one thread, though connections break and messages are repeated.
-//! Slots compute blocks of the rest, and some are lost.
+//! Random plans partly on another host have the bits of one thread, though connections break and slots are lost.
 
 #![allow(clippy::single_range_in_vec_init)]
 
@@ -50,7 +49,7 @@ impl HostThread {
         }
     }
 
-    /// Lets slots compute blocks of the rest of the plans; a call of `lost_one_in` loses its slot.
+    /// Of the rest of the plans; one call in `lost_one_in` loses its slot.
     fn with_slots(mut self, plans: &[Plan], slots: usize, lost_one_in: u64) -> Self {
         let mut options = self.options;
         options.workers = 2;
@@ -120,7 +119,6 @@ impl TaskCluster for HostThread {
                     sent = number;
                     on_their_way += 1;
                     if broken_after > 0 && on_their_way > broken_after {
-                        // This one does not arrive, and one that did comes again.
                         on_their_way = 0;
                         sent = inbox.arrived().saturating_sub(1).max(read);
                         continue;
@@ -174,7 +172,6 @@ fn random_plans_have_the_bits_of_one_thread() {
             let scan = Plan::scan_part(recording(&stretches, cut), None, segment);
             let parts = plans(scan, &before);
             let part = &parts[parts.len() - 1];
-            // A count stays with the client.
             let Ok(moved) = on(part) else {
                 return Ok(());
             };
@@ -186,7 +183,6 @@ fn random_plans_have_the_bits_of_one_thread() {
             options.workers = workers;
             let mut host = HostThread::new(part, options, broken);
             if slots > 0 && workers > 1 {
-                // A single call would be lost again and again.
                 let lost = if lost == 1 { 0 } else { lost };
                 host = host.with_slots(&some(&moved), slots, lost);
             }
@@ -223,7 +219,6 @@ fn errors_come_behind_what_was_computed_before_them() {
             );
             assert!(text.contains("buoy"), "{text}");
             assert!(text.contains("sample 7000 is"), "{text}");
-            // A limit before it has what it wants.
             let limited = named(&moved, &("limit", json!({"count": 6000}))).unwrap();
             let host = HostThread::new(&part, options, 3);
             assert_eq!(

@@ -93,7 +93,7 @@ fn stream() -> StreamId {
     Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
 }
 
-/// Samples 0, 1, 2, ... in segments of 4; one is missing after every `gap` samples.
+/// 0, 1, 2, ... in segments of 4; one is missing after every `gap` samples.
 fn scan(samples: i64, gap: i64) -> Plan {
     let pieces = (0..samples).step_by(gap as usize).map(|start| {
         let values: Vec<i16> = (start..(start + gap - 1).min(samples).max(start + 1))
@@ -126,7 +126,6 @@ fn run(plan: &Plan, control: Option<&Control>) -> Result<isochrony_flow::Report,
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Filtered windows, over gaps, through chains of any length, partly in-step.
     #[test]
     fn any_mix_is_told_the_same(
         in_step in prop::collection::vec(prop::bool::weighted(0.8), 1..9),
@@ -137,7 +136,6 @@ proptest! {
     ) {
         let source = scan(samples, gap);
         let source = match wanted {
-            // Windows of two, filtered by remainder.
             Some((by, rest)) => source
                 .rewindow(2)
                 .unwrap()
@@ -184,7 +182,6 @@ fn a_broken_promise_ends_the_run() {
                 let RunError::Operator { node, range, .. } = error else {
                     panic!("{text}")
                 };
-                // The source is node 0. Changed indices are only noticed after the chain.
                 let place = place as usize + 1;
                 assert!(node == place || (fault == "cut" && node >= place), "{text}");
                 assert_eq!(range, Some(at..at + 4), "{text}");
@@ -217,7 +214,7 @@ fn a_panic_names_the_one_of_a_chain_that_panicked() {
 
 #[test]
 fn progress_goes_past_what_keeps_step() {
-    // One branch is empty, so the other is released by progress alone.
+    // One branch is empty, so progress alone releases the other.
     let windows = scan(30_000, 1 << 40).rewindow(2).unwrap();
     let none = windows.filter(&Expr::input().min().lt(-1)).unwrap();
     let chain = (80..84).fold(none, |plan, id| watch(&plan, id, true, "none", 0));

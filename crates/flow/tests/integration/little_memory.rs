@@ -1,4 +1,4 @@
-//! Minimum memory of joined channels: one's items wait for the others, so it is small.
+//! Minimum memory of joined channels: one's items wait for the others.
 
 #[allow(dead_code)]
 use isochrony_expr::Expr;

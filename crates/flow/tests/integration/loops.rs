@@ -1,5 +1,3 @@
-//! Loops and operators of several inputs, against plain loops.
-
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::ops::Range;
@@ -21,7 +19,6 @@ fn value(seed: i64, index: i64) -> i16 {
     (mixed >> 52) as i16
 }
 
-/// Gap-free stretches in segments that are separate in memory.
 fn recording(seed: i64, stretches: &[Range<i64>], cut: i64) -> SharedRecording {
     let pieces = stretches.iter().flat_map(|range| {
         let starts = (range.start..range.end).step_by(cut as usize);
@@ -83,7 +80,6 @@ proptest! {
         prop_assert_eq!(floats(&plan, false), expected);
     }
 
-    /// A gain that follows the output of `by` windows before: the state is a value per window, the signal a window.
     #[test]
     fn a_gain_that_is_fed_back_is_that_of_a_plain_loop(
         len in 1i64..300, gap in 1i64..50, more in 1i64..300, cut in 1i64..90, segment in 1u64..120,
@@ -111,14 +107,13 @@ proptest! {
         prop_assert_eq!(floats(&plan, false), expected);
     }
 
-    /// State after a fan-in resets between the same windows, whichever input is ahead.
     #[test]
     fn what_meets_and_what_is_remembered_of_it_does_not_depend_on_how_inputs_are_cut(
         len in 1i64..300, gap in 1i64..50, more in 1i64..300, hole in 1i64..300, window in 1i64..9,
         cuts in [1i64..90, 1i64..90], segments in [(1u64..40, 1u64..400), (1u64..40, 1u64..400)],
     ) {
         let a = two(len, gap, more);
-        // The other has the first stretch in two, on the windows' grid; the second one has its own grid.
+        // The other has the first stretch in two, on the windows' grid; the second has its own grid.
         let cut = 5 + (hole % len) / window * window;
         let b = [5..cut.max(6), cut.max(6) + window..cut.max(6) + window + len, a[1].end + 900..a[1].end + 950];
         let b: Vec<_> = b.into_iter().filter(|range| !range.is_empty()).collect();
@@ -303,7 +298,6 @@ fn a_plan_with_loops_prints_compares_and_is_saved() {
     let text = "0: scan(stn/p)\n1: delayed(by=2) <- 0\n2: map(expression=s + s1 * 0.5) <- 0, 1\n3: feedback <- 2, 2, 1";
     assert_eq!(plan(0.5).to_string(), text);
     assert!(plan(0.5) != plan(0.25));
-    // Two loops with equal beginnings stay two.
     let both = plan(0.5).merge(&[plan(0.25)]).unwrap();
     assert_eq!(both.to_string().matches("delayed").count(), 2, "{both}");
     let saved = json!({"isochrony_plan": 1, "output": [3, 0], "nodes": [

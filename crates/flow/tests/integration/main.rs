@@ -1,5 +1,5 @@
-//! Integration tests in one binary: each would link everything again. Tests that measure their process, or have an
-//! allocator or threads of their own, are separate binaries.
+//! One binary, to link once. Tests that measure their process, or have an allocator or threads of their own, are
+//! separate.
 
 mod common;
 

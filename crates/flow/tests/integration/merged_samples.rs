@@ -1,5 +1,3 @@
-//! What is possible with interleaved samples of several streams, and what is refused.
-
 #![allow(clippy::single_range_in_vec_init)]
 
 use std::ops::Range;
@@ -31,7 +29,6 @@ fn windows_of_samples_that_come_twice_are_refused_with_a_mend() {
         "rewindow needs contiguous samples, but follows a merge whose inputs 1 and 2 may both have samples with indices 250 to \
          299; put rewindow before the merge, on each of its inputs, or merge ranges that do not overlap"
     );
-    // Anywhere after the merge, and through another.
     let later = merged
         .map(&(Expr::input() * 2).wrapping())
         .unwrap()

@@ -1,5 +1,4 @@
-//! Runs on several cores: work distribution, failures, bounds. `rewrites.rs` and `stored.rs` test that results are
-//! bit-identical.
+//! Work distribution, failures and bounds of runs on several cores.
 
 use crate::common::fail;
 use std::collections::BTreeSet;
@@ -41,7 +40,6 @@ fn too_many_groups_are_refused_in_a_task_and_when_tasks_are_combined() {
         let error = named(&rows, "group_by", params).collect_with(&options(2));
         error.map(|(table, _)| table.rows().unwrap().num_rows())
     };
-    // Ten windows per task, 389 in all.
     for few in [3, 300] {
         let error = most(few).unwrap_err();
         assert_eq!(error.code(), "too_many_groups");
@@ -81,11 +79,10 @@ fn the_report_says_who_did_which_task_and_counts_what_one_thread_would() {
     assert_eq!(one, many);
     let names: Vec<_> = report.operators.iter().map(|one| one.name).collect();
     assert_eq!(names, ["scan", "rewindow", "filter", "count"]);
-    // Windows count once each, though samples after portions are read twice.
+    // Windows count once, though samples after portions are read twice.
     let samples = |report: &isochrony_flow::Report| report.operators[2].samples;
     assert_eq!(samples(&report), samples(&alone));
     assert_eq!(report.operators[1].gaps, 2);
-    // Portions are consecutive except for gaps.
     let mut upto = 0;
     let mut covered = 0;
     for task in &report.tasks {
@@ -101,7 +98,7 @@ fn the_report_says_who_did_which_task_and_counts_what_one_thread_would() {
     assert!(alone.workers.is_empty() && alone.tasks.is_empty());
 }
 
-/// Slow; records progress; may hold its first item until a later task was computed.
+/// May hold its first item until a later task was computed.
 struct Slow(Arc<AtomicI64>, Arc<AtomicI64>, bool);
 
 impl OperatorFactory for Slow {
@@ -136,7 +133,6 @@ impl Operator for Slow {
     }
 }
 
-/// Furthest sample given to a worker.
 static FURTHEST: AtomicI64 = AtomicI64::new(0);
 
 operator! {
@@ -168,7 +164,6 @@ fn workers_go_on_while_the_run_is_busy_and_wait_for_who_takes_what_they_gave() {
         .unwrap();
     let (_, report) = plan.collect_with(&options(2)).unwrap();
     assert_eq!(done.load(Ordering::SeqCst), SAMPLES);
-    // Three tasks of 1000 samples per worker, running ones included, and one being consumed.
     let ahead = ahead.load(Ordering::SeqCst);
     assert!(
         report.tasks.len() > 30 && (1000..=8 * 1100 + 1001).contains(&ahead),
@@ -182,7 +177,6 @@ fn who_wants_no_more_ends_the_workers() {
     let plan = windows().map(&(&s + 1)).unwrap().limit(3).unwrap();
     let (some, report) = plan.collect_with(&options(4)).unwrap();
     assert_eq!(some.array().unwrap().shape, [3, 100]);
-    // Waiting or running tasks, and one being consumed.
     assert!(report.tasks.len() <= 13, "{}", report.tasks.len());
 }
 

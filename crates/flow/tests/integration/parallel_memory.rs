@@ -1,4 +1,4 @@
-//! Runs on several cores keep to little memory together, and many do not fail where one does not.
+//! Workers keep to little memory together, and many do not fail where one does not.
 
 #[allow(dead_code)]
 use crate::common::gapped;
@@ -38,7 +38,7 @@ fn little_memory_makes_small_tasks_and_does_not_fail() {
 
 #[test]
 fn where_cuts_show_too_little_memory_is_an_error_and_never_other_cuts() {
-    // After a settling filter: 8 bytes per sample, 64 KiB per task, which ends where a segment of 100 does.
+    // After a settling filter: 64 KiB per task, which ends where a segment of 100 does.
     let scan = Plan::scan_part(recording(), None, 100);
     let low = json!({"band": "lowpass", "cutoff_hz": 500.0});
     let plan = gapped::named(&scan, "iir", low);
@@ -97,7 +97,6 @@ impl Operator for Hungry {
             let block = out.alloc(isochrony_segment::DType::U8, self.bytes as usize)?;
             self.held.push(out.seal(block));
         }
-        // Others may want memory meanwhile.
         std::thread::sleep(std::time::Duration::from_micros(200));
         if self.how == "item" {
             self.held.clear();
@@ -124,7 +123,7 @@ fn memory_bounds_all_workers_together_and_many_do_not_fail_where_one_does_not() 
         )
     };
     const MEMORY: u64 = 1 << 20;
-    // More than half of it, in tasks; the run needs more than half, too, or some for all of its time.
+    // More than half of it, in tasks; the run needs more than half, or some for all of its time.
     for (task, how, run) in [
         (512, "run", 1),
         (512, "item", 256),
@@ -194,7 +193,6 @@ impl Operator for Keeper {
     }
 }
 
-/// A worker without tasks ends at some time; its results are still in use.
 #[test]
 fn what_is_kept_of_tasks_counts_whether_their_workers_have_ended_or_not() {
     let s = Expr::input();

@@ -1,5 +1,4 @@
-//! Plans over stored signals on hosts with caches: same bits as one thread, tasks near their data, no store reads on a
-//! second run.
+//! Plans on hosts with caches: same bits as one thread, tasks near their data, no store reads on a second run.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -78,7 +77,6 @@ impl Hosts {
         Self { folder, store }
     }
 
-    /// As new processes of these hosts.
     fn begin(&self, count: usize, quota: u64, window: u64) -> Vec<LoopbackHost> {
         let begin = |host: usize| {
             let folder = self.folder.path().join(format!("cache-{host}"));
@@ -134,8 +132,7 @@ fn a_plan_that_runs_again_reads_nothing_from_the_store() {
     let told = report.workers.iter().filter_map(|worker| worker.cache);
     let told = told.fold(ShardCacheCounts::default(), ShardCacheCounts::and);
     assert_eq!(told, first);
-    // In the same processes, and in new ones, which cannot ask each other: what the other host has comes from the
-    // store.
+    // In the same processes, and in new ones, which cannot ask each other.
     for _ in 0..2 {
         let before = counts(&begun);
         let (many, _) = hosts.run(&begun, policy("max-cache-hit", 60_000), shape);
@@ -158,7 +155,6 @@ fn tasks_go_to_the_host_that_has_their_shards() {
         (1024, CHUNK as u64 * 16, 1, 0),
     );
     drop(warm);
-    // Its cache is `cache-1`: even slots are of the first host.
     let begun = hosts.begin(2, 256 << 20, 1024);
     let (many, report) = hosts.run(&begun, policy("max-cache-hit", 60_000), shape);
     assert_eq!(many, one);

@@ -1,5 +1,4 @@
-//! Read-ahead from task to task gives the same results by every strategy, also where runs end early or tasks are
-//! repeated.
+//! Read-ahead from task to task gives the same results by every strategy.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -40,7 +39,6 @@ fn scans(store: &Store, io: Strategy) -> [Plan; 2] {
     [stored(0), other].map(|one| Plan::scan_part(SharedRecording::new(one), None, 5_000))
 }
 
-/// One channel with results that depend on cuts; both without.
 fn plans(store: &Store, io: Strategy) -> Vec<Plan> {
     let [one, other] = scans(store, io);
     let s = Expr::input();
@@ -136,7 +134,6 @@ fn runs_that_end_early_give_what_came_before_or_say_that_they_were_interrupted()
             let some = some.array().unwrap().to_vec::<i16>().unwrap();
             assert_eq!(some, all[..100 * windows as usize], "{io}");
         }
-        // Stopped from outside, at the start and during the run.
         for looks in [0, 1] {
             let stop = Interrupt::default();
             if looks == 0 {

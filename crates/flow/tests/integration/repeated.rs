@@ -1,5 +1,3 @@
-//! One plan over successive ranges, against plans rebuilt for each.
-
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
@@ -86,7 +84,6 @@ proptest! {
                     _ => prop_assert_eq!(repeated.collect(&stated, &options).unwrap().0, expected),
                 }
             }
-            // The first of them against a loop.
             let windows = made.windows(range, window as i64, hop as i64, false);
             let stated = [(timebase, range.clone())];
             prop_assert_eq!(values(&repeated[0].collect(&stated, &options).unwrap().0), windows);
@@ -162,7 +159,6 @@ fn what_somebody_keeps_of_one_range_counts_to_the_memory_of_no_other() {
         .unwrap();
     let mut options = RunOptions::default();
     options.memory = 128 << 10;
-    // All ranges together take more than that.
     let mut repeated = RepeatedPlan::new(&plan);
     for from in (0..100_000).step_by(5_000) {
         let counted = repeated.collect(&[(timebase, from..from + 5_000)], &options);

@@ -21,12 +21,10 @@ fn named(plan: &Plan, name: &str, params: &serde_json::Value) -> Plan {
     plan.apply(&declaration, params, &[]).unwrap()
 }
 
-/// Plans in which a scan meets its own derivatives.
 fn met(scan: &Plan, window: u64) -> Vec<Plan> {
     let s = Expr::input();
     let windows = scan.rewindow(window).unwrap();
     let twice = windows.map(&(&s * 2).wrapping()).unwrap();
-    // Removed items are missing at the fan-in.
     let some = windows.filter(&s.max().gt(150)).unwrap();
     let difference = scan.map(&(&s * 3).wrapping()).unwrap();
     let difference = difference.map_with(
@@ -34,7 +32,6 @@ fn met(scan: &Plan, window: u64) -> Vec<Plan> {
         std::slice::from_ref(scan),
     );
     let zipped = twice.zip(std::slice::from_ref(&some)).unwrap();
-    // Items that operators hold until they know what follows.
     let centred = json!({"taps": [1.0, 2.0, 1.0], "method": "direct", "delay": "centred"});
     let smooth = named(scan, "fir", &centred);
     let rest = [scan.clone(), smooth.clone()].map(|plan| plan.map(&s.astype(DType::I16)).unwrap());
@@ -82,7 +79,7 @@ proptest! {
         let end = made.signal().end_index();
         let at = |share: f64| (share * end as f64) as i64;
         let ranges: Vec<_> = cuts.iter().map(|&(a, b)| at(a.min(b))..at(a.max(b))).collect();
-        // Ascending ranges are one selection: adjacent ones are read as one.
+        // Adjacent ascending ranges are read as one.
         let mut parts: Vec<Vec<Range<i64>>> = Vec::new();
         for range in ranges.iter().filter(|range| !range.is_empty()) {
             match parts.last_mut() {
@@ -115,7 +112,6 @@ fn two_scans_that_go_back_meet_part_by_part() {
     let [first, second] = [[40..60, 10..30], [50..80, 0..20]].map(|ranges| scan(&made, &ranges));
     let zipped = first.zip(&[second]).unwrap();
     let samples = |range: Range<i64>| made.windows(&range, 1, 1, true);
-    // 50 to 60 of the first parts, 10 to 20 of the second.
     let expected = [samples(50..60), samples(10..20)].concat();
     for output in [0, 1] {
         let plan = zipped.output(output).unwrap();

@@ -37,7 +37,7 @@ fn run(plan: &Plan, optimise: bool) -> PlanOutput {
     plan.collect_with(&options).unwrap().0
 }
 
-/// Two branches of common steps, which meet if they can, and what follows: some of these.
+/// Common steps, two branches, and what follows if they meet: some of these.
 fn branches(scan: Plan, steps: &[Vec<Step>; 4], how: usize, wanted: u8) -> Vec<Plan> {
     let base = plan(scan, &steps[0]);
     let [a, b] = [1, 2].map(|nth| plan(base.clone(), &steps[nth]));
@@ -59,7 +59,7 @@ fn branches(scan: Plan, steps: &[Vec<Step>; 4], how: usize, wanted: u8) -> Vec<P
     some.filter_map(|(_, plan)| plan).collect()
 }
 
-/// Requires that most of them are spread: else it would test nothing.
+/// Most must be spread: else it would test nothing.
 #[test]
 fn branches_and_fan_ins_of_a_scan_are_done_in_tasks_to_the_same_bits() {
     let given = (
@@ -186,7 +186,6 @@ proptest! {
         prop_assert_eq!(many, run(&plan, true), "{}", plan.explain());
     }
 
-    /// Of steps that do not amplify an error.
     #[test]
     fn what_settles_is_within_its_tolerance_and_the_same_bits_for_any_number_of_workers(
         first in 0..settling().len(), second in (any::<bool>(), any::<prop::sample::Index>()), window in 1u64..30, hop in 1u64..40, gap in 0i64..60,
@@ -217,7 +216,6 @@ proptest! {
         let PlanOutput::Array(exact) = run(&plan, true) else { panic!("no array") };
         let PlanOutput::Array(one) = one else { panic!("no array") };
         prop_assert_eq!(&one.parts, &exact.parts);
-        // Two of them, and samples of up to 2048.
         let most = 2.0 * 2048.0 * 1e-8;
         for (a, b) in one.to_vec::<f64>().unwrap().iter().zip(&exact.to_vec::<f64>().unwrap()) {
             prop_assert!((a - b).abs() < most, "{} {}: {}", a, b, plan.explain());
@@ -241,7 +239,6 @@ proptest! {
         prop_assert_eq!(report.workers.len(), 1);
         options.workers = tasks.1;
         prop_assert_eq!(&plan.collect_with(&options).unwrap().0, &one);
-        // All of it at once, where nothing is combined.
         options.task = 1 << 20;
         let all = plan.collect_with(&options).unwrap().0;
         let (one, all) = (one.rows().unwrap(), all.rows().unwrap());

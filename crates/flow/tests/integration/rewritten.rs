@@ -1,4 +1,4 @@
-//! Which rewrites of plans are made. `rewrites.rs` tests over random plans that results stay the same.
+//! Which rewrites are made. `rewrites.rs` tests the results.
 
 #![allow(clippy::single_range_in_vec_init)]
 
@@ -13,7 +13,6 @@ fn run(plan: &Plan, optimise: bool) -> PlanOutput {
     plan.collect_with(&options).unwrap().0
 }
 
-/// The executed plan, after the scan.
 fn runs_as(plan: &Plan) -> String {
     let text = plan.explain();
     let (_, after) = text.split_once("runs as\n").unwrap();

@@ -1,5 +1,3 @@
-//! Sealed signals are decoded by workers, ahead of the sequential part, with the results of plain ones.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +14,7 @@ const SIGNALS: [(&str, Option<&str>); 3] = [
     ("zstd", Some("zstd:1")),
     ("blosc", Some("blosc:lz4:5")),
 ];
-/// At 100 Hz a chunk has 64 KiB.
+/// 64 KiB at 100 Hz.
 const CHUNK: i64 = 32_768;
 
 fn made(folder: &TempDir) -> Store {
@@ -89,7 +87,6 @@ fn any_number_of_workers_gives_the_bits_of_the_plain_signal() {
     }
 }
 
-/// All but the signal's name.
 fn assert_same(found: &PlanOutput, expected: &PlanOutput, what: &str) {
     match (found.rows(), expected.rows()) {
         (Some(found), Some(expected)) => assert_eq!(found.columns(), expected.columns(), "{what}"),
@@ -165,7 +162,6 @@ fn a_damaged_chunk_is_the_error_of_its_scan_and_of_no_other() {
                 .unwrap();
             said.push(chunk.to_owned());
         }
-        // Earlier data and other signals are unaffected.
         let [found, expected] = ["zstd", "plain"].map(|name| {
             let recording = StoredRecording::new(store.path(), store.signal(name).unwrap());
             let before = Plan::scan(recording.ranges(std::iter::once(0..5 * CHUNK)));

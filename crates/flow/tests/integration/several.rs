@@ -1,4 +1,4 @@
-//! Plans that combine several scans give the same bits on any number of workers; and loops.
+//! Plans that combine several scans, on any number of workers.
 
 #![allow(clippy::single_range_in_vec_init)]
 
@@ -37,7 +37,6 @@ fn reads_several(plan: &Plan) -> bool {
     subgraphs(plan).iter().any(several)
 }
 
-/// Gap-free stretches up to about 800, from three lengths and distances.
 fn stretches() -> impl Strategy<Value = Vec<Range<i64>>> {
     let one = (1i64..400, 1i64..70);
     (0i64..90, prop::collection::vec(one, 1..4)).prop_map(|(first, lengths)| {
@@ -103,7 +102,7 @@ fn joined_plans(
     some.filter_map(|(_, plan)| plan).collect()
 }
 
-/// Requires that tasks read several scans in most of them: else it would test nothing.
+/// In most of them tasks must read several scans: else it would test nothing.
 #[test]
 fn scans_that_meet_give_the_same_bits_on_any_number_of_workers() {
     let given = (
@@ -120,7 +119,6 @@ fn scans_that_meet_give_the_same_bits_on_any_number_of_workers() {
             let range = range.map(|(from, wanted)| from..from + wanted);
             let scan = |nth: usize| {
                 let live = channel(nth as i64, &kept[nth], cut);
-                // Channels are read alike, except for one that is read whole.
                 let range = range.clone().filter(|_| nth < 2);
                 Plan::scan_part(live, range, segments[nth])
             };
@@ -216,7 +214,7 @@ proptest! {
     }
 }
 
-/// Twice the memory that one thread needs, as for tasks of one scan.
+/// Twice the memory that one thread needs.
 #[test]
 fn with_little_memory_scans_that_meet_give_the_same_bits_on_many_workers() {
     let given = (
@@ -298,7 +296,6 @@ fn a_report_counts_what_was_read_of_each_scan_and_lists_tasks_by_their_indices()
         .take(3)
         .map(|one| one.samples)
         .collect();
-    // The common range reaches the map by each input.
     assert_eq!(samples[..2], [3000, 3500]);
     assert_eq!((progress.done(), progress.total()), (6500, Some(6500)));
     let (first, last) = (report.tasks.first().unwrap(), report.tasks.last().unwrap());

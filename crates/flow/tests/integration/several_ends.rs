@@ -1,5 +1,3 @@
-//! How runs end whose tasks read several scans: errors, panics, unwanted output.
-
 use crate::common::fail;
 use isochrony_expr::Expr;
 use isochrony_flow::{Plan, RunError};
@@ -69,13 +67,11 @@ fn a_panic_of_one_of_two_scans_ends_the_run_and_not_the_process() {
 #[test]
 fn who_wants_no_more_of_what_scans_give_together_ends_the_workers() {
     let [a, b] = channels();
-    // Later failures are not met.
     let failing = fail::failing(&b, &[39_000], "error");
     let plan = apart(&a, &failing).limit(3).unwrap();
     let (some, report) = plan.collect_with(&options(4)).unwrap();
     assert_eq!(some.array().unwrap().shape, [3, 100]);
     assert!(report.tasks.len() <= 13, "{}", report.tasks.len());
-    // Of two outputs one ends early.
     let (few, all) = (
         apart(&a, &b).limit(3).unwrap(),
         a.map(&Expr::input().max()).unwrap(),

@@ -40,7 +40,6 @@ impl Operator for Free {
     }
 }
 
-/// Two scans that meet after a held operator, the second optionally filtered first.
 fn joined_plan(kept: &[Vec<Range<i64>>; 2], settles: bool, straight: bool) -> Plan {
     let scan = |nth: usize| Plan::scan_part(channel(nth as i64, &kept[nth], 50), None, 64);
     let [a, b] = [scan(0), scan(1)];

@@ -1,5 +1,4 @@
-//! Stored channels of one clock that meet in tasks, over gaps, clock steps and selections, and in order over ranges
-//! that go back.
+//! Stored channels of one clock that meet in tasks.
 
 #![allow(clippy::single_range_in_vec_init)]
 
@@ -21,7 +20,6 @@ const T0: i64 = 1_267_401_600 * SECOND;
 #[derive(Debug, Clone, Copy)]
 enum Then {
     Gap(i64),
-    /// The clock is set back.
     Step,
 }
 
@@ -34,12 +32,10 @@ fn value(channel: usize, index: i64) -> i16 {
 struct Made {
     _folder: TempDir,
     store: Store,
-    /// First and last index of each channel's gap-free stretches.
     stretches: [Vec<Range<i64>>; 2],
 }
 
 impl Made {
-    /// With a civil time, if their histories are equal, or without.
     fn new(histories: &[History; 2], timed: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
@@ -60,7 +56,6 @@ impl Made {
                 } else {
                     writer.append(&samples).unwrap()
                 };
-                // Values depend on the index alone.
                 assert_eq!(appended.index, end);
                 stretches[channel].push(end..end + count as i64);
                 stepped = timed && matches!(then, Then::Step);

@@ -14,9 +14,9 @@ use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use serde_json::Value;
 
-/// Samples in ten seconds of a source that does not fall silent.
+/// Ten seconds of a talking source.
 const TALKED: i64 = 1000;
-/// Interval of a silent source's marks, and how many come.
+/// Interval of the marks, and how many come.
 const STEP: Duration = Duration::from_millis(15);
 const MAX_IDLE: u64 = 200;
 
@@ -43,7 +43,7 @@ impl Clock for Linear {
     }
 }
 
-/// Samples that count modulo 20, up to an index; then only marks of the clock.
+/// They count modulo 20, up to an index; then only marks follow.
 #[derive(Clone)]
 struct Feed {
     stream: StreamId,
@@ -128,16 +128,14 @@ impl Source for FeedSource {
             self.outcome.starved.store(true, Ordering::Release);
             return Ok(SourceEvent::End);
         }
-        // The clock advances half a second each time; between marks all sources are idle.
+        // Half a second each time; between marks all sources are idle.
         self.mark += self.step;
         Ok(SourceEvent::ProgressMark(self.mark))
     }
 }
 
-/// Common axis of two feeds.
 #[derive(Debug, Clone, Copy)]
 enum Shared {
-    /// One timebase and rate.
     Indices,
     Time,
     TwoRates,
@@ -202,7 +200,6 @@ fn join(a: &Plan, b: &Plan, how: &str) -> Plan {
     named(a, "join", json!({"how": how}), std::slice::from_ref(b))
 }
 
-/// Units that come out while one feed is silent; panics if there are too few.
 fn check(name: &str, of: Feeds, plan: &Plan, wanted: u64, workers: usize) {
     let outcome = of.outcome;
     outcome.wanted.store(wanted, Ordering::Release);
@@ -268,7 +265,6 @@ fn a_join_behind_a_join_whose_left_side_is_silent_goes_on() {
 fn merges_and_matched_inputs_go_on() {
     for workers in [1, 3] {
         let of = feeds(Shared::Indices);
-        // As of the progress of both; they differ in nothing else.
         let plan = rows(&of.talking);
         let others = rows(&of.silent);
         let aligned = join(&plan, &others, "left")
@@ -312,7 +308,7 @@ fn ranges_that_select_from_a_silent_signal_go_on() {
 }
 
 /// Values of cubic interpolation begin at the second sample, so the last ones are no whole window. Both feeds have one
-/// name, by which rows of aligned samples find the clock.
+/// name, by which the clock is found.
 #[test]
 fn windows_of_aligned_samples_go_on_whichever_is_silent() {
     for shared in [Shared::Time, Shared::TwoRates] {

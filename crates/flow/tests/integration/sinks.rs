@@ -1,5 +1,3 @@
-//! Sinks that write signals and events, to an open store and to one opened by path.
-
 use isochrony_expr::Expr;
 use isochrony_flow::{
     Break, Catalog, Cause, EventSink, IfExists, Item, OpError, OpErrorKind, Plan, PlanError,
@@ -38,7 +36,7 @@ fn to(store: &Store, name: &str) -> SignalSink {
     SignalSink::new(SignalLocation::new(store, name), IfExists::Refuse)
 }
 
-/// Checks starts in seconds after `T0`, to a thousandth of the source's period.
+/// To a thousandth of the source's period.
 fn starts_at(signal: &Signal, expected: &[(i64, f64)]) {
     for &(index, seconds) in expected {
         let off = signal.time_of(index).unwrap().value.to_f64() - (T0 as f64 + seconds * 1e9);
@@ -68,7 +66,6 @@ fn windows_of_another_phase_are_added_at_their_own_times() {
     let (_folder, store) = made();
     let signal = store.signal("p").unwrap();
     let add = |from: i64| {
-        // From its own range, so windows begin at its first sample.
         let part = StoredRecording::new(store.path(), signal.clone())
             .ranges(std::iter::once(from..from + 40));
         let params = json!({"window": 20, "anchor": "range"});
@@ -271,7 +268,6 @@ fn a_run_without_items_makes_an_empty_signal() {
     assert_eq!(store.signal("none").unwrap().sample_count(), 0);
 }
 
-/// A sink that fails at its second item.
 struct FailsAtSecond(SignalSink);
 
 impl Sink for FailsAtSecond {
@@ -335,7 +331,6 @@ fn a_sink_that_fails_commits_what_it_has() {
     let plan = scan(&store).sink(target).unwrap();
     let error = plan.run().unwrap_err();
     assert!(error.to_string().contains("the second item"), "{error}");
-    // A reader sees committed data only.
     let reading = Store::open(store.path(), Mode::Read).unwrap();
     let copy = reading.signal("copy").unwrap();
     let samples = copy

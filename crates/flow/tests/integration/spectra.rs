@@ -1,5 +1,3 @@
-//! Spectra against sums of cosines and sines, and known properties.
-
 use isochrony_flow::{Array, Catalog, Plan, PlanError, Segments, json};
 use isochrony_segment::{
     Calibration, Complex32, Complex64, DType, Sample, SigSeg, Stream, StreamId,

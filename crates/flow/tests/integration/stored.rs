@@ -1,5 +1,3 @@
-//! Plans over stored signals against loops over the appended samples.
-
 use isochrony_flow::arrow::array::cast::AsArray;
 use isochrony_flow::arrow::array::types::{Int64Type, TimestampNanosecondType};
 use isochrony_flow::{
@@ -39,7 +37,6 @@ proptest! {
         let again = selected.rewindow_every(window as u64, hop as u64).unwrap();
         prop_assert_eq!(values(&again.collect().unwrap()), &from_first[..]);
         prop_assert_eq!(values(&own(&selected).collect().unwrap()), &expected[..]);
-        // On several cores, in portions; ranges that touch, are apart, or go back.
         let at = |share: f64| (share * end as f64) as i64;
         let middle = at((cut.0 + cut.1) / 2.0);
         let ranges = [middle..end, a.min(b)..middle, 0..a.min(b)].map(|range| range.start..range.end.max(range.start));
@@ -61,7 +58,6 @@ proptest! {
         let marked = scan.passthrough().unwrap().map(&(isochrony_expr::Expr::input() + 1)).unwrap();
         let marked = marked.rewindow_every(window as u64, hop as u64).unwrap();
         prop_assert_eq!(marked.collect_with(&options).unwrap().0, marked.collect().unwrap());
-        // Operators with context, of all that is read and of a selection.
         for (name, params, tolerance) in around() {
             for scan in [&scan, &Plan::scan(made.stored().ranges(ordered.clone())), &selected] {
                 let plan = scan.apply(Catalog::standard().get(name).unwrap(), params.as_object().unwrap().clone(), &[]);
@@ -73,7 +69,7 @@ proptest! {
                 prop_assert_eq!(many, plan.collect_with(&options).unwrap().0, "{}", plan);
             }
         }
-        // Branches that meet again, and one that does not; over gaps and clock steps, and over ranges that go back.
+        // Also over gaps, clock steps, and ranges that go back.
         let backwards = [middle..end, 0..middle].map(|range| range.start..range.end.max(range.start));
         for scan in [&scan, &Plan::scan(made.stored().ranges(backwards)), &selected] {
             let s = isochrony_expr::Expr::input();

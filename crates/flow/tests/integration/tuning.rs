@@ -1,5 +1,3 @@
-//! Plans tuned during a run: same bits, and a report of attempts.
-
 use std::sync::Arc;
 
 use isochrony_flow::{
@@ -22,7 +20,6 @@ fn samples(start: i64, count: usize) -> Vec<i16> {
     samples.collect()
 }
 
-/// Samples that are made while the plan runs, so that it runs in stages.
 fn made(total: i64) -> Plan {
     const SEGMENT: i64 = 1 << 16;
     let recording = GeneratedRecording::new(DType::I16, stream(), move || {
@@ -88,7 +85,6 @@ fn a_recommendation_changes_nothing_and_is_a_configuration_of_the_plan() {
     assert_eq!(output, expected);
     assert!(tuning.decisions.is_empty());
     let recommended = tuning.configuration.unwrap();
-    // It can be passed to the next run.
     let (again, _, applied) = tuned(&plan, 2, TuningMode::Apply(recommended.clone()));
     assert_eq!(again, expected);
     assert_eq!(applied.configuration, Some(recommended));

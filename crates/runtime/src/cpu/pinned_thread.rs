@@ -36,8 +36,8 @@ pub struct PinnedThread {
 }
 
 impl PinnedThread {
-    /// Pins the current thread, number `thread` of the execution. Where the system refuses, it may use all CPUs of the
-    /// placement.
+    /// Pins the current thread, number `thread` of the execution; it keeps the placement's CPUs where the system
+    /// refuses.
     pub fn pin(placement: &CpuPlacement, thread: usize) -> Self {
         let cpu = placement.cpu(thread);
         let before = CpuSet::of_current_thread();
@@ -70,8 +70,8 @@ impl Drop for PinnedThread {
     }
 }
 
-/// The main function of a thread that may use all CPUs that the current one could use before it was pinned. For threads
-/// that mostly wait, or outlive the execution.
+/// The main function of a thread that may use all CPUs of the current one before it was pinned. For threads that mostly
+/// wait, or outlive the execution.
 ///
 /// ```
 /// let thread = std::thread::spawn(isochrony_runtime::unpinned(|| 7));

@@ -22,7 +22,7 @@ pub struct Pinning {
 }
 
 impl Pinning {
-    /// For threads that the current one starts. None where the system does not tell which CPUs it may use.
+    /// For threads that the current one starts. None where the system does not tell the allowed CPUs.
     #[must_use]
     pub fn of_current_thread() -> Option<Self> {
         Some(Self {

@@ -6,10 +6,10 @@ use isochrony_system::affinity::{CpuSet, current_cpu};
 
 use super::{CpuLocation, CpuTopology};
 
-/// A CPU for each thread of an execution, the caller's being thread 0.
+/// A CPU for each thread of an execution; the caller's is thread 0 and keeps its CPU.
 ///
 /// Physical cores are given first, then SMT siblings. Consecutive threads share a last-level cache where they can, then
-/// a NUMA node, then a package. The caller's thread keeps its CPU. With more threads than CPUs, the order repeats.
+/// a NUMA node, then a package. With more threads than CPUs, the order repeats.
 #[derive(Debug, Clone)]
 pub struct CpuPlacement {
     /// Distinct, and not empty.
@@ -18,8 +18,8 @@ pub struct CpuPlacement {
 }
 
 impl CpuPlacement {
-    /// For threads that the current one starts, on the CPUs that it may use. None where the system does not tell them,
-    /// as with more than 1024 CPUs.
+    /// For threads that the current one starts, on its allowed CPUs. None where the system does not tell them, as with
+    /// more than 1024.
     #[must_use]
     pub fn of_current_thread() -> Option<Self> {
         let allowed: Vec<usize> = CpuSet::of_current_thread()?.cpus().collect();
@@ -49,8 +49,7 @@ impl CpuPlacement {
     }
 }
 
-/// The allowed CPUs in the order of [`CpuPlacement`]. The first is `current` or, if not allowed, the one that shares
-/// most with it.
+/// The order of [`CpuPlacement`]. The first is `current` or, if not allowed, the CPU that shares most with it.
 fn placement_order(machine: &CpuTopology, allowed: &[usize], current: usize) -> Vec<usize> {
     let here = machine.location(current);
     let distance = |cpu: usize| {

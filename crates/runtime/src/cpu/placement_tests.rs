@@ -73,7 +73,7 @@ fn every_core_comes_before_its_siblings() {
     // Siblings are 0 and 4, 1 and 5, ...
     let four = machine(1, 1, 1, 4, 2);
     assert_eq!(cpus(&four, &all(&four), 0, 8), [0, 1, 2, 3, 4, 5, 6, 7]);
-    // The caller is on the second sibling of core 2: the first one comes last but in its turn.
+    // The caller is on the second sibling of core 2: the first one comes in its turn.
     assert_eq!(cpus(&four, &all(&four), 6, 8), [6, 0, 1, 3, 2, 4, 5, 7]);
 }
 
@@ -89,7 +89,6 @@ fn a_node_is_filled_before_the_other() {
 
 #[test]
 fn neighbours_share_a_cache_then_a_node_then_a_package() {
-    // Two packages of two nodes of two caches of two cores.
     let many = machine(2, 4, 2, 2, 1);
     let order = cpus(&many, &all(&many), 10, 16);
     // Cache 5, cache 4 of the same node, the other node of the package, the other package.
@@ -109,8 +108,8 @@ fn hybrid_cores_with_and_without_siblings_come_before_second_siblings() {
 #[test]
 fn an_affinity_mask_that_cuts_through_cores_and_caches_is_kept() {
     let two = machine(2, 1, 1, 8, 2);
-    // Core 3 whole, the second sibling of core 4, one core of the other node. The caller's CPU is not allowed: its
-    // sibling is.
+    // Core 3, the second sibling of core 4, one core of the other node. The caller's CPU is not allowed: its sibling
+    // is.
     let order = cpus(&two, &[3, 19, 20, 8], 4, 4);
     assert_eq!(order, [20, 3, 8, 19]);
     // Neither it nor its sibling: what shares its cache.

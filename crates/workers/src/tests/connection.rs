@@ -1,4 +1,4 @@
-//! Calls over one connection: blocks, tasklets, exceptions, and processes that die or give invalid answers.
+//! Calls over one connection.
 
 use std::sync::Arc;
 

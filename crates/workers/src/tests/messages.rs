@@ -1,5 +1,3 @@
-//! Messages say what happened and where, and the remedy if the caller has one.
-
 use crate::{CallError, RemoteException};
 
 fn message(error: CallError) -> String {

@@ -1,4 +1,4 @@
-//! Tests against a fake process: a thread that speaks the protocol byte by byte.
+//! Tests against a fake process: a thread that speaks the protocol.
 
 mod connection;
 mod messages;
@@ -19,10 +19,9 @@ use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg}
 use crate::connection::Connection;
 use crate::{Encoding, HostFunction, PortableFunction, SerializedFunction};
 
-/// The fake processes' id.
 const PID: u32 = 4321;
 
-/// The process's end of the protocol, as in `workers/process.py`.
+/// As in `workers/process.py`.
 struct FakeProcess {
     socket: UnixStream,
     memory: Option<File>,
@@ -48,7 +47,7 @@ impl FakeProcess {
         self.socket.write_all(body).unwrap();
     }
 
-    /// Receives a message, and a descriptor of memory beside it.
+    /// With a descriptor of memory beside it.
     fn receive(&mut self) -> (u32, Vec<u8>) {
         let mut header = [0; 12];
         self.socket.read_exact(&mut header).unwrap();

@@ -13,7 +13,7 @@ use crate::{
 };
 
 const READY: &str = r"printf '\001\0\0\0\0\0\0\0\0\0\0\0' >&0; ";
-/// Reads the request for a function whose payload has three bytes.
+/// Reads the request for a function of three bytes.
 const LOAD: &str = r"head -c 24 > /dev/null; printf '\002\0\0\0\0\0\0\0\0\0\0\0' >&0; ";
 /// Reads the request for memory with its descriptor, and a call.
 const READ_CALL: &str = "head -c 113 > /dev/null; ";

@@ -1,5 +1,3 @@
-//! Calls with records of a stream: requests, answers, and refused answers.
-
 use super::{FakeProcess, PID, function, raised};
 use crate::RemoteException;
 use crate::error::ProcessError;
@@ -11,7 +9,7 @@ const CALL: RecordCall<'static> = RecordCall {
     outputs: 2,
 };
 
-/// The body of an answer; a piece is record, output and length.
+/// A piece is record, output and length.
 fn answer(completed: u64, pieces: &[[u64; 3]], bytes: &[u8], failure: Option<&[u8]>) -> Vec<u8> {
     let mut body = vec![0, 1, u8::from(failure.is_some())];
     let numbers = [completed, pieces.len() as u64, 3, bytes.len() as u64];

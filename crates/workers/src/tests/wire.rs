@@ -1,4 +1,4 @@
-//! Messages between parent and worker process: round trips, malformed and truncated ones, and waits.
+//! Messages between parent and worker process.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;

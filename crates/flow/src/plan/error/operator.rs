@@ -12,7 +12,7 @@ use super::Cause;
 #[error(transparent)]
 pub struct OpError(Box<OpErrorKind>);
 
-/// Error of an operator on another host, as text.
+/// Error of an operator on another host.
 #[derive(Debug, thiserror::Error)]
 #[error("{text} (on {host})")]
 pub struct RemoteFailure {
@@ -68,7 +68,7 @@ pub enum OpErrorKind {
         /// Item type.
         got: &'static str,
     },
-    /// Short window, as from `tail="keep"`, where all need the same length.
+    /// Short window where all need the same length.
     #[error(
         "a short window of {got} values instead of {width}, as rewindow(tail=\"keep\") keeps the last one of a gap-free \
          range; use tail=\"drop\", or what takes windows of any length: blocks(), each(...), stats(...), or \
@@ -113,7 +113,7 @@ pub enum OpErrorKind {
         /// Further bytes.
         more: u64,
     },
-    /// Input of a fan-in so far ahead of another that queues are full.
+    /// Input of a fan-in too far ahead of another.
     #[error(
         "fan_in_starved: {ahead} is {skew} samples ahead of {behind}, and {queued} queued bytes reached the limit of {cap}; \
          raise memory=, or shorten the windows and delays of the branch that is behind"
@@ -160,7 +160,7 @@ pub enum OpErrorKind {
         /// Maximum.
         most: u64,
     },
-    /// Time going back where rows are matched or grouped by time.
+    /// Time that goes back where rows are matched or grouped by it.
     #[error(
         "input {port} jumps back by {by} {unit} at index {at}: its clock was set back, or the selection is not in order; \
          read one run, or one range, at a time"
@@ -203,7 +203,7 @@ pub enum OpErrorKind {
         /// Panic message.
         message: String,
     },
-    /// Earlier stage failed; its error replaces this one.
+    /// Stand-in for the error of an earlier stage.
     #[error("stage {stage} of the plan failed")]
     StageFailed {
         /// Stage.
@@ -211,7 +211,7 @@ pub enum OpErrorKind {
         /// Whether an operator failed, not memory.
         is_operator_error: bool,
     },
-    /// Operator failed on another host of a cluster.
+    /// Operator that failed on another host.
     #[error(transparent)]
     Remote(#[from] RemoteFailure),
     /// No worker thread could be started.

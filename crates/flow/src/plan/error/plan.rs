@@ -70,7 +70,7 @@ pub enum PlanError {
         /// Its description.
         doc: &'static str,
     },
-    /// A parameter required by others is missing, or too many alternatives are given.
+    /// Missing parameter, or too many alternatives.
     #[error("{operator} {needs}; {mend}")]
     NeedsParameter {
         /// Operator.
@@ -155,7 +155,7 @@ pub enum PlanError {
         /// Remedy.
         mend: &'static str,
     },
-    /// Object of this process that cannot be saved, or that a saved plan lacks.
+    /// Object that a saved plan cannot hold, or lacks.
     #[error("{operator} uses {what}, which cannot be part of a saved plan; {mend}")]
     NotSaveable {
         /// Operator.
@@ -213,7 +213,7 @@ pub enum PlanError {
         /// What is wrong, and where.
         why: String,
     },
-    /// User operator that refuses its inputs, or declares invalid outputs.
+    /// User operator that refuses its inputs, or has invalid outputs.
     #[error(
         "{operator} cannot be part of this plan: {why}; correct {operator}, or connect other inputs to it"
     )]
@@ -383,7 +383,7 @@ pub enum PlanError {
         /// Effect.
         what: String,
     },
-    /// Change that adds or removes memory of earlier items, with several threads.
+    /// Change of memory of earlier items, with several threads.
     #[error(
         "the change of {operator} is refused: it would begin, or cease, to remember earlier items, which several workers cannot          change during a run; give the run workers=1, or set it before the run begins"
     )]
@@ -429,7 +429,7 @@ pub enum PlanError {
          it returns, and in no other plan"
     )]
     LoopNotClosed {
-        /// Number of `feedback` operators that close it.
+        /// How many `feedback` operators close it.
         closed: usize,
     },
     /// Unknown output.
@@ -445,7 +445,7 @@ pub enum PlanError {
 }
 
 impl PlanError {
-    /// Error of a saved plan's recording that a store cannot open.
+    /// A recording of a saved plan that a store cannot open.
     #[must_use]
     pub fn recording(name: &str, why: &StoreError) -> Self {
         let (recording, said) = (name.to_owned(), why.to_string());

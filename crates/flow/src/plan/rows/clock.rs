@@ -2,7 +2,7 @@
 //!
 //! A port type names a stream, not the recording that knows its times. So a scan registers its recording's clock under
 //! the stream's name and timebase, and an operator that writes times looks it up when bound. References are weak: plans
-//! own the clocks. A resampled stream uses its original timebase's clock, at positions between samples.
+//! own the clocks. A resampled stream uses its original timebase's clock.
 
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
@@ -77,7 +77,7 @@ pub trait Clock: Send + Sync {
     }
 }
 
-/// Stream name and original, never resampled, timebase.
+/// Stream name and original timebase.
 type Key = (&'static str, TimebaseId);
 
 /// Newest last.
@@ -90,7 +90,7 @@ fn key(stream: StreamId) -> Key {
     (&stream.name, stream.timebase.origin().0)
 }
 
-/// Registers a clock, while it lives, before others of its stream: when a plan is built, and again at execution, which
+/// Registers a clock while it lives, before others of its stream: when a plan is built, and again at execution, which
 /// may read newer samples that only its own clock covers.
 pub(crate) fn register(stream: StreamId, clock: &Arc<dyn Clock>) {
     // A panic under the lock leaves the table valid.

@@ -17,7 +17,7 @@ use isochrony_segment::DType;
 use super::Fields;
 use crate::{OpError, OpErrorKind, PlanError};
 
-/// Makes a column of values in native byte order, bools in a byte.
+/// From native byte order, bools in a byte.
 pub(crate) fn column_from_bytes(
     dtype: DType,
     values: MutableBuffer,
@@ -122,7 +122,7 @@ impl RowExpression {
         self.0.output()
     }
 
-    /// All rows' values as raw bytes, and the null mask: a row is null if a field that the expression reads is.
+    /// Also gives the null mask: a row is null if a field that the expression reads is.
     pub(crate) fn run(
         &mut self,
         batch: &RecordBatch,

@@ -8,7 +8,7 @@ use arrow_select::concat::{concat, concat_batches};
 
 use super::Fields;
 
-/// Rows at which small blocks are concatenated: a block costs more memory than its rows.
+/// Smaller blocks are concatenated: a block costs more memory than its rows.
 const BLOCK_ROWS: usize = 8192;
 
 #[derive(Debug)]

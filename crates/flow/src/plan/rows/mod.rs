@@ -7,10 +7,10 @@
 //!   requested fields follow.
 //! - Numbers have NumPy's dtype; complex numbers are fixed-size lists of two parts, as are several values per window. A
 //!   field's metadata has its `unit`.
-//! - Civil times come from the recording's clock, to the nearest ns, for many windows at once ([`Clock`]).
+//! - Civil times come from the recording's clock, to the nearest ns ([`Clock`]).
 //!
-//! Invariants: a block has its port's fields; rows are ordered by start within a run; a block covers from the start of
-//! its first row to the end of its last, even if rows between were removed.
+//! Rows are ordered by start within a run; a block has its port's fields and covers from the start of its first row to
+//! the end of its last, even if rows between were removed.
 
 mod clock;
 pub(crate) mod columns;

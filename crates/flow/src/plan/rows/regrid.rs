@@ -18,12 +18,11 @@ const STEP_ROUNDING_NS: f64 = 2.0;
 /// Deviation, as a fraction of the period, that marks a gap or clock step.
 const BREAK_DEVIATION: f64 = 0.5;
 
-/// The newest registered clock of a stream that is still in use, adapted to it.
+/// The newest registered clock of a stream, adapted to it.
 pub(crate) fn clock_of(stream: StreamId) -> Option<Arc<dyn Clock>> {
     registered(stream).map(|clock| on_grid(clock, stream.get()))
 }
 
-/// Adapts a recording's clock to its stream, or one resampled from it.
 pub(crate) fn on_grid(clock: Arc<dyn Clock>, stream: &Stream) -> Arc<dyn Clock> {
     let (_, ratio) = stream.timebase.origin();
     if ratio.is_one() {
@@ -44,8 +43,7 @@ struct Regrid {
 }
 
 impl Regrid {
-    /// Chooses the step after a sample: the one ahead, or the one back if they differ and it is nearer to the period.
-    /// None at a break.
+    /// The step ahead, or the one back if they differ and it is nearer to the period. None at a break.
     fn step<T: Copy>(&self, back: Option<T>, ahead: Option<T>, ns: impl Fn(T) -> f64) -> Option<T> {
         let deviation = |step: T| (ns(step) - self.period_ns).abs();
         match (back, ahead) {
@@ -66,7 +64,7 @@ impl Regrid {
 
 impl Clock for Regrid {
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
-        // Index at or before each position, and the rest in `up`ths of a sample.
+        // Index at or before, and the rest in `up`ths of a sample.
         let positions: Vec<_> = indices
             .iter()
             .map(|&index| self.ratio.place(index))
@@ -176,7 +174,6 @@ mod tests {
         let rate = Rate::new(4000, 3).unwrap();
         let timebase = TimebaseId(9).resampled(ratio).unwrap();
         let clock = on_grid(Arc::new(Broken), &Stream::new("b", timebase, rate));
-        // After 99.75 comes the gap, after 199.5 the clock step.
         let (indices, positions): ([i64; 6], [f64; 6]) = (
             [0, 1, 132, 133, 134, 266],
             [0.0, 0.75, 99.0, 99.75, 100.5, 199.5],

@@ -1,4 +1,4 @@
-//! Items between operators, captured in one execution and replayed in others.
+//! Items on an edge, captured in one execution and replayed in others.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};

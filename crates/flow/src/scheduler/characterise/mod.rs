@@ -1,9 +1,8 @@
-//! [`Plan::characterise`]: measures what each operator costs by itself, between a source that always has items and a
-//! consumer that takes everything at once: its service rate without waiting.
+//! [`Plan::characterise`]: measures each operator's service rate, between a source that always has items and a consumer
+//! that takes everything at once.
 //!
-//! Each operator's items are captured while the first samples of the sources run through the plan before it, then
-//! replayed to it alone several times; the cost of replaying without an operator is subtracted. Operators are measured
-//! one by one, so memory holds the input of one.
+//! Its items are captured while the first samples run through the plan before it, then replayed to it alone; the cost
+//! of replaying without an operator is subtracted. Operators are measured one by one, so memory holds the input of one.
 
 mod captured;
 
@@ -57,17 +56,16 @@ pub struct OperatorCost {
     pub samples: u64,
     /// Source samples that these items come from.
     pub source_samples: u64,
-    /// Seconds for each of `samples`, or of `source_samples` where items have none, as rows; median and quartiles.
+    /// Median and quartiles of seconds per one of `samples`, or of `source_samples` if there are none, as for rows.
     pub seconds_per_sample: Quartiles,
 }
 
 impl Plan {
     /// Measures what each operator of the executed plan costs by itself. Reads the first samples of the sources several
-    /// times. Operators that write or call user code are not executed and have no cost.
+    /// times. Does not execute operators that write or call user code; they have no cost.
     ///
     /// # Errors
-    /// [`PlanError::CannotCharacterise`] if a source is single-pass or has no samples; [`RunError`] of the executed
-    /// part of the plan.
+    /// [`PlanError::CannotCharacterise`] if a source is single-pass or empty; [`RunError`] of the executed part.
     pub fn characterise(
         &self,
         options: &CharacteriseOptions,
@@ -116,7 +114,6 @@ fn upstream(graph: &Graph, node: usize) -> impl Iterator<Item = usize> {
     for at in (0..=node).rev() {
         if before[at] {
             for &(from, _) in &graph.nodes[at].inputs {
-                // A loop leads back from a later node.
                 if from < at {
                     before[from] = true;
                 }
@@ -134,7 +131,6 @@ fn characterise_node(
 ) -> Result<Option<OperatorCost>, RunError> {
     let edges = graph.nodes[node].inputs.clone();
     if edges.iter().any(|&(from, _)| from >= node) {
-        // A loop has no input of its own.
         return Ok(None);
     }
     let (inputs, source_samples) = capture(graph, &edges, options.samples, run)?;
@@ -185,7 +181,7 @@ pub(crate) fn key(graph: &Graph, node: usize) -> String {
     format!("{} {} {}", one.op.name(), params, json!(inputs))
 }
 
-/// Items on each edge for the first samples of the sources, and the number of these of the largest source.
+/// Items on each edge for the first samples, and how many samples the largest source gave.
 fn capture(
     graph: &Graph,
     edges: &[Edge],
@@ -265,7 +261,7 @@ fn replay(
     }
 }
 
-/// CPU time of executing a graph in this thread, without setup; not wall time, since other programs may preempt it.
+/// CPU time without setup: other programs do not count.
 fn execute(graph: &Graph, run: &RunOptions<'_>) -> Result<Duration, RunError> {
     let mut executor = PlanExecutor::new(graph, run)?;
     let (begun, before) = (Instant::now(), cpu_time());

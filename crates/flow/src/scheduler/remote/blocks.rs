@@ -1,5 +1,5 @@
-//! Messages with blocks of replicated stages for a worker: samples of each block and its context. Both sides have cut
-//! the plan into the same stages, so messages name them by position.
+//! Messages with blocks of replicated stages for a worker. Stages are named by position: both sides have cut the plan
+//! alike.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ pub(crate) struct PlacedBlock {
 pub(crate) struct BlockBatch {
     /// Hash of the client's stages; the worker's must be equal.
     pub(crate) plan: u64,
-    /// Exits of its stage that are no longer wanted.
+    /// Exits that are no longer wanted.
     pub(crate) closed: Vec<(u32, Vec<bool>)>,
     blocks: Vec<BlockMessage>,
 }

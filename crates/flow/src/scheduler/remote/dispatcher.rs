@@ -1,4 +1,4 @@
-//! Client side: a thread per slot of the cluster takes tasks from the scheduler and returns their results.
+//! Client side: a thread per slot takes tasks from the scheduler and returns their results.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -25,24 +25,22 @@ use crate::scheduler::worker::WorkerResult;
 use crate::{Cause, OpErrorKind};
 
 const MAX_BATCH: usize = 32;
-/// Target duration of a batch: small message overhead, little lost with a worker.
+/// Small message overhead, little lost with a worker.
 const BATCH_TIME: Duration = Duration::from_millis(20);
-/// How long the dispatcher waits for a new slot before it looks whether the run has ended.
+/// How long to wait for a slot before checking for the end.
 const SLOT_WAIT: Duration = Duration::from_millis(50);
-/// How often a slot without tasks checks whether it is to leave.
+/// How often a slot without tasks checks whether to leave.
 const TASK_WAIT: Duration = Duration::from_millis(50);
 
 pub(crate) struct Dispatcher<'a> {
     cluster: &'a dyn TaskCluster,
     split: &'a SplitPlan,
-    /// Where tasks are placed by data.
     placed: Option<PlacedTasks<'a>>,
     streams: Vec<StreamTable>,
     hash: u64,
     ended: AtomicBool,
     slots: AtomicUsize,
     results: Mutex<Vec<WorkerResult>>,
-    /// Total tasks expected, completed, and the time of the latter.
     expected_tasks: u64,
     completed_tasks: AtomicU64,
     busy_ns: AtomicU64,
@@ -76,7 +74,6 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// Starts a thread per slot that the cluster has or gets, until the run ends.
     pub(crate) fn serve<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         let _loss_guard = PanicGuard(&self.split.scheduler);
         let mut registration = Registration::default();
@@ -172,7 +169,7 @@ impl<'a> Dispatcher<'a> {
         };
         match ended {
             SlotError::Lost => {
-                // Another slot repeats them: no part of their results was delivered.
+                // No part of their results was delivered.
                 self.repeat(sent.iter().flatten());
                 result.remote_mut().lost = true;
             }
@@ -198,7 +195,6 @@ impl<'a> Dispatcher<'a> {
             .push(result);
     }
 
-    /// Tasks for a batch: as many as can be handed out now. `waits`: briefly, for the first.
     fn next_batch(
         &self,
         place: &mut Option<SlotPlace>,
@@ -238,7 +234,7 @@ impl<'a> Dispatcher<'a> {
         }
     }
 
-    /// Retries a task that was refused memory; false if it was retried alone too often.
+    /// After a memory refusal; false if it was retried alone too often.
     fn retry_later(&self, task: &Task) -> bool {
         match &self.placed {
             Some(placed) => placed.retry_later(task),
@@ -316,8 +312,7 @@ impl<'a> Dispatcher<'a> {
         Ok(took)
     }
 
-    /// Ends the run with this error after earlier results reached the sinks: all tasks handed out from now on fail, of
-    /// each subgraph.
+    /// All further tasks fail, of each subgraph: earlier results still reach the sinks.
     fn fail(&self, registration: &mut Registration, why: &Cause) {
         let text = why.to_string();
         for task in self.placed.iter().flat_map(PlacedTasks::close) {
@@ -340,7 +335,7 @@ impl<'a> Dispatcher<'a> {
     }
 }
 
-/// Reports the worker as lost if its thread panics.
+/// Reports the worker as lost.
 struct PanicGuard<'a>(&'a TaskScheduler);
 
 impl Drop for PanicGuard<'_> {

@@ -1,6 +1,6 @@
-//! Events of an edge in messages: samples, windows, ranges, rows, partial results, breaks, progress.
+//! Events of an edge in messages.
 //!
-//! A stream's id is valid in one process only: what travels is its position in the [`StreamTable`].
+//! A stream's id is valid in one process only: its position in the [`StreamTable`] travels.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +19,7 @@ use crate::scheduler::boundary::ExitEvent;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::{Break, Frames, Item, PartialResult, PortType, RangeOrigin, Ranges, Rows};
 
-/// Streams of a subgraph's nodes, in port order: the same in each process.
+/// In port order of a subgraph's nodes: the same in each process.
 pub(crate) struct StreamTable(Vec<StreamId>);
 
 impl StreamTable {

@@ -6,21 +6,19 @@
 //! ```
 //!
 //! The control part refers to the payload by offset and length. A receiver keeps the payload in one buffer, of which
-//! samples and windows are slices: they are copied once. Numbers are little-endian. Messages are untrusted: all fields
-//! are checked before use.
+//! samples and windows are slices. Numbers are little-endian. Messages are untrusted: all fields are checked before
+//! use.
 
 use isochrony_segment::{Buffer, BufferMut, has_free_memory};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// Format version. A client and its workers are one installation, so versions must match.
+/// A client and its workers are one installation, so versions must match.
 pub(crate) const VERSION: u16 = 5;
 
 const MAGIC: [u8; 4] = *b"ISOT";
 const HEADER_LEN: usize = 24;
-/// Of the payload and its parts, for samples.
 const ALIGNMENT: usize = 64;
-/// Longest control part.
 const MAX_CONTROL: u64 = 1 << 30;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,8 +10,8 @@
 //!                                 <== their results ==================
 //! ```
 //!
-//! A worker is given plans and options, not tasks: it prepares and splits them itself. Each batch carries the client's
-//! [`task_hash`](runner::task_hash); a worker with a different one refuses it.
+//! A worker splits plans into tasks itself. Each batch carries the client's [`task_hash`](runner::task_hash); a worker
+//! with a different one refuses it.
 //!
 //! **Results are bit-identical** to those of threads on processors of one kind: same tasks, same reorder buffer.
 //!
@@ -20,24 +20,17 @@
 //!
 //! **Two batches** per slot are in flight: one is computed while the other travels.
 //!
-//! **Leaving.** A draining slot is sent nothing more and leaves after its last results. Nothing is repeated.
+//! **Leaving.** A draining slot is sent nothing more and leaves after its last results.
 //!
 //! **Losses.** Tasks of a lost slot go to another; this does not count as memory shortage. Without slots the run waits
 //! as long as the [`TaskCluster`] allows.
 //!
 //! **Caches.** With [`TaskCluster::placement`], tasks go to hosts that cache what they read, within the in-flight
-//! window, and answers report cache changes ([`placed_tasks`]). Order and results are unaffected.
+//! window ([`placed_tasks`]). Order and results are unaffected.
 //!
 //! **Feeds** run in stages ([`stages`](super::stages)) in the client's process. Slots compute blocks of replicated
 //! stages: a message has a block's samples and their context, results return through the stage's reorder buffer. A
 //! worker has stand-ins for recordings that stay with the client.
-//!
-//! | step | files |
-//! |---|---|
-//! | bytes of a message; what is in it | `message`; `events`, `tasks`, `blocks`, `results` |
-//! | worker | `runner` |
-//! | client | `dispatcher`; `placed_tasks`, `placement_state` |
-//! | parts of a plan beside their sensors | `host` |
 
 mod blocks;
 mod dispatcher;
@@ -81,16 +74,16 @@ pub trait TaskCluster: std::fmt::Debug + Send + Sync {
     /// Possible slots; sets the in-flight window.
     fn slots(&self) -> usize;
 
-    /// Slots present at the start. Others join later, if the cluster grows.
+    /// Slots at the start. Others join later, if the cluster grows.
     fn present_slots(&self) -> usize {
         self.slots()
     }
 
-    /// Remaining work, for scaling the cluster: tasks, and their seconds on one slot, if any task was timed. Called
-    /// several times a second.
+    /// Remaining tasks, and their seconds on one slot, if any was timed, for scaling the cluster. Called several times
+    /// a second.
     fn set_demand(&self, _tasks: u64, _slot_seconds: Option<f64>) {}
 
-    /// Placement by host caches; None: no caches, a free slot gets the next task.
+    /// Placement by host caches; None: a free slot gets the next task.
     fn placement(&self) -> Option<DispatchOptions> {
         None
     }
@@ -98,7 +91,7 @@ pub trait TaskCluster: std::fmt::Debug + Send + Sync {
     /// Ends all calls of slots with [`SlotError::Stopped`].
     fn stop(&self);
 
-    /// Starts a part of a plan on a host, which sends results to the request's inbox until the inbox is done or
+    /// Starts a part of a plan on a host, which sends results to the request's inbox until that is done or
     /// [`stop`](Self::stop) is called.
     ///
     /// # Errors
@@ -132,8 +125,8 @@ pub trait RemoteSlot: Send {
     /// [`SlotError`].
     fn receive(&mut self) -> Result<Vec<u8>, SlotError>;
 
-    /// Cache contents of its host, as a [`CacheReport`](isochrony_store::shard_cache::CacheReport) in bytes; None: no
-    /// cache. Called once, before anything is sent.
+    /// Cache contents of its host, as the bytes of a [`CacheReport`](isochrony_store::shard_cache::CacheReport); None:
+    /// no cache. Called once, before anything is sent.
     fn cache_report(&mut self) -> Option<Vec<u8>> {
         None
     }
@@ -170,7 +163,7 @@ mod tests {
         value.as_object().cloned().unwrap_or_default()
     }
 
-    /// Add new ones to that test: it shows that a partial result means the same in another process.
+    /// Add new ones to that test.
     #[test]
     fn partial_results_of_all_reducible_operators_are_tried_in_tests_of_the_cluster() {
         let rate = Rate::new(100, 1).unwrap();

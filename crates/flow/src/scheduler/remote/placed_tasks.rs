@@ -6,8 +6,8 @@
 //!                                       finish, changes of caches └──────────────── slots of the host ◀───┘
 //! ```
 //!
-//! Waiting tasks count as in flight, so the scheduler's bounds hold. The reorder buffer needs the oldest task soon:
-//! after `max_wait` it goes to the first free slot, whatever the policy says.
+//! Waiting tasks count as in flight, so the scheduler's bounds hold. After `max_wait` the oldest task, which the
+//! reorder buffer needs soon, goes to the first free slot, whatever the policy says.
 //!
 //! A host has two slots per task of a batch of each thread: one batch is computed while the other travels.
 
@@ -23,14 +23,12 @@ use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::reorder::Registration;
 use crate::scheduler::task_output::{Task, TaskScheduler};
 
-/// Of a slot: one is computed while the other travels.
 pub(super) const BATCHES_IN_FLIGHT: usize = 2;
-/// How long the first slots wait for the others at most: what their hosts have is not known before.
+/// How long the first slots wait for others: their caches are not known before.
 const START_WAIT: Duration = Duration::from_secs(1);
-/// How long a slot without tasks waits for the scheduler before asking the policy again.
+/// How long a slot without tasks waits before asking the policy again.
 const PLACED_WAIT: Duration = Duration::from_millis(5);
 
-/// A slot's part of its host.
 #[derive(Debug, Default)]
 pub(super) struct SlotPlace {
     host: String,
@@ -71,7 +69,7 @@ impl<'a> PlacedTasks<'a> {
         })
     }
 
-    /// Adds a slot of a host, with the host's cache report; `name`: of a host without one.
+    /// `name`: of a host without a cache report.
     pub(super) fn join(&self, name: &str, report: Option<&CacheReport>) -> SlotPlace {
         let now = self.now();
         let place = SlotPlace {
@@ -104,7 +102,7 @@ impl<'a> PlacedTasks<'a> {
         place
     }
 
-    /// Up to `size` tasks for a slot's batch. `wait`: maximum wait for the first.
+    /// `wait`: maximum wait for the first.
     pub(super) fn next_batch(
         &self,
         place: &mut SlotPlace,
@@ -152,8 +150,8 @@ impl<'a> PlacedTasks<'a> {
         }
     }
 
-    /// Retries a task that was refused memory, as [`TaskScheduler::retry_later`] does. Tasks without a slot return to
-    /// the scheduler first, which then sees how many are really in flight.
+    /// As [`TaskScheduler::retry_later`], which must see how many are really in flight: tasks without a slot return to
+    /// the scheduler first.
     pub(super) fn retry_later(&self, task: &Task) -> bool {
         // Under the lock, so nothing is admitted in between.
         let mut state = self.lock();
@@ -162,7 +160,6 @@ impl<'a> PlacedTasks<'a> {
         self.scheduler.retry_later(task)
     }
 
-    /// Ends the run with an error; returns all tasks without a slot.
     pub(super) fn close(&self) -> Vec<Task> {
         let mut state = self.lock();
         state.has_failed = true;
@@ -187,7 +184,7 @@ impl<'a> PlacedTasks<'a> {
         }
     }
 
-    /// Removes a slot whose tasks were taken back. Those of a host without slots wait for others.
+    /// Tasks of a host without slots wait for others.
     pub(super) fn leave(&self, place: &SlotPlace) {
         let now = self.now();
         let mut state = self.lock();
@@ -250,7 +247,6 @@ impl<'a> PlacedTasks<'a> {
         state.tasks.insert(id, (task, false));
     }
 
-    /// Applies the policy to all free slots, and takes this one's tasks.
     fn decide(&self, place: &SlotPlace, size: usize) -> Vec<PlacedTask> {
         let now = self.now();
         let mut state = self.lock();

@@ -10,11 +10,10 @@ use isochrony_store::shard_cache::{CacheReport, ObjectName, PeerAddress};
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::task_output::Task;
 
-/// A task for a slot.
 #[derive(Clone)]
 pub(super) struct PlacedTask {
     pub(super) task: Task,
-    /// None: tasks are not placed by data.
+    /// None: not placed by data.
     pub(super) id: Option<TaskId>,
     /// Other hosts that have what it reads.
     pub(super) sources: Vec<(ObjectName, Vec<PeerAddress>)>,
@@ -36,12 +35,11 @@ pub(super) struct PlacementState {
     pub(super) hosts: HashMap<String, PlacedHost>,
     /// Of present hosts.
     pub(super) addresses: HashMap<HostId, PeerAddress>,
-    /// Hosts that have, or were given tasks that fetch, pieces of a shard.
+    /// Hosts that have pieces of a shard, or were given tasks that fetch them.
     pub(super) readers: HashMap<ObjectId, Vec<HostId>>,
-    /// Unfinished tasks, and whether a slot has them.
+    /// Unfinished, and whether a slot has them.
     pub(super) tasks: HashMap<TaskId, (Task, bool)>,
     pub(super) joined: usize,
-    /// The run failed: slots get nothing more.
     pub(super) has_failed: bool,
 }
 
@@ -99,8 +97,7 @@ impl PlacementState {
         drop(applied);
     }
 
-    /// Other hosts that have, or will fetch, what a task reads, as peers for this one, which from now on is a peer of
-    /// others.
+    /// Other hosts that have, or will fetch, what a task reads. This host becomes a peer of others.
     pub(super) fn take_sources(
         &mut self,
         inputs: &[Input],
@@ -135,7 +132,7 @@ impl PlacementState {
         forget_reader(&mut self.readers, host);
     }
 
-    /// All tasks without a slot, which the dispatcher forgets.
+    /// The dispatcher forgets them.
     pub(super) fn take_waiting(&mut self, now: u64) -> Vec<Task> {
         let assigned = self
             .hosts
@@ -156,7 +153,7 @@ impl PlacementState {
 }
 
 fn add_reader(readers: &mut HashMap<ObjectId, Vec<HostId>>, object: ObjectId, host: HostId) {
-    // The last one is asked first: of tasks handed out in order it has the neighbours.
+    // Asked first: it has the neighbours of tasks handed out in order.
     let hosts = readers.entry(object).or_default();
     hosts.retain(|one| *one != host);
     hosts.push(host);
@@ -169,7 +166,6 @@ fn forget_reader(readers: &mut HashMap<ObjectId, Vec<HostId>>, host: HostId) {
     });
 }
 
-/// Cached objects that a task reads, and their lengths.
 pub(super) fn objects_of(subgraph: &ParallelSubgraph, task: &Task) -> Vec<(ObjectName, u64)> {
     let mut objects = Vec::new();
     for (input, read) in subgraph.inputs.iter().zip(&task.part.reads) {

@@ -21,14 +21,12 @@ pub(crate) struct TaskDone {
 pub(crate) struct SlotAnswer {
     /// By task; an error where memory was refused.
     pub(crate) results: Vec<Result<TaskDone, String>>,
-    /// Operator reports so far, of the subgraphs of these tasks.
     pub(crate) operators: Vec<(usize, Vec<OperatorReport>)>,
     pub(crate) cache: Option<CacheReport>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct ResultBatch {
-    /// By task; an error where memory was refused.
     results: Vec<Result<ResultMessage, String>>,
     operators: Vec<(u32, Vec<OperatorMessage>)>,
     cache: Option<CacheReport>,
@@ -62,13 +60,11 @@ struct FailureMessage {
     error: ErrorMessage,
     /// Orders errors of several tasks.
     begins: f64,
-    /// Exits after the operator.
     exits: Vec<u32>,
 }
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct ErrorMessage {
-    /// The operator's name and node, if any.
     operator: Option<(String, u64)>,
     range: Option<Range<i64>>,
     time: Option<String>,

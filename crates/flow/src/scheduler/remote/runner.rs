@@ -35,8 +35,7 @@ use crate::scheduler::task_queue::Partitioner;
 use crate::scheduler::worker::Worker;
 use crate::{Cause, Plan, PortType, RunError};
 
-/// Tasks of each subgraph that enter the hash. If the first borders agree, and the runs and gaps of a snapshot, so do
-/// the rest.
+/// Tasks per subgraph. If the first borders agree, and the runs and gaps of a snapshot, so do the rest.
 const HASHED_TASKS: usize = 256;
 
 /// How often an idle runner checks whether another needs memory.
@@ -46,7 +45,7 @@ pub(crate) fn task_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
     subgraph_hash(subgraphs, "tasks")
 }
 
-/// The same for stages whose blocks slots compute, without what they read, unknown before it arrives.
+/// As `task_hash`, for stages whose blocks slots compute: what they read is unknown.
 pub(crate) fn block_hash(subgraphs: &[ParallelSubgraph]) -> u64 {
     subgraph_hash(subgraphs, "blocks")
 }
@@ -102,7 +101,6 @@ fn write_tasks(text: &mut String, subgraph: &ParallelSubgraph) {
     }
 }
 
-/// The plans that [`Plan::collect_all`] runs, each with a collector.
 pub(crate) fn collecting(plans: &[Plan]) -> Vec<Plan> {
     let sink = |plan: &Plan| match plan.port() {
         PortType::Count => plan.clone(),
@@ -114,14 +112,14 @@ pub(crate) fn collecting(plans: &[Plan]) -> Vec<Plan> {
     plans.iter().map(sink).collect()
 }
 
-/// A plan prepared in a cluster worker, shared by all threads of the process, with its open stores.
+/// A plan prepared in a cluster worker, shared by all threads of the process.
 pub struct PreparedTasks {
     subgraphs: Vec<ParallelSubgraph>,
     streams: Vec<StreamTable>,
     memory: MemoryHandle,
     releases: AtomicU64,
     hash: u64,
-    /// Subgraphs are stages of a plan with a feed: messages have blocks.
+    /// Messages have blocks of stages of a plan with a feed.
     in_blocks: bool,
 }
 
@@ -235,7 +233,7 @@ struct Calls {
     answers: Receiver<Answer>,
 }
 
-/// A worker thread that executes one plan's tasks with its own replicas. Ends on drop.
+/// A worker thread that executes one plan's tasks. Ends on drop.
 pub struct TaskRunner {
     /// None: ending. One call at a time.
     calls: Mutex<Option<Calls>>,
@@ -255,8 +253,7 @@ pub struct RunnerContext {
     pub cache: Option<Arc<ShardCache>>,
 }
 
-/// Checks that what a subgraph reads is unchanged since preparation. The number is its position in
-/// [`PreparedTasks::signals`].
+/// Checks that what a subgraph, by its position in [`PreparedTasks::signals`], reads is unchanged since preparation.
 pub type SnapshotCheck = dyn Fn(usize) -> Result<(), StoreError> + Send + Sync;
 
 impl TaskRunner {
@@ -366,7 +363,6 @@ struct BatchExecutor<'a> {
     causes: &'a dyn CauseCodec,
     check: Option<&'a SnapshotCheck>,
     cache: Option<&'a ShardCache>,
-    /// Position up to which the client knows the cache.
     known: ReportCursor,
     interrupt: &'a Interrupt,
     released: u64,

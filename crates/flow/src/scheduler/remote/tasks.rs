@@ -1,4 +1,4 @@
-//! Messages with batches of tasks for a worker. Both sides have split the plan, so messages name subgraphs by position.
+//! Messages with batches of tasks for a worker. Subgraphs are named by position: both sides have split the plan alike.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -20,7 +20,6 @@ pub(crate) struct TaskBatch {
     /// By subgraph: exits that are no longer wanted.
     pub(crate) closed: Vec<(u32, Vec<bool>)>,
     tasks: Vec<TaskMessage>,
-    /// Cached objects that they read, and other hosts that have them.
     pub(crate) sources: Vec<(ObjectName, Vec<PeerAddress>)>,
 }
 
@@ -83,7 +82,7 @@ impl TaskBatch {
         message::read(MessageKind::Tasks, message).map(|(batch, _)| batch)
     }
 
-    /// The tasks, if each reads as many recordings as its subgraph has.
+    /// If each reads as many recordings as its subgraph has.
     pub(crate) fn into_tasks(
         self,
         subgraphs: &[ParallelSubgraph],
@@ -128,7 +127,7 @@ pub(crate) fn subgraphs_of<'t>(tasks: impl IntoIterator<Item = &'t Task>) -> BTr
     tasks.into_iter().map(|task| task.subgraph).collect()
 }
 
-/// Other hosts that have what tasks read, each object once.
+/// Each object once.
 fn sources_of(tasks: &[PlacedTask]) -> Vec<(ObjectName, Vec<PeerAddress>)> {
     let all: BTreeMap<_, _> = tasks.iter().flat_map(|one| one.sources.clone()).collect();
     all.into_iter().collect()

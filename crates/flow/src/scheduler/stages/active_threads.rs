@@ -1,9 +1,9 @@
-//! [`ActiveThreads`]: how many of the threads that were started execute stages.
+//! [`ActiveThreads`]: how many of the started threads execute stages.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Threads are numbered, the caller's is 0 and always active. Those whose number is too large sleep.
+/// Threads are numbered; the caller's is 0 and always active. Those with too large a number sleep.
 pub(super) struct ActiveThreads {
     most: usize,
     /// Changed under the lock, so that no thread misses it; read without.
@@ -14,7 +14,6 @@ pub(super) struct ActiveThreads {
 }
 
 impl ActiveThreads {
-    /// All of `most` threads, at least one, are active.
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,
@@ -46,7 +45,6 @@ impl ActiveThreads {
         self.changed.notify_all();
     }
 
-    /// Until the thread is active, or all end.
     pub(super) fn wait_until_active(&self, thread: usize) {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         while !self.is_active(thread) && !self.stopped.load(Ordering::Relaxed) {

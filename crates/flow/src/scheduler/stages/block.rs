@@ -7,9 +7,9 @@
 //!                              start       end = upto - after, or where a range begins that lies behind
 //! ```
 //!
-//! A block has what its operators need around it, by reference. It may end anywhere: operators that can be replicated
-//! give the same bits wherever their input is cut. So a block is all that has arrived, up to a size, and an idle
-//! replica never waits for a block to fill.
+//! A block refers to the samples around it that its operators need. It may end anywhere, since replicable operators
+//! give the same bits wherever their input is cut. So it is all that has arrived, up to a size: no idle replica waits
+//! for a block to fill.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -26,9 +26,8 @@ use crate::{
 pub(in crate::scheduler) struct StreamBlock {
     /// Results that begin here are the block's. For a cell: the range of all its parts.
     pub(in crate::scheduler) range: Range<i64>,
-    /// The contiguous range that it continues or directly follows; None if it begins with one.
+    /// Continued or directly followed; None if the block begins a contiguous range.
     pub(in crate::scheduler) origin: Option<RangeOrigin>,
-    /// Items of the block and around it, and starts of contiguous ranges.
     events: Vec<SourceEvent>,
     pub(super) part: TaskPart,
 }
@@ -52,7 +51,6 @@ impl StreamBlock {
         &self.events
     }
 
-    /// The task that computes it, of a subgraph.
     pub(in crate::scheduler) fn task(&self, subgraph: usize, number: u64) -> Task {
         Task {
             subgraph,
@@ -69,16 +67,13 @@ impl StreamBlock {
     }
 }
 
-/// What comes next in the order in which one thread computes.
 pub(super) enum Cut {
     Block(StreamBlock),
-    /// An event without results that passes between blocks: `Idle`, `Rewind`, `End`.
+    /// Passes between blocks without results: `Idle`, `Rewind`, `End`.
     Pass(SourceEvent),
-    /// Not yet.
     Nothing,
 }
 
-/// An event that the next block, or a later one, needs.
 pub(super) enum Retained {
     Item(Item),
     RangeStart(RangeOrigin, Option<Break>),
@@ -115,17 +110,14 @@ pub(super) struct BlockCutter {
     max_bytes: u64,
     arrived: VecDeque<SourceEvent>,
     arrived_bytes: u64,
-    /// Events before the next block and in it.
     retained: VecDeque<Retained>,
-    /// Their bytes that are in no block yet.
     new_bytes: u64,
     /// Nothing that begins before this index follows.
     upto: i64,
-    /// Where the last contiguous range begins: what lies before is complete.
+    /// Of the last contiguous range: what lies before is complete.
     last_first: i64,
-    /// Start of the next block, if anything has arrived.
+    /// None if nothing has arrived.
     start: Option<i64>,
-    /// The contiguous range that it continues.
     origin: Option<RangeOrigin>,
 }
 
@@ -153,17 +145,14 @@ impl BlockCutter {
         }
     }
 
-    /// Whether the next block could be larger.
     pub(super) fn has_room(&self) -> bool {
         self.arrived_bytes + self.new_bytes < self.max_bytes
     }
 
-    /// Whether something has arrived that is in no block.
     pub(super) fn has_more(&self) -> bool {
         !self.arrived.is_empty()
     }
 
-    /// Bytes of arrived and retained events.
     pub(super) fn bytes(&self) -> u64 {
         self.arrived_bytes + self.retained_bytes()
     }
@@ -193,13 +182,11 @@ impl BlockCutter {
         passed.map_or(Cut::Nothing, Cut::Pass)
     }
 
-    /// Where the next block ends while its last contiguous range may continue.
     fn end(&self) -> i64 {
         let end = self.upto.saturating_sub_unsigned(self.overlap.after);
         end.max(self.last_first)
     }
 
-    /// Retains what has arrived, up to the size of a block or to an event that passes.
     fn take_arrived(&mut self) {
         while self.new_bytes < self.max_bytes || self.start.is_none_or(|start| self.end() <= start)
         {
@@ -222,7 +209,7 @@ impl BlockCutter {
                     self.upto = self.upto.max(upto);
                     continue;
                 }
-                // Given to `rewindow` only, which reads a scan.
+                // Only for `rewindow`, which reads a scan.
                 Some(SourceEvent::Skipped { .. }) => continue,
                 Some(other) => {
                     self.arrived_bytes += event_bytes(&other);
@@ -301,7 +288,7 @@ impl BlockCutter {
     }
 }
 
-/// The part of an item in a range; None if that is nothing.
+/// The part of an item in a range; None if empty.
 pub(super) fn clipped(item: &Item, range: Range<i64>) -> Option<SourceEvent> {
     let Item::Samples(samples) = item else {
         return Some(SourceEvent::Item(item.clone()));
@@ -357,7 +344,6 @@ pub(super) mod tests {
         ))
     }
 
-    /// Contiguous ranges as events: each begins, and comes in items of `len` samples.
     fn events(ranges: &[Range<i64>], len: usize) -> Vec<SourceEvent> {
         let mut events = Vec::new();
         for range in ranges {
@@ -371,7 +357,6 @@ pub(super) mod tests {
         events
     }
 
-    /// Indices of the samples of a block, in its range and around it.
     fn indices(block: &StreamBlock) -> Vec<i64> {
         let items = block.events.iter().filter_map(|event| match event {
             SourceEvent::Item(Item::Samples(samples)) => Some(samples.range()),
@@ -381,8 +366,8 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// Every sample is in one block, each block follows the one before, and it has what surrounds it in its
-        /// contiguous ranges, whatever arrives together.
+        /// Whatever arrives together: every sample is in one block, and each block follows the one before and has what
+        /// surrounds it.
         #[test]
         fn blocks_divide_a_stream_and_have_what_is_around_them(
             lengths in prop::collection::vec((1i64..60, 1i64..20), 1..6),
@@ -422,7 +407,6 @@ pub(super) mod tests {
                 }
                 let has = indices(block);
                 own.extend(has.iter().filter(|&index| block.range.contains(index)));
-                // What is around it, of the ranges that reach into it.
                 for range in &ranges {
                     let part = range.start.max(block.range.start)..range.end.min(block.range.end);
                     if part.is_empty() {
@@ -434,7 +418,6 @@ pub(super) mod tests {
                         prop_assert!(has.contains(&index), "{index} of {:?} in {has:?}", block.range);
                     }
                 }
-                // It continues from the block before, or follows a break at its start.
                 let before_it = ranges.iter().rfind(|range| range.start < block.range.start);
                 let before_it = before_it.map(|range| RangeOrigin::at(range.start));
                 match block.events.first() {

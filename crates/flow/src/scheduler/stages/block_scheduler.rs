@@ -8,11 +8,11 @@
 //!                    +-----------+
 //! ```
 //!
-//! Each block has a slot, in the order of the input, and so has what needs no replica. Whoever fills the oldest slot
-//! sends all that is complete, or waits for room and sends it then. At most [`BLOCKS_PER_REPLICA`] slots for each replica
-//! are in use. No replica waits for another under the lock.
+//! Each block has a slot, in input order, and so has what needs no replica. Whoever fills the oldest slot sends all
+//! that is complete, once there is room. At most [`BLOCKS_PER_REPLICA`] slots per replica are in use. No replica waits
+//! for another under the lock.
 //!
-//! Independent of what a block is, so that model checkers can try interleavings (`tests/loom_replicas.rs`,
+//! Does not know what a block is, so that model checkers can test it (`tests/loom_replicas.rs`,
 //! `tests/shuttle_stages.rs`).
 
 use std::collections::VecDeque;
@@ -23,31 +23,25 @@ use std::sync::atomic::Ordering;
 use super::stage_queue::{Notice, StageOutcome, StageQueue};
 use super::sync::{AtomicUsize, Mutex, MutexGuard, PoisonError};
 
-/// Slots for each replica.
 const BLOCKS_PER_REPLICA: usize = 3;
 
-/// What a replicated stage reads and writes. Called under the lock of the scheduler.
+/// Called under the scheduler's lock.
 pub(crate) trait StageIo {
     type Block;
-    /// What a block gave, or what needs no replica.
     type Result;
 
     /// The replica that must compute the next block, if not any can.
     fn owner(&self) -> Option<usize>;
 
-    /// What comes next in the input; a block is for this replica.
     fn next(&mut self, replica: usize) -> NextInput<Self::Block, Self::Result>;
 
-    /// Whether another block may have arrived.
     fn has_more(&self) -> bool;
 
-    /// Whether results can be sent.
     fn has_room(&self) -> bool;
 
     /// Sends the oldest result. True if the stage ends with it.
     fn send(&mut self, result: Self::Result) -> bool;
 
-    /// Nothing more is read.
     fn close_input(&mut self);
 }
 
@@ -55,17 +49,15 @@ pub(crate) enum NextInput<B, R> {
     Block(B),
     /// It needs no replica.
     Pass(R),
-    /// The same, and nothing follows.
+    /// Nothing follows.
     Last(R),
-    /// Nothing now.
     Nothing,
 }
 
-/// What a replica does next.
 pub(crate) enum Assignment<B> {
-    /// It computes a block, and calls [`BlockScheduler::complete`] with its number.
+    /// Passed to [`BlockScheduler::complete`] with its number.
     Block { number: u64, block: B },
-    /// Nothing: the outcome of its burst.
+    /// The outcome of its burst.
     None(StageOutcome),
 }
 
@@ -76,14 +68,12 @@ enum BlockSlot<R> {
 
 pub(crate) struct BlockOrder<S: StageIo> {
     pub(crate) io: S,
-    /// Number of the oldest block in `slots`.
     first: u64,
     slots: VecDeque<BlockSlot<S::Result>>,
     ended: bool,
 }
 
 impl<S: StageIo> BlockOrder<S> {
-    /// Results that wait for earlier blocks.
     pub(crate) fn buffered(&self) -> impl Iterator<Item = &S::Result> {
         self.slots.iter().filter_map(|slot| match slot {
             BlockSlot::Done(result) => Some(result),
@@ -95,11 +85,9 @@ impl<S: StageIo> BlockOrder<S> {
 pub(crate) struct BlockScheduler<S: StageIo> {
     order: Mutex<BlockOrder<S>>,
     queue: Arc<StageQueue>,
-    /// The replicas, in the queue of stages.
     entries: Range<usize>,
-    /// Replicas that take blocks, at least 1.
+    /// How many replicas take blocks, at least 1.
     replicas: AtomicUsize,
-    /// Slots of a cluster, for which replicas take blocks.
     slots: AtomicUsize,
 }
 
@@ -123,7 +111,6 @@ impl<S: StageIo> BlockScheduler<S> {
         self.order.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Replicas that take blocks.
     pub(crate) fn replicas(&self) -> usize {
         self.replicas.load(Ordering::Relaxed)
     }
@@ -132,26 +119,25 @@ impl<S: StageIo> BlockScheduler<S> {
         self.entries.len()
     }
 
-    /// How many replicas take blocks from now on. One that is retired completes its block.
+    /// A retired replica completes its block.
     pub(crate) fn set_replicas(&self, replicas: usize) {
         let replicas = replicas.clamp(1, self.entries.len());
         self.replicas.store(replicas, Ordering::Relaxed);
         self.notify_all(Notice::Recall);
     }
 
-    /// Each slot of a cluster has as many blocks as a replica.
+    /// A slot of a cluster has as many blocks as a replica.
     pub(crate) fn set_slots(&self, slots: usize) {
         self.slots.store(slots, Ordering::Relaxed);
     }
 
-    /// Replicas look again, whatever they wait for.
     pub(crate) fn notify_waiting(&self) {
         for notice in [Notice::Room, Notice::Input, Notice::Recall] {
             self.notify_all(notice);
         }
     }
 
-    /// Sends what is complete, where a replica can take nothing now. Returns the outcome of its burst.
+    /// For a replica that can take nothing now.
     pub(crate) fn send_ready(&self) -> StageOutcome {
         let mut order = self.lock();
         self.send_complete(&mut order);
@@ -167,13 +153,11 @@ impl<S: StageIo> BlockScheduler<S> {
         }
     }
 
-    /// The next block for a replica.
     pub(crate) fn take(&self, replica: usize) -> Assignment<S::Block> {
         let mut order = self.lock();
         if order.ended {
             return Assignment::None(StageOutcome::Ended);
         }
-        // What did not fit before.
         self.send_complete(&mut order);
         if order.ended {
             return Assignment::None(StageOutcome::Ended);
@@ -198,7 +182,7 @@ impl<S: StageIo> BlockScheduler<S> {
         let Some((number, block)) = next else {
             return Assignment::None(match order.slots.front() {
                 _ if order.ended => StageOutcome::Ended,
-                // What needs no replica has filled the link: nobody else would send the rest.
+                // What needs no replica filled the link: nobody else would send the rest.
                 Some(BlockSlot::Done(_)) => StageOutcome::Full,
                 _ => StageOutcome::Idle,
             });
@@ -212,7 +196,7 @@ impl<S: StageIo> BlockScheduler<S> {
         Assignment::Block { number, block }
     }
 
-    /// The next block and its number; what needs no replica takes its place among the blocks.
+    /// What needs no replica takes its place among the blocks.
     fn next_block(&self, order: &mut BlockOrder<S>, replica: usize) -> Option<(u64, S::Block)> {
         loop {
             if let Some(owner) = order.io.owner().filter(|&owner| owner != replica) {
@@ -237,10 +221,9 @@ impl<S: StageIo> BlockScheduler<S> {
         }
     }
 
-    /// Fills the slot of a block. Returns the outcome of the replica's burst.
     pub(crate) fn complete(&self, number: u64, result: S::Result) -> StageOutcome {
         let mut order = self.lock();
-        // None if the stage has ended meanwhile.
+        // None if the stage has ended.
         let at = number.checked_sub(order.first).map(|at| at as usize);
         if let Some(slot) = at.and_then(|at| order.slots.get_mut(at)) {
             *slot = BlockSlot::Done(result);
@@ -252,7 +235,6 @@ impl<S: StageIo> BlockScheduler<S> {
         }
     }
 
-    /// Sends what is complete, in order.
     fn send_complete(&self, order: &mut BlockOrder<S>) {
         let mut sent = false;
         while !order.ended

@@ -1,4 +1,4 @@
-//! The operators of a stage as a subgraph that reads blocks, if they give the same bits wherever their input is cut.
+//! A stage's operators as a subgraph that reads blocks, if they give the same bits wherever their input is cut.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -18,7 +18,6 @@ use crate::{
     SharedRecording, Snapshot, Source,
 };
 
-/// Largest overlap that is recomputed for each block.
 const MAX_OVERLAP_BYTES: u64 = 4 << 20;
 
 /// The link by which all input comes, if it is the only one and has one edge.
@@ -28,7 +27,6 @@ pub(super) fn only_input(stage: usize, links: &[Arc<StageLink>]) -> Option<&Arc<
     entering.next().is_none().then_some(only)
 }
 
-/// The stage's operators as a subgraph that reads blocks; None if they do not allow it.
 pub(super) fn subgraph(
     graph: &StageGraph,
     input: &StageLink,
@@ -89,10 +87,8 @@ pub(super) fn subgraph(
     }))
 }
 
-/// An edge whose items arrive in blocks.
 struct BlockRecording {
     edge: SharedRecording,
-    /// Total, if known.
     samples: Option<u64>,
 }
 
@@ -122,7 +118,6 @@ impl Recording for BlockRecording {
     }
 }
 
-/// Blocks are not known before they arrive.
 struct ArrivingBlocks(Option<u64>);
 
 impl Snapshot for ArrivingBlocks {

@@ -13,8 +13,8 @@ use crate::engine::RunOptions;
 use crate::plan::graph::Graph;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 
-/// The subgraphs of replicated stages, in the order of the stages: those that the client has. Stages that settle are the
-/// client's, since one replica computes all parts of a cell.
+/// Subgraphs of replicated stages, in stage order, as the client has them. Stages that settle are the client's, since
+/// one replica computes all parts of a cell.
 pub(in crate::scheduler) fn block_subgraphs(
     graph: &Graph,
     stages: &StagePlan,

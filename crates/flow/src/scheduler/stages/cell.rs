@@ -9,9 +9,9 @@
 //!                                           part 0 |part 1|
 //! ```
 //!
-//! A cell begins with the first sample behind the cell before, or with a run of the clock, and may contain gaps. It
-//! depends neither on the items in which samples arrive nor on who computes it, so neither do the results. Where
-//! nothing arrives for now, a part of the cell is computed; the replica that computes its first part computes the others.
+//! A cell begins with the first sample behind the last cell, or with a run of the clock, and may contain gaps. Cells,
+//! and so results, depend neither on the items in which samples arrive nor on who computes them. While nothing arrives,
+//! a part of the cell is computed; the replica of its first part computes the others.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -23,22 +23,15 @@ use crate::{Break, PortionOverlap, RangeOrigin, SourceEvent};
 
 pub(super) struct CellCutter {
     overlap: PortionOverlap,
-    /// Samples of a cell.
     samples: u64,
-    /// New bytes that are enough for a cell.
     max_bytes: u64,
     arrived: VecDeque<SourceEvent>,
     arrived_bytes: u64,
-    /// Events of the open cell and around it.
     retained: VecDeque<Retained>,
     retained_bytes: u64,
-    /// How many of them were given as parts of the open cell.
     given: usize,
-    /// The open cell.
     cell: Option<Range<i64>>,
-    /// A part of it was given.
     begun: bool,
-    /// The contiguous range that it continues.
     origin: Option<RangeOrigin>,
     last_origin: Option<RangeOrigin>,
     /// Nothing that begins before this index follows.
@@ -74,23 +67,20 @@ impl CellCutter {
         }
     }
 
-    /// Whether more must arrive for a whole cell, by the size of what there is.
     pub(super) fn has_room(&self) -> bool {
         let new = self.retained.iter().skip(self.given).map(Retained::bytes);
         self.arrived_bytes + new.sum::<u64>() < self.max_bytes
     }
 
-    /// Whether something has arrived that is in no cell, or another cell is complete.
     pub(super) fn has_more(&self) -> bool {
         !self.arrived.is_empty() || self.is_complete()
     }
 
-    /// Whether the next part belongs to a cell of which parts were given.
+    /// Whether the next part belongs to a begun cell.
     pub(super) fn continues(&self) -> bool {
         self.begun
     }
 
-    /// Bytes of arrived and retained events.
     pub(super) fn bytes(&self) -> u64 {
         self.arrived_bytes + self.retained_bytes
     }
@@ -144,7 +134,6 @@ impl CellCutter {
         self.next_arrived().map_or(Cut::Nothing, Cut::Pass)
     }
 
-    /// Retains the next event.
     fn take_arrived(&mut self) {
         let retained = match self.next_arrived() {
             Some(SourceEvent::Item(item)) => {
@@ -172,7 +161,7 @@ impl CellCutter {
                 self.upto = self.upto.max(upto);
                 return;
             }
-            // `Skipped` is given to `rewindow` only, which reads a scan; others are not taken.
+            // `Skipped` is given to `rewindow` only; others are not taken.
             _ => return,
         };
         self.retained_bytes += retained.bytes();
@@ -184,7 +173,7 @@ impl CellCutter {
         (self.begun, self.given) = (false, 0);
     }
 
-    /// What the open cell has and has not given yet. `completes`: nothing follows.
+    /// What the open cell has not given yet. `completes`: nothing follows.
     fn part(&mut self, completes: bool) -> Cut {
         let Some(cell) = self.cell.clone() else {
             return Cut::Nothing;
@@ -212,7 +201,6 @@ impl CellCutter {
         Cut::Block(block)
     }
 
-    /// Opens the cell behind one that ends at an index, if there are samples of it.
     fn open_next(&mut self, end: i64) {
         (self.cell, self.begun, self.given) = (None, false, 0);
         let next = self.retained.iter().enumerate();
@@ -222,7 +210,7 @@ impl CellCutter {
         });
         let next = next.find(|&(_, (_, next))| next > end);
         let before = next.map_or(self.retained.len(), |(at, _)| at);
-        // The contiguous range in which it begins is the last one before it.
+        // The range in which it begins is the last one before it.
         let starts = self.retained.iter().take(before);
         let mut starts = starts.enumerate().rev();
         let start = starts.find_map(|(at, one)| Some((at, one.range_start()?)));
@@ -257,7 +245,6 @@ mod tests {
     use super::*;
     use crate::Item;
 
-    /// Samples and starts of ranges of a block.
     fn content(block: &StreamBlock) -> (Vec<i64>, Vec<i64>) {
         let (mut indices, mut starts) = (Vec::new(), Vec::new());
         for event in block.events() {
@@ -270,7 +257,6 @@ mod tests {
         (indices, starts)
     }
 
-    /// A cell, and all that its parts have.
     #[derive(Debug, PartialEq)]
     struct FoundCell {
         range: Range<i64>,
@@ -336,8 +322,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a loop over the samples: where cells begin and what is in and around them, whatever arrives
-        /// together and wherever nothing arrives for a while.
+        /// Against a loop over the samples, whatever arrives together and wherever nothing arrives for a while.
         #[test]
         fn cells_depend_on_samples_alone(
             lengths in prop::collection::vec((1i64..60, 1i64..30), 1..6),
@@ -367,7 +352,6 @@ mod tests {
             }
             events.push(SourceEvent::End);
             let found = cells(events, cell, (before, after), together);
-            // The same, of all samples at once.
             let all: Vec<i64> = ranges.iter().cloned().flatten().collect();
             let mut expected = Vec::new();
             let mut at = 0;

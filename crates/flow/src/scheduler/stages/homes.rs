@@ -1,15 +1,13 @@
-//! Gives each stage a home, threads that share a last-level cache, so that few bytes cross from one cache to another.
-//! Pure.
+//! Gives each stage a home, threads that share a last-level cache, so that few bytes cross between caches. Pure.
 //!
-//! A thread first takes a ready stage at home with it, and others only if there is none.
+//! A thread takes ready stages of its home first.
 //!
-//! Stages are divided among NUMA nodes, then those of a node among its caches. Each time they are put in order, and
-//! the order is cut into a run for each group so that most bytes stay inside runs: the optimum for that order, found
-//! by dynamic programming. Then single stages are moved or swapped while fewer bytes cross. The better of two orders
-//! counts: that of the plan, and the one in which the stage with the strongest link to those before it comes next,
-//! which keeps channels together. Each group gets its share of the weight, up to the heaviest stage (see `divide`).
-//! With `n` stages (at most 64) and `g` groups it takes `O(g n³)` steps, and as many for each of at most `n` rounds
-//! of improvement; a few milliseconds at most.
+//! Stages are divided among NUMA nodes, then those of a node among its caches. An order of the stages is cut into a run
+//! for each group so that most bytes stay inside runs, by dynamic programming (optimal for that order). Then stages are
+//! moved or swapped while fewer bytes cross. The better of two orders counts: that of the plan, and one in which the
+//! stage with the strongest link to those before it comes next, which keeps channels together. Each group gets its
+//! share of the weight, up to the heaviest stage (see `divide`). `n` stages (at most 64) and `g` groups take `O(g n³)`
+//! steps, and as many for each of at most `n` rounds of improvement; a few milliseconds.
 
 use std::cmp::Reverse;
 
@@ -17,7 +15,6 @@ use isochrony_runtime::CpuLocation;
 
 use super::stage_queue::StageSet;
 
-/// What one stage passes to another; any unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Transfer {
     pub(super) from: usize,
@@ -25,17 +22,16 @@ pub(super) struct Transfer {
     pub(super) bytes: u64,
 }
 
-/// Stages to divide, in the order of the plan.
 pub(super) struct StagesToPlace<'a> {
-    /// How much each computes, at least 1.
+    /// Work of each stage, at least 1.
     pub(super) weights: &'a [u64],
     pub(super) transfers: &'a [Transfer],
-    /// Stages that only the caller's thread, thread 0, executes.
+    /// Executed only by the caller's thread, thread 0.
     pub(super) callers: StageSet,
 }
 
 impl StagesToPlace<'_> {
-    /// The stages at home with each thread. Empty sets if all threads share a cache.
+    /// Empty sets if all threads share a cache.
     pub(super) fn homes(&self, threads: &[CpuLocation]) -> Vec<StageSet> {
         let mut homes = vec![0; threads.len()];
         let (of_node, nodes) = groups(threads.iter().map(|one| one.node));
@@ -54,7 +50,7 @@ impl StagesToPlace<'_> {
             let stages: Vec<usize> = stages
                 .filter(|&stage| node_of_stage[stage] == node)
                 .collect();
-            // Groups are numbered by their first thread, so the caller's is the first of the first.
+            // The caller's is the first: groups are numbered by their first thread.
             let cache_of_stage = self.divide(&stages, &caches, node == 0);
             for (&thread, cache) in inside.iter().zip(of_cache) {
                 let own = stages.iter().zip(&cache_of_stage);
@@ -65,12 +61,12 @@ impl StagesToPlace<'_> {
         homes
     }
 
-    /// Divides stages among groups of so many threads each; returns the group of each stage. The caller's are in
-    /// group 0 if `with_caller`.
+    /// Divides stages among groups of so many threads each; returns the group of each. The caller's are in group 0 if
+    /// `with_caller`.
     ///
-    /// A group's weight exceeds its share by at most half the heaviest stage where runs of the order allow it, else
-    /// by at most the heaviest: filling one group after the other up to its share shows that this is always possible.
-    /// Group 0 exceeds that only if the caller's own stages do.
+    /// A group's weight exceeds its share by at most half the heaviest stage where runs of the order allow it, else by
+    /// at most the heaviest. That is always possible: fill one group after the other up to its share. Group 0 exceeds
+    /// it only if the caller's own stages do.
     fn divide(&self, stages: &[usize], threads: &[usize], with_caller: bool) -> Vec<usize> {
         let mut best: Option<(u64, Vec<usize>)> = None;
         for order in [Order::Plan, Order::StrongestLink] {
@@ -89,7 +85,6 @@ impl StagesToPlace<'_> {
     }
 }
 
-/// Numbers equal keys by their first place: the group of each, and the size of each group.
 fn groups<K: PartialEq>(keys: impl Iterator<Item = K>) -> (Vec<usize>, Vec<usize>) {
     let (mut of, mut known, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for key in keys {
@@ -109,31 +104,25 @@ fn groups<K: PartialEq>(keys: impl Iterator<Item = K>) -> (Vec<usize>, Vec<usize
 enum Order {
     /// From the end of the plan.
     Plan,
-    /// Next is the stage with the strongest link to one before it, as a maximum spanning tree grows.
+    /// As a maximum spanning tree grows: next is the strongest link.
     StrongestLink,
 }
 
-/// Stages being divided among groups; numbered in the order of the plan.
 struct Division {
     weights: Vec<u64>,
-    /// Bytes between each two.
     bytes: Vec<Vec<u64>>,
     is_fixed: Vec<bool>,
-    /// Those that are not fixed, in the order in which they are divided.
+    /// Stages that are not fixed, in the order of division.
     free: Vec<usize>,
-    /// The share of each group in the weight, rounded up.
     shares: Vec<u64>,
-    /// The largest weight that each group may have.
     limits: Vec<u64>,
     group_of: Vec<usize>,
 }
 
-/// How good a division is: the larger the better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 struct Quality {
-    /// Bytes that stay inside a group.
     inside: u64,
-    /// The sum of squared weights by shares, which is least where weights are in proportion to shares.
+    /// Sum of squared weights by shares: least in proportion to shares.
     evenness: Reverse<u128>,
 }
 
@@ -187,7 +176,6 @@ impl Division {
         let count = self.weights.len();
         let mut is_placed = self.is_fixed.clone();
         let mut order = Vec::with_capacity(count);
-        // By stage: the most bytes to or from one that is placed.
         let mut strongest: Vec<u64> = vec![0; count];
         let note = |strongest: &mut Vec<u64>, placed: usize| {
             let links = strongest.iter_mut().zip(&self.bytes[placed]);
@@ -207,7 +195,6 @@ impl Division {
         order
     }
 
-    /// Bytes from one group to another.
     fn crossing(&self) -> u64 {
         let count = self.weights.len();
         let pairs = (0..count).flat_map(|one| (0..one).map(move |other| (one, other)));
@@ -216,8 +203,8 @@ impl Division {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// The best division of the order into a run for each group that exceeds no share by more than `slack`: most
-    /// bytes stay inside a group; of equals, weights are most even. False if there is none.
+    /// Divides the order so that most bytes stay inside a group; of equals, weights are most even. False if a share
+    /// must be exceeded by more than `slack`.
     fn divide_in_order(&mut self, slack: u64) -> bool {
         let free = &self.free;
         let fixed: Vec<usize> = (0..self.weights.len())
@@ -225,7 +212,7 @@ impl Division {
             .collect();
         let fixed_weight: u64 = fixed.iter().map(|&at| self.weights[at]).sum();
         self.limits = self.shares.iter().map(|share| share + slack).collect();
-        // For the first stages of `free` in the groups so far: the best quality, and where its last group begins.
+        // For the first stages of `free` in the groups so far: best quality, and start of its last group.
         let mut best: Vec<Vec<Option<(Quality, usize)>>> = vec![vec![None; free.len() + 1]];
         best[0][0] = Some((Quality::default(), 0));
         for group in 0..self.limits.len() {
@@ -277,14 +264,13 @@ impl Division {
         true
     }
 
-    /// Moves stages to other groups, or swaps two, while fewer bytes then cross.
     fn improve(&mut self) {
         let count = self.weights.len();
         let mut loads = vec![0u64; self.limits.len()];
         for (stage, &group) in self.group_of.iter().enumerate() {
             loads[group] += self.weights[stage];
         }
-        // It ends, since each change lets fewer bytes cross; the bound limits the time it takes.
+        // Terminates, since each change reduces the bytes.
         for _ in 0..count {
             let mut is_changed = false;
             for stage in (0..count).filter(|&stage| !self.is_fixed[stage]) {
@@ -334,7 +320,6 @@ impl Division {
         }
     }
 
-    /// By how much fewer bytes cross if a stage moves to another group.
     fn gain(&self, stage: usize, to: usize) -> i128 {
         let from = self.group_of[stage];
         let others = self.bytes[stage].iter().zip(&self.group_of);

@@ -8,7 +8,7 @@ pub(super) enum InputCutter {
     Blocks(BlockCutter),
     Cells {
         cutter: CellCutter,
-        /// The replica that computes the open cell, because it got the parts so far.
+        /// The replica of the open cell: it got the parts so far.
         owner: usize,
     },
 }
@@ -42,7 +42,6 @@ impl InputCutter {
         }
     }
 
-    /// The replica that must compute the next block, if not any can.
     pub(super) fn owner(&self) -> Option<usize> {
         match self {
             Self::Cells { cutter, owner } if cutter.continues() => Some(*owner),

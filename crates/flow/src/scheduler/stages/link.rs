@@ -1,9 +1,9 @@
 //! A queue from one stage to another, of batches of events, bounded in bytes.
 //!
-//! Lock-free. It accepts every batch; the writer keeps the bound: it ends its burst once the link
-//! [`is_full`](Link::is_full), so a link exceeds its capacity by the results of one item. A link always holds one batch,
-//! however small its capacity: the writer makes the next one while the reader consumes it. Independent of what an event is
-//! and of who wakes whom, for model checkers (`tests/loom_stages.rs`).
+//! Lock-free. It accepts every batch: the writer ends its burst once the link [`is_full`](Link::is_full), so a link
+//! exceeds its capacity by the results of one item. It always takes one batch, whatever its capacity: the writer makes
+//! the next while the reader consumes it. Knows neither events nor who wakes whom, for model checkers
+//! (`tests/loom_stages.rs`).
 
 use std::sync::atomic::Ordering;
 
@@ -11,7 +11,6 @@ use crossbeam_queue::SegQueue;
 
 use super::sync::{AtomicBool, AtomicU64};
 
-/// Consecutive events.
 pub(crate) struct Batch<E> {
     pub(crate) events: Vec<E>,
     pub(crate) bytes: u64,
@@ -21,25 +20,19 @@ pub(crate) struct Batch<E> {
 
 pub(crate) enum Received<E> {
     Batch(Batch<E>),
-    /// Nothing now.
     Nothing,
-    /// Nothing follows.
     End,
 }
 
 pub(crate) struct Link<E> {
     batches: SegQueue<Batch<E>>,
-    /// Of all batches in it.
     bytes: AtomicU64,
     capacity: AtomicU64,
-    /// Bytes of the largest batch so far.
     largest: AtomicU64,
-    /// The reader wants no more.
     closed: AtomicBool,
-    /// Nothing follows.
     ended: AtomicBool,
     sent: AtomicU64,
-    /// How often a batch was sent when so many eighths of the link were full; the last: when it was full.
+    /// Batches sent when so many eighths of the link were full; the last: when it was full.
     occupancy: [AtomicU64; 9],
 }
 
@@ -73,12 +66,12 @@ impl<E> Link<E> {
         }
     }
 
-    /// Nothing follows. Called by the writer.
+    /// Called by the writer.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::SeqCst);
     }
 
-    /// The oldest batch. Called by the reader.
+    /// Called by the reader.
     pub(crate) fn receive(&self) -> Received<E> {
         // Read first: what was sent before the end is then found.
         let ended = self.ended.load(Ordering::SeqCst);
@@ -92,12 +85,12 @@ impl<E> Link<E> {
         }
     }
 
-    /// A batch, or its end. Called by the reader.
+    /// A batch, or the end. Called by the reader.
     pub(crate) fn has_more(&self) -> bool {
         !self.batches.is_empty() || self.ended.load(Ordering::SeqCst)
     }
 
-    /// The reader wants no more; drops what is in it.
+    /// Called by the reader; drops what is in it.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         self.clear();
@@ -113,14 +106,12 @@ impl<E> Link<E> {
         }
     }
 
-    /// Bytes sent so far, and the occupancy.
     pub(crate) fn use_so_far(&self) -> (u64, [u64; 9]) {
         let counts = self.occupancy.each_ref();
         let counts = counts.map(|count| count.load(Ordering::Relaxed));
         (self.sent.load(Ordering::Relaxed), counts)
     }
 
-    /// Bytes in it.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::SeqCst)
     }
@@ -129,14 +120,14 @@ impl<E> Link<E> {
         !self.is_closed() && self.bytes() >= self.capacity()
     }
 
-    /// So full that the writer waits in the middle of an item: twice its capacity, or two batches where these are larger.
+    /// The writer waits in the middle of an item: twice its capacity, or two batches where these are larger.
     pub(crate) fn is_overdrawn(&self) -> bool {
         let largest = self.largest.load(Ordering::Relaxed);
         let most = self.capacity().max(largest).saturating_mul(2);
         !self.is_closed() && self.bytes() >= most
     }
 
-    /// The reader tells the writer: half of it is free, or it holds so few batches that each matters.
+    /// Half of it is free, or it holds so few batches that each matters.
     pub(crate) fn has_room(&self) -> bool {
         let (bytes, capacity) = (self.bytes(), self.capacity());
         let holds_few = self.largest.load(Ordering::Relaxed) > capacity / 4;

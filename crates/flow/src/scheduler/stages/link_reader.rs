@@ -1,4 +1,4 @@
-//! The end of a link in the stage that empties it: a recording for each edge.
+//! Reading end of a link: a recording for each edge.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,25 +14,22 @@ use crate::{
     SignalDescription, Source, SourceEvent,
 };
 
-/// What one stage's thread has received of a link.
 struct LinkReader {
     link: Arc<StageLink>,
     events: VecDeque<LinkEvent>,
-    /// The writing stage had nothing more when it sent the last event.
+    /// The writing stage had nothing more at the last event.
     is_idle: bool,
     delivered: u64,
-    /// Another part of the execution failed: only what lies before the failure is wanted.
+    /// Something else failed: only what precedes the failure is wanted.
     draining: bool,
 }
 
 impl LinkReader {
-    /// Something can be received now.
     fn has_more(&self) -> bool {
         !self.events.is_empty() || self.link.link.has_more()
     }
 }
 
-/// Shared by the edges of a link.
 #[derive(Clone)]
 pub(super) struct SharedReader(Arc<Mutex<LinkReader>>);
 
@@ -52,14 +49,12 @@ impl SharedReader {
     }
 }
 
-/// An edge of an earlier stage, as a recording.
 pub(super) struct LinkRecording {
     pub(super) reader: SharedReader,
     pub(super) port: u16,
     pub(super) types: PortType,
-    /// The recording that gives indices and times.
     pub(super) reads: SharedRecording,
-    /// Some samples of it do not arrive, or operators changed them.
+    /// Some samples do not arrive, or operators changed them.
     pub(super) is_processed: bool,
     /// No other link of this stage depends on the same sources, so it may be waited for.
     pub(super) is_alone: bool,
@@ -124,7 +119,6 @@ struct LinkSource {
 }
 
 impl LinkSource {
-    /// Whether this edge counts what the earlier stage read.
     fn counts(&self, reader: &LinkReader) -> bool {
         self.port == 0 && reader.link.counts
     }
@@ -135,11 +129,11 @@ impl Source for LinkSource {
         let mut reader = self.reader.lock();
         let mut has_taken = false;
         loop {
-            // Events are taken in their order, whichever edge is asked first.
+            // Events keep their order, whichever edge is asked first.
             while let Some(&(port, _)) = reader.events.front() {
                 if port != self.port && !reader.link.is_closed(port) {
-                    // That edge's source may have had nothing when it was asked: make the engine ask again. Not where the
-                    // event was here before: a stage that waits for another link would then run without end, and stages
+                    // That edge's source may have had nothing when asked: make the engine ask again. Not for an event
+                    // that was here before: a stage that waits for another link would then run without end, and stages
                     // that wait for room would never be found to block each other.
                     if has_taken {
                         reader.link.notify_readers();
@@ -156,7 +150,7 @@ impl Source for LinkSource {
                 };
                 reader.is_idle = matches!(event, SourceEvent::Idle);
                 if reader.is_idle && reader.has_more() {
-                    // The stage would wait for what is here, of which it was told before this burst.
+                    // The stage would wait for what is here, of which it was told before.
                     reader.link.notify_readers();
                 }
                 return Ok(event);
@@ -187,7 +181,7 @@ impl Source for LinkSource {
         Some(isochrony_time::civil::format(stamp.civil))
     }
 
-    /// The earlier stage may now send without a bound: what lies behind the failure is dropped as it comes.
+    /// The earlier stage sends without a bound: what lies behind the failure is dropped.
     fn continues_after_failure(&mut self) -> bool {
         let mut reader = self.reader.lock();
         reader.draining = true;
@@ -277,7 +271,6 @@ mod tests {
         }
     }
 
-    /// Whether the reading stage would run again after a burst that asks one edge and finds nothing.
     fn runs_again(queue: &StageQueue, edge: &mut LinkSource) -> bool {
         let taken = queue.take(ThreadRole::Caller, 0b01, 0);
         assert_eq!(taken, Some(1));
@@ -304,9 +297,8 @@ mod tests {
             bytes: 0,
             delivered: 0,
         });
-        // The second may have been asked before this came.
         assert!(runs_again(&queue, &mut first));
-        // It waits for another link, say: the event stays, and nothing is new.
+        // The event stays, and nothing is new.
         assert!(!runs_again(&queue, &mut first));
         assert!(matches!(second.pull(), Ok(SourceEvent::ProgressMark(7))));
     }
@@ -325,10 +317,10 @@ mod tests {
 
     #[test]
     fn a_link_holds_a_batch_however_small_its_capacity() {
-        // The writer ends its burst, but does not wait in the middle of an item.
+        // The writer ends its burst, but does not wait mid-item.
         assert_eq!(filled(10, 1), [true, false, false]);
         assert_eq!(filled(10, 2), [true, true, false]);
-        // Where it holds two, one that is taken is told at once; where it holds many, half of them.
+        // A link that holds two batches reports each that is taken; one of many, half of them.
         assert_eq!(filled(150, 1), [false, false, true]);
         assert_eq!(filled(150, 2), [true, false, false]);
         assert_eq!(filled(800, 4), [false, false, true]);
@@ -347,7 +339,6 @@ mod tests {
         assert_eq!(take(), None);
         assert!(queue.notify(0, Notice::Recall));
         assert_eq!(take(), Some(0));
-        // One that came during the burst is not lost.
         assert!(!queue.notify(0, Notice::Recall));
         queue.put_back(0, StageOutcome::Retired);
         assert_eq!(take(), Some(0));

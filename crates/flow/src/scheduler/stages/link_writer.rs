@@ -1,4 +1,4 @@
-//! The end of a link in the stage that fills it: an operator behind each edge that leads to the next stage.
+//! Writing end of a link: an operator behind each edge that leads to the next stage.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,12 +16,11 @@ use crate::{
     PlanError, Port, PortType, RangeOrigin, SharedRecording, SourceEvent,
 };
 
-/// What an edge carries, with the edge's number in the link.
+/// With the number of the edge in the link.
 pub(super) type LinkEvent = (u16, SourceEvent);
 
-/// Bytes of a batch that are sent before the burst ends.
+/// A batch of this size is sent before the burst ends.
 const BATCH_BYTES: u64 = 256 << 10;
-/// What an event costs beside its samples.
 pub(super) const EVENT_BYTES: u64 = 128;
 
 pub(super) fn event_bytes(event: &SourceEvent) -> u64 {
@@ -34,38 +33,36 @@ pub(super) fn event_bytes(event: &SourceEvent) -> u64 {
 
 pub(super) struct LinkedEdge {
     pub(super) edge: Edge,
-    /// Its consumers have ended.
     closed: AtomicBool,
-    /// Samples that will come, if known; else `u64::MAX`.
+    /// `u64::MAX` if unknown.
     expected: AtomicU64,
 }
 
-/// Where a stage failed; stands for the error until the execution ends.
+/// Stands for the error until the execution ends.
 #[derive(Debug, Clone)]
 pub(super) struct StageFailure {
     pub(super) stage: usize,
-    /// Time of the failed item, which ranks the error.
+    /// Ranks the error.
     pub(super) time: f64,
     pub(super) node: usize,
-    /// Whether an operator failed, as opposed to a lack of memory.
+    /// As opposed to a lack of memory.
     pub(super) is_operator_error: bool,
 }
 
-/// Joins a stage to a later one: all edges between them, in the order in which the first stage computes their items.
+/// Joins two stages: all edges between them, in the order of computation.
 pub(super) struct StageLink {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) edges: Vec<LinkedEdge>,
     pub(super) link: Link<LinkEvent>,
-    /// Bytes that the reading stage has received but not consumed.
+    /// Bytes received but not consumed.
     unread: AtomicU64,
     queue: Arc<StageQueue>,
-    /// Entries in the queue of stages that execute the two stages.
     pub(super) writers: Range<usize>,
     readers: Range<usize>,
-    /// Set when the writing stage has failed, before the link ends.
+    /// Set before the link ends.
     failure: Mutex<Option<StageFailure>>,
-    /// Samples that the sources of the writing stage will give, if known, and if this of its links counts them.
+    /// Samples that the writing stage's sources will give, if known and counted here.
     total: Mutex<Option<u64>>,
     pub(super) counts: bool,
 }
@@ -106,9 +103,8 @@ impl StageLink {
         }
     }
 
-    /// Makes the reading stage ask again.
     pub(super) fn notify_readers(&self) {
-        // One that waits is enough: it wakes others if there is more.
+        // One is enough: it wakes others if there is more.
         let mut readers = self.readers.clone();
         readers.any(|entry| self.queue.notify(entry, Notice::Input));
     }
@@ -118,7 +114,6 @@ impl StageLink {
         failure.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Bytes in it, and those that its reader has not consumed.
     pub(super) fn bytes(&self) -> u64 {
         self.link.bytes() + self.unread.load(Ordering::Relaxed)
     }
@@ -135,7 +130,6 @@ impl StageLink {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// `got`: bytes that the earlier stage got.
     pub(super) fn report(&self, got: u64) -> LinkReport {
         let (bytes, occupancy) = self.link.use_so_far();
         LinkReport {
@@ -161,7 +155,7 @@ impl StageLink {
         *self.total.lock().unwrap_or_else(PoisonError::into_inner) = total;
     }
 
-    /// The next batch. Called by the reading stage.
+    /// Called by the reading stage.
     pub(super) fn receive(&self) -> Received<LinkEvent> {
         let received = self.link.receive();
         if matches!(received, Received::Batch(_)) && self.link.has_room() {
@@ -175,18 +169,17 @@ impl StageLink {
         self.notify_readers();
     }
 
-    /// Nothing follows. Called by the writing stage.
+    /// Called by the writing stage.
     fn end(&self) {
         self.link.end();
         self.notify_readers();
     }
 
-    /// Accepts everything from now on.
     pub(super) fn remove_bound(&self) {
         self.set_capacity(u64::MAX);
     }
 
-    /// Also works while it is in use.
+    /// Also while in use.
     pub(super) fn set_capacity(&self, bytes: u64) {
         self.link.set_capacity(bytes);
         self.notify_writers();
@@ -197,7 +190,7 @@ impl StageLink {
         self.notify_writers();
     }
 
-    /// Closes an edge; the link, if it was the last.
+    /// Closes an edge; with the last one, the link.
     pub(super) fn close(&self, port: u16) {
         self.edges[usize::from(port)]
             .closed
@@ -220,26 +213,21 @@ impl StageLink {
     }
 }
 
-/// What the edges of a link gave and what was not sent yet. Used by one stage's thread.
+/// Used by one stage's thread.
 pub(super) struct LinkWriter {
     pub(super) link: Arc<StageLink>,
-    /// Numbers of the operators that write to it, by edge.
     pub(super) nodes: Vec<usize>,
-    /// The last progress mark of each edge since it rewound.
+    /// Last progress mark by edge, since it rewound.
     progress: Vec<i64>,
-    /// Executes other stages while there is no room.
     pool: PoolRef,
-    /// What the sources of the stage gave.
     delivered: Arc<Progress>,
     events: Vec<LinkEvent>,
     bytes: u64,
-    /// Bytes with which a batch is sent.
     batch_bytes: u64,
     /// The next stage knows that nothing has come since.
     is_idle: bool,
 }
 
-/// Shared by the stage and its operators.
 pub(super) type SharedWriter = Arc<Mutex<LinkWriter>>;
 
 pub(super) fn lock(writer: &SharedWriter) -> MutexGuard<'_, LinkWriter> {
@@ -261,7 +249,6 @@ impl LinkWriter {
         }
     }
 
-    /// Whether it sent a batch.
     fn push(&mut self, port: u16, event: SourceEvent) -> bool {
         if matches!(event, SourceEvent::Rewind) {
             self.progress[usize::from(port)] = i64::MIN;
@@ -276,7 +263,6 @@ impl LinkWriter {
         true
     }
 
-    /// Adds an event that a replica gave.
     pub(super) fn give(&mut self, port: u16, event: &SourceEvent) {
         if self.link.is_closed(port) {
             return;
@@ -300,8 +286,8 @@ impl LinkWriter {
         self.is_idle = is_idle;
     }
 
-    /// A mark that says nothing new is dropped: it would look as if the stage had not been idle since. Of consecutive marks
-    /// of an edge only the last is needed.
+    /// Drops a mark that says nothing new, since the stage would look busy. Of consecutive marks of an edge only the
+    /// last is kept.
     fn push_progress(&mut self, port: u16, upto: i64) {
         let last = &mut self.progress[usize::from(port)];
         if upto <= *last {
@@ -327,7 +313,6 @@ impl LinkWriter {
         });
     }
 
-    /// Sends the rest: the stage has ended, or failed.
     pub(super) fn end(&mut self, failure: Option<StageFailure>) {
         self.send();
         *self
@@ -339,7 +324,6 @@ impl LinkWriter {
     }
 }
 
-/// Makes the operator that passes what one edge gives to a link.
 pub(super) struct LinkSender {
     pub(super) writer: SharedWriter,
     pub(super) port: u16,
@@ -381,7 +365,7 @@ impl Operator for LinkSender {
     }
 
     fn on_break(&mut self, _: Port, why: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
-        // Others are announced, or show in the indices of the next item.
+        // Others show in the next item or are announced.
         if matches!(why, Break::Rewind) {
             lock(&self.writer).push(self.port, SourceEvent::Rewind);
         }

@@ -16,49 +16,37 @@
 //! ```
 //!
 //! **Results have the same bits as in one thread.** On each edge an operator gets the same samples, breaks and marks in
-//! the same order; replicas may cut items elsewhere. Two stages have one link, which keeps the order in which the first
-//! computed all edges between them. Inputs of a fan-in from the same source leave one stage; those of different sources
-//! are asked as one thread asks the sources. Replicas compute what has the same bits wherever its input is cut, and,
-//! within a granted tolerance, what settles: in cells that depend on samples alone ([`cell`]), also with one worker.
-//! Operators that write or call Python stay in the caller's thread.
+//! the same order; replicas may cut items elsewhere. Two stages have one link, which keeps the order of all edges
+//! between them. Inputs of a fan-in from the same source leave one stage; different sources are asked in the order of
+//! one thread. Replicas compute what has the same bits wherever its input is cut, and, within a granted tolerance, what
+//! settles: in cells that depend on samples alone ([`cell`]), also with one worker. Operators that write or call Python
+//! stay in the caller's thread.
 //!
 //! **No deadlock.** Suppose that no thread computes, no stage is ready, and no live source is waited for.
-//! 1. A link accepts every batch; its writer ends its burst after the item that filled it. So a stage that waits holds no
-//!    thread (for the exception see below), and one that is ready is executed as soon as a thread that may is free.
-//! 2. A stage waits for room only while a link to a later stage is full. Follow full links: they end, at the latest at the
-//!    last stage, at a stage that waits for no room although it has input. So it waits for another link, which is empty.
-//! 3. A stage waits for an empty link only if no other link of it depends on the same sources (`is_alone`); else it takes
-//!    what comes, and operators with several inputs do not read such links (`could_pile_up`). Follow empty links upwards:
-//!    they end at a stage that waits for room, since a source that is not live always has something.
-//! 4. So there is a cycle of stages that each wait for one source alone, have input from another one, and get neither: the
-//!    source that a stage waits for has no room because of the next such stage. Then the sources are connected by two
-//!    different paths through such stages. A plan is not cut if it has such paths (`could_wait_in_a_cycle`), unless these
-//!    stages all read the same edge of a source. Each of them waits for the source that lags behind, as far as it has
-//!    read. It has read all of that source, and not all of the other one, so in the cycle each source lags behind the
-//!    next, or is equally far and ranks before it, and the last one behind the first: a contradiction.
-//! 5. Replicas of a stage hold no lock while they compute. The oldest block is in flight, and will be completed, or it is
-//!    complete, and then a replica is ready or waits for room (`block_scheduler`). One that finds no room, or too many
-//!    blocks in front, is woken when something has been sent. A slot of a cluster completes its block or is lost; then
-//!    another one, or a replica, computes it.
+//! 1. A link accepts every batch; its writer ends its burst after the item that filled it. So a waiting stage holds no
+//!    thread (exception below), and a ready one runs as soon as a permitted thread is free.
+//! 2. A stage waits for room only while a link to a later stage is full. A path of full links ends, at the latest at
+//!    the last stage, at a stage that has input and waits for no room: it waits for another, empty link.
+//! 3. A stage waits for an empty link only if no other link of it depends on the same sources (`is_alone`); else it
+//!    takes what comes, and operators with several inputs do not read such links (`could_pile_up`). A path of empty
+//!    links upwards ends at a stage that waits for room, since a source that is not live always has something.
+//! 4. So there is a cycle of stages that each wait for one source alone while they have input from another: the source
+//!    waited for has no room because of the next stage. Two paths through such stages then connect the sources. A plan
+//!    with such paths is not cut (`could_wait_in_a_cycle`), unless these stages all read the same edge of a source.
+//!    Each then waits for the source that lags behind: it has read all of that source and not all of the other. In the
+//!    cycle each source lags behind the next (or is equal and ranks before it), and the last behind the first: a
+//!    contradiction.
+//! 5. Replicas hold no lock while they compute. The oldest block is in flight and will be completed, or is complete,
+//!    and then a replica is ready or waits for room (`block_scheduler`). One that finds no room, or too many blocks in
+//!    front, is woken when something has been sent. If a slot of a cluster is lost, another slot or a replica computes
+//!    its block.
 //!
-//! An item whose results fill a link twice over keeps its thread inside an operator. The thread then executes other stages,
-//! except those that it depends on, which would wait for itself; if nobody computes or can, it goes on without room
-//! (`StageQueue::wait_suspended`).
+//! Exception: an item whose results fill a link twice over keeps its thread inside an operator. The thread then
+//! executes other stages, except those it depends on, which would wait for it; if nobody computes or can, it goes on
+//! without room (`StageQueue::wait_suspended`).
 //!
-//! **Errors.** What a stage gave before it failed still reaches the next one, then a stand-in for the error
-//! ([`OpErrorKind::StageFailed`](crate::OpErrorKind)), which is ranked among others like the error itself, and
-//! replaced by it in the end.
-//!
-//! | step | files |
-//! |---|---|
-//! | where to cut (pure) | `stage_plan`, `stage_builder`, `stage_costs` |
-//! | a graph for each stage | `stage_graph` |
-//! | what joins stages | `link`, `link_writer`, `link_reader` |
-//! | replicas: blocks and cells (pure), their links, order | `block`, `cell`, `input_cutter`, `block_subgraph`, `replicated`, `replicated_io`, `block_scheduler` |
-//! | their blocks on the slots of a cluster: client, worker | `remote_blocks`, `remote_replicas`; `block_subgraphs` |
-//! | which stage is executed next, who waits | `stage_queue` |
-//! | which threads prefer it, if they are pinned (pure) | `homes`, `stage_weights` |
-//! | threads | `pool`, `run`, `thread_use` |
+//! **Errors.** What a stage gave before it failed reaches the next one, followed by a stand-in
+//! ([`OpErrorKind::StageFailed`](crate::OpErrorKind)), which ranks like the error and is replaced by it in the end.
 
 mod active_threads;
 mod block;

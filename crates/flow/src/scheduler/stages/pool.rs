@@ -1,4 +1,4 @@
-//! Executes stages: a burst at a time, in the caller's thread and in helper threads.
+//! Executes stages, a burst at a time, in the caller's thread and in helpers.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,34 +26,31 @@ use crate::plan::graph::Graph;
 use crate::scheduler::explain::joined;
 use crate::{OpErrorKind, PlanError, RunError};
 
-/// A stage, which one thread at a time executes.
 pub(super) struct Stage {
     work: Mutex<StageWork>,
-    /// Its number and that of the replica; None if it does nothing.
+    /// Number of the stage and of the replica; None if it does nothing.
     name: Option<(usize, Option<usize>)>,
-    /// Stages that it depends on, itself included.
+    /// The stages it depends on, itself included.
     ancestors: StageSet,
-    /// Stages that the thread that executes it must not execute meanwhile.
+    /// Stages that its thread must not execute meanwhile.
     excluded: AtomicU64,
     counts: StageCounts,
 }
 
-/// What a stage did so far.
 #[derive(Default)]
 struct StageCounts {
     bursts: AtomicU64,
     items: AtomicU64,
     bytes: AtomicU64,
-    /// Processor time and elapsed time of the bursts that were measured, in nanoseconds.
+    /// Of measured bursts.
     cpu_ns: AtomicU64,
     elapsed_ns: AtomicU64,
 }
 
-/// Of one burst in so many the processor time is measured, which is slow to ask for.
+/// Reading it is slow: one burst in so many is measured.
 const CPU_TIME_EVERY: u64 = 8;
 
 impl StageCounts {
-    /// Executes a burst.
     fn count<T>(&self, measures: bool, burst: impl FnOnce() -> T) -> T {
         let nth = self.bursts.fetch_add(1, Ordering::Relaxed);
         if !measures || !nth.is_multiple_of(CPU_TIME_EVERY) {
@@ -82,17 +79,14 @@ impl StageCounts {
 /// A tuner makes links no smaller.
 const MIN_LINK_BYTES: u64 = 1;
 
-/// What executes a stage.
 pub(super) enum StageWork {
     Whole(Box<WholeStage>),
-    /// One of several that compute blocks of it.
     Replica(Box<StageReplica>),
-    /// Nothing.
     Unused,
 }
 
 impl StageWork {
-    /// Items and bytes that it got so far.
+    /// Items and bytes so far.
     fn given(&self) -> (u64, u64) {
         match self {
             Self::Whole(stage) => stage.executor.given(),
@@ -136,17 +130,15 @@ impl Stage {
     }
 }
 
-/// All stages of an execution.
 pub(super) struct StagePool {
     pub(super) stages: Vec<Stage>,
     pub(super) queue: Arc<StageQueue>,
-    /// What each thread takes first, that of the caller first; see `homes`.
+    /// By thread, the caller's first: preferred stages; see `homes`.
     pub(super) homes: Vec<StageSet>,
     pub(super) links: Vec<Arc<StageLink>>,
     pub(super) replicated: Vec<Arc<ReplicatedStage>>,
     pub(super) memory: Arc<ExecutionMemory>,
     pub(super) plan: Graph,
-    /// Of each stage, by their numbers in the plan.
     pub(super) operators: Vec<Vec<usize>>,
     pub(super) threads: ActiveThreads,
     pub(super) max_link_bytes: u64,
@@ -156,13 +148,12 @@ pub(super) struct StagePool {
     /// Does nothing in other threads than the caller's.
     pub(super) watch: Option<Watch>,
     pub(super) caller: ThreadId,
-    /// Samples that the last stage has got of the sources, and all that they will give, if known.
+    /// Samples that have reached the last stage, and all expected.
     pub(super) delivered: Arc<Progress>,
     pub(super) total: Option<u64>,
 }
 
 impl StagePool {
-    /// What each stage and replica did so far.
     pub(super) fn stage_reports(&self) -> Vec<StageReport> {
         let stages = self.stages.iter().enumerate();
         let reports = stages.filter_map(|(entry, stage)| {
@@ -181,7 +172,6 @@ impl StagePool {
         reports.collect()
     }
 
-    /// What each link did so far, given what stages did.
     pub(super) fn link_reports(&self, stages: &[StageReport]) -> Vec<LinkReport> {
         let got = |number: usize| {
             let stages = stages.iter().filter(|stage| stage.number == number);
@@ -191,7 +181,6 @@ impl StagePool {
         links.map(|link| link.report(got(link.from))).collect()
     }
 
-    /// Executes bursts in the caller's thread until the last stage has ended.
     pub(super) fn run_caller(&self, mut after_burst: impl FnMut()) {
         let mut watch = self.watch.as_ref().map(Watch::start);
         let last = self.stages.len() - 1;
@@ -216,7 +205,6 @@ impl StagePool {
         }
     }
 
-    /// Executes bursts in another thread, number `thread`.
     pub(super) fn run_helper(&self, thread: usize) {
         let home = self.home(thread);
         self.queue.add_helper();
@@ -243,9 +231,8 @@ impl StagePool {
         self.homes.get(thread).copied().unwrap_or(0)
     }
 
-    /// Changes the capacity of a link, a number of replicas and that of active threads at random.
     pub(super) fn shuffle(&self, state: &mut u64) {
-        // The next of a linear congruential generator; its upper bits are the better ones.
+        // Linear congruential generator; upper bits are better.
         *state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
@@ -262,14 +249,12 @@ impl StagePool {
         self.set_workers(random / 13 % self.threads.most() + 1);
     }
 
-    /// Whoever executes stages returns soon.
     pub(super) fn stop(&self) {
         self.interrupt.request();
         self.queue.stop();
         self.threads.stop();
     }
 
-    /// Executes a burst of a stage that this thread has taken.
     fn execute(&self, number: usize, excluded: StageSet) {
         let stage = &self.stages[number];
         stage.excluded.store(excluded, Ordering::Relaxed);
@@ -318,7 +303,7 @@ impl StagePool {
             }
             Err(error) => {
                 match error {
-                    // The caller's stage ends the execution: it must not take this for the end of what it reads.
+                    // It must not take this for the end of its input.
                     RunError::Interrupted { .. } => self.interrupt.request(),
                     _ => stage.end_all(Some(stage_failure(&self.plan, stage.number, &error))),
                 }
@@ -328,10 +313,10 @@ impl StagePool {
         }
     }
 
-    /// In the middle of a burst: executes other stages until a link has room.
+    /// Executes other stages, in the middle of a burst, until a link has room.
     fn make_room(&self, link: &StageLink) {
         let worker = self.this_worker();
-        // Replicas send whole blocks, so a stage that is in the middle of a burst has none.
+        // Replicas send whole blocks, so they are never in the middle of a burst.
         let number = link.writers.start;
         let stage = &self.stages[number];
         // What it depends on would wait for room in vain.
@@ -454,7 +439,7 @@ impl RunningPlan for StagePool {
     }
 }
 
-/// Nobody waits for a stage that will not be put back.
+/// Ends the execution: nobody waits for a stage that is not put back.
 struct StopOnPanic<'a>(&'a StagePool);
 
 impl Drop for StopOnPanic<'_> {
@@ -472,7 +457,6 @@ impl WholeStage {
         links && self.executor.taps_have_room()
     }
 
-    /// Sends what a burst gave, and ends what nobody reads any more.
     fn send_all(&mut self) {
         for writer in &self.graph.writers {
             let mut writer = lock(writer);
@@ -483,14 +467,13 @@ impl WholeStage {
         }
     }
 
-    /// Ends its links: it has ended, with an error or without.
+    /// It has ended, with or without error.
     fn end_all(&self, failure: Option<StageFailure>) {
         for writer in &self.graph.writers {
             lock(writer).end(failure.clone());
         }
     }
 
-    /// The error of a panic outside of operators.
     fn panic_error(&self, panic: &(dyn std::any::Any + Send)) -> RunError {
         let (operator, node) = self.graph.graph.plan_node(0);
         RunError::Operator {
@@ -503,7 +486,6 @@ impl WholeStage {
     }
 }
 
-/// What stands for an error in the next stages.
 pub(super) fn stage_failure(plan: &Graph, stage: usize, error: &RunError) -> StageFailure {
     let RunError::Operator {
         node, error: why, ..
@@ -516,7 +498,7 @@ pub(super) fn stage_failure(plan: &Graph, stage: usize, error: &RunError) -> Sta
             is_operator_error: true,
         };
     };
-    // A stand-in for the error of an earlier stage is passed on.
+    // The stand-in of an earlier stage is passed on.
     let origin = match why.kind() {
         OpErrorKind::StageFailed { stage, .. } => *stage,
         _ => stage,
@@ -530,7 +512,7 @@ pub(super) fn stage_failure(plan: &Graph, stage: usize, error: &RunError) -> Sta
     }
 }
 
-/// The pool, for what exists before it: set once.
+/// Set once, for what exists before the pool.
 #[derive(Clone, Default)]
 pub(super) struct PoolRef(Arc<OnceLock<Weak<StagePool>>>);
 
@@ -550,7 +532,7 @@ impl PoolRef {
     }
 }
 
-/// Gives one thread the memory of all: the others stop, and what is in links counts no more.
+/// Gives one thread the memory of all: the others stop, and links count no more.
 impl MemoryReclaimer for PoolRef {
     fn reclaim(&self) {
         let Some(pool) = self.get() else {
@@ -579,7 +561,7 @@ impl MemoryReclaimer for PoolRef {
     }
 }
 
-/// Wakes a stage whose source has something, or for whose branches there is room.
+/// Wakes a stage whose source has something, or whose branches have room.
 pub(super) struct StageWaker {
     pub(super) queue: Arc<StageQueue>,
     pub(super) stage: usize,
@@ -596,7 +578,7 @@ impl Wake for StageWaker {
     }
 }
 
-/// For each entry of the queue the bits of those that it depends on, itself included.
+/// By queue entry: those it depends on, itself included.
 pub(super) fn ancestors(links: &[Arc<StageLink>], entries: &[Range<usize>]) -> Vec<StageSet> {
     let bits = |entries: &Range<usize>| entries.clone().fold(0, |all, entry| all | 1 << entry);
     let mut all: Vec<StageSet> = entries.iter().map(bits).collect();

@@ -8,8 +8,9 @@
 //!                                                   <---------   (lost)
 //! ```
 //!
-//! While there are slots, a replica takes blocks for them and computes none, so that its thread is free for stages that work in
-//! order. Without a slot it computes blocks by itself: a feed never waits for a worker. All replicated stages share the slots.
+//! While there are slots, a replica takes blocks for them and computes none, so that its thread is free for stages that
+//! work in order. Without a slot it computes blocks itself: a feed never waits for a worker. All replicated stages
+//! share the slots.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,33 +20,28 @@ use crate::scheduler::remote::PlacedBlock;
 /// One is computed while the other travels.
 pub(super) const BLOCKS_PER_SLOT: usize = 2;
 
-/// A block that a replica took.
 pub(super) struct TakenBlock {
     pub(super) placed: PlacedBlock,
-    /// What the earlier stage had read when the block was cut.
+    /// What the earlier stage had read by then.
     pub(super) delivered: u64,
 }
 
 #[derive(Default)]
 struct BlockQueues {
-    /// In the order in which they were taken; those of lost slots first.
+    /// In the order of taking; those of lost slots first.
     waiting: VecDeque<TakenBlock>,
-    /// Blocks that only this process can compute.
     local: VecDeque<TakenBlock>,
-    /// Blocks that slots have.
     in_flight: usize,
     slots: usize,
     ended: bool,
 }
 
-/// What a replica does next.
 pub(super) enum Admission {
-    /// It computes a block: this one, or the next of its stage.
     Compute(Option<Box<TakenBlock>>),
-    /// It takes the next block, if there is one, and calls [`RemoteBlocks::offer`]. Several replicas may do so at once: slots then
-    /// have a few more than they need.
+    /// Take the next block and call [`RemoteBlocks::offer`]. Several replicas may do so at once: slots then have a few
+    /// more than they need.
     Offer,
-    /// Slots have enough. It is notified when one of them is free.
+    /// It is notified when a slot is free.
     Full,
 }
 
@@ -85,7 +81,7 @@ impl RemoteBlocks {
         self.changed.notify_one();
     }
 
-    /// The next block for a slot. `waits`: until there is one; None is then the end.
+    /// `waits`: until there is one; None is then the end.
     pub(super) fn next(&self, waits: bool) -> Option<TakenBlock> {
         let mut state = self.lock();
         loop {
@@ -104,26 +100,24 @@ impl RemoteBlocks {
         }
     }
 
-    /// A slot has completed a block.
     pub(super) fn complete(&self) {
         self.lock().in_flight -= 1;
     }
 
-    /// A block cannot be computed by slots.
     pub(super) fn keep(&self, block: TakenBlock) {
         let mut state = self.lock();
         state.in_flight -= 1;
         state.local.push_back(block);
     }
 
-    /// There is one slot more. Returns how many there are.
+    /// Returns how many slots there are.
     pub(super) fn join(&self) -> usize {
         let mut state = self.lock();
         state.slots += 1;
         state.slots
     }
 
-    /// There is one slot less, and others compute the blocks that it had, the oldest first. Returns how many there are.
+    /// Others compute the slot's blocks, the oldest first. Returns how many slots there are.
     pub(super) fn leave(&self, blocks: impl DoubleEndedIterator<Item = TakenBlock>) -> usize {
         let mut state = self.lock();
         for block in blocks.rev() {
@@ -137,7 +131,6 @@ impl RemoteBlocks {
         slots
     }
 
-    /// Nothing more is handed out.
     pub(super) fn end(&self) {
         self.lock().ended = true;
         self.changed.notify_all();
@@ -188,7 +181,6 @@ mod tests {
         blocks.offer(block(1, 0));
         let kept = blocks.next(false).unwrap();
         blocks.keep(kept);
-        // Its own stage computes it, although there is a slot.
         assert!(matches!(blocks.admit(1), Admission::Offer));
         assert!(matches!(blocks.admit(0), Admission::Compute(Some(_))));
         assert_eq!(blocks.leave(std::iter::empty()), 0);

@@ -1,4 +1,4 @@
-//! Computes blocks of replicated stages on the slots of a cluster: a thread for each slot sends blocks and completes them.
+//! Computes blocks of replicated stages on the slots of a cluster, with a thread for each slot.
 
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
@@ -26,10 +26,10 @@ use crate::scheduler::task_output::ExitOutput;
 use crate::scheduler::worker::WorkerResult;
 use crate::{Cause, OpErrorKind, RunError};
 
-/// How long the dispatcher waits for a new slot before it looks whether the run has ended.
+/// How long to wait for a slot before checking for the end.
 const SLOT_WAIT: Duration = Duration::from_millis(50);
 
-/// Whether a plan reads what is made or received while it runs: only then blocks are worth their way to another host.
+/// Whether a plan reads live or generated samples: only then blocks are worth sending to another host.
 pub(super) fn reads_feed(graph: &Graph) -> bool {
     let mut nodes = graph.nodes.iter();
     nodes.any(|node| match &node.op {
@@ -40,19 +40,15 @@ pub(super) fn reads_feed(graph: &Graph) -> bool {
     })
 }
 
-/// Hands the blocks of replicated stages to the slots of a cluster.
 pub(super) struct RemoteReplicas<'a> {
     cluster: &'a dyn TaskCluster,
     pool: &'a StagePool,
     blocks: Arc<RemoteBlocks>,
-    /// Those that slots compute, by position.
     stages: Vec<&'a ReplicatedStage>,
     subgraphs: Vec<ParallelSubgraph>,
     streams: Vec<StreamTable>,
-    /// The number of these stages.
     hash: u64,
     ended: AtomicBool,
-    /// Slots so far; the next one's number.
     slots: AtomicUsize,
     results: Mutex<Vec<WorkerResult>>,
     error: Mutex<Option<Cause>>,
@@ -83,14 +79,13 @@ impl<'a> RemoteReplicas<'a> {
         })
     }
 
-    /// Starts a thread for each slot that the cluster has or gets, until the run ends.
     pub(super) fn serve<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         while !self.ended.load(Ordering::Relaxed) {
             let why: Cause = match self.cluster.next_slot(SLOT_WAIT, false) {
                 Ok(Some(slot)) => {
                     let number = self.slots.fetch_add(1, Ordering::Relaxed);
                     let name = slot.name().to_owned();
-                    // From now on blocks wait for it, also until its thread begins.
+                    // Blocks wait for it from now on, even before its thread begins.
                     self.set_slots(self.blocks.join());
                     match start_worker(scope, number, None, move || self.drive(slot, number)) {
                         Ok(_) => continue,
@@ -103,7 +98,7 @@ impl<'a> RemoteReplicas<'a> {
                 Ok(None) => continue,
                 Err(why) => why,
             };
-            // Once a worker has taken part, losing the cluster does not end a feed: this process computes the rest.
+            // Once a worker has taken part, this process computes the rest of a feed.
             return match self.slots.load(Ordering::Relaxed) {
                 0 => self.fail(why),
                 _ => *lock(&self.note) = Some(why.to_string()),
@@ -111,14 +106,13 @@ impl<'a> RemoteReplicas<'a> {
         }
     }
 
-    /// No block is handed out any more, and calls end.
     pub(super) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
         self.blocks.end();
         self.cluster.stop();
     }
 
-    /// Adds what slots did to a report. The error is that of the cluster.
+    /// The error is that of the cluster.
     pub(super) fn finish(self, report: &mut Report) -> Result<(), RunError> {
         if let Some(why) = lock(&self.error).take() {
             return Err(failed("scan", 0, why));
@@ -146,7 +140,6 @@ impl<'a> RemoteReplicas<'a> {
         self.pool.stop();
     }
 
-    /// Replicas that wait take the next block, or compute what only this process can.
     fn notify(&self) {
         self.stages.iter().for_each(|stage| stage.notify());
     }
@@ -174,7 +167,7 @@ impl<'a> RemoteReplicas<'a> {
         };
         let mut lost = Vec::new();
         match ended {
-            // Others compute them: nothing of them was given to anybody.
+            // Nothing of them was given to anybody.
             SlotError::Lost => {
                 result.remote_mut().lost = true;
                 lost.extend(sent.drain(..));
@@ -196,7 +189,7 @@ impl<'a> RemoteReplicas<'a> {
         lock(&self.results).push(result);
     }
 
-    /// Sends blocks to a slot while it has fewer than [`BLOCKS_PER_SLOT`], and completes the oldest of them.
+    /// Keeps [`BLOCKS_PER_SLOT`] blocks in flight, and completes the oldest.
     fn exchange(
         &self,
         slot: &mut dyn RemoteSlot,
@@ -277,7 +270,6 @@ impl<'a> RemoteReplicas<'a> {
         self.notify();
     }
 
-    /// This process computes a block.
     fn keep(&self, block: TakenBlock) {
         self.blocks.keep(block);
         self.notify();

@@ -1,16 +1,8 @@
 //! A stage that several threads execute at the same time, each a block of its input with operators of its own.
 //!
-//! ```text
-//!  link   +-------------+  block 7   +-----------+
-//!  =====> | BlockCutter | ---------> | replica 0 | --+   +----------------+  in order  link
-//!         |             |  block 8   +-----------+   +-> | reorder buffer | ==========>
-//!         |             | ---------> | replica 1 | --+   | 7 8 Idle 9     |
-//!         +-------------+            +-----------+       +----------------+
-//! ```
-//!
-//! To the queue of stages each replica is a stage of its own. Blocks are numbered in the order in which they are cut, and
-//! what passes between them (`Idle`, `End`) takes its place among them; [`block_scheduler`](super::block_scheduler) keeps
-//! that order. A failed block ends the stage, whatever later ones gave.
+//! To the queue each replica is a stage. Blocks, and what passes between them (`Idle`, `End`), are numbered as they are
+//! cut; [`block_scheduler`](super::block_scheduler) keeps that order. A failed block ends the stage, whatever later
+//! ones gave.
 
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,10 +34,10 @@ use crate::scheduler::subgraph::RatioChain;
 use crate::scheduler::task_output::ExitOutput;
 use crate::{Clock, RunError};
 
-/// A block has at least so many times the samples around it, if enough have arrived.
+/// A block has at least so many times the samples around it, if they have arrived.
 const MIN_OVERLAP_MULTIPLE: u64 = 4;
 
-/// New bytes of a block where results must not be held back for long.
+/// New bytes of a block where results must not be held back.
 const SHORT_BLOCK_BYTES: u64 = 64 << 10;
 
 fn max_bytes(options: &RunOptions<'_>) -> u64 {
@@ -56,48 +48,40 @@ fn max_bytes(options: &RunOptions<'_>) -> u64 {
     }
 }
 
-/// What all replicas of a stage share.
 pub(super) struct ReplicatedStage {
     pub(super) number: usize,
     subgraph: ParallelSubgraph,
     graph: StageGraph,
     clock: Option<Arc<dyn Clock>>,
     blocks: BlockScheduler<ReplicatedIo>,
-    /// Slots of a cluster compute its blocks.
     pub(super) remote: Option<RemoteStage>,
 }
 
-/// A stage whose blocks slots of a cluster compute.
 pub(super) struct RemoteStage {
     pub(super) blocks: Arc<RemoteBlocks>,
-    /// Its position among such stages.
     pub(super) position: usize,
 }
 
-/// A replica, executed by one thread at a time.
 pub(super) struct StageReplica {
     number: usize,
     shared: Arc<ReplicatedStage>,
     replica: Replica,
 }
 
-/// What a replicated stage is made of.
 pub(super) struct StageToReplicate<'a> {
     pub(super) number: usize,
     pub(super) graph: StageGraph,
     pub(super) links: &'a [Arc<StageLink>],
     pub(super) plan: &'a Graph,
     pub(super) queue: &'a Arc<StageQueue>,
-    /// Its replicas' entries in the queue.
     pub(super) entries: &'a Range<usize>,
     pub(super) delivered: &'a Arc<Progress>,
     pub(super) replication: Replication,
-    /// Where its blocks go, if slots of a cluster may compute them.
     pub(super) remote: Option<RemoteStage>,
 }
 
 impl StageToReplicate<'_> {
-    /// The inner error is the graph, if the stage cannot be replicated after all.
+    /// The inner error is the graph, if the stage cannot be replicated.
     pub(super) fn replicate(
         self,
         options: &RunOptions<'_>,
@@ -174,7 +158,6 @@ impl StageToReplicate<'_> {
 }
 
 impl ReplicatedStage {
-    /// Tells the next stages how much to expect.
     fn announce_samples(&self) {
         let order = self.blocks.lock();
         let input = &order.io.input;
@@ -199,7 +182,7 @@ impl ReplicatedStage {
         self.blocks.lock().io.error.take()
     }
 
-    /// Bytes that are in no link: blocks that wait for earlier ones, and what later ones need.
+    /// Blocks that wait for earlier ones, and what later ones need.
     pub(super) fn bytes(&self) -> u64 {
         let order = self.blocks.lock();
         let buffered = order.buffered().map(|result| match result {
@@ -209,7 +192,7 @@ impl ReplicatedStage {
         buffered.sum::<u64>() + order.io.cutter.bytes()
     }
 
-    /// How many replicas take blocks from now on. A retired one completes its block.
+    /// A retired replica completes its block.
     pub(super) fn set_replicas(&self, replicas: usize) {
         self.blocks.set_replicas(replicas);
     }
@@ -253,7 +236,6 @@ impl StageReplica {
         &self.shared
     }
 
-    /// What it did, by number of the operator in the plan.
     pub(super) fn reports(&self, busy: Duration) -> impl Iterator<Item = (usize, OperatorReport)> {
         let report = self.replica.report(busy);
         let nodes = self.shared.subgraph.plan.nodes.iter();
@@ -263,7 +245,7 @@ impl StageReplica {
         all.into_iter()
     }
 
-    /// Computes a block, if there is one. True if the execution was interrupted.
+    /// True if the execution was interrupted.
     pub(super) fn burst(&mut self) -> (StageOutcome, bool) {
         let shared = Arc::clone(&self.shared);
         let remote = shared.remote.as_ref();
@@ -316,7 +298,7 @@ impl StageReplica {
     }
 }
 
-/// What a replica of a subgraph gives for a block. Errors name operators by their numbers in the graph of the stage.
+/// Errors name operators by their numbers in the stage's graph.
 pub(in crate::scheduler) fn compute_block(
     replica: &mut Replica,
     subgraph: &ParallelSubgraph,
@@ -367,22 +349,19 @@ impl ReplicatedStage {
         &self.subgraph
     }
 
-    /// A slot of a cluster has computed a block.
     pub(super) fn complete(&self, number: u64, result: BlockResult) {
         self.blocks.complete(number, result);
     }
 
-    /// Slots of a cluster that take blocks beside the replicas.
     pub(super) fn set_slots(&self, slots: usize) {
         self.blocks.set_slots(slots);
     }
 
-    /// Wakes replicas that wait for whatever.
     pub(super) fn notify(&self) {
         self.blocks.notify_waiting();
     }
 
-    /// What operators did, by their numbers in the plan. `reports`: in the order of the subgraph.
+    /// By numbers in the plan. `reports`: in the order of the subgraph.
     pub(super) fn operator_reports<'r>(
         &self,
         reports: impl Iterator<Item = &'r OperatorReport>,
@@ -393,7 +372,7 @@ impl ReplicatedStage {
         both.filter_map(|(node, one)| Some((node?, one)))
     }
 
-    /// Adds the civil time to an error of another process, which has no clock of the feed.
+    /// Adds the civil time: another process has no clock of the feed.
     pub(super) fn with_time(&self, mut error: RunError) -> RunError {
         if let RunError::Operator {
             node,
@@ -413,7 +392,6 @@ impl ReplicatedStage {
         error
     }
 
-    /// Names the operator by its number in the plan.
     pub(super) fn in_plan(&self, mut error: RunError) -> RunError {
         if let RunError::Operator { operator, node, .. } = &mut error {
             (*operator, *node) = self.graph.graph.plan_node(*node);

@@ -1,4 +1,4 @@
-//! The links of a replicated stage: its input, cut into blocks, and what its replicas gave.
+//! The links of a replicated stage.
 
 use std::sync::Arc;
 
@@ -22,30 +22,26 @@ pub(super) enum BlockResult {
         error: Option<RunError>,
     },
     Pass(SourceEvent),
-    /// The earlier stage has failed, or ended without an `End` event.
+    /// The earlier stage failed, or ended without an `End` event.
     InputEnded(Option<StageFailure>),
 }
 
-/// An exit of the subgraph that replicas compute.
 pub(super) struct StageExit {
-    /// The writers of its edges and their ports.
+    /// Writer and port of each edge.
     pub(super) ports: Vec<(usize, u16)>,
     pub(super) ranges: RangeAnnouncer,
     pub(super) state: ExitState,
 }
 
 pub(super) struct ReplicatedIo {
-    /// Number of the stage.
     pub(super) number: usize,
     pub(super) plan: Graph,
     pub(super) input: Arc<StageLink>,
     pub(super) cutter: InputCutter,
     pub(super) input_ended: bool,
-    /// What the earlier stage had read when the last batch was sent.
     pub(super) input_delivered: u64,
     pub(super) exits: Vec<StageExit>,
     pub(super) writers: Vec<SharedWriter>,
-    /// Counts the samples of blocks as they are sent.
     pub(super) delivered: Arc<Progress>,
     pub(super) error: Option<RunError>,
 }
@@ -99,7 +95,6 @@ impl StageIo for ReplicatedIo {
 }
 
 impl ReplicatedIo {
-    /// Receives a batch, if there is one.
     fn receive(&mut self) -> bool {
         match self.input.receive() {
             Received::Batch(batch) => {
@@ -154,7 +149,6 @@ impl ReplicatedIo {
                 ended = true;
             }
         }
-        // Nobody reads them any more.
         for exit in &self.exits {
             let mut ports = exit.ports.iter();
             if ports.all(|&(at, port)| lock(&self.writers[at]).link.is_closed(port)) {

@@ -25,7 +25,6 @@ use crate::scheduler::parallel::{ParallelExecution, no_thread};
 use crate::scheduler::task_contract::placements;
 use crate::{OpErrorKind, RunError};
 
-/// How long a thread that finds nothing to do spins before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
 
 /// Executes a plan in stages: in the caller's thread and, if it takes longer, in up to `workers - 1` others.
@@ -164,7 +163,6 @@ pub(crate) fn run(
     })
 }
 
-/// All stages, ready to be executed.
 fn pool(
     plan: &Graph,
     stages: &StagePlan,
@@ -253,7 +251,7 @@ fn pool(
             .by_block(false)
             .awaiting_sources()
             .with_bursts_of(match stages.caller_sources == Some(number) {
-                // The code that makes samples may wait, so each item is passed on before the next.
+                // The code that makes samples may wait: each item is passed on before the next.
                 true => 1,
                 false => options.stages.burst_bytes,
             })
@@ -324,7 +322,7 @@ fn pool(
     Ok(pool)
 }
 
-/// The error that a stand-in, `StageFailed`, stands for.
+/// The error that `StageFailed` stands for.
 fn original(error: RunError, all: &mut [StageWork]) -> RunError {
     let RunError::Operator { error: why, .. } = &error else {
         return error;
@@ -341,7 +339,7 @@ fn original(error: RunError, all: &mut [StageWork]) -> RunError {
     own.flatten().unwrap_or(error)
 }
 
-/// What all stages did, by operator of the plan. `reports`: without unused entries.
+/// By operator of the plan. `reports`: without unused entries.
 fn merged_report(plan: &Graph, all: &[StageWork], reports: Vec<StageReport>) -> Report {
     let names = plan.nodes.iter().map(|node| node.op.name());
     let mut report = Report {

@@ -1,10 +1,9 @@
-//! Finds the stages of a plan, node by node in the order of the plan.
+//! Finds the stages of a plan, node by node in plan order.
 //!
 //! An operator that computes much begins a stage if its input's stage already has its share of the expected time
-//! (`stage_costs`); one that computes little joins the stage of its input. What runs in the caller's thread is one stage
-//! with all behind it.
-//! Inputs of a fan-in whose stages depend on the same source must come from one stage, which then has all that lies
-//! between. There are a few stages for each worker; of more sources than that, several share a stage.
+//! (`stage_costs`); one that computes little joins that stage. What runs in the caller's thread forms one stage with
+//! all behind it. Inputs of a fan-in whose stages depend on the same source must come from one stage, which then has
+//! all that lies between. There are a few stages per worker; further sources share stages.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,30 +15,24 @@ use crate::plan::graph::Graph;
 use crate::scheduler::task_contract::{TaskContract, interleaves, reduces, task_contract};
 use crate::{Fields, PortType, Resource, SharedRecording};
 
-/// Approximate stages for each worker, and in all: enough that one of unequal stages has work for a free core.
+/// Approximate: of unequal stages one then has work for a free core.
 const STAGES_PER_WORKER: usize = 4;
 const MAX_STAGES: usize = 31;
 
-/// The bit of the stage of sources that call Python.
 const CALLER_ROOT: u64 = 1 << 63;
 
-/// The stage of the caller's thread while stages are found.
 const CALLER: usize = usize::MAX;
 
-/// A stage while nodes are added.
 struct GrowingStage {
-    /// The stage that it was merged into, else itself.
+    /// Itself if it was not merged.
     merged_into: usize,
-    /// Expected time of its operators.
     cost_ns: f64,
-    /// Stages that it reads from.
     inputs: BTreeSet<usize>,
-    /// Its bit if it has sources, else 0.
+    /// 0 without sources.
     root: u64,
-    /// A source of it calls Python.
     in_caller: bool,
-    /// `Blocks`: it has no source, and all its operators can compute blocks of their input independently. `Cells`: the
-    /// first one settles, and the others need no neighbours.
+    /// `Blocks`: no source, and all operators can compute blocks independently. `Cells`: the first one settles, and the
+    /// others need no neighbours.
     replication: Replication,
 }
 
@@ -57,19 +50,17 @@ pub(super) struct StageBuilder<'a> {
     /// Stages with sources; further sources join them in turn.
     source_stages: Vec<usize>,
     sources: usize,
-    /// The stage of sources that call Python.
     caller_sources: Option<usize>,
     max_stages: usize,
-    /// Expected time of each node, and about the most of one stage if there are too many for a stage each.
+    /// By node; and about the most of one stage if there are too many.
     expected_ns: Vec<f64>,
     share_ns: f64,
-    /// By node so far.
     stage_of: Vec<usize>,
-    /// By node: the stages that it depends on, if it is the caller thread's; else empty.
+    /// By node of the caller's thread: the stages it depends on; else empty.
     feeds: Vec<BTreeSet<usize>>,
-    /// By node: whether its output does not ascend, since streams alternate or ranges lie before earlier ones.
+    /// By node: its output does not ascend: streams alternate or ranges go back.
     descends: Vec<bool>,
-    /// By node: how far its output may differ from that of one thread without cells.
+    /// By node: difference from one thread without cells.
     rel_err: Vec<f64>,
 }
 
@@ -129,7 +120,7 @@ impl<'a> StageBuilder<'a> {
             || inputs.any(|&(from, _)| self.stage_of[from] == CALLER)
     }
 
-    /// Stages that a node depends on directly, other than the caller's.
+    /// Without the caller's.
     fn stages_of(&self, node: usize) -> BTreeSet<usize> {
         match self.stage_of[node] {
             CALLER => self.feeds[node]
@@ -140,7 +131,6 @@ impl<'a> StageBuilder<'a> {
         }
     }
 
-    /// Roots that some stages depend on.
     fn roots(&self, stages: &BTreeSet<usize>) -> u64 {
         let mut seen: BTreeSet<usize> = BTreeSet::new();
         let mut open: Vec<usize> = stages.iter().copied().collect();
@@ -155,7 +145,6 @@ impl<'a> StageBuilder<'a> {
         roots
     }
 
-    /// Chooses the stage of the next node.
     fn place(&mut self, node: usize) {
         let descends = self.descends(node);
         self.descends.push(descends);
@@ -210,7 +199,6 @@ impl<'a> StageBuilder<'a> {
         self.feeds.push(BTreeSet::new());
     }
 
-    /// Whether an operator joins the stage of its input.
     fn joins(&self, stage: &GrowingStage, cost_ns: f64, replicable: &Option<TaskContract>) -> bool {
         let is_full = self.stages.len() >= 2 * self.max_stages;
         let joins = match (stage.replication, replicable) {
@@ -238,7 +226,7 @@ impl<'a> StageBuilder<'a> {
             || inputs.any(|&(from, _)| self.descends[from])
     }
 
-    /// The contract of a node that can compute blocks or cells of its input. Records how far its output may differ.
+    /// For a node that can compute blocks or cells of its input. Records how far its output may differ.
     fn replicable(&mut self, at: usize) -> Option<TaskContract> {
         let node = &self.graph.nodes[at];
         let before = node.inputs.iter().map(|&(from, _)| self.rel_err[from]);
@@ -267,7 +255,7 @@ impl<'a> StageBuilder<'a> {
         }
         let contract = task_contract(node, &inputs, self.options).ok()?;
         let samples = |port: &PortType| matches!(port, PortType::Samples { .. });
-        // What a changed parameter does to a cell depends on what its replica computed before.
+        // A changed parameter affects a cell by what its replica computed before.
         let changes = matches!(
             &node.op,
             Op::Apply {
@@ -329,7 +317,7 @@ impl<'a> StageBuilder<'a> {
         stage
     }
 
-    /// Merges stages so that inputs of a node that depend on the same source come from one.
+    /// Inputs of a node that depend on the same source must come from one stage.
     fn merge_inputs(&mut self, before: &[usize]) {
         // Each input is compared with all before it together.
         let mut earlier: BTreeSet<usize> = BTreeSet::new();
@@ -345,7 +333,6 @@ impl<'a> StageBuilder<'a> {
         }
     }
 
-    /// Of some stages and all before them, merges those that depend on some roots.
     fn merge_between(&mut self, stages: &BTreeSet<usize>, shared: u64) {
         let mut open: Vec<usize> = stages.iter().copied().collect();
         let mut all: BTreeSet<usize> = BTreeSet::new();
@@ -376,7 +363,7 @@ impl<'a> StageBuilder<'a> {
     }
 
     /// Merges a stage that computes little into its only reader, and the only stage before the caller's into the
-    /// caller's if that would merely wait for it.
+    /// caller's if that would merely wait.
     fn absorb(&self, stages: &mut [usize]) {
         loop {
             let mut readers: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
@@ -489,7 +476,7 @@ impl<'a> StageBuilder<'a> {
         Ok(plan)
     }
 
-    /// Stages in an order in which each comes behind those it reads from, the caller's last.
+    /// The caller's last.
     fn in_order(&self, roots: &[usize]) -> Vec<usize> {
         let mut open: BTreeSet<usize> = roots.iter().copied().collect();
         let mut reads: BTreeSet<(usize, usize)> = BTreeSet::new();

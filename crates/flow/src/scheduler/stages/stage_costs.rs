@@ -1,18 +1,18 @@
-//! Estimates the time that each operator takes, of the cost that it declares. Pure.
+//! Estimates the time of each operator from the cost that it declares. Pure.
 
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::scheduler::output_estimate::output_estimates;
 
-/// Least expected time for which another thread is worth passing samples on, in ns per sample. Passing one takes about
+/// Least expected time, in ns per sample, for which another thread is worth passing samples on. Passing one takes about
 /// 0.4 ns, but the maximum of windows (0.15 ns) in a stage of its own leaves the filter before it to any thread: three
 /// filters in a row were then 1.7 times as fast as one thread, instead of 1.2.
 const MIN_COST_NS: f64 = 0.1;
 
-/// Of a sample that is made, decoded or received.
+/// Of making, decoding or receiving a sample.
 const SOURCE_COST_NS: f64 = 2.0;
 
-/// By node: expected time, in ns for each sample that the fastest source gives.
+/// By node, per sample of the fastest source.
 pub(super) fn expected_ns(graph: &Graph) -> Vec<f64> {
     let nodes = graph.nodes.iter();
     let nodes = nodes.map(|node| (&node.inputs[..], &node.properties));
@@ -28,7 +28,7 @@ pub(super) fn expected_ns(graph: &Graph) -> Vec<f64> {
     let nodes = graph.nodes.iter().enumerate();
     let costs = nodes.map(|(at, node)| match &node.op {
         Op::Scan { recording, .. } => {
-            // Samples that are merely mapped cost nothing.
+            // Mapped samples cost nothing.
             let is_mapped = recording.0.is_splittable() || recording.0.stored().is_some();
             match is_mapped && !recording.0.is_decoded() {
                 true => 0.0,
@@ -44,7 +44,6 @@ pub(super) fn expected_ns(graph: &Graph) -> Vec<f64> {
     costs.collect()
 }
 
-/// Whether operators that take so long compute so much that another core is worth passing their results.
 pub(super) fn computes_much(expected_ns: f64) -> bool {
     expected_ns >= MIN_COST_NS
 }

@@ -1,4 +1,4 @@
-//! The graph of a stage: its nodes, a scan for each edge that enters it, and an operator for each edge that leaves it.
+//! The graph of a stage: its nodes, a scan for each edge that enters it, an operator for each that leaves it.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -19,12 +19,11 @@ use crate::{OperatorProperties, SEGMENT_SAMPLES, SharedFactory, SharedRecording}
 
 pub(super) struct StageGraph {
     pub(super) graph: Graph,
-    /// By node: its number in the plan, if the plan has it.
+    /// By node, if the plan has it.
     pub(super) plan_node: Vec<Option<usize>>,
-    /// By node: the scan whose number ranks it among sources that lie equally far.
+    /// By node: the scan that ranks it among equally far sources.
     pub(super) source_order: Vec<usize>,
     pub(super) writers: Vec<SharedWriter>,
-    /// Where edges of the plan are in it.
     pub(super) edges: HashMap<Edge, Edge>,
 }
 
@@ -54,7 +53,6 @@ impl StageNodes {
     }
 }
 
-/// The links of a plan: one for each pair of stages with edges between them, in the order of the plan.
 pub(super) fn links(
     graph: &Graph,
     plan: &StagePlan,
@@ -178,7 +176,7 @@ impl StageGraph {
     }
 }
 
-/// The last scan before a node: results of several scans are complete when the last is.
+/// Results of several scans are complete when the last scan's are.
 fn last_scan(graph: &Graph, mut node: usize) -> usize {
     while let Some(last) = graph.nodes[node].inputs.iter().map(|&(from, _)| from).max() {
         node = last;

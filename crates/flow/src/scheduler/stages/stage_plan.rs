@@ -1,4 +1,4 @@
-//! How a plan is cut into stages, and whether it is. Pure, and linear in the number of operators.
+//! Decides whether and where a plan is cut into stages. Pure, and linear in the number of operators.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -12,50 +12,46 @@ use crate::scheduler::subgraph::SubgraphPlan;
 use crate::scheduler::task_contract::combines_inexactly;
 use crate::{Alignment, Resource};
 
-/// Least memory budget with which a plan is cut: with less, links could hold what is needed elsewhere.
+/// Plans are not cut with less: links could hold what is needed elsewhere.
 const MIN_MEMORY: u64 = 4 << 20;
-/// The part of the memory budget that all links may take.
+/// Part of the memory budget for all links.
 const LINK_MEMORY_FRACTION: u64 = 16;
-/// Most sources of a plan that is cut: for each item the reader of a link asks all streams that share it. Measured with a
-/// low-pass for each: 64 gain nothing, 256 take twice as long as in one thread, and a thousand thirty times.
+/// Plans with more are not cut: for each item the reader of a link asks all streams that share it. Measured, a low-pass
+/// each: 64 gain nothing, 256 take twice as long as one thread, a thousand 30 times.
 const MAX_SOURCES: usize = 128;
-/// Most stages and replicas, together.
+/// Stages and replicas, together.
 pub(super) const MAX_ENTRIES: usize = 64;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct StagePlan {
-    /// Nodes of each stage, in the order of the plan. The last stage is executed in the caller's thread.
+    /// Nodes of each stage, in plan order. The last stage is executed in the caller's thread.
     pub(super) stages: Vec<Vec<usize>>,
-    /// By node.
     pub(super) stage_of: Vec<usize>,
-    /// Stages without inputs that each stage depends on, as bits.
+    /// Stages without inputs that each depends on, as bits.
     pub(super) roots: Vec<u64>,
-    /// The stage of sources that call Python, which the caller's thread executes while it has no other work.
+    /// Sources that call Python: the caller's thread executes them when otherwise idle.
     pub(super) caller_sources: Option<usize>,
-    /// By stage.
     pub(super) replication: Vec<Replication>,
 }
 
-/// Whether a stage can have replicas, and how its input is cut for them.
+/// How the input of a stage is cut for replicas, if it can have any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Replication {
     None,
-    /// Anywhere: its operators give the same bits wherever their input is cut.
+    /// Anywhere: the bits do not depend on cuts.
     Blocks,
-    /// In cells of a fixed length: it settles, within the granted tolerance. One replica also computes cells.
+    /// In cells of fixed length: it settles, within the granted tolerance. One replica also computes cells.
     Cells,
 }
 
-/// Where results depend on cells, the plan is cut as for this many workers, whatever their number.
+/// Number of workers for which a plan is cut where results depend on cells.
 const WORKERS_OF_CELLS: usize = 8;
 
 /// Sources between which stages wait for one alone.
 struct WaitGroup {
-    /// Bits of the sources.
     roots: u64,
-    /// What these stages read: the stage that gives it, and the edges.
+    /// What each of these stages reads: a stage and edges.
     links: Vec<(usize, Vec<Edge>)>,
-    /// There are two paths between two of the sources.
     is_cyclic: bool,
 }
 
@@ -70,7 +66,6 @@ impl StagePlan {
         StageBuilder::new(graph, &options).build()
     }
 
-    /// Checks what does not depend on the number of workers.
     fn check(graph: &Graph, options: &RunOptions<'_>) -> Result<(), &'static str> {
         if options.memory < MIN_MEMORY {
             return Err("memory= has no room for what stages pass to each other");
@@ -92,8 +87,8 @@ impl StagePlan {
         Ok(())
     }
 
-    /// The stages of a plan in which an operator settles, within the granted tolerance, and no task computes it: the
-    /// same for any number of workers, one included. None if there is no such operator.
+    /// Stages of a plan in which an operator settles and no task computes it: the same for any number of workers. None
+    /// without such an operator.
     pub(crate) fn with_cells(
         graph: &Graph,
         options: &RunOptions<'_>,
@@ -119,10 +114,9 @@ impl StagePlan {
             .then_some(stages)
     }
 
-    /// The stages of a plan whose operators that compute much in order would be left to one thread beside tasks,
-    /// although they can work at the same time: replicas then compute what tasks would. None if tasks are better: at
-    /// most one such operator, samples that workers decode, functions that worker processes call, or cuts that show
-    /// in results.
+    /// Stages of a plan with several operators that tasks would leave to one thread, although they can work at the same
+    /// time; replicas then compute what tasks would. None if tasks are better: at most one such operator, samples that
+    /// workers decode, functions that worker processes call, or cuts that show in results.
     pub(crate) fn instead_of_tasks(
         graph: &Graph,
         options: &RunOptions<'_>,
@@ -166,17 +160,15 @@ impl StagePlan {
         (tasks && stages.stages.iter().filter(left).count() > 1).then_some(stages)
     }
 
-    /// Bytes that each of `links` links may hold.
     pub(super) fn link_capacity(options: &RunOptions<'_>, links: usize) -> u64 {
         Self::max_link_capacity(options, links).min(options.stages.link_bytes)
     }
 
-    /// The same if it is changed while the plan runs.
     pub(super) fn max_link_capacity(options: &RunOptions<'_>, links: usize) -> u64 {
         options.memory / LINK_MEMORY_FRACTION / links.max(1) as u64
     }
 
-    /// Edges between stages: both stages and the edge, in the order of the plan.
+    /// Both stages and the edge, in plan order.
     pub(super) fn cut_edges(&self, graph: &Graph) -> BTreeSet<(usize, usize, Edge)> {
         let mut edges = BTreeSet::new();
         for (at, node) in graph.nodes.iter().enumerate() {
@@ -190,13 +182,12 @@ impl StagePlan {
         edges
     }
 
-    /// Whether two stages depend on a third one, or one on the other.
     pub(super) fn share_roots(&self, one: usize, other: usize) -> bool {
         self.roots[one] & self.roots[other] != 0
     }
 
-    /// Whether a stage with a fan-in reads from two stages that depend on the same source. It may wait for neither of
-    /// them alone, so what meets there could pile up.
+    /// Whether a stage with a fan-in reads from two stages that depend on the same source: it may wait for neither
+    /// alone, so queues could pile up.
     pub(super) fn could_pile_up(&self, graph: &Graph) -> bool {
         let mut entering: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.stages.len()];
         for (from, to, _) in self.cut_edges(graph) {
@@ -215,9 +206,9 @@ impl StagePlan {
         stages.any(|(nodes, from)| meets(nodes) && shares(from))
     }
 
-    /// Whether stages could wait for each other in a cycle: one waits for a source alone while a link from another source
-    /// is full, and a second stage the other way round. That takes two paths between the same sources through stages
-    /// that wait for one of them alone. If all these stages read the same edges, they agree on which source lags behind.
+    /// Whether stages could wait for each other in a cycle: one waits for a source alone while a link from another
+    /// source is full, a second the other way round. That takes two paths between the same sources through such stages.
+    /// Stages that all read the same edges agree on which source lags behind.
     pub(super) fn could_wait_in_a_cycle(&self, graph: &Graph) -> bool {
         let mut entering: Vec<BTreeMap<usize, Vec<Edge>>> =
             vec![BTreeMap::new(); self.stages.len()];
@@ -262,7 +253,6 @@ impl StagePlan {
             .any(|group| group.is_cyclic && !self.agree(&group.links))
     }
 
-    /// Whether those of some links that depend on the same source carry the same edge.
     fn agree(&self, links: &[(usize, Vec<Edge>)]) -> bool {
         let mut links = links.iter().enumerate();
         let all = links.clone();
@@ -274,7 +264,7 @@ impl StagePlan {
         })
     }
 
-    /// Where the replicas of each stage are in the queue of stages, or the stage.
+    /// By stage, its replicas in the queue.
     pub(super) fn entries(&self, workers: usize) -> Vec<Range<usize>> {
         let mut spare = MAX_ENTRIES.saturating_sub(self.stages.len());
         let mut next = 0;
@@ -292,7 +282,6 @@ impl StagePlan {
         entries.collect()
     }
 
-    /// The operators of each stage, and how many replicas it has.
     pub(crate) fn operators_and_replicas(
         &self,
         workers: usize,
@@ -301,7 +290,7 @@ impl StagePlan {
         stages.map(|(operators, entries)| (&operators[..], entries.len()))
     }
 
-    /// What slots of a cluster compute of a plan that reads a feed, in words; None if it reads none.
+    /// What slots of a cluster compute of a plan that reads a feed; None without a feed.
     pub(crate) fn cluster_line(&self, graph: &Graph, workers: usize) -> Option<String> {
         if !reads_feed(graph) {
             return None;
@@ -321,7 +310,6 @@ impl StagePlan {
         })
     }
 
-    /// The operators of each stage and its expected cost, in words.
     pub(crate) fn lines(&self, graph: &Graph, workers: usize) -> Vec<String> {
         let entries = self.entries(workers);
         let expected = expected_ns(graph);

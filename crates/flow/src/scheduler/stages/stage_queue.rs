@@ -9,13 +9,13 @@
 //!                                                  Suspended: mid-burst, waits for room
 //! ```
 //!
-//! A thread takes the ready stage nearest to the end of the plan: its input is still in the cache, and links empty before
-//! they fill. Some stages are executed only by the caller's thread, which takes those first.
+//! A thread takes the ready stage nearest to the end of the plan: its input is still cached, and links empty before
+//! they fill. The caller's thread first takes stages that only it executes.
 //!
-//! Only a notice to a stage that waits takes the lock; any other is one atomic operation. A thread that finds nothing
-//! spins before it sleeps: waking it takes longer than most bursts.
+//! Only a notice to a waiting stage takes the lock; any other is one atomic operation. An idle thread spins before it
+//! sleeps: waking it takes longer than most bursts.
 //!
-//! Independent of what a stage is, for model checkers (`tests/loom_stages.rs`).
+//! Does not know what a stage is, for model checkers (`tests/loom_stages.rs`).
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -24,15 +24,12 @@ use isochrony_runtime::StageTime;
 
 use super::sync::{AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A set of at most 64 stages.
+/// At most 64 stages.
 pub(crate) type StageSet = u64;
 
-/// What a stage is told of, and waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// Something to work on.
     Input,
-    /// Room for what it makes.
     Room,
     /// A retired replica is to take blocks again.
     Recall,
@@ -47,24 +44,19 @@ impl Notice {
         }
     }
 
-    /// Set while the stage waits for it.
     fn waits(self) -> u8 {
         self.bit() << 3
     }
 }
 
-/// What a burst of a stage left.
+/// How a burst of a stage ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StageOutcome {
-    /// It can go on.
     Ran,
-    /// It has no input.
     Idle,
-    /// It has no room.
     Full,
-    /// It is a replica that takes no blocks for now.
+    /// A replica that takes no blocks for now.
     Retired,
-    /// It has ended.
     Ended,
 }
 
@@ -99,50 +91,46 @@ impl QueuedStage {
 
 struct State {
     stages: Vec<QueuedStage>,
-    /// Threads that compute.
     active: usize,
     /// One thread computes, and nobody else may.
     paused: bool,
-    /// Of the caller and of helpers, at the top of their loops.
+    /// By role: threads asleep at the top of their loops.
     sleeping: [usize; 2],
-    /// Of these, how many have been woken and do not run yet.
+    /// Of these: woken, but not running yet.
     woken: [usize; 2],
-    /// Threads in all, and those in the middle of a burst that waits for room.
+    /// All threads, and those that wait for room in the middle of a burst.
     threads: usize,
     suspended: usize,
     last_poll: Instant,
 }
 
-/// Who asks for a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ThreadRole {
     Caller,
-    /// Another thread; see [`StageQueue::add_helper`].
     Helper,
 }
 
 pub(crate) struct StageQueue {
     state: Mutex<State>,
-    /// Of each stage: notices since it was last taken, and what it waits for.
+    /// By stage: notices since it was last taken, and what it waits for.
     notices: Vec<AtomicU8>,
-    /// Stages that are ready, for threads that spin.
+    /// Ready stages, for threads that spin.
     ready: AtomicU64,
     stopped: AtomicBool,
-    /// What the caller and helpers sleep on, and all threads that are in the middle of a burst.
+    /// By role when idle; and for threads in the middle of a burst.
     idle: [Condvar; 2],
     suspended: Condvar,
     /// Stages that only the caller's thread executes.
     callers: StageSet,
-    /// How long a thread that finds nothing spins before it sleeps.
     spin: Duration,
-    /// Stands for all times if the time of stages is not measured.
+    /// Stands for all times if none is measured.
     unmeasured: Option<Instant>,
-    /// Stages that wait for input are tried again after this time, since not every source wakes them.
+    /// Retry interval of stages that wait for input: not every source wakes them.
     poll_interval: Duration,
 }
 
 impl StageQueue {
-    /// `stages` of them, all ready. `measures`: the time of stages.
+    /// All begin ready. `measures`: the time of stages.
     pub(crate) fn new(
         stages: usize,
         callers: StageSet,
@@ -200,7 +188,6 @@ impl StageQueue {
         self.ready.fetch_or(1 << stage, Ordering::SeqCst);
     }
 
-    /// Wakes a thread that can execute a stage.
     fn wake_for(&self, state: &mut State, stage: usize) {
         let is_callers = self.callers & 1 << stage != 0;
         let workers = match is_callers {
@@ -217,7 +204,7 @@ impl StageQueue {
         }
     }
 
-    /// There is input or room for a stage. Returns whether the stage waited for it.
+    /// Returns whether the stage waited for it.
     pub(crate) fn notify(&self, stage: usize, notice: Notice) -> bool {
         let before = self.notices[stage].fetch_or(notice.bit(), Ordering::SeqCst);
         if before & notice.waits() == 0 {
@@ -237,7 +224,6 @@ impl StageQueue {
         false
     }
 
-    /// A helper begins.
     pub(crate) fn add_helper(&self) {
         self.lock().threads += 1;
     }
@@ -247,7 +233,7 @@ impl StageQueue {
         self.suspended.notify_all();
     }
 
-    /// A stage to execute, to be put back: of `preferred` if any of them is ready, nearest to the end of the plan.
+    /// Of `preferred` if possible, nearest to the end of the plan.
     pub(crate) fn take(
         &self,
         worker: ThreadRole,
@@ -268,7 +254,7 @@ impl StageQueue {
         let from = sets.into_iter().find(|&set| set != 0)?;
         let stage = from.ilog2() as usize;
         self.ready.fetch_and(!(1 << stage), Ordering::SeqCst);
-        // Read, so that what came before a notice is seen.
+        // Read, to see what came before a notice.
         self.notices[stage].swap(0, Ordering::SeqCst);
         let now = self.unmeasured.unwrap_or(now);
         state.stages[stage].enter(Phase::Running, now);
@@ -287,7 +273,6 @@ impl StageQueue {
         }
     }
 
-    /// After a burst, or if it cannot be executed.
     pub(crate) fn put_back(&self, stage: usize, outcome: StageOutcome) {
         let mut state = self.lock();
         let now = self.now();
@@ -315,7 +300,6 @@ impl StageQueue {
         }
     }
 
-    /// A thread computes no more.
     fn leave(&self, state: &mut State) {
         state.active -= 1;
         if state.paused {
@@ -325,13 +309,11 @@ impl StageQueue {
         }
     }
 
-    /// Wakes all threads that wait: each looks again whether there is a stage for it.
     pub(crate) fn wake_all(&self) {
         self.idle.iter().for_each(Condvar::notify_all);
         self.suspended.notify_all();
     }
 
-    /// Until there may be a stage to take, the end, or time to poll.
     pub(crate) fn wait(&self, worker: ThreadRole) {
         let has_work = || self.takeable(worker, 0) != 0 || self.is_stopped();
         let begun = Instant::now();
@@ -342,7 +324,7 @@ impl StageQueue {
         }
         let mut state = self.lock();
         while (!has_work() || state.paused) && !self.is_stopped() {
-            // The caller's thread may be in the code of a user for long: one helper polls, too.
+            // User code may occupy the caller's thread: one helper polls, too.
             let polls = worker == ThreadRole::Caller || state.sleeping[worker as usize] == 0;
             state.sleeping[worker as usize] += 1;
             let idle = &self.idle[worker as usize];
@@ -361,7 +343,7 @@ impl StageQueue {
         }
     }
 
-    /// The thread waits for room in the middle of a burst, until [`resume`](Self::resume).
+    /// Waits for room in the middle of a burst, until [`resume`](Self::resume).
     pub(crate) fn suspend(&self, stage: usize) {
         let mut state = self.lock();
         self.notices[stage].fetch_or(Notice::Room.waits(), Ordering::SeqCst);
@@ -370,8 +352,8 @@ impl StageQueue {
         self.leave(&mut state);
     }
 
-    /// Waits in the middle of a burst until there may be a stage to take, room, or time to poll. False if nobody computes
-    /// or can: the burst must go on without room.
+    /// Waits in the middle of a burst for a stage, room, or time to poll. False if nobody computes or can: the burst
+    /// must go on without room.
     pub(crate) fn wait_suspended(
         &self,
         worker: ThreadRole,
@@ -396,13 +378,12 @@ impl StageQueue {
             let (again, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             state = again;
             if timeout.timed_out() {
-                // Whoever could take a stage has done so: what is ready is for threads that must not take it.
+                // Ready stages are only for other threads.
                 return state.active > 0 || state.paused;
             }
         }
     }
 
-    /// The burst goes on.
     pub(crate) fn resume(&self, stage: usize) {
         let mut state = self.lock();
         while state.paused {
@@ -419,7 +400,7 @@ impl StageQueue {
         waited.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Called in a burst: until [`end_pause`](Self::end_pause) no other thread computes.
+    /// Within a burst: until [`end_pause`](Self::end_pause) no other thread computes.
     pub(crate) fn pause(&self) {
         let mut state = self.lock();
         while state.paused {
@@ -438,7 +419,6 @@ impl StageQueue {
         self.wake_all();
     }
 
-    /// Nothing more is handed out.
     pub(crate) fn stop(&self) {
         let state = self.lock();
         self.stopped.store(true, Ordering::SeqCst);
@@ -450,7 +430,6 @@ impl StageQueue {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// How the time of a stage was spent so far; nothing if that is not measured.
     pub(crate) fn time(&self, stage: usize) -> StageTime {
         let mut state = self.lock();
         let phase = state.stages[stage].phase;

@@ -13,12 +13,10 @@ use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::scheduler::output_estimate::output_bytes_per_sample;
 
-/// Samples of a source that does not tell how many it has.
 const UNKNOWN_SAMPLES: u64 = 1 << 20;
 
 impl StagePlan {
-    /// The queue's entries at home with each thread, the caller's first; none if threads are not pinned. `entries`:
-    /// by stage.
+    /// By thread, the caller's first; none without pinning. `entries`: by stage.
     pub(super) fn homes(
         &self,
         graph: &Graph,
@@ -53,7 +51,7 @@ impl StagePlan {
         stages.homes(&threads)
     }
 
-    /// How much each entry computes: its part of the expected time, in 64ths of an entry's share, divided among replicas.
+    /// By entry: expected time in 64ths of an entry's share, divided among replicas.
     fn weights(&self, graph: &Graph, entries: &[Range<usize>]) -> Vec<u64> {
         let expected = expected_ns(graph);
         let unit = expected.iter().sum::<f64>() / (64 * self.stages.len()) as f64;
@@ -66,7 +64,7 @@ impl StagePlan {
         weights.collect()
     }
 
-    /// Estimates bytes that entries pass to each other in the whole run. Replicas have equal parts.
+    /// Estimated bytes of the whole run. Replicas have equal parts.
     fn transfers(&self, graph: &Graph, entries: &[Range<usize>]) -> Vec<Transfer> {
         let nodes = graph.nodes.iter();
         let nodes = nodes.map(|node| (&node.inputs[..], &node.properties));
@@ -90,7 +88,6 @@ impl StagePlan {
     }
 }
 
-/// Samples that a source gives, if it tells.
 fn source_samples(node: &GraphNode) -> u64 {
     let Op::Scan {
         recording, range, ..

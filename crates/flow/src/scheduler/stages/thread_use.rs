@@ -23,7 +23,6 @@ impl ThreadUse {
         }
     }
 
-    /// Called by the same thread.
     pub(super) fn end(&self) -> ThreadReport {
         let both = cpu_time().zip(self.cpu);
         let switches = involuntary_switches().zip(self.switches);

@@ -7,7 +7,7 @@
 //! | windows | `start`, `end`, `time`, and `value`, or a list `values` if a window has several |
 //! | ranges | `start`, `end`, `time` |
 //!
-//! Times are timestamps in ns, UTC; without civil time the column is missing. The schema's metadata has
+//! Times are timestamps in ns, UTC; without civil time there is no column. The schema's metadata has
 //! `isochrony.signal`, `isochrony.rate` (exact, in Hz), `isochrony.timebase`, `isochrony.unit` and, for counts,
 //! `isochrony.scale` and `isochrony.offset`; a column's has its `unit`.
 
@@ -241,7 +241,6 @@ fn counts(port: &PortType, stream: Option<&Stream>) -> bool {
     stored && stream.is_some_and(|stream| !stream.calibration.is_identity())
 }
 
-/// The port's type after conversion to values.
 fn in_unit(port: &PortType) -> PortType {
     let mut port = *port;
     if let PortType::Samples { dtype, stream } | PortType::Frames { dtype, stream, .. } = &mut port

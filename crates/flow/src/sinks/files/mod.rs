@@ -2,7 +2,7 @@
 //!
 //! A file is complete or absent: it is written beside its place under a name that begins with a dot, synced, and
 //! renamed at the end. A failed or interrupted execution removes it, or on request leaves it as a valid file named
-//! `partial`. So the requested name never holds half a result, and an existing file stays until replaced.
+//! `partial`. An existing file stays until replaced.
 
 mod batch_encoder;
 mod part_file;

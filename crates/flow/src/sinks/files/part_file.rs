@@ -95,7 +95,7 @@ impl PartFile {
         failed("write", &self.path, why, REMEDY)
     }
 
-    /// Syncs the file and renames it, to its final name if `whole`, else to its [`partial_name`].
+    /// Syncs the file and renames it to its final name if `whole`, else to its [`partial_name`].
     ///
     /// # Errors
     /// An operating system error.
@@ -143,7 +143,6 @@ fn store_around(path: &Path) -> Option<PathBuf> {
         .map(Path::to_path_buf)
 }
 
-/// For most operating system errors.
 const REMEDY: &str = "check the path, its permissions and the space on its disk";
 
 fn failed(doing: &str, path: &Path, why: &io::Error, mend: &str) -> OpError {

@@ -78,7 +78,6 @@ impl WavSink {
     }
 }
 
-/// None if the items are no audio.
 fn channels(port: &PortType) -> Option<u16> {
     match *port {
         PortType::Samples { .. } => Some(1),

@@ -49,7 +49,7 @@ impl WavFormat {
         own.map_or("int16", |(name, _)| name)
     }
 
-    /// The format that holds all values of a dtype exactly, if any.
+    /// The format that holds all values of a dtype exactly.
     #[must_use]
     pub fn of(dtype: DType) -> Option<Self> {
         Some(match dtype {
@@ -92,7 +92,7 @@ pub(super) struct OutOfRange {
     pub(super) value: f64,
 }
 
-/// Integers keep their values in integer formats; for floats they are divided by their dtype's full scale.
+/// Integers keep their values in integer formats; for floats they are divided by full scale.
 pub(super) fn encode(
     samples: &[u8],
     dtype: DType,
@@ -197,7 +197,7 @@ pub(super) struct Header {
     pub(super) start_time: Option<String>,
 }
 
-/// Largest file with 32-bit sizes, which exclude its first eight bytes.
+/// Limit of 32-bit sizes, which exclude the first eight bytes.
 pub(super) const MAX_RIFF_BYTES: u64 = u32::MAX as u64 + 8;
 
 impl Header {
@@ -335,7 +335,6 @@ mod tests {
         assert_eq!(&small[..4], b"RIFF");
         assert_eq!(number(&small, 4, 4), small.len() as u64 + 600 - 8);
         assert_eq!(&small[12..16], b"JUNK");
-        // Five hours of six bytes at 48 kHz.
         let data = 5 * 3600 * 48_000 * 6;
         let large = header.bytes(data, MAX_RIFF_BYTES);
         assert_eq!(large.len(), small.len());

@@ -35,7 +35,7 @@ impl WavGaps {
 
 const BLOCK_SAMPLES: usize = 1 << 14;
 const BUFFER_BYTES: usize = 1 << 18;
-/// Longest filled gap: a day at 48 kHz, lest a wrong stamp fill the disk.
+/// A day at 48 kHz, lest a wrong stamp fill the disk.
 const MAX_ZEROS: u64 = 1 << 32;
 
 fn refused(why: String) -> OpError {
@@ -133,7 +133,6 @@ impl WavWriter {
         Ok(out)
     }
 
-    /// `start`: first index, if known.
     fn begin(&mut self, start: Option<i64>) -> Result<(), OpError> {
         self.files += 1;
         let path = match self.gaps {

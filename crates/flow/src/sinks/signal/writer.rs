@@ -4,8 +4,7 @@
 //!   length may be mere address space).
 //! - *Clock step*: starts a run.
 //! - *Time*: the first sample of each contiguous range is stamped with the recording's civil time, then one a minute at
-//!   fixed distances: the new signal follows the recording's clock, however items were cut. After a gap of a fractional
-//!   number of samples, as where windows are counted anew, the fit starts a new line.
+//!   fixed distances, however items were cut. After a gap of a fractional number of samples the fit starts a new line.
 //! - *Copy* of a recording's own samples: also has the gaps at its ends and before clock steps.
 
 use std::sync::Arc;
@@ -38,7 +37,7 @@ pub(super) struct SignalSinkWriter {
     long_gap: i64,
     new_run: bool,
     copied: CopySource,
-    /// Since the last check, the sender or its description may have changed.
+    /// The sender or its description may have changed since the last check.
     is_unchecked: bool,
     is_empty: bool,
 }
@@ -46,7 +45,7 @@ pub(super) struct SignalSinkWriter {
 pub(super) struct CopySource {
     /// None if the items are windows.
     pub(super) reads: Option<SharedRecording>,
-    /// A live feed, whose senders may send a description at any time.
+    /// Its senders may send a description at any time.
     pub(super) is_feed: bool,
     /// The signal adopts a later description of the sender.
     pub(super) awaits_description: bool,
@@ -59,7 +58,7 @@ struct NewGap {
 }
 
 impl SignalSinkWriter {
-    /// Appends to a signal. The pair: source indices per sample, samples per window.
+    /// The pair: source indices per sample, samples per window.
     pub(super) fn new(
         store: Arc<Store>,
         writer: SignalWriter,
@@ -152,9 +151,8 @@ impl SignalSinkWriter {
         Ok(gap)
     }
 
-    /// Joins the first samples to an existing signal. By the clock they may seem to continue it although their phase
-    /// differs, as with windows counted from another anchor: by a fraction of a new sample, but by whole source
-    /// samples.
+    /// Joins the first samples to an existing signal. By the clock they may seem to continue it with another phase, as
+    /// windows counted from another anchor.
     fn resume_signal(&mut self, start: i64, count: u64) -> Result<Option<NewGap>, OpError> {
         self.new_run = false;
         let ends = self.ends.take().filter(|_| self.step > 1);
@@ -180,8 +178,8 @@ impl SignalSinkWriter {
         Ok(None)
     }
 
-    /// Rejects samples whose sender states another calibration than the signal's. Called after each break, where the
-    /// sender may change, and after each commit.
+    /// Rejects samples whose sender states another calibration. Called after each commit and each break, where the
+    /// sender may change.
     fn check_description(&mut self) -> Result<(), OpError> {
         let is_due = std::mem::take(&mut self.is_unchecked);
         if !is_due || !self.copied.is_feed || self.copied.awaits_description {
@@ -225,7 +223,7 @@ impl SignalSinkWriter {
                 restarts: false,
             };
         };
-        // Clock drift explains a few samples of difference; more means that the gap's length is no duration.
+        // Clock drift explains a few samples; more means that the gap's length is no duration.
         let samples = if (lasted - by_axis as f64).abs() <= 2.5 || lasted <= 0.0 {
             by_axis
         } else if lasted <= self.max_gap {

@@ -40,12 +40,10 @@ impl ContiguousRanges {
         }
     }
 
-    /// The parts are of this selection; None: all of it.
     pub(super) fn of_selection(self, selection: Option<Arc<[Range<i64>]>>) -> Self {
         Self { selection, ..self }
     }
 
-    /// The parts are a portion of this selected part, which begins at an index.
     pub(super) fn of_portion(self, part: usize, selected_from: i64) -> Self {
         Self {
             first_part: part,
@@ -70,8 +68,8 @@ impl ContiguousRanges {
         samples_in(&self.signal, &self.parts)
     }
 
-    /// All contiguous ranges of at least `samples` (above zero). Only the length of shorter ones is computed, so a
-    /// million cost milliseconds.
+    /// All of at least `samples` (above zero). Only the length of shorter ones is computed, so a million cost
+    /// milliseconds.
     pub(super) fn at_least(&self, samples: i64) -> impl Iterator<Item = ContiguousRange> {
         let parts = self.numbered_parts();
         parts.flat_map(move |(number, part)| {
@@ -128,7 +126,7 @@ impl Iterator for ContiguousRanges {
     }
 }
 
-/// Start of the selected range that contains the index, else the index.
+/// Start of the selected range around the index, else the index.
 pub(super) fn selection_start(selection: Option<&[Range<i64>]>, index: i64) -> i64 {
     let ranges = selection.unwrap_or_default().iter();
     let around = ranges.filter(|range| range.contains(&index));

@@ -14,8 +14,7 @@ use crate::operators::partial_of_view;
 use crate::plan::error::store_error;
 use crate::{Break, Clock, Item, OpError, PortType, RangeOrigin, Recording, Source, SourceEvent};
 
-/// Gives exact partial results of `stats` instead of samples: one per part read, of a few view rows and the samples at
-/// both ends.
+/// Gives exact partial results of `stats`: one per part read, of a few view rows and the samples at both ends.
 pub(crate) struct ExtremesRecording(pub(super) StoredRecording);
 
 impl Recording for ExtremesRecording {

@@ -5,9 +5,8 @@
 //! to the sent snapshot.
 //!
 //! A pass walks *parts*, each the share of a range in one run, and their contiguous ranges between gaps. Runs and gaps
-//! are looked up when reached, O(log n) each, so a million gaps need no list. Samples are read in pieces of some MiB
-//! and cut into segments. A contiguous range's anchor is the first sample after the last gap or clock step, whatever
-//! range is read: windows do not depend on where a scan starts.
+//! are looked up when reached, O(log n) each. A contiguous range's anchor is the first sample after the last gap or
+//! clock step, whatever range is read: windows do not depend on where a scan starts.
 //!
 //! This file and `snapshot` import each other: a recording creates the snapshot, which opens passes with its options.
 
@@ -90,15 +89,15 @@ impl StoredRecording {
         }
     }
 
-    /// Sets the [`Strategy`], by default that of lowest estimated cost.
+    /// Sets the [`Strategy`]; default: lowest estimated cost.
     #[must_use]
     pub fn io(mut self, strategy: Strategy) -> Self {
         self.io = Some(strategy);
         self
     }
 
-    /// Uses the timebase of another signal of the same clock, as for channels of one converter: equal indices are equal
-    /// times, so the two combine index by index.
+    /// Uses the timebase of another signal of the same clock, as for channels of one converter: the two combine index
+    /// by index.
     ///
     /// # Errors
     /// [`PlanError::OtherClock`] if rates differ, or civil times at the ends of the common range differ by half a
@@ -143,8 +142,8 @@ impl StoredRecording {
         }
     }
 
-    /// A pass over indices at a handle's commit that continues another pass; ignores this recording's ranges. `before`:
-    /// end and run of that pass's last samples, to announce the break between.
+    /// A pass over indices at a handle's commit that continues another pass. Ignores this recording's ranges. `before`:
+    /// end and run of that pass's last samples, to announce the break.
     ///
     /// # Errors
     /// Indices outside the signal.
@@ -298,7 +297,7 @@ impl Recording for StoredRecording {
     }
 
     fn extremes(&self) -> Option<SharedRecording> {
-        // Views are of the newest commit; many look-ups take longer than reading a few samples.
+        // Views are of the newest commit; many look-ups take longer than reading few samples.
         let many = |ranges: &Vec<Range<i64>>| ranges.len() > MOST_VIEWED_RANGES;
         if self.pinned.is_some() || self.ranges.as_ref().is_some_and(many) {
             return None;

@@ -29,12 +29,12 @@ pub(crate) struct StoredPass {
     pub(super) before: PreviousEnd,
     /// `RangeStart` after a `Rewind`.
     pub(super) pending: Option<SourceEvent>,
-    /// Announce the first range even if it continues the samples before the pass.
+    /// Even if the first range continues the samples before the pass.
     pub(super) announces_start: bool,
 }
 
 impl StoredPass {
-    /// Goes to the next contiguous range and announces it; None if it continues the previous one, and at the end.
+    /// None if the next range continues the previous one, and at the end.
     fn enter(&mut self) -> Option<SourceEvent> {
         let next = self.ranges.next()?;
         let (range, run, origin) = (next.range.clone(), next.run, next.origin);
@@ -124,7 +124,7 @@ impl Source for StoredPass {
     }
 }
 
-/// `index`, or the end of the gap around it.
+/// Or the end of the gap around `index`.
 pub(super) fn first_sample(signal: &Signal, mut index: i64) -> i64 {
     while let Some(gap) = signal.gaps().at(index) {
         index = gap.end();
@@ -132,7 +132,7 @@ pub(super) fn first_sample(signal: &Signal, mut index: i64) -> i64 {
     index
 }
 
-/// End of the last samples before `index`: itself, or the start of the gap that ends there or contains it.
+/// `index`, or the start of the gap that ends there or contains it.
 pub(super) fn samples_end(signal: &Signal, mut index: i64) -> i64 {
     while let Some(gap) = signal.gaps().at(index - 1) {
         index = gap.start;

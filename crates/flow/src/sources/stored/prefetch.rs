@@ -1,4 +1,4 @@
-//! Read-ahead across tasks: the next task's data are read while one is computed, by any worker.
+//! Read-ahead across tasks: any worker reads the next task's data while one is computed.
 
 use std::sync::Arc;
 

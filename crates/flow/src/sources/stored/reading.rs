@@ -16,7 +16,6 @@ use crate::plan::error::store_error;
 use crate::sources::segment_cutter::SegmentCutter;
 
 impl StoredRecording {
-    /// `signal`: at the commit to read.
     pub(super) fn reader(
         &self,
         signal: &Signal,
@@ -57,7 +56,7 @@ impl StoredRecording {
         segment: u64,
     ) -> (Strategy, i64) {
         let strategy = self.strategy(signal, parts);
-        // One segment, so that decoded samples are still cached when operators get them.
+        // One segment, so that decoded samples are still cached for operators.
         let bytes = if signal.is_decoded() {
             0
         } else {
@@ -79,7 +78,6 @@ impl StoredRecording {
         SkipMap::new(self.filter.as_ref()?, read).ok()
     }
 
-    /// Text for `explain`, and the parts to read.
     pub(super) fn explain_skipping(
         &self,
         signal: &Signal,

@@ -40,7 +40,7 @@ impl StoredRecording {
         Ok(sent)
     }
 
-    /// The recording that an execution would read now, and continues to read.
+    /// What an execution would read now, and continues to read.
     pub(super) fn pinned_now(&self) -> Result<Option<SharedRecording>, PlanError> {
         if self.pinned.is_some() {
             return Ok(None);

@@ -90,7 +90,6 @@ impl StoredSnapshot {
 }
 
 impl StoredSnapshot {
-    /// A portion with its overlap; end and run of the samples before.
     pub(crate) fn around(
         &self,
         portion: &Portion,
@@ -119,7 +118,6 @@ impl StoredSnapshot {
         (read.of_portion(portion.part, selected_from), before)
     }
 
-    /// Its parts to be read.
     pub(crate) fn kept(&self, read: &ContiguousRanges) -> Vec<Stretch> {
         match &self.skips {
             None => read.parts().to_vec(),

@@ -1,5 +1,3 @@
-//! Fan-ins: zip, merge and sync, and what waits there.
-
 use std::ops::Range;
 
 use isochrony_flow::{

@@ -1,5 +1,3 @@
-//! The engine against slow, obvious computations.
-
 use std::ops::Range;
 
 use isochrony_flow::operators::Rewindow;
@@ -24,7 +22,6 @@ fn segment(range: Range<i64>) -> SigSeg {
     SigSeg::from_slice(&samples, range.start, stream()).unwrap()
 }
 
-/// Gap-free stretches, each cut into segments that are separate in memory.
 fn recording(stretches: &[(Range<i64>, Vec<i64>)]) -> Segments {
     let pieces = stretches.iter().flat_map(|(range, cuts)| {
         let mut edges: Vec<i64> = cuts
@@ -55,7 +52,7 @@ prop_compose! {
     }
 }
 
-/// Starts of windows inside one stretch and `wanted`, counted from the stretch's first sample.
+/// Inside one stretch and `wanted`.
 fn windows(
     stretches: &[(Range<i64>, Vec<i64>)],
     wanted: Range<i64>,

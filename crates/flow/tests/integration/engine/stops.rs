@@ -35,7 +35,7 @@ fn a_watch_looks_around_in_the_runs_own_thread_and_stops_it() {
     });
     let mut options = RunOptions::default();
     options.watch = Some(&watch);
-    // Half a minute, a millisecond per item, in both places that check: windows are emitted one by one.
+    // Half a minute in both places that check: windows are emitted one by one.
     let slow = |item: &Item| {
         std::thread::sleep(std::time::Duration::from_millis(1));
         assert!(item.samples() > 0);
@@ -60,7 +60,7 @@ fn a_watch_looks_around_in_the_runs_own_thread_and_stops_it() {
     }
 }
 
-/// Used by `Stop`, as a declared operator cannot hold it.
+/// `Stop`, a declared operator, cannot hold it.
 static ASKED: OnceLock<Interrupt> = OnceLock::new();
 static BLOCKS: AtomicU64 = AtomicU64::new(0);
 
@@ -84,7 +84,7 @@ impl Operator for Stop {
 
 #[test]
 fn interrupts_stop_within_an_item_of_windows_that_overlap_much() {
-    // A hundred thousand windows of twenty thousand samples in one item: seconds of work for the next operator.
+    // One item of a hundred thousand windows: seconds of work for the next operator.
     let flag = ASKED.get_or_init(Interrupt::default);
     let mut options = RunOptions::default();
     options.interrupt = Some(flag);

@@ -1,5 +1,3 @@
-//! The envelope of a stream.
-
 use isochrony_flow::{json, operators};
 
 use super::made::{array, params, scan, stream};
@@ -10,7 +8,7 @@ fn the_envelope_of_a_stream_is_the_amplitude_of_its_sine_and_begins_anew_behind_
         let at = |i: i64| 2.5 * (0.2 * std::f64::consts::PI * i as f64 + 0.4).cos();
         (start, (start..start + count).map(at).collect::<Vec<f64>>())
     };
-    // Few taps, and so many that they are applied by transforms.
+    // Few taps, and so many that transforms apply them.
     for (low, attenuation) in [(80.0, 40.0), (10.0, 60.0)] {
         let stretches = [sine(-40, 3000), sine(3010, 2000)];
         let envelope = |cut| {

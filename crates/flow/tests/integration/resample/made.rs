@@ -1,5 +1,3 @@
-//! Signals and plans for the resampling tests.
-
 use isochrony_flow::{Array, Plan, PlanError, Segments, SharedRecording, json, operators};
 use isochrony_segment::{Sample, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
@@ -9,7 +7,6 @@ pub(crate) fn stream() -> Stream {
     Stream::new("stn/p", TimebaseId(0), Rate::new(1000, 1).unwrap())
 }
 
-/// Gap-free stretches by first index, cut into segments.
 pub(crate) fn scan<T: Sample>(stretches: &[(i64, Vec<T>)], cut: usize, stream: StreamId) -> Plan {
     let segments = stretches.iter().flat_map(|(start, samples)| {
         let pieces = samples.chunks(cut).enumerate();

@@ -1,5 +1,3 @@
-//! Resampling in plans: indices, breaks, times and fan-ins, against the kernel and arithmetic.
-
 mod envelope;
 mod made;
 mod refusals;
@@ -20,7 +18,6 @@ use serde_json::{Map, Value};
 
 use made::{array, noise, quick, resample, scan, stream};
 
-/// Indices and values of one kernel call per stretch.
 fn alone(stretches: &[(i64, Vec<f64>)], (up, down): (u64, u64), edges: Edges) -> Vec<(i64, f64)> {
     let quality = Quality {
         attenuation_db: 50.0,
@@ -176,7 +173,7 @@ fn both_parts_of_complex_samples_are_resampled() {
 
 #[test]
 fn windows_behind_are_counted_from_the_first_place_of_their_stretch() {
-    // Places of a fifth of the rate: 0, 5 ...; the second stretch begins at 1003, so its first place is 1005.
+    // Places of a fifth of the rate: 0, 5 ...; the second stretch begins at 1003, so its first is 1005.
     let stretches = [(2, noise(600)), (1003, noise(600))];
     let plan = resample(
         &scan(&stretches, 100, stream().intern()),
@@ -277,12 +274,11 @@ fn breaks_are_told_in_the_indices_of_what_comes_out() {
         quick(1, 10, "steady"),
     )
     .unwrap();
-    // 102 to 110: no place of a tenth lies there, and none is missing. 200 to 203: that of 200.
+    // No place of a tenth lies in 102 to 110. 200 to 203: that of 200.
     assert_eq!(
         told(&plan),
         ["Gap(11..11) before 1", "Gap(20..21) before 11"]
     );
-    // Twice as dense, and back: the recording's own.
     let up = resample(
         &plan,
         json!({"up": 10, "edges": "steady", "attenuation_db": 50.0}),
@@ -330,7 +326,6 @@ fn streams_of_one_timebase_meet_if_they_were_resampled_alike_and_not_otherwise()
     let got = array(&a.map_with(&difference, std::slice::from_ref(&b)).unwrap());
     assert_eq!(got.shape[0], array(&b).shape[0]);
     assert!(got.to_vec::<f64>().unwrap().iter().all(|y| *y == 0.0));
-    // Other ratios have other indices.
     for wrong in [
         one.clone(),
         resample(&other, quick(1, 3, "inside")).unwrap(),

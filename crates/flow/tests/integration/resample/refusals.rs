@@ -1,5 +1,3 @@
-//! Rejected parameters, and their errors.
-
 use isochrony_flow::json;
 use isochrony_segment::Stream;
 use isochrony_time::Rate;
@@ -49,7 +47,6 @@ fn errors_of_a_rate_name_the_parameter_that_gives_it() {
         let rate = Rate::new(num, den).unwrap();
         scan(&[(0, noise(9))], 9, Stream { rate, ..stream() }.intern())
     };
-    // No new rate of 63 bits.
     let slow = of_rate(1, 1 << 40);
     for (value, parameter) in [
         (json!({"down": 1u64 << 30}), "down=1073741824"),

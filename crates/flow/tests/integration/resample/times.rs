@@ -1,5 +1,3 @@
-//! Times of resampled data: stored signals, rows, events, errors.
-
 use isochrony_dsp::resample::Ratio;
 use isochrony_flow::{
     EventSink, IfExists, Plan, SharedFactory, SignalLocation, SignalSink, SinkFactory,
@@ -13,7 +11,7 @@ use super::made::{array, quick, resample};
 
 const T0: i64 = 1_267_401_600_000_000_000;
 
-/// A clock 40 ppm fast at 100 Hz: three minutes, a gap of 3.3 s, two minutes, and after a step back by an hour one.
+/// 40 ppm fast at 100 Hz: three minutes, a gap of 3.3 s, two minutes, and after a step back by an hour one.
 fn recorded() -> (tempfile::TempDir, Store) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
@@ -37,7 +35,6 @@ fn recorded() -> (tempfile::TempDir, Store) {
     (folder, store)
 }
 
-/// Expected time of a result between two samples of one clock, in ns since `T0`.
 fn time_at(signal: &isochrony_store::Signal, ratio: Ratio, index: i64) -> f64 {
     let (at, part) = ratio.place(index).unwrap();
     let ns = |at| {
@@ -69,7 +66,6 @@ fn a_kept_signal_has_the_times_of_the_places_over_gaps_and_clock_steps() {
         let kept = store.signal(name).unwrap();
         assert_eq!(kept.rate(), ratio.rate(signal.rate()).unwrap());
         assert_eq!(kept.state().runs.len(), 2, "{name}");
-        // Stretches follow one another as they were collected.
         let stretches: Vec<_> = kept
             .select(0..kept.end_index())
             .unwrap()
@@ -92,8 +88,7 @@ fn a_kept_signal_has_the_times_of_the_places_over_gaps_and_clock_steps() {
                 .unwrap()
                 .to_f64();
             let want = time_at(&signal, ratio, from);
-            // Gaps are rounded to whole samples, within a hundredth, and the store's own clock fits the stamps within
-            // another.
+            // Gaps are rounded to whole samples, within a hundredth; the store's clock fits the stamps within another.
             assert!(
                 (got - want).abs() < 0.02 * period,
                 "{name} at {at} of {from}: {got} {want}"
@@ -128,7 +123,6 @@ fn rows_have_the_times_of_their_places() {
     assert!(rows.num_rows() > 100);
     for (&start, &time) in starts.values().iter().zip(times.values()) {
         let want = time_at(&signal, ratio, start);
-        // Three stamps to the nearest ns, and the step between them.
         assert!(
             ((time - T0) as f64 - want).abs() < 4.0,
             "{start}: {time} {want}"
@@ -158,8 +152,7 @@ fn events_lie_on_the_samples_that_were_resampled() {
         .events()
         .map(|event| (event.start, event.end))
         .collect();
-    // Windows are counted from place 0, of which the first lacks what the lowpass leaves out: 1000 take 2333 and a
-    // third samples.
+    // The first window lacks what the lowpass leaves out: 1000 take 2333 and a third samples.
     assert_eq!(events[..2], [(2333, 4667), (4666, 7000)]);
 }
 
@@ -174,6 +167,5 @@ fn an_error_behind_says_when_what_was_resampled_was_taken() {
     let fails = tenth.each(|_| Err("enough".into()));
     let error = fails.unwrap().run().unwrap_err();
     let text = error.to_string();
-    // The first segment of the tenth begins within the first seconds.
     assert!(text.contains("2010-03-01T00:00:0"), "{text}");
 }

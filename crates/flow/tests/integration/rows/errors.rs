@@ -1,5 +1,3 @@
-//! Invalid uses of rows, and what must not block a run.
-
 use super::*;
 
 fn says(error: &dyn std::fmt::Display, parts: &[&str]) {
@@ -194,7 +192,6 @@ fn rows_that_wait_in_a_join_count_to_the_runs_memory() {
 
 #[test]
 fn a_sparse_side_of_a_join_holds_nothing_back() {
-    // The right side is silent for long, and then entirely beyond the left.
     let left: Vec<Row> = (0..200_000)
         .map(|k| Row {
             start: k,

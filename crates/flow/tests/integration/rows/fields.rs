@@ -1,5 +1,3 @@
-//! Fields of rows: from windows, filtered, computed.
-
 use super::*;
 
 #[test]
@@ -24,7 +22,6 @@ fn rows_of_windows_have_their_fields_and_print_and_save() {
     let wave = table.column_by_name("wave").unwrap().as_fixed_size_list();
     let wave = wave.values().as_primitive::<Float64Type>();
     assert_eq!(wave.values()[..], [-0.5, 0.5, -0.5, 0.5, -0.5, 0.5]);
-    // A plan of rows is saved and read back; what is in memory is not.
     let saved = json!({"isochrony_plan": 1, "nodes": [{"op": "scan", "of": {}},
         {"op": "rewindow", "params": {"window": 2}, "inputs": [[0, 0]]},
         {"op": "rows", "params": {"fields": {"energy": (&s() * &s()).sum(), "wave": s() - s().mean()}}, "inputs": [[1, 0]]}],

@@ -1,5 +1,3 @@
-//! Rows and samples in memory, with a clock.
-
 use super::*;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -9,7 +7,7 @@ pub(crate) struct Row {
     pub(crate) x: f64,
 }
 
-/// Rows in memory as a recording, in blocks of given sizes. Its clock, if any, is linear.
+/// Rows in memory, in blocks of given sizes. The clock, if any, is linear.
 pub(crate) struct Given {
     pub(crate) rows: Vec<Row>,
     pub(crate) blocks: Vec<usize>,

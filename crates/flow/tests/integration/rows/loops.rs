@@ -1,5 +1,3 @@
-//! Joins of any rows, in any blocks, against loops.
-
 use super::*;
 
 fn a_table(longest: i64) -> impl Strategy<Value = Vec<Row>> {
@@ -36,7 +34,6 @@ fn pairs(table: &RecordBatch) -> Vec<(i64, i64, f64, i64, i64, f64)> {
 /// Start and end, as far as known.
 type Time = (Option<i64>, Option<i64>);
 
-/// Pairs of joined rows, either of which may be missing.
 fn joined(table: &RecordBatch) -> Vec<(Option<Row>, Option<Row>)> {
     let side = |suffix: &str, k: usize| {
         let column = |name: &str| table.column_by_name(&format!("{name}{suffix}")).unwrap();
@@ -53,7 +50,7 @@ fn joined(table: &RecordBatch) -> Vec<(Option<Row>, Option<Row>)> {
         .collect()
 }
 
-/// Nested-loop join. `times`: of rows, in common whole units; None: unknown, or only the start known.
+/// `times`: of rows, in common whole units; None: unknown, or only the start known.
 fn naive_join(
     how: &str,
     (left, right): (&[Row], &[Row]),
@@ -144,7 +141,6 @@ proptest! {
         prop_assert_eq!(joined(&table(&plan)), want);
     }
 
-    /// As [`rows_of_different_timebases_meet_by_civil_time`], with times lost on both sides.
     #[test]
     fn rows_without_a_match_keep_their_place_in_civil_time(
         left in a_table(60),
@@ -168,7 +164,6 @@ proptest! {
         let b = side(&right, &others, 22, 20, zero, lost[1]);
         // In twentieths of a second.
         let time = |row: &Row, lost| {
-            // The last sample's time is needed.
             let last = (row.end - 1).max(row.start);
             ((row.start <= lost).then_some(row.start), (last <= lost).then_some(row.end))
         };
@@ -299,7 +294,6 @@ proptest! {
         prop_assert_eq!(pairs(&table(&plan.unwrap())), want);
     }
 
-    /// Two clocks of different rates and zeros; from some index on the right one's times are unknown.
     #[test]
     fn rows_of_different_timebases_meet_by_civil_time(
         left in a_table(60),

@@ -1,5 +1,3 @@
-//! Rows against slow, obvious computations: loops over lists.
-
 mod errors;
 mod fields;
 mod given;

@@ -1,4 +1,4 @@
-//! Tests joins by civil time of live sources with restarting clocks against nested loops over all rows.
+//! Joins by civil time of live sources with restarting clocks, against nested loops over all rows.
 //!
 //! A live clock extrapolates beyond the last sample with a small error, so a new run may begin before the time expected
 //! of its first index.
@@ -116,7 +116,7 @@ fn a_feed(id: u32, back: bool) -> impl Strategy<Value = Feed> {
     )
 }
 
-/// Times of the feeds never coincide: multiples of 10 ms, and 3 ms more; each run adds 0.1 ms.
+/// Times never coincide: multiples of 10 ms, and 3 ms more; each run adds 0.1 ms.
 fn feed(
     id: u32,
     rate: i64,
@@ -172,7 +172,7 @@ fn feed(
     }
 }
 
-/// As with a lateness: the first index is lost, then progress follows.
+/// The first index is lost, then progress follows.
 fn fall_silent(next: i64, samples: i64, events: &mut Vec<LiveEvent>) -> i64 {
     events.push(LiveEvent::Start(
         next + 1,
@@ -302,7 +302,6 @@ impl Feed {
         rows
     }
 
-    /// Rows of the feed's windows; None: all is known from the start.
     fn plan(&self, turns: Option<&Turns>) -> Plan {
         let windows = self.scan(turns).rewindow_every(self.window, self.hop);
         windows.unwrap().stats([Stat::Min]).unwrap()
@@ -336,7 +335,6 @@ struct LiveRow {
     start: i64,
     from: i64,
     to: i64,
-    /// Begins before the expected end of an earlier run.
     is_late: bool,
 }
 
@@ -358,7 +356,6 @@ fn in_turns(feeds: [&Feed; 2], random: &[bool]) -> Turns {
     Arc::new(Mutex::new(turns))
 }
 
-/// Starts of joined pairs, arriving live or all present.
 fn live_join(
     feeds: [&Feed; 2],
     turns: Option<&[bool]>,
@@ -381,7 +378,6 @@ fn live_join(
         .collect())
 }
 
-/// Pairs of nearby rows; with `nearest`, only the nearest per left row.
 fn naive_pairs(
     left: &[LiveRow],
     right: &[LiveRow],
@@ -433,7 +429,6 @@ fn naive_outer(
 
 fn a_join() -> impl Strategy<Value = (&'static str, Option<i64>)> {
     let how = prop::sample::select(vec!["inner", "left", "outer"]);
-    // Times differ by 3 or 7 ms, or 10 ms more.
     (
         how,
         prop::option::of((0i64..60).prop_map(|tens| (10 * tens + 5) * MS)),
@@ -443,7 +438,6 @@ fn a_join() -> impl Strategy<Value = (&'static str, Option<i64>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// However much later, and whatever the clock said of future times.
     #[test]
     fn a_restart_that_goes_on_in_time_leaves_no_trace_in_a_join(
         a in a_feed(1, false),
@@ -456,7 +450,6 @@ proptest! {
         prop_assert_eq!(got.map_err(|error| error.to_string()), Ok(want));
     }
 
-    /// Silences, returns and restarts; windows are counted from where values resume.
     #[test]
     fn windows_of_aligned_feeds_are_the_same_however_they_arrive(
         a in a_feed(1, false),
@@ -514,7 +507,6 @@ proptest! {
             prop_assert!(possible.contains(pair), "{:?}", pair);
             prop_assert!(!found[..nth].contains(pair), "{:?} twice", pair);
         }
-        // Only a late row misses a partner.
         let is_late = |rows: &[LiveRow], start: Option<i64>| rows.iter().any(|row| Some(row.start) == start && row.is_late);
         for pair in naive_pairs(&left, &right, tolerance, true) {
             let late = is_late(&left, pair.0) || is_late(&right, pair.1);

@@ -1,4 +1,4 @@
-//! Groups in windows of time, against loops over all rows, for any cuts and progress marks.
+//! Groups in windows of time, against loops over all rows.
 
 use std::collections::HashSet;
 
@@ -14,23 +14,19 @@ const PERIOD: i64 = 1_000_000_000 / RATE;
 
 type KeyedRow = (i64, i64, f64, i64);
 
-/// Rows of one clock interval.
 #[derive(Debug, Clone)]
 struct ClockRun {
     first: i64,
-    /// Civil time of its first sample.
     zero: i64,
     rows: Vec<KeyedRow>,
 }
 
-/// Rows, clock steps between runs, and progress marks.
 #[derive(Debug, Clone)]
 struct History {
     runs: Vec<ClockRun>,
     stream: StreamId,
     clock: Option<Arc<ClockOfRuns>>,
     cuts: Vec<(usize, Option<i64>)>,
-    /// Rewinds instead of clock steps.
     rewinds: bool,
 }
 
@@ -145,7 +141,6 @@ impl Recording for History {
 
 type Found = (i64, i64, Option<i64>, i64, i64, u64, u64);
 
-/// Result row of one run's rows in one window.
 fn found(rows: &[&KeyedRow], range: (i64, i64), time: Option<i64>, key: i64) -> Found {
     let sum = rows.iter().fold(0.0, |sum, row| sum + row.2);
     let (count, first) = (rows.len() as i64, rows[0].2);
@@ -166,7 +161,6 @@ fn keys_in_order(rows: &[&KeyedRow]) -> Vec<i64> {
     keys.filter(|key| seen.insert(*key)).collect()
 }
 
-/// Every window that any row could be in.
 fn windows_by_loops(history: &History, every: i64, period: i64) -> Vec<Found> {
     let mut all = Vec::new();
     for (nth, run) in history.runs.iter().enumerate() {

@@ -1,5 +1,3 @@
-//! Samples that change while plans over them exist.
-
 use std::cell::Cell;
 
 use isochrony_expr::Expr;
@@ -37,7 +35,7 @@ fn change() -> impl Strategy<Value = StoreChange> {
     ]
 }
 
-/// Returns whether it was made: some are refused, such as filling without a gap.
+/// Some changes are refused, such as filling without a gap.
 fn apply(made: &QuietRecording, change: StoreChange) -> bool {
     let (writer, store, end) = (&made.writer, &made.store, made.signal().end_index());
     let at = |share: f64| (share * (end - 6000) as f64) as i64;
@@ -63,8 +61,7 @@ fn apply(made: &QuietRecording, change: StoreChange) -> bool {
     }
 }
 
-/// Makes changes and compares with reading everything after each. Returns the changes made, and the executions that
-/// skipped anything.
+/// Compares with reading everything after each change. Returns the changes, and the executions that skipped anything.
 fn compare(
     changes: &[StoreChange],
     window: u64,
@@ -99,7 +96,6 @@ fn compare(
     Ok((done, left))
 }
 
-/// Each kind is made: refused changes would be seen as well.
 #[test]
 fn each_change_is_made_and_seen() {
     use StoreChange::{Append, BeginRun, Commit, Fill, MarkInvalid, Quieten, Seal, Unseal, Write};

@@ -1,5 +1,3 @@
-//! What `explain` says of skipped ranges.
-
 use isochrony_expr::Expr;
 use isochrony_flow::{Catalog, Plan};
 use isochrony_segment::DType;
@@ -85,7 +83,6 @@ fn explain_says_what_is_skipped_and_why_not() {
             "{why}: {text}"
         );
     }
-    // What only a look at the signal tells.
     let many_gaps = QuietHistory {
         stretches: vec![(30_000, Some(3)); 110],
         loud: vec![],

@@ -1,4 +1,4 @@
-//! Filters on window extremes skip what stored extremes exclude, with the results of reading all.
+//! Skipping gives the results of reading all.
 
 mod changes;
 mod explain;
@@ -20,7 +20,6 @@ use crate::common::quiet::{QuietHistory, QuietRecording, history};
 
 const CASES: u32 = 150;
 
-/// Comparisons of extremes with a number, and other predicates.
 fn predicates(limit: f64) -> Vec<Expr> {
     let s = Expr::input();
     vec![
@@ -175,7 +174,6 @@ fn results_are_those_of_reading_everything() {
 /// All have stored extremes, which come in blocks of 2 MiB.
 const TOTAL: u64 = 3 << 20;
 
-/// Of these 5000 are loud, from 1,572,864 on.
 fn one_loud(dtype: DType) -> QuietRecording {
     let history = QuietHistory {
         stretches: vec![(TOTAL as usize, Some(0))],
@@ -203,14 +201,12 @@ fn only_what_may_pass_is_read() {
         (options.workers, options.task) = (workers, 700_000);
         options.progress = Some(&progress);
         let (output, report) = plan.collect_with(&options).unwrap();
-        // Windows 384 and 385 of 4096.
         assert_eq!(output.count(), Some(2), "{workers}");
         let (read, left) = (report.operators[0].samples, skipped(&report));
         assert!(
             read < 100_000 && read + left == TOTAL || workers > 1 && left > TOTAL / 10 * 9,
             "{read} and {left} by {workers}"
         );
-        // All count as done, read or not.
         assert_eq!((progress.done(), progress.total()), (TOTAL, Some(TOTAL)));
         let text = report.to_string();
         let said = format!("scan skipped {left} samples, by their stored extremes");

@@ -1,5 +1,3 @@
-//! Window statistics against a slow implementation on lists of numbers.
-
 use isochrony_flow::arrow::array::RecordBatch;
 use isochrony_flow::arrow::array::cast::AsArray;
 use isochrony_flow::arrow::array::types::{Float64Type, Int64Type};
@@ -241,7 +239,6 @@ fn refuses_what_cannot_be_meant() {
     for stat in Stat::ALL {
         assert_eq!(stat.to_string().parse::<Stat>().unwrap(), stat);
     }
-    // Without windows: all columns, no rows.
     let table = table(
         &scan([seg(&[1], 0)])
             .rewindow(2)
@@ -270,7 +267,6 @@ fn rows_are_counted_and_limited() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Stretches in random segments, separate in memory, read in random pieces.
     #[test]
     fn any_segmentation_gives_the_windows_of_the_stretches(
         stretches in prop::collection::vec(

@@ -1,5 +1,3 @@
-//! Windows at clock steps, and where times are unknown.
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,7 +18,6 @@ struct Seconds;
 impl Clock for Seconds {
     fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
         for (out, &index) in out.iter_mut().zip(indices) {
-            // The second run's clock is unknown.
             *out = if index < 3 {
                 index * 1_000_000_000
             } else {
@@ -87,7 +84,7 @@ fn a_clock_step_without_a_gap_is_a_break_and_unknown_times_are_null() {
     assert_eq!(floats(&table, "mean"), [1.0, 5.0]);
     let times = table.column_by_name("time").unwrap();
     assert_eq!((times.is_null(0), times.is_null(1)), (false, true));
-    // Also after an expression, whose stream has another calibration.
+    // An expression's stream has another calibration.
     let doubled = isochrony_expr::Expr::input() * 2;
     let plan = plan.rewindow(2).unwrap().map(&doubled).unwrap();
     let table = self::table(&plan.stats([Stat::Mean]).unwrap());

@@ -57,7 +57,7 @@ pub struct HostInbox {
     host: String,
     codec: HostCodec,
     operators: Vec<&'static str>,
-    /// Numbers of the sources among the nodes of the plan's form.
+    /// Numbers among the nodes of the plan's form.
     sources: Vec<usize>,
     window: u64,
     messages: Mutex<ArrivedMessages>,
@@ -213,7 +213,7 @@ impl HostInbox {
         self.lock().waker = Some(waker.clone());
     }
 
-    /// The next message. The link's own error comes after all received ones.
+    /// The link's own error follows all received messages.
     pub(super) fn take(&self) -> Result<Option<HostBatch>, RunError> {
         let mut messages = self.lock();
         let Some(batch) = messages.batches.pop_front() else {

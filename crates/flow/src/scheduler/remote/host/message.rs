@@ -18,7 +18,6 @@ enum HostEvent {
 
 #[derive(Serialize, Deserialize)]
 struct HostMessage {
-    /// Of each source, in plan order.
     sources: Vec<SourceMessage>,
     events: Vec<HostEvent>,
 }
@@ -32,7 +31,7 @@ struct SourceMessage {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct SourceState {
     pub(super) clock: Option<Vec<u8>>,
-    /// Next index and run number, if the source can continue from there in another process.
+    /// Next index and run number, if another process can continue from there.
     pub(super) position: Option<(i64, u32)>,
 }
 
@@ -75,7 +74,6 @@ impl HostCodec {
                     encoded.push(HostEvent::End);
                     continue;
                 }
-                // Irrelevant to the client.
                 SourceEvent::Idle | SourceEvent::Skipped { .. } => continue,
             };
             encoded.push(HostEvent::Flow(event_message(
@@ -139,7 +137,6 @@ impl HostCodec {
     }
 }
 
-/// The last message of a failed run.
 pub(super) fn failed(error: &RunError, causes: &dyn CauseCodec) -> Result<Vec<u8>, MessageError> {
     let error = HostEvent::Failed(ErrorMessage::of(error, causes));
     finish(MessageWriter::new(), Vec::new(), vec![error])

@@ -9,14 +9,14 @@
 //!                           7 8 9       <== consumed: 6 ==========
 //! ```
 //!
-//! Messages are numbered. The host keeps them until the client acknowledges them, so a broken connection resumes. The
-//! client grants a window of bytes in flight ([`HostInbox::window`]).
+//! The host keeps numbered messages until the client acknowledges them, so a broken connection resumes. The client
+//! grants a window of bytes in flight ([`HostInbox::window`]).
 //!
-//! **A slow or broken link** fills the buffer, then blocks the sender and the source, as a full link between stages
-//! does. A stored source loses nothing; a live one drops samples and announces a gap.
+//! **A slow or broken link** fills the buffer, then blocks the sender and the source. A stored source loses nothing; a
+//! live one drops samples and announces a gap.
 //!
-//! **Same bits.** Items, breaks and marks arrive in the order computed, and a feed's clock updates before the items
-//! that follow them.
+//! **Same bits.** Items, breaks and marks arrive in the order computed, a feed's clock updates before the items that
+//! follow them.
 //!
 //! **A lost host** is replaced by a new one of the same name, if any. A feed continues there as a new run, at the index
 //! that the client has read ([`HostInbox::resumed`]); operators start anew. A stored source ends the run with an error.
@@ -36,7 +36,6 @@ pub use send_buffer::SendBuffer;
 
 use crate::SentObjects;
 
-/// Parses a message from a host.
 #[cfg(feature = "fuzzing")]
 pub(super) fn read_message(port: crate::PortType, message: &[u8], causes: &dyn super::CauseCodec) {
     let _ = message::HostCodec::of(port).decode(message, "fuzz", causes, &[]);

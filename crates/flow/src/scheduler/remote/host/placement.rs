@@ -13,7 +13,7 @@ use crate::plan::{AbsentRecording, register_clock};
 use crate::scheduler::task_contract::interleaves;
 use crate::{PlanError, PortType, Recording, RunError, SEGMENT_SAMPLES, SharedRecording};
 
-/// Share of memory for messages of one host, within these bounds.
+/// Fraction of memory for messages of one host, within these bounds.
 const WINDOW_SHARE: u64 = 64;
 const MIN_WINDOW: u64 = 64 << 10;
 const MAX_WINDOW: u64 = 4 << 20;
@@ -25,14 +25,12 @@ fn host_nodes(graph: &Graph) -> Vec<(usize, Arc<str>)> {
         .collect()
 }
 
-/// Output of an `on` to the rest of the plan.
 struct HostOutput {
-    /// Everything upstream.
     upstream: Graph,
     port: PortType,
-    /// Source on the host that gives indices and times.
+    /// Gives indices and times.
     reads: Option<SharedRecording>,
-    /// Consecutive items need not be contiguous or in order.
+    /// Items need not be contiguous or in order.
     descends: bool,
 }
 
@@ -69,7 +67,7 @@ pub(crate) fn link_bytes(graph: &Graph) -> u64 {
         .sum()
 }
 
-/// Removes everything upstream of each `on`, for slots, which compute only what follows.
+/// For slots, which compute only what follows `on`.
 pub(crate) fn replace_with_stand_ins(graph: &mut Graph) {
     for (at, _) in host_nodes(graph) {
         let output = HostOutput::of(graph, at);
@@ -80,7 +78,6 @@ pub(crate) fn replace_with_stand_ins(graph: &mut Graph) {
     graph.drop_unused();
 }
 
-/// Starts everything upstream of each `on` on its host.
 pub(crate) fn place(graph: &mut Graph, options: &RunOptions<'_>) -> Result<(), RunError> {
     let placed = host_nodes(graph);
     if placed.is_empty() {
@@ -165,7 +162,7 @@ pub(crate) fn place(graph: &mut Graph, options: &RunOptions<'_>) -> Result<(), R
     Ok(())
 }
 
-/// Scans that a node depends on and their numbers, in an order that depends on the plan alone, not on numbers.
+/// In an order that depends on the plan alone, not on numbers.
 pub(super) fn scans(graph: &Graph, node: usize) -> Vec<(usize, SharedRecording)> {
     let mut seen = vec![false; graph.nodes.len()];
     let (mut found, mut pending) = (Vec::new(), vec![node]);

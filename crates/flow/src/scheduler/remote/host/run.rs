@@ -14,7 +14,7 @@ use crate::engine::RunOptions;
 use crate::plan::graph::Graph;
 use crate::{Cause, Plan, RunError, SharedFactory};
 
-/// Maximum bytes of messages kept for the client.
+/// Bytes of messages kept for the client.
 const MAX_BUFFER_BYTES: u64 = 64 << 20;
 /// Their share of the run's memory.
 const BUFFER_SHARE: u64 = 4;

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How often a waiting sender checks for interrupts.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(20);
 
 #[derive(Default)]
@@ -42,7 +41,7 @@ impl SendBuffer {
         self.messages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a message, as soon as there is room. False if closed, or if `is_interrupted`.
+    /// Waits for room. False if closed, or if `is_interrupted`.
     pub(super) fn push(&self, message: Vec<u8>, is_interrupted: impl Fn() -> bool) -> bool {
         let mut messages = self.lock();
         while messages.bytes >= self.capacity && !messages.closed {
@@ -75,7 +74,7 @@ impl SendBuffer {
         self.changed.notify_all();
     }
 
-    /// Waits for the message after `sent`, if it fits into `window` bytes with those in flight, or none is.
+    /// Waits for the message after `sent`, until it fits into `window` bytes with those in flight, or none is.
     #[must_use]
     pub fn next(&self, sent: u64, window: u64, wait: Duration) -> Option<(u64, Arc<[u8]>)> {
         let until = Instant::now() + wait;

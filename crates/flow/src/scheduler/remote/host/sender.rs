@@ -11,12 +11,11 @@ use crate::{
     OperatorProperties, Out, PlanError, Port, PortType, RangeOrigin, SharedRecording, SourceEvent,
 };
 
-/// Bytes at which a message is sent before the source is idle.
+/// A message of this size is sent before the source is idle.
 const MESSAGE_BYTES: u64 = 256 << 10;
-/// Cost of an event beside its samples.
 const EVENT_BYTES: u64 = 64;
 
-/// A source of the plan, and how many changes of its clock were sent.
+/// A source, and how many changes of its clock were sent.
 struct SentSource {
     recording: SharedRecording,
     clock: Option<Arc<dyn Clock>>,
@@ -33,7 +32,6 @@ struct Outbox {
     bytes: u64,
 }
 
-/// A plan has one.
 #[derive(Clone)]
 pub(super) struct HostSender(Arc<Mutex<Outbox>>);
 
@@ -80,7 +78,6 @@ impl Outbox {
         }
     }
 
-    /// Of consecutive marks only the last is needed.
     fn push_progress(&mut self, upto: i64) {
         if let Some(SourceEvent::ProgressMark(last)) = self.events.last_mut() {
             *last = upto.max(*last);
@@ -141,7 +138,7 @@ impl Operator for HostSender {
     }
 
     fn on_break(&mut self, _: Port, why: &Break, _: &mut Out<'_>) -> Result<(), OpError> {
-        // Others are announced, or show in the indices of the next item.
+        // Others show in the next item or are announced.
         match why {
             Break::Rewind => self.with(|outbox| outbox.push(SourceEvent::Rewind)),
             _ => Ok(()),

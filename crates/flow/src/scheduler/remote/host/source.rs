@@ -14,11 +14,11 @@ use crate::{
 pub(super) struct HostRecording {
     pub(super) inbox: Arc<HostInbox>,
     pub(super) port: PortType,
-    /// Sources on the host, in plan order; not opened here, but they have the clocks.
+    /// In plan order; not opened here, but they have the clocks.
     pub(super) sources: Vec<SharedRecording>,
-    /// The one that gives indices and times.
+    /// Gives indices and times.
     pub(super) reads: Option<SharedRecording>,
-    /// Consecutive items need not be contiguous or in order.
+    /// Items need not be contiguous or in order.
     pub(super) descends: bool,
 }
 
@@ -97,7 +97,7 @@ impl Source for HostSource {
     }
 
     fn failure(&mut self) -> Option<(f64, RunError)> {
-        // Before all that other sources could give: nothing of this one follows.
+        // Ranks first: nothing of this source follows.
         Some((f64::NEG_INFINITY, self.failure.take()?))
     }
 

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Threads on `nodes` of `caches` of `cores`, one for each.
 fn machine(nodes: usize, caches: usize, cores: usize) -> Vec<CpuLocation> {
     let of = |core: usize| {
         let cache = core / cores;
@@ -16,7 +15,7 @@ fn machine(nodes: usize, caches: usize, cores: usize) -> Vec<CpuLocation> {
     (0..nodes * caches * cores).map(of).collect()
 }
 
-/// The machines that two cores cannot show: two sockets, an AMD-like one with two caches a node, eight chiplets.
+/// Two sockets, an AMD-like machine with two caches a node, eight chiplets.
 fn machines() -> [Vec<CpuLocation>; 4] {
     [
         machine(2, 1, 2),
@@ -26,7 +25,6 @@ fn machines() -> [Vec<CpuLocation>; 4] {
     ]
 }
 
-/// Plans whose last stage is the caller's.
 struct Described {
     weights: Vec<u64>,
     transfers: Vec<Transfer>,
@@ -41,7 +39,6 @@ impl Described {
         }
     }
 
-    /// A row of stages; each reads from the one before.
     fn row(bytes: &[u64]) -> Self {
         let transfers = bytes.iter().enumerate();
         let transfers = transfers.map(|(from, &bytes)| Transfer {
@@ -55,8 +52,7 @@ impl Described {
         }
     }
 
-    /// Channels of three stages each, which pass less and less, and one that gathers them. `turn`: stages of channels
-    /// alternate in the order of the plan.
+    /// Channels of three stages each, and one that gathers them. `turn`: stages of channels alternate in plan order.
     fn channels(count: usize, turn: bool) -> Self {
         let at = |channel: usize, step: usize| match turn {
             true => step * count + channel,
@@ -83,7 +79,6 @@ impl Described {
         }
     }
 
-    /// A source, a stage of so many replicas, one stage more, a sink.
     fn replicas(count: usize) -> Self {
         let last = count + 2;
         let mut weights = vec![64; last + 1];
@@ -122,7 +117,6 @@ impl Described {
     }
 }
 
-/// The cache of each stage, by the homes of threads. Each stage has one.
 fn cache_of(homes: &[StageSet], threads: &[CpuLocation], stages: usize) -> Vec<usize> {
     let of = |stage: usize| {
         let at_home = homes
@@ -136,7 +130,6 @@ fn cache_of(homes: &[StageSet], threads: &[CpuLocation], stages: usize) -> Vec<u
     (0..stages).map(of).collect()
 }
 
-/// Bytes from one cache to another.
 fn crossing(transfers: &[Transfer], cache_of: &[usize]) -> u64 {
     let crossing = transfers
         .iter()
@@ -144,7 +137,6 @@ fn crossing(transfers: &[Transfer], cache_of: &[usize]) -> u64 {
     crossing.map(|one| one.bytes).sum()
 }
 
-/// A generator that needs no crate.
 fn random(state: &mut u64) -> usize {
     *state = state
         .wrapping_mul(6_364_136_223_846_793_005)
@@ -157,7 +149,6 @@ fn fewer_bytes_cross_than_by_turns_or_at_random() {
     for threads in machines() {
         for plan in Described::all() {
             let count = plan.weights.len();
-            // No more threads than stages, as in an execution.
             let threads = &threads[..threads.len().min(count)];
             let homes = plan.stages().homes(threads);
             if threads.iter().all(|one| one.cache == threads[0].cache) {
@@ -165,7 +156,7 @@ fn fewer_bytes_cross_than_by_turns_or_at_random() {
             }
             let ours = crossing(&plan.transfers, &cache_of(&homes, threads, count));
             let (_, sizes) = groups(threads.iter().map(|one| one.cache));
-            // From the caller's stage on, which is on cache 0 in any case.
+            // The caller's stage is on cache 0 in any case.
             let in_turn = (0..count).map(|stage| (count - 1 - stage) % sizes.len());
             let mut drawn_caches: Vec<usize> = in_turn.collect();
             let in_turn = crossing(&plan.transfers, &drawn_caches);
@@ -173,7 +164,6 @@ fn fewer_bytes_cross_than_by_turns_or_at_random() {
             let mut state = 7;
             let mut drawn: Vec<u64> = Vec::new();
             for _ in 0..101 {
-                // As many stages on each cache as by turns.
                 for at in 1..count - 1 {
                     drawn_caches.swap(at, random(&mut state) % (at + 1));
                 }
@@ -196,14 +186,12 @@ fn fewer_bytes_cross_than_by_turns_or_at_random() {
 
 #[test]
 fn channels_stay_on_one_cache_each() {
-    // Whether stages of a channel are next to each other in the plan or not.
     for turn in [false, true] {
         for count in [4, 8, 16] {
             for threads in [machine(2, 1, 8), machine(2, 2, 4)] {
                 let plan = Described::channels(count, turn);
                 let homes = plan.stages().homes(&threads);
                 let cache_of = cache_of(&homes, &threads, plan.weights.len());
-                // Only what is gathered at the end crosses.
                 let crosses = crossing(&plan.transfers, &cache_of);
                 assert!(
                     crosses <= 10 * count as u64,
@@ -218,7 +206,6 @@ fn channels_stay_on_one_cache_each() {
 fn a_row_is_cut_at_its_narrowest_links() {
     let plan = Described::row(&[8, 8, 8, 1, 8, 8, 8]);
     let homes = plan.stages().homes(&machine(2, 1, 2));
-    // The caller's thread is on the first cache, with the end of the plan.
     assert_eq!(homes, [0b1111_0000, 0b1111_0000, 0b0000_1111, 0b0000_1111]);
 }
 
@@ -263,11 +250,9 @@ fn equal_stages_that_pass_nothing_are_divided_evenly() {
     }
 }
 
-/// The fewest bytes that cross in any division that keeps the limits.
 fn optimum(plan: &Described, groups: usize, limits: &[u64]) -> Option<u64> {
     let count = plan.weights.len();
     let mut best = None;
-    // The last is the caller's.
     for code in 0..groups.pow(count as u32 - 1) {
         let digit = |stage: usize| code / groups.pow(stage as u32) % groups;
         let of: Vec<usize> = (0..count - 1).map(digit).chain([0]).collect();
@@ -283,7 +268,6 @@ fn optimum(plan: &Described, groups: usize, limits: &[u64]) -> Option<u64> {
     best
 }
 
-/// Stages of different weights in a row, with some links more.
 fn drawn(state: &mut u64) -> Described {
     let count = 2 + random(state) % 7;
     let bytes: Vec<u64> = (1..count).map(|_| 1 + random(state) as u64 % 99).collect();
@@ -312,7 +296,6 @@ fn few_more_bytes_cross_than_at_best() {
         let mut division = Division::new(&stages, &all, &threads, true, Order::Plan);
         let heaviest = plan.weights.iter().copied().max().unwrap();
         if !division.divide_in_order(heaviest / 2) {
-            // Always possible, as the documentation shows.
             assert!(division.divide_in_order(heaviest));
         }
         let in_order = crossing(&plan.transfers, &division.group_of);
@@ -331,7 +314,6 @@ fn few_more_bytes_cross_than_at_best() {
         assert_eq!(of[all.len() - 1], 0);
         ours += got;
         let mut limits = division.limits.clone();
-        // Also where the caller's own stage is more than its share.
         limits[0] = limits[0].max(*plan.weights.last().unwrap());
         least += optimum(&plan, groups, &limits).unwrap();
     }
@@ -358,6 +340,5 @@ fn the_most_stages_and_caches_take_little_time() {
     let elapsed = begun.elapsed();
     println!("{elapsed:?} for 64 stages and 32 caches");
     assert_eq!(homes.iter().fold(0, |all, home| all | home), u64::MAX);
-    // Milliseconds, with room for slow machines.
     assert!(elapsed < std::time::Duration::from_secs(5), "{elapsed:?}");
 }

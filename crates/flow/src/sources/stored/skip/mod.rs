@@ -2,14 +2,13 @@
 //!
 //! A [`WindowFilter`] filters windows by their extremes, such as `s.max() > 1000`. Before a pass, view rows are looked
 //! up from the coarsest level down to where a window holds two buckets, each only where windows may still pass. This
-//! gives the indices at which no passing window begins ([`predicate`]). A [`SkipMap`] turns them, per contiguous range
-//! and window grid, into ranges that no possibly passing window needs. It is built once per execution.
+//! gives the indices at which no passing window begins ([`predicate`]). A [`SkipMap`], built once per execution, turns
+//! them, per contiguous range and window grid, into ranges that no possibly passing window needs.
 //!
-//! Short ranges are read: restarting after them takes as long; short contiguous ranges are not looked up. Lists are
-//! bounded by [`MAX_RANGES`]; the excess is read, and so is what views do not cover.
+//! Lists are bounded by [`MAX_RANGES`]; the excess is read, and so are short ranges and what views do not cover.
 //!
 //! A pass emits [`SourceEvent::Skipped`](crate::SourceEvent::Skipped) for a skipped range: `rewindow` restarts after it
-//! on the same grid, and operators after the filter see removed windows, so results are bit-identical.
+//! on the same grid, and later operators see removed windows, so results are bit-identical.
 
 mod index_ranges;
 mod predicate;
@@ -31,18 +30,18 @@ use crate::{OpError, RangeOrigin, SharedRecording};
 use index_ranges::{IndexRanges, union, without};
 use predicate::ExtremesPredicate;
 
-/// Shorter buckets are not looked up: they take a noticeable part of the reading time.
+/// Looking up shorter buckets takes a noticeable part of the reading time.
 const MIN_BUCKET_BYTES: i64 = 8 << 10;
 /// Shorter ranges are read: restarting after them takes as long.
 const MIN_SKIPPED_BYTES: u64 = 64 << 10;
-/// Longest list of ranges (16 MiB). Also the resolution of look-ups, which matters from 64 GiB on.
+/// 16 MiB. Also the resolution of look-ups, which matters from 64 GiB on.
 const MAX_RANGES: usize = 1 << 20;
 /// Less is read as a whole: looking up views takes as long.
 const MIN_READ_BYTES: u64 = 4 << 20;
 /// All is read if less than this fraction can be skipped.
 const MIN_SKIPPED_PART: u64 = 64;
 const ROWS_AT_ONCE: i64 = 1 << 16;
-/// Fewer rows between ranges are looked up with them: a second look-up takes as long.
+/// Fewer rows between ranges are looked up with them.
 const ROWS_BETWEEN: i64 = 1 << 12;
 /// Levels skipped between look-ups: buckets 64 times as long.
 const LEVELS_BETWEEN: usize = 2;
@@ -51,7 +50,7 @@ const LEVELS_BETWEEN: usize = 2;
 pub(crate) struct WindowFilter {
     window: i64,
     hop: i64,
-    /// Windows count from the start of the contiguous range, read or not.
+    /// From the start of the contiguous range, read or not.
     counted_from_anchor: bool,
     predicate: ExtremesPredicate,
     shown: String,
@@ -65,7 +64,7 @@ impl WindowFilter {
         dtype: DType,
         calibration: &Calibration,
     ) -> Option<Self> {
-        // Views store magnitudes of complex counts, which do not determine values.
+        // Views store magnitudes of complex counts: they do not determine values.
         if dtype.is_complex() {
             return None;
         }
@@ -78,8 +77,7 @@ impl WindowFilter {
         })
     }
 
-    /// Levels to look up, coarsest first, down to the longest buckets of which a window holds two. `reach`: end of the
-    /// views.
+    /// Coarsest first, down to the longest buckets of which a window holds two. `reach`: end of the views.
     fn levels(&self, dtype: DType, reach: i64) -> impl Iterator<Item = usize> {
         let size = dtype.size() as i64;
         let is_coarse = |&level: &usize| bucket(dtype, level) * size >= MIN_BUCKET_BYTES;

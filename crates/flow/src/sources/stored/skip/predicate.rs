@@ -2,8 +2,8 @@
 //!
 //! Comparing an extreme with a number is a statement about samples: `s.max() > 5` means that *any* sample is above 5,
 //! `s.max() < 5` that *all* are below. Samples that meet such a condition lie on one side of a limit (outside two, for
-//! magnitudes), so a bucket's extremes tell whether any of its samples, or all, meet it. The filter's own program
-//! decides this on a window of that one sample: calibration, conversion and rounding are exactly the filter's.
+//! magnitudes), so a bucket's extremes tell whether any, or all, meet it. The filter's own program decides this on a
+//! window of one sample: calibration, conversion and rounding are the filter's.
 //!
 //! The result is a set of excluded indices: the union for `a & b`, the intersection for `a | b`; all else excludes
 //! nothing.

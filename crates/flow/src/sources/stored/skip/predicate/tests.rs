@@ -48,7 +48,6 @@ fn predicate() -> impl Strategy<Value = Expr> {
     })
 }
 
-/// Small samples, some extreme or non-finite; None: a gap.
 fn samples() -> impl Strategy<Value = Vec<Option<f64>>> {
     let sample = prop_oneof![
         40 => (-3i32..4).prop_map(|value| Some(f64::from(value))),
@@ -119,7 +118,7 @@ fn passing<T: Sample>(
     starts.map(|start| start as i64).collect()
 }
 
-/// Asserts that no passing window is excluded; returns the number of excluded starts (None: extremes tell nothing).
+/// Returns the number of excluded starts (None: extremes tell nothing).
 fn check<T: Sample + PartialOrd + Default>(
     expr: &Expr,
     calibration: &Calibration,
