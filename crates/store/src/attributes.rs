@@ -1,8 +1,7 @@
 //! User attributes of a store.
 //!
-//! They are only in the root `zarr.json`, where every Zarr program looks, and change at once by replacing that file,
-//! not by commits. Attributes of a signal are part of commits, see
-//! [`SignalWriter::set_attributes`](crate::SignalWriter::set_attributes).
+//! They are only in the root `zarr.json`, where every Zarr program looks, and change at once, not by commits. For a
+//! signal's see [`SignalWriter::set_attributes`](crate::SignalWriter::set_attributes).
 
 use std::io;
 use std::path::PathBuf;
@@ -34,12 +33,12 @@ impl Store {
             .read_attributes()?
             .ok_or_else(missing)
             .at("read", &path)?;
-        // Unlike `remove`, keeps the order of the others.
+        // Unlike `remove`, keeps the order.
         attributes.retain(|key, _| key != OWN_KEY);
         Ok(attributes)
     }
 
-    /// All attributes, including our own; `None` if there is no file.
+    /// Even our own; `None` without a file.
     pub(crate) fn read_attributes(&self) -> Result<Option<Map<String, Value>>, StoreError> {
         let path = self.metadata_path()?;
         let media = self.shared().backend.media();
@@ -54,7 +53,7 @@ impl Store {
             .transpose()
     }
 
-    /// Replaces the user attributes of the store, at once.
+    /// Replaces the user attributes, at once.
     ///
     /// # Errors
     /// [`StoreError::InvalidAttributes`], [`StoreError::ReadOnly`], [`StoreError::Io`], and [`StoreError::DamagedFile`]
@@ -96,7 +95,7 @@ impl Store {
     }
 
     fn metadata_path(&self) -> Result<PathBuf, StoreError> {
-        // Fails if the store is closed.
+        // Fails if closed.
         self.sequence()?;
         Ok(self.path().join("zarr.json"))
     }

@@ -1,7 +1,7 @@
 //! Reads stores in forked processes.
 //!
-//! A forked process has only the thread that forked it, so a lock that another thread held stays locked forever. The
-//! process therefore reads samples by a [`Reader`] of its own, and takes no lock of its parent that might be held.
+//! A forked process has only the thread that forked it: a lock that another thread held stays locked forever. So it
+//! reads samples by a [`Reader`] of its own, and takes no lock of its parent that might be held.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ pub(crate) struct ForkedReaders {
     first: Link,
 }
 
-/// An append-only list: reading never blocks.
+/// Append-only: reading never blocks.
 type Link = OnceLock<Box<OwnReader>>;
 
 struct OwnReader {
@@ -34,7 +34,7 @@ impl ForkedReaders {
         }
     }
 
-    /// Whether this is not the process that opened the store.
+    /// Not the process that opened the store.
     pub(crate) fn is_here(&self) -> bool {
         this_process() != self.opened_in
     }
@@ -70,7 +70,7 @@ impl ForkedReaders {
                 reader,
                 next: OnceLock::new(),
             };
-            // Another thread may have been faster: its reader is found above.
+            // Another thread was faster.
             if let Err(own) = link.set(Box::new(own)) {
                 opened = Some(own.reader);
             }

@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn every_hint_says_how_to_fix_the_error() {
-        // Errors of Linux by number: EROFS, EACCES, ENOENT, EMFILE, EIO, ENOTDIR, ESTALE, ENOMEM, EDQUOT.
+        // By number: EROFS, EACCES, ENOENT, EMFILE, EIO, ENOTDIR, ESTALE, ENOMEM, EDQUOT.
         for (number, word) in [
             (30, "mode \"r\""),
             (13, "right"),

@@ -1,4 +1,4 @@
-//! An atomic change of one signal: samples to write, and operations to queue afterwards.
+//! An atomic change of one signal: samples, then operations.
 
 use std::ops::Range;
 
@@ -13,14 +13,14 @@ use crate::op::{Op, PieceRow, PointRow, RunRow, SignalId};
 use crate::shared::Shared;
 use crate::state::SignalState;
 
-/// Bytes per write: a whole number of samples of any type.
+/// A whole number of samples of any type.
 const BLOCK: usize = 256 << 10;
 
 pub(crate) struct Change<'a> {
     id: SignalId,
     samples: Option<(i64, &'a [u8])>,
     pub(crate) ops: Vec<Op>,
-    /// Stamps, queued in the same unit after `ops`; there may be many.
+    /// Queued in the same unit after `ops`; there may be many.
     points: Vec<PointRow>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Change<'a> {
         self.samples = Some((index, bytes)).filter(|_| !bytes.is_empty());
     }
 
-    /// Adds samples or a gap at the end, as part of `run`, whose `end` is set.
+    /// Adds samples or a gap to `run`, whose `end` is set.
     pub(crate) fn extend(&mut self, run: &mut RunRow, from: i64, end: i64) {
         let id = self.id;
         run.end = end;
@@ -56,7 +56,7 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Stores the run's pieces from the first that differs; those before position `settled` are equal.
+    /// Stores pieces from the first that differs; those before `settled` are equal.
     pub(crate) fn fit(
         &mut self,
         state: &SignalState,
@@ -74,7 +74,7 @@ impl<'a> Change<'a> {
                 rows.push(row);
             }
         }
-        // Replace stored pieces from the first changed one, old or new.
+        // From the first changed piece, old or new.
         let stale = state.fit.nth_of_run(run, same).map(|row| row.index);
         let first = rows.first().map(|row| row.index);
         if let Some(from) = first.into_iter().chain(stale).min() {
@@ -114,7 +114,6 @@ impl<'a> Change<'a> {
             for block in bytes.chunks(BLOCK) {
                 crate::interrupt::check("write samples")?;
                 match engine.write_samples(self.id, index, block) {
-                    // Views of scratch are computed on demand.
                     Ok(()) if *in_place => index += samples_in(block),
                     Ok(()) => index = views.feed(backend, self.id, index, block),
                     // An uncommitted gap: its samples must not change before it is committed.

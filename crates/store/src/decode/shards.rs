@@ -18,7 +18,7 @@ pub(super) enum ShardError {
 }
 
 impl ShardError {
-    /// Converts it to a store error; `damaged` converts a description of invalid content.
+    /// `damaged` converts a description of invalid content.
     pub(super) fn at(self, path: &Path, damaged: impl FnOnce(String) -> StoreError) -> StoreError {
         match self {
             Self::Io(error) => failed(error, "read", path),
@@ -33,13 +33,13 @@ impl From<io::Error> for ShardError {
     }
 }
 
-/// An open shard whose index was read and verified.
+/// Its index was read and verified.
 #[derive(Debug)]
 pub(super) struct SealedShard {
     pub(super) file: Arc<dyn MediaFile>,
     pub(super) len: u64,
     index_at: u64,
-    /// Offset and length of each chunk.
+    /// Offset and length per chunk.
     index: Vec<(u64, u64)>,
 }
 
@@ -73,7 +73,7 @@ impl SealedShard {
         })
     }
 
-    /// Position of a chunk by its number in the shard; `None` if omitted, as one of zeros.
+    /// By its number in the shard; `None` if omitted, as one of zeros.
     pub(super) fn place_of(&self, chunk: u64) -> Result<Option<Range<u64>>, String> {
         let entry = usize::try_from(chunk)
             .ok()
@@ -93,7 +93,7 @@ impl SealedShard {
         }
     }
 
-    /// Replaces the content of `bytes`. The caller has checked the length.
+    /// Replaces `bytes`. The caller has checked the length.
     pub(super) fn read_into(
         &self,
         range: Range<u64>,

@@ -1,7 +1,6 @@
 //! Candidate locations of a shard file, checked by identity.
 //!
-//! A file that is being moved is at one of a few paths, and another file may be at each of them. So files are opened
-//! first and then identified.
+//! A file that is being moved is at one of a few paths, where other files may be: files are opened, then identified.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,16 +14,15 @@ use crate::layout::shard::{HeaderBlock, ShardHeader};
 use crate::media::{Access, Media, MediaFile};
 use crate::op::SignalId;
 
-/// A folder of `data` that may be a signal's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArrayFolder {
     pub(crate) path: PathBuf,
-    /// The signal's folder, if another signal may take its place.
+    /// The signal's, if another signal may take its place.
     pub(crate) shared_place: Option<PathBuf>,
 }
 
 impl ArrayFolder {
-    /// A folder with a unique name, or one that nobody else renames.
+    /// Of a unique name, or renamed by nobody else.
     pub(crate) fn own(path: PathBuf) -> Self {
         Self {
             path,
@@ -32,7 +30,7 @@ impl ArrayFolder {
         }
     }
 
-    /// `data` in a signal's folder, which another process may rename.
+    /// Another process may rename it.
     pub(crate) fn of_signal(folder: PathBuf) -> Self {
         Self {
             path: folder.join("data"),
@@ -40,7 +38,6 @@ impl ArrayFolder {
         }
     }
 
-    /// Whether the identity file names the signal.
     pub(crate) fn belongs_to(&self, media: &dyn Media, id: SignalId) -> bool {
         let Some(folder) = &self.shared_place else {
             return true;
@@ -48,11 +45,11 @@ impl ArrayFolder {
         identity::is_of(media, folder, id)
     }
 
-    /// Opens a file in the folder; `None` if it is missing or another signal's. `header` reads the file's identity; a
-    /// file without one is accepted if the folder is the signal's before and after opening.
+    /// Opens a file; `None` if missing or another signal's. `header` reads its identity; without one, the folder must
+    /// be the signal's before and after opening.
     ///
     /// # Errors
-    /// [`StoreError::WrongShard`] for another shard or version, or an I/O error.
+    /// [`StoreError::WrongShard`] for another shard or version; I/O errors.
     pub(crate) fn open(
         &self,
         media: &dyn Media,

@@ -1,4 +1,4 @@
-//! Which tables of a signal a checkpoint writes to files, and which to the base of the next log.
+//! Which tables a checkpoint writes to files, and which to the base of the next log.
 
 use super::compact::CompactTables;
 use super::io::IoContext;
@@ -7,8 +7,7 @@ use crate::error::StoreError;
 use crate::media::Media;
 use crate::state::{GAPS, RUNS, Table};
 
-/// Sample bytes from which a signal is not compact. Arrays take 0.2 MB of files: a fifth of so many samples, but half
-/// of 0.4 MB.
+/// From here on a signal is not compact. Arrays take 0.2 MB of files: a fifth of so many samples, but half of 0.4 MB.
 const MAX_SAMPLE_BYTES: u64 = 1 << 20;
 
 /// Likewise full chunks. Below 1 MiB only with chunks shorter than those of new signals.
@@ -18,7 +17,7 @@ const MAX_CHUNKS: u64 = 16;
 pub(crate) struct CheckpointTables {
     /// To files.
     pub(crate) arrays: Vec<Table>,
-    /// To the base of the next log: the signal stays compact.
+    /// For the next log's base: the signal stays compact.
     pub(crate) compact: Option<CompactTables>,
 }
 

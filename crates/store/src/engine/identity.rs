@@ -1,7 +1,6 @@
-//! Identity files: the signal that a folder belongs to, independent of its name.
+//! Identity files: the signal that a folder belongs to, whatever its name.
 //!
-//! The file is in `data`, or in `crc` for a signal with that array. Replacing the array `data` replaces its whole
-//! folder, so a signal gets the file in `crc` first.
+//! The file is in `data`, or in `crc` if there is one: replacing the array `data` replaces its whole folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,8 +9,7 @@ use crate::layout::{IDENTITY, IDENTITY_BESIDE_DATA, parse_identity};
 use crate::media::{Kind, Media, limits};
 use crate::op::SignalId;
 
-/// `None` if the folder has no signal, or the two files contradict each other. Both are read, so that a foreign entry
-/// at one path is noticed.
+/// `None` without a signal, or if the two files disagree. Both are read, so that a foreign entry is noticed.
 ///
 /// # Errors
 pub(crate) fn read(media: &dyn Media, folder: &Path) -> io::Result<Option<SignalId>> {

@@ -7,29 +7,29 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// A snapshot of a store open for writing.
+    /// Of a store open for writing.
     #[error("the store at {} is open for writing (mode {mode:?}), and a writer cannot be pickled; pickle a store that is open for reading, isochrony.open(path), or a signal of this one, which is read-only elsewhere", path.display())]
     Writer {
         path: PathBuf,
         /// As in `isochrony.open`.
         mode: &'static str,
     },
-    /// A snapshot of a scratch signal.
+    /// Of a scratch signal.
     #[error(
         "a scratch signal ({samples} samples) cannot be pickled: it vanishes with its last reference in this process; pickle its values, or append them to a signal of a store"
     )]
     Scratch { samples: i64 },
-    /// A snapshot with uncommitted changes.
+    /// With uncommitted changes.
     #[error("signal {signal:?} of {} was pickled while changes of it were not committed, which no other process can see; commit before pickling", path.display())]
     Uncommitted { signal: String, path: PathBuf },
-    /// The store is no longer there.
+    /// The store is gone.
     #[error("{what} was pickled from the store at {}, and there is none now: {reason}; put it back, or open it where it lies now and pickle that", path.display())]
     NoStore {
         what: String,
         path: PathBuf,
         reason: String,
     },
-    /// The store is at an earlier commit.
+    /// The store is older.
     #[error("{what} was pickled at commit {expected} of the store at {}, which is at commit {got}: it is an older copy; open the store that was pickled", path.display())]
     OlderCommit {
         what: String,
@@ -45,7 +45,7 @@ pub enum SnapshotError {
         got: String,
         expected: String,
     },
-    /// Samples in the snapshot have changed.
+    /// Its samples have changed.
     #[error(
         "signal {signal:?} is not as it was at commit {sequence}, when it was pickled with end {end}: {change}; take it from the store again"
     )]

@@ -12,11 +12,11 @@ use isochrony_system::{machine, page_cache};
 use super::rooted_paths::{Resolver, RootedPaths};
 use super::{Access, Kind, Media, MediaFile, MediaLock, RootedDisk, Site, Volume, limits};
 
-/// Follows links like any program: for the folders above a store.
+/// Follows links: for the folders above a store.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DiskMedia;
 
-/// Bytes of a file that are written back together once complete.
+/// Written back together once complete.
 const PART: u64 = 8 << 20;
 
 #[derive(Debug)]
@@ -32,8 +32,8 @@ impl MediaFile for DiskFile {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all_at(bytes, offset)?;
-        // Start writing back parts that a sequential writer has completed, so that the disk works during the
-        // computation and not only at the sync.
+        // Writes back completed parts of a sequential writer: the disk works during the computation, not only at the
+        // sync.
         let (from, to) = (offset / PART, (offset + bytes.len() as u64) / PART);
         if from < to {
             // Only a hint.
@@ -59,7 +59,7 @@ impl MediaFile for DiskFile {
     }
 }
 
-/// Held open since before the first write, so that a sync reports all errors since.
+/// Open since before the first write, so that a sync reports all errors since.
 #[derive(Debug)]
 struct DiskVolume {
     folders: RootedPaths,
@@ -69,7 +69,7 @@ struct DiskVolume {
 
 impl Volume for DiskVolume {
     fn pays_from(&self) -> usize {
-        // Some milliseconds per file on a disk; a volume sync also waits for writes of other programs.
+        // Some milliseconds per file; a volume sync also waits for writes of other programs.
         128
     }
 
@@ -91,7 +91,7 @@ impl MediaLock for DiskLock {
     }
 
     fn release(&self) {
-        // On failure there is no lock left to release.
+        // On failure there is no lock left.
         let _ = self.0.file().unlock();
     }
 }
@@ -132,7 +132,7 @@ pub(super) fn lock(file: File) -> io::Result<Option<(Box<dyn MediaLock>, String)
         Err(TryLockError::Error(error)) => return Err(error),
     }
     let mut text = vec![0; limits::LINE as usize];
-    // Not through another descriptor, which a fork would leave to the child.
+    // Not by another descriptor, which a fork would leave to the child.
     let length = read_at(file, 0, &mut text)?;
     let text = String::from_utf8_lossy(&text[..length]).into_owned();
     Ok(Some((Box::new(DiskLock(held)), text)))

@@ -6,17 +6,16 @@ use std::ops::Range;
 use crate::engine::crc::masked;
 use crate::state::GapTable;
 
-/// The part of a shard with known checksums, as an object of the cache.
+/// The part of a shard with known checksums, an object of the cache.
 pub(crate) trait CachedContent: fmt::Debug + Send + Sync {
-    /// Offset of the object in the shard's file.
+    /// Offset in the shard's file.
     fn start(&self) -> u64;
 
     fn bytes(&self) -> u64;
 
-    /// The smallest verifiable range that contains one.
+    /// Smallest verifiable range around one.
     fn checkable(&self, range: Range<u64>) -> Range<u64>;
 
-    /// Whether a whole range can be verified.
     fn is_known(&self, range: Range<u64>) -> bool;
 
     /// Verifies a range, and zeroes bytes without samples. The error is a description.
@@ -24,14 +23,14 @@ pub(crate) trait CachedContent: fmt::Debug + Send + Sync {
 }
 
 pub(crate) struct FlatContent {
-    /// Offset of the first chunk in the file.
+    /// First chunk in the file.
     pub(crate) payload_start: u64,
     pub(crate) chunk_bytes: u64,
     pub(crate) sample_bytes: usize,
-    /// Index of the shard's first sample.
+    /// The shard's first sample.
     pub(crate) first: i64,
     pub(crate) gaps: GapTable,
-    /// Checksums of the full chunks, in order.
+    /// Of the full chunks, in order.
     pub(crate) crcs: Vec<Option<u32>>,
 }
 

@@ -22,7 +22,7 @@ impl Pin {
     }
 }
 
-/// The most recently used shards, bounded in bytes, since pinned ones cannot be evicted.
+/// Recently used shards, bounded in bytes, since pinned ones cannot be evicted.
 #[derive(Debug)]
 pub(crate) struct Pins {
     cache: Cache,
@@ -77,7 +77,7 @@ impl Pins {
         Ok(pin)
     }
 
-    /// Unpins an object, as one that the cache has lost.
+    /// The cache has lost it.
     pub(crate) fn remove(&self, key: &ObjectKey) {
         let mut table = self.lock();
         if let Some((_, pin)) = table.by_key.remove(key) {
@@ -85,7 +85,7 @@ impl Pins {
         }
     }
 
-    /// Unpins everything that no read uses.
+    /// What no read uses.
     pub(crate) fn clear(&self) {
         *self.lock() = PinTable::default();
     }

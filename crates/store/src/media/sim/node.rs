@@ -16,7 +16,7 @@ pub(super) enum FileOp {
 pub(super) struct FileNode {
     /// What system calls see.
     pub(super) live: Vec<u8>,
-    /// What the last sync made durable.
+    /// By the last sync.
     pub(super) durable: Vec<u8>,
     pub(super) pending: Vec<FileOp>,
 }
@@ -92,12 +92,12 @@ impl FileNode {
         }
     }
 
-    /// A failed sync: the kernel marks the pages clean, so no later sync writes them.
+    /// The kernel marks the pages clean, so no later sync writes them.
     pub(super) fn fail_sync(&mut self, dice: &mut Dice) {
         self.settle(dice, 50);
     }
 
-    /// Makes a random part of pending operations durable and drops the rest.
+    /// A random part of pending operations becomes durable; the rest is dropped.
     fn settle(&mut self, dice: &mut Dice, keep: u64) {
         for op in self.pending.drain(..) {
             if dice.chance(keep) {
@@ -107,7 +107,7 @@ impl FileNode {
             let FileOp::Write(offset, new) = &op else {
                 continue;
             };
-            // A third of the lost writes are torn: a part of them remains.
+            // A third of the lost writes are torn.
             if keep > 0 && dice.chance(33) {
                 let from = dice.below(new.len() as u64) as usize;
                 let to = from + dice.below((new.len() - from) as u64 + 1) as usize;
@@ -117,7 +117,7 @@ impl FileNode {
         }
     }
 
-    /// Keeps what is durable and a random part of the rest.
+    /// What is durable, and a random part of the rest.
     pub(super) fn cut(&mut self, dice: &mut Dice, keep: u64) {
         self.settle(dice, keep);
         self.live.clone_from(&self.durable);

@@ -84,7 +84,7 @@ impl RowsMut for Memory {
     }
 }
 
-/// A signal in memory: one optional sample per index.
+/// One optional sample per index.
 #[derive(Clone, Default)]
 pub(super) struct Model<T> {
     pub(super) samples: Vec<T>,

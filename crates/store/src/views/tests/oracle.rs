@@ -1,4 +1,4 @@
-//! Brute-force statistics of columns, and test samples.
+//! Brute-force statistics of columns.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Rows of stored samples that were never committed.
+//! Rows of samples that were never committed.
 
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ fn lost_samples_do_not_show_in_a_gap(gap: i64, lose: impl Fn(&Store, &Path) -> P
     assert_eq!(store.verify(&deep).expect("verified").findings, []);
 }
 
-/// Gaps that end before the lost rows, and after.
+/// They end before the lost rows, and after.
 const GAPS: [i64; 2] = [1_200_000, 9_000_000];
 
 #[test]
