@@ -46,7 +46,6 @@ fn meta() -> SignalMeta {
     }
 }
 
-/// Extends a signal with gaps.
 fn extend(engine: &Engine, id: SignalId, start: i64, end: i64) {
     let mut at = start;
     while at < end {
@@ -86,7 +85,7 @@ fn extend(engine: &Engine, id: SignalId, start: i64, end: i64) {
     engine.queue(Op::Event { id, event }).unwrap();
 }
 
-/// Replaces a shard by a copy of itself, as in-place writes do.
+/// By a copy of itself, as in-place writes do.
 fn replace(engine: &Engine, id: SignalId, shard: u64) {
     let media = disk();
     let old = engine.data_shard_path(id, shard).unwrap();
@@ -102,7 +101,7 @@ fn replace(engine: &Engine, id: SignalId, shard: u64) {
 #[derive(Debug, Default)]
 struct ReaderCounts {
     lengths: usize,
-    /// Fully compared ranges, and ranges with samples replaced meanwhile.
+    /// Fully compared, and replaced meanwhile.
     compared: usize,
     replaced: usize,
 }
@@ -121,7 +120,7 @@ fn follow(root: &Path) -> ReaderCounts {
         let sequence = reader.sequence();
         let states = ids.map(|id| reader.state(id).unwrap());
         if reader.sequence() != sequence {
-            // Loading a signal, at first or after several checkpoints, may have refreshed the store.
+            // Loading a signal may have refreshed the store.
             continue;
         }
         let end = states[0].end;
@@ -139,7 +138,6 @@ fn follow(root: &Path) -> ReaderCounts {
                     .expect("an event tells the length");
                 assert_eq!(event.start, end, "at commit {sequence}");
             }
-            // The newest range, and a random one.
             for from in [
                 (end - 2 * SHARD).max(0),
                 (sequence as i64 * 7919) % end.max(1),
@@ -154,7 +152,7 @@ fn follow(root: &Path) -> ReaderCounts {
     seen
 }
 
-/// Gives whether no samples were replaced since the state.
+/// Whether no samples were replaced since the state.
 fn check(
     reader: &Reader,
     id: SignalId,
@@ -181,7 +179,7 @@ fn check(
         let stop = stop.min((at / SHARD + 1) * SHARD);
         let buffer = match reader.read(id, at, (stop - at) as usize) {
             Ok(buffer) => buffer,
-            // The writer replaced the shard: the next state is compared instead.
+            // The writer replaced the shard: compare the next state.
             Err(StoreError::SamplesReplaced { .. }) => return false,
             Err(error) => panic!("{at}..{stop}: {error}"),
         };

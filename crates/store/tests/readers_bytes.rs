@@ -1,4 +1,4 @@
-//! Bytes read by the process, as counted by the kernel: hence a single test in its own process.
+//! Bytes read by the process, as the kernel counts: hence a single test.
 #![cfg(target_os = "linux")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,10 +10,10 @@ use isochrony_time::Rate;
 const SAMPLES: i64 = 8 << 20;
 const TASK: i64 = 1 << 18;
 const PIECE: i64 = 1 << 16;
-/// Samples of the next task that a task reads.
+/// Of the next task.
 const OVERLAP: i64 = 1_000;
 
-/// Bytes read by system calls; `None` if the kernel does not count.
+/// By system calls; `None` if the kernel does not count.
 fn read_so_far() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/io").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("rchar: "))?;

@@ -1,6 +1,6 @@
 //! A failure caused by an active writer keeps one signal out of a backup, never the others.
 //!
-//! The writer acts within the backup's progress function, between two chunks, so that tests are deterministic.
+//! The writer acts in the backup's progress function, between two chunks: tests are deterministic.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -30,7 +30,7 @@ struct Fixture {
     store: Store,
 }
 
-/// A store with the large signals `a` and `z` and the small one `m`.
+/// Large signals `a` and `z`, a small one `m`.
 fn fixture() -> Fixture {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, copy) = (folder.path().join("a.iso"), folder.path().join("b.iso"));
@@ -72,7 +72,7 @@ impl Fixture {
         written.expect("written");
     }
 
-    /// Backs up, calling `during` between chunks with the number of calls. Also gives how often the copy began.
+    /// Calls `during` between chunks with the number of calls. Also gives how often the copy began.
     fn backup(&self, mut during: impl FnMut(usize)) -> (BackupReport, usize) {
         let (mut calls, mut begun) = (0, 0);
         let report = backup(&self.path, &self.copy, &mut |progress| {
@@ -147,7 +147,6 @@ fn reports_a_signal_that_is_overwritten_all_the_time_and_keeps_its_backup() {
     assert!(begun < 30, "{begun}");
     assert!(samples(&fixture.copy, "a") == ramp(LARGE, 0));
     assert!(samples(&fixture.copy, "z") == samples(&fixture.path, "z"));
-    // Without writes, everything is copied.
     assert_eq!(fixture.backup(|_| ()).0.failed, []);
     assert!(samples(&fixture.copy, "a") == samples(&fixture.path, "a"));
 }

@@ -35,16 +35,16 @@ impl Recording {
 
 #[derive(Debug, Clone)]
 enum Fault {
-    /// The clock steps by so many hundredths of a period.
+    /// In hundredths of a period.
     Step(i64),
-    /// This stamp alone is off by so many hundredths of a period.
+    /// Only this stamp, in hundredths of a period.
     Wrong(i64),
     Lost(usize),
     Repeated,
     LeapSecond,
     /// Exchanged with another.
     Exchanged(usize),
-    /// So many are shuffled with this seed.
+    /// So many, with this seed.
     Shuffled(usize, u64),
 }
 
@@ -88,7 +88,7 @@ fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// Jitter of stamps in hundredths of a period: none, small, or rarely large.
+/// In hundredths of a period: none, small, or rarely large.
 fn jitter() -> impl Strategy<Value = i64> {
     prop_oneof![
         12 => Just(0),

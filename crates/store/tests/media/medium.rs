@@ -1,4 +1,4 @@
-//! The machine's disk with changed properties: a network file system, another boot, no permission to lock, or no space.
+//! The machine's disk as a network file system, in another boot, without permission to lock, or without space.
 
 use std::fs::File;
 use std::io;
@@ -22,7 +22,7 @@ pub(crate) struct Medium {
     unseen: Arc<Mutex<Option<PathBuf>>>,
 }
 
-/// An action before the first opening of a file whose path has a suffix.
+/// Before the first opening of a file whose path has a suffix.
 struct Hook(&'static str, Box<dyn FnOnce() + Send>);
 
 impl std::fmt::Debug for Hook {
@@ -31,8 +31,7 @@ impl std::fmt::Debug for Hook {
     }
 }
 
-/// Number of calls that still get space: creating or extending files, creating folders. Overwriting within a file works
-/// on a full disk too.
+/// Calls that still get space: creating or extending files, creating folders. A full disk can be overwritten.
 #[derive(Debug)]
 struct Room(AtomicI64);
 
@@ -76,7 +75,6 @@ impl Medium {
         }
     }
 
-    /// Makes the disk full after so many calls.
     pub(crate) fn fill_after(&self, calls: i64) {
         self.room.0.store(calls, Ordering::Relaxed);
     }
@@ -85,12 +83,12 @@ impl Medium {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// Runs `act` once, just before a file is opened whose path ends in `suffix`.
+    /// Once, just before a file is opened whose path ends in `suffix`.
     pub(crate) fn before_open(&self, suffix: &'static str, act: impl FnOnce() + Send + 'static) {
         *self.hook.lock().unwrap() = Some(Hook(suffix, Box::new(act)));
     }
 
-    /// Makes moving shards into place fail.
+    /// Shards cannot be moved into place.
     pub(crate) fn refuse_replacements(&self) {
         self.refuses_replacements.store(true, Ordering::Relaxed);
     }

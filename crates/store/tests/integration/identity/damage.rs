@@ -1,4 +1,4 @@
-//! A file that is missing, another signal's, or of another version is an error wherever it should have samples.
+//! A missing, foreign or outdated file is an error wherever it should have samples.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use isochrony_store::{Mode, Store, VerifyOptions, verify};
 
 use super::{on_disk, options, read, samples};
 
-/// `x` and `y` have one shard each.
+/// With one shard each.
 fn two_signals(sealed: bool) -> (tempfile::TempDir, PathBuf) {
     let (folder, store) = on_disk();
     for (name, made) in [("x", 1), ("y", 2)] {
@@ -30,7 +30,7 @@ fn code_of(path: &PathBuf, mode: Mode) -> &'static str {
     error.code()
 }
 
-/// Shallow and deep verification must be equal, with one finding per file.
+/// Equal if shallow and deep, one per file.
 pub(super) fn findings(path: &PathBuf) -> Vec<(&'static str, PathBuf)> {
     let look = |deep| {
         let signals = None;
@@ -117,7 +117,7 @@ fn shards_of_earlier_versions_which_say_nothing_are_read_and_written() {
     let (_folder, path) = two_signals(false);
     let shard = path.join("x/data/c/0");
     let mut bytes = fs::read(&shard).unwrap();
-    // As from earlier versions: index, zeros, payload.
+    // Of earlier versions: index, zeros, payload.
     let flat_index = bytes[..4096]
         .windows(8)
         .position(|at| at == b"ISOSHARD")

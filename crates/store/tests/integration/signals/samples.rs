@@ -182,7 +182,6 @@ fn a_write_that_is_given_up_leaves_no_copy_of_its_shard() {
     writer.append(&[1i16; 1000]).unwrap();
     store.commit(true).unwrap();
     let path = store.path().to_path_buf();
-    // The second copies the first one's copy.
     writer.write(5, &[7i16; 10]).unwrap();
     writer.write(8, &[8i16; 10]).unwrap();
     assert_eq!(under_construction(&path).len(), 2);

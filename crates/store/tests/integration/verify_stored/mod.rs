@@ -22,10 +22,9 @@ const DEEP: VerifyOptions = VerifyOptions {
     deep: true,
 };
 
-/// Samples per inner chunk and shard.
 const CHUNK: i64 = 32_768;
 const SHARD: i64 = CHUNK * 128;
-/// Bytes before the samples of a shard.
+/// Before a shard's samples.
 const HEAD: u64 = 4096;
 
 struct Case {
@@ -33,7 +32,7 @@ struct Case {
     path: PathBuf,
 }
 
-/// A shard and a half of samples with a gap of 1,000 in the first chunk.
+/// A shard and a half, with a gap of 1,000 in the first chunk.
 fn case() -> Case {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.iso");

@@ -45,7 +45,7 @@ fn a_truncated_shard_loses_its_end_and_says_so() {
     assert_eq!(finding.range, Some(lost.clone()));
     assert!(finding.repairable);
     assert_eq!(case.repair().findings, []);
-    // The length that array readers expect, with a hole.
+    // As array readers expect, with a hole.
     assert_eq!(fs::metadata(&path).expect("there").len(), length);
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
     let signal = store.signal("n/s").expect("the signal");

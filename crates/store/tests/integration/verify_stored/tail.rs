@@ -1,4 +1,4 @@
-//! The last, partial chunk of a signal, whose checksum is stored elsewhere.
+//! The last, partial chunk, whose checksum is stored elsewhere.
 
 use super::*;
 
@@ -64,7 +64,7 @@ fn samples_appended_since_the_last_checkpoint_are_unchecked_and_said_so() {
     let store = case.append(&[6, 7]);
     assert_eq!(case.counts(), (10, 2));
     assert_eq!(store.verify(&DEEP).expect("verified").unchecked, 2);
-    // Samples with a checksum are still verified; others cannot be.
+    // Only samples with a checksum can be verified.
     flip(&case.file("data/c/0"), HEAD + 12);
     assert_eq!(case.counts(), (10, 2));
     flip(&case.file("data/c/0"), HEAD + 3);
@@ -91,7 +91,7 @@ fn marking_filling_and_sealing_keep_the_end_checked() {
     let writer = store.writer("n/s").expect("the signal");
     writer.mark_invalid(1..3).expect("marked");
     store.commit(true).expect("committed");
-    // The checksum of the last checkpoint no longer applies.
+    // The last checkpoint's checksum no longer applies.
     assert_eq!(case.counts(), (0, 3));
     store.close().expect("closed");
     assert_eq!(case.counts(), (10, 0));
