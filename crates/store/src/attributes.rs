@@ -95,7 +95,6 @@ impl Store {
     }
 
     fn metadata_path(&self) -> Result<PathBuf, StoreError> {
-        // Fails if closed.
         self.sequence()?;
         Ok(self.path().join("zarr.json"))
     }

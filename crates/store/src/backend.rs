@@ -34,7 +34,6 @@ pub(crate) struct Backend {
     pub(crate) copies: Copies,
     /// Shown until a refresh instead of the newest commit.
     pinned: RwLock<Option<Arc<PinnedStore>>>,
-    /// For processes forked from the one that opened the store.
     forked: ForkedReaders,
 }
 
@@ -122,7 +121,6 @@ impl Backend {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// `None` in the process that opened the store.
     fn own_reader(&self) -> Result<Option<&Reader>, StoreError> {
         match self.forked.is_here() {
             true => self.forked.reader(&self.path, &self.media()),
@@ -202,7 +200,7 @@ impl Backend {
         pinned.unwrap_or_else(newest)
     }
 
-    /// Without pending changes; `None` if the signal is one.
+    /// `None` if the signal was created since the last commit.
     pub(crate) fn committed_state(
         &self,
         id: SignalId,
@@ -222,7 +220,7 @@ impl Backend {
         self.explain("read a signal", state)
     }
 
-    /// Bytes in one shard, as a state shows them.
+    /// Bytes of samples in one shard.
     pub(crate) fn read(
         &self,
         shown: &SignalState,
@@ -260,7 +258,7 @@ impl Backend {
         read
     }
 
-    /// Cheaper than page faults of a mapping.
+    /// Reads a mapped shard: cheaper than page faults.
     fn copied(
         &self,
         state: &SignalState,
@@ -341,7 +339,7 @@ impl Backend {
         either_of!(self, id, "look up a table", x => x.table_stamps(id))
     }
 
-    /// Of the samples after the last full chunk, with their end.
+    /// Checksum of the samples after the last full chunk, and their end.
     pub(crate) fn tail_crc(&self, id: SignalId) -> Result<Option<(i64, u32)>, StoreError> {
         either_of!(self, id, "look up a checksum", x => x.tail_crc(id))
     }

@@ -104,7 +104,7 @@ fn same_bytes(signal: &Signal, range: &Range<i64>, bytes: &[u8]) -> Result<bool,
     Ok(rest.is_empty())
 }
 
-/// Gap that late samples fit, and the position in it.
+/// A gap that late samples fit, and the position in it.
 struct Fill {
     run: RunRow,
     gap: Gap,
@@ -117,7 +117,7 @@ struct Late<'a> {
     samples: i64,
     stamp: &'a Stamp,
     duration: Fixed,
-    /// Neither a gap nor a step.
+    /// Deviation that is neither a gap nor a step.
     tolerance: Fixed,
 }
 
@@ -181,7 +181,7 @@ impl<'a> Late<'a> {
         };
         let (left, right) = (times.start, times.end);
         let minus = |a: Fixed, b: Fixed| a.checked_sub(b).unwrap_or(Fixed::MAX);
-        // From the gap's start to the samples, and from their end to the gap's.
+        // Time between the gap's edges and the samples.
         let before = minus(self.middle(), left);
         let after = minus(minus(right, self.middle()), self.duration);
         let least = Fixed::ZERO

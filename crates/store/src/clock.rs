@@ -81,7 +81,7 @@ pub(crate) fn piece(run: u32, row: &PieceRow) -> Piece {
     }
 }
 
-/// Uncorrected metric from indices to civil time by stamps, if any.
+/// Uncorrected metric from indices to civil time, if any.
 pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreError> {
     let mut pieces: Vec<Piece> = Vec::with_capacity(state.fit.len());
     for (id, row) in state.fit.iter() {
@@ -128,7 +128,7 @@ pub(crate) fn unlearned_slip(meta: &SignalMeta, stamp: &Stamp) -> Result<Fixed, 
     Ok(slip.max(stamp.resolution))
 }
 
-/// From the run's own stamps; `None` without any.
+/// The clock from the run's own stamps, if any.
 pub(crate) fn of_run(state: &SignalState, run: &RunRow) -> Result<Option<Clock>, StoreError> {
     let points: Vec<Point> = state.points.of_run(run.id).map(|row| point(&row)).collect();
     if points.is_empty() {
@@ -144,7 +144,7 @@ pub(crate) fn of_run(state: &SignalState, run: &RunRow) -> Result<Option<Clock>,
     Ok(Some(clock))
 }
 
-/// To continue with in `run`, from earlier stamps of runs that `takes` accepts; `None` without any.
+/// The clock to continue with in `run`, from earlier stamps of runs that `takes` accepts, if any.
 pub(crate) fn resume(
     state: &SignalState,
     run: &RunRow,
@@ -172,7 +172,7 @@ pub(crate) fn resume(
     Ok(Some(clock))
 }
 
-/// A run's end, or a jump of time at its last gap.
+/// End of the run, or a jump of time at its last gap.
 fn stamped_end(state: &SignalState, run: &RunRow) -> i64 {
     let count = state.fit.count_of_run(run.id);
     match state.fit.last_of_run(run.id) {

@@ -14,10 +14,10 @@ use crate::corrections::corrected_clock;
 use crate::error::StoreError;
 use crate::state::{CORRECTIONS, FIT, GAPS, POINTS, RUNS, SignalState};
 
-/// Of a stamp's use.
+/// Highest use of a stamp.
 const LAST_USE: u8 = 3;
 
-/// Only verification looks for it: it costs a pass over all stamps.
+/// An inconsistency that only verification looks for: it costs a pass over all stamps.
 pub(crate) struct Contradiction {
     pub(crate) table: &'static str,
     pub(crate) what: String,
@@ -54,7 +54,7 @@ pub(crate) fn contradiction(state: &SignalState) -> Option<Contradiction> {
         .or_else(|| impossible_correction(state))
 }
 
-/// Of newer versions it judges none.
+/// Ignores corrections of newer versions.
 fn impossible_correction(state: &SignalState) -> Option<Contradiction> {
     match corrected_clock::empirical(state) {
         Err(StoreError::Time(error)) => Some(Contradiction {

@@ -44,7 +44,6 @@ mod storage;
 
 pub(crate) struct ArraySource<'a> {
     pub(crate) folder: &'a ArrayFolder,
-    /// Of its shards, if sealed.
     pub(crate) version: FileVersion,
     pub(crate) caching: Option<&'a dyn Fn() -> Option<SealedCaching>>,
 }
@@ -56,7 +55,6 @@ struct Decoder {
     indices: ArrayShardedReadableExtCache,
     sample_bytes: usize,
     chunk_bytes: usize,
-    /// Compression of chunks; `None` if foreign.
     frames: Option<Frames>,
     /// Missing chunks are zeros.
     fills_zeros: bool,
@@ -133,7 +131,7 @@ impl Decoder {
         })
     }
 
-    /// Padded with the fill value at the array's end. `room`: a buffer to reuse.
+    /// Pads the array's end with the fill value. `room`: a buffer to reuse.
     fn chunk(
         &self,
         chunk: u64,
@@ -210,7 +208,7 @@ pub(crate) struct Decoders {
     open: Mutex<HashMap<SignalId, Arc<Decoder>>>,
     shards: Arc<ShardLru<SealedShard>>,
     chunks: Mutex<Chunks>,
-    /// Idle; at most as many as threads that decoded at once.
+    /// At most as many as threads that decoded at once.
     decompressors: Mutex<Vec<Decompressor>>,
 }
 
@@ -233,7 +231,7 @@ impl std::fmt::Debug for Decoders {
 }
 
 impl Decoders {
-    /// Samples `[start, start + count)`; a view of a chunk if within one.
+    /// Samples `[start, start + count)`; a view if within one chunk.
     pub(crate) fn read(
         &self,
         media: &Arc<dyn Media>,
@@ -349,7 +347,7 @@ impl Decoders {
         self.shards.clear();
     }
 
-    /// After its files were replaced or moved.
+    /// Needed after its files were replaced or moved.
     pub(crate) fn remove_signal(&self, id: SignalId) {
         lock(&self.open).remove(&id);
         self.shards.remove_signal(id);

@@ -243,7 +243,6 @@ pub enum StoreError {
     DamagedTable {
         signal: String,
         table: &'static str,
-        /// Row number from 0.
         row: usize,
         reason: &'static str,
     },
@@ -264,9 +263,7 @@ pub enum StoreError {
         signal: String,
         table: &'static str,
         path: PathBuf,
-        /// Identity found.
         got: Box<str>,
-        /// Identity expected.
         expected: Box<str>,
     },
 
@@ -354,9 +351,7 @@ pub enum StoreError {
     #[error("{} is {got}, expected {expected}: it was copied from elsewhere, or is older than the store; restore it from the copy of the store that it belongs to", path.display())]
     WrongShard {
         path: PathBuf,
-        /// Identity in the file.
         got: String,
-        /// Identity expected.
         expected: String,
     },
     /// Samples that a handle shows were replaced, and their files are gone.
@@ -413,7 +408,6 @@ pub enum StoreError {
     StoreVanished {
         path: PathBuf,
         action: &'static str,
-        /// The evidence.
         reason: &'static str,
     },
     /// A new store would lie inside another store.

@@ -75,7 +75,7 @@ impl SignalWriter {
         let len = (end - start).max(0).cast_unsigned().saturating_mul(size);
         let spans = Flat::data(&state.meta).spans(start.cast_unsigned().saturating_mul(size), len);
         for span in spans {
-            // Not the commit's own file, which must still report an error seen here.
+            // The commit's own file must still report an error seen here.
             let path = engine.data_shard_path(state.id, span.shard);
             let Ok(path) = path else { continue };
             let file = engine.media().open(&path, Access::Read);

@@ -34,7 +34,6 @@ impl ForkedReaders {
         }
     }
 
-    /// Not the process that opened the store.
     pub(crate) fn is_here(&self) -> bool {
         this_process() != self.opened_in
     }

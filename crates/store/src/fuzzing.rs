@@ -66,7 +66,7 @@ pub fn redo_log(data: &[u8]) {
         match again.next() {
             // NaN is not equal to itself.
             Some(Ok((1, back))) => assert_eq!(format!("{ops:?}"), format!("{back:?}")),
-            // No writer records them, as names with control characters.
+            // Names with control characters, for example.
             Some(Err(_)) if !log::is_plausible(&ops) => {}
             _ => panic!("a record of {} operations does not read back", ops.len()),
         }

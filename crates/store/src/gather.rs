@@ -50,7 +50,7 @@ impl Gathered {
     }
 }
 
-/// Samples read and columns computed per step: bounds memory besides the result.
+/// Samples read and columns computed per step: bounds the memory.
 const BLOCK: i64 = 1 << 18;
 
 impl Store {
@@ -104,7 +104,6 @@ impl Store {
     }
 }
 
-/// Points `start + k * period`, `k < columns`.
 struct Grid {
     start: Fixed,
     end: Fixed,

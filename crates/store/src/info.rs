@@ -178,7 +178,7 @@ fn describe(signal: &Signal, media: &dyn Media, folder: &Path) -> Result<SignalI
     })
 }
 
-/// Ignores what vanishes meanwhile and what is not a file. A missing folder is empty.
+/// Skips what vanishes meanwhile and what is not a file.
 fn room(media: &dyn Media, folder: &Path) -> Result<Room, StoreError> {
     let mut sum = Room::default();
     let mut open = vec![folder.to_path_buf()];

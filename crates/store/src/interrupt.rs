@@ -12,7 +12,7 @@ thread_local! {
     static INTERRUPT: RefCell<Option<Interrupt>> = const { RefCell::new(None) };
 }
 
-/// Between checks: a few milliseconds of work.
+/// Samples' bytes between checks: a few milliseconds of work.
 pub(crate) const PIECE: i64 = 4 << 20;
 
 /// Also on a panic.

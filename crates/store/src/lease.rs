@@ -24,7 +24,7 @@ pub trait Blocks: Send + Sync {
     fn give(&self, block: Buffer);
 }
 
-/// For scratch samples, once copies are needed.
+/// Where copies of scratch samples go, once they are needed.
 #[derive(Default)]
 pub(crate) struct Copies {
     by: RwLock<Option<Weak<dyn Blocks>>>,

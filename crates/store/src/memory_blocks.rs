@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use isochrony_segment::{Buffer, SegmentError};
 
-/// Disjoint, by the index of their first sample.
+/// Disjoint blocks by the index of their first sample.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryBlocks {
     blocks: Mutex<BTreeMap<i64, (i64, Buffer)>>,
@@ -25,7 +25,7 @@ impl MemoryBlocks {
         self.lock().is_empty()
     }
 
-    /// None may be held yet.
+    /// None of the samples may be held yet.
     pub(crate) fn keep(&self, range: &Range<i64>, block: Buffer) {
         self.lock().insert(range.start, (range.end, block));
     }
@@ -67,7 +67,8 @@ impl MemoryBlocks {
         }
     }
 
-    /// Bytes, of which `read` reads those not held; `None` if none is held. Within one block nothing is copied.
+    /// Samples' bytes, of which `read` reads those not held; `None` if none is held. Within one block nothing is
+    /// copied.
     pub(crate) fn read<E: From<SegmentError>>(
         &self,
         range: &Range<i64>,
@@ -128,7 +129,6 @@ mod tests {
         ) {
             const END: i64 = 80;
             let blocks = MemoryBlocks::default();
-            // Held value per index; others read as 0xffff.
             let mut model = vec![None; END as usize];
             let mut next = 0u16;
             for (start, len, keeps) in steps {

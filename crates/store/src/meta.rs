@@ -30,7 +30,7 @@ pub struct SignalMeta {
 
 /// Bytes of an inner chunk and of a shard: more than any option gives, less than exhausts a machine.
 const MAX_BYTES: (u64, u64) = (1 << 28, 1 << 40);
-/// At 16 bytes each in a shard's index.
+/// Each takes 16 bytes in a shard's index.
 const MAX_CHUNKS: u64 = 1 << 20;
 
 impl SignalMeta {
@@ -127,7 +127,7 @@ impl From<StoredClockSettings> for ClockSettings {
 mod tests {
     use super::*;
 
-    /// In logs before the initial rate.
+    /// The settings in logs before the initial rate existed.
     #[derive(Serialize)]
     struct FirstClockSettings {
         alpha: f64,

@@ -8,7 +8,7 @@ use crate::error::StoreError;
 /// Folders in a signal's folder: no components.
 pub const RESERVED: [&str; 7] = ["data", "crc", "gaps", "runs", "events", "timebase", "views"];
 
-/// Of a component, on every file system.
+/// Longest component on every file system.
 const MAX_COMPONENT_BYTES: usize = 255;
 
 /// Checks a signal's name.
@@ -169,7 +169,7 @@ fn token_fits(token: &Token, c: &char) -> bool {
     }
 }
 
-/// Some elements of `pattern` stand for any number of items. Only the latest such needs a retry: at most pattern x
+/// Some elements of `pattern` stand for any number of items. Only the latest of them needs a retry: at most pattern x
 /// items steps.
 fn wildcard<P, T>(
     pattern: &[P],

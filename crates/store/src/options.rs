@@ -125,7 +125,7 @@ impl CreateOptions {
     }
 }
 
-/// Else another unit is likely.
+/// A larger difference suggests another unit.
 fn is_near(one: Rate, other: Rate) -> bool {
     let cross = |a: Rate, b: Rate| u128::from(a.num()) * u128::from(b.den());
     let (one, other) = (cross(one, other), cross(other, one));
@@ -163,7 +163,7 @@ pub(crate) fn attributes_text(
         owner: owner.into(),
         reason,
     };
-    // Reading a `zarr.json` is limited.
+    // The size of a `zarr.json` is limited.
     let described = zarr::to_bytes(&zarr::group(attributes.clone()));
     let (have, most) = (described.len() as u64, limits::METADATA - OWN_METADATA);
     if have > most {
@@ -174,7 +174,7 @@ pub(crate) fn attributes_text(
     serde_json::to_string(attributes).map_err(|error| refuse(error.to_string()))
 }
 
-/// Of a `zarr.json`, for other than user attributes.
+/// Bytes of a `zarr.json` for other than user attributes.
 const OWN_METADATA: u64 = 64 << 10;
 
 #[cfg(test)]

@@ -78,7 +78,7 @@ impl SampleFormat {
         }
     }
 
-    /// Index of a chunk by dimension; only the first is divided.
+    /// Only the first dimension is divided.
     pub(crate) fn place(self, chunk: u64) -> Vec<u64> {
         match self {
             Self::Plain(_) => vec![chunk],
@@ -141,7 +141,7 @@ impl SampleFormat {
     }
 }
 
-/// Other programs' names for complex numbers: "ci8", "cs8", "sc8", "cf32_le", "complex32".
+/// Names in other programs: "ci8", "cs8", "sc8", "cf32_le", "complex32".
 fn is_complex_name(name: &str) -> bool {
     let name = name.trim_start_matches(['<', '>', '=']);
     let rest = ["complex_int", "complex", "ci", "cs", "cu", "cf", "sc", "c"]
@@ -173,13 +173,12 @@ impl fmt::Display for SampleFormat {
 impl FromStr for SampleFormat {
     type Err = SegmentError;
 
-    /// Ignores the byte order.
     fn from_str(text: &str) -> Result<Self, SegmentError> {
         Ok(Self::parse(text)?.0)
     }
 }
 
-/// In compact files, next to those of [`DType`], which count from 0.
+/// Number in compact files, next to those of [`DType`].
 const COMPLEX_INT16_NUMBER: u8 = 128;
 
 impl Serialize for SampleFormat {

@@ -185,7 +185,7 @@ impl Scratch {
     }
 }
 
-/// Whole blocks of a gap with samples of a range within it.
+/// Whole blocks of a gap with samples of a range.
 fn covered(
     meta: &SignalMeta,
     gap: Range<i64>,
@@ -290,7 +290,6 @@ mod tests {
         let held = scratch.signal().unwrap().read(20..30).unwrap();
         let looked = held.buffers().next().unwrap().as_ptr();
         assert_eq!(looked, third.as_ptr(), "it was copied");
-        // Changing samples moves the memory block to the file.
         scratch.write(8, &[-8, -9, -10]).unwrap();
         assert_eq!(counting(&scratch, 5..12), [5, 6, 7, -8, -9, -10, 11]);
         assert_eq!(first.samples::<i32>().unwrap()[8], 8, "a view changed");

@@ -17,7 +17,7 @@ pub(crate) struct Shared {
     pub(crate) gate: RwLock<()>,
     writers: Mutex<HashMap<SignalId, Arc<Mutex<WriterState>>>>,
     removed: Mutex<Vec<SignalId>>,
-    /// In-place overwriting: scratch only.
+    /// Allows in-place overwriting: scratch only.
     pub(crate) in_place: bool,
 }
 
@@ -33,7 +33,6 @@ impl Shared {
         }
     }
 
-    /// Shared by all writers of the signal.
     pub(crate) fn writer_state(&self, id: SignalId) -> Arc<Mutex<WriterState>> {
         Arc::clone(lock(&self.writers).entry(id).or_default())
     }
@@ -52,7 +51,7 @@ impl Shared {
         }
     }
 
-    /// Also of views and writers.
+    /// Includes pending changes of views and writers.
     pub(crate) fn rollback(&self) -> Result<(), StoreError> {
         let engine = self.backend.engine("roll back")?;
         let any = engine.has_pending();
@@ -66,7 +65,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Discards pending changes; views become durable, best effort.
+    /// Discards pending changes and, as far as possible, makes views durable.
     pub(crate) fn settle_views(&self) {
         // Fails in a fork, whose parent owns the files, and after a failed sync.
         if self.rollback().is_err() {
@@ -79,7 +78,7 @@ impl Shared {
         }
     }
 
-    /// Without a record if the writer was killed or the disk was full.
+    /// Views lack a record if the writer was killed or the disk was full.
     pub(crate) fn restore_views(&self) {
         let Ok(engine) = self.backend.engine("build views") else {
             return;

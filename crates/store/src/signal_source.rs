@@ -40,7 +40,6 @@ impl From<IoError> for StoreError {
             },
             IoError::BadProfile { path, reason } => Self::BadProfile { path, reason },
             IoError::Segment(error) => Self::Segment(error),
-            // Signals are the only sources here.
             IoError::Source(error) => match error.downcast::<Self>() {
                 Ok(own) => *own,
                 Err(other) => failed(io::Error::other(other), "read", Path::new("")),
@@ -246,7 +245,7 @@ impl SignalShards {
         Ok(found)
     }
 
-    /// Else each shard of a remote medium would wait for several requests.
+    /// Without this, opening each remote shard would wait for several requests.
     fn prefetch_heads(&self, media: &dyn Media, first: u64) -> Result<(), StoreError> {
         if !media.is_remote() {
             return Ok(());

@@ -47,7 +47,7 @@ impl Span<'_> {
             Span::Civil(range) => ResolvedSpan::Civil(range),
             Span::Of(other, range) => {
                 let start = other.time_of(range.start)?.value;
-                // The last sample's end, not the next one's start, perhaps in another run.
+                // The last sample's end, not the start of the next, which may be in another run.
                 let end = match range.end.checked_sub(1) {
                     Some(last) if range.start < range.end => other.end_of_sample(last)?,
                     _ => start,

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::layout::mark::WriteMark;
 
-/// Above this number, shards are not listed singly.
+/// Above this number, shards are not listed one by one.
 const MAX_LISTED: u64 = 1 << 16;
 
 /// Version of an array or shard within a signal.
@@ -62,7 +62,6 @@ pub struct DataVersion {
     replaced: BTreeMap<u64, FileVersion>,
     /// Per shard, a number that changes when valid samples are replaced or removed.
     content: BTreeMap<u64, u64>,
-    /// The same for all shards.
     content_of_all: u64,
     /// Shards with gaps where valid samples were. Earlier readers still show these, so a fill must not overwrite them.
     retired: BTreeSet<u64>,
@@ -81,7 +80,7 @@ pub struct DataVersion {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShardMark {
     pub(crate) last: WriteMark,
-    /// Of the last commit that synced the file: survives a power cut.
+    /// Mark of the last commit that synced the file: it survives a power cut.
     pub(crate) synced: Option<WriteMark>,
 }
 
@@ -352,7 +351,6 @@ mod tests {
         assert!(version.is_retired(0, &(29..31)));
         version.take_away(60..70, 100);
         assert!(version.is_retired(0, &(65..66)) && !version.is_retired(0, &(70..80)));
-        // Bounds are not stored.
         let stored = postcard::to_allocvec(&version).expect("encoded");
         let mut loaded: DataVersion = postcard::from_bytes(&stored).expect("decoded");
         assert!(loaded.is_retired(0, &(0..10)));
@@ -370,12 +368,10 @@ mod tests {
         after.replace_shard(2, "new-1");
         assert_eq!(before.first_replaced(&after, 4), Some(2));
         assert_eq!(before.first_replaced(&after, 2), None);
-        // Same samples, another file.
         let mut sealed = after.clone();
         sealed.replace_array("new-2");
         assert_eq!(after.first_replaced(&sealed, 4), None);
         assert_eq!(before.first_replaced(&sealed, 4), Some(2));
-        // Too many shards to list: all count as changed.
         let mut absurd = before.clone();
         absurd.take_away(0..i64::MAX, 1);
         assert_eq!(before.first_replaced(&absurd, 4), None);
@@ -389,7 +385,6 @@ mod tests {
         version.take_away(0..i64::MAX, 1);
         assert!(version.is_retired(u64::MAX, &(0..1)));
         assert!(!version.has_content_of(&DataVersion::default(), 0));
-        // Copied once, not for each block.
         version.replace_shard(7, "new-0");
         assert!(!version.is_retired(7, &(7..8)) && version.is_retired(8, &(8..9)));
         version.take_away(0..i64::MAX, 1);

@@ -29,7 +29,7 @@ fn a_calibration_measures_every_strategy_and_leaves_nothing_behind() {
     assert!(profile.timer_resolution > 0.0 && profile.system_call.median > 0.0);
     let volume = &profile.volumes[0];
     for strategy in Strategy::local() {
-        // Those may be unavailable.
+        // Direct reads and io_uring may be unavailable.
         if !strategy.is_direct() && !strategy.is_uring() {
             let time = volume
                 .predict(strategy, CacheState::Cached, 1e9, DType::I16)

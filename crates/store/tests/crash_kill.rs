@@ -19,7 +19,7 @@ use isochrony_store::engine::{Engine, OpenMode};
 use isochrony_store::media::sim::{Dice, SimMedia};
 use isochrony_store::{VerifyOptions, verify};
 
-/// Children killed after a commit; else `ISOCHRONY_CRASH_LIVES`.
+/// Children killed after a commit; overridden by `ISOCHRONY_CRASH_LIVES`.
 const LIVES: u64 = 200;
 /// Gives up after so many times more kills.
 const MAX_KILLS: u64 = 10;
@@ -34,7 +34,6 @@ fn child(root: &Path, seed: u64) {
         .open(root.with_extension("journal"))
         .unwrap();
     let mut work = Work::new(seed);
-    // The parent has checked the content.
     work.model = read_back(&engine).unwrap();
     work.acknowledged.clone_from(&work.model);
     let mut intents = journal.try_clone().unwrap();
@@ -48,7 +47,7 @@ fn child(root: &Path, seed: u64) {
     }
 }
 
-/// Up to `begun` and `done` commits, in memory.
+/// Replays up to `begun` and `done` commits in memory.
 fn replay(before: &Model, seed: u64, begun: u64, done: u64) -> (Model, Option<Model>) {
     let media = SimMedia::new(0);
     let engine = Engine::open_on(Path::new("/shadow"), OpenMode::CreateNew, media.media()).unwrap();
@@ -70,7 +69,6 @@ fn replay(before: &Model, seed: u64, begun: u64, done: u64) -> (Model, Option<Mo
 
 fn wait_to_kill(journal: &Path, dice: &mut Dice) {
     if dice.chance(20) {
-        // Sometimes while the child opens and recovers.
         std::thread::sleep(Duration::from_micros(3_000 + dice.below(40_000)));
         return;
     }

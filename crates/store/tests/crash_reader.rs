@@ -85,7 +85,7 @@ fn extend(engine: &Engine, id: SignalId, start: i64, end: i64) {
     engine.queue(Op::Event { id, event }).unwrap();
 }
 
-/// By a copy of itself, as in-place writes do.
+/// Replaces it by a copy of itself, as in-place writes do.
 fn replace(engine: &Engine, id: SignalId, shard: u64) {
     let media = disk();
     let old = engine.data_shard_path(id, shard).unwrap();
@@ -101,7 +101,6 @@ fn replace(engine: &Engine, id: SignalId, shard: u64) {
 #[derive(Debug, Default)]
 struct ReaderCounts {
     lengths: usize,
-    /// Fully compared, and replaced meanwhile.
     compared: usize,
     replaced: usize,
 }

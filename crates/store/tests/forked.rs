@@ -22,7 +22,6 @@ fn new_store(path: &Path) -> Store {
     store
 }
 
-/// Gives the process id.
 fn fork(act: impl FnOnce() -> bool) -> libc::pid_t {
     // SAFETY: the new process has only this thread. It takes no lock that another thread may hold, except the
     // allocator's, which fork resets; it unwinds to here and runs no exit code of the test.
@@ -95,7 +94,6 @@ fn a_forked_child_that_ends_leaves_scratch_to_its_parent() {
     let mut scratch = Some(store.scratch(&options()).unwrap());
     scratch.as_ref().unwrap().append(&[7i16, 8]).unwrap();
     let status = wait(fork(|| {
-        // The last handle in the child.
         drop(scratch.take());
         true
     }));

@@ -14,9 +14,9 @@ use isochrony_store::op::{Op, RunRow};
 use isochrony_store::{CreateOptions, Mode, RunReason, SignalId, Store};
 use isochrony_time::{Rate, civil};
 
-/// A million gaps: well under a second, even on a busy machine.
+/// Limit for a million gaps: well under a second, even on a busy machine.
 const OPENING: Duration = Duration::from_millis(500);
-/// A query of a million gaps: microseconds.
+/// Limit for a query of a million gaps.
 const ANSWER: Duration = Duration::from_micros(3);
 const TERABYTE: Duration = Duration::from_millis(10);
 

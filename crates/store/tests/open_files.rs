@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const SIGNALS: usize = 300;
 const SEALED: usize = 150;
 const SAMPLES: i64 = 50;
-/// Of the process, with the test harness.
+/// Limit of the process, with the test harness.
 const DESCRIPTORS: u64 = 128;
 
 fn samples(signal: usize) -> Vec<i16> {
@@ -73,7 +73,6 @@ fn a_store_of_more_signals_than_files_may_be_open_is_written_read_scanned_and_ve
         "{} files are open",
         open_now()
     );
-    // After the file was closed.
     let grown = store.writer(&name(0)).unwrap();
     grown.append(&samples(99)).unwrap();
     store.commit(true).unwrap();

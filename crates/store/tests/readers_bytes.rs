@@ -10,10 +10,9 @@ use isochrony_time::Rate;
 const SAMPLES: i64 = 8 << 20;
 const TASK: i64 = 1 << 18;
 const PIECE: i64 = 1 << 16;
-/// Of the next task.
 const OVERLAP: i64 = 1_000;
 
-/// By system calls; `None` if the kernel does not count.
+/// Bytes read by system calls; `None` if the kernel does not count.
 fn read_so_far() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/io").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("rchar: "))?;

@@ -47,7 +47,6 @@ impl Fixture {
         }
     }
 
-    /// With so many committed samples.
     fn of(samples_count: i64) -> Self {
         let fixture = Self::new();
         fixture.writer.append(&samples(0..samples_count)).unwrap();
@@ -65,7 +64,7 @@ impl Fixture {
         self.folder.path().join("cache")
     }
 
-    /// As of another process of this host.
+    /// As another process of this host opens it.
     fn cache(
         &self,
         quota: u64,
@@ -102,7 +101,6 @@ fn read(store: &Store, range: Range<i64>) -> Vec<i16> {
     selection.counts(-1i16).unwrap()
 }
 
-/// All samples, but not the head.
 fn damage(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     bytes[4096..].fill(0x5a);
@@ -160,7 +158,6 @@ fn the_tail_is_read_from_the_store_until_its_chunk_is_full() {
     read(&reader, 0..end);
     assert_eq!(cache.counts().storage_bytes, 2 * 65_536 + 2000);
     read(&reader, 0..end);
-    // The tail again.
     assert_eq!(cache.counts().storage_bytes, 2 * 65_536 + 4000);
 
     // An append keeps the content version.
@@ -414,7 +411,6 @@ fn threads_fetch_each_piece_once() {
     assert_eq!(cache.counts().storage_bytes, 64 * 65_536);
 }
 
-/// Has `bytes`, possibly wrong.
 #[derive(Debug)]
 struct Peer {
     bytes: Vec<u8>,
@@ -530,7 +526,6 @@ fn reports_tell_what_is_cached_and_what_changed() {
     assert!(first.is_all && first.added.is_empty());
     read(&reader, 0..10);
     let report = cache.report(&mut cursor);
-    // A few pieces do not count.
     assert_eq!((report.is_all, report.added.len()), (false, 0));
     assert_eq!(
         (report.counts.storage_bytes, report.counts.misses),

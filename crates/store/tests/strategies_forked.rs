@@ -68,7 +68,6 @@ fn read(strategy: Strategy, act: fn(SignalReader) -> bool) -> i32 {
         let mut reader = reader.unwrap();
         let before = reader.reading().clone();
         assert!((3..PIECES).all(|piece| is_read(&mut reader, piece)));
-        // The parent continues unaffected.
         assert_eq!(*reader.reading(), before);
         drop(reader);
         say.send(status).unwrap();

@@ -11,7 +11,7 @@ use isochrony_store::{
 };
 use isochrony_time::Rate;
 
-/// EPERM in this thread, as in containers and by `sysctl`. False if the kernel has no filters.
+/// The call fails with EPERM in this thread, as in containers. False if the kernel has no filters.
 fn refuse(call: libc::c_long) -> bool {
     let step = |code: u32, jt, jf, k: u32| libc::sock_filter {
         code: code as u16,
@@ -108,7 +108,6 @@ fn replaced(signal: &Signal) {
         assert!(said.contains("not permitted"), "{said}");
         assert!(said.contains("kernel.io_uring_disabled"), "{said}");
     }
-    // The others need none.
     assert_eq!(read(signal, Strategy::Mmap).why, None);
 }
 

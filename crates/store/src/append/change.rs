@@ -13,14 +13,13 @@ use crate::op::{Op, PieceRow, PointRow, RunRow, SignalId};
 use crate::shared::Shared;
 use crate::state::SignalState;
 
-/// A whole number of samples of any type.
 const BLOCK: usize = 256 << 10;
 
 pub(crate) struct Change<'a> {
     id: SignalId,
     samples: Option<(i64, &'a [u8])>,
     pub(crate) ops: Vec<Op>,
-    /// Queued in the same unit after `ops`; there may be many.
+    /// Queued after `ops`, in the same unit.
     points: Vec<PointRow>,
 }
 
@@ -74,7 +73,6 @@ impl<'a> Change<'a> {
                 rows.push(row);
             }
         }
-        // From the first changed piece, old or new.
         let stale = state.fit.nth_of_run(run, same).map(|row| row.index);
         let first = rows.first().map(|row| row.index);
         if let Some(from) = first.into_iter().chain(stale).min() {
@@ -107,7 +105,7 @@ impl<'a> Change<'a> {
         }
         if let Some((start, bytes)) = self.samples {
             self.write_held(backend, engine, start, bytes)?;
-            // In blocks that fit the CPU cache, for checksums and views.
+            // Blocks that fit the CPU cache, for checksums and views.
             let mut index = start;
             let size = engine.state(self.id)?.meta.format.size();
             let samples_in = |block: &[u8]| (block.len() / size) as i64;
@@ -138,7 +136,7 @@ impl<'a> Change<'a> {
             true => Ok(()),
             false => (self.ops.iter()).try_for_each(|op| views.observe(backend, op)),
         };
-        // At once, so that readers and failures never see a part.
+        // Readers and failures never see a part.
         let queued = observed.and_then(|()| engine.queue_change(self.id, self.ops, self.points));
         if queued.is_err() {
             engine.discard_replacements(replacements.iter().map(String::as_str));
@@ -148,7 +146,7 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Moves blocks in memory that are about to change to the file.
+    /// Moves blocks that are about to change from memory to the file.
     fn write_held(
         &self,
         backend: &Backend,

@@ -85,7 +85,6 @@ pub(super) fn jump(
             state.meta.expected_rate(),
         ),
     };
-    // A merely stated piece is now empty.
     pieces.retain(|piece| piece.end.is_none_or(|end| end > piece.index));
     pieces.push(behind);
     change.ops.retain(|op| !matches!(op, Op::Fit { .. }));

@@ -56,7 +56,7 @@ pub(super) fn stated(state: &SignalState, run: &RunRow) -> Option<Piece> {
     (!has_samples).then(|| clock::piece(run.id, &row))
 }
 
-/// Of the live run's next sample.
+/// Civil time of the live run's next sample.
 pub(crate) fn expected(
     state: &SignalState,
     writer: &mut WriterState,
@@ -144,7 +144,6 @@ pub(super) fn take_clock(
     })
 }
 
-/// Stores the live clock's stamps and fit.
 pub(super) fn remember(
     state: &SignalState,
     writer: &mut WriterState,

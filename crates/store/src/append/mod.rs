@@ -231,7 +231,6 @@ impl SignalWriter {
         })
     }
 
-    /// Sets the next sample's civil time, if the signal has none.
     pub(crate) fn begin_at(&self, start: Fixed) -> Result<(), StoreError> {
         let engine = self.shared.backend.engine("create a signal")?;
         let state = engine.state(self.id)?;
@@ -256,7 +255,7 @@ impl SignalWriter {
         Ok(())
     }
 
-    /// Decides on one change from state and clocks, then makes it, excluding commits.
+    /// Decides on one change, then makes it, excluding commits.
     pub(crate) fn change<'a, T>(
         &self,
         action: &'static str,
@@ -267,7 +266,7 @@ impl SignalWriter {
         let writer = self.shared.writer_state(self.id);
         let mut writer = lock(&writer);
         let mut change = Change::new(self.id);
-        // Drop the state first: its tables, if shared, would be copied.
+        // Drop the state first: tables that are shared would be copied.
         let decided = engine
             .state(self.id)
             .and_then(|state| decide(&state, &mut writer, &mut change));

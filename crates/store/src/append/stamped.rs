@@ -15,11 +15,10 @@ use crate::state::SignalState;
 #[derive(Clone, Copy)]
 pub(crate) struct StampedSamples<'s> {
     pub(crate) stamp: &'s Stamp,
-    /// Stamp of what follows.
     pub(crate) next: Option<&'s Stamp>,
-    /// From the stamp to `next`, if not all.
+    /// Samples from the stamp to `next`, if not all.
     pub(crate) recorded: Option<i64>,
-    /// Of the gap before them, if stated.
+    /// Length of the gap before them, if stated.
     pub(crate) gap: Option<i64>,
 }
 
@@ -78,7 +77,6 @@ pub(crate) fn append_stamped<'a>(
         began = Some(run.reason);
     }
     let mut clock = take_clock(state, writer, &run)?;
-    // A new run has no gap before it.
     let mut placement = match (clock.start(), meant) {
         (None, _) if stated.is_none() || steps.is_some() => Placement::First,
         _ => meant,

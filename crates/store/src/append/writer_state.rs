@@ -9,7 +9,6 @@ use crate::state::SignalState;
 
 #[derive(Default)]
 pub(crate) struct WriterState {
-    /// Clock of the live run; `None`: not built.
     pub(super) live: Option<LiveClock>,
     /// Closed pieces before this position are stored.
     pub(super) settled: usize,

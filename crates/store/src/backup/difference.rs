@@ -18,7 +18,6 @@ use crate::views::stored::StoredSamples;
 pub(super) struct Snapshot {
     pub(super) sequence: u64,
     pub(super) signals: Vec<(SignalId, Arc<SignalState>)>,
-    /// Signals that are not copied.
     pub(super) left_out: Vec<SignalId>,
 }
 
@@ -29,14 +28,12 @@ pub(super) struct SignalDifference {
     pub(super) sealed: bool,
     pub(super) unseal: bool,
     pub(super) parts: Vec<Part>,
-    /// Existing samples differ.
     pub(super) changed: bool,
     pub(super) ops: Vec<Op>,
     pub(super) bytes: u64,
 }
 
 impl SignalDifference {
-    /// Whether all sample files are replaced.
     pub(super) fn replaces_array(&self) -> bool {
         !self.new && (self.sealed || self.unseal)
     }
@@ -64,7 +61,7 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    /// What `target` lacks of the snapshot. Signals for whose name `stays` holds are not removed.
+    /// What `target` lacks. Its signals for whose name `stays` holds are not removed.
     pub(super) fn of(
         source: &Store,
         target: &Store,
@@ -109,7 +106,7 @@ impl Difference {
         Ok(difference)
     }
 
-    /// Fails signals whose name a staying signal of the backup keeps.
+    /// Fails signals whose name a staying signal of the backup has.
     fn refuse_taken_names(&mut self, have: &BTreeMap<SignalId, String>) {
         let moved: BTreeSet<SignalId> = self
             .removed
@@ -132,8 +129,7 @@ impl Difference {
         }
     }
 
-    /// Whether sample files are replaced: arrays, changed samples, and signals that take another's name. `have`: names
-    /// in the backup.
+    /// Whether sample files are replaced, also by signals that take another's name. `have`: names in the backup.
     pub(super) fn replaces(&self, have: &[String]) -> bool {
         let has = |name: &str| have.iter().any(|have| have == name);
         let replaced = |signal: &SignalDifference| {
@@ -222,12 +218,11 @@ fn missing(state: &SignalState, old: &SignalState) -> Vec<Part> {
     let mut at = 0;
     while at < state.end {
         let (gap, stop) = stretch(state, at, state.end);
-        // Leave out what the backup has: valid samples, or parts of the gap.
+        // Leave out what the backup has.
         let mut within = at;
         while within < stop {
             let (old_gap, old_stop) = match within < old.end {
                 true => stretch(old, within, old.end),
-                // Past its end it has neither.
                 false => (!gap, stop),
             };
             let end = old_stop.min(stop);
@@ -245,7 +240,7 @@ fn missing(state: &SignalState, old: &SignalState) -> Vec<Part> {
     parts
 }
 
-/// Whether `at` is in a gap, and the end of gap or valid range, at most `end`.
+/// Whether `at` is in a gap, and the end of the gap or valid range, at most `end`.
 fn stretch(state: &SignalState, at: i64, end: i64) -> (bool, i64) {
     match state.gaps.first_within(at..end) {
         Some(gap) if gap.start <= at => (true, gap.end().min(end)),
@@ -346,7 +341,6 @@ fn same_samples(
     Ok(true)
 }
 
-/// Turn rows and metadata of `old` into those of `state`.
 fn rows(state: &SignalState, old: &SignalState) -> Vec<Op> {
     let id = state.id;
     let mut ops = Vec::new();

@@ -12,21 +12,19 @@ use crate::media::{Media, Site, limits};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Marker {
     format: u32,
-    /// Of the source store.
     pub(super) uuid: String,
     source: String,
     /// All signals are of one state of the source; else the store must not be opened.
     pub(super) complete: bool,
-    /// In progress or interrupted.
     pub(super) updating: bool,
-    /// The source's commit.
+    /// Commit of the source.
     pub(super) sequence: u64,
     /// Last commit of backups; a later one is foreign.
     pub(super) own_sequence: u64,
     /// Id of the copy in progress, to detect a concurrent one.
     #[serde(default)]
     pub(super) run: String,
-    /// Of the copy in progress; empty: all signals.
+    /// Patterns of the copy in progress; empty: all signals.
     #[serde(default)]
     pub(super) selection: Vec<String>,
 }
@@ -77,7 +75,7 @@ fn path(root: &Path) -> PathBuf {
     layout::engine_folder(root).join("BACKUP")
 }
 
-/// Signals are not all of one state.
+/// Fails if the signals are not all of one state.
 pub(crate) fn refuse_unfinished(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     match Marker::read(media, root) {
         Ok(Some(marker)) if !marker.complete => {
@@ -85,7 +83,6 @@ pub(crate) fn refuse_unfinished(media: &dyn Media, root: &Path) -> Result<(), St
         }
         // Unreadable: completeness is unknown.
         Err(error @ (StoreError::Remote { .. } | StoreError::Interrupted { .. })) => Err(error),
-        // Opening reports errors of the folder.
         _ => Ok(()),
     }
 }

@@ -213,7 +213,6 @@ fn publish(media: &dyn Media, target: &Path) -> Result<(), StoreError> {
     media.publish(&mut |_| ()).at("push to", target)
 }
 
-/// Usually a mistake.
 fn refuse_empty_selection(source: &Store, options: &CopyOptions) -> Result<(), StoreError> {
     let names = source.names()?;
     match options.signals.is_empty() || names.iter().any(|name| options.selects(name)) {

@@ -15,7 +15,6 @@ use crate::media::{Kind, Media, limits};
 use crate::op::{Op, SignalId};
 use crate::verify::metadata::is_signal;
 
-/// Of a temporary name between two others.
 const TEMPORARY_PREFIX: &str = "backup-";
 
 impl Backup<'_, '_> {
@@ -28,7 +27,7 @@ impl Backup<'_, '_> {
         Ok(())
     }
 
-    /// Unique temporary names.
+    /// Gives renamed signals unique temporary names.
     pub(super) fn rename_aside(&self, difference: &Difference) -> Result<(), CopyError> {
         let engine = self.target.shared().backend.engine("back up")?;
         for (id, name) in &difference.renamed {
@@ -49,8 +48,7 @@ impl Backup<'_, '_> {
     }
 
     /// Publishes a state that uses nothing that the next one replaces: objects are put one by one, so an interrupted
-    /// push may leave those of either state. The replacements are verified, so a damaged source removes nothing from
-    /// the copy.
+    /// push may leave those of either. Replacements are verified before, so a damaged source removes nothing.
     pub(super) fn retire_replaced(&mut self, difference: &Difference) -> Result<(), CopyError> {
         for signal in &difference.signals {
             if signal.replaces_array() || signal.changed {
@@ -72,7 +70,6 @@ impl Backup<'_, '_> {
         for signal in &difference.signals {
             let id = signal.id;
             if signal.replaces_array() {
-                // Copied as a new signal.
                 engine.queue(Op::Remove { id })?;
             } else if signal.changed {
                 let have = engine.state(id)?.end;

@@ -10,7 +10,7 @@ pub(super) struct CopyProgress<'a, 'b> {
     /// Bytes count once published.
     is_published: bool,
     copied: u64,
-    /// Shards, possibly compressed.
+    /// Bytes of shards, possibly compressed.
     put: u64,
 }
 

@@ -14,7 +14,7 @@ use crate::op::SignalId;
 use crate::state::SignalState;
 use crate::store::Store;
 
-/// Of a push: bounds the staged files.
+/// Bounds the staged files of a push.
 pub(super) const MAX_SIGNALS_PER_COMMIT: usize = 1000;
 /// For a source that changes samples.
 const MAX_ROUNDS: usize = 8;
@@ -30,7 +30,6 @@ pub(super) struct Backup<'a, 'b> {
     pub(super) report: BackupReport,
     /// By name: each overwrite gives a signal another id.
     pub(super) skipped: BTreeSet<String>,
-    /// Failures by name.
     pub(super) tries: BTreeMap<String, usize>,
     pub(super) progress: CopyProgress<'a, 'b>,
 }
@@ -55,7 +54,6 @@ impl Backup<'_, '_> {
                 continue;
             }
             if copied && !difference.changes_samples() {
-                // Left to the next backup.
                 break;
             }
             self.keep_ids(&snapshot)?;
@@ -84,7 +82,7 @@ impl Backup<'_, '_> {
             match done {
                 Ok(()) if replaces && retired < MAX_ROUNDS => {
                     retired += 1;
-                    // It lacks what replaces it.
+                    // The copy lacks what replaces it.
                     copied = false;
                     continue;
                 }
@@ -126,7 +124,7 @@ impl Backup<'_, '_> {
         Ok(engine.generation())
     }
 
-    /// While a writer replaces its samples.
+    /// A writer may be replacing its samples.
     fn retry_or_skip(
         &mut self,
         snapshot: &Snapshot,
@@ -164,7 +162,7 @@ impl Backup<'_, '_> {
         Ok(())
     }
 
-    /// They are in no commit.
+    /// The store's attributes are in no commit.
     pub(super) fn copy_attributes(&self) -> Result<(), StoreError> {
         let attributes = self.source.attributes()?;
         match self.target.attributes()? == attributes {
@@ -210,7 +208,7 @@ impl Backup<'_, '_> {
     }
 }
 
-/// More than appends since the snapshot.
+/// Whether a writer did more than append.
 fn has_changed(
     snapshot: &Snapshot,
     id: SignalId,

@@ -34,7 +34,6 @@ pub(super) fn copy_folder(
         .at("sync", to)
 }
 
-/// Of a copied array, in metadata and shard headers.
 pub(super) fn set_version(
     media: &dyn Media,
     folder: &Path,
@@ -62,7 +61,7 @@ pub(super) fn set_version(
         .at("sync", folder)
 }
 
-/// Except shards of earlier versions without a header.
+/// Shards of earlier versions have no header.
 fn set_shard_versions(
     media: &dyn Media,
     array: &Path,

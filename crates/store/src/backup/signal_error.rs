@@ -36,7 +36,7 @@ impl CopyError {
     }
 }
 
-/// I/O errors of the source's files: all signals need the backup's disk.
+/// I/O errors count if they concern the source: all signals need the backup's disk.
 fn is_of_one_signal(error: &StoreError, source: &Path) -> bool {
     match error {
         StoreError::Io { path, .. } => path.starts_with(source),

@@ -69,7 +69,6 @@ pub(super) fn check_ends(state: &SignalState) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether a piece starts where the previous ends, in index and time.
 fn continues(before: &Piece, piece: &Piece) -> bool {
     let meets = before.run == piece.run && before.end == Some(piece.index);
     let end = before.civil_at(Fixed::from_int(piece.index)).ok();
@@ -163,7 +162,7 @@ pub(super) fn far_from_fit(state: &SignalState) -> Option<Contradiction> {
     None
 }
 
-/// Beyond what a piece states: some periods, within which stamps count as contiguous.
+/// Deviation beyond what a piece states: some periods, within which stamps are contiguous.
 fn tolerance(state: &SignalState) -> f64 {
     let period = state.meta.expected_rate().duration_ns(1);
     let period = period.map_or(0.0, Fixed::to_f64);

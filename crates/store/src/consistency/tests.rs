@@ -183,7 +183,6 @@ fn accepts_a_last_stamp_outside_the_fit_that_verification_reports() {
     assert_eq!(examined(stated), None);
 }
 
-/// Finding of `contradiction`.
 fn examined(change: impl FnOnce(&mut Vec<Op>)) -> Option<(&'static str, Range<i64>)> {
     let state = state(change);
     check(&state).unwrap();

@@ -37,7 +37,6 @@ pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreE
     Ok(Some(recorded.corrected(of_run)?))
 }
 
-/// On the clock as recorded.
 pub(super) fn fit(
     state: &SignalState,
     recorded: &Empirical,

@@ -37,13 +37,11 @@ struct SealedChunks {
     gaps: GapTable,
     /// Of full chunks.
     crcs: Vec<Option<u32>>,
-    /// Of the last, partial chunk.
     tail: Option<ChecksummedRange>,
 }
 
 impl SealedCaching {
-    /// Of a signal's newest state; `None` if not sealed. `crcs`: checksums of full chunks; `tails`: of samples after
-    /// them.
+    /// `None` if the signal is not sealed. `crcs`: checksums of full chunks; `tails`: of samples after them.
     pub(crate) fn new(
         cache: Arc<ShardCache>,
         store: Uuid,
@@ -106,7 +104,7 @@ impl SealedCaching {
 
 struct SealedContent {
     len: u64,
-    /// Before the first frame and after the last.
+    /// Bytes before the first frame and after the last.
     head: Vec<u8>,
     index_at: u64,
     index: Vec<u8>,

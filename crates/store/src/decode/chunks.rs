@@ -11,13 +11,12 @@ use isochrony_segment::Buffer;
 use crate::op::SignalId;
 use crate::version::FileVersion;
 
-/// Always kept, for as many threads; fewer if above 1 MiB, which those of new signals are not.
+/// Chunks always kept, for as many threads; fewer if above 1 MiB, which those of new signals are not.
 const RECENT_CHUNKS: usize = 16;
-/// Of all cached chunks, except a single larger one.
+/// Bytes of all cached chunks, except a single larger one.
 const CACHE_BYTES: usize = 128 << 20;
-/// Evictable after so many decodings without a use.
+/// A chunk is evictable after so many decodings without a use.
 const IDLE_LIMIT: u64 = 1024;
-/// Past decodings remembered, at least.
 const HISTORY_LEN: usize = 2048;
 /// As many as a run may buffer; and their bytes.
 const SPARE_BUFFERS: usize = 32;
@@ -33,7 +32,6 @@ pub(super) struct Chunks {
     kept: HashMap<ChunkKey, (u64, Buffer)>,
     kept_bytes: usize,
     decoded: HashMap<ChunkKey, u64>,
-    /// Of evicted chunks, possibly in use.
     spare: Vec<Buffer>,
 }
 
@@ -192,7 +190,6 @@ mod tests {
             assert!(spare <= SPARE_BYTES);
         }
         assert!(chunks.get(key(2, 9)).is_some());
-        // Larger than the cache.
         let large = BufferMut::zeroed(200 << 20).unwrap().freeze();
         chunks.put(key(3, 0), large);
         assert!(chunks.get(key(3, 0)).is_some());

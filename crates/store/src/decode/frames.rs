@@ -9,7 +9,6 @@ use crate::layout::shard::SEALED_SHARD_CHUNKS;
 use crate::layout::zarr;
 use crate::meta::SignalMeta;
 
-/// Versions, flags, sizes.
 const BLOSC_HEAD: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +26,6 @@ impl Frames {
         }
     }
 
-    /// Fails unless the frame's content has length `len`.
     pub(super) fn check(self, frame: &[u8], len: usize) -> Result<(), String> {
         let claimed = match self {
             Self::Zstd => zstd_safe::get_frame_content_size(frame).ok().flatten(),
@@ -161,7 +159,6 @@ mod tests {
             refused.contains("claims 6442450944 bytes where a chunk has 4096"),
             "{refused}"
         );
-        // Blosc frames claim up to 4 GiB.
         let mut blosc = vec![2, 1, 0, 1];
         for number in [u32::MAX, 4096, 20] {
             blosc.extend(number.to_le_bytes());

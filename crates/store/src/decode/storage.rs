@@ -20,7 +20,7 @@ use crate::op::SignalId;
 use crate::sample_format::SampleFormat;
 use crate::version::FileVersion;
 
-/// `zarrs` takes a missing shard as fill values; shards without valid samples are never read, so here it is an error.
+/// For `zarrs` a missing shard is fill values; here it is an error, since shards without samples are never read.
 pub(super) struct ArrayStorage {
     pub(super) media: Arc<dyn Media>,
     pub(super) place: ArrayFolder,
@@ -71,7 +71,6 @@ impl ArrayStorage {
         layout::data_shard_file(&self.place.path, self.format, number)
     }
 
-    /// Opened and checked once.
     pub(super) fn sealed(&self, number: u64) -> Result<Arc<SealedShard>, StoreError> {
         let key = (self.id, number, self.version);
         if let Some(shard) = self.shards.get(key) {

@@ -17,12 +17,12 @@ use crate::op::SignalId;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArrayFolder {
     pub(crate) path: PathBuf,
-    /// The signal's, if another signal may take its place.
+    /// The signal's folder, if another signal may take its place.
     pub(crate) shared_place: Option<PathBuf>,
 }
 
 impl ArrayFolder {
-    /// Of a unique name, or renamed by nobody else.
+    /// A folder with a unique name, or one that nobody else renames.
     pub(crate) fn own(path: PathBuf) -> Self {
         Self {
             path,
@@ -117,9 +117,7 @@ impl FlatHead {
         let head = &head[..count];
         let index = flat.index_kind(head);
         let header = match (HeaderBlock::decode(head), index) {
-            // From a sealed array.
             (HeaderBlock::Header(found), _) => HeaderBlock::Header(found),
-            // Written by another program.
             (_, IndexKind::Foreign) => HeaderBlock::None,
             (_, IndexKind::Flat | IndexKind::Damaged) => flat.header(head),
         };

@@ -94,7 +94,7 @@ impl Engine {
         }
     }
 
-    /// Something foreign is in the name's folder.
+    /// Fails if something foreign is in the name's folder.
     pub(super) fn refuse_in_the_way(&self, name: &str) -> Result<(), StoreError> {
         let shared = &*self.shared;
         let path = layout::signal_folder(&shared.root, name);

@@ -40,7 +40,6 @@ impl ChangedSignal {
         }
     }
 
-    /// Errors of removing files are ignored: recovery removes them.
     fn leave_in_log(self, media: &dyn Media) {
         for table in self.tables {
             let _ = media.remove_file(&table.tmp);
@@ -72,7 +71,6 @@ impl Shared {
         }
         self.switch_log(core)?;
         for path in std::mem::take(&mut core.trash) {
-            // Recovery removes the rest.
             let _ = media.remove_all(&path);
         }
         for folder in std::mem::take(&mut core.emptied) {
@@ -82,7 +80,7 @@ impl Shared {
         Ok(())
     }
 
-    /// In two passes: files, then names.
+    /// Makes files durable first, then names.
     fn write_changed(
         &self,
         core: &mut Core,
@@ -184,7 +182,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives whether all arrays are described.
+    /// Whether all arrays are described.
     fn finish_signal(&self, signal: ChangedSignal) -> bool {
         let mut slot = signal.slot.lock();
         let was_compact = slot.base.compact.is_some();
@@ -343,7 +341,6 @@ impl Shared {
         })
     }
 
-    /// Failures are retried later.
     pub(crate) fn publish(&self, core: &mut Core) {
         let due: BTreeSet<SignalId> = std::mem::take(&mut core.unpublished);
         for id in due {

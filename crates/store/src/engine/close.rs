@@ -19,7 +19,7 @@ impl Shared {
         (name.unwrap_or_default(), path)
     }
 
-    /// No commit will name them. Best effort: recovery empties `tmp/` too.
+    /// Best effort: recovery empties `tmp/` too.
     pub(super) fn discard_replacements<'a>(&self, names: impl Iterator<Item = &'a str>) {
         let folder = layout::tmp_folder(&self.root);
         for name in names {
@@ -85,7 +85,7 @@ impl Shared {
                 self.publish(&mut core);
                 Ok(())
             }
-            // The error was reported before; the store is as safe as possible.
+            // The error was reported before.
             Err(_) => {
                 core.lock.release();
                 return Ok(());

@@ -14,7 +14,6 @@ use crate::layout;
 use crate::media::{Access, Kind, Media, Site};
 use crate::op::{Op, SignalId};
 
-/// A longer log is folded into the tables.
 const MAX_LOG_BYTES: u64 = 64 << 20;
 
 impl Shared {
@@ -58,7 +57,7 @@ impl Shared {
         }
     }
 
-    /// Before the commit point, without effect if it is not reached.
+    /// Has no effect if the commit point is not reached.
     fn prepare(
         &self,
         core: &Core,
@@ -146,7 +145,6 @@ impl Shared {
             .at("sync", &tmp)
     }
 
-    /// The commit point.
     fn log_record(
         &self,
         core: &mut Core,
@@ -193,7 +191,6 @@ impl Shared {
                 limit: u128::from(u32::MAX),
             }),
         };
-        // After an exceptionally large record.
         record.shrink_to(1 << 20);
         core.record = record;
         done?;

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::op::{Op, SignalId, TableRows};
 use crate::state::{EVENTS, GAPS, SignalState, TABLES, Table};
 
-/// Of a compact signal's tables: int64 numbers and text.
+/// Bytes of a compact signal's tables.
 pub(crate) const MAX_BYTES: usize = 2 << 10;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,7 +21,6 @@ pub(crate) struct CompactTables(Arc<[Table]>);
 impl CompactTables {
     /// `None` if too large.
     pub(crate) fn of(state: &SignalState) -> Option<Self> {
-        // Check the size before collecting rows.
         let rows = state.runs.len() + state.points.len() + state.fit.len() + state.events.len();
         let rows = rows + state.corrections.point_count();
         if rows > MAX_BYTES / 8 {
@@ -80,8 +79,8 @@ impl CompactTables {
     }
 }
 
-/// For `zarr.json`: by name, rows of numbers in the order of columns, and events as objects. Leaves out tables too
-/// large for a compact signal.
+/// For `zarr.json`: by name, rows of numbers in the order of columns, and events as objects, unless too large for a
+/// compact signal.
 pub(crate) fn described(state: &SignalState) -> Value {
     let mut shown = Map::new();
     let Some(compact) = CompactTables::of(state) else {

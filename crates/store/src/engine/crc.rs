@@ -21,8 +21,8 @@ const MAX_CHUNKS_WITH_PIECES: usize = 4096;
 pub(crate) struct Checksums {
     /// Streamed chunk, its bytes so far, their checksum.
     stream: Option<(u64, u64, u32)>,
-    /// Sorted, of chunks written piecewise and not overwritten. Until one piece covers the chunk, it is in `recheck`,
-    /// or a commit has recorded its previous state.
+    /// Sorted pieces of chunks that were not overwritten. Until one piece covers the chunk, it is in `recheck`, or a
+    /// commit has recorded its previous state.
     pieces: BTreeMap<u64, Vec<Piece>>,
     /// Finished, not yet recorded by a commit.
     pub(crate) ready: BTreeMap<u64, u32>,
@@ -54,7 +54,6 @@ impl Checksums {
             let before = match self.stream {
                 Some((streaming, seen, crc)) if (streaming, seen) == (chunk, within) => Some(crc),
                 _ => {
-                    // A partial chunk may be continued later.
                     self.leave_stream();
                     let known = self.ready.contains_key(&chunk) || self.pieces.contains_key(&chunk);
                     (within == 0 && !known).then_some(0)
@@ -83,7 +82,6 @@ impl Checksums {
 
     fn leave_stream(&mut self) {
         if let Some((chunk, seen, crc)) = self.stream.take() {
-            // A full chunk would be finished.
             self.piece(chunk, (0, seen, crc), u64::MAX);
         }
     }
@@ -165,7 +163,6 @@ impl Checksums {
             .extend(self.stream.take().map(|(chunk, ..)| chunk));
         self.recheck
             .extend(std::mem::take(&mut self.pieces).into_keys());
-        // Rechecking an unchanged chunk gives the same value.
         self.recheck
             .extend(std::mem::take(&mut self.ready).into_keys());
     }
@@ -179,7 +176,7 @@ impl Checksums {
     }
 }
 
-/// Of a chunk with first sample `first`; gap samples count as zero. `None` if all are.
+/// The chunk starts with sample `first`; gap samples count as zero. `None` if all are.
 pub(crate) fn masked(
     bytes: &mut [u8],
     first: i64,
@@ -278,7 +275,6 @@ mod tests {
         let mut sums = Checksums::default();
         sums.feed(flat, 10, &[1; 100]);
         assert_eq!(sums.recheck, BTreeSet::from([0]));
-        // The whole chunk: earlier content does not matter.
         sums.feed(flat, 64, &[2; 64]);
         assert_eq!(sums.recheck, BTreeSet::from([0]));
         assert_eq!(sums.ready, BTreeMap::from([(1, crc32c::crc32c(&[2; 64]))]));

@@ -15,13 +15,11 @@ use crate::op::{SignalId, TableStamp};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExpectedTables<'a> {
-    /// For messages.
     pub(crate) signal: &'a str,
     /// `None` in an earlier version.
     pub(crate) stamps: Option<&'a TableStamps>,
     pub(crate) compact: Option<&'a CompactTables>,
     pub(crate) base: u64,
-    /// Of the last known record.
     pub(crate) last: u64,
 }
 
@@ -87,7 +85,6 @@ impl<'a> ExpectedTables<'a> {
         Err(wrong(words(found), expected.map_or("none".into(), words)))
     }
 
-    /// Required rows, if known.
     pub(crate) fn rows(&self, table: &str) -> Option<u64> {
         Some(self.stamps?.get(table).map_or(0, |stamp| stamp.rows))
     }

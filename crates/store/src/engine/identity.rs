@@ -27,7 +27,7 @@ pub(crate) fn read(media: &dyn Media, folder: &Path) -> io::Result<Option<Signal
     Ok(id)
 }
 
-/// The missing or wrong identity file; `None` if the folder is this signal's, another's, or without samples.
+/// Missing or wrong identity file; `None` if the folder is this signal's, another's, or without samples.
 pub(crate) fn damaged(media: &dyn Media, folder: &Path, id: SignalId) -> Option<PathBuf> {
     let is_folder = |name| matches!(media.stat(&folder.join(name)), Ok(Some(Kind::Folder)));
     let is_other = matches!(read(media, folder), Ok(Some(_)));

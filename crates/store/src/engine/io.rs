@@ -77,7 +77,7 @@ impl<T> IoContext<T> for io::Result<T> {
     }
 }
 
-/// By rename; synced first if a site is given.
+/// Renames a new file into place, synced first if a site is given.
 pub(crate) fn replace_file(
     media: &dyn Media,
     tmp: &Path,
@@ -104,8 +104,8 @@ pub(crate) fn fresh_file(media: &dyn Media, path: &Path) -> Result<Arc<dyn Media
     .at("create", path)
 }
 
-/// A never used path. If a name were reused, a power cut that keeps the later rename and loses the earlier could put
-/// one file's bytes in the other's place.
+/// A path that was never used. If a name were reused, a power cut that keeps the later rename and loses the earlier
+/// could put one file's bytes in the other's place.
 pub(crate) fn unique(folder: &Path, kind: &str) -> std::path::PathBuf {
     folder.join(format!("{kind}-{}", uuid::Uuid::new_v4().simple()))
 }

@@ -61,7 +61,6 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// Also gives whether the last holder crashed.
 pub(super) fn acquire(
     media: &dyn Media,
     root: &Path,
@@ -85,7 +84,7 @@ pub(super) fn acquire(
     Ok((lock, !left.trim().is_empty()))
 }
 
-/// As far as can be determined.
+/// Without permission to lock, this may be unknown.
 pub(crate) fn is_held(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
     if media.is_remote() {
         return Ok(false);

@@ -38,7 +38,6 @@ const EXTENSION_BYTES: (u64, u64) = (64 << 10, 4 << 20);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
-    /// Of the store.
     pub(crate) uuid: [u8; 16],
     pub(crate) generation: u64,
     pub(crate) boot: String,
@@ -50,7 +49,6 @@ pub(crate) struct Header {
 pub(crate) struct ParsedLog {
     pub(crate) header: Header,
     pub(crate) base: Vec<Op>,
-    /// Of the base.
     pub(crate) sequence: u64,
     pub(crate) records_at: usize,
 }
@@ -95,7 +93,7 @@ fn parse_header(bytes: &[u8]) -> Result<(Header, usize), (u64, &'static str)> {
     Ok((header, (20 + len as usize).next_multiple_of(8)))
 }
 
-/// Records of a log from offset `at`; `sequence` is that of the record before.
+/// Records from offset `at`; `sequence` is that of the record before.
 #[derive(Debug)]
 pub(crate) struct Records<'a> {
     bytes: &'a [u8],
@@ -183,7 +181,6 @@ pub(crate) fn is_plausible(ops: &[Op]) -> bool {
     check(ops).is_ok()
 }
 
-/// Begins a record, for [`push`] and [`finish`].
 pub(crate) fn begin(buffer: &mut Vec<u8>, count: usize) {
     buffer.clear();
     buffer.resize(RECORD_HEAD, 0);
@@ -236,7 +233,6 @@ pub(crate) fn opening_bytes<'a>(
 pub(crate) struct Log {
     pub(crate) path: std::path::PathBuf,
     file: Arc<dyn MediaFile>,
-    /// Offset of the next record.
     pub(crate) end: u64,
     /// File length: zeros from the last acknowledgement to here.
     extended: u64,

@@ -41,19 +41,18 @@ pub(crate) struct LogState {
     pub(crate) base: BTreeMap<SignalId, i64>,
     pub(crate) writer: WriterStatus,
     pub(crate) named: BTreeMap<SignalId, Vec<String>>,
-    /// What only the log holds.
     pub(crate) pending_replay: BTreeMap<SignalId, PendingReplay>,
     pub(crate) lost: Vec<LostCommit>,
 }
 
-/// What a signal's files may lack until the log is replayed.
+/// What files may lack until the log is replayed.
 #[derive(Debug, Default)]
 pub(crate) struct PendingReplay {
-    /// Samples in records: gaps of the files.
+    /// Samples in records, as gaps.
     pub(crate) samples: GapTable,
     /// Shards with a replacement not yet moved into place.
     pub(crate) shards: BTreeSet<u64>,
-    /// All shards have one.
+    /// All shards wait for their replacement.
     pub(crate) data: bool,
 }
 
@@ -121,7 +120,7 @@ struct SignalAtLogEnd {
     end: i64,
 }
 
-/// Rereads of the log while writers come and go.
+/// Bound on rereads while writers come and go.
 const MAX_READS: usize = 8;
 
 impl LogState {
@@ -229,12 +228,11 @@ pub(crate) fn writer(media: &dyn Media, root: &Path) -> Result<WriterStatus, Sto
 pub(crate) struct LogContent<'a> {
     pub(crate) opening: &'a ParsedLog,
     pub(crate) ops: &'a [Op],
-    /// Of the last readable record.
     pub(crate) sequence: u64,
     pub(crate) damaged: Option<&'a LostRecords>,
 }
 
-/// Valid records after damaged ones, on which they depend, are an error.
+/// Valid records after damaged ones are an error: they depend on them.
 pub(crate) fn lost_records(records: &Records<'_>) -> Result<Option<LostRecords>, Unreadable> {
     match records.end() {
         LogEnd::Clean => Ok(None),
@@ -276,7 +274,7 @@ pub(crate) fn lost_commits(
     if let Some(records) = log.damaged {
         let changed = records.signals.as_deref().unwrap_or_default();
         let unnamed = changed.iter().find(|id| !signals.contains_key(id));
-        // Neither signals known nor there: the records created some.
+        // The records created signals.
         let created = records.signals.is_none() && signals.is_empty();
         let id = unnamed.copied().or(created.then_some(SignalId(u64::MAX)));
         lost.extend(id.map(|id| LostCommit {
@@ -355,7 +353,7 @@ impl SignalAtLogEnd {
     }
 }
 
-/// Samples beyond the end by `data/zarr.json` whose file exists; a length alone proves nothing.
+/// Samples past the end whose file exists; a length alone proves nothing.
 fn ahead(
     media: &dyn Media,
     folder: &Path,

@@ -14,7 +14,6 @@ use crate::media::{Media, Site, limits};
 pub(crate) struct Manifest {
     pub(crate) format: u64,
     pub(crate) uuid: Uuid,
-    /// Of the live log.
     pub(crate) generation: u64,
 }
 
@@ -68,7 +67,6 @@ impl Manifest {
     }
 }
 
-/// At least its MANIFEST exists.
 pub(crate) fn is_store(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
     let path = layout::manifest_file(root);
     Ok(media.stat(&path).at("look at", &path)?.is_some())

@@ -15,7 +15,7 @@ use crate::media::{Access, Media, MediaFile};
 
 /// A shard file, mapped at its largest possible length.
 ///
-/// Pages past the end of the file must not be touched. The file had length `len`; the engine never truncates below
+/// Pages past the end of the file must not be touched. The file had length `len`. The engine never truncates below
 /// committed samples, and hands out only those. If another program truncates the file, readers of the missing part get
 /// SIGBUS; a mapping cannot be protected from that.
 pub(super) struct Mapping {
@@ -68,7 +68,7 @@ impl Mapping {
         })
     }
 
-    /// Committed bytes; `None` if the file is too short, even if reopened by `file` after growing.
+    /// Committed bytes; `None` if the file is too short. `file` reopens it, in case it has grown.
     pub(super) fn view(
         self: &Arc<Self>,
         offset: u64,
@@ -77,7 +77,6 @@ impl Mapping {
     ) -> Option<Buffer> {
         let end = offset.checked_add(len as u64)?;
         if end > self.len.load(Ordering::Relaxed) {
-            // The file has grown.
             self.len.store(file()?.len().ok()?, Ordering::Relaxed);
             if end > self.len.load(Ordering::Relaxed) {
                 return None;

@@ -154,7 +154,6 @@ impl SlotInner {
         Some(self.shard_of(state.end - 1)).filter(|shard| self.pending.shards.contains(shard))
     }
 
-    /// `None` if missing or foreign.
     fn flat_file(
         &self,
         media: &dyn Media,
@@ -171,7 +170,7 @@ impl SlotInner {
         Ok((head.index == IndexKind::Flat).then_some(file))
     }
 
-    /// Rewrites marks that a power cut may have removed, after replay.
+    /// Rewrites marks that a power cut may have removed.
     pub(crate) fn renew_marks(&mut self, media: &dyn Media, root: &Path) -> Result<(), StoreError> {
         let data = self.base.data.clone();
         for (shard, mark) in data.marks() {
@@ -205,7 +204,7 @@ impl SlotInner {
     }
 }
 
-/// Writes a mark if the flat shard's file has the mark `required`: losses must not be hidden. Gives whether it did.
+/// Writes a mark if the shard has the mark `required`, so that losses are not hidden. Gives whether it did.
 fn put_mark(
     file: &dyn MediaFile,
     flat: &Flat,

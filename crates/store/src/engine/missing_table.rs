@@ -19,16 +19,15 @@ use crate::layout::table::TEXT_ARRAY;
 use crate::media::{Media, limits};
 use crate::state::{CORRECTIONS, EVENTS, FIT, GAPS, POINTS, RUNS, SignalState};
 
-/// Without a file; may have had rows.
+/// A table without a file that may have had rows.
 #[derive(Debug)]
 pub(super) struct MissingTable {
     table: &'static str,
     path: PathBuf,
-    /// By the log or its description.
     rows: Option<u64>,
     /// The log counts them: they were in a durable file when it began.
     is_known: bool,
-    /// Of any state since the log's base.
+    /// Most rows of any state since the log's base.
     seen: u64,
 }
 
@@ -50,7 +49,6 @@ impl MissingTable {
                 seen: 0,
             }));
         }
-        // Rows of events are in their text's file.
         let own = folder.join(if table == EVENTS { TEXT_ARRAY } else { table });
         let described = own.join("zarr.json");
         let described = media
@@ -81,7 +79,6 @@ impl MissingTable {
             POINTS => state.points.len(),
             FIT => state.fit.len(),
             CORRECTIONS => state.corrections.point_count(),
-            // Their description counts bytes.
             _ if state.events.next_id() == 0 => 0,
             _ => usize::MAX,
         };

@@ -149,7 +149,6 @@ impl Engine {
         slot.is_some_and(|slot| slot.is_none_or(|slot| slot.is_free()))
     }
 
-    /// Reserves ids below `next`.
     pub(crate) fn keep_ids(&self, next: u64) {
         self.shared.next_id.fetch_max(next, Ordering::AcqRel);
     }
@@ -249,7 +248,6 @@ impl Engine {
         self.shared.checkpoint_with(&mut core)
     }
 
-    /// Updates published files to the last commit.
     pub(crate) fn publish(&self) {
         let mut core = self.shared.core();
         self.shared.publish(&mut core);
@@ -305,6 +303,10 @@ impl Engine {
         self.shared.close()
     }
 
+    /// Path of a shard of the signal's `data`.
+    ///
+    /// # Errors
+    /// [`StoreError::SignalRemoved`].
     pub fn data_shard_path(&self, id: SignalId, shard: u64) -> Result<PathBuf, StoreError> {
         let slot = self.shared.existing(id)?;
         let slot = slot.lock();
@@ -331,7 +333,6 @@ impl Engine {
         Ok(slot.base.compact.is_some())
     }
 
-    /// As of the last checkpoint.
     pub(crate) fn has_checksums(&self, id: SignalId) -> Result<bool, StoreError> {
         let slot = self.shared.existing(id)?;
         let slot = slot.lock();
@@ -361,7 +362,6 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Errors are ignored; the next opening recovers.
         let _ = self.shared.close();
     }
 }

@@ -224,7 +224,6 @@ fn create(
     media.make_folders(root, &engine).at("create", root)?;
     let (lock, _) = lock::acquire(media, root)?;
     if is_store(media, root)? {
-        // By another process just now.
         return Ok(());
     }
     for folder in [layout::tmp_folder(root), layout::staging_folder(root)] {
@@ -246,8 +245,7 @@ fn create(
     media
         .sync_folder(&engine, Site::NewLogFolder)
         .at("sync", &engine)?;
-    // Up to the folder that existed before, and at least the store's own name, which an interrupted creation may have
-    // made.
+    // Up to the folder that existed before, and at least the store's name, which an interrupted creation may have made.
     let last = if above.starts_with(root) {
         root.parent()
     } else {
@@ -279,7 +277,6 @@ fn create(
         // An empty file after a power cut would look like lost attributes.
         Some(Site::ReplacementFile),
     );
-    // Clean: the next opening needs no recovery.
     let cleared = lock.write("");
     lock.release();
     cleared.at("write", &layout::lock_file(root))
@@ -292,7 +289,6 @@ fn refuse_inside_store(media: &dyn Media, root: &Path) -> Result<(), StoreError>
         if at.file_name().is_some_and(|name| name == layout::ENGINE) {
             return Ok(());
         }
-        // Not a store that this process could read.
         if is_store(media, above).unwrap_or(false) {
             return Err(StoreError::StoreInsideStore {
                 path: root.into(),

@@ -15,7 +15,6 @@ use crate::layout;
 use crate::media::{Kind, Media, limits};
 use crate::op::{Op, SignalId};
 
-/// What is at `root` instead.
 pub(crate) fn not_a_store(media: &dyn Media, root: &Path) -> StoreError {
     let reason = match media.stat(root) {
         Ok(None) => "nothing is there".into(),

@@ -18,12 +18,11 @@ pub(crate) struct Base {
     pub(crate) name: Arc<str>,
     pub(crate) meta: Arc<SignalMeta>,
     pub(crate) end: i64,
-    /// Of the last, partial chunk, if known.
+    /// Checksum of the last, partial chunk, if known.
     pub(crate) tail: Option<TailChecksum>,
     pub(crate) data: Arc<DataVersion>,
     /// `None` if an earlier version's log does not state them.
     pub(crate) tables: Option<TableStamps>,
-    /// If compact.
     pub(crate) compact: Option<CompactTables>,
 }
 
@@ -44,14 +43,13 @@ impl Base {
         self.end.max(0).cast_unsigned() / self.meta.chunk_samples.max(1)
     }
 
-    /// With `rows` of `crc` at the last checkpoint: a compact signal gets the array with its first row.
+    /// `rows`: of `crc` at the last checkpoint. A compact signal gets the array with its first row.
     pub(crate) fn has_checksums(&self, rows: u64) -> bool {
         self.compact.is_none() || rows > 0
     }
 }
 
 impl Base {
-    /// It follows the signal's length in a log's base.
     pub(crate) fn read_tail(&mut self, chunk: u64, crc: u32) {
         self.tail = TailChecksum::from_crc(chunk, crc, self.end, &self.meta).or(self.tail);
     }
@@ -72,7 +70,6 @@ impl Base {
         Some(tail.op(id, &self.meta))
     }
 
-    /// Appends continue from it.
     pub(crate) fn checksums(&self) -> Checksums {
         let Some(tail) = self.tail.filter(|tail| tail.end == self.end) else {
             return Checksums::default();
@@ -90,9 +87,9 @@ pub(crate) struct DirtyFiles {
     pub(crate) shards: BTreeSet<u64>,
     pub(crate) identity: BTreeSet<&'static str>,
     pub(crate) folders: BTreeSet<PathBuf>,
-    /// Durable when those folders are synced.
+    /// Names that become durable when those folders are synced.
     pub(crate) pending_names: BTreeSet<PathBuf>,
-    /// Above the signal's, as paths.
+    /// Folders above the signal's, as paths.
     pub(crate) parents: BTreeSet<PathBuf>,
 }
 
@@ -116,7 +113,6 @@ impl DirtyFiles {
     }
 }
 
-/// Since the last commit.
 #[derive(Debug, Default)]
 pub(crate) struct PendingSamples {
     /// While few, they are in the operations.
@@ -125,6 +121,6 @@ pub(crate) struct PendingSamples {
     pub(crate) bulk: bool,
     /// Operation that contiguous samples may extend, if no gap or replacement followed.
     pub(crate) last_samples: Option<usize>,
-    /// With new samples or a write mark.
+    /// Shards with new samples or a write mark.
     pub(crate) shards: BTreeSet<u64>,
 }

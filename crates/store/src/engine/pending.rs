@@ -83,7 +83,6 @@ impl Engine {
 }
 
 impl SlotInner {
-    /// Signal and number of uncommitted samples, if any.
     pub(crate) fn pending_samples(&self) -> Option<(String, i64)> {
         let state = self
             .state

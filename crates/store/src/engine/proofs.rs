@@ -19,7 +19,6 @@ pub(crate) struct ChecksummedRange {
 
 pub(crate) struct Proofs<'a> {
     pub(super) state: &'a SignalState,
-    /// After the last full chunk.
     pub(super) stretches: Vec<ChecksummedRange>,
     pub(super) chunk_crc: &'a dyn Fn(u64) -> Option<u32>,
 }
@@ -59,7 +58,7 @@ impl Proofs<'_> {
         (own.start >= range.start).then_some(ChecksummedRange { range: own, crc })
     }
 
-    /// Whether a range from byte `start` is among them. `file_end`: end of samples in the file.
+    /// Whether a range from byte `start` is missing. `file_end`: end of samples in the file.
     fn is_missing(
         &self,
         file: &dyn MediaFile,

@@ -70,7 +70,7 @@ impl Shared {
             done &= self.project_table(slot, CORRECTIONS, false);
         }
         if slot.base.has_checksums(slot.crc_rows) {
-            // Only checkpoints write checksums to the array.
+            // Only checkpoints write checksums.
             let crc = zarr::crc_array(slot.crc_rows);
             done &= slot.project(media, &tmp, "crc", &crc);
         }
@@ -85,7 +85,7 @@ impl Shared {
         done
     }
 
-    /// As on disk; without a file only if it is an array anyway.
+    /// A table without a file only if it is an array anyway.
     fn project_table(&self, slot: &mut SlotInner, name: &'static str, is_array: bool) -> bool {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);
@@ -156,7 +156,6 @@ pub(crate) fn start(shared: &Arc<Shared>) {
                 let began = Instant::now();
                 if shared.check("publish").is_ok() {
                     let mut core = shared.core();
-                    // May have been closed before the lock was taken.
                     if !shared.closed.load(Ordering::Acquire) {
                         shared.publish(&mut core);
                     }

@@ -49,7 +49,6 @@ impl Engine {
         let place = bounds.place(Flat::data(&state.meta), state.meta.format.size());
         let slot = shared.existing(state.id)?;
         slot.lock().refuse_removed()?;
-        // Without the lock, so that threads decode in parallel.
         let decoders = &shared.sources.decoders;
         if let Some(buffer) = decoders.read_again(state, start, count)? {
             return Ok(buffer);
@@ -107,7 +106,6 @@ impl Engine {
         self.shared.handles.allow_overwrites();
     }
 
-    /// `None` if not read recently.
     pub(crate) fn shard_file(&self, state: &SignalState, shard: u64) -> Option<Arc<dyn MediaFile>> {
         let version = state.data.file(shard);
         let media = &*self.shared.media;
@@ -195,7 +193,7 @@ pub(super) fn shown<'a>(
     }
 }
 
-/// `SamplesReplaced` instead, if that explains the error.
+/// `SamplesReplaced`, if that explains the error.
 pub(super) fn explain(
     error: StoreError,
     handle: &SignalState,
@@ -327,7 +325,6 @@ pub(super) fn stored_crcs(
         let read = media.open(&path, crate::media::Access::Read);
         let count = read.and_then(|file| file.read_at(span.offset, &mut bytes));
         bytes[count.unwrap_or(0)..].fill(0);
-        // A hole reads as zero.
         let stored = bytes.chunks_exact(4).map(|crc| {
             let crc = u32::from_le_bytes([crc[0], crc[1], crc[2], crc[3]]);
             (crc != 0).then_some(crc)

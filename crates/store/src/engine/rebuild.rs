@@ -29,13 +29,13 @@ pub(crate) fn damage(media: &dyn Media, root: &Path) -> Result<Option<String>, S
     }
 }
 
-/// Only the engine's folder exists: the group's metadata is written after MANIFEST.
+/// Whether only the engine's folder exists: the group's metadata is written after MANIFEST.
 fn is_begun_only(media: &dyn Media, root: &Path) -> bool {
     let names = media.list(root).unwrap_or_default();
     names.iter().all(|name| name == layout::ENGINE)
 }
 
-/// Gives whether it did: the logs are unambiguous.
+/// Whether the logs were unambiguous.
 pub(crate) fn rebuild(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
     // Keeps the holder's text in the lock file, so that the next writer recovers.
     let (_lock, _) = lock::acquire(media, root)?;
@@ -49,7 +49,6 @@ pub(crate) fn rebuild(media: &dyn Media, root: &Path) -> Result<bool, StoreError
     is_store(media, root)
 }
 
-/// `None` if ambiguous.
 pub(crate) fn find(media: &dyn Media, root: &Path) -> Result<Option<Manifest>, StoreError> {
     let mut logs = Vec::new();
     for generation in generations(media, root) {
@@ -80,7 +79,6 @@ pub(crate) fn find(media: &dyn Media, root: &Path) -> Result<Option<Manifest>, S
 
 struct Candidate {
     header: Header,
-    /// Sequence before its first record, and of its last.
     base: u64,
     last: u64,
 }

@@ -30,7 +30,6 @@ impl Shared {
                 self.close_files(slot);
             }
             Op::ReplaceData { tmp, codec, .. } => {
-                // Their writer stamped them.
                 if codec.is_empty() {
                     self.stamp_array(slot, tmp)?;
                 }
@@ -149,7 +148,6 @@ impl Shared {
 
 #[derive(Debug)]
 pub(super) struct ShardCopies {
-    /// Names in `tmp/`.
     names: Vec<String>,
     before: PendingChanges,
 }

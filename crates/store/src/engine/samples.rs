@@ -42,7 +42,6 @@ impl Default for Handles {
 }
 
 impl Handles {
-    /// After its paths may have changed.
     pub(crate) fn remove_signal(&self, id: SignalId) {
         self.open.remove_signal(id);
     }
@@ -110,7 +109,7 @@ impl SlotInner {
                 }
                 match kind {
                     // Even a valid index: after a failed sync it may be only in the page cache. Marks stay: later
-                    // commits may have left them, and replay writes missing samples.
+                    // commits may have left them.
                     IndexKind::Flat | IndexKind::Damaged if repair => {
                         file.write_at(0, &flat.head(&header)).at("write", &path)?;
                     }
@@ -133,7 +132,7 @@ impl SlotInner {
                 self.subfolder(media, &shards)?;
                 self.dirty.folders.insert(shards);
                 let file = media.open(&path, Access::CreateNew).at("create", &path)?;
-                // Only gaps before, so the mark is the new file's.
+                // The file held only gaps, so the mark applies to the new one.
                 if let Err(error) = file.write_at(0, &flat.marked_head(&header, mark)) {
                     // Without an index it would look damaged.
                     let _ = media.remove_file(&path);
@@ -200,7 +199,7 @@ impl SlotInner {
                 continue;
             }
             let open = match self.open_shard(media, handles, root, shard, false) {
-                // Reads of it fail anyway; the others must not wait.
+                // Reads of it fail anyway.
                 Err(StoreError::WrongShard { .. }) => continue,
                 other => other?,
             };
@@ -267,7 +266,7 @@ impl SlotInner {
         });
     }
 
-    /// Instead of recording pending samples in the commit.
+    /// The next commit then does not record pending samples.
     pub(crate) fn sync_in_place(&mut self) {
         if !self.pending.bulk {
             self.ops.retain(|op| !matches!(op, Op::Samples { .. }));
@@ -276,7 +275,7 @@ impl SlotInner {
         self.pending.last_samples = None;
     }
 
-    /// For full or changed chunks, with the next commit.
+    /// Checksums of full or changed chunks, for the next commit.
     pub(crate) fn settle_checksums(
         &mut self,
         media: &dyn Media,
@@ -311,7 +310,6 @@ impl SlotInner {
                 let path = self.data_shard(root, span.shard);
                 match media.open(&path, Access::Read) {
                     Ok(file) => _ = file.read_at(span.offset, &mut buffer).at("read", &path)?,
-                    // Entirely in a gap.
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                     Err(error) => return Err(failed(error, "open", &path)),
                 }
@@ -349,7 +347,6 @@ impl SlotInner {
             });
         }
         let count = (bytes.len() / format.size()) as i64;
-        // In bytes it must be a valid file offset.
         let longest = i64::MAX / (2 * format.size() as i64);
         let end = index.checked_add(count).filter(|end| *end <= longest);
         let Some(end) = end.filter(|_| index >= 0) else {

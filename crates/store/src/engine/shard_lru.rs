@@ -25,7 +25,6 @@ pub(crate) struct ShardLru<T> {
 
 #[derive(Debug)]
 struct Entries<T> {
-    /// Counts uses.
     now: u64,
     by_key: HashMap<ShardKey, (u64, Arc<T>)>,
 }
@@ -51,7 +50,6 @@ impl<T> ShardLru<T> {
         Some(item.clone())
     }
 
-    /// Evicts the least recently used if full.
     pub(crate) fn put(&self, key: ShardKey, item: &Arc<T>) {
         let mut entries = self.lock();
         if entries.by_key.len() >= self.limit {
@@ -72,7 +70,6 @@ impl<T> ShardLru<T> {
         self.lock().by_key.clear();
     }
 
-    /// Removes a signal's shards.
     pub(crate) fn remove_signal(&self, id: SignalId) {
         self.lock().by_key.retain(|(signal, ..), _| *signal != id);
     }

@@ -20,7 +20,6 @@ use crate::media::{Media, MediaLock, Volume};
 use crate::names::check_name;
 use crate::op::{Op, SignalId};
 
-/// With pending changes.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) by_name: BTreeMap<String, SignalId>,
@@ -75,7 +74,6 @@ pub(crate) struct CatalogueChange {
     pub(crate) old_name: Option<String>,
 }
 
-/// For one thread at a time.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) log: Log,
@@ -84,13 +82,12 @@ pub(crate) struct Core {
     pub(crate) structural: Vec<CatalogueChange>,
     pub(crate) record: Vec<u8>,
     pub(crate) dirty: BTreeSet<SignalId>,
-    /// With an outdated `zarr.json`.
+    /// Signals with an outdated `zarr.json`.
     pub(crate) unpublished: BTreeSet<SignalId>,
-    /// To remove once no log names it.
+    /// Paths to remove once no log names them.
     pub(crate) trash: Vec<PathBuf>,
-    /// To remove if empty.
     pub(crate) emptied: BTreeSet<PathBuf>,
-    /// For the next checkpoint; outside signals.
+    /// To sync at the next checkpoint; outside signals.
     pub(crate) folders: BTreeSet<PathBuf>,
     pub(crate) lock: Box<dyn MediaLock>,
     /// Reserves space for the new log until the next checkpoint.
@@ -194,7 +191,6 @@ impl Shared {
         poison.is_some()
     }
 
-    /// Poisons if needed.
     pub(crate) fn log_failure(&self, failure: AppendError) -> StoreError {
         match failure {
             AppendError::NotAppended(error) => error,

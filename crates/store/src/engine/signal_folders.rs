@@ -35,7 +35,6 @@ impl Shared {
             // A lost folder loses its content, however durable that is.
             let parent = folder.parent().unwrap_or(&self.root);
             syncs.folder(parent.to_path_buf(), Site::ParentFolder);
-            // Recovery rewrites it, like all metadata.
             self.write_group(folder);
         }
         Ok(())
@@ -51,7 +50,7 @@ impl Shared {
         let _ = super::io::replace_file(&*self.media, &tmp, &path, &bytes, None);
     }
 
-    /// After a power cut; unreadable ones only.
+    /// Rewrites groups that are unreadable after a power cut.
     pub(crate) fn restore_groups(&self) {
         let mut groups = BTreeSet::new();
         for (_, slot) in self.all_slots() {
@@ -71,7 +70,6 @@ impl Shared {
             };
             match found {
                 Ok(Some(bytes)) if !is_readable(&bytes) => _ = self.media.remove_file(&path),
-                // Left to `verify`.
                 Err(_) => continue,
                 _ => {}
             }
@@ -141,7 +139,7 @@ impl Shared {
         Ok(())
     }
 
-    /// They are not known to be durable.
+    /// Their names are not known to be durable.
     pub(crate) fn mark_parents_dirty(&self, slot: &mut SlotInner) {
         let above = slot.folder.ancestors().skip(1);
         let above = above.take_while(|folder| folder.starts_with(&self.root));

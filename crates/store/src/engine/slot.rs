@@ -37,23 +37,21 @@ pub(crate) struct SlotInner {
     pub(crate) id: SignalId,
     pub(crate) folder: PathBuf,
     pub(crate) exists: bool,
-    /// Not yet committed.
     pub(crate) created: bool,
     pub(crate) removed: bool,
     pub(crate) base: Base,
     /// With pending changes.
     pub(super) state: Option<Arc<SignalState>>,
-    /// The last commit, while changes are pending.
+    /// State of the last commit, while changes are pending.
     pub(super) committed: Option<Arc<SignalState>>,
     pub(crate) ops: Vec<Op>,
     pub(crate) pending: PendingSamples,
     pub(crate) sums: Checksums,
     /// Committed, but missing from the array `crc`.
     pub(crate) crcs: BTreeMap<u64, u32>,
-    /// As of the last checkpoint.
     pub(crate) crc_rows: u64,
     pub(crate) dirty: DirtyFiles,
-    /// Known durable; relative to the signal's folder.
+    /// Names known to be durable; relative to the signal's folder.
     durable_names: BTreeSet<PathBuf>,
     /// Names of the new files in `tmp/`.
     pub(crate) replaced: BTreeMap<u64, String>,
@@ -141,7 +139,6 @@ impl SlotInner {
         stamps.is_some_and(|stamps| stamps.get(table).is_some())
     }
 
-    /// Fails after a removal, pending or committed.
     pub(crate) fn refuse_removed(&self) -> Result<(), StoreError> {
         if self.removed {
             return Err(StoreError::SignalRemoved {
@@ -190,7 +187,6 @@ impl SlotInner {
         Ok(self.committed_mut().cloned())
     }
 
-    /// Drops unchanged tables to free memory.
     pub(crate) fn unload(&mut self) {
         if self.committed.is_none() && self.ops.is_empty() {
             self.state = None;
@@ -326,7 +322,7 @@ impl SlotInner {
         }
     }
 
-    /// Tail checksum for a commit whose record lacks the pending samples.
+    /// For a commit whose record lacks the pending samples.
     pub(crate) fn pending_tail(&self) -> Option<TailChecksum> {
         if !self.pending.bulk {
             return None;
@@ -346,7 +342,7 @@ impl SlotInner {
         Some(tail.op(self.id, &state.meta))
     }
 
-    /// Checksums of chunks that the next commit completes, or that failed appends completed.
+    /// Of chunks that the next commit completes, or that failed appends completed.
     pub(crate) fn pending_sums(&self) -> impl Iterator<Item = (u64, u32)> {
         let full = self.state.as_ref().map_or(0, |state| {
             state.end.max(0).cast_unsigned() / state.meta.chunk_samples.max(1)
@@ -354,7 +350,6 @@ impl SlotInner {
         (self.sums.ready.range(..full)).map(|(&chunk, &crc)| (chunk, crc))
     }
 
-    /// Pending changes become committed, after a durable commit.
     pub(crate) fn committed(&mut self) {
         let tail = self.pending_tail();
         let sums: Vec<(u64, u32)> = self.pending_sums().collect();
@@ -417,7 +412,7 @@ impl SlotInner {
         self.base.full_chunks()
     }
 
-    /// Up to the committed end, with gaps.
+    /// Bytes up to the committed end, with gaps.
     pub(crate) fn sample_bytes(&self) -> u64 {
         let samples = self.base.end.max(0).cast_unsigned();
         samples.saturating_mul(self.base.meta.format.size() as u64)

@@ -52,7 +52,6 @@ impl std::fmt::Debug for Sources {
 }
 
 pub(crate) struct Sources {
-    /// For arrays that cannot be mapped.
     pub(crate) decoders: crate::decode::Decoders,
     open: ShardLru<Shard>,
     files: ShardLru<OpenFile>,
@@ -78,13 +77,11 @@ impl Default for Sources {
 
 pub(crate) struct ShardRequest {
     pub(crate) header: ShardHeader,
-    /// Least write mark.
     pub(crate) mark: Option<WriteMark>,
     pub(crate) flat: Flat,
     pub(crate) format: SampleFormat,
     /// In the order to try.
     pub(crate) folders: Vec<ArrayFolder>,
-    /// Not yet in place.
     pub(crate) replacement: Option<std::path::PathBuf>,
     pub(crate) cached: Option<CachedRequest>,
 }
@@ -186,7 +183,7 @@ impl Sources {
         (self.cache.read().unwrap_or_else(PoisonError::into_inner)).clone()
     }
 
-    /// Of an open shard. Through a cache it changes with the content and with more checksums.
+    /// Key of an open shard. Through a cache it changes with the content and with more checksums.
     pub(crate) fn key(&self, state: &SignalState, shard: u64) -> ShardKey {
         let version = match self.has_cache.load(Ordering::Acquire) {
             false => state.data.file(shard),
@@ -215,7 +212,7 @@ impl Sources {
                 if let Some(buffer) = mapping.view(offset, len, file) {
                     return Ok(Some(buffer));
                 }
-                // Too short, or closed, moved and grown since; the lookup decides.
+                // Too short, or closed, moved and grown since.
                 known = None;
             }
             Some(Shard::Copied(place)) if self.file_at(media, key, place).is_none() => known = None,
@@ -362,7 +359,7 @@ impl Sources {
         self.scanned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// After its files were replaced or moved.
+    /// Needed after its files were replaced or moved.
     pub(crate) fn remove_signal(&self, id: SignalId) {
         self.scanned().retain(|(of, _)| *of != id);
         self.files.remove_signal(id);

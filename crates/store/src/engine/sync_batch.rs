@@ -23,7 +23,7 @@ impl SyncBatch {
         self.files.insert(path, site);
     }
 
-    /// Skipped if removed meanwhile.
+    /// Skips a folder that is removed meanwhile.
     pub(crate) fn folder(&mut self, path: PathBuf, site: Site) {
         self.folders.insert(path, site);
     }

@@ -16,13 +16,11 @@ use crate::state::{EVENTS, FIT, GAPS, POINTS, RUNS, SignalState, TABLES, Table};
 
 pub(crate) struct LoadedTables {
     tables: Vec<Table>,
-    /// Missing, unless the log has their rows.
+    /// Missing tables, unless the log has their rows.
     missing: Vec<MissingTable>,
     /// The signal's folder if missing: the signal would seem to have no gaps.
     gone: Option<PathBuf>,
-    /// Last commit in them.
     pub(crate) sequence: u64,
-    /// Identity of their files.
     pub(crate) stamps: TableStamps,
 }
 
@@ -157,7 +155,7 @@ pub(crate) struct StagedTable {
 pub(crate) type NamedStamp = (&'static str, Option<TableStamp>);
 
 impl SlotInner {
-    /// Durable once its folder is synced.
+    /// The table is durable once its folder is synced.
     pub(crate) fn write_table(
         &mut self,
         media: &dyn Media,
@@ -232,7 +230,6 @@ impl SlotInner {
             TEXT_ARRAY => file_of(EVENTS),
             name => file_of(name),
         });
-        // A removed event leaves a row without text.
         let is_empty = table.rows.is_empty() && table.attachment.is_empty();
         if is_empty && media.stat(&path).at("look at", &path)?.is_none() {
             return Ok(None);
@@ -278,7 +275,7 @@ impl SlotInner {
         }))
     }
 
-    /// Durable once both folders are synced.
+    /// The table is durable once both folders are synced.
     pub(crate) fn put_in_place(
         &mut self,
         media: &dyn Media,
@@ -360,7 +357,6 @@ fn numbers(bytes: &[u8]) -> Vec<i64> {
         .collect()
 }
 
-/// Relative to the signal's.
 pub(crate) fn folders() -> impl Iterator<Item = PathBuf> {
     let tables = TABLES.map(|name| format!("{name}/c/0"));
     let arrays = [

@@ -10,8 +10,8 @@
 use crate::meta::SignalMeta;
 use crate::op::{Op, SignalId};
 
-/// crc32c of the samples from the start of the chunk of sample `end - 1` up to `end`, no chunk border; gap samples
-/// count as zero.
+/// crc32c from the start of the chunk of sample `end - 1` up to `end`, which is no chunk border; gap samples count as
+/// zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TailChecksum {
     pub(crate) end: i64,
@@ -19,7 +19,7 @@ pub(crate) struct TailChecksum {
 }
 
 impl TailChecksum {
-    /// Of an `Op::Crc` of a signal that ends at `end`; `None` for a full chunk.
+    /// `None` for a full chunk. The signal ends at `end`.
     pub(crate) fn from_crc(chunk: u64, crc: u32, end: i64, meta: &SignalMeta) -> Option<Self> {
         let length = meta.chunk_samples.max(1);
         let reached = end.max(0).cast_unsigned();

@@ -76,7 +76,7 @@ fn vanished(root: &Path, action: &'static str, reason: &'static str) -> StoreErr
     }
 }
 
-/// A file or folder is missing. If the path came from an older state, check a newer one first.
+/// Whether a file or folder is missing. If the path came from an older state, check a newer one first.
 pub(crate) fn is_missing(error: &StoreError) -> bool {
     match error {
         StoreError::Io { source, .. } => is_absence(source.kind()),
@@ -85,7 +85,7 @@ pub(crate) fn is_missing(error: &StoreError) -> bool {
     }
 }
 
-/// A server failed or refused, or an interrupt ended the wait: a retry fails too.
+/// Whether a server failed or refused, or an interrupt ended the wait: a retry fails too.
 pub(crate) fn is_of_server(error: &StoreError) -> bool {
     match error {
         StoreError::Remote { kind, .. } => !is_absence(*kind),
@@ -94,7 +94,6 @@ pub(crate) fn is_of_server(error: &StoreError) -> bool {
     }
 }
 
-/// Absence rather than failure.
 fn is_absence(kind: ErrorKind) -> bool {
     matches!(
         kind,

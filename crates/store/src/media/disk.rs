@@ -16,7 +16,7 @@ use super::{Access, Kind, Media, MediaFile, MediaLock, RootedDisk, Site, Volume,
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DiskMedia;
 
-/// Written back together once complete.
+/// A completed part is written back.
 const PART: u64 = 8 << 20;
 
 #[derive(Debug)]
@@ -36,7 +36,6 @@ impl MediaFile for DiskFile {
         // sync.
         let (from, to) = (offset / PART, (offset + bytes.len() as u64) / PART);
         if from < to {
-            // Only a hint.
             let _ = page_cache::begin_writing_back(&self.0, from * PART, (to - from) * PART);
         }
         Ok(())

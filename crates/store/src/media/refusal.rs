@@ -13,7 +13,7 @@ pub enum Refusal {
     /// Neither file nor folder, or one instead of the other.
     #[error("{} is {found}", path.display())]
     Kind {
-        /// Possibly a folder above the requested path.
+        /// May be a folder above the requested path.
         path: PathBuf,
         /// `"a symbolic link"`, `"a pipe"`.
         found: &'static str,
@@ -38,7 +38,7 @@ pub enum Refusal {
         /// Bytes of free memory.
         free: u64,
     },
-    /// With `..` or outside the store.
+    /// A path with `..` or outside the store.
     #[error("{} is not inside the store", path.display())]
     Outside {
         /// The requested path.

@@ -71,7 +71,6 @@ pub fn is_url(path: &Path) -> bool {
     rest.starts_with('/') && SCHEMES.contains(&scheme)
 }
 
-/// Normalises URLs as [`checked_url`].
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     refuse_unknown_scheme(path)?;
     if !is_url(path) {
@@ -140,7 +139,7 @@ pub(crate) fn media_to_write(path: &Path) -> Result<Arc<dyn Media>, StoreError> 
     open(&path.to_string_lossy()).at("push to", path)
 }
 
-/// Such as `ftp://host/a`, or `pathlib`'s `ftp:/host/a`.
+/// For example `ftp://host/a`, or `pathlib`'s `ftp:/host/a`.
 fn refuse_unknown_scheme(path: &Path) -> Result<(), StoreError> {
     let parts = path.to_str().and_then(|text| text.split_once(':'));
     let is_unknown = |scheme: &str| {

@@ -142,7 +142,6 @@ impl RootedPaths {
         folder.open_entry(last, purpose)
     }
 
-    /// Says what is in the way, if the system's error does not.
     fn diagnose(&self, path: &Path, error: io::Error) -> io::Error {
         if !is_wrong_kind(&error) {
             return error;

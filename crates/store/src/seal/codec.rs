@@ -151,7 +151,6 @@ impl Codec {
         codec.check().is_ok().then_some(codec)
     }
 
-    /// Description in `zarr.json`.
     pub(super) fn metadata(&self, sample_bytes: usize) -> Value {
         match self {
             // Its checksum also protects the last chunk, which has none of ours until full.

@@ -24,7 +24,7 @@ impl Signal {
         Ok(Fixed::from_bits(period.to_bits() / 2))
     }
 
-    /// Indices with time in `range` per run, gaps included, by time of the first.
+    /// Index ranges with time in `range` per run, gaps included, by time of the first sample.
     pub(crate) fn civil_parts(&self, range: &Times) -> Result<Vec<(u32, Range<i64>)>, StoreError> {
         let Some(civil) = self.empirical()? else {
             return Err(StoreError::NoCivilTime {
@@ -49,7 +49,6 @@ impl Signal {
             .collect())
     }
 
-    /// Whether `part` covers all of `range`.
     pub(crate) fn covers(&self, range: &Times, part: &Range<i64>) -> Result<bool, StoreError> {
         if part.is_empty() {
             return Ok(range.is_empty());
@@ -87,7 +86,7 @@ impl Signal {
         Ok(out)
     }
 
-    /// Groups share no time; both in order of time.
+    /// The groups share no time; both are in order of time.
     fn overlapping_groups(&self, parts: Vec<Stretch>) -> Result<Vec<Vec<Stretch>>, StoreError> {
         let mut groups: Vec<Vec<Stretch>> = Vec::new();
         let mut latest: Option<Fixed> = None;
@@ -165,7 +164,7 @@ fn part_of(civil: &Empirical, run: &RunRow, range: &Times) -> Result<Range<i64>,
     Ok(start..end)
 }
 
-/// The end if none.
+/// The end if there is none.
 fn first_not_before(civil: &Empirical, within: Range<i64>, time: Fixed) -> Result<i64, StoreError> {
     let (mut low, mut high) = (within.start, within.end);
     while low < high {

@@ -32,7 +32,7 @@ pub enum Fill<T> {
     Forward(Option<T>),
     /// Linear interpolation between the neighbours.
     Interpolate {
-        /// For gaps at either end of the run or selection.
+        /// Value for a gap at either end of the run or selection.
         edge: T,
         /// Interpolates at a fraction of the way, such as [`ValueType::between`].
         between: fn(T, T, f64) -> T,
@@ -184,7 +184,7 @@ impl Selection {
         Ok(())
     }
 
-    /// The neighbours have samples or are outside.
+    /// The gap's neighbours have samples or are outside.
     fn fill_gap<T: Copy>(
         &self,
         part: &Stretch,
@@ -229,7 +229,7 @@ impl Selection {
     }
 }
 
-/// Samples between checks for interrupts: rare enough to be cheap, frequent enough to respond.
+/// Samples between checks for interrupts.
 const PIECE: i64 = 1 << 18;
 
 pub(crate) fn write_values<V: ValueType>(
@@ -247,7 +247,6 @@ fn convert<V: ValueType>(
     let mut rest = out;
     dispatch!(segment.dtype(), S => segment.visit::<S>(|samples| {
         let (part, after) = std::mem::take(&mut rest).split_at_mut(samples.len());
-        // The lengths are equal.
         let _ = values(samples, calibration, part);
         rest = after;
     }))

@@ -6,14 +6,14 @@ use std::ops::Range;
 use crate::engine::crc::masked;
 use crate::state::GapTable;
 
-/// The part of a shard with known checksums, an object of the cache.
+/// The part of a shard with known checksums: an object of the cache.
 pub(crate) trait CachedContent: fmt::Debug + Send + Sync {
     /// Offset in the shard's file.
     fn start(&self) -> u64;
 
     fn bytes(&self) -> u64;
 
-    /// Smallest verifiable range around one.
+    /// The smallest verifiable range around one.
     fn checkable(&self, range: Range<u64>) -> Range<u64>;
 
     fn is_known(&self, range: Range<u64>) -> bool;
@@ -23,14 +23,14 @@ pub(crate) trait CachedContent: fmt::Debug + Send + Sync {
 }
 
 pub(crate) struct FlatContent {
-    /// First chunk in the file.
+    /// Offset of the first chunk in the file.
     pub(crate) payload_start: u64,
     pub(crate) chunk_bytes: u64,
     pub(crate) sample_bytes: usize,
-    /// The shard's first sample.
+    /// Index of the shard's first sample.
     pub(crate) first: i64,
     pub(crate) gaps: GapTable,
-    /// Of the full chunks, in order.
+    /// Checksums of the full chunks.
     pub(crate) crcs: Vec<Option<u32>>,
 }
 
@@ -124,7 +124,6 @@ mod tests {
             sample_bytes: 2,
             first: 100,
             gaps,
-            // The third chunk is a gap; the last is unknown.
             crcs: vec![crc(0), crc(1), None, None],
         };
         (content, bytes)

@@ -93,7 +93,7 @@ impl CachedFile {
     /// `None` if the store must be read.
     fn present(&self, range: &Range<u64>) -> io::Result<Option<Arc<Pin>>> {
         let counters = &self.cache.counters;
-        // Again if pinned objects filled another process's cache, or the object was lost.
+        // Try again if pinned objects filled another process's cache, or the object was lost.
         for attempt in 0..2 {
             match self.fill(range) {
                 Ok(pin) => return Ok(Some(pin)),
@@ -159,7 +159,7 @@ impl CachedFile {
         Ok(count)
     }
 
-    /// What the cache lacks, by `read`.
+    /// Reads by `read` what the cache lacks.
     fn read(&self, read: ReadFile, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
         let start = self.content.start();
         let own = start..start + self.content.bytes();

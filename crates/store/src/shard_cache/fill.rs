@@ -13,7 +13,7 @@ use super::{ShardCache, add};
 use crate::media::RemoteError;
 
 const READ_BYTES: u64 = 8 << 20;
-/// Without progress, while another process fetches a piece.
+/// Wait without progress while another process fetches a piece.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl PieceFetch<'_> {
     pub(super) fn fill(&self, pin: &Pin, range: Range<u64>) -> Result<(), FillError> {
         let (mut waits_for, mut since) = (None, Instant::now());
         loop {
-            // In intervals between interrupts: another process may take long.
+            // Wait in intervals, between which the work can be interrupted.
             let (start, timeout) = match self.fill_within(pin, range.clone(), POLL_INTERVAL) {
                 Err(FillError::Cache(error @ CacheError::FetchTimeout { start, .. })) => {
                     (start, error)
@@ -140,7 +140,7 @@ impl PieceFetch<'_> {
         Ok(())
     }
 
-    /// If they match the checksums.
+    /// Stores pieces if they match the checksums.
     fn take(&self, pin: &Pin, reservation: &mut Reservation, offset: u64, given: &[u8]) -> bool {
         let range = offset..offset.saturating_add(given.len() as u64);
         if range.is_empty() || range.end > self.content.bytes() {

@@ -44,9 +44,8 @@ pub use names::{ObjectName, PeerAddress};
 use pins::Pins;
 pub use report::{CacheReport, ReportCursor};
 
-/// Objects with known sources, which are hints.
+/// Most objects with known sources, which are hints.
 const MAX_SOURCES: usize = 1 << 16;
-/// Known sources per object.
 const MAX_SOURCES_OF_OBJECT: usize = 8;
 
 /// Access to other hosts' pieces of an object.

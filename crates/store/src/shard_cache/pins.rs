@@ -12,7 +12,6 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
-    /// The bytes, mapped once.
     pub(crate) fn mapping(&self) -> Result<Arc<Mapping>, CacheError> {
         if let Some(mapping) = self.mapping.get() {
             return Ok(Arc::clone(mapping));
@@ -77,7 +76,6 @@ impl Pins {
         Ok(pin)
     }
 
-    /// The cache has lost it.
     pub(crate) fn remove(&self, key: &ObjectKey) {
         let mut table = self.lock();
         if let Some((_, pin)) = table.by_key.remove(key) {
@@ -85,7 +83,6 @@ impl Pins {
         }
     }
 
-    /// What no read uses.
     pub(crate) fn clear(&self) {
         *self.lock() = PinTable::default();
     }

@@ -349,7 +349,6 @@ impl Signal {
         Selection::new(self.clone(), span.into().resolve(self)?, overlap)
     }
 
-    /// Not checked against the ends.
     fn parts_unbounded(&self, span: Span<'_>) -> Result<Vec<Range<i64>>, StoreError> {
         Ok(match span.resolve(self)? {
             ResolvedSpan::Index(range) => vec![range],
@@ -398,7 +397,6 @@ fn timebase(store: uuid::Uuid, id: SignalId) -> TimebaseId {
     const BELOW_LEVELS: u64 = 0x7fff_ffff;
     let (high, low) = store.as_u64_pair();
     let base = (high ^ low) % BELOW_LEVELS;
-    // 0 is civil time.
     TimebaseId(((base + id.0 % BELOW_LEVELS) % BELOW_LEVELS) as u32 + 1)
 }
 

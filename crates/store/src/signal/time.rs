@@ -59,7 +59,7 @@ impl Signal {
         Ok(time)
     }
 
-    /// Without stamps, the run before must not be extrapolated into it.
+    /// The run before must not be extrapolated into a run without stamps.
     fn is_timed(&self, run: RunRow) -> bool {
         self.state.fit.last_of_run(run.id).is_some()
     }
@@ -122,7 +122,7 @@ impl Signal {
             let time = self.time_of(index)?.value.round_i64();
             Ok::<_, StoreError>(time.is_none_or(|time| time >= civil_ns))
         };
-        // At most one off.
+        // It is at most one off.
         if index < end && !is_reached(index)? {
             index += 1;
         } else if index > run.start && is_reached(index - 1)? {
@@ -152,7 +152,6 @@ impl Signal {
     pub fn civil_many(&self, indices: &[i64], out: &mut [Fixed]) -> Result<(), StoreError> {
         let civil = self.civil()?;
         let runs = &self.state.runs;
-        // Usually all runs are timed, and no index needs a lookup.
         if !runs.iter().all(|run| self.is_timed(run)) {
             let mut at = indices.iter().filter_map(|index| runs.at(*index));
             if !at.all(|run| self.is_timed(run)) {

@@ -51,7 +51,6 @@ impl StoreCommit {
         Path::new(OsStr::from_bytes(&self.path))
     }
 
-    /// `what`: describes the snapshot.
     fn open(&self, what: impl Fn() -> String) -> Result<Store, StoreError> {
         Store::open(self.path(), Mode::Read).map_err(|error| match error {
             StoreError::NotAStore { path, reason } => SnapshotError::NoStore {
@@ -64,7 +63,7 @@ impl StoreCommit {
         })
     }
 
-    /// It must be the snapshot's and have reached its commit.
+    /// The store must be the snapshot's and have reached its commit.
     fn check(&self, store: &Store, what: impl Fn() -> String) -> Result<(), StoreError> {
         let backend = &store.shared().backend;
         let (uuid, expected) = (backend.uuid()?, Uuid::from_u128(self.uuid));
@@ -115,7 +114,6 @@ impl StoreCommit {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SignalSnapshot {
     origin: StoreCommit,
-    /// It shows uncommitted changes.
     uncommitted: bool,
     shown: SignalRecord,
 }

@@ -37,7 +37,6 @@ impl PinnedStore {
         self.names.get(name).copied()
     }
 
-    /// `newest` gives the store's state.
     pub(crate) fn state(
         &self,
         id: SignalId,

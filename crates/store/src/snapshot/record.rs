@@ -11,7 +11,7 @@ use crate::op::{Op, SignalId, TableRows};
 use crate::state::{CORRECTIONS, FIT, GAPS, RUNS, SignalState, TABLES, Table};
 use crate::version::DataVersion;
 
-/// All but samples, stamps and events.
+/// All that a handle shows but samples, stamps and events.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SignalRecord {
     pub(super) id: SignalId,

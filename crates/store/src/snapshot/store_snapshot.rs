@@ -11,7 +11,6 @@ use crate::error::{SnapshotError, StoreError};
 use crate::options::Mode;
 use crate::store::Store;
 
-/// Name in messages.
 const SUBJECT: &str = "a store";
 
 /// Snapshots of all signals of a store open for reading, for another process.

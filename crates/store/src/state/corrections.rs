@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::op::{CorrectionPointRow, CorrectionRow};
 
-/// A refused row, and why.
 pub(super) type BadRow = (usize, &'static str);
 
 /// One row per point repeats its correction's properties.

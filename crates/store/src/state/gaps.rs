@@ -248,7 +248,6 @@ mod tests {
         })
     }
 
-    /// Maximal ranges of `true`.
     fn stretches(missing: &[bool]) -> Vec<Gap> {
         let mut out = Vec::new();
         let mut start = None;

@@ -23,7 +23,6 @@ use crate::meta::SignalMeta;
 use crate::op::{Op, SignalId};
 use crate::version::DataVersion;
 
-/// Tables changed since [`SignalState::mark_saved`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct ChangedTables {
     gaps: bool,
@@ -160,7 +159,7 @@ impl SignalState {
                 synced,
                 ..
             } => Arc::make_mut(&mut self.data).set_mark(*shard, *mark, *synced),
-            // For the catalogue, or samples, checksums and files in the engine.
+            // These concern the catalogue, or samples and files.
             Op::Remove { .. }
             | Op::Samples { .. }
             | Op::Crc { .. }

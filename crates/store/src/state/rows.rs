@@ -272,7 +272,6 @@ impl Row for EventKey {}
 pub struct EventTable {
     rows: Seq<Arc<EventRow>>,
     keys: Seq<EventKey>,
-    /// Above every id ever used.
     next: u64,
 }
 

@@ -129,15 +129,14 @@ impl<T: Row> Seq<T> {
         self.entries.iter().flat_map(|entry| entry.rows.iter())
     }
 
-    /// Rows at positions; double-ended.
+    /// Rows at a range of positions; double-ended.
     pub(crate) fn range(&self, range: Range<usize>) -> impl Iterator<Item = &T> + '_ {
         let count = range.end.saturating_sub(range.start);
         self.iter_from(range.start).take(count)
     }
 
-    /// Leading rows for which `before` holds; it must partition them.
+    /// Number of leading rows for which `before` holds; it must partition the rows.
     pub(crate) fn partition_point(&self, mut before: impl FnMut(&T) -> bool) -> usize {
-        // In the last chunk whose first row satisfies it.
         let after = self
             .entries
             .partition_point(|entry| entry.rows.first().is_some_and(&mut before));

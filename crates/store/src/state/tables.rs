@@ -92,7 +92,7 @@ impl SignalState {
         })
     }
 
-    /// Relating samples to time: gaps, runs, fit, corrections.
+    /// Tables that relate samples to time.
     #[must_use]
     pub(crate) fn tables_of_clock(&self) -> Vec<Table> {
         let mut tables = self.tables_of(ChangedTables {
@@ -356,7 +356,7 @@ fn event_rows(events: &EventTable) -> (Vec<i64>, Vec<u8>) {
     (rows, text)
 }
 
-/// Invalid text, validated before, as a string.
+/// Invalid text, which was validated before, becomes a string.
 fn parse(fields: &str) -> serde_json::Value {
     serde_json::from_str(fields).unwrap_or_else(|_| serde_json::Value::String(fields.into()))
 }

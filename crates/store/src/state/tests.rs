@@ -192,7 +192,7 @@ proptest! {
         let last = after(&ops);
         let at = |age: usize| after(&ops[..ops.len() * age / 100]);
         let mut mixed = SignalState::new(ID, "x", meta());
-        // Each from a different moment.
+        // Each table is from a different moment.
         mixed.end = at(end_age).end;
         mixed.gaps = at(ages[0]).gaps;
         mixed.runs = at(ages[1]).runs;

@@ -96,7 +96,7 @@ fn civil(signal: &Signal, range: &Range<i64>) -> Option<(Fixed, Fixed)> {
     Some((start, signal.end_of_sample(range.end - 1).ok()?))
 }
 
-/// In events or, after an unfinished repair, those it began with.
+/// Losses in events or, after an unfinished repair, those it began with.
 pub(super) fn reported(store: &Store) -> Result<ReportedLosses, StoreError> {
     let media = store.shared().backend.media();
     match repair_notes::read(&*media, store.path())? {

@@ -29,7 +29,7 @@ const FIX_UNREADABLE: &str =
 const FIX_ATTRIBUTES: &str = "restore it from a copy; or let `--repair` write one without them, which keeps the damaged \
                                file in .isochrony and says that they are lost";
 
-/// A store's own `zarr.json` that may have held attributes and is unreadable.
+/// A store's own unreadable `zarr.json`, which may have held attributes.
 pub(super) const ATTRIBUTES_LOST: &str = "damaged_metadata";
 
 pub(crate) fn is_signal(bytes: &[u8]) -> bool {
@@ -300,7 +300,7 @@ pub(super) fn judge(
     Ok(())
 }
 
-/// By an unpublished or newer commit.
+/// Whether an unpublished or newer commit explains the difference.
 fn is_explained(
     subject: &Subject<'_>,
     description: &ExpectedMetadata,
@@ -431,7 +431,7 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
     Some(of_group(code, path, what))
 }
 
-/// A link, a pipe, or too long. A repair moves it away and writes a new file. A folder stays, since it may contain
+/// It is a link, a pipe, or too long. A repair moves it away and writes a new file. A folder stays: it may contain
 /// foreign files.
 pub(super) fn cannot_be_metadata(error: &std::io::Error, path: &Path) -> bool {
     match Refusal::of(error) {
@@ -470,7 +470,6 @@ fn attributes_lost(media: &dyn Media, path: &Path) -> Option<Finding> {
     })
 }
 
-/// Keeps the users' attributes.
 pub(super) fn mended_group(
     store: &Store,
     media: &dyn Media,

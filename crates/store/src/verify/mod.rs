@@ -220,7 +220,7 @@ impl Subject<'_> {
         });
     }
 
-    /// Civil times may be wrong.
+    /// For findings whose civil times may be wrong.
     fn add_untimed(
         &mut self,
         code: &'static str,

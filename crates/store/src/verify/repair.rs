@@ -97,7 +97,7 @@ pub fn repair_on(
     Ok((before, after))
 }
 
-/// Empty if a reader cannot open the store: not repairable, or by another way of opening.
+/// Empty if a reader cannot open the store.
 fn reader_findings(path: &Path, options: &VerifyOptions, around: &Arc<dyn Media>) -> Vec<Finding> {
     let quick = VerifyOptions {
         signals: options.signals.clone(),
@@ -133,13 +133,12 @@ fn give_up_lost(
     let mut after = match rest_of_repair(&store, &before, options) {
         Ok(after) => after,
         Err(error) => {
-            // Leave the rest to the next repair.
+            // The rest is left to the next repair.
             let mut after = Report {
                 findings: vec![unfinished(&error, path)],
                 lost,
                 ..Report::default()
             };
-            // Nothing of the rest is committed or reported.
             let rolled_back = store.shared().rollback();
             let closed = store.close();
             let noted = match rolled_back {
@@ -245,7 +244,6 @@ impl Store {
         Ok((before, after))
     }
 
-    /// As [`repair`](Self::repair), but leaves its note.
     fn repair_unfinished(&self, options: &VerifyOptions) -> Result<(Report, Report), StoreError> {
         let engine = self.shared().backend.engine_in_place("repair")?;
         self.commit(true)?;
@@ -254,7 +252,6 @@ impl Store {
         for id in repair_notes::read_stale_sums(&**engine.media(), self.path())? {
             self.renew_sums_at_gaps(SignalId(id))?;
         }
-        // Before anything is checked against them.
         self.commit(true)?;
         repair_notes::remove_stale_sums(&**engine.media(), self.path())?;
         let before = self.verify_settled(options)?;
@@ -430,7 +427,6 @@ impl Store {
         file.sync(Site::ReplacementFile).at("sync", path)
     }
 
-    /// Restores the index if the shard's chunks match their checksums.
     fn restore_index(
         &self,
         subject: &Subject<'_>,

@@ -19,9 +19,8 @@ use crate::media::{Media, Site, limits};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReportedLosses {
-    /// As signal and event.
     pub(super) events: HashSet<(u64, u64)>,
-    /// Without an event, it must be reported: a lost commit that changed an unnamed signal.
+    /// A loss without an event must be reported: a lost commit that changed an unnamed signal.
     pub(super) lacks_commit: bool,
     /// Damaged `zarr.json` of the store moved aside.
     #[serde(default)]
@@ -43,7 +42,7 @@ pub(super) fn read_stale_sums(media: &dyn Media, root: &Path) -> Result<StaleSum
     Ok(read_file(media, root, STALE_SUMS)?.unwrap_or_default())
 }
 
-/// Durably, before anything is given up; keeps an existing note.
+/// Writes the note durably, before anything is given up; keeps an existing one.
 pub(super) fn write(
     media: &dyn Media,
     root: &Path,
@@ -77,12 +76,10 @@ pub(super) fn add_stale_sums(
     replace_with(media, root, STALE_SUMS, &signals)
 }
 
-/// After losses were reported.
 pub(super) fn remove(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     remove_file(media, root, REPORTED)
 }
 
-/// After checksums were committed.
 pub(super) fn remove_stale_sums(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     remove_file(media, root, STALE_SUMS)
 }

@@ -21,7 +21,6 @@ fn place(root: &Path, name: &str, number: u64) -> PathBuf {
     engine_folder(root).join(name)
 }
 
-/// Kept files of the root.
 pub(super) fn count(media: &dyn Media, root: &Path) -> Result<u64, StoreError> {
     count_of(media, root, DAMAGED)
 }

@@ -39,9 +39,7 @@ const ROUND_INTERVAL: Duration = Duration::from_millis(250);
 pub(crate) struct VerifyPass {
     pub(super) writer: WriterStatus,
     pub(super) base: BTreeMap<SignalId, i64>,
-    /// Signals in the log, whose folders a killed writer may have left anywhere.
     named: BTreeMap<SignalId, Vec<String>>,
-    /// What files may lack until the log is replayed.
     pending_replay: BTreeMap<SignalId, PendingReplay>,
     lost: Vec<LostCommit>,
 }
@@ -233,7 +231,7 @@ impl Store {
         Ok(())
     }
 
-    /// Of a signal, or of the whole store, to detect changes.
+    /// Version of a signal, or of the whole store, to detect changes.
     fn version(&self, id: Option<SignalId>) -> Option<Version> {
         let backend = &self.shared().backend;
         let Some(id) = id else {
@@ -285,7 +283,7 @@ impl Store {
         }
     }
 
-    /// Whether a killed writer left the signal's folder between two places.
+    /// Whether a killed writer left the folder between two places.
     fn is_on_its_way(&self, id: SignalId, round: &VerifyPass) -> bool {
         let (media, root) = (self.shared().backend.media(), self.path());
         let is_at = |folder: &Path| is_of(&*media, folder, id);
@@ -386,7 +384,6 @@ impl Store {
         let mut open = vec![root.clone()];
         while let Some(folder) = open.pop() {
             let names = match media.list(&folder) {
-                // Removed meanwhile.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder != root => {
                     continue;
                 }

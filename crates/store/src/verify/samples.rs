@@ -15,7 +15,7 @@ use crate::media::{Access, Kind};
 pub(super) struct ExpectedShard {
     pub(super) path: PathBuf,
     pub(super) range: Range<i64>,
-    /// Payload up to its last valid sample.
+    /// Payload bytes up to the last valid sample.
     pub(super) used: u64,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedShard>, Stor
     let mut shards = Vec::new();
     let mut at = 0;
     while at < state.end {
-        // Entirely in a gap: no file; there may be millions.
+        // Shards in a gap have no file; there may be millions.
         if let Some(gap) = state.gaps.at(at) {
             let skip = gap.end() / length * length;
             if skip > at {
@@ -79,7 +79,6 @@ fn sealed_shard(subject: &Subject<'_>) -> Option<i64> {
     i64::try_from(samples).ok()
 }
 
-/// Missing, too short, and foreign files.
 pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let flat = Flat::data(&subject.state.meta);
     let is_flat = subject.state.meta.codec.is_empty();
@@ -363,7 +362,7 @@ pub(super) fn checksums(
     Ok(())
 }
 
-/// About a file rather than the store or the attempt.
+/// Whether the error is about a file rather than the store or the attempt.
 fn is_of_file(error: &StoreError) -> bool {
     matches!(
         error,
@@ -416,7 +415,7 @@ fn shard_length(subject: &Subject<'_>) -> Result<i64, StoreError> {
         .max(1))
 }
 
-/// Leaves other bytes unchanged.
+/// Leaves bytes in gaps unchanged.
 pub(super) fn read_valid(
     subject: &Subject<'_>,
     range: Range<i64>,

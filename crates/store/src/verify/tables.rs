@@ -23,7 +23,6 @@ pub(super) const REMEDY: &str = "copy it back from another copy of the store; un
 const RESTORE_TABLE: &str = "restore the table's file from a copy; which samples are valid, or when they were taken, cannot \
                           be told without it";
 
-/// Whether all tables exist, so that samples can be verified.
 pub(super) fn tables(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     let mut whole = true;
     for (table, file) in table_files()
@@ -39,7 +38,6 @@ pub(super) fn tables(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
             Ok(Some(bytes)) => serde_json::from_slice::<Value>(&bytes).is_ok(),
             _ => false,
         };
-        // Rows in the log are not lost.
         let tables = subject.state.tables();
         let known = tables
             .iter()
@@ -57,7 +55,7 @@ pub(super) fn tables(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     Ok(whole)
 }
 
-/// Whether tables are consistent, so that samples can be verified.
+/// Whether tables are consistent, as verification of samples requires.
 ///
 /// # Errors
 /// [`StoreError::DamagedTable`] for what loading a signal refuses.

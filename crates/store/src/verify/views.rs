@@ -8,7 +8,6 @@ use crate::views::maintainer::ViewMaintainer;
 
 const REBUILD: &str = "plots may show something else than the samples; `--repair` builds them anew";
 
-/// Compares rows with samples only if `deep`.
 pub(super) fn views(
     subject: &mut Subject<'_>,
     maintainer: &ViewMaintainer,

@@ -263,7 +263,7 @@ impl<T: ViewSample> BuildRows for Pyramid<T> {
         for range in &self.dirty {
             self.recompute(range.clone(), store, samples)?;
         }
-        // Few: rebuild them from samples.
+        // They are few: rebuild them from samples.
         let end = self.cells.next();
         self.resume(self.levels.built(), store)?;
         self.catch_up(end, store, samples)?;

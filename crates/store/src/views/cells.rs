@@ -5,7 +5,6 @@ use isochrony_dsp::stats::{Accumulator, Summary, summaries};
 use super::row::ViewSample;
 use crate::StoreError;
 
-/// Buckets per call.
 const BLOCK: usize = 32;
 
 /// Collects a bucket's samples until it is full or a later one begins.
@@ -35,7 +34,7 @@ impl<T: ViewSample> Cells<T> {
         }
     }
 
-    /// Later samples have index `next` or higher.
+    /// Later samples must have index `next` or higher.
     pub(crate) fn restart(&mut self, next: i64) {
         self.partial.reset();
         self.started = false;

@@ -54,7 +54,7 @@ impl Signal {
             .views
             .with_source(&shared.backend, self.id(), |source, state| {
                 let own = self.state();
-                // Not rows of other samples, as of a later commit.
+                // Rows may be of other samples, as of a later commit.
                 let same = Identity::new(own, source.built) == Identity::new(state, source.built);
                 let built = if same { source.built.min(own.end) } else { 0 };
                 dispatch!(source.dtype, T => {

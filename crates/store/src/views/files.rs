@@ -72,7 +72,7 @@ impl Array {
         Flat::new(self.row_bytes(signal) * CHUNK_ROWS, SHARD_CHUNKS)
     }
 
-    /// Relative to that of views.
+    /// Relative to the folder of views.
     pub(crate) fn folder(self, signal: DType, level: usize) -> PathBuf {
         Path::new(&bucket(signal, level).to_string()).join(self.name())
     }
@@ -103,9 +103,8 @@ pub(crate) struct Files {
     pub(super) folder: PathBuf,
     pub(super) format: SampleFormat,
     pub(super) dtype: DType,
-    /// Relative to `folder`.
     pub(super) unsynced: BTreeSet<PathBuf>,
-    /// Relative to `folder`.
+    /// Folders with new entries since the last sync, relative to `folder`.
     pub(super) new_folders: BTreeSet<PathBuf>,
 }
 
@@ -152,7 +151,6 @@ impl Files {
             .join("0")
     }
 
-    /// Splits rows by shard.
     fn pieces(
         &self,
         array: Array,
@@ -309,7 +307,6 @@ impl Files {
         Ok(())
     }
 
-    /// Without a sync.
     pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
         if self
             .media

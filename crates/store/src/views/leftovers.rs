@@ -49,7 +49,7 @@ impl Files {
         Ok(())
     }
 
-    /// Nothing would update levels with too few rows, of version 1 of the record.
+    /// Removes levels with too few rows, of version 1 of the record, which nothing would update.
     pub(crate) fn remove_short_levels(&mut self, built: i64) -> Result<(), StoreError> {
         for level in 0..LEVELS {
             if rows_stored(self.dtype, level, built) > 0 {
@@ -67,7 +67,7 @@ impl Files {
     }
 }
 
-/// Samples outside gaps whose rows are durable and unchanged.
+/// Whether samples outside gaps have durable, unchanged rows.
 fn holds_rows(range: Range<i64>, stale: &[(i64, i64)], samples: &dyn Samples) -> bool {
     let mut parts = vec![range];
     for &(start, end) in stale {

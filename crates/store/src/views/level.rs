@@ -18,7 +18,6 @@ use crate::signal::Signal;
 use crate::span::{Overlap, ResolvedSpan, Span};
 use crate::state::Gap;
 
-/// Buckets per read.
 const PIECE: i64 = 1 << 16;
 
 /// Consecutive buckets in the signal's unit.
@@ -30,7 +29,6 @@ pub struct LevelStretch {
     pub values: Vec<f64>,
 }
 
-/// First bucket at or after sample `index`.
 fn bucket_from(index: i64, bucket: i64) -> i64 {
     index.div_euclid(bucket) + i64::from(index.rem_euclid(bucket) != 0)
 }

@@ -81,7 +81,6 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         }
     }
 
-    /// By [`rows_stored`].
     pub(crate) fn built(&self) -> i64 {
         self.built
     }
@@ -126,7 +125,6 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         }
     }
 
-    /// At constant cost.
     fn jump(&mut self, row: u64, store: &mut dyn RowsMut) -> Result<(), StoreError> {
         self.flush(store)?;
         let mut target = row;
@@ -204,7 +202,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         Ok(())
     }
 
-    /// From memory if too short to be stored.
+    /// Rows from memory if the level is too short to be stored.
     fn rows(
         &self,
         level: usize,
@@ -235,7 +233,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         Ok(rows)
     }
 
-    /// Also all stored rows above that contain one.
+    /// Also rewrites all stored rows above that contain one.
     pub(crate) fn rewrite(
         &self,
         first: u64,

@@ -24,7 +24,7 @@ pub(crate) struct ViewMaintainer {
     pub(super) media: Arc<dyn Media>,
     pub(super) boot: String,
     entries: Mutex<HashMap<SignalId, Arc<Mutex<ViewState>>>>,
-    /// Changed since the last commit, or with an outdated record: for commits.
+    /// Signals changed since the last commit, or with an outdated record.
     active: Mutex<Vec<SignalId>>,
 }
 
@@ -96,7 +96,6 @@ impl ViewMaintainer {
     fn activate(&self, backend: &Backend, id: SignalId, entry: &mut ViewState) {
         if !entry.active {
             entry.active = true;
-            // It may have been renamed.
             if let Ok(path) = backend.signal_path(id) {
                 entry.files.moved(&path);
             }
@@ -132,7 +131,6 @@ impl ViewMaintainer {
         end
     }
 
-    /// Before an operation is queued.
     pub(crate) fn observe(&self, backend: &Backend, op: &Op) -> Result<(), StoreError> {
         let (id, range) = match op {
             Op::Gap { id, start, end } => (*id, *start..*end),
@@ -215,7 +213,7 @@ impl ViewMaintainer {
         ids.filter(|id| engine.has_pending_in(*id)).collect()
     }
 
-    /// Signals in `pending` may be gone.
+    /// Some of these signals may be gone.
     pub(crate) fn after_rollback(&self, backend: &Backend, pending: &BTreeSet<SignalId>) {
         // Restart from the record: it names only committed samples, and rows past the end do not count.
         for id in pending {
@@ -239,7 +237,7 @@ impl ViewMaintainer {
         }
     }
 
-    /// So that the next opening builds none.
+    /// Makes rows durable, so that the next opening builds none.
     pub(crate) fn sync(&self, backend: &Backend) -> Result<(), StoreError> {
         for (id, entry) in self.all() {
             let entry = &mut *lock(&entry);

@@ -15,7 +15,7 @@ use crate::mutex::lock;
 use crate::op::SignalId;
 use crate::state::SignalState;
 
-/// While a writer moves or replaces rows; then only samples are used.
+/// Tries while a writer moves or replaces rows; then only samples are used.
 const MAX_ATTEMPTS: usize = 3;
 
 impl ViewMaintainer {

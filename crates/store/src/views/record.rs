@@ -26,7 +26,7 @@ pub(crate) struct Record {
     pub(crate) built: i64,
     /// Rows up to here are durable.
     pub(crate) synced: i64,
-    /// Boot of `built`.
+    /// Boot in which `built` holds.
     pub(crate) boot: String,
     /// Ranges with changes since their rows were written.
     pub(crate) pending: Vec<(i64, i64)>,
@@ -36,7 +36,7 @@ pub(crate) struct Record {
     pub(crate) of: Option<Identity>,
 }
 
-/// Samples behind the rows.
+/// The samples that rows were built from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) signal: u64,
@@ -134,7 +134,7 @@ impl Record {
         })
     }
 
-    /// End of the rows, and invalid ranges.
+    /// End of the rows, and invalid ranges before it.
     pub(crate) fn trusted(&self, boot: &str) -> (i64, &[(i64, i64)]) {
         if self.boot == boot {
             (self.built, &self.pending)
@@ -167,7 +167,7 @@ impl Record {
         zarr::to_bytes(&zarr::group(attributes))
     }
 
-    /// Durably, or only for readers in the same boot.
+    /// Saves the record durably, or only for readers in the same boot.
     pub(crate) fn save(&self, files: &Files, durably: bool) -> Result<(), StoreError> {
         let folder = files.folder();
         let signal = folder.parent().unwrap_or(folder);

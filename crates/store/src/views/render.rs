@@ -134,7 +134,7 @@ impl<'a, T: ViewSample> Renderer<'a, T> {
         self.finish(start, end, coarsest)
     }
 
-    /// The highest with buckets of at most a column.
+    /// The highest level with buckets of at most a column.
     fn level_for(&self, samples: i64) -> Option<usize> {
         let stored = |&level: &usize| rows_stored(T::DTYPE, level, self.source.built) > 0;
         (0..LEVELS)
@@ -143,7 +143,6 @@ impl<'a, T: ViewSample> Renderer<'a, T> {
             .find(stored)
     }
 
-    /// Columns between `edges`, in one read.
     fn columns_of_samples(&mut self, edges: &[i64]) -> Result<(), StoreError> {
         let first = self.columns.len();
         self.columns.resize(first + edges.len() - 1, Summary::EMPTY);

@@ -2,11 +2,10 @@
 
 use isochrony_dsp::stats::{Extreme, Statistic, Summary};
 
-/// Any sample type.
 pub(crate) trait ViewSample: Statistic<Extreme: bytemuck::Pod> {}
 impl<T: Statistic<Extreme: bytemuck::Pod>> ViewSample for T {}
 
-/// Without finite samples all zero, like a hole.
+/// All zero without finite samples, like a hole.
 pub(crate) fn to_row<E: Extreme>(summary: &Summary<E>) -> ([E; 2], [f64; 3]) {
     if summary.count == 0 {
         return ([E::default(); 2], [0.0; 3]);
@@ -31,7 +30,7 @@ pub(crate) fn from_row<E: Extreme>([min, max]: [E; 2], [count, mean, m2]: [f64; 
     }
 }
 
-/// In two passes, without a division per row.
+/// Two passes avoid a division per row.
 pub(crate) fn merge_rows<E: Extreme>(extrema: &[[E; 2]], moments: &[[f64; 3]]) -> Summary<E> {
     let Some(first) = moments.iter().position(|row| row[0] > 0.0) else {
         return Summary::EMPTY;

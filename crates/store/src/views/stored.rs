@@ -12,7 +12,6 @@ pub(crate) struct StoredSamples<'a> {
     backend: &'a Backend,
     state: &'a SignalState,
     shard: i64,
-    /// Converted as for reads.
     is_decoded: bool,
 }
 
@@ -70,7 +69,6 @@ impl Samples for StoredSamples<'_> {
     }
 }
 
-/// The first row that differs from a recomputed one.
 pub(super) fn difference(source: &Source<'_>) -> Result<Option<String>, StoreError> {
     let mut compare = RowComparison {
         source,

@@ -13,18 +13,16 @@ use crate::backend::Backend;
 use crate::op::SignalId;
 use crate::state::SignalState;
 
-/// Until other processes' readers learn how far rows extend.
+/// Delay until other processes' readers learn how far rows extend.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
 /// Bytes of samples whose rows are synced at once.
 const SYNC_EVERY: usize = 1 << 30;
 
 pub(super) struct ViewState {
     pub(super) files: Files,
-    /// As on disk.
     pub(super) record: Record,
-    /// Made by the first write or view.
     pub(super) builder: Option<Builder>,
-    /// Uncommitted, before the builder's end.
+    /// Uncommitted changes before the builder's end.
     pub(super) touched: Vec<(i64, i64)>,
     /// Ranges that pending operations remove or replace. [`Identity`] counts whole shards, so it may change even if no
     /// row does.
@@ -32,7 +30,7 @@ pub(super) struct ViewState {
     /// Bytes fed since the last sync.
     pub(super) fed: usize,
     pub(super) published: Instant,
-    /// No retry before the next commit.
+    /// Do not retry before the next commit.
     pub(super) failed: bool,
     pub(super) active: bool,
 }
@@ -71,7 +69,6 @@ impl ViewState {
             builder.refresh(&mut self.files, &samples)?;
             self.builder = Some(builder);
         }
-        // Set above.
         self.builder.as_mut().ok_or(StoreError::NoSuchSignal {
             name: state.name.to_string(),
             hint: String::new(),

@@ -11,16 +11,12 @@ use super::*;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Content {
     pub(crate) id: u64,
-    /// `None`: a gap.
     pub(crate) samples: Vec<Option<i16>>,
-    /// Kind by id.
     pub(crate) events: BTreeMap<u64, String>,
 }
 
-/// Signals by name.
 pub(crate) type Model = BTreeMap<String, Content>;
 
-/// With the store's signal ids.
 pub(crate) fn rebuild(engine: &Engine, model: &Model) -> Model {
     let mut rebuilt = model.clone();
     for (name, content) in &mut rebuilt {
@@ -63,7 +59,6 @@ pub(crate) fn without_ids(model: &Model) -> Model {
     model
 }
 
-/// By any access.
 fn content(
     id: SignalId,
     state: &SignalState,

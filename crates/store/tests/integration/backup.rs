@@ -163,7 +163,6 @@ fn a_backup_beside_a_writer_is_one_of_its_commits() {
             );
             let mut round = 0;
             while !done.load(Ordering::Relaxed) {
-                // Equal after each commit.
                 a.append(&ramp(700, round)).expect("appended");
                 b.append(&ramp(700, round)).expect("appended");
                 if round % 5 == 4 {
@@ -240,7 +239,6 @@ fn an_interrupted_backup_does_not_open_and_the_next_one_finishes_it() {
     let interrupt = Interrupt::default();
     let error = isochrony_store::interrupt::stoppable(&interrupt, || {
         backup(&path, &to, &mut |progress| {
-            // The first signal was committed.
             if progress.done() > progress.total().expect("known") * 9 / 10 {
                 interrupt.request();
             }
@@ -336,7 +334,6 @@ fn damage_of_the_source_does_not_reach_the_backup() {
         .write(true)
         .open(shard)
         .expect("opens");
-    // After what the backup holds.
     let at = 4096 + 2 * (3_300_000 + 1000 + 50_000);
     std::os::unix::fs::FileExt::write_all_at(&file, &[0xAA; 8], at).expect("written");
     let report = backup(&path, &to, &mut |_| ()).expect("backed up");

@@ -10,7 +10,6 @@ use isochrony_segment::DType;
 use isochrony_store::{BackupReport, CreateOptions, Mode, Store, VerifyOptions, backup, verify};
 use isochrony_time::Rate;
 
-/// Several chunks.
 const LARGE: i64 = 400_000;
 
 fn options() -> CreateOptions {
@@ -177,7 +176,6 @@ fn damage_of_one_signal_keeps_no_other_out_of_an_update_beside_a_writer() {
     assert!(begun < 12, "{begun}");
     assert!(samples(&fixture.copy, "a") == ramp(LARGE, 0));
     assert!(samples(&fixture.copy, "z") == samples(&fixture.path, "z"));
-    // Discarded copies do not count.
     let copied = report.copied_bytes;
     assert!(copied < 2 * LARGE.unsigned_abs() + 100_000, "{copied}");
 }

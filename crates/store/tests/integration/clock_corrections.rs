@@ -26,7 +26,7 @@ fn samples(count: usize) -> Vec<i16> {
     (0..count).map(|k| (k * 7 % 1000) as i16).collect()
 }
 
-/// Whole ns, of a recorder that is 2 ppm fast: its 10 ms last about 10 ms less 20 ns.
+/// True time in whole ns, by a recorder that is 2 ppm fast.
 fn true_ns(index: i64) -> i64 {
     START + index * 10_000_000 - index * 20
 }
@@ -80,7 +80,6 @@ fn findings(path: &Path) -> Vec<String> {
 fn corrects_keeps_and_removes_a_skew() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sea.iso");
-    // With tables in the log, or as arrays.
     for (count, checkpoints) in [(5_000, false), (5_000, true), (700_000, true)] {
         let _ = std::fs::remove_dir_all(&path);
         let store = made(&path, count);
@@ -249,7 +248,6 @@ fn each_clock_is_corrected_by_itself() {
     let folder = tempfile::tempdir().unwrap();
     let store = made(&folder.path().join("sea.iso"), 5_000);
     let writer = store.writer("obs").unwrap();
-    // The clock steps back by 30 s.
     writer
         .append_at(&samples(5_000), &Stamp::new(int(START + 20 * S), int(1)))
         .unwrap();

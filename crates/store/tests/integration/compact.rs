@@ -10,9 +10,8 @@ use isochrony_time::{Fixed, Rate, Stamp};
 use serde_json::{Map, Value, json};
 
 const SECOND: i64 = 1_000_000_000;
-/// Samples per inner chunk.
 const CHUNK: i64 = 32_768;
-/// From here on a signal is not compact.
+/// A signal of this length is not compact.
 const LONG: i64 = 1 << 19;
 
 fn options() -> CreateOptions {
@@ -31,7 +30,6 @@ fn fields() -> Map<String, Value> {
     fields
 }
 
-/// Signal `n/s` of `end` samples and an event.
 fn store(folder: &Path, end: i64) -> Store {
     let store = Store::open(folder.join("a.iso"), Mode::Create).unwrap();
     let writer = store.create("n/s", &options()).unwrap();
@@ -86,7 +84,6 @@ fn attributes(path: &Path) -> Value {
     serde_json::from_slice::<Value>(&bytes).unwrap()["attributes"]["isochrony"].clone()
 }
 
-/// End, gaps, runs, kinds of events, time of the first sample.
 fn contents(store: &Store) -> (i64, usize, usize, Vec<String>, Option<Fixed>) {
     let signal = store.signal("n/s").unwrap();
     let end = signal.end_index();
@@ -120,7 +117,6 @@ fn few_files_and_little_room(signals: usize, count: i64, codec: Option<&str>) {
     }
     writing.close().unwrap();
     let (mut lengths, mut files, mut blocks, mut all) = (0, 0, 0, 0);
-    // Excluding the engine's files.
     for node in (0..signals).flat_map(|number| nodes(&path.join(format!("stn_{number:04}")))) {
         let about = fs::metadata(node).unwrap();
         all += about.blocks() * 512;

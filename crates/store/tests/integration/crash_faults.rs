@@ -52,7 +52,6 @@ fn a_full_disk_changes_nothing_and_passes() {
                         assert!(full, "seed {seed}: {error}");
                     }
                 }
-                // Pending changes stay, readable.
                 check(&engine, &[&work.model], seed, &work.steps);
             }
             media.set_faults(Faults::default());

@@ -9,7 +9,7 @@ use isochrony_store::media::sim::{Dice, Faults, SimMedia};
 use isochrony_store::{CreateOptions, Mode, SampleFormat, Store, StoreError, VerifyOptions};
 use isochrony_time::Rate;
 
-/// Each ended at each of its changes; else `ISOCHRONY_CRASH_LIVES`.
+/// Lives, each ended at each of its changes; overridden by `ISOCHRONY_CRASH_LIVES`.
 const LIVES: u64 = 5;
 const STEPS: u64 = 25;
 const ROOT: &str = "/disk/store.iso";
@@ -32,7 +32,7 @@ fn medium(seed: u64) -> SimMedia {
     media
 }
 
-/// Until it ends or is ended. Several signals, so that every kind of operation applies to one.
+/// Uses several signals, so that every kind of operation applies to one.
 fn live(media: &SimMedia, seed: u64) -> Work {
     let mut work = Work::new(seed);
     let Ok(engine) = open(Path::new(ROOT), media.media()) else {
@@ -80,7 +80,6 @@ fn ended(media: &SimMedia, end: LifeEnd, at: u64, act: impl FnOnce(&SimMedia)) -
     }
 }
 
-/// What was acknowledged, or with the commit in doubt.
 fn assert_complete(media: &SimMedia, work: &Work, when: &str) {
     let engine =
         open(Path::new(ROOT), media.media()).unwrap_or_else(|error| panic!("{when}: {error}"));
@@ -129,7 +128,6 @@ fn end_lives_everywhere(lives: u64) {
                 assert_sound(&media, Some(end), &format!("{when}, as it was left"));
                 let mut dice = Dice(seed ^ at);
                 if dice.chance(50) {
-                    // Recovery is ended too.
                     let at = media.changes() + dice.below(60);
                     media = ended(&media, end, at, |media| {
                         let _ = open(Path::new(ROOT), media.media());
@@ -148,7 +146,6 @@ fn end_lives_everywhere(lives: u64) {
     println!("{points} ends");
 }
 
-/// Closed; with view rows, and samples after them.
 fn medium_with_views() -> SimMedia {
     let media = medium(1);
     let store = Store::open_on(Path::new(ROOT), Mode::Create, media.media()).unwrap();

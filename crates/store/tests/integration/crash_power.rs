@@ -34,7 +34,7 @@ impl std::fmt::Display for CaseFailure {
     }
 }
 
-/// Nothing acknowledged, nothing lost.
+/// Without an acknowledged commit nothing can be lost.
 fn unreadable(work: &Work, what: &str, error: impl std::fmt::Display) -> CaseFailure {
     let say = format!("{what}: {error}");
     if work.acknowledged.is_empty() {
@@ -48,7 +48,6 @@ fn refused(error: impl std::fmt::Display) -> CaseFailure {
     CaseFailure::Refused(error.to_string())
 }
 
-/// Through any number of power cuts during recovery.
 fn open_through_cuts(
     media: &mut SimMedia,
     dice: &mut Dice,
@@ -99,7 +98,6 @@ fn live(seed: u64, ignore: Option<Site>) -> Result<(), CaseFailure> {
     live_and_tell(seed, ignore, None)
 }
 
-/// `tell` gets trace and content of the medium.
 fn live_and_tell(
     seed: u64,
     ignore: Option<Site>,
@@ -157,14 +155,12 @@ fn live_and_tell(
             if closed.is_err() && media.is_running() {
                 return Err(refused(format!("closing: {closed:?}")));
             }
-            // Pending changes are discarded.
             work.model.clone_from(&work.acknowledged);
             media = media.restart();
         } else {
             media = media.restart();
         }
         if dice.chance(20) {
-            // A reader recovers the store first.
             media.set_faults(Faults {
                 ignore,
                 ..Faults::default()
@@ -231,7 +227,7 @@ fn loss_without(site: Site) -> Option<(u64, CaseFailure)> {
             Some((seed, CaseFailure::LostChecksum(say)))
         }
         Err(CaseFailure::Lost(say)) => Some((seed, CaseFailure::Lost(say))),
-        // No loss is no evidence.
+        // An error without loss is no evidence.
         Err(_) | Ok(()) => None,
     })
 }
@@ -256,7 +252,7 @@ fn without_any_single_sync_a_case_that_passes_with_it_finds_loss() {
     );
 }
 
-/// In every case, even if the power fails during opening.
+/// Even if the power fails during opening.
 #[test]
 fn traces_a_case_with_a_power_cut_at_any_time() {
     for seed in 0..CASES / 5 {

@@ -33,7 +33,6 @@ fn the_run_of_another_signal_is_ignored() {
         for (index, run) in [(1500, 0), (2500, 1)] {
             let foreign = other.time_of(index).unwrap();
             let lookup = |prefer| signal.index_of(&foreign, Round::Nearest, prefer);
-            // Both runs have a sample of that time.
             let ambiguous = lookup(None).unwrap_err();
             assert!(ambiguous.to_string().contains("prefer"), "{ambiguous}");
             assert_eq!(foreign.run, other.time_of(index).unwrap().run);

@@ -8,11 +8,10 @@ const SECOND: i64 = 1_000_000_000;
 const T0: i64 = 1_267_401_600 * SECOND;
 /// Nominally 100.
 const TRUE_HZ: u64 = 103;
-/// Of a block, and of the gap between the fourth and the fifth.
 const BLOCK: usize = 10 * TRUE_HZ as usize;
 const GAP: i64 = 60 * TRUE_HZ as i64;
 
-/// In microseconds, as in file names.
+/// A stamp in microseconds, as in file names.
 fn stamp(seconds: i64) -> Stamp {
     Stamp::new(
         Fixed::from_int(T0 + seconds * SECOND),

@@ -100,7 +100,6 @@ fn a_manifest_is_rebuilt_from_the_redo_log() {
             assert_eq!(found.findings[0].code, "damaged_manifest");
             assert!(left.is_clean(), "{how}: {left:#?}");
             assert_whole(&path);
-            // The uuid is unchanged.
             let uuid = |bytes: &[u8]| String::from_utf8_lossy(bytes)[..60].to_owned();
             assert_eq!(uuid(&fs::read(manifest(&path)).unwrap()), uuid(&before));
         }

@@ -32,7 +32,7 @@ fn meta() -> SignalMeta {
     }
 }
 
-/// Of one commit that creates signals, and of closing.
+/// Syncs of one commit that creates signals, and of closing.
 fn syncs_of(signals: u64, samples: i64) -> [usize; 2] {
     // The medium can be synced as a whole with this seed.
     let media = SimMedia::new(1);

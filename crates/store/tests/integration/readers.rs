@@ -19,7 +19,6 @@ fn sample(index: i64) -> i16 {
     (index.wrapping_mul(2_654_435_761) >> 13) as i16
 }
 
-/// One gap is longer than some tasks.
 fn made(folder: &TempDir) -> (Store, Signal) {
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
@@ -38,7 +37,7 @@ fn made(folder: &TempDir) -> (Store, Signal) {
     (store, signal)
 }
 
-/// Slightly overlapping the next.
+/// Parts of a task, slightly overlapping the next.
 fn part(task: i64) -> Vec<Stretch> {
     let range = task * TASK..SAMPLES.min((task + 1) * TASK + 100);
     vec![Stretch { run: 0, range }]
@@ -64,7 +63,6 @@ fn stretches(signal: &Signal, task: i64) -> Vec<Range<i64>> {
     selected.stretches().map(|one| one.range).collect()
 }
 
-/// Or only some pieces of it.
 fn read(signal: &Signal, reader: &mut SignalReader, task: i64, pieces: usize) {
     let mut left = pieces;
     for mut stretch in stretches(signal, task) {

@@ -12,9 +12,9 @@ const T0: i64 = 1_267_401_600 * SECOND;
 #[derive(Debug, Clone)]
 struct Block {
     samples: i64,
-    /// Of the clock before this block, ns.
+    /// Jump of the clock before this block, ns.
     jump: i64,
-    /// Of the stamp, ns.
+    /// Error of the stamp, ns.
     jitter: i64,
     stamped: bool,
     gap: i64,

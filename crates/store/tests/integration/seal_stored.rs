@@ -30,7 +30,6 @@ fn bytes_of(dtype: DType, samples: usize) -> Vec<u8> {
     bytes
 }
 
-/// All samples, without gaps.
 fn samples_of(signal: &Signal) -> Vec<u8> {
     let selection = signal.select(0..signal.end_index()).expect("a selection");
     let mut bytes = Vec::new();
@@ -42,7 +41,7 @@ fn samples_of(signal: &Signal) -> Vec<u8> {
     bytes
 }
 
-/// By `zarrs`, gaps included.
+/// Read by `zarrs`, gaps included.
 fn foreign(path: &Path, signal: &str) -> Vec<u8> {
     let store = Arc::new(FilesystemStore::new(path).expect("a folder"));
     let array = Array::open(store, &format!("/{signal}/data")).expect("zarrs opens the array");
@@ -152,7 +151,6 @@ fn sealing_survives_reopening_and_random_reads_hit_chunks() {
                 &samples[at as usize..at as usize + 4096]
             );
         }
-        // Views stay valid.
         let view = signal.view(0..3_000_000, 100).expect("a view");
         assert_eq!(
             view.columns.max.samples::<i32>().expect("i32")[99],
@@ -239,7 +237,6 @@ fn shards_that_another_program_rewrote_are_read_by_decoding() {
             .sum::<u64>(),
         8_999_900
     );
-    // Copying gives a flat signal with the change.
     store.unseal("s").expect("rewritten");
     store
         .writer("s")

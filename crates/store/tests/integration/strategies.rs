@@ -180,7 +180,6 @@ fn reads_a_sealed_signal_by_decoding_with_any_strategy() {
 fn memory_of_copies_does_not_grow_with_the_signal() {
     let folder = tempfile::tempdir().unwrap();
     let (_store, signal) = gappy(&folder);
-    // One in use, and those read ahead.
     let copying = Strategy::ALL.into_iter().filter(|one| one.copies());
     for strategy in copying {
         let most = if strategy == Strategy::Read { 2 } else { 6 };
@@ -209,7 +208,6 @@ fn a_file_that_became_shorter_is_an_error_that_names_it() {
     let array = store.path().join("p").join("data");
     let shard = isochrony_store::layout::shard_file(&array, 0);
     let file = std::fs::File::options().write(true).open(&shard).unwrap();
-    // Leaves 40,000 samples.
     file.set_len(4096 + 80_000).unwrap();
     for strategy in Strategy::ALL.into_iter().filter(|one| one.copies()) {
         let parts = parts(&signal);

@@ -24,7 +24,6 @@ fn options() -> CreateOptions {
     CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap())
 }
 
-/// `a` and `b`, with a gap.
 fn case() -> Case {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("here/gone.iso");
@@ -146,7 +145,6 @@ fn a_reader_whose_store_vanished_says_so() {
     let store = Store::open(&case.path, Mode::Read).unwrap();
     let before = read(&store, "a").unwrap();
     case.vanish();
-    // Mapped samples stay readable.
     assert_eq!(read(&store, "a").unwrap(), before);
     assert_vanished("reading", &case.path, read(&store, "b"));
     assert_vanished("looking for news", &case.path, store.refresh());

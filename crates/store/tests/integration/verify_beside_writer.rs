@@ -19,7 +19,7 @@ fn options() -> CreateOptions {
     options
 }
 
-/// All that changes files under readers.
+/// Does all that changes files under readers.
 fn work(store: &Store, round: usize) {
     let samples: Vec<i16> = (0..3000).map(|i| (i * 7 + round) as i16).collect();
     let publish = !round.is_multiple_of(3);

@@ -78,10 +78,8 @@ fn a_failed_creation_leaves_nothing_pending() {
     }
     assert_eq!(case.store.names().unwrap(), ["a"]);
     assert!(!case.store.has_pending());
-    // In their existing space.
     case.store.writer("a").unwrap().append(&ramp(50)).unwrap();
     case.store.commit(true).unwrap();
-    // It succeeds with space.
     case.medium.make_room();
     case.store
         .create("b", &options())

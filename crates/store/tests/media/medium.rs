@@ -22,7 +22,7 @@ pub(crate) struct Medium {
     unseen: Arc<Mutex<Option<PathBuf>>>,
 }
 
-/// Before the first opening of a file whose path has a suffix.
+/// Runs before the first opening of a file whose path has a suffix.
 struct Hook(&'static str, Box<dyn FnOnce() + Send>);
 
 impl std::fmt::Debug for Hook {
@@ -31,7 +31,7 @@ impl std::fmt::Debug for Hook {
     }
 }
 
-/// Calls that still get space: creating or extending files, creating folders. A full disk can be overwritten.
+/// Calls that still get space to create or extend. A full disk can be overwritten.
 #[derive(Debug)]
 struct Room(AtomicI64);
 
@@ -83,12 +83,11 @@ impl Medium {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// Once, just before a file is opened whose path ends in `suffix`.
+    /// Runs `act` once, just before a file is opened whose path ends in `suffix`.
     pub(crate) fn before_open(&self, suffix: &'static str, act: impl FnOnce() + Send + 'static) {
         *self.hook.lock().unwrap() = Some(Hook(suffix, Box::new(act)));
     }
 
-    /// Shards cannot be moved into place.
     pub(crate) fn refuse_replacements(&self) {
         self.refuses_replacements.store(true, Ordering::Relaxed);
     }
@@ -249,7 +248,6 @@ impl Media for Medium {
         self.boot.into()
     }
 
-    /// Published within the call.
     fn has_background(&self) -> bool {
         false
     }

@@ -35,7 +35,7 @@ fn on(network: Option<&'static str>, path: &Path, mode: Mode) -> Store {
     Store::open_on(path, mode, medium).unwrap()
 }
 
-/// And whether any are mapped.
+/// Samples, and whether any are mapped.
 fn read(store: &Store, start: i64, end: i64) -> (Vec<i16>, bool) {
     let selection = store.signal("n/s").unwrap().select(start..end).unwrap();
     let (mut samples, mut mapped) = (Vec::new(), false);
@@ -90,7 +90,6 @@ fn refuses_to_write_on_a_network_file_system() {
         assert_refused(&path, mode);
     }
     on(None, &path, Mode::ReadWrite).close().unwrap();
-    // Not even a folder.
     for mode in [Mode::Create, Mode::Append] {
         let new = folder.path().join("far/new.iso");
         assert_refused(&new, mode);

@@ -52,7 +52,6 @@ fn a_reader_that_may_not_recover_shows_the_last_checkpoint_and_says_so() {
     let live = in_boot("one", false, &path, Mode::Read);
     assert!(!live.is_stale());
     assert_eq!(samples(&live).len(), 1510);
-    // After a close or recovery nothing is stale.
     writing.close().unwrap();
     let after = in_boot("two", false, &path, Mode::Read);
     assert!(!after.is_stale());

@@ -21,9 +21,7 @@ pub(super) const MAX_BYTES: u64 = (HEAD + 8 * MAX_SIGNALS) as u64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Acknowledgement {
-    /// Of the commit.
     pub(super) sequence: u64,
-    /// `None` if unknown.
     pub(super) signals: Option<Vec<SignalId>>,
 }
 

@@ -6,7 +6,7 @@ use crate::engine::compact::CompactTables;
 use crate::names::check_name;
 use crate::op::Op;
 
-/// No writer records them: a foreign log must not lead out of the store or cause excessive allocation.
+/// A foreign log must not lead out of the store or cause excessive allocation.
 pub(super) fn check(ops: &[Op]) -> Result<(), &'static str> {
     for op in ops {
         if let Op::Create { name, .. } | Op::Rename { to: name, .. } = op

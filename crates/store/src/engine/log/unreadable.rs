@@ -11,7 +11,6 @@ pub(crate) enum Unreadable {
     Damaged(u64, &'static str),
     /// Written by a newer version.
     Newer {
-        /// The format, or an operation.
         what: &'static str,
         got: u64,
         supported: u64,
@@ -19,7 +18,6 @@ pub(crate) enum Unreadable {
 }
 
 impl Unreadable {
-    /// Shifts offsets.
     pub(crate) fn beginning_at(self, offset: u64) -> Self {
         match self {
             Self::Damaged(at, reason) => Self::Damaged(offset + at, reason),
@@ -49,7 +47,7 @@ impl Unreadable {
     }
 }
 
-/// Of a record at offset `at` with a valid checksum: a failure is not a torn write.
+/// The record's checksum is valid: a failure is not a torn write.
 pub(super) fn decode(payload: &[u8], at: usize) -> Result<Vec<Op>, Unreadable> {
     postcard::from_bytes(payload).map_err(|_| {
         let reason = "a record's operations make no sense";
@@ -57,7 +55,7 @@ pub(super) fn decode(payload: &[u8], at: usize) -> Result<Vec<Op>, Unreadable> {
     })
 }
 
-/// If the first undecodable operation's kind is unknown to this version.
+/// The error if the kind of the first undecodable operation is unknown.
 fn unknown_operation(payload: &[u8]) -> Option<Unreadable> {
     let (count, mut rest) = postcard::take_from_bytes::<u64>(payload).ok()?;
     for _ in 0..count {
@@ -106,7 +104,6 @@ mod tests {
         }
     }
 
-    /// A known operation, then an unknown one.
     fn of_the_future() -> Vec<u8> {
         let mut record = Vec::new();
         begin(&mut record, 2);

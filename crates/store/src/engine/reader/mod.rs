@@ -35,7 +35,6 @@ pub struct Reader {
     stale: bool,
     view: Mutex<View>,
     sources: Sources,
-    /// Records present at opening are applied.
     opened: OnceLock<()>,
 }
 
@@ -294,7 +293,6 @@ impl Reader {
         Ok(self.lock().known(id)?.base.compact.is_some())
     }
 
-    /// At the last checkpoint seen.
     pub(crate) fn has_checksums(&self, id: SignalId) -> Result<bool, StoreError> {
         let mut view = self.lock();
         let base = &view.known(id)?.base;

@@ -44,12 +44,11 @@ impl Reader {
     ) -> Result<Buffer, StoreError> {
         let bounds = Bounds::new(&state.name, state.end, start, count)?;
         let place = bounds.place(Flat::data(&state.meta), state.meta.format.size());
-        // Fast path without paths or allocation: mapped.
+        // Fast path without paths or allocation.
         let key = self.sources.key(state, place.shard);
         if let Some(buffer) = self.sources.mapped(key, place.offset, place.len) {
             return Ok(buffer);
         }
-        // Slow, and needs no lock.
         if let Some(buffer) = self.sources.requested(key, place.offset, place.len)? {
             return Ok(buffer);
         }
@@ -79,7 +78,6 @@ impl Reader {
             }
         }
         let began = Instant::now();
-        // Since the last applied commit.
         let mut attempts = 0;
         // No active writer: nothing will change.
         let mut is_idle = false;

@@ -21,24 +21,22 @@ use crate::media::{Access, Media, MediaFile, limits};
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 
-/// For a writer that is changing files.
+/// How long a writer may be changing files.
 pub(super) const WRITER_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct KnownSignal {
     pub(super) base: Base,
-    /// After the last record read.
     pub(super) end: i64,
     pub(super) state: Option<Arc<SignalState>>,
-    /// Since the log's base, until the state is loaded.
+    /// Operations since the log's base, until the state is loaded.
     pub(super) ops: Vec<Op>,
-    /// Perhaps not yet in place.
+    /// Replacements that may not be in place yet.
     pub(super) replaced: BTreeMap<u64, String>,
     pub(super) replaced_data: Option<String>,
     pub(super) crcs: BTreeMap<u64, u32>,
-    /// Last samples in a record.
     pub(super) newest: Option<ChecksummedRange>,
-    /// Since the log's base: a killed writer may not have moved the folder.
+    /// Names since the log's base: a killed writer may not have moved the folder.
     pub(super) former: Vec<String>,
 }
 
@@ -63,7 +61,6 @@ pub(super) struct View {
     pub(super) generation: u64,
     pub(super) log: Arc<dyn MediaFile>,
     pub(super) log_path: PathBuf,
-    /// Of the next record.
     pub(super) at: u64,
     pub(super) sequence: u64,
     pub(super) base_sequence: u64,
@@ -113,7 +110,6 @@ impl KnownSignal {
         }
     }
 
-    /// Largest length so far.
     pub(super) fn longest(&self) -> i64 {
         let ends = self.ops.iter().filter_map(|op| match op {
             Op::End { end, .. } => Some(*end),

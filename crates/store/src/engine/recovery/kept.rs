@@ -19,7 +19,6 @@ pub(super) fn kept_samples(
             Op::Gap { start, end, .. } => later.set_gap((*start).max(0)..*end),
             Op::Samples { index, bytes, .. } => {
                 let end = index.saturating_add((bytes.len() / sample_bytes) as i64);
-                // In bytes it must be a valid file offset.
                 if *index >= 0 && end <= i64::MAX / (2 * sample_bytes as i64) {
                     kept.insert(position, without(*index..end, &later));
                 }

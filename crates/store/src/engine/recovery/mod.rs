@@ -100,7 +100,6 @@ impl Shared {
         })
     }
 
-    /// Moves created, removed and moved signals to staging.
     fn find_folders(&self, core: &mut Core, plan: &Plan, ops: &[Op]) -> Result<(), StoreError> {
         for &id in &plan.moved {
             let staged = layout::staged(&self.root, id);
@@ -237,7 +236,6 @@ impl Shared {
                 lost.apply(id, &mut state, core.generation);
             }
             if is_lost || !given_up.is_empty() {
-                // Its samples may be a gap now.
                 slot.base.tail = None;
             }
             raw.check(&state.name, false)?;
@@ -326,7 +324,7 @@ impl Shared {
     }
 
     /// Rewrites samples that no later operation removed: a gap, which bulk samples may have filled since, or a
-    /// replacement of the shard with all earlier samples.
+    /// replacement of the shard, which has all earlier samples.
     fn redo_samples(
         &self,
         slot: &mut SlotInner,
@@ -434,7 +432,6 @@ impl Shared {
                 core.trash.push(folder.join(name));
             }
         }
-        // About to be written: must not be removed.
         let next = layout::log_file(&self.root, core.generation + 1);
         core.trash.retain(|path| *path != next);
         Ok(())

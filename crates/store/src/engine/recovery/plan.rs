@@ -10,13 +10,11 @@ use crate::state::SignalState;
 
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// All since the log's base, in order.
     pub(super) names: HashMap<SignalId, Vec<String>>,
     pub(super) created: BTreeSet<SignalId>,
     pub(super) removed: BTreeSet<SignalId>,
     /// Their folders may have to move.
     pub(super) moved: BTreeSet<SignalId>,
-    /// Signals with any operation.
     pub(super) touched: BTreeSet<SignalId>,
     /// Position of the last replacement of a shard, and of the array.
     pub(super) replaced: HashMap<(SignalId, u64), usize>,
@@ -73,7 +71,7 @@ impl Plan {
         plan
     }
 
-    /// A later replacement of the shard contains the operation at `position`, perhaps with newer samples.
+    /// Whether a later replacement of the shard contains the operation at `position`, perhaps with newer samples.
     pub(super) fn superseded(&self, id: SignalId, shard: u64, position: usize) -> bool {
         let by_shard = self.replaced.get(&(id, shard));
         let by_data = self.replaced_data.get(&id);
@@ -84,7 +82,7 @@ impl Plan {
         self.longest.get(&id).copied().unwrap_or(0)
     }
 
-    /// Files hold data of a signal created since the base: samples missing from the log, or a replacement.
+    /// Whether files hold data of a signal created since the base: samples missing from the log, or a replacement.
     pub(super) fn in_files(&self, id: SignalId, ops: &[Op]) -> bool {
         if self.replaced_data.contains_key(&id) || self.replaced.keys().any(|(of, _)| *of == id) {
             return true;

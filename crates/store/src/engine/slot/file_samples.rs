@@ -15,18 +15,17 @@ use crate::media::{Kind, Media};
 use crate::op::{EventRow, Op, RunRow, SAMPLES_LOST, SignalId};
 use crate::state::{GapTable, SignalState};
 
-/// During replay.
+/// Samples that files must have during replay.
 #[derive(Debug, Clone)]
 pub(crate) struct FileSamples {
     /// Gaps at the log's end, and samples in the log.
     elsewhere: GapTable,
-    /// At the log's end.
     end: i64,
 }
 
 impl FileSamples {
-    /// Of a signal whose last durable state was `state`, followed by `ops`; of their samples, those in `kept` still
-    /// count at the end.
+    /// For a signal with the durable state `state`, followed by `ops`; of their samples, those in `kept` count at the
+    /// end.
     pub(crate) fn new<'a>(
         state: &SignalState,
         ops: impl Iterator<Item = &'a Op>,
@@ -66,7 +65,7 @@ impl FileSamples {
     }
 }
 
-/// Of one shard, to become gaps and an event.
+/// Lost samples of one shard, to become gaps and an event.
 #[derive(Debug)]
 pub(crate) struct LostSamples {
     range: Range<i64>,
@@ -123,7 +122,7 @@ impl LostSamples {
     }
 }
 
-/// Valid by `newer`, not by `older`.
+/// Samples that are valid by `newer`, not by `older`.
 pub(crate) fn filled_since(newer: &GapTable, older: &GapTable) -> Vec<Range<i64>> {
     let mut filled = Vec::new();
     for gap in older.iter() {
@@ -186,7 +185,7 @@ impl SlotInner {
         Ok(payload_start + ((last - start) * size).cast_unsigned())
     }
 
-    /// During replay: losses instead of samples of missing or short files.
+    /// During replay: turns samples of missing or short files into losses.
     pub(crate) fn give_up(
         &mut self,
         media: &dyn Media,

@@ -11,7 +11,7 @@ use crate::layout;
 use crate::media::{Access, Kind, Media, Site};
 
 impl SlotInner {
-    /// Or of its pending replacement.
+    /// The folder of `data`, or of its pending replacement.
     pub(crate) fn data_folder(&self, root: &Path) -> PathBuf {
         match &self.replaced_data {
             Some(tmp) => layout::tmp_folder(root).join(tmp),
@@ -19,7 +19,7 @@ impl SlotInner {
         }
     }
 
-    /// Or of its pending replacement.
+    /// The shard's file, or its pending replacement.
     pub(crate) fn data_shard(&self, root: &Path, shard: u64) -> PathBuf {
         match self.replaced.get(&shard) {
             Some(tmp) => layout::tmp_folder(root).join(tmp),
@@ -41,7 +41,6 @@ impl SlotInner {
         Ok(())
     }
 
-    /// With the same text.
     pub(crate) fn write_identity(&mut self, media: &dyn Media) -> Result<(), StoreError> {
         let crc = self.folder.join("crc");
         match media.stat(&crc).at("look at", &crc)? {
@@ -64,7 +63,7 @@ impl SlotInner {
         Ok(true)
     }
 
-    /// It stays when the array `data` is replaced.
+    /// This file stays when the array `data` is replaced.
     pub(crate) fn write_identity_beside_data(
         &mut self,
         media: &dyn Media,
@@ -116,7 +115,7 @@ impl SlotInner {
         }
     }
 
-    /// Undoes `require_name` for `data`, or for a part `inside` of it.
+    /// For `data`, or for a part `inside` of it.
     pub(crate) fn forget_name(&mut self, inside: &Path) {
         self.durable_names.retain(|name| !name.starts_with(inside));
         self.dirty
@@ -124,7 +123,6 @@ impl SlotInner {
             .retain(|name| !name.starts_with(inside));
     }
 
-    /// Identity file and folders with new names.
     pub(crate) fn names_due(&self, syncs: &mut SyncBatch, identity: Site, folder: Site) {
         for inside in &self.dirty.identity {
             syncs.file(self.folder.join(inside), identity);

@@ -383,7 +383,6 @@ impl Media for SimMedia {
         Ok(match &self.sim()?.nodes[node] {
             Node::File(file) => Some(Kind::File(file.live.len() as u64)),
             Node::Folder { .. } => Some(Kind::Folder),
-            // Links lead nowhere.
             Node::Link(_) => None,
         })
     }
@@ -477,7 +476,7 @@ impl Media for SimMedia {
     }
 
     fn boot_id(&self) -> String {
-        // Kills change the upper half.
+        // Kills change only the upper half.
         format!("sim-{}", self.boot & 0xffff_ffff)
     }
 

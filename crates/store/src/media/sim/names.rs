@@ -11,7 +11,6 @@ use crate::media::Refusal;
 #[derive(Debug, Clone)]
 pub(super) struct NameOp {
     pub(super) change: NameChange,
-    /// Folders not synced since.
     pub(super) waits_for: Vec<usize>,
 }
 
@@ -166,7 +165,7 @@ impl Sim {
     }
 
     fn settle_names(&mut self) {
-        // Durable changes without an older pending one need no place in the list.
+        // Durable changes without an older pending one leave the list.
         let settled = self.pending.iter().take_while(|op| op.waits_for.is_empty());
         let settled = settled.count();
         let settled: Vec<NameOp> = self.pending.drain(..settled).collect();

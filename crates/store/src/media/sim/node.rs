@@ -14,9 +14,8 @@ pub(super) enum FileOp {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileNode {
-    /// What system calls see.
     pub(super) live: Vec<u8>,
-    /// By the last sync.
+    /// Content at the last sync.
     pub(super) durable: Vec<u8>,
     pub(super) pending: Vec<FileOp>,
 }
@@ -97,7 +96,7 @@ impl FileNode {
         self.settle(dice, 50);
     }
 
-    /// A random part of pending operations becomes durable; the rest is dropped.
+    /// Makes a random part of pending operations durable and drops the rest.
     fn settle(&mut self, dice: &mut Dice, keep: u64) {
         for op in self.pending.drain(..) {
             if dice.chance(keep) {
@@ -117,7 +116,6 @@ impl FileNode {
         }
     }
 
-    /// What is durable, and a random part of the rest.
     pub(super) fn cut(&mut self, dice: &mut Dice, keep: u64) {
         self.settle(dice, keep);
         self.live.clone_from(&self.durable);

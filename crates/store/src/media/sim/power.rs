@@ -5,7 +5,7 @@ use super::names::World;
 use super::node::Node;
 
 impl Sim {
-    /// Becomes the durable state and a random part of the rest.
+    /// Replaces the live state by the durable one and a random part of the rest.
     pub(super) fn cut(&mut self) {
         self.running = false;
         // Sometimes nothing unsynced survives, or everything; independently for files and names.

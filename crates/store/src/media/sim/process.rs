@@ -9,7 +9,7 @@ type Interruption = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
 pub(super) struct Process {
-    /// Killed before this change, counted over the life of the medium.
+    /// The process is killed before this change, counted over the life of the medium.
     ends_at: Option<u64>,
     calls: AtomicU64,
     interruption: Mutex<Option<(u64, Interruption)>>,
@@ -30,7 +30,6 @@ impl Process {
         }
     }
 
-    /// Before it, others may run.
     pub(super) fn call(&self) {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let mut interruption = self

@@ -7,7 +7,7 @@ use super::SimMedia;
 use super::node::Node;
 use crate::media::{Access, Media, MediaLock, Site, Volume};
 
-/// In every other boot, so that both kinds of sync are tested.
+/// Available in every other boot, so that both kinds of sync are tested.
 #[derive(Debug)]
 pub(super) struct SimVolume(pub(super) SimMedia);
 

@@ -155,7 +155,6 @@ impl<T: Noise> Bench<T> {
         }
     }
 
-    /// Stored rows equal, bit by bit, rows built in one pass.
     pub(super) fn check_rows(&self) {
         let mut fresh = Memory::new(T::DTYPE);
         let end = self.model.valid.len() as i64;

@@ -71,7 +71,6 @@ fn rows_that_a_rollback_leaves_do_not_show_in_a_gap() {
 #[test]
 fn rows_that_a_crash_leaves_do_not_show_in_a_gap() {
     for gap in GAPS {
-        // The next writer finds a copy of the current files.
         lost_samples_do_not_show_in_a_gap(gap, |store, folder| {
             let path = folder.join("b.iso");
             copy(store.path(), &path).expect("copied");

@@ -75,7 +75,6 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Performs all operations; checks samples that can be read.
 fn use_store(path: &Path) -> Vec<StoreError> {
     let mut errors = Vec::new();
     let mut note = |result: Result<(), StoreError>| errors.extend(result.err());

@@ -141,7 +141,6 @@ fn the_simulation_refuses_links_below_the_root_too() {
     sim.link(Path::new("/store/a/away"), Path::new("/outside"))
         .unwrap();
     sim.link(Path::new("/link"), Path::new("/store")).unwrap();
-    // From outside, links are links.
     assert!(
         media
             .stat(Path::new("/store/a/away/file"))

@@ -11,13 +11,13 @@ use isochrony_store::{Mode, Store};
 use super::{made, on_disk, options, samples};
 
 const NAMES: [&str; 3] = ["a", "b/c", "d"];
-/// Below and above a chunk and the limit of samples in the log.
+/// Lengths below and above a chunk and the limit of samples in the log.
 const LENGTHS: [usize; 6] = [1, 500, 3000, 20_000, 40_000, 100_000];
 /// Stores of which every version of the shards is combined with the last log.
 const SHARD_ROUNDS: usize = 8;
 const MAX_SAMPLES: usize = 400_000;
 
-/// In order of name, without files that vanish.
+/// Copies in order of name, without files that vanish.
 pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     let Ok(entries) = fs::read_dir(from) else {
@@ -34,7 +34,7 @@ pub(super) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Gives the fully correct signals. Readable samples must be of the signal's making, up to its end, and in no gap.
+/// Number of fully correct signals. Readable samples must be of the signal's making, up to its end, and in no gap.
 fn right_signals(path: &Path, mode: Mode) -> usize {
     let Ok(store) = Store::open(path, mode) else {
         return 0;
@@ -102,7 +102,6 @@ fn shards_older_than_the_log_are_an_error_or_read_right() {
         if round % 4 == 0 {
             store.close().unwrap();
         }
-        // Shards that belong to the log are correct.
         let copied = folder.path().join("shards");
         copy(&shards(store.path()), &copied);
         older.push(copied);
@@ -136,7 +135,6 @@ fn some_range(dice: &mut Dice, end: usize, longest: usize) -> std::ops::Range<i6
     start as i64..(start + length) as i64
 }
 
-/// Appends, gaps, fills of gaps in whole or part, removals.
 fn change_samples(store: &Store, name: &str, dice: &mut Dice) {
     let Ok(signal) = store.signal(name) else {
         return;

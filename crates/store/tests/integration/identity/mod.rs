@@ -34,7 +34,6 @@ fn samples(made: i16, count: usize) -> Vec<i16> {
         .collect()
 }
 
-/// -1 in gaps.
 fn read(signal: &Signal) -> Result<Vec<i16>, StoreError> {
     signal.select(0..signal.end_index())?.counts(-1i16)
 }

@@ -5,12 +5,11 @@ use isochrony_store::{Mode, SignalWriter, Store, VerifyOptions, verify};
 use super::copies::copy;
 use super::{on_disk, options, read, samples};
 
-/// Written in place instead of in the commit's record.
+/// So many samples are written in place instead of in the commit's record.
 const MANY: usize = 40_000;
 /// Alternating gaps of `MANY` and of ten, each followed by as many samples.
 const GAPS: usize = 3;
 
-/// Commit `k`.
 type Change = fn(k: usize, writer: &SignalWriter, expected: &mut Vec<i16>);
 
 fn append(count: usize, k: usize, writer: &SignalWriter, expected: &mut Vec<i16>) {

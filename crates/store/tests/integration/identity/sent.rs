@@ -10,7 +10,6 @@ use super::{on_disk, options, read, samples};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// As another process would.
 fn arrived(bytes: &[u8]) -> Result<Signal, StoreError> {
     SignalSnapshot::from_bytes(bytes)?.open()
 }
@@ -243,7 +242,6 @@ fn reports_a_missing_or_different_store() {
     let path = store.path().to_path_buf();
     let bytes = sent(&store.signal("x").unwrap());
     let code = |bytes: &[u8]| arrived(bytes).unwrap_err().code();
-    // Only the writer sees it.
     writer.append(&[1i16]).unwrap();
     let pending = sent(&store.signal("x").unwrap());
     assert_eq!(code(&pending), "uncommitted");

@@ -35,7 +35,6 @@ fn a_fill_of_samples_marked_invalid_changes_no_earlier_handle_and_no_segment() {
 
         assert_eq!(segment.to_vec::<i16>().unwrap(), samples(1, 500));
         assert_eq!(read(&handle).unwrap(), samples(1, 500));
-        // If its file is gone, the error says so.
         match read(&unread) {
             Ok(found) => assert_eq!(found, samples(1, 500)),
             Err(error) => assert_eq!(error.code(), "samples_replaced"),
@@ -94,7 +93,6 @@ fn a_gap_that_never_held_samples_is_filled_where_it_lies() {
     writer.fill(100, &samples(2, 50)).unwrap();
     store.commit(true).unwrap();
     assert_eq!(inode(), before);
-    // One copy, then in place again.
     writer.mark_invalid(0..10).unwrap();
     writer.fill(0, &samples(3, 10)).unwrap();
     store.commit(true).unwrap();
@@ -124,7 +122,6 @@ fn a_handle_survives_seal_and_unseal_after_invalidation() {
         assert_eq!(read(&second).unwrap(), expected);
         store.unseal("x").unwrap();
         assert_eq!(read(&second).unwrap(), expected);
-        // Zero in the new files.
         assert_eq!(read(&first).unwrap_err().code(), "samples_replaced");
         // In place: no handle shows what was there.
         writer.fill(10, &samples(2, 5)).unwrap();

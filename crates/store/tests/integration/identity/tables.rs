@@ -27,7 +27,6 @@ fn stamp(seconds: i64) -> Stamp {
     )
 }
 
-/// Every table changes.
 fn grow(store: &Store, name: &str, making: i16) {
     let writer = store.writer(name).unwrap();
     let end = writer.signal().unwrap().end_index();
@@ -97,7 +96,6 @@ fn codes(root: &Path) -> [&'static str; 2] {
     })
 }
 
-/// Corrects the file's checksums.
 fn forge(path: &Path, columns: u64, change: impl FnOnce(&mut Vec<i64>, &mut TableFile)) {
     let row_bytes = 8 * columns;
     let bytes = fs::read(path).unwrap();
@@ -132,7 +130,7 @@ fn an_older_table_is_an_error() {
     }
 }
 
-/// By shallow and deep verification.
+/// Asserts it for shallow and deep verification.
 fn assert_found(root: &Path, code: &str) {
     for deep in [false, true] {
         let signals = None;

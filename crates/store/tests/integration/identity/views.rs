@@ -10,7 +10,6 @@ use isochrony_store::{Mode, Store, VerifyOptions};
 use super::damage::findings;
 use super::{on_disk, options, samples};
 
-/// Long enough for view rows.
 fn two_long_signals() -> (tempfile::TempDir, PathBuf) {
     let (folder, store) = on_disk();
     for (name, made) in [("x", 1), ("y", 2)] {
@@ -23,7 +22,7 @@ fn two_long_signals() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// By a plot and by a level: those of the samples, or an error.
+/// By a plot and by a level: the samples' extremes, or an error.
 fn extremes_of_x(path: &PathBuf, mode: Mode) -> Result<(), String> {
     let expected = (1000, 1000 + 996);
     let signal = Store::open(path, mode).unwrap().signal("x").unwrap();
@@ -185,7 +184,7 @@ fn change_heads(path: &Path, is_torn: impl Fn(&Path) -> bool, change: impl Fn(&m
     assert!(changed >= 2, "{changed}");
 }
 
-/// As of another boot.
+/// Pretends that another boot wrote the rows.
 fn forget_unsynced(path: &Path, synced: i64) {
     let record = path.join("x/views/zarr.json");
     let text = fs::read_to_string(&record).unwrap();
@@ -271,7 +270,6 @@ fn a_pending_gap_removes_no_durable_rows() {
     let record = path.join("x/views/zarr.json");
     let text = fs::read_to_string(&record).unwrap();
     let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    // The system was restarted.
     json["attributes"]["isochrony"]["boot"] = "another".into();
     fs::write(&record, json.to_string()).unwrap();
     let killed = path.with_extension("killed");

@@ -98,13 +98,12 @@ fn open(media: &SimMedia, mode: Mode) -> Result<Store, StoreError> {
     Store::open_on(Path::new(ROOT), mode, media.media())
 }
 
-/// All are of one version.
+/// Samples must be of one version.
 fn check_whole(signal: &Signal, what: &str) -> Result<(), StoreError> {
     let mut found = read(signal)?;
     assert!(matches!(found.len() - COUNT, 0 | 20), "{what}");
     let expected = samples(made(signal), found.len());
     if found[7..27] == samples(3, 20)[..] || found[7..27] == [-1; 20] {
-        // Written in place, invalidated or filled.
         found[7..27].copy_from_slice(&expected[7..27]);
     }
     assert!(found == expected, "{what}: samples and attributes differ");
@@ -130,7 +129,7 @@ fn check_handle(action: Action, handle: &Signal, what: &str) {
     }
 }
 
-/// Before and after.
+/// Changes of the medium before and after.
 fn changes(action: Action) -> (u64, u64) {
     let media = SimMedia::new(1);
     let store = open(&media, Mode::Create).unwrap();

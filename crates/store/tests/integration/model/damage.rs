@@ -11,14 +11,14 @@ use super::plain::Plain;
 use super::steps::Pair;
 
 const CHUNK: i64 = 32_768;
-/// Before a shard's first sample.
+/// Bytes before a shard's first sample.
 const HEAD: u64 = 4096;
 const DEEP: VerifyOptions = VerifyOptions {
     signals: None,
     deep: true,
 };
 
-/// To the first shard; positions in thousandths.
+/// Damages the first shard; positions in thousandths.
 #[derive(Debug, Clone)]
 pub(crate) enum Damage {
     RemoveShard,

@@ -14,7 +14,6 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use steps::{Pair, Step, civil, step};
 
-/// Per signal.
 const TIMES: usize = 500;
 
 impl Pair {

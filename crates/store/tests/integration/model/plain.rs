@@ -5,9 +5,8 @@ use std::ops::Range;
 
 use isochrony_store::Overlap;
 
-/// Nanoseconds between two samples.
 pub(crate) const GRID: i64 = 1_000_000;
-/// In samples since 1970.
+/// Samples since 1970.
 pub(crate) const T0: i64 = 1_267_401_600_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -29,9 +28,8 @@ pub(crate) struct Plain {
     pub(crate) sealed: bool,
     cells: Vec<Cell>,
     runs: Vec<PlainRun>,
-    /// Of the next live sample.
     pub(crate) live_next: i64,
-    /// After the late run at the end, if any.
+    /// Time after the late run at the end, if any.
     late_next: i64,
     /// The live run has no stamp.
     stated: bool,
@@ -124,7 +122,6 @@ impl Plain {
         self.live_next = self.push((0..length).map(|_| None), self.live_next);
     }
 
-    /// Index of the first sample.
     pub(crate) fn backfill(&mut self, samples: &[i16], time: i64) -> i64 {
         let n = samples.len() as i64;
         let live = self.runs.iter().rposition(|run| !run.late);

@@ -154,7 +154,6 @@ impl Pair {
         self.reopen();
     }
 
-    /// To the signal `which`, if it concerns one.
     pub(crate) fn take(&mut self, which: usize, step: &Step) {
         match step {
             Step::Create(k) => {

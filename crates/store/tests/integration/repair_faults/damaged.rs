@@ -12,10 +12,9 @@ use isochrony_time::{Rate, civil};
 pub(crate) const ROOT: &str = "/disk/store.iso";
 
 const SHARD: i64 = 32_768 * 128;
-/// Before a shard's samples.
+/// Bytes before a shard's samples.
 const HEAD: u64 = 4096;
 
-/// How its writer ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum DamagedStore {
     Closed,
@@ -40,7 +39,6 @@ fn create(store: &Store, name: &str, count: i64) {
     writer.add_event("noted", 5..6, &fields).unwrap();
 }
 
-/// Fully durable.
 pub(crate) fn damaged(damage: DamagedStore) -> SimMedia {
     let media = SimMedia::new(7);
     let root = Path::new(ROOT);
@@ -123,7 +121,7 @@ fn lose_a_commit(media: &SimMedia, change: impl FnOnce(&SignalWriter)) -> SimMed
     media
 }
 
-/// And what is still wrong with it.
+/// Content, and what is still wrong with it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct StoreContents {
     findings: Vec<(&'static str, PathBuf, String)>,

@@ -30,7 +30,7 @@ fn repair(media: &SimMedia) -> Result<Vec<Loss>, StoreError> {
     Ok(after.lost)
 }
 
-/// After a faulty repair, and what that reported.
+/// The medium after a faulty repair, and what that reported.
 fn faulty(case: &SimMedia, fault: RepairFault, at: u64) -> (SimMedia, Vec<Loss>) {
     let media = case.fork();
     let faults = match fault {
@@ -67,7 +67,7 @@ fn sorted(mut losses: Vec<Loss>) -> Vec<Loss> {
     losses
 }
 
-/// Changes with a fault; else `ISOCHRONY_CRASH_LIVES`.
+/// Changes at which a fault is injected; overridden by `ISOCHRONY_CRASH_LIVES`.
 const POINTS: u64 = 20;
 
 fn check(damage: DamagedStore, fault: RepairFault) {
@@ -81,7 +81,6 @@ fn check(damage: DamagedStore, fault: RepairFault) {
     let sound: StoreContents = store_contents(&whole);
     assert!(expected.len() >= 2, "{expected:#?}");
     let step = ((last - first) / most).max(1);
-    // With the last changes of a repair.
     let spread = (first..last - 8).step_by(step as usize);
     for at in spread.chain(last - 8..last) {
         let when = format!(

@@ -145,7 +145,6 @@ fn released_scratch_is_a_gap_whose_blocks_are_free() {
         0..SAMPLES / 2
     );
     assert_eq!(values(&scratch, SAMPLES / 2..SAMPLES / 2 + 2), [3, 3]);
-    // Unless the file system cannot.
     if given_back > 0 {
         assert_eq!(given_back, SAMPLES as u64);
         assert!(

@@ -169,7 +169,6 @@ fn a_signal_without_samples_answers_questions() {
     assert_eq!(signal.true_rate().unwrap(), None);
 }
 
-/// Names in `tmp/`.
 fn under_construction(path: &std::path::Path) -> Vec<std::ffi::OsString> {
     let names = std::fs::read_dir(path.join(".isochrony/tmp")).unwrap();
     names.map(|entry| entry.unwrap().file_name()).collect()

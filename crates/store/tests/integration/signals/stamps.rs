@@ -108,7 +108,6 @@ fn a_gap_beyond_max_gap_takes_one_chunk_and_keeps_its_duration() {
     assert!((time(stamped.index) - 3.0 * hour as f64).abs() < 1e3);
     let second = signal.select(at(hour)..at(2 * hour)).unwrap();
     assert_eq!(second.sample_count(), 100);
-    // The same after reopening.
     let path = store.path().to_path_buf();
     store.commit(true).unwrap();
     store.close().unwrap();
@@ -228,7 +227,6 @@ fn late_samples_fill_their_gap_or_become_a_run() {
             .unwrap(),
         None
     );
-    // Overlapping existing samples, then contiguous.
     let over = writer
         .backfill(&bytes(&[5; 100]), &exact(3 * SECOND / 2))
         .unwrap();

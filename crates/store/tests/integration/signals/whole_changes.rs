@@ -10,10 +10,8 @@ use super::*;
 
 const STEPS: usize = 1500;
 const READERS: usize = 2;
-/// Sample period.
 const SAMPLE: i64 = SECOND / 1000;
 
-/// Ends the readers when dropped.
 struct EndReaders<'a>(&'a AtomicBool);
 
 impl Drop for EndReaders<'_> {
@@ -36,7 +34,6 @@ impl Dice {
 
 struct Changes {
     dice: Dice,
-    /// Ns after the start.
     now: i64,
     next_sample: i16,
 }
@@ -87,7 +84,6 @@ impl Changes {
                 writer.append_gap(length).unwrap();
             }
             8 => {
-                // Longer than `max_gap`.
                 self.now += 20 * SECOND - taken;
                 let lasts = Fixed::from_int(20 * SECOND);
                 writer.append_gap_duration(lasts).unwrap();
@@ -237,7 +233,6 @@ fn readers_beside_a_writer_see_an_overwrite_of_two_shards_in_both_or_in_none() {
                     let shown = signal.select(range.clone()).unwrap();
                     let shown = match shown.counts(-1i16) {
                         Ok(shown) => shown,
-                        // Overwritten again meanwhile.
                         Err(error) if error.code() == "samples_replaced" => continue,
                         Err(error) => panic!("{error}"),
                     };

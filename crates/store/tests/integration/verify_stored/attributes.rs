@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::*;
 
-/// Closed or left by a killed writer; `text`: the root `zarr.json`.
+/// The store is closed or left by a killed writer; `text`: its root `zarr.json`.
 fn damaged(closed: bool, text: impl Fn(&str) -> String) -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");

@@ -6,7 +6,7 @@ use isochrony_store::{SignalWriter, repair};
 
 use super::*;
 
-/// Killed after a commit of `change`, optionally published.
+/// The writer was killed after a commit of `change`, optionally published.
 fn killed(publish: bool, change: impl FnOnce(&Store, &SignalWriter)) -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
@@ -21,7 +21,7 @@ fn killed(publish: bool, change: impl FnOnce(&Store, &SignalWriter)) -> Case {
     Case { path, ..case }
 }
 
-/// Published, with one bit of the last record flipped.
+/// A published commit with one bit of the last record flipped.
 fn flipped(change: impl FnOnce(&Store, &SignalWriter)) -> Case {
     let case = killed(true, change);
     let log = case.log();
@@ -55,7 +55,6 @@ impl Case {
         last
     }
 
-    /// As a power cut may.
     fn without_acknowledgement(self) -> Self {
         let end = self.last_record().end;
         let log = self.log();

@@ -4,7 +4,6 @@ use isochrony_store::{StoreError, repair};
 
 use super::*;
 
-/// In the second shard.
 const LAST: std::ops::Range<i64> = SHARD..SHARD * 3 / 2;
 
 fn refused<T>(result: Result<T, StoreError>, path: &Path) {
@@ -54,7 +53,7 @@ fn appending_does_not_make_a_lost_shard_anew() {
     }
 }
 
-/// After a commit of five samples more.
+/// The writer was killed after a commit of five more samples.
 fn killed() -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
@@ -107,7 +106,6 @@ fn reports_a_lost_folder_of_a_signal_in_the_log() {
         .err()
         .expect("refused");
     assert!(error.to_string().contains("n/s"), "{error}");
-    // The attempt changed nothing.
     assert_eq!(case.verify().findings.len(), 1);
 }
 

@@ -49,7 +49,6 @@ fn every_file_that_describes_the_store_is_checked_and_written_anew() {
             }
             let found = case.verify().findings;
             assert_eq!(found.len(), 1, "{damage} {}: {found:#?}", path.display());
-            // Also of a table known to be empty by the log.
             assert_ne!(
                 found[0].code,
                 "missing_table",

@@ -24,7 +24,7 @@ const DEEP: VerifyOptions = VerifyOptions {
 
 const CHUNK: i64 = 32_768;
 const SHARD: i64 = CHUNK * 128;
-/// Before a shard's samples.
+/// Bytes before a shard's samples.
 const HEAD: u64 = 4096;
 
 struct Case {
@@ -109,7 +109,6 @@ fn flip(path: &Path, at: u64) {
     file.write_all_at(&[byte[0] ^ 4], at).expect("written");
 }
 
-/// As after a kill of its writer.
 fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("made");
     for entry in fs::read_dir(from).expect("listed") {

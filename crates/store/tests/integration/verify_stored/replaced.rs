@@ -10,7 +10,6 @@ use isochrony_time::Rate;
 
 use super::{CloseCommitted, DEEP, Finding, verify};
 
-/// Flat and sealed, of several chunks, with gaps and events.
 fn store_at(path: &Path) {
     let store = Store::open(path, Mode::Create).expect("created");
     for name in ["plain", "sealed"] {
@@ -114,7 +113,6 @@ fn checksums_behind_a_link_hide_no_flipped_bit_of_another_signal() {
     };
     assert_eq!(finding.code, "unexpected_file");
     assert_eq!(finding.path, sums);
-    // Chunks with unreadable checksums.
     assert_eq!(finding.range, Some(0..131_072));
     assert!(report.unchecked >= 131_072, "{report:#?}");
 }

@@ -2,7 +2,6 @@
 
 use super::*;
 
-/// Five samples.
 fn short() -> Case {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.iso");
@@ -18,7 +17,6 @@ fn short() -> Case {
 }
 
 impl Case {
-    /// Commits without a checkpoint.
     fn append(&self, samples: &[i16]) -> Store {
         let store = Store::open(&self.path, Mode::ReadWrite).expect("opens");
         let writer = store.writer("n/s").expect("the signal");
@@ -78,7 +76,6 @@ fn a_bit_that_flipped_before_more_was_appended_is_still_named() {
     flip(&case.file("data/c/0"), HEAD + 3);
     case.append(&[6, 7]).close_committed();
     assert_eq!(case.only().range, Some(0..7));
-    // The chunk becomes full.
     let rest: Vec<i16> = (7..CHUNK).map(|i| i as i16).collect();
     case.append(&rest).close_committed();
     assert_eq!(case.only().range, Some(0..CHUNK));
