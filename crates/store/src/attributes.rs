@@ -1,7 +1,5 @@
-//! User attributes of a store.
-//!
-//! They are only in the root `zarr.json`, where every Zarr program looks, and change at once, not by commits. For a
-//! signal's see [`SignalWriter::set_attributes`](crate::SignalWriter::set_attributes).
+//! User attributes of a store, in its root `zarr.json`, where every Zarr program looks. They change at once, not by
+//! commits.
 
 use std::io;
 use std::path::PathBuf;

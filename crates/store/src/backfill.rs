@@ -1,7 +1,7 @@
 //! Stores late samples: in the gap that they fit, or in a run of their own at the end.
 //!
-//! Samples fit a gap that their stamp is in, up to the tolerance of gap detection, with enough indices. Unless the
-//! run's line crosses the gap, they get their own piece of its fit.
+//! Samples fit a gap that has enough indices and, up to the tolerance of gap detection, their stamp. Unless the run's
+//! line crosses the gap, they get their own piece of its fit.
 
 use std::ops::Range;
 

@@ -1,7 +1,5 @@
-//! Checks a signal's tables against each other.
-//!
-//! Each table is validated when read. Here they are compared with the signal's end and each other, after replay:
-//! before, one table may be newer than another. What is refused cannot result from appends, gaps, fills and stamps.
+//! Checks a signal's tables against each other and its end, after replay: before, one table may be newer than another.
+//! What is refused cannot result from appends, gaps, fills and stamps.
 
 mod stamps;
 #[cfg(test)]

@@ -1,8 +1,7 @@
 //! Clock corrections of recorded signals: points where the signal's clock was compared with a better one.
 //!
-//! A correction maps civil time by the signal's own clock to true civil time, on top of the conversion from index to
-//! time. Samples, stamps and their fit stay unchanged. Later appends are placed by the recorder's own clock
-//! ([`Signal::as_recorded`]) and corrected too.
+//! A correction maps civil time by the signal's own clock to true civil time. Samples, stamps and their fit stay
+//! unchanged. Later appends are placed by the recorder's own clock ([`Signal::as_recorded`]) and corrected too.
 //!
 //! Points are stored as given; the fit is recomputed when a loaded signal is first asked for times. If several
 //! corrections are in force for a run, the latest applies.

@@ -1,8 +1,7 @@
 //! Reads shards that cannot be mapped: sealed and foreign ones.
 //!
 //! Per store up to 128 MiB of decoded chunks are cached by last use; 32 MiB more are reused as buffers. The
-//! compressor's library decodes sealed chunks in place, `zarrs` foreign ones. A sealed signal is described by its
-//! `data/zarr.json`, a flat one by its metadata. Decoding holds no lock.
+//! compressor's library decodes sealed chunks in place, `zarrs` foreign ones. Decoding holds no lock.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -1,6 +1,5 @@
-//! Fills reserved ranges of a signal in any order.
-//!
-//! A reserved range is a gap until it is filled, also after a crash. Threads may fill disjoint ranges in parallel.
+//! Fills reserved ranges of a signal in any order, also in parallel. A reserved range is a gap until it is filled, also
+//! after a crash.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! Reads stores in forked processes.
 //!
-//! A forked process has only the thread that forked it: a lock that another thread held stays locked forever. So it
-//! reads samples by a [`Reader`] of its own, and takes no lock of its parent that might be held.
+//! A lock that another thread of the parent held stays locked forever in a forked process. So it reads by a [`Reader`]
+//! of its own, and takes no lock of its parent that might be held.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};

@@ -1,7 +1,6 @@
 //! Leases: reads of scratch samples by others, as copies and for a limited time.
 //!
-//! Scratch is released when a run's tasklets no longer need it; its mappings then turn into zeros. So during runs,
-//! samples in files are copied into the reader's blocks.
+//! Mappings of released scratch turn into zeros. So during runs, samples in files are copied into the reader's blocks.
 
 use std::fmt;
 use std::ops::Range;

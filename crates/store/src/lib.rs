@@ -57,8 +57,7 @@ pub mod version;
 pub mod views;
 mod write;
 
-/// Machine model: costs measured by [`calibrate`](machine::calibrate), kept in a [`Profile`](machine::Profile), and
-/// estimates of scans.
+/// Machine model: costs measured by [`calibrate`](machine::calibrate), kept in a [`Profile`](machine::Profile).
 pub mod machine {
     pub use crate::calibration::{calibrate, choose, estimate, time_scan};
     pub use isochrony_io::machine::{

@@ -44,8 +44,8 @@ pub struct CreateOptions {
     pub gap_slip_ns: Option<i64>,
     /// Longest gap with all its indices, ns.
     pub max_gap_ns: i64,
-    /// The clock's actual rate, if known better than by `rate`, which other programs are shown; between half and twice
-    /// `rate`. Used before the first stamps, for times, gaps and steps.
+    /// Actual rate of the clock, if known better than by `rate`, which other programs are shown; between half and twice
+    /// `rate`. Used before the first stamps.
     pub initial_rate: Option<Rate>,
     /// User attributes.
     pub attributes: Map<String, Value>,
@@ -56,8 +56,7 @@ pub struct CreateOptions {
 const MAX_GAP_NS: i64 = 30 * 86_400 * 1_000_000_000;
 
 impl CreateOptions {
-    /// Samples of a format, or of a dtype stored unconverted, with `rate` per second; uncalibrated, without a start,
-    /// default clock estimation.
+    /// Samples of a format, or of a dtype stored unconverted, with `rate` per second; other options have defaults.
     #[must_use]
     pub fn new(format: impl Into<SampleFormat>, rate: Rate) -> Self {
         let clock = ClockConfig::new(rate);

@@ -1,8 +1,7 @@
 //! Formats of stored samples that differ from the samples as read.
 //!
-//! Complex numbers as pairs of int16, from radio receivers, are stored as an int16 array with a last axis of two, half
-//! as large as complex64, and read as complex64, which is exact. Conversion ([`SampleFormat::decoded`]) is per chunk,
-//! like decoding of sealed signals.
+//! Complex numbers as pairs of int16, from radio receivers, are stored as an int16 array with a last axis of two and
+//! read as complex64, which is exact. Conversion ([`SampleFormat::decoded`]) is per chunk.
 
 use std::fmt;
 use std::str::FromStr;

@@ -100,8 +100,8 @@ impl Scratch {
         Ok(given_back)
     }
 
-    /// As [`fill_bytes`](SignalWriter::fill_bytes), but keeps the samples in memory: readers share `block` until the
-    /// range is released, or some samples are changed and all move to the file.
+    /// As [`fill_bytes`](SignalWriter::fill_bytes), but keeps the samples in memory, shared with readers, until the
+    /// range is released, or samples are changed and move to the file.
     ///
     /// # Errors
     /// As [`fill_bytes`](SignalWriter::fill_bytes).

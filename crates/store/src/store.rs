@@ -232,8 +232,7 @@ impl Store {
         self.shared.backend.refresh()
     }
 
-    /// Whether any process, even this one, has the store open for writing; `false` if unknown, as without write
-    /// permission.
+    /// Whether any process has the store open for writing; `false` if unknown, as without write permission.
     ///
     /// # Errors
     /// [`StoreError::Io`].

@@ -1,7 +1,5 @@
-//! Named timebases that belong to no signal, and metrics between them, kept in a store.
-//!
-//! They are JSON in the store's attributes: readable by other programs, and changed at once rather than by commits. A
-//! correction of a signal's own clock is part of the signal, see [`corrections`](crate::corrections).
+//! Named timebases that belong to no signal, and metrics between them, as JSON in the store's attributes: readable by
+//! other programs, and changed at once rather than by commits.
 
 use std::sync::Arc;
 

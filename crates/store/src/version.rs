@@ -2,8 +2,7 @@
 //!
 //! During a read a signal may be overwritten, sealed, unsealed or renamed, or a shard replaced, so a path identifies
 //! nothing. Every shard file carries its identity ([`ShardHeader`](crate::layout::shard::ShardHeader)), and every state
-//! of a signal has a [`DataVersion`] that says which to expect. Readers compare them on the open file: a concurrent
-//! rename has no effect.
+//! of a signal has a [`DataVersion`] that says which to expect. Readers compare them on the open file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -23,10 +22,10 @@ const MAX_LISTED: u64 = 1 << 16;
 pub struct FileVersion(pub u128);
 
 impl FileVersion {
-    /// Created with the signal, before stores stated their uuid.
+    /// Version of what was created with a signal, before stores stated their uuid.
     pub const ORIGINAL: Self = Self(0);
 
-    /// Created with the signal: the store's uuid, so that another store's file is never accepted.
+    /// Version of what was created with a signal: the store's uuid, so that another store's file is never accepted.
     #[must_use]
     pub fn of_store(uuid: Uuid) -> Self {
         Self(uuid.as_u128())
@@ -39,7 +38,7 @@ impl FileVersion {
         hash.0
     }
 
-    /// Of a replacement: the 128-bit FNV-1a hash of its name in `tmp/`, which is used once.
+    /// Version of a replacement: the 128-bit FNV-1a hash of its name in `tmp/`, which is used once.
     #[must_use]
     pub fn of_replacement(tmp: &str) -> Self {
         const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
@@ -157,8 +156,7 @@ impl DataVersion {
     }
 
     /// Content version of a flat shard, for copies of its bytes. Changes with a replacement, removal or fill, and with
-    /// the array's files. An append changes it only if it leaves a write mark, because a chunk's checksum is unknown
-    /// without reading.
+    /// the array's files. An append changes it only if it leaves a write mark.
     ///
     /// A 64-bit FNV-1a hash of the state.
     #[must_use]

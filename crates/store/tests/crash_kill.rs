@@ -2,8 +2,7 @@
 //! acknowledged sample is lost, and a commit in progress is whole or absent. Only children killed after their first
 //! commit count.
 //!
-//! The page cache stays, so this does not test syncs (`crash_power` does). It shows that no order of system calls
-//! leaves an unrecoverable state.
+//! The page cache stays, so this does not test syncs (`crash_power` does).
 
 mod crash;
 

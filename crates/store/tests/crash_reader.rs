@@ -1,8 +1,7 @@
 //! A reader in another process follows a growing signal and never sees a torn sample, gap table or length.
 //!
 //! Every commit keeps invariants of both signals: the sample at index `i` is a function of `i`, gaps are at fixed
-//! places, both have the same length, and an event records it. Commits include bulk and small appends, checkpoints, and
-//! replaced shards.
+//! places, both have the same length, and an event records it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

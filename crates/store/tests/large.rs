@@ -1,7 +1,5 @@
-//! Signals with very many gaps and very long signals are cheap to open and query.
-//!
-//! Every build must meet the limits. The minimum of many tries with pauses counts, so that other load on the machine
-//! does not matter.
+//! Signals with very many gaps and very long signals are cheap to open and query. The minimum of many tries counts, so
+//! that other load on the machine does not matter.
 
 use std::hint::black_box;
 use std::os::unix::fs::MetadataExt;

@@ -1,10 +1,10 @@
 //! Appends to signals: contiguous samples, stamped samples, gaps, and new runs.
 //!
-//! The *live* run is the latest not opened for late samples: appends continue its clock. After late samples its index
-//! range cannot grow, so a new run takes over its clock.
+//! The *live* run is the latest not opened for late samples: appends continue its clock. After late samples a new run
+//! takes over its clock.
 //!
 //! An append decides everything, writes samples, then queues its operations as one unit; a failure leaves only bytes
-//! that do not count. Clocks are then rebuilt from stored rows.
+//! that do not count.
 
 pub(crate) mod change;
 mod gap;

@@ -130,8 +130,8 @@ pub(crate) fn append_stamped<'a>(
 
 impl SignalWriter {
     /// As [`append_bytes_at`](Self::append_bytes_at), after a gap of `gap` samples (above zero) that ends at the stamp:
-    /// the line of civil time restarts there at any fraction of a sample, with the same rate. A stamp before the gap
-    /// begins a run instead.
+    /// civil time restarts there at any fraction of a sample, with the same rate. A stamp before the gap begins a run
+    /// instead.
     ///
     /// # Errors
     /// As [`append_bytes_at`](Self::append_bytes_at), and [`StoreError::InvalidLength`].

@@ -1,5 +1,5 @@
-//! Copies all or some signals of a store: backups on disk, pushes to and pulls from object storage. Copies are
-//! consistent, even beside an active writer.
+//! Copies all or some signals of a store, to disk or to and from object storage. Copies are consistent, even beside an
+//! active writer.
 //!
 //! A backup is a store with the source's uuid. It reaches a committed state of the source by its own commits and is
 //! valid after each. Data recognised by tables and checksums is not copied again. Every full chunk is checked against
@@ -58,8 +58,7 @@ pub struct BackupReport {
 pub struct CopyOptions {
     /// Signals to copy; empty: all. Others in the copy stay.
     pub signals: Vec<Pattern>,
-    /// Bytes between commits, repeated after an interruption. Until a smaller update is committed, the copy stays
-    /// readable in its old state.
+    /// Bytes between commits. A smaller update is one commit, before which the copy shows its old state.
     pub commit_bytes: u64,
 }
 
@@ -82,7 +81,7 @@ impl CopyOptions {
 pub type OnProgress<'a> = dyn FnMut(&Progress) + 'a;
 
 /// Copies the committed state of `source` to `target`, creating or updating it. Each is a folder or the URL of a store
-/// in object storage, where MANIFEST is replaced last.
+/// in object storage.
 ///
 /// # Errors
 /// [`StoreError::NotAStore`], [`StoreError::NotABackup`], [`StoreError::NoMatchingSignals`], [`StoreError::Locked`],

@@ -1,7 +1,7 @@
 //! Reads sealed shards through a host's cache, verifying each frame.
 //!
 //! An object is a shard's file, which never changes. Checksums are of decoded chunks, so a frame is decoded once before
-//! it is cached. Header and index are compared with those read on opening.
+//! it is cached.
 
 use std::fmt;
 use std::io;

@@ -2,7 +2,7 @@
 //!
 //! The most recent chunks stay, because a chunk is read segment by segment. Buffers of evicted chunks are reused, so
 //! that a scan cycles through few buffers in the CPU caches. Other chunks are cached only when decoded twice, and do
-//! not replace recently used ones: otherwise a scan larger than the cache would leave nothing for the next.
+//! not replace recently used ones: a scan larger than the cache would leave nothing for the next.
 
 use std::collections::{HashMap, VecDeque};
 

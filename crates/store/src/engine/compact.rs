@@ -1,9 +1,9 @@
 //! Tables of compact signals, in the base of the log instead of in files.
 //!
 //! The tables of a short recording would be some twenty files and folders, many times the size of its samples. So a new
-//! signal is *compact*: the base of each log holds its rows, and its `zarr.json` shows them to other programs. Only the
-//! table of gaps is always an array, which they need to read samples. At 1 MiB of samples or [`MAX_BYTES`] of tables
-//! the next checkpoint writes all arrays, for good (`checkpoint_tables`), to keep the base short.
+//! signal is *compact*: the base of each log holds its rows, and its `zarr.json` shows them to other programs, which
+//! need only the table of gaps as an array. At 1 MiB of samples or [`MAX_BYTES`] of tables the next checkpoint writes
+//! all arrays, for good (`checkpoint_tables`).
 
 use std::sync::Arc;
 

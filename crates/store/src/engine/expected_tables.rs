@@ -1,8 +1,7 @@
 //! Expected identity of table files.
 //!
-//! A log's base has the [stamps](TableStamps) of all tables. Until the next checkpoint a file may be newer, because
-//! gaps are published and a checkpoint may be interrupted; the log then holds its content. Any other table is wrong:
-//! older, another signal's, or changed.
+//! A log's base has the [stamps](TableStamps) of all tables. Until the next checkpoint a file may be newer if the log
+//! holds its content. Any other table is wrong: older, another signal's, or changed.
 
 use std::path::Path;
 

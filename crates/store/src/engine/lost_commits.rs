@@ -2,8 +2,7 @@
 //!
 //! A power cut may have torn a last record with a wrong checksum before a caller was told. Two things prove otherwise:
 //! its acknowledgement, which survives the writer's death but perhaps not a power cut; and a file ahead of the log,
-//! because `zarr.json` and tables are written after the record is durable. Closing leaves no record to lose, so stores
-//! that were closed are not examined.
+//! because `zarr.json` and tables are written after the record is durable. Closing leaves no record to lose.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

@@ -12,7 +12,7 @@
 //! A mark names a commit. It is written into the shard's head after the commit's samples and before its record, so a
 //! file with that or a later mark has the samples; any other is refused (`StoreError::WrongShard`) without reading
 //! samples. Marks of commits whose samples are in the record are not synced: recovery writes them again. A checkpoint
-//! makes all marks durable, and the base of the next log states them.
+//! makes all marks durable.
 
 use std::collections::BTreeSet;
 use std::path::Path;

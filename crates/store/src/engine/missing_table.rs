@@ -1,10 +1,10 @@
 //! Detects lost table files.
 //!
 //! A table without rows never had a file, so a missing file alone is no evidence. Its `zarr.json`, written after the
-//! file, shows how many rows it had. The redo log still has rows that were only published, so rows are lost only if no
-//! state since the log's base had as many. A checkpoint gives every table except events a folder, so a published signal
-//! that the log does not mention must have it. Newer logs state the rows in their base
-//! ([`TableStamps`](super::table_stamps::TableStamps)).
+//! file, shows how many rows it had; newer logs state them in their base
+//! ([`TableStamps`](super::table_stamps::TableStamps)). The redo log has rows that were only published, so rows are
+//! lost only if no state since the log's base had as many. A checkpoint gives every table except events a folder, so a
+//! published signal that the log does not mention must have it.
 //!
 //! Without its gaps a signal would show samples that nobody recorded, and a writer would store an empty table: reading
 //! and writing fail.

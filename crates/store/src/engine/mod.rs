@@ -5,9 +5,9 @@
 //! and syncs it; a *checkpoint* moves what only the log holds into files and starts a new log; *recovery* replays the
 //! log; a *reader* follows it.
 //!
-//! Memory is bounded. Per signal in use: its tables with pending changes, 64 KiB of uncommitted samples, and checksums
-//! since the last checkpoint (the log is folded at 64 MiB). Open shard files, for writing and for reading each: an
-//! eighth of the process limit, at most 256; half as many of sealed arrays. 1024 mappings.
+//! Memory per signal in use: its tables with pending changes, 64 KiB of uncommitted samples, and checksums since the
+//! last checkpoint (the log is folded at 64 MiB). Open shard files, for writing and for reading each: an eighth of the
+//! process limit, at most 256; half as many of sealed arrays. 1024 mappings.
 
 pub(crate) mod cached;
 pub(crate) mod candidate;
@@ -158,7 +158,7 @@ impl Engine {
     ///
     /// # Errors
     /// [`StoreError::Occupied`] over committed samples, [`StoreError::Sealed`], [`StoreError::PartialSample`],
-    /// [`StoreError::DiskFull`] I/O errors; the store is unchanged.
+    /// [`StoreError::DiskFull`], I/O errors; the store is unchanged.
     pub fn write_samples(&self, id: SignalId, index: i64, bytes: &[u8]) -> Result<(), StoreError> {
         let shared = &*self.shared;
         shared.check("write samples")?;
@@ -213,8 +213,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes all pending changes durable, all or none. Gives the sequence number of this or, if nothing was pending,
-    /// the last commit. Other programs see it within a second; with `publish`, at once.
+    /// Makes all pending changes durable, all or none. Gives the last commit's sequence number. Other programs see it
+    /// within a second; with `publish`, at once.
     ///
     /// # Errors
     /// [`StoreError::DiskFull`]: nothing was committed, everything stays pending. After other errors reopen the store.

@@ -1,7 +1,7 @@
 //! Detects shards that lack the last committed samples.
 //!
 //! A shard copied earlier than the log looks valid: zeros in place of missing samples. So if the last sample under a
-//! checksum is zero, opening the shard compares the checksum, which reads one chunk.
+//! checksum is zero, opening the shard compares the checksum.
 
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 //!
 //! A checkpoint completes the next log before MANIFEST names it and removes the old one afterwards, so a crash or a
 //! full disk may leave two. Only the live one grows: if the older continues past the newer's base, MANIFEST was not
-//! switched. Ambiguity is an error.
+//! switched.
 
 use std::path::Path;
 

@@ -1,7 +1,5 @@
-//! Moves folders of signals.
-//!
-//! Every move goes through `.isochrony/staging/<id>`, so that signals can swap names in one commit. Identity files name
-//! the signals, so recovery needs only the possible places.
+//! Moves folders of signals, always through `.isochrony/staging/<id>`: signals can swap names in one commit, and
+//! recovery, which finds identity files, needs only the possible places.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

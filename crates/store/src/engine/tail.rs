@@ -2,7 +2,7 @@
 //!
 //! Full chunks have a row in the array `crc`. Samples after them are summed at each checkpoint; the sum is an `Op::Crc`
 //! in the base of the new log, after the `Op::End` up to which it applies. It builds on the previous sum, so that a bit
-//! flip in between is detected. Appends keep it valid up to its own end; changes of its samples drop it.
+//! flip in between is detected. Appends keep it; changes of its samples drop it.
 //!
 //! A commit whose samples are not in its record also states the sum, if known without reading: nothing else tells an
 //! older copy of the shard from the right one. No reader depends on it.

@@ -1,8 +1,8 @@
 //! Detects that an open store has vanished: unmounted, unplugged, moved or removed.
 //!
-//! Open files stay readable and mapped, so only some calls fail, as if a file were missing. A repair would take that
-//! for damage and give samples up. So the store's place is checked before changing files, and after an error of a
-//! missing file.
+//! Open files stay readable and mapped, so some calls fail as if a file were missing. A repair would take that for
+//! damage and give samples up. So the store's place is checked before changing files, and after an error of a missing
+//! file.
 
 use std::io::ErrorKind;
 use std::path::Path;

@@ -17,7 +17,7 @@ pub use isochrony_io::{FileRange, ShardLayout};
 /// Alignment of the payload of shards with a long index.
 pub const PAYLOAD_START: u64 = 65_536;
 
-/// Payload start of `data` shards with a short index: one block of most file systems, so that short signals stay small.
+/// Payload start of `data` shards with a short index: one block of most file systems.
 pub const SHORT_PAYLOAD_START: u64 = 4_096;
 
 /// Most inner chunks of a short index.

@@ -1,5 +1,5 @@
-//! Size limits per kind of small file: a longer one is damage and not read into memory; another is read only if enough
-//! memory is free ([`Media::read`](super::Media::read)).
+//! Size limits per kind of small file: a longer one is damage and not read into memory. One within the limit is read
+//! only if enough memory is free ([`Media::read`](super::Media::read)).
 
 /// MANIFEST, LOCK, identity files: a line or two of text.
 pub const LINE: u64 = 4096;

@@ -1,7 +1,7 @@
 //! Remote stores: media by URL, and their errors.
 //!
-//! Network code is in another crate, which [registers](register) itself once; then every store path may be a URL, also
-//! in saved plans, pickled signals and worker processes.
+//! A crate with network code [registers](register) itself once; then every store path may be a URL, also in saved plans
+//! and worker processes.
 
 use std::fmt;
 use std::io;
@@ -31,7 +31,7 @@ pub fn register(read: OpenRemote, write: OpenRemote) {
 }
 
 /// An error of a remote medium, in an [`io::Error`] whose kind tells missing, replaced and failed apart. Contains no
-/// secrets: headers, queries and bodies are left out.
+/// secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteError {
     /// Stable `snake_case` code.

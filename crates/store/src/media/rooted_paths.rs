@@ -1,7 +1,5 @@
-//! Opens paths below a folder without following links out of it.
-//!
-//! The system resolves a path in one call if it can, also by the sandbox; otherwise each component is opened without
-//! following links.
+//! Opens paths below a folder without following links out of it: by one system call if available, else component by
+//! component.
 
 use std::ffi::OsStr;
 use std::fs::File;

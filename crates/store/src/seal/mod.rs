@@ -1,8 +1,8 @@
 //! Sealing: compresses the samples of a finished signal, readable by any Zarr reader.
 //!
 //! A Zarr array has one codec chain, so all of `data` is rewritten in the engine's `tmp/`, synced, and replaces the old
-//! array by one operation of a commit. Existing segments keep the old files. Gap samples become zero. Views, tables and
-//! checksums (of decoded chunks) stay.
+//! array by one operation of a commit. Existing segments keep the old files. Gap samples become zero. Checksums are of
+//! decoded chunks and stay.
 
 mod codec;
 

@@ -33,7 +33,7 @@ pub struct Stretch {
 pub struct Hole {
     /// End of the last to time of the next sample.
     pub times: GapTimes,
-    /// The gap by indices; `None` between runs, which may touch there.
+    /// The gap by indices; `None` between runs.
     pub gap: Option<Gap>,
 }
 
@@ -62,7 +62,7 @@ impl Selection {
         })
     }
 
-    /// Of known [`parts`](Self::parts) of a range of civil time.
+    /// A selection of known [`parts`](Self::parts) of a range of civil time.
     ///
     /// # Errors
     /// [`StoreError::OutOfBounds`].
@@ -131,7 +131,7 @@ impl Selection {
             .flat_map(move |part| gaps.within(part.range.clone()))
     }
 
-    /// Civil time without samples: gaps, and between runs. Half a sample does not count.
+    /// Civil time without samples: gaps, and time between runs, from half a sample on.
     ///
     /// # Errors
     /// [`StoreError::NoCivilTime`], [`StoreError::Time`].

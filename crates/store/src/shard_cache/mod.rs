@@ -1,7 +1,7 @@
 //! Reads shards of remote stores through the cache of this host.
 //!
 //! A store open for reading gets a [`ShardCache`] ([`Store::set_shard_cache`](crate::Store::set_shard_cache)). Samples
-//! come from it, else from other hosts ([`PieceSource`]), else from the store.
+//! come from it, other hosts ([`PieceSource`]) or the store, in this order.
 //!
 //! ```text
 //!  Sources ── CachedFile ──┬── head, tail without a checksum ───────────────▶ file of the store
@@ -15,8 +15,8 @@
 //! **Content version.** An object holds the full chunks of one shard and grows with appends. Its version changes with a
 //! fill, an overwrite and a seal ([`DataVersion::content_version`](crate::version::DataVersion::content_version)).
 //!
-//! **A cache never causes a failure.** If it cannot take a piece, or a checksum differs because the writer is ahead,
-//! bytes are read from the store.
+//! **A cache never causes a failure.** Without space, or if a checksum differs because the writer is ahead, bytes are
+//! read from the store.
 //!
 //! **Memory.** 8 MiB and two chunks per fetching thread; address space for pinned shards, at most half the quota.
 
@@ -154,7 +154,7 @@ impl ShardCache {
         self
     }
 
-    /// Records hosts that have, or will soon fetch, pieces of an object; they are asked before earlier ones.
+    /// Records hosts that have, or will soon fetch, pieces of an object; these are asked first.
     pub fn add_sources(&self, object: ObjectName, mut sources: Vec<PeerAddress>) {
         let mut known = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_SOURCES {

@@ -1,4 +1,4 @@
-//! Reports of caches to a task scheduler: which objects a host has, and where bytes came from.
+//! Reports of caches to a task scheduler.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -87,7 +87,7 @@ impl Presence {
 
 impl ShardCache {
     /// Changes since the last report with this cursor, or all if it is new or changes are unknown. A shard counts once
-    /// half of its pieces are present; an unreadable cache is empty.
+    /// half of its pieces are present.
     pub fn report(&self, cursor: &mut ReportCursor) -> CacheReport {
         let mut report = CacheReport {
             host: self.host.clone(),

@@ -90,8 +90,8 @@ impl Signal {
         self.show_newest()
     }
 
-    /// As [`refresh`](Self::refresh), for thousands of calls per second: only checks the log if nothing was committed,
-    /// and notices another store in place of this one only when read.
+    /// As [`refresh`](Self::refresh), for frequent calls: only checks the log if nothing was committed, and notices
+    /// another store in place of this one only when read.
     ///
     /// # Errors
     /// As [`refresh`](Self::refresh).

@@ -1,8 +1,8 @@
 //! Snapshots of signals and stores, as bytes for other processes.
 //!
-//! A [`SignalSnapshot`] has what a handle shows except samples: length, gaps, runs and the clock's fit, with the
-//! store's path and commit. The other process opens the store; later appends have no effect. If samples below its end
-//! were replaced, opening fails ([`SnapshotError::Moved`]).
+//! A [`SignalSnapshot`] has what a handle shows except samples, with the store's path and commit. The other process
+//! opens the store; later appends have no effect. If samples below its end were replaced, opening fails
+//! ([`SnapshotError::Moved`]).
 //!
 //! Encoding: a version byte and postcard. Stamps and events may be many and no time depends on them, so opening reads
 //! them from the store.

@@ -1,8 +1,7 @@
 //! Verification: finds damage, and repairs it where that needs no guessing.
 //!
 //! Files are compared with what commits require: shards with the signal's gaps and end, inner chunks with checksums
-//! (`deep`), `zarr.json` with what the engine would write, views with samples (`deep`). A [`Finding`] names file,
-//! samples and remedy.
+//! (`deep`), `zarr.json` with what the engine would write, views with samples (`deep`).
 //!
 //! [`Store::repair`] rebuilds what other files determine (metadata, views, missing checksums, a shard's index) and
 //! turns lost samples into gaps, with an event. It never changes a sample: a wrong checksum needs a copy of the file.
@@ -76,7 +75,7 @@ pub struct Report {
     pub signals: usize,
     /// Bytes of samples compared with a checksum.
     pub bytes: u64,
-    /// Samples read without a checksum, as of those since the last checkpoint, which closing makes.
+    /// Samples read without a checksum, such as those since the last checkpoint, which closing makes.
     pub unchecked: u64,
     /// Samples that became gaps: no file holds them.
     pub lost: Vec<Loss>,

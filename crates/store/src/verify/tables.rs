@@ -1,9 +1,8 @@
 //! Finds missing tables, and tables that contradict one another.
 //!
-//! A signal without its gaps would show samples that nobody recorded; without its clock, no times. The log's base
-//! counts rows, so loading already fails without a table that had any. Earlier logs do not, so metadata decides here: a
-//! closed writer leaves a `zarr.json` for every table except events, even if empty. If that is missing too, the table
-//! may have had rows.
+//! The log's base counts rows, so loading already fails without a table that had any. Earlier logs do not, so metadata
+//! decides here: a closed writer leaves a `zarr.json` for every table except events, even if empty. If that is missing
+//! too, the table may have had rows.
 //!
 //! `consistency` compares the content: most of it on every load, stamps with the fit only here.
 

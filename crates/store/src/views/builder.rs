@@ -15,8 +15,8 @@ const BATCH: i64 = 1024;
 
 /// Builds a signal's views.
 ///
-/// Samples are [fed](Self::feed) as they are written, without allocation while in order. Other changes (fills, gaps,
-/// rollbacks) are noted by [`invalidate`](Self::invalidate) and computed by [`refresh`](Self::refresh).
+/// Samples are [fed](Self::feed) as they are written, without allocation while in order.
+/// [`invalidate`](Self::invalidate) notes other changes, [`refresh`](Self::refresh) computes them.
 ///
 /// After an error, stored rows may be older than the samples: reopen from the last known [`built`](Self::built).
 pub struct Builder(Box<dyn BuildRows>);

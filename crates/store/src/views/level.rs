@@ -1,9 +1,8 @@
-//! Reads a level of the views like a signal: selections by time, gaps, calibrated values.
+//! Reads a level of the views like a signal.
 //!
 //! Indices count buckets. A bucket has the time and run of its first sample, and is a *gap* without samples; one with
-//! samples but no finite one is NaN. A bucket across a clock step includes samples of both runs.
-//!
-//! Requests are resolved in samples and divided by the bucket length, so the rules of signals apply.
+//! samples but no finite one is NaN. A bucket across a clock step includes samples of both runs. Requests are resolved
+//! in samples and divided by the bucket length, so the rules of signals apply.
 
 use std::ops::Range;
 

@@ -2,15 +2,15 @@
 //!
 //! A *bucket* is an index range that starts at a multiple of its length: at level 0, 1 KiB of samples; above, eight
 //! buckets of the level below. Its *row* has minimum, maximum, count, mean and M2 (sum of squared deviations from the
-//! mean) of its finite samples, or of magnitudes of complex ones. Samples in gaps do not count. A row without samples
-//! is all zero, like a hole in a file, so a long gap costs neither work nor space.
+//! mean) of its finite samples, or of magnitudes of complex ones. A row without samples is all zero, like a hole in a
+//! file, so a long gap costs neither work nor space.
 //!
-//! Stored are, at every level, the rows of all buckets that end at or before `built`, if at least [`MIN_ROWS`]
+//! At every level the rows of all buckets that end at or before `built` are stored, if at least [`MIN_ROWS`]
 //! ([`rows_stored`]): short signals store no views, long ones no top levels. Other rows are computed from the level
 //! below or from samples. Rows are a cache.
 //!
 //! [`Builder`] makes rows as samples are appended; [`render`] turns rows into columns of a plot; [`decimate`] reads one
-//! level as a signal. They do no I/O except by the traits [`Rows`] and [`Samples`].
+//! level as a signal. Their I/O is by the traits [`Rows`] and [`Samples`].
 
 mod builder;
 mod cells;
@@ -51,8 +51,7 @@ pub use signal::{CivilEdges, Decimated, PhysicalColumns, SignalView};
 /// of all levels add 2.5 % (8 bit) to 4.5 % (64 bit) to the samples.
 pub const BASE_BYTES: u64 = 1024;
 
-/// Buckets per bucket of the next level. Eight needs half as many arrays as four; a pixel merges at most eight rows, a
-/// few nanoseconds each.
+/// Buckets per bucket of the next level. Eight needs half as many arrays as four; a pixel merges at most eight rows.
 pub const FACTOR: u64 = 8;
 
 /// Number of levels. The top bucket has 4.4e12 16-bit samples.

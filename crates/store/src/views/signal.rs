@@ -107,7 +107,7 @@ impl Signal {
     /// Runs get columns in proportion to their length, at least one, none shorter than a sample, so their number may
     /// differ from `pixels`. Inner edges move down to borders of stored buckets, so every value is exact for its
     /// interval. Only finite samples count; complex ones by magnitude. Gaps are never filled: see
-    /// [`gap_fraction`](View::gap_fraction). Shows the store's current rows and samples.
+    /// [`gap_fraction`](View::gap_fraction).
     ///
     /// Cost: proportional to `pixels` plus runs in the span.
     ///

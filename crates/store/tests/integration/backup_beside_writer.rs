@@ -1,6 +1,5 @@
-//! A failure caused by an active writer keeps one signal out of a backup, never the others.
-//!
-//! The writer acts in the backup's progress function, between two chunks: tests are deterministic.
+//! A failure caused by an active writer keeps one signal out of a backup, never the others. The writer acts in the
+//! backup's progress function: tests are deterministic.
 
 use std::fs;
 use std::os::unix::fs::FileExt;

@@ -1,5 +1,4 @@
-//! A kill or power cut at each change of a short life. `verify` accepts the result before and after recovery: recovery,
-//! opening and closing leave nothing unwritten that `verify` expects.
+//! A kill or power cut at each change of a short life. `verify` accepts the result before and after recovery.
 
 use std::path::Path;
 

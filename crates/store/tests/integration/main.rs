@@ -1,4 +1,4 @@
-//! Integration tests in one binary, since each links its own copy of the dependencies. Tests that measure the whole
+//! One binary for integration tests, since each links its own copy of the dependencies. Tests that measure the whole
 //! process, or with an allocator or threads of their own, are separate.
 
 mod backup;

@@ -1,7 +1,7 @@
 //! Live reader of a store that another process may be writing.
 //!
-//! A reader applies whole records, so it shows the state after some commit. It loads a signal's tables on first use and
-//! replays the log over them; if they are newer than the last record read, it first reads on.
+//! A reader applies whole records. It loads a signal's tables on first use and replays the log over them; if they are
+//! newer than the last record read, it first reads on.
 
 mod samples;
 mod state;

@@ -1,5 +1,5 @@
-//! A read is bound to an identity: whatever a writer does, and wherever it is killed, a handle shows the samples as of
-//! its opening, or an error says that they are gone.
+//! A read is bound to an identity: whatever a writer does, a handle shows the samples as of its opening, or an error
+//! says that they are gone.
 
 mod copies;
 mod damage;

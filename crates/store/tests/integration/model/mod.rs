@@ -1,7 +1,6 @@
 //! The store on a real disk against a model with one cell per index.
 //!
-//! Lengths and times are multiples of ten samples of a common grid, so no decision of gap detection is close: the model
-//! knows the exact position and time of every sample.
+//! Lengths and times are multiples of ten samples of a common grid, so no decision of gap detection is close.
 
 mod damage;
 mod plain;
