@@ -63,7 +63,6 @@ macro_rules! either_of {
     }};
 }
 
-/// As `either`, if the writer also needs the files open for reading.
 macro_rules! either_of_samples {
     ($self:ident, $engine:ident => $body:expr) => {{
         $self.check_open("read samples")?;

@@ -62,7 +62,7 @@ impl SignalWriter {
     /// As [`append_bytes_at`](Self::append_bytes_at).
     pub fn backfill(&self, bytes: &[u8], stamp: &Stamp) -> Result<Backfilled, StoreError> {
         self.change("backfill", |state, writer, change| {
-            // Locked: another thread could fill the same gap. Stamps are by the recorder's own clock.
+            // Another thread could fill the same gap. Stamps are by the recorder's own clock.
             let signal = self.signal()?.as_recorded();
             let samples = sample_count(state, bytes)?;
             let Some(expected) = expected(state, writer)? else {
@@ -243,7 +243,6 @@ impl<'a> Late<'a> {
         })
     }
 
-    /// With a piece for the filled indices; `None` if a line crosses the gap.
     fn with_piece(&self, fill: &Fill, mut pieces: Vec<Piece>) -> Option<Vec<Piece>> {
         let at = pieces.partition_point(|piece| piece.index <= fill.index);
         let left = *pieces.get(at.checked_sub(1)?)?;
@@ -290,7 +289,6 @@ impl<'a> Late<'a> {
         Some(pieces)
     }
 
-    /// Continues the late run at the end if contiguous, else begins one.
     fn append(
         &self,
         writer: &mut WriterState,

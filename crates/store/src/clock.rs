@@ -91,7 +91,7 @@ pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreE
             let end = run.map_or(state.end, |run| run.end);
             piece.end = (end > piece.index).then_some(end);
         }
-        // Samples before a run's first stamp are on its own line, not on that of the run before.
+        // Samples before a run's first stamp are on its own line.
         let first = pieces.last().is_none_or(|before| before.run != piece.run);
         if let Some(run) = run.filter(|run| first && run.start < piece.index) {
             piece.civil = piece.civil_at(Fixed::from_int(run.start))?;
@@ -172,7 +172,7 @@ pub(crate) fn resume(
     Ok(Some(clock))
 }
 
-/// End of the run, or a jump of time at its last gap.
+/// End of the run, or its last jump of time at a gap.
 fn stamped_end(state: &SignalState, run: &RunRow) -> i64 {
     let count = state.fit.count_of_run(run.id);
     match state.fit.last_of_run(run.id) {

@@ -44,8 +44,6 @@ pub(crate) fn check_without_stamps(state: &SignalState) -> Result<(), StoreError
     fit(state)
 }
 
-/// What [`check`] leaves out: samples without a run, pieces farther from stamps than they state, and unfittable
-/// corrections.
 pub(crate) fn contradiction(state: &SignalState) -> Option<Contradiction> {
     without_run(state)
         .or_else(|| stamps::far_from_fit(state))

@@ -207,7 +207,6 @@ pub(crate) struct Decoders {
     open: Mutex<HashMap<SignalId, Arc<Decoder>>>,
     shards: Arc<ShardLru<SealedShard>>,
     chunks: Mutex<Chunks>,
-    /// At most as many as threads that decoded at once.
     decompressors: Mutex<Vec<Decompressor>>,
 }
 
@@ -245,9 +244,7 @@ impl Decoders {
     }
 
     /// Reads a sealed signal whose array is open, without looking up files. `None` if not open or failed; the lookup
-    /// finds the reason.
-    ///
-    /// # Errors
+    /// finds the reason. Errors are those of a server, or an interrupt.
     pub(crate) fn read_again(
         &self,
         state: &SignalState,
@@ -346,7 +343,6 @@ impl Decoders {
         self.shards.clear();
     }
 
-    /// Needed after its files were replaced or moved.
     pub(crate) fn remove_signal(&self, id: SignalId) {
         lock(&self.open).remove(&id);
         self.shards.remove_signal(id);

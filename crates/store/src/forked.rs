@@ -39,8 +39,6 @@ impl ForkedReaders {
     }
 
     /// `None` in the process that opened the store.
-    ///
-    /// # Errors
     pub(crate) fn reader(
         &self,
         path: &Path,

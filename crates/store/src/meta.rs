@@ -73,8 +73,7 @@ pub struct ClockSettings {
 }
 
 /// The settings in the log. A postcard struct cannot grow: following data would be read as the new field. So the
-/// initial rate, unknown to the first logs, is in further variants of the slip; the first two encode like the
-/// `Option<i64>` of those logs.
+/// initial rate is in further variants of the slip; the first two encode like the `Option<i64>` of the first logs.
 #[derive(Serialize, Deserialize)]
 struct StoredClockSettings {
     alpha: f64,

@@ -169,8 +169,7 @@ fn token_fits(token: &Token, c: &char) -> bool {
     }
 }
 
-/// Some elements of `pattern` stand for any number of items. Only the latest of them needs a retry: at most pattern x
-/// items steps.
+/// Some elements of `pattern` stand for any number of items. Only the latest of them needs a retry.
 fn wildcard<P, T>(
     pattern: &[P],
     items: &[T],

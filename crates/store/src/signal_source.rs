@@ -173,7 +173,7 @@ impl SampleSource for SignalSource {
     }
 }
 
-/// Bytes of remote shards whose heads are prefetched, and the least and most such shards.
+/// Bytes of remote shards whose heads are prefetched, and bounds on their number.
 const BYTES_AHEAD: u64 = 64 << 20;
 const SHARDS_AHEAD: (u64, u64) = (2, 8);
 

@@ -31,7 +31,7 @@ impl FileVersion {
         Self(uuid.as_u128())
     }
 
-    /// Content version of all shards of a sealed array, whose files never change.
+    /// Files of a sealed array never change.
     pub(crate) fn sealed_content(self) -> u64 {
         let mut hash = ContentHash::default();
         hash.add(&self.0.to_le_bytes());
@@ -129,8 +129,7 @@ impl DataVersion {
                 .eq(other.content.range(..shards))
     }
 
-    /// First of `shards` shards of which samples are gone from the files of `now`, a later version: replaced or
-    /// removed, and the file is another.
+    /// First of `shards` shards of which samples are gone from the files of `now`, a later version.
     pub(crate) fn first_replaced(&self, now: &Self, shards: u64) -> Option<u64> {
         let is_replaced = |shard: &u64| {
             !self.has_content_of(now, *shard) && self.file(*shard) != now.file(*shard)
@@ -145,7 +144,6 @@ impl DataVersion {
         [listed(self), listed(now)].into_iter().flatten().min()
     }
 
-    /// Changes when valid samples of the first `shards` shards are replaced or removed.
     pub(crate) fn content_of_first(&self, shards: u64) -> u32 {
         let listed = self.content.range(..shards);
         let all = crc32c::crc32c(&self.content_of_all.to_le_bytes());

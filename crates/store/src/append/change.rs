@@ -114,7 +114,7 @@ impl<'a> Change<'a> {
                 match engine.write_samples(self.id, index, block) {
                     Ok(()) if *in_place => index += samples_in(block),
                     Ok(()) => index = views.feed(backend, self.id, index, block),
-                    // An uncommitted gap: its samples must not change before it is committed.
+                    // An uncommitted gap: its samples must not change before the commit.
                     Err(StoreError::Occupied { .. }) => {
                         let state = engine.state(self.id)?;
                         let exchange = replace_shards(engine, &state, start, bytes)?;
@@ -146,7 +146,6 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Moves blocks that are about to change from memory to the file.
     fn write_held(
         &self,
         backend: &Backend,

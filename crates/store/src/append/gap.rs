@@ -53,7 +53,7 @@ pub(super) fn gap_behind(
     })
 }
 
-/// After a gap whose length on the axis is not a duration, the line restarts at `resumes` with the same slope.
+/// Restarts the line at `resumes`, with the same slope, after a gap whose length on the axis is not a duration.
 pub(super) fn jump(
     state: &SignalState,
     writer: &mut WriterState,

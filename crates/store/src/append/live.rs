@@ -44,8 +44,7 @@ fn make_live_clock(state: &SignalState) -> Result<Option<Clock>, StoreError> {
     }
 }
 
-/// The live run's line, if not yet confirmed by a stamp or sample: at its start (`CreateOptions::start`), or after a
-/// gap over which time jumps.
+/// The live run's line before any stamp or sample confirms it: at its start, or after a gap over which time jumps.
 pub(super) fn stated(state: &SignalState, run: &RunRow) -> Option<Piece> {
     let row = state.fit.last_of_run(run.id)?;
     let has_samples = state
@@ -81,7 +80,7 @@ pub(super) fn extend_clock(writer: &mut WriterState, samples: i64) -> Result<(),
     Ok(())
 }
 
-/// For unstamped samples or a gap: the last run or, if that holds late samples, a new one with the live clock.
+/// Run for unstamped samples or a gap: the last or, if that holds late samples, a new one with the live clock.
 pub(super) fn live_tail(
     state: &SignalState,
     writer: &mut WriterState,
@@ -94,8 +93,8 @@ pub(super) fn live_tail(
     })
 }
 
-/// Adds unstamped samples in `run` to the clock. Where the clock has not started but civil time is known, the expected
-/// time is their stamp.
+/// Adds unstamped samples to the clock, with the expected time as their stamp where the clock has not started but civil
+/// time is known.
 pub(super) fn follow_on(
     state: &SignalState,
     writer: &mut WriterState,

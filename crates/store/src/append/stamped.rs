@@ -59,7 +59,7 @@ pub(crate) fn append_stamped<'a>(
             new_run: None,
         });
     }
-    // The live clock interprets the stamp, even for a run that is not its own.
+    // The live clock interprets the stamp, even for another's run.
     let stated = stated(state, &run);
     let until_next = recorded.map_or(count, |recorded| count.max(recorded.max(0).cast_unsigned()));
     let mut meant = meant(state, writer, stated.as_ref(), stamp, until_next, next)?;

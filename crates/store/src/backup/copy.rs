@@ -237,8 +237,7 @@ impl Backup<'_, '_> {
         Ok(sums)
     }
 
-    /// Reads the chunk with first sample `first`. The partial last chunk's checksum ends at the source's last
-    /// checkpoint.
+    /// The partial last chunk's checksum ends at the source's last checkpoint.
     fn read_checked(
         &self,
         signal: &SignalDifference,

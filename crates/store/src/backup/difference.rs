@@ -212,7 +212,6 @@ fn compare(
     Ok((!nothing).then_some(difference))
 }
 
-/// Ranges with samples or a gap in one state that differ in the other.
 fn missing(state: &SignalState, old: &SignalState) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut at = 0;

@@ -47,8 +47,8 @@ impl Backup<'_, '_> {
         CopyError::of_signal(self.source.path(), id, name, error)
     }
 
-    /// Publishes a state that uses nothing that the next one replaces: objects are put one by one, so an interrupted
-    /// push may leave those of either. Replacements are verified before, so a damaged source removes nothing.
+    /// Publishes a state that uses nothing that the next one replaces: an interrupted push may leave objects of either.
+    /// Replacements are verified before, so a damaged source removes nothing.
     pub(super) fn retire_replaced(&mut self, difference: &Difference) -> Result<(), CopyError> {
         for signal in &difference.signals {
             if signal.replaces_array() || signal.changed {
@@ -88,8 +88,8 @@ impl Backup<'_, '_> {
         Ok(())
     }
 
-    /// Removes folders of unknown signals, left by an interrupted push: objects are put before MANIFEST and deleted
-    /// after it. The identity is put first and deleted last, so a folder without one is foreign.
+    /// Removes folders of unknown signals, left by an interrupted push. The identity is put first and deleted last, so
+    /// a folder without one is foreign.
     pub(super) fn remove_leftovers(&self) -> Result<(), StoreError> {
         let backend = &self.target.shared().backend;
         let media = &*backend.media();

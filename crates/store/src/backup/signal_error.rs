@@ -58,7 +58,7 @@ fn is_of_one_signal(error: &StoreError, source: &Path) -> bool {
         | StoreError::Undecodable { .. }
         | StoreError::SignalRemoved { .. }
         | StoreError::SignalOverwritten { .. }
-        // In the backup, a signal that was not copied may have the name.
+        // A signal that was not copied may have the name.
         | StoreError::SignalExists { .. }
         | StoreError::SignalInsideSignal { .. }
         | StoreError::InTheWay { .. } => true,

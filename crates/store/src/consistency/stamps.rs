@@ -35,8 +35,7 @@ fn is_in_fit(point: &Point) -> bool {
     matches!(point.use_, PointUse::Used | PointUse::LeapSecond)
 }
 
-/// Compares each piece of the fit with its first and last stamp: cheap enough for every load, and detects a fit of
-/// other stamps.
+/// Compares each piece of the fit with its first and last stamp: cheap, and detects a fit of other stamps.
 ///
 /// A piece that does not continue another passes near its first stamp. The last may be far off: stamps within the slip
 /// stay in use even if the line could not follow, and earlier versions did not limit the slip. The rate deviates from
@@ -103,7 +102,6 @@ fn is_near(
     Ok(apart.is_some_and(|apart| apart.to_f64().abs() <= bound))
 }
 
-/// Whether the rate deviates by more than clocks do and the piece states.
 fn departs(state: &SignalState, line: &Piece, point: &Point) -> Result<bool, StoreError> {
     let period = state.meta.expected_rate().duration_ns(1)?.to_f64();
     let samples = (i128::from(point.index) - i128::from(line.index)) as f64;

@@ -10,7 +10,6 @@ use crate::options::CreateOptions;
 const ID: SignalId = SignalId(1);
 const S: i64 = 1_000_000_000;
 
-/// 1,000 samples at 100 Hz in two runs, with a gap, stamps and a fit.
 fn sound() -> Vec<Op> {
     let run = |id, start, end| Op::Run {
         id: ID,

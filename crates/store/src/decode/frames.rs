@@ -66,7 +66,7 @@ impl Frames {
     }
 }
 
-/// Per thread, so that nothing is allocated per chunk: Zstandard context, and a buffer for a compressed chunk.
+/// Used by one thread, so that nothing is allocated per chunk.
 #[derive(Default)]
 pub(super) struct Decompressor {
     frame: Vec<u8>,
@@ -150,7 +150,7 @@ mod tests {
             let refused = Frames::Zstd.decode(&frame, &mut decoded, context);
             assert!(refused.is_err(), "{len}");
         }
-        // Claims 6 GiB: magic number, a single segment with eight bytes of size, one raw block.
+        // Claims 6 GiB: magic number, single segment with eight bytes of size, raw block.
         let mut claims = vec![0x28, 0xb5, 0x2f, 0xfd, 0xe0];
         claims.extend((6u64 << 30).to_le_bytes());
         claims.extend([1, 0, 0]);

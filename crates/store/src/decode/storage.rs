@@ -20,7 +20,7 @@ use crate::op::SignalId;
 use crate::sample_format::SampleFormat;
 use crate::version::FileVersion;
 
-/// For `zarrs` a missing shard is fill values; here it is an error, since shards without samples are never read.
+/// For `zarrs` a missing shard is fill values; here it is an error.
 pub(super) struct ArrayStorage {
     pub(super) media: Arc<dyn Media>,
     pub(super) place: ArrayFolder,

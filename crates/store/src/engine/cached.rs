@@ -78,8 +78,8 @@ impl CachedRequest {
     }
 }
 
-/// Changes with a shard's content, and when more of it can be cached. Includes gaps, because a snapshot's state has no
-/// write marks.
+/// Changes with a shard's content, and when more of it can be cached. Includes gaps: a snapshot's state has no write
+/// marks.
 pub(crate) fn shown_version(state: &SignalState, shard: u64) -> FileVersion {
     let flat = Flat::data(&state.meta);
     let first = first_sample(state, flat, shard);

@@ -22,7 +22,7 @@ pub(crate) struct ArrayFolder {
 }
 
 impl ArrayFolder {
-    /// A folder with a unique name, or one that nobody else renames.
+    /// Nobody else renames this folder.
     pub(crate) fn own(path: PathBuf) -> Self {
         Self {
             path,
@@ -110,7 +110,6 @@ pub(crate) struct FlatHead {
 }
 
 impl FlatHead {
-    /// # Errors
     pub(crate) fn read(file: &dyn MediaFile, flat: &Flat) -> std::io::Result<Self> {
         let mut head = vec![0; flat.marked_head_len() as usize];
         let count = file.read_at(0, &mut head)?;

@@ -10,7 +10,7 @@ use crate::state::{GAPS, RUNS, Table};
 /// A longer signal is not compact. Arrays take 0.2 MB of files: a fifth of so many samples, but half of 0.4 MB.
 const MAX_SAMPLE_BYTES: u64 = 1 << 20;
 
-/// Likewise full chunks; reached below 1 MiB only with chunks shorter than those of new signals.
+/// Likewise full chunks; reached below 1 MiB only with short chunks.
 const MAX_CHUNKS: u64 = 16;
 
 #[derive(Debug, Default)]
@@ -21,9 +21,6 @@ pub(crate) struct CheckpointTables {
 }
 
 impl SlotInner {
-    /// As of the last commit.
-    ///
-    /// # Errors
     pub(crate) fn checkpoint_tables(
         &mut self,
         media: &dyn Media,

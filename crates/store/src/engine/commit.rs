@@ -49,7 +49,7 @@ impl Shared {
         Ok(core.sequence)
     }
 
-    /// The commit stands in any case, as does the old log if the disk is full; only poisoning is an error.
+    /// The commit stands, as does the old log on a full disk; only poisoning is an error.
     fn fold(&self, core: &mut Core) -> Result<(), StoreError> {
         match self.checkpoint_with(core) {
             Err(error) if self.is_poisoned() => Err(error),
@@ -121,7 +121,7 @@ impl Shared {
 
     fn sync_replacements(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
         let media = &*self.media;
-        // A lost folder loses its content, and recovery remakes folders from the log alone.
+        // Recovery remakes a lost folder from the log alone.
         let format = slot.base.meta.format;
         let shards = layout::data_shards(Path::new("data"), format);
         slot.subfolder(media, &shards)?;

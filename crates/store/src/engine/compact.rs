@@ -79,8 +79,7 @@ impl CompactTables {
     }
 }
 
-/// For `zarr.json`: by name, rows of numbers in the order of columns, and events as objects, unless too large for a
-/// compact signal.
+/// For `zarr.json`: by name, rows of numbers in the order of columns, and events as objects, unless too large.
 pub(crate) fn described(state: &SignalState) -> Value {
     let mut shown = Map::new();
     let Some(compact) = CompactTables::of(state) else {

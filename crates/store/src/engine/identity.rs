@@ -10,8 +10,6 @@ use crate::media::{Kind, Media, limits};
 use crate::op::SignalId;
 
 /// `None` without a signal, or if the two files disagree. Both are read, so that a foreign entry is noticed.
-///
-/// # Errors
 pub(crate) fn read(media: &dyn Media, folder: &Path) -> io::Result<Option<SignalId>> {
     let mut id = None;
     for inside in [IDENTITY, IDENTITY_BESIDE_DATA] {

@@ -77,7 +77,6 @@ impl<T> IoContext<T> for io::Result<T> {
     }
 }
 
-/// Renames a new file into place, synced first if a site is given.
 pub(crate) fn replace_file(
     media: &dyn Media,
     tmp: &Path,

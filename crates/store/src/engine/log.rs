@@ -175,7 +175,6 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// Whether a writer could have recorded these operations; else they are damage.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn is_plausible(ops: &[Op]) -> bool {
     check(ops).is_ok()

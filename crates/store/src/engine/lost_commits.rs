@@ -123,9 +123,9 @@ struct SignalAtLogEnd {
 const MAX_READS: usize = 8;
 
 impl LogState {
-    /// Reads the live log and compares it with the published files unless a writer is active. A commit counts as lost
-    /// only if the log stays the same from before it was read until the comparison ends: otherwise a writer may have
-    /// appended and published in between.
+    /// Compares the live log with the published files unless a writer is active. A commit counts as lost only if the
+    /// log stays the same from before it was read until the end: otherwise a writer may have appended and published in
+    /// between.
     pub(crate) fn read(media: &dyn Media, root: &Path) -> Result<Self, StoreError> {
         let mut state = Self::read_once(media, root)?;
         for _ in 0..MAX_READS {
@@ -286,7 +286,7 @@ pub(crate) fn lost_commits(
     Ok(lost)
 }
 
-/// File that proves a commit after `sequence`, the log's last, and the samples it appended.
+/// The file that proves a commit after `sequence`, and the samples it appended.
 fn published(
     media: &dyn Media,
     root: &Path,

@@ -42,7 +42,7 @@ impl Base {
 }
 
 impl SlotInner {
-    /// Marks shards whose pending samples have no other proof, for the commit `sequence`.
+    /// Marks shards whose pending samples have no other proof.
     pub(crate) fn leave_marks(
         &mut self,
         media: &dyn Media,

@@ -92,7 +92,7 @@ pub(crate) fn open(
     }
     let metadata = root.join("zarr.json");
     match shared.media.stat(&metadata) {
-        // A foreign link or pipe: reading attributes fails, `verify` reports it, and a repair moves it away.
+        // A foreign link or pipe, which `verify` reports and a repair moves away.
         Err(error) if Refusal::of(&error).is_some() => {}
         found => {
             if found.at("look at", &metadata)?.is_none() {
@@ -192,8 +192,8 @@ fn refuse_network(media: &dyn Media, path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Creates a store, which exists once its MANIFEST is renamed into place, or continues an interrupted creation.
-/// `around`: the medium of the folders above.
+/// Creates a store, or continues an interrupted creation; it exists once its MANIFEST is renamed into place. `around`:
+/// the medium of the folders above.
 fn create(
     around: &dyn Media,
     media: &dyn Media,
@@ -245,7 +245,7 @@ fn create(
     media
         .sync_folder(&engine, Site::NewLogFolder)
         .at("sync", &engine)?;
-    // Up to the folder that existed before, and at least the store's name, which an interrupted creation may have made.
+    // Up to the folder that existed before, and at least the store's name.
     let last = if above.starts_with(root) {
         root.parent()
     } else {

@@ -119,7 +119,7 @@ pub(crate) struct PendingSamples {
     pub(crate) small_bytes: usize,
     /// Too many for operations: shards are synced instead.
     pub(crate) bulk: bool,
-    /// Operation that contiguous samples may extend, if no gap or replacement followed.
+    /// Operation that contiguous samples may extend.
     pub(crate) last_samples: Option<usize>,
     /// Shards with new samples or a write mark.
     pub(crate) shards: BTreeSet<u64>,

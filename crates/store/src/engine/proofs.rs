@@ -82,8 +82,8 @@ impl Proofs<'_> {
             return Ok(false);
         }
         if file_end < end && self.state.gaps.missing_within(file_end..end) < end - file_end {
-            // The rest of a truncated file is valid. But files are extended by zeros before they are written, so one
-            // that ends with zeros is unknown.
+            // The rest of a truncated file is valid. But files are extended by zeros before they are written, so an end
+            // of zeros is unknown.
             return Ok(true);
         }
         let mut bytes = vec![0; (end - from).cast_unsigned() as usize * size];

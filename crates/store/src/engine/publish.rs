@@ -19,7 +19,6 @@ const PUBLISH_DELAY: Duration = Duration::from_millis(800);
 
 impl Shared {
     /// Writes a signal's `zarr.json` files, that of `data` last: a length is visible only with all that belongs to it.
-    /// Gives whether all succeeded.
     pub(crate) fn publish_slot(&self, slot: &mut SlotInner, sequence: u64) -> bool {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);
@@ -59,7 +58,7 @@ impl Shared {
                 done &= self.project_table(slot, name, true);
             }
         }
-        // Written with their files, but a power cut may have removed the description.
+        // A power cut may have removed the description.
         for name in [EVENTS, TEXT_ARRAY] {
             if has_events && !is_compact && !slot.projected.contains_key(name) {
                 done &= self.project_table(slot, name, false);

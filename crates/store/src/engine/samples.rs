@@ -178,8 +178,8 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Extends shard files to the signal's length, because array readers request every chunk in the index, even in
-    /// gaps. Shards entirely in gaps have no file.
+    /// Extends shard files to the signal's length: array readers request every chunk in the index, even in gaps. Shards
+    /// entirely in gaps have no file.
     pub(crate) fn cover(
         &mut self,
         media: &dyn Media,

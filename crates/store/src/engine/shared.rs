@@ -40,7 +40,6 @@ impl Names {
         Some(name)
     }
 
-    /// Fails for a name that is taken, invalid, or nested with another's.
     pub(crate) fn check_free(&self, name: &str) -> Result<(), StoreError> {
         check_name(name)?;
         if self.by_name.contains_key(name) {

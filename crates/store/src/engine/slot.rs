@@ -219,7 +219,7 @@ impl SlotInner {
             || !self.pending.shards.is_empty()
     }
 
-    /// Created and removed since the last commit: its files do not matter.
+    /// Its files do not matter.
     pub(crate) fn was_never_committed(&self) -> bool {
         self.created && self.removed
     }
@@ -342,7 +342,7 @@ impl SlotInner {
         Some(tail.op(self.id, &state.meta))
     }
 
-    /// Of chunks that the next commit completes, or that failed appends completed.
+    /// Includes chunks that failed appends completed.
     pub(crate) fn pending_sums(&self) -> impl Iterator<Item = (u64, u32)> {
         let full = self.state.as_ref().map_or(0, |state| {
             state.end.max(0).cast_unsigned() / state.meta.chunk_samples.max(1)

@@ -342,7 +342,6 @@ impl Sources {
         Some(file)
     }
 
-    /// Keeps a bounded number of scans' files open; a scan reopens closed ones.
     pub(crate) fn keep_open(&self, id: SignalId, file: &Arc<File>) {
         let mut scanned = self.scanned();
         if scanned.len() >= open_file_limit() {

@@ -93,8 +93,7 @@ pub(crate) fn read(
 }
 
 impl LoadedTables {
-    /// No gap may reach beyond `longest`, at least `base.end`: tables may be newer than the base until the log is
-    /// replayed.
+    /// No gap may reach beyond `longest`: tables may be newer than the base until the log is replayed.
     pub(crate) fn state(
         &self,
         id: SignalId,
@@ -289,7 +288,7 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Stamps table files that an earlier version's log does not mention, except damaged ones.
+    /// Stamps table files that an earlier version's log does not mention.
     pub(crate) fn note_tables(&mut self, media: &dyn Media) {
         let expected = ExpectedTables::exactly(&self.base);
         let raw = read(media, &self.folder, self.id, &expected);

@@ -60,7 +60,7 @@ impl Shared {
             let have = file.read_at(0, &mut index).ok()?;
             let is_ours = flat.index_kind(&index[..have]) == IndexKind::Flat;
             let read = file.read_at(span.offset, &mut bytes).ok()? / size;
-            // The file may end before lost samples that are now a gap.
+            // It may end before lost samples that are now a gap.
             let cut = start + i64::try_from(read).ok()?..end;
             if !is_ours || state.gaps.missing_within(cut.clone()) < cut.end - cut.start {
                 return None;

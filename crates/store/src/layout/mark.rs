@@ -25,7 +25,7 @@ pub struct WriteMark(pub u128);
 pub struct MarkSlots(pub [Option<WriteMark>; 2]);
 
 impl WriteMark {
-    /// `random` distinguishes a commit from failed attempts of the same number.
+    /// Mark of a commit. `random` distinguishes it from failed attempts of the same number.
     #[must_use]
     pub fn new(sequence: u64, random: u64) -> Self {
         Self(u128::from(sequence) << 64 | u128::from(random))

@@ -21,8 +21,8 @@ pub const ROWS: [(u64, u64); 3] = [(256, 256), (8_192, 512), (65_536, 4_096)];
 /// Bytes per inner chunk and inner chunks of text.
 pub const TEXT: [(u64, u64); 3] = [(4_096, 256), (65_536, 4_096), (1 << 20, 1 << 16)];
 
-/// Text of events' rows. Two files cannot be replaced atomically, so its file holds the rows too and is the only one
-/// read back; the array of rows is for other readers.
+/// Text of events' rows. Two files cannot be replaced atomically, so its file holds the rows too; the array of rows is
+/// for other readers.
 pub(crate) const TEXT_ARRAY: &str = "events/text";
 
 /// Geometry of a table's file.

@@ -32,8 +32,7 @@ impl MediaFile for DiskFile {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all_at(bytes, offset)?;
-        // Writes back completed parts of a sequential writer: the disk works during the computation, not only at the
-        // sync.
+        // Writes back completed parts of a sequential writer, so that the disk works not only at the sync.
         let (from, to) = (offset / PART, (offset + bytes.len() as u64) / PART);
         if from < to {
             let _ = page_cache::begin_writing_back(&self.0, from * PART, (to - from) * PART);

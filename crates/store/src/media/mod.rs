@@ -198,8 +198,8 @@ pub trait Volume: Send + Sync + fmt::Debug {
 /// A file system.
 pub trait Media: Send + Sync + fmt::Debug {
     /// This medium for the store in `root`, which the system resolves each time. Below it no link is followed, and only
-    /// regular files and folders are opened or made. Refuses everything else, paths out of `root`, and writing to a
-    /// file with several names.
+    /// regular files and folders are opened or made. Paths out of `root` and writing to a file with several names are
+    /// refused.
     fn rooted(&self, root: &Path) -> Arc<dyn Media>;
     /// Opens a file.
     fn open(&self, path: &Path, access: Access) -> io::Result<Arc<dyn MediaFile>>;

@@ -118,7 +118,7 @@ impl Store {
     }
 }
 
-/// Checksums of chunks that a sealed signal's new gap covers in part. The engine does this for flat signals.
+/// Of chunks that a sealed signal's new gap covers in part. The engine does this for flat signals.
 pub(crate) fn checksums_after_gap(
     backend: &Backend,
     state: &SignalState,

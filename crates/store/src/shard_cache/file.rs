@@ -50,7 +50,6 @@ impl Origin {
     }
 }
 
-/// Chunks with checksums come from the cache, the rest from the store.
 #[derive(Debug)]
 pub(crate) struct CachedFile {
     cache: Arc<ShardCache>,

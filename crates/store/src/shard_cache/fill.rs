@@ -153,7 +153,6 @@ impl PieceFetch<'_> {
             (range.end - around.start) as usize,
         );
         bytes[before..behind].copy_from_slice(given);
-        // Chunks across the pieces' borders are completed from neighbours or the store.
         for (at, rest) in [(around.start, 0..before), (range.end, behind..bytes.len())] {
             let rest = &mut bytes[rest];
             if !rest.is_empty() && pin.object.read_at(at, rest).is_err() {

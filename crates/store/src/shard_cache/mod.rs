@@ -51,8 +51,7 @@ const MAX_SOURCES_OF_OBJECT: usize = 8;
 /// Access to other hosts' pieces of an object.
 pub trait PieceSource: fmt::Debug + Send + Sync {
     /// Requests missing bytes of an object from `sources`: ranges of whole pieces. `take` gets an offset and bytes of
-    /// whole pieces within one range; if it returns false, they are wrong, and this source should not be asked again.
-    /// The rest is read from the store.
+    /// whole pieces within one range; `false`: they are wrong, and this source should not be asked again.
     fn fetch(
         &self,
         object: &ObjectKey,

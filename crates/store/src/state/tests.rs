@@ -48,7 +48,7 @@ fn piece(index: i64, end: i64, num: u64) -> PieceRow {
     }
 }
 
-/// As from a writer: the axis and the runs grow, everything else may change anywhere.
+/// As from a writer: the axis and the runs grow.
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let one = (
         0u8..10,

@@ -18,8 +18,7 @@ use crate::store::Store;
 pub(super) const REMEDY: &str = "restore .isochrony from a copy made after that commit; or let `--repair` go on without it: what it \
                                appended becomes a gap, with an event";
 
-/// A loss that a repair accepted: samples; without any, a commit that changed something else, or the store's
-/// attributes.
+/// A loss that a repair accepted: samples, a commit that changed something else, or the store's attributes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loss {
     /// Empty for the store's attributes, or if the lost commit names no signal.
@@ -111,8 +110,6 @@ pub(super) fn is_unnamed(finding: &Finding) -> bool {
 }
 
 /// Losses recorded in events.
-///
-/// # Errors
 pub(super) fn known(store: &Store) -> Result<ReportedLosses, StoreError> {
     let media = store.shared().backend.media();
     let mut known = ReportedLosses {
@@ -132,8 +129,6 @@ pub(super) fn known(store: &Store) -> Result<ReportedLosses, StoreError> {
 }
 
 /// Losses in events that are not in `known`.
-///
-/// # Errors
 pub(super) fn since(store: &Store, known: &ReportedLosses) -> Result<Vec<Loss>, StoreError> {
     let mut losses = Vec::new();
     if known.lacks_commit {

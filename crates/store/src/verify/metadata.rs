@@ -124,7 +124,6 @@ impl ExpectedMetadata {
     }
 }
 
-/// # Errors
 pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, StoreError> {
     let state = &subject.state;
     let is_compact = subject.backend.is_compact(state.id)?;
@@ -379,7 +378,7 @@ pub(super) fn groups(
     let root = store.path();
     let group = |path: &Path, expected: &Value| {
         let found = group(media, path, expected);
-        // A killed writer may not have written it; the next opening for writing does.
+        // The next opening for writing writes it.
         found.filter(|_| writer != WriterStatus::Crashed || !matches!(media.stat(path), Ok(None)))
     };
     let uuid = store.uuid()?;
@@ -431,8 +430,7 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
     Some(of_group(code, path, what))
 }
 
-/// It is a link, a pipe, or too long. A repair moves it away and writes a new file. A folder stays: it may contain
-/// foreign files.
+/// A repair moves it away and writes a new file. A folder stays: it may contain foreign files.
 pub(super) fn cannot_be_metadata(error: &std::io::Error, path: &Path) -> bool {
     match Refusal::of(error) {
         Some(Refusal::TooLong { .. }) => true,

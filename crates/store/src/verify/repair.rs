@@ -454,7 +454,7 @@ impl Store {
                 ChecksumResult::Empty => {}
             }
         }
-        // Without checksums the rest of the head decides: identity, then zeros up to the payload.
+        // Without checksums the rest of the head decides.
         let mut head = vec![0; flat.payload_start as usize];
         file.read_at(0, &mut head).at("read", &finding.path)?;
         let marks = flat.marks(&head);
@@ -475,7 +475,6 @@ impl Store {
         Ok(())
     }
 
-    /// Rewrites a foreign shard as a flat one, if its samples match their checksums.
     fn restore_shard(&self, subject: &Subject<'_>, range: &Range<i64>) -> Result<(), StoreError> {
         let engine = self.shared().backend.engine("repair")?;
         let meta = &subject.state.meta;

@@ -231,7 +231,6 @@ impl Store {
         Ok(())
     }
 
-    /// Version of a signal, or of the whole store, to detect changes.
     fn version(&self, id: Option<SignalId>) -> Option<Version> {
         let backend = &self.shared().backend;
         let Some(id) = id else {
@@ -328,7 +327,7 @@ impl Store {
             // With unknown gaps, gap samples would be checked and get checksums.
             return Ok(());
         }
-        // The array's files are in `tmp/`, where readers find them, until the next opening for writing.
+        // They are in `tmp/` until the next opening for writing.
         let waits = round
             .pending_replay
             .get(&id)

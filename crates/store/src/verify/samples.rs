@@ -373,7 +373,6 @@ fn is_of_file(error: &StoreError) -> bool {
     )
 }
 
-/// Adds a finding with the range for later rounds, or extends the previous chunk's.
 fn add_unreadable(
     subject: &mut Subject<'_>,
     last: &mut Option<Finding>,

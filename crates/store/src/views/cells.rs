@@ -9,8 +9,7 @@ const BLOCK: usize = 32;
 
 /// Collects a bucket's samples until it is full or a later one begins.
 ///
-/// A row summarises all samples of its bucket across gaps, and an [`Accumulator`] is independent of how they were
-/// split: rows do not depend on how samples arrived, to the last bit.
+/// A row summarises all samples of its bucket across gaps, to the last bit independent of how they arrived.
 #[derive(Debug)]
 pub(crate) struct Cells<T: ViewSample> {
     bucket: usize,

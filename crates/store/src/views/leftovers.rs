@@ -16,7 +16,7 @@ impl Files {
     }
 
     /// Removes shards without durable rows, whose heads may be torn. Rows of samples below `synced` are durable, except
-    /// `stale` ones. Removed rows are rebuilt, or read as a gap.
+    /// `stale` ones.
     pub(crate) fn remove_unsynced(
         &mut self,
         synced: i64,

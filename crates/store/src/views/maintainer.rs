@@ -111,7 +111,7 @@ impl ViewMaintainer {
     }
 
     /// Adds samples before the operations that count them. Failed views must not prevent storing samples: errors are
-    /// handled later. Gives the index after the last sample.
+    /// handled later.
     pub(crate) fn feed(&self, backend: &Backend, id: SignalId, index: i64, bytes: &[u8]) -> i64 {
         let Ok(entry) = self.entry(backend, id) else {
             // Without a folder no record can claim these samples.

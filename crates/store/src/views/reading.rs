@@ -109,10 +109,8 @@ impl ViewMaintainer {
         )
     }
 
-    /// Reads rows while a writer may move, replace and remove files.
-    ///
-    /// Rows of a moved folder read as empty, and another signal may be in its place: a result counts only if the rows
-    /// are there and valid afterwards.
+    /// Reads rows while a writer may move, replace and remove files: a result counts only if the rows are there and
+    /// valid afterwards.
     fn with_rows_of_writer<R>(
         &self,
         backend: &Backend,

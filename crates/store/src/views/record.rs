@@ -77,7 +77,7 @@ impl Record {
         Ok(bytes.and_then(|bytes| Self::parse(&bytes)))
     }
 
-    /// Whether rows can be of this state. While samples change, the record names invalid rows.
+    /// While samples change, the record names invalid rows.
     pub(crate) fn is_of(&self, state: &SignalState) -> bool {
         let Some(of) = self.of else { return true };
         let now = Identity::new(state, self.built);

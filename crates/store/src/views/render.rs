@@ -204,8 +204,7 @@ impl<'a, T: ViewSample> Renderer<'a, T> {
         Ok(())
     }
 
-    /// Summary from levels below `level`: at most a few rows of each and one bucket of samples at either end, unless
-    /// rows are missing.
+    /// Reads at most a few rows of each lower level and one bucket of samples at either end, unless rows are missing.
     pub(super) fn finer(
         &self,
         level: usize,

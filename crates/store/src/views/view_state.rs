@@ -163,7 +163,7 @@ impl ViewState {
     ) -> Result<(), StoreError> {
         let may_change_identity = self.record.built > 0 && !self.taken.is_empty();
         if !self.touched.is_empty() || may_change_identity {
-            // Even if a view did so meanwhile: a shard's replacement is visible only now.
+            // A shard's replacement is visible only now.
             self.renew(backend, state, boot)?;
             self.touched.clear();
         }

@@ -1,5 +1,5 @@
 //! Power cuts: the medium loses, tears and reorders unsynced writes. No committed sample is lost, and an unacknowledged
-//! commit is whole or absent. Every sync is needed: without any one, a case that passes with it loses data.
+//! commit is whole or absent. Without any one sync, a case that passes with it loses data.
 
 use std::path::Path;
 
@@ -117,7 +117,6 @@ fn live_and_tell(
             media.trace().iter().for_each(|line| tell(line.to_string()));
             let steps = std::mem::take(&mut work.steps);
             tell(format!("opened; steps before: {steps:?}"));
-            // The power may have failed in a step of opening that may fail.
             if media.is_running() {
                 crate::crash::files_below(&media.media(), Path::new(ROOT))
                     .iter()

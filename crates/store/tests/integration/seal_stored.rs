@@ -60,7 +60,6 @@ fn every_dtype_comes_back_sealed_and_unsealed_to_us_and_to_zarrs() {
     for dtype in DType::ALL {
         let name = format!("x/{dtype}");
         let size = dtype.size();
-        // Full chunks and a partial one, with a gap across a chunk border.
         let (first, second) = (bytes_of(dtype, 150_000), bytes_of(dtype, 33_333));
         let writer = store
             .create(

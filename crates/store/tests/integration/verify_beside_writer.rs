@@ -143,8 +143,7 @@ fn damage_is_found_beside_a_writer_that_changes_the_signal() {
 
 const CHUNK: usize = 65_536;
 
-/// A checkpoint computes the checksums of a short signal's first full chunk, and describes them once all that it writes
-/// is durable, which may take long or fail.
+/// A checkpoint describes checksums once all that it writes is durable, which may take long or fail.
 #[test]
 fn checksums_that_a_checkpoint_has_not_described_yet_are_no_damage() {
     let folder = tempfile::tempdir().expect("a folder");

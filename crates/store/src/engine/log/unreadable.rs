@@ -55,7 +55,6 @@ pub(super) fn decode(payload: &[u8], at: usize) -> Result<Vec<Op>, Unreadable> {
     })
 }
 
-/// The error if the kind of the first undecodable operation is unknown.
 fn unknown_operation(payload: &[u8]) -> Option<Unreadable> {
     let (count, mut rest) = postcard::take_from_bytes::<u64>(payload).ok()?;
     for _ in 0..count {

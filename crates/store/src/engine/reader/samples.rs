@@ -127,7 +127,7 @@ impl Reader {
             false => None,
         };
         let Some(now) = now else {
-            // Its files may remain if a writer was killed before removing them.
+            // A killed writer may have left its files.
             let place = layout::signal_folder(&self.root, &handle.name);
             let folders = vec![ArrayFolder::of_signal(place), staged];
             let files = Files {
@@ -228,7 +228,7 @@ impl Reader {
             }
             let folder = self.place(&view, id)?;
             let crc = stored_crc(&*self.media, &folder, chunk);
-            // Else the folder was moved or replaced before the file was opened.
+            // The folder was moved or replaced before the file was opened.
             if self.is_of(&folder, id) || self.stale || began.elapsed() > WRITER_TIMEOUT / 10 {
                 return crc;
             }
@@ -247,7 +247,6 @@ impl Reader {
         Ok(tail.map(|tail| (tail.end, tail.crc)))
     }
 
-    /// # Errors
     pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<TableStamps>, StoreError> {
         Ok(self.lock().known(id)?.base.tables)
     }

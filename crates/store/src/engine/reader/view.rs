@@ -79,7 +79,7 @@ impl KnownSignal {
                 // Earlier chunks have checksums.
                 let length = self.base.meta.chunk_samples.max(1).cast_signed();
                 let start = ((end - 1) / length * length).clamp(*index, end);
-                // Contiguous samples in a chunk all need a proof: the last ones may be zeros, like missing ones.
+                // All need a proof: the last ones may be zeros, like missing ones.
                 let before = self.newest.as_ref().filter(|newest| {
                     newest.range.end == *index && newest.range.start >= (end - 1) / length * length
                 });
@@ -120,7 +120,6 @@ impl KnownSignal {
 }
 
 impl View {
-    /// The store at its log's base, its uuid, and the log's boot.
     pub(super) fn open(media: &dyn Media, root: &Path) -> Result<(Self, Uuid, String), StoreError> {
         let began = Instant::now();
         loop {

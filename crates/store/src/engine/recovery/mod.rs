@@ -33,7 +33,6 @@ use crate::state::SignalState;
 use kept::kept_samples;
 use plan::Plan;
 
-/// For the new log and MANIFEST, besides the signals in the log's base.
 const RESERVED_BYTES: usize = 256 << 10;
 const RESERVED_PER_SIGNAL: usize = (2 << 10) + compact::MAX_BYTES;
 
@@ -189,7 +188,7 @@ impl Shared {
                 });
             }
             if is_lost {
-                // Tables of a lost commit are evidence: no table gets a lower sequence before the new log is live.
+                // Tables of a lost commit are evidence: none gets a lower sequence before the new log is live.
                 core.sequence = core.sequence.max(raw.sequence);
             }
             slot.base.tables = Some(raw.stamps);
@@ -199,7 +198,7 @@ impl Shared {
                 .any(|lost| lost.id == id)
                 .then(|| state.gaps.clone());
             if raw.sequence > plan.base_sequence {
-                // A killed writer may have renamed it without syncing the folder, and replay may not change it.
+                // A killed writer may not have synced its folder, and replay may not change it.
                 state.mark_unsaved();
             }
             let kept = kept_samples(ops, &positions, slot.base.meta.format.size());
@@ -385,7 +384,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Removes what a power cut left of a created or removed signal; fails if it has foreign files.
+    /// Removes what a power cut left of a signal; fails if it has foreign files.
     fn clear_away(&self, core: &mut Core, name: &str, place: &Path) -> Result<(), StoreError> {
         let media = &*self.media;
         let names = match media.stat(place).at("look at", place)? {

@@ -16,7 +16,6 @@ pub(super) struct Plan {
     /// Their folders may have to move.
     pub(super) moved: BTreeSet<SignalId>,
     pub(super) touched: BTreeSet<SignalId>,
-    /// Position of the last replacement of a shard, and of the array.
     pub(super) replaced: HashMap<(SignalId, u64), usize>,
     pub(super) replaced_data: HashMap<SignalId, usize>,
     pub(super) longest: HashMap<SignalId, i64>,

@@ -82,7 +82,6 @@ fn is_sound(media: &dyn Media, path: &Path, flat: Flat, used: u64) -> Result<boo
     })
 }
 
-/// Truncates after the last used chunk and zeroes the rest of that.
 fn trim(media: &dyn Media, path: &Path, flat: Flat, within: u64) -> Result<(), StoreError> {
     let file = media.open(path, Access::Write).at("open", path)?;
     let mut index = vec![0; Flat::index_len(flat.chunks) as usize];

@@ -159,7 +159,6 @@ impl SlotInner {
         })
     }
 
-    /// Required file length for the last sample only held there; 0 if none.
     fn held_bytes(&mut self, media: &dyn Media, shard: u64) -> Result<u64, StoreError> {
         let (per_shard, size) = (
             self.base.meta.shard_samples(),

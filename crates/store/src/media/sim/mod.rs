@@ -80,8 +80,7 @@ impl SimMedia {
         }
     }
 
-    /// A handle of another process that is killed before this change, counted from 0 over the life of the medium;
-    /// `None`: never.
+    /// A handle of another process that is killed before this change, counted from 0 over the life of the medium.
     #[must_use]
     pub fn process(&self, ends_at: Option<u64>) -> Self {
         Self {

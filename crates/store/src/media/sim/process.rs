@@ -9,7 +9,6 @@ type Interruption = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
 pub(super) struct Process {
-    /// The process is killed before this change, counted over the life of the medium.
     ends_at: Option<u64>,
     calls: AtomicU64,
     interruption: Mutex<Option<(u64, Interruption)>>,

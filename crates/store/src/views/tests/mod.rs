@@ -173,7 +173,6 @@ fn a_view_costs_columns_whatever_it_spans() {
         bench.model.visited.set(0);
         let view = render(&bench.source(), std::slice::from_ref(&range), pixels).expect("memory");
         check_view(&view, &bench.model, std::slice::from_ref(&range));
-        // At most a bucket per column, and those unwritten at the end.
         let most = bucket(DType::F64, 0) * (pixels as i64 + 2 * 2048);
         assert!(bench.model.visited.get() <= most);
         assert_eq!(view.len(), pixels);

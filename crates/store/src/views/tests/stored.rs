@@ -7,8 +7,8 @@ use isochrony_time::Rate;
 
 use crate::{CreateOptions, Mode, Store, VerifyOptions};
 
-/// 40,000 samples are committed; 3 million more, with rows of several levels in files, are lost by `lose`, which gives
-/// the store to continue with. A gap of more rows than fit in memory begins within them.
+/// 40,000 samples are committed; 3 million more, with rows in files, are lost by `lose`, which gives the store to
+/// continue with. A gap of more rows than fit in memory begins within them.
 fn lost_samples_do_not_show_in_a_gap(gap: i64, lose: impl Fn(&Store, &Path) -> PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.iso");

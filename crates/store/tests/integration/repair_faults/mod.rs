@@ -90,8 +90,8 @@ fn check(damage: DamagedStore, fault: RepairFault) {
         );
         let (media, mut reported) = faulty(&case, fault, at);
         let again = repair(&media).unwrap_or_else(|error| panic!("{when}: {error}"));
-        // The last two changes remove the note of pending reports: a process that ends there has no report to give, but
-        // events still record the losses.
+        // The last two changes remove the note: a process that ends there has no report to give, but events still
+        // record the losses.
         let is_reported =
             last - at > 2 || !matches!(fault, RepairFault::Kill | RepairFault::PowerCut);
         reported.extend(again);
