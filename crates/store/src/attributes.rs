@@ -36,7 +36,7 @@ impl Store {
         Ok(attributes)
     }
 
-    /// Even our own; `None` without a file.
+    /// Includes our own; `None` without a file.
     pub(crate) fn read_attributes(&self) -> Result<Option<Map<String, Value>>, StoreError> {
         let path = self.metadata_path()?;
         let media = self.shared().backend.media();

@@ -21,7 +21,7 @@ use crate::state::Gap;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Backfilled {
-    /// At `[index, index + samples)` of a gap; the rest stays a gap.
+    /// In a gap, at `[index, index + samples)`; the rest stays a gap.
     Filled {
         /// Index of the first sample.
         index: i64,

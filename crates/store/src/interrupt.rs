@@ -15,7 +15,7 @@ thread_local! {
 /// Samples' bytes between checks: a few milliseconds of work.
 pub(crate) const PIECE: i64 = 4 << 20;
 
-/// Also on a panic.
+/// Restores the previous flag, even on a panic.
 struct Restore(Option<Interrupt>);
 
 impl Drop for Restore {

@@ -39,7 +39,7 @@ impl Signal {
 pub struct Readers(Arc<isochrony_io::ScanReaders>);
 
 impl Readers {
-    /// For pieces of at most `piece` samples. `at_once` readers run in parallel on tasks numbered from 0 in the
+    /// Readers of pieces of at most `piece` samples. `at_once` readers run in parallel on tasks numbered from 0 in the
     /// foreseen order.
     ///
     /// # Errors

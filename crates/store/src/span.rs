@@ -17,7 +17,7 @@ pub enum Span<'a> {
     Civil(Range<Fixed>),
     /// Indices of another signal; both need civil time.
     Of(&'a Signal, Range<i64>),
-    /// Of any timebase that `graph` joins to civil time.
+    /// A range of any timebase that `graph` joins to civil time.
     In(&'a Graph, isochrony_time::Range),
 }
 

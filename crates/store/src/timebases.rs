@@ -19,9 +19,9 @@ pub const TIMEBASES: &str = "isochrony_timebases";
 /// Timebases and metrics by name. `utc` is civil time; other names are signals.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimebaseSet {
-    /// Those that belong to no signal.
+    /// Timebases that belong to no signal.
     pub timebases: Vec<NamedTimebase>,
-    /// In order of creation.
+    /// Metrics, in order of creation.
     pub metrics: Vec<NamedMetric>,
 }
 

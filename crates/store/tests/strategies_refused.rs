@@ -88,7 +88,6 @@ fn without(call: libc::c_long, act: impl FnOnce() + Send + 'static) -> bool {
     std::thread::spawn(run).join().unwrap()
 }
 
-/// In place of `io_uring` and `io_uring_direct`.
 fn replaced(signal: &Signal) {
     let parts = signal.select(0..100_000).unwrap().parts().to_vec();
     for (asked, instead) in [

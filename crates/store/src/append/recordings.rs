@@ -97,7 +97,7 @@ fn append_following<'a>(
     })
 }
 
-/// Up to the first that is not contiguous, whose own append reports its errors.
+/// Takes recordings up to the first that is not contiguous, whose own append reports its errors.
 fn take_following(
     clock: &mut Clock,
     index: i64,

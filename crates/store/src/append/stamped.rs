@@ -209,7 +209,7 @@ fn meant(
     }
 }
 
-/// On an unconfirmed line: within a few samples, contiguous; later, a gap; earlier, a correction of the line.
+/// Placement on an unconfirmed line: within a few samples, contiguous; later, a gap; earlier, a correction of the line.
 fn after_stated(
     state: &SignalState,
     piece: &Piece,

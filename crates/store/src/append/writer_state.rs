@@ -28,7 +28,7 @@ impl WriterState {
     }
 }
 
-/// From stamps to positions, to detect duplicates cheaply.
+/// Maps stamps to positions, to detect duplicates cheaply.
 #[derive(Debug, Default)]
 pub(crate) struct StampIndex {
     places: HashMap<(i64, u32), Vec<i64>>,

@@ -288,7 +288,8 @@ impl Backup<'_, '_> {
         self.progress.copied(bytes);
     }
 
-    /// On a disk, a later failure then does not repeat the signal. Objects are put faster in large batches.
+    /// Commits a signal on a disk at once, so that a later failure does not repeat it. Objects are put faster in large
+    /// batches.
     fn commit_signal(&mut self, copy: &mut CopyState) -> Result<(), StoreError> {
         copy.signals += 1;
         let is_published = self.target.shared().backend.media().is_published();

@@ -17,7 +17,6 @@ pub(super) struct Marker {
     /// All signals are of one state of the source; else the store must not be opened.
     pub(super) complete: bool,
     pub(super) updating: bool,
-    /// Commit of the source.
     pub(super) sequence: u64,
     /// Last commit of backups; a later one is foreign.
     pub(super) own_sequence: u64,

@@ -16,11 +16,11 @@ use crate::store::Store;
 
 /// Bounds the staged files of a push.
 pub(super) const MAX_SIGNALS_PER_COMMIT: usize = 1000;
-/// For a source that changes samples.
+/// Rounds for a source that changes samples.
 const MAX_ROUNDS: usize = 8;
-/// For a signal whose samples a writer replaces.
+/// Tries of a signal whose samples a writer replaces.
 const MAX_TRIES: usize = 16;
-/// For a signal that is at most appended to.
+/// Tries of a signal that is at most appended to.
 const MAX_TRIES_UNCHANGED: usize = 2;
 
 pub(super) struct Backup<'a, 'b> {
@@ -28,7 +28,7 @@ pub(super) struct Backup<'a, 'b> {
     pub(super) target: &'a Store,
     pub(super) options: &'a CopyOptions,
     pub(super) report: BackupReport,
-    /// By name: each overwrite gives a signal another id.
+    /// Names, because each overwrite gives a signal another id.
     pub(super) skipped: BTreeSet<String>,
     pub(super) tries: BTreeMap<String, usize>,
     pub(super) progress: CopyProgress<'a, 'b>,

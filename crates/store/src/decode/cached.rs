@@ -108,7 +108,7 @@ struct SealedContent {
     head: Vec<u8>,
     index_at: u64,
     index: Vec<u8>,
-    /// In file order, without holes, with chunk numbers.
+    /// Frames in file order, without holes, with chunk numbers.
     frames: Vec<(Range<u64>, u64)>,
     chunks: Arc<SealedChunks>,
 }

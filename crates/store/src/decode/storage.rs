@@ -28,7 +28,7 @@ pub(super) struct ArrayStorage {
     pub(super) version: FileVersion,
     pub(super) is_sealed: bool,
     pub(super) format: SampleFormat,
-    /// Of all signals. A replacement has another version.
+    /// Shards of all signals. A replacement has another version.
     pub(super) shards: Arc<ShardLru<SealedShard>>,
     pub(super) caching: Option<SealedCaching>,
     pub(super) fault: Mutex<Option<StoreError>>,

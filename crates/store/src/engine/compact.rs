@@ -79,7 +79,7 @@ impl CompactTables {
     }
 }
 
-/// For `zarr.json`: by name, rows of numbers in the order of columns, and events as objects, unless too large.
+/// Content of `zarr.json`: by name, rows of numbers in the order of columns, and events as objects, unless too large.
 pub(crate) fn described(state: &SignalState) -> Value {
     let mut shown = Map::new();
     let Some(compact) = CompactTables::of(state) else {

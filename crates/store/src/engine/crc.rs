@@ -26,7 +26,7 @@ pub(crate) struct Checksums {
     pieces: BTreeMap<u64, Vec<Piece>>,
     /// Finished, not yet recorded by a commit.
     pub(crate) ready: BTreeMap<u64, u32>,
-    /// To compute from the file once full.
+    /// Chunks to compute from the file once full.
     pub(crate) recheck: BTreeSet<u64>,
 }
 

@@ -23,12 +23,11 @@ pub(crate) struct ExpectedTables<'a> {
 }
 
 impl<'a> ExpectedTables<'a> {
-    /// For the writer: nobody else changes tables.
+    /// Used by the writer: nobody else changes tables.
     pub(crate) fn exactly(base: &'a Base) -> Self {
         Self::since(base, u64::MAX, u64::MAX)
     }
 
-    /// For a reader that knows the records since the base.
     pub(crate) fn since(signal: &'a Base, base: u64, last: u64) -> Self {
         Self {
             signal: &signal.name,

@@ -47,7 +47,7 @@ impl Holder {
     }
 }
 
-/// On one short line: a command may be a whole program (`python -c`).
+/// Makes one short line: a command may be a whole program (`python -c`).
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line: String = words
@@ -84,7 +84,6 @@ pub(super) fn acquire(
     Ok((lock, !left.trim().is_empty()))
 }
 
-/// Without permission to lock, this may be unknown.
 pub(crate) fn is_held(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
     if media.is_remote() {
         return Ok(false);

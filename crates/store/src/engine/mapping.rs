@@ -24,7 +24,7 @@ pub(super) struct Mapping {
     pub(super) len: AtomicU64,
 }
 
-/// To reopen a file: mappings outlive file descriptors, which are scarce.
+/// Reopens a file: mappings outlive file descriptors, which are scarce.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) path: PathBuf,

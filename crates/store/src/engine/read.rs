@@ -231,7 +231,7 @@ pub(super) struct Files<'a> {
 }
 
 impl Sources {
-    /// From the files of `shown`, which has the same samples.
+    /// Reads from the files of `shown`, which has the same samples.
     pub(super) fn read_shown(
         &self,
         media: &Arc<dyn Media>,

@@ -8,7 +8,7 @@ use crate::version::FileVersion;
 
 pub(crate) type ShardKey = (SignalId, u64, FileVersion);
 
-/// For reading and for writing each: a small part of `ulimit -n`, which others share.
+/// Limit for reading and for writing each: a small part of `ulimit -n`, which others share.
 pub(crate) fn open_file_limit() -> usize {
     let limit = isochrony_system::process::open_file_limit();
     let limit = limit.map_or(usize::MAX, |limit| {

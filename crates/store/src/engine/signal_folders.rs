@@ -137,7 +137,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Their names are not known to be durable.
     pub(crate) fn mark_parents_dirty(&self, slot: &mut SlotInner) {
         let above = slot.folder.ancestors().skip(1);
         let above = above.take_while(|folder| folder.starts_with(&self.root));

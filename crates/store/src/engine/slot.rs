@@ -219,7 +219,7 @@ impl SlotInner {
             || !self.pending.shards.is_empty()
     }
 
-    /// Its files do not matter.
+    /// Such a signal's files do not matter.
     pub(crate) fn was_never_committed(&self) -> bool {
         self.created && self.removed
     }
@@ -322,7 +322,6 @@ impl SlotInner {
         }
     }
 
-    /// For a commit whose record lacks the pending samples.
     pub(crate) fn pending_tail(&self) -> Option<TailChecksum> {
         if !self.pending.bulk {
             return None;
@@ -423,7 +422,6 @@ impl SlotInner {
     }
 }
 
-/// Unless it no longer exists.
 pub(crate) fn sync_if_there(media: &dyn Media, path: &Path, site: Site) -> Result<(), StoreError> {
     match media.sync_folder(path, site) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),

@@ -358,7 +358,6 @@ impl Sources {
         self.scanned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Needed after its files were replaced or moved.
     pub(crate) fn remove_signal(&self, id: SignalId) {
         self.scanned().retain(|(of, _)| *of != id);
         self.files.remove_signal(id);

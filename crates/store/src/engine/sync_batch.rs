@@ -28,7 +28,7 @@ impl SyncBatch {
         self.folders.insert(path, site);
     }
 
-    /// By one sync of the volume, for the site `together`, if cheaper. A failed sync poisons.
+    /// Uses one sync of the volume, for the site `together`, if cheaper. A failed sync poisons.
     pub(crate) fn sync(mut self, shared: &Shared, together: Site) -> Result<(), StoreError> {
         let media = &*shared.media;
         let count = self.files.len() + self.folders.len();

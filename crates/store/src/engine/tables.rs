@@ -372,14 +372,14 @@ pub(crate) fn folders() -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// For other programs: path in the signal's folder, columns.
+/// Path in the signal's folder and columns, for other programs.
 pub(crate) fn arrays() -> impl Iterator<Item = (&'static str, usize)> {
     [GAPS, RUNS, POINTS, FIT]
         .into_iter()
         .map(|name| (name, Table::columns_of(name).unwrap_or(1)))
 }
 
-/// For verification: array, and path in the signal's folder.
+/// Array and path in the signal's folder, for verification.
 #[must_use]
 pub fn table_files() -> [(&'static str, String); TABLES.len()] {
     TABLES.map(|name| (name, file_of(name)))

@@ -14,7 +14,7 @@ use crate::media::Access;
 use crate::op::SignalId;
 
 impl Shared {
-    /// Up to the last commit; none if samples cannot be read.
+    /// Sums up to the last commit, unless samples cannot be read.
     pub(crate) fn sum_tail(&self, slot: &mut SlotInner) {
         let end = slot.base.end;
         let first = first_of(end, &slot.base.meta);

@@ -7,19 +7,19 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
-    /// Of a store open for writing.
+    /// A snapshot of a store open for writing.
     #[error("the store at {} is open for writing (mode {mode:?}), and a writer cannot be pickled; pickle a store that is open for reading, isochrony.open(path), or a signal of this one, which is read-only elsewhere", path.display())]
     Writer {
         path: PathBuf,
         /// As in `isochrony.open`.
         mode: &'static str,
     },
-    /// Of a scratch signal.
+    /// A snapshot of a scratch signal.
     #[error(
         "a scratch signal ({samples} samples) cannot be pickled: it vanishes with its last reference in this process; pickle its values, or append them to a signal of a store"
     )]
     Scratch { samples: i64 },
-    /// With uncommitted changes.
+    /// A snapshot with uncommitted changes.
     #[error("signal {signal:?} of {} was pickled while changes of it were not committed, which no other process can see; commit before pickling", path.display())]
     Uncommitted { signal: String, path: PathBuf },
     /// The store is gone.
@@ -45,7 +45,7 @@ pub enum SnapshotError {
         got: String,
         expected: String,
     },
-    /// Its samples have changed.
+    /// Samples of the snapshot have changed.
     #[error(
         "signal {signal:?} is not as it was at commit {sequence}, when it was pickled with end {end}: {change}; take it from the store again"
     )]

@@ -115,7 +115,7 @@ pub fn parse_identity(bytes: &[u8]) -> Option<SignalId> {
     number.parse().ok().map(SignalId)
 }
 
-/// Of a log's file name, such as `log.3`.
+/// Generation in a log's file name, such as `log.3`.
 #[must_use]
 pub fn parse_log_name(name: &str) -> Option<u64> {
     name.strip_prefix("log.")?.parse().ok()

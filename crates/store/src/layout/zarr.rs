@@ -129,7 +129,7 @@ pub fn data_array(meta: &SignalMeta, end: i64) -> Value {
     array
 }
 
-/// In the metadata of a sealed `data`, unreadable without it.
+/// Identity in the metadata of a sealed `data`, unreadable without it.
 #[must_use]
 pub fn data_identity(id: SignalId, version: FileVersion) -> Value {
     json!({ "kind": "data", "signal": id.0, "version": format!("{:032x}", version.0) })

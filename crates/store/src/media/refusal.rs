@@ -53,7 +53,7 @@ impl From<Refusal> for io::Error {
 }
 
 impl Refusal {
-    /// For a file above its limit, or free memory.
+    /// Refuses a file above its limit, or free memory.
     #[must_use]
     pub fn of_size(path: &Path, len: u64, limit: u64) -> Self {
         let path = path.to_path_buf();

@@ -118,7 +118,6 @@ pub fn checked_url(text: &str) -> Result<String, RemoteError> {
     Ok(format!("{scheme}{slashes}{rest}"))
 }
 
-/// At a path from [`absolute`].
 pub(crate) fn media_of(path: &Path) -> Result<Arc<dyn Media>, StoreError> {
     if !is_url(path) {
         return Ok(Arc::new(DiskMedia));

@@ -118,7 +118,7 @@ impl Store {
     }
 }
 
-/// Of chunks that a sealed signal's new gap covers in part. The engine does this for flat signals.
+/// Checksums of chunks that a new gap of a sealed signal covers in part. The engine does this for flat signals.
 pub(crate) fn checksums_after_gap(
     backend: &Backend,
     state: &SignalState,

@@ -40,7 +40,7 @@ impl CorrectionTable {
         self.rows.get(at)
     }
 
-    /// Not removed.
+    /// Corrections in force.
     pub fn active(&self) -> impl DoubleEndedIterator<Item = &Arc<CorrectionRow>> + '_ {
         self.iter().filter(|row| !row.is_removed)
     }

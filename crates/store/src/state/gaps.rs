@@ -22,7 +22,7 @@ impl Gap {
         self.start + self.length
     }
 
-    /// As an index range.
+    /// The index range.
     #[must_use]
     pub fn range(self) -> Range<i64> {
         self.start..self.end()

@@ -187,7 +187,7 @@ impl FitTable {
         self.rows.len()
     }
 
-    /// Without pieces the signal has no civil time.
+    /// Whether the signal has no civil time.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()

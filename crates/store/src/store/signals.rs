@@ -50,7 +50,7 @@ impl Store {
         Signal::load(&self.shared, id)
     }
 
-    /// For changing a signal.
+    /// Handle for changing a signal.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`], [`StoreError::NoSuchSignal`].

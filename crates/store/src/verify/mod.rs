@@ -219,7 +219,6 @@ impl Subject<'_> {
         });
     }
 
-    /// For findings whose civil times may be wrong.
     fn add_untimed(
         &mut self,
         code: &'static str,

@@ -19,7 +19,7 @@ use crate::state::SignalState;
 const MAX_ATTEMPTS: usize = 3;
 
 impl ViewMaintainer {
-    /// By folder relative to the signal's; empty if no rows were ever stored.
+    /// Keys are folders relative to the signal's; empty if no rows were ever stored.
     pub(crate) fn descriptions(
         &self,
         backend: &Backend,

@@ -15,7 +15,7 @@ use crate::StoreError;
 /// bucket is split. All vectors have one entry per column; values are counts.
 #[derive(Debug, Clone)]
 pub struct View {
-    /// Of `min` and `max`: the signal's, or that of the magnitude of complex samples.
+    /// Dtype of `min` and `max`: the signal's, or that of the magnitude of complex samples.
     pub dtype: DType,
     /// Samples per stored bucket, the largest if parts differ; 1 if all columns came from samples.
     pub bucket: i64,

@@ -251,7 +251,6 @@ fn without_any_single_sync_a_case_that_passes_with_it_finds_loss() {
     );
 }
 
-/// Even if the power fails during opening.
 #[test]
 fn traces_a_case_with_a_power_cut_at_any_time() {
     for seed in 0..CASES / 5 {

@@ -34,7 +34,7 @@ impl Recording {
 
 #[derive(Debug, Clone)]
 enum Fault {
-    /// In hundredths of a period.
+    /// The clock steps by hundredths of a period.
     Step(i64),
     /// Only this stamp, in hundredths of a period.
     Wrong(i64),

@@ -286,7 +286,7 @@ enum Step {
     Commit(bool),
     Reopen,
     LoseCache,
-    /// Or unseals it.
+    /// Seals or unseals.
     Seal,
 }
 

@@ -14,7 +14,7 @@ use super::record::{RECORD_HEAD, record_crc, u32_at, u64_at};
 use crate::op::SignalId;
 
 const HEAD: usize = RECORD_HEAD + 8;
-/// With more, the count is `UNNAMED`.
+/// With more signals, the count is `UNNAMED`.
 const MAX_SIGNALS: usize = 64;
 const UNNAMED: u32 = u32::MAX;
 pub(super) const MAX_BYTES: u64 = (HEAD + 8 * MAX_SIGNALS) as u64;

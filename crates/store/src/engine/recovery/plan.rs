@@ -13,7 +13,7 @@ pub(super) struct Plan {
     pub(super) names: HashMap<SignalId, Vec<String>>,
     pub(super) created: BTreeSet<SignalId>,
     pub(super) removed: BTreeSet<SignalId>,
-    /// Their folders may have to move.
+    /// Signals whose folders may have to move.
     pub(super) moved: BTreeSet<SignalId>,
     pub(super) touched: BTreeSet<SignalId>,
     pub(super) replaced: HashMap<(SignalId, u64), usize>,

@@ -24,8 +24,7 @@ pub(crate) struct FileSamples {
 }
 
 impl FileSamples {
-    /// For a signal with the durable state `state`, followed by `ops`; of their samples, those in `kept` count at the
-    /// end.
+    /// The signal had the durable state `state`, followed by `ops`; of their samples, those in `kept` count at the end.
     pub(crate) fn new<'a>(
         state: &SignalState,
         ops: impl Iterator<Item = &'a Op>,

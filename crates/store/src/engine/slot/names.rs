@@ -115,7 +115,6 @@ impl SlotInner {
         }
     }
 
-    /// For `data`, or for a part `inside` of it.
     pub(crate) fn forget_name(&mut self, inside: &Path) {
         self.durable_names.retain(|name| !name.starts_with(inside));
         self.dirty

@@ -128,7 +128,7 @@ impl SimMedia {
         sim.sync_all_names();
     }
 
-    /// As the engine's trait object.
+    /// The engine's trait object.
     #[must_use]
     pub fn media(&self) -> Arc<dyn Media> {
         Arc::new(self.clone())

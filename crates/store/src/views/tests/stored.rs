@@ -54,7 +54,7 @@ fn lost_samples_do_not_show_in_a_gap(gap: i64, lose: impl Fn(&Store, &Path) -> P
     assert_eq!(store.verify(&deep).expect("verified").findings, []);
 }
 
-/// They end before the lost rows, and after.
+/// Gaps end before the lost rows, and after.
 const GAPS: [i64; 2] = [1_200_000, 9_000_000];
 
 #[test]

@@ -1,4 +1,4 @@
-//! All ways of resolving a path refuse the same.
+//! All ways of resolving a path refuse the same entries.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};

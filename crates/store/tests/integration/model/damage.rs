@@ -120,7 +120,6 @@ impl Pair {
         assert!(again.is_clean(), "{again:#?}");
     }
 
-    /// It stays until the file is restored from a copy.
     fn names_a_flipped_bit(&self, plain: &Plain, shard: &Path, at: i64) {
         let offset = HEAD + 2 * at.cast_unsigned();
         flip(shard, offset);

@@ -16,7 +16,7 @@ const DEEP: VerifyOptions = VerifyOptions {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum RepairFault {
-    /// From this change on.
+    /// No space from this change on.
     Full,
     /// This change fails.
     WriteError,

@@ -189,7 +189,7 @@ fn readers_beside_a_writer_see_each_change_whole_or_not_at_all() {
     }
 }
 
-/// Those of the final signal, or in a gap filled later.
+/// Samples are those of the final signal, or in a gap filled later.
 fn check_samples(signal: &Signal, samples: &[i16]) {
     let end = signal.end_index();
     let near = (end - 100).max(0)..end;
