@@ -1,8 +1,5 @@
-//! User attributes of a store.
-//!
-//! They are only in the root `zarr.json`, where every Zarr program looks, and change at once by replacing that file,
-//! not by commits. Attributes of a signal are part of commits, see
-//! [`SignalWriter::set_attributes`](crate::SignalWriter::set_attributes).
+//! User attributes of a store, in its root `zarr.json`, where every Zarr program looks. They change at once, not by
+//! commits.
 
 use std::io;
 use std::path::PathBuf;
@@ -34,12 +31,12 @@ impl Store {
             .read_attributes()?
             .ok_or_else(missing)
             .at("read", &path)?;
-        // Unlike `remove`, keeps the order of the others.
+        // Unlike `remove`, keeps the order.
         attributes.retain(|key, _| key != OWN_KEY);
         Ok(attributes)
     }
 
-    /// All attributes, including our own; `None` if there is no file.
+    /// Includes our own; `None` without a file.
     pub(crate) fn read_attributes(&self) -> Result<Option<Map<String, Value>>, StoreError> {
         let path = self.metadata_path()?;
         let media = self.shared().backend.media();
@@ -54,7 +51,7 @@ impl Store {
             .transpose()
     }
 
-    /// Replaces the user attributes of the store, at once.
+    /// Replaces the user attributes, at once.
     ///
     /// # Errors
     /// [`StoreError::InvalidAttributes`], [`StoreError::ReadOnly`], [`StoreError::Io`], and [`StoreError::DamagedFile`]
@@ -96,7 +93,6 @@ impl Store {
     }
 
     fn metadata_path(&self) -> Result<PathBuf, StoreError> {
-        // Fails if the store is closed.
         self.sequence()?;
         Ok(self.path().join("zarr.json"))
     }

@@ -1,4 +1,4 @@
-//! Access to an open store: as its only writer or as one of many live readers.
+//! Access to an open store: as its only writer or as a live reader.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -31,11 +31,9 @@ pub(crate) struct Backend {
     access: Access,
     closed: AtomicBool,
     pub(crate) memory_blocks: MemoryBlocks,
-    /// Destination of copies of scratch samples in files.
     pub(crate) copies: Copies,
-    /// Shown instead of the newest commit until a refresh.
+    /// Shown until a refresh instead of the newest commit.
     pinned: RwLock<Option<Arc<PinnedStore>>>,
-    /// Reader for processes forked from the one that opened the store.
     forked: ForkedReaders,
 }
 
@@ -52,7 +50,7 @@ macro_rules! either {
     }};
 }
 
-/// As `either`, if the writer needs only the lock of a signal.
+/// As `either`, if the writer needs only a signal's lock.
 macro_rules! either_of {
     ($self:ident, $id:expr, $action:expr, $engine:ident => $body:expr) => {{
         $self.check_open($action)?;
@@ -65,7 +63,6 @@ macro_rules! either_of {
     }};
 }
 
-/// As `either`, if the writer also needs the files open for reading.
 macro_rules! either_of_samples {
     ($self:ident, $engine:ident => $body:expr) => {{
         $self.check_open("read samples")?;
@@ -115,7 +112,7 @@ impl Backend {
     }
 
     pub(crate) fn is_writable(&self) -> bool {
-        // A forked child of the writer must not change files, not even views.
+        // A writer's forked child must not change files, not even views.
         matches!(&self.access, Access::Writer(engine) if engine.check_process("write").is_ok())
     }
 
@@ -123,7 +120,6 @@ impl Backend {
         self.closed.load(Ordering::Acquire)
     }
 
-    /// The reader of a forked process; `None` in the process that opened the store.
     fn own_reader(&self) -> Result<Option<&Reader>, StoreError> {
         match self.forked.is_here() {
             true => self.forked.reader(&self.path, &self.media()),
@@ -141,7 +137,6 @@ impl Backend {
         Ok(())
     }
 
-    /// Fails in a process forked from the writer.
     pub(crate) fn engine(&self, action: &'static str) -> Result<&Engine, StoreError> {
         self.check_open(action)?;
         match &self.access {
@@ -160,14 +155,14 @@ impl Backend {
         }
     }
 
-    /// The engine for renaming files; fails if the store is no longer in place.
+    /// Fails if the store is no longer in place, for renaming files.
     pub(crate) fn engine_in_place(&self, action: &'static str) -> Result<&Engine, StoreError> {
         let engine = self.engine(action)?;
         vanished::check(&**engine.media(), &self.path, action)?;
         Ok(engine)
     }
 
-    /// Reports a vanished store instead of the error, if it is.
+    /// Replaces the error if the store has vanished.
     pub(crate) fn explain<T>(
         &self,
         action: &'static str,
@@ -204,7 +199,7 @@ impl Backend {
         pinned.unwrap_or_else(newest)
     }
 
-    /// The state without uncommitted changes; `None` if the signal was created by one.
+    /// `None` if the signal was created since the last commit.
     pub(crate) fn committed_state(
         &self,
         id: SignalId,
@@ -224,7 +219,7 @@ impl Backend {
         self.explain("read a signal", state)
     }
 
-    /// Bytes of samples in one shard, as a state of the signal shows them.
+    /// Bytes of samples in one shard.
     pub(crate) fn read(
         &self,
         shown: &SignalState,
@@ -251,7 +246,7 @@ impl Backend {
         if copies {
             let state = either_of!(self, id, "read samples", x => x.state(id))?;
             if state.gaps.first_within(range).is_some() {
-                // Released since the selection, perhaps during the copy.
+                // Released since, perhaps during the copy.
                 return Err(StoreError::ScratchFree {
                     start,
                     end: start.saturating_add_unsigned(count as u64),
@@ -262,7 +257,7 @@ impl Backend {
         read
     }
 
-    /// Reads a mapped shard, which is cheaper than page faults.
+    /// Reads a mapped shard: cheaper than page faults.
     fn copied(
         &self,
         state: &SignalState,
@@ -313,7 +308,7 @@ impl Backend {
         either_of!(self, id, "look up a shard", x => x.data_shard_path(id, shard))
     }
 
-    /// `None` if the shard is not open, not flat, or possibly incomplete.
+    /// `None` if not open, not flat, or possibly incomplete.
     pub(crate) fn shard_file(
         &self,
         state: &SignalState,
@@ -338,7 +333,7 @@ impl Backend {
         self.explain("look up a checksum", crc)
     }
 
-    /// As of the last checkpoint; `None` if unknown to the log.
+    /// At the last checkpoint; `None` if unknown to the log.
     pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<TableStamps>, StoreError> {
         either_of!(self, id, "look up a table", x => x.table_stamps(id))
     }
@@ -399,7 +394,6 @@ impl Backend {
         }
     }
 
-    /// Refreshes if a cheap check finds a possible change.
     pub(crate) fn refresh_if_moved(&self) -> Result<(), StoreError> {
         let own = self.own_reader()?;
         match &self.access {
@@ -412,7 +406,7 @@ impl Backend {
         }
     }
 
-    /// Reads new commits, if a cheap check finds a possible change, and keeps showing a pinned snapshot.
+    /// Reads new commits, but keeps showing a pinned snapshot.
     pub(crate) fn read_commits(&self) -> Result<(), StoreError> {
         self.check_open("read a snapshot")?;
         let own = self.own_reader()?;
@@ -432,7 +426,6 @@ impl Backend {
         }
     }
 
-    /// Closes once; later calls do nothing.
     pub(crate) fn close(&self) -> Result<(), StoreError> {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());

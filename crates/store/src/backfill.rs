@@ -1,7 +1,7 @@
 //! Stores late samples: in the gap that they fit, or in a run of their own at the end.
 //!
-//! Samples fit a gap if their stamp places them within it, up to the tolerance of gap detection, and it has enough
-//! indices. Unless the run's line crosses the gap, they get their own piece of its fit.
+//! Samples fit a gap that has enough indices and, up to the tolerance of gap detection, their stamp. Unless the run's
+//! line crosses the gap, they get their own piece of its fit.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ use crate::state::Gap;
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Backfilled {
-    /// In a gap: at `[index, index + samples)`; the rest stays a gap.
+    /// In a gap, at `[index, index + samples)`; the rest stays a gap.
     Filled {
         /// Index of the first sample.
         index: i64,
@@ -35,7 +35,7 @@ pub enum Backfilled {
 }
 
 impl SignalWriter {
-    /// Range of these samples if they are already stored with this stamp.
+    /// Where these samples are already stored with this stamp.
     ///
     /// # Errors
     /// [`StoreError::PartialSample`], [`StoreError::ReadOnly`], [`StoreError::Io`].
@@ -55,14 +55,14 @@ impl SignalWriter {
         Ok(None)
     }
 
-    /// Stores late samples by their stamp: in the gap that they fit (within the tolerance of gap detection), else as a
-    /// run at the end, which contiguous later ones continue. Appends samples that are not late.
+    /// Stores late samples by their stamp: in the gap that they fit, else as a run at the end, which contiguous later
+    /// ones continue. Appends others.
     ///
     /// # Errors
     /// As [`append_bytes_at`](Self::append_bytes_at).
     pub fn backfill(&self, bytes: &[u8], stamp: &Stamp) -> Result<Backfilled, StoreError> {
         self.change("backfill", |state, writer, change| {
-            // Locked, since another thread could fill the same gap. Stamps are by the recorder's own clock.
+            // Another thread could fill the same gap. Stamps are by the recorder's own clock.
             let signal = self.signal()?.as_recorded();
             let samples = sample_count(state, bytes)?;
             let Some(expected) = expected(state, writer)? else {
@@ -104,7 +104,7 @@ fn same_bytes(signal: &Signal, range: &Range<i64>, bytes: &[u8]) -> Result<bool,
     Ok(rest.is_empty())
 }
 
-/// The gap that late samples fit, and the position in it.
+/// A gap that late samples fit, and the position in it.
 struct Fill {
     run: RunRow,
     gap: Gap,
@@ -155,7 +155,6 @@ impl<'a> Late<'a> {
             if run.start == run.end || state.fit.of_run(run.id).next().is_none() {
                 continue;
             }
-            // Position of the stamp on the run's axis, and gaps near it.
             let near = self.signal.index_in_run(&run, self.middle())?;
             let around =
                 near.saturating_sub(slack).max(run.start)..near.saturating_add(slack).min(run.end);
@@ -182,7 +181,7 @@ impl<'a> Late<'a> {
         };
         let (left, right) = (times.start, times.end);
         let minus = |a: Fixed, b: Fixed| a.checked_sub(b).unwrap_or(Fixed::MAX);
-        // Time from the gap's start to the samples, and from their end to the gap's.
+        // Time between the gap's edges and the samples.
         let before = minus(self.middle(), left);
         let after = minus(minus(right, self.middle()), self.duration);
         let least = Fixed::ZERO
@@ -244,13 +243,12 @@ impl<'a> Late<'a> {
         })
     }
 
-    /// The run's pieces with one for the filled indices; `None` if a line already crosses the gap.
     fn with_piece(&self, fill: &Fill, mut pieces: Vec<Piece>) -> Option<Vec<Piece>> {
         let at = pieces.partition_point(|piece| piece.index <= fill.index);
         let left = *pieces.get(at.checked_sub(1)?)?;
         let end = fill.index + self.samples;
         let left_end = left.end.filter(|left_end| *left_end < end)?;
-        // Time must not decrease within a run: the ends of the neighbours' lines are bounds.
+        // Time must not decrease within a run: the neighbours' ends are bounds.
         let earliest = left.civil_at(Fixed::from_int(left_end)).ok()?;
         let next = pieces.get(at).map(|piece| piece.civil);
         let mut piece = Piece {
@@ -270,12 +268,12 @@ impl<'a> Late<'a> {
             None => Fixed::MAX,
         };
         if latest < earliest {
-            // More samples than time: spread them over what there is.
+            // More samples than time: spread them over it.
             let room = next?.checked_sub(earliest)?.floor();
             piece.num = u64::try_from(room).ok().filter(|num| *num > 0)?;
             piece.den = self.samples.unsigned_abs();
         } else {
-            // Prefer exact contiguity to the middle of the stamp's interval.
+            // Exact contiguity precedes the middle of the stamp's interval.
             let until = self.stamp.civil.checked_add(self.stamp.resolution)?;
             let allowed = |time: &Fixed| self.stamp.civil <= *time && *time < until;
             let left = Some(earliest).filter(|_| fill.index == fill.gap.start);
@@ -286,12 +284,11 @@ impl<'a> Late<'a> {
                 .unwrap_or_else(|| self.middle().clamp(earliest, latest));
         }
         pieces.insert(at, piece);
-        // If the result is invalid, times interpolated across the gap are better than none.
+        // If invalid, times interpolated across the gap are better than none.
         isochrony_time::Empirical::from_runs(pieces.clone()).ok()?;
         Some(pieces)
     }
 
-    /// Appends at the end: continues the late run there if contiguous, else begins one.
     fn append(
         &self,
         writer: &mut WriterState,
@@ -341,7 +338,6 @@ impl<'a> Late<'a> {
         })
     }
 
-    /// Whether samples of the same time are stored.
     fn overlaps_samples(&self) -> Result<bool, StoreError> {
         let start = self.middle();
         let end = start.checked_add(self.duration).unwrap_or(start);

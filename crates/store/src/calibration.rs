@@ -18,11 +18,11 @@ use crate::signal::Signal;
 use crate::signal_source::ranges;
 use crate::store::Store;
 
-/// Measures this machine and the disk of a folder. `done` is called with the number of scans done and in total.
+/// Measures this machine and a folder's disk. `done` gets the number of scans done and in total.
 ///
 /// # Errors
 /// [`StoreError::RefusedCalibration`], [`StoreError::DiskFull`] before anything is written,
-/// [`StoreError::Interrupted`], or an I/O error.
+/// [`StoreError::Interrupted`], [`StoreError::Io`].
 pub fn calibrate(
     wanted: &CalibrationOptions,
     done: impl FnMut(u32, u32),
@@ -30,8 +30,8 @@ pub fn calibrate(
     Ok(machine::calibrate(wanted, &ScratchStore, done)?)
 }
 
-/// Times one scan of a signal: each piece is requested, then summarised. `None` if the strategy does not apply;
-/// `state`: where the samples are, as known to the caller.
+/// Times one scan: each piece is requested, then summarised. `None` if the strategy does not apply; `state`: where the
+/// samples are.
 ///
 /// # Errors
 /// Errors of reading, or [`StoreError::Interrupted`].
@@ -49,19 +49,18 @@ pub fn time_scan(
     Ok(scan.time(strategy, state)?)
 }
 
-/// Estimates scanning parts of a signal on this machine, without reading samples.
+/// Estimates a scan of parts on this machine, without reading.
 #[must_use]
 pub fn estimate(signal: &Signal, parts: &[Stretch]) -> ScanEstimate {
     ScanEstimate::of(&signal.source(), &ranges(parts))
 }
 
-/// The best predicted strategy for parts of a signal; `mmap` without a prediction or for little data.
+/// The best predicted strategy; `mmap` without a prediction or for little data.
 #[must_use]
 pub fn choose(signal: &Signal, parts: &[Stretch]) -> Strategy {
     ScanEstimate::choose(&signal.source(), &ranges(parts))
 }
 
-/// Name of the scratch store, and of its signal.
 const STORE: &str = "a.iso";
 const SIGNAL: &str = "scratch";
 

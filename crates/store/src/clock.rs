@@ -1,6 +1,6 @@
 //! Conversions between a signal's stored rows and types of the time crate.
 //!
-//! A fitted piece with an open end extends to the end of its run, so contiguous appends do not change its row.
+//! A fitted piece with an open end extends to its run's end, so contiguous appends do not change its row.
 
 use isochrony_time::{
     Clock, ClockConfig, Empirical, Fixed, Piece, Point, PointUse, RunId, Stamp, TimeError,
@@ -81,7 +81,7 @@ pub(crate) fn piece(run: u32, row: &PieceRow) -> Piece {
     }
 }
 
-/// The metric from indices to civil time by stamps, uncorrected; `None` if there is none yet.
+/// Uncorrected metric from indices to civil time, if any.
 pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreError> {
     let mut pieces: Vec<Piece> = Vec::with_capacity(state.fit.len());
     for (id, row) in state.fit.iter() {
@@ -91,7 +91,7 @@ pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreE
             let end = run.map_or(state.end, |run| run.end);
             piece.end = (end > piece.index).then_some(end);
         }
-        // Samples of a run before its first stamp are on the same line, not on that of the run before.
+        // Samples before a run's first stamp are on its own line.
         let first = pieces.last().is_none_or(|before| before.run != piece.run);
         if let Some(run) = run.filter(|run| first && run.start < piece.index) {
             piece.civil = piece.civil_at(Fixed::from_int(run.start))?;
@@ -99,7 +99,7 @@ pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreE
         }
         pieces.push(piece);
     }
-    // Only the last piece may be open without samples (a run just begun).
+    // Only the last piece may be open without samples.
     let count = pieces.len();
     let mut position = 0;
     pieces.retain(|piece| {
@@ -112,12 +112,11 @@ pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreE
     Ok(Some(Empirical::from_runs(pieces)?))
 }
 
-/// Half periods of deviation that are insignificant before the scatter of stamps is known: what a clock allows its
-/// first stamps.
+/// Half periods of insignificant deviation before the scatter of stamps is known: what a clock allows its first stamps.
 const UNLEARNED_HALVES: i64 = 5;
 
-/// Deviation of a stamp that is neither gap nor step, where a line is only stated or the stamp is late: the signal's
-/// `gap_slip`, else 2.5 periods; at least the stamp's resolution.
+/// Deviation that is neither gap nor step, where a line is only stated or the stamp is late: the signal's `gap_slip`,
+/// else 2.5 periods; at least the stamp's resolution.
 pub(crate) fn unlearned_slip(meta: &SignalMeta, stamp: &Stamp) -> Result<Fixed, StoreError> {
     let slip = match meta.clock.gap_slip_ns {
         Some(ns) => Fixed::from_int(ns),
@@ -129,7 +128,7 @@ pub(crate) fn unlearned_slip(meta: &SignalMeta, stamp: &Stamp) -> Result<Fixed, 
     Ok(slip.max(stamp.resolution))
 }
 
-/// The clock of a stored run from its own stamps only; `None` without stamps.
+/// The clock from the run's own stamps, if any.
 pub(crate) fn of_run(state: &SignalState, run: &RunRow) -> Result<Option<Clock>, StoreError> {
     let points: Vec<Point> = state.points.of_run(run.id).map(|row| point(&row)).collect();
     if points.is_empty() {
@@ -145,7 +144,7 @@ pub(crate) fn of_run(state: &SignalState, run: &RunRow) -> Result<Option<Clock>,
     Ok(Some(clock))
 }
 
-/// The clock to continue with in `run`, from earlier stamps of runs that `takes` accepts; `None` without stamps.
+/// The clock to continue with in `run`, from earlier stamps of runs that `takes` accepts, if any.
 pub(crate) fn resume(
     state: &SignalState,
     run: &RunRow,
@@ -173,7 +172,7 @@ pub(crate) fn resume(
     Ok(Some(clock))
 }
 
-/// Where a run's clock has counted to: its end, or a jump of time at its last gap.
+/// End of the run, or its last jump of time at a gap.
 fn stamped_end(state: &SignalState, run: &RunRow) -> i64 {
     let count = state.fit.count_of_run(run.id);
     match state.fit.last_of_run(run.id) {

@@ -1,8 +1,5 @@
-//! Checks the tables of a signal against each other.
-//!
-//! Each table is validated when read (sorted, no overlap, known reasons). Here they are compared with the signal's end
-//! and each other, once the log is replayed: before, one table may be newer than another. What is refused cannot result
-//! from appends, gaps, fills and stamps.
+//! Checks a signal's tables against each other and its end, after replay: before, one table may be newer than another.
+//! What is refused cannot result from appends, gaps, fills and stamps.
 
 mod stamps;
 #[cfg(test)]
@@ -15,17 +12,17 @@ use crate::corrections::corrected_clock;
 use crate::error::StoreError;
 use crate::state::{CORRECTIONS, FIT, GAPS, POINTS, RUNS, SignalState};
 
-/// Highest number of a stamp's use.
+/// Highest use of a stamp.
 const LAST_USE: u8 = 3;
 
-/// An inconsistency that only verification looks for, because it costs a pass over all stamps.
+/// An inconsistency that only verification looks for: it costs a pass over all stamps.
 pub(crate) struct Contradiction {
     pub(crate) table: &'static str,
     pub(crate) what: String,
     pub(crate) range: Range<i64>,
 }
 
-/// Checks a state's tables against its end and each other, and the fit against the first and last stamp of each piece.
+/// Checks tables against end and each other, and each fitted piece against its first and last stamp.
 ///
 /// # Errors
 /// [`StoreError::DamagedTable`].
@@ -37,7 +34,7 @@ pub(crate) fn check(state: &SignalState) -> Result<(), StoreError> {
     stamps::check_ends(state)
 }
 
-/// As [`check`], for a state whose stamps are not loaded.
+/// As [`check`], without stamps.
 ///
 /// # Errors
 /// [`StoreError::DamagedTable`].
@@ -47,15 +44,13 @@ pub(crate) fn check_without_stamps(state: &SignalState) -> Result<(), StoreError
     fit(state)
 }
 
-/// Finds what [`check`] does not: samples without any run, pieces of the fit farther from their stamps than they state,
-/// and unfittable corrections of the clock.
 pub(crate) fn contradiction(state: &SignalState) -> Option<Contradiction> {
     without_run(state)
         .or_else(|| stamps::far_from_fit(state))
         .or_else(|| impossible_correction(state))
 }
 
-/// Does not judge corrections of newer versions.
+/// Ignores corrections of newer versions.
 fn impossible_correction(state: &SignalState) -> Option<Contradiction> {
     match corrected_clock::empirical(state) {
         Err(StoreError::Time(error)) => Some(Contradiction {

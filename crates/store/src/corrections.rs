@@ -1,11 +1,10 @@
 //! Clock corrections of recorded signals: points where the signal's clock was compared with a better one.
 //!
 //! A correction maps civil time by the signal's own clock to true civil time. Samples, stamps and their fit stay
-//! unchanged; conversions from index to time apply the correction on top. Later appends are placed by the recorder's
-//! own clock ([`Signal::as_recorded`]), and their times are corrected too.
+//! unchanged. Later appends are placed by the recorder's own clock ([`Signal::as_recorded`]) and corrected too.
 //!
-//! Points are stored as given; the fit is recomputed when a loaded signal is first asked for times. A removed
-//! correction keeps its points. If several are in force for a run, the latest applies.
+//! Points are stored as given; the fit is recomputed when a loaded signal is first asked for times. If several
+//! corrections are in force for a run, the latest applies.
 
 pub(crate) mod corrected_clock;
 
@@ -29,20 +28,20 @@ pub use corrected_clock::METHOD;
 pub enum RecordedAt {
     /// A sample, or between two.
     Index(Fixed),
-    /// A civil time by this clock, ns since 1970.
+    /// Civil time by this clock, ns since 1970.
     Time(Fixed),
 }
 
-/// One comparison of a signal's clock with a better one.
+/// Comparison of a signal's clock with a better one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockComparison {
     /// Position on the signal's clock.
     pub at: RecordedAt,
     /// True time, ns since 1970.
     pub civil: Fixed,
-    /// Half-width around `civil` that contains the true time, ns; `None`: estimated from the scatter of the points.
+    /// Half-width around `civil` that contains the true time, ns; `None`: from the scatter of the points.
     pub uncertainty: Option<Fixed>,
-    /// Position on the better clock as an index of another signal; `None`: it gives civil time.
+    /// Index of another signal, whose clock is better; `None`: the better clock gives civil time.
     pub to: Option<Fixed>,
 }
 
@@ -65,7 +64,7 @@ pub struct ClockCorrection {
 }
 
 impl ClockCorrection {
-    /// Unique in the signal, never reused.
+    /// Never reused in the signal.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.row.id
@@ -83,13 +82,13 @@ impl ClockCorrection {
         self.row.is_removed
     }
 
-    /// Signal whose indices the points were given in; `None`: civil time.
+    /// Signal whose indices the points count; `None`: civil time.
     #[must_use]
     pub fn to(&self) -> Option<SignalId> {
         self.row.to.map(SignalId)
     }
 
-    /// Fit from recorded to true civil time; its positions are those of the points.
+    /// Fit from recorded to true civil time; positions are those of the points.
     #[must_use]
     pub fn fit(&self) -> &PointFit {
         &self.fit
@@ -114,7 +113,7 @@ impl ClockCorrection {
 }
 
 impl Signal {
-    /// All corrections of the clock, including removed ones, in order of creation.
+    /// All corrections, including removed ones, in order of creation.
     ///
     /// # Errors
     /// [`StoreError::Time`]; [`StoreError::NewerFormat`] if a newer version fitted one.
@@ -139,7 +138,7 @@ impl Signal {
 }
 
 impl SignalWriter {
-    /// Corrects the clock by comparisons with a better one. No sample changes; undo with
+    /// Corrects the clock by comparisons with a better one. Undo with
     /// [`remove_clock_correction`](Self::remove_clock_correction).
     ///
     /// ```
@@ -170,8 +169,8 @@ impl SignalWriter {
     /// ```
     ///
     /// # Errors
-    /// [`StoreError::NoCivilTime`]; [`StoreError::InvalidOption`] for a signal of several clocks without a run, and for
-    /// a point outside the run; [`StoreError::Time`] as for [`PointFit::new`], and for an unknown run;
+    /// [`StoreError::NoCivilTime`]; [`StoreError::InvalidOption`] for several clocks without a run, and for a point
+    /// outside the run; [`StoreError::Time`] as for [`PointFit::new`], and for an unknown run;
     /// [`StoreError::ReadOnly`].
     pub fn correct_clock(
         &self,
@@ -217,8 +216,7 @@ impl SignalWriter {
         })
     }
 
-    /// Removes a correction of the clock: times are as if it had never been made. Its points stay stored. Removing it
-    /// twice is allowed.
+    /// Removes a correction; its points stay stored. Idempotent.
     ///
     /// # Errors
     /// [`StoreError::InvalidOption`] for an unknown id, [`StoreError::ReadOnly`].
@@ -246,7 +244,6 @@ impl SignalWriter {
     }
 }
 
-/// Fails for a correction of several clocks at once, and for a point outside the corrected run.
 fn check_run(
     state: &SignalState,
     points: &[ClockComparison],

@@ -1,10 +1,7 @@
 //! Reads shards that cannot be mapped: sealed and foreign ones.
 //!
 //! Per store up to 128 MiB of decoded chunks are cached by last use; 32 MiB more are reused as buffers. The
-//! compressor's library decodes sealed chunks in place, `zarrs` foreign ones. A sealed signal is described by its
-//! `data/zarr.json`, a flat one by its metadata.
-//!
-//! Decoding holds no lock, so threads decode different chunks of a signal in parallel.
+//! compressor's library decodes sealed chunks in place, `zarrs` foreign ones. Decoding holds no lock.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -46,7 +43,6 @@ mod storage;
 
 pub(crate) struct ArraySource<'a> {
     pub(crate) folder: &'a ArrayFolder,
-    /// Expected identity of its shards, if sealed.
     pub(crate) version: FileVersion,
     pub(crate) caching: Option<&'a dyn Fn() -> Option<SealedCaching>>,
 }
@@ -58,7 +54,6 @@ struct Decoder {
     indices: ArrayShardedReadableExtCache,
     sample_bytes: usize,
     chunk_bytes: usize,
-    /// Compression of chunks; `None` if another program's.
     frames: Option<Frames>,
     /// Missing chunks are zeros.
     fills_zeros: bool,
@@ -78,7 +73,7 @@ impl Decoder {
             reason,
         };
         let metadata = if meta.codec.is_empty() {
-            // Longer than any signal, so later appends are included.
+            // Longer than any signal: later appends are included.
             zarr::data_array(meta, 1 << 60)
         } else {
             let path = data.join("zarr.json");
@@ -135,7 +130,7 @@ impl Decoder {
         })
     }
 
-    /// An inner chunk, padded with the fill value at the end of the array. `room`: a buffer to reuse.
+    /// Pads the array's end with the fill value. `room`: a buffer to reuse.
     fn chunk(
         &self,
         chunk: u64,
@@ -145,7 +140,7 @@ impl Decoder {
         self.decode(chunk, room, decompressor).map_err(|error| {
             // A restored file must be opened again.
             self.folder.shards.remove_signal(self.folder.id);
-            // The I/O error is more specific than that of `zarrs`.
+            // More specific than the error of `zarrs`.
             lock(&self.folder.fault).take().unwrap_or(error)
         })
     }
@@ -161,7 +156,7 @@ impl Decoder {
             reason,
         };
         if let Some(frames) = self.frames {
-            // The decoded size is known: another size is damage, and nothing is allocated for it.
+            // Another size is damage, and nothing is allocated for it.
             let wrong = |reason: String| refuse(format!("chunk {chunk}: {reason}"));
             let shard = self.folder.sealed(chunk / SEALED_SHARD_CHUNKS)?;
             match shard.place_of(chunk % SEALED_SHARD_CHUNKS).map_err(wrong)? {
@@ -212,7 +207,6 @@ pub(crate) struct Decoders {
     open: Mutex<HashMap<SignalId, Arc<Decoder>>>,
     shards: Arc<ShardLru<SealedShard>>,
     chunks: Mutex<Chunks>,
-    /// Idle decompressors; at most as many as threads that decoded at once.
     decompressors: Mutex<Vec<Decompressor>>,
 }
 
@@ -220,7 +214,7 @@ impl Default for Decoders {
     fn default() -> Self {
         Self {
             open: Mutex::default(),
-            // Half the limit for flat files, which the store keeps open too.
+            // Half the limit for flat files, which the store also keeps open.
             shards: Arc::new(ShardLru::new(open_file_limit() / 2)),
             chunks: Mutex::default(),
             decompressors: Mutex::default(),
@@ -235,7 +229,7 @@ impl std::fmt::Debug for Decoders {
 }
 
 impl Decoders {
-    /// Bytes of samples `[start, start + count)` of a signal; a view of a chunk if within one.
+    /// Samples `[start, start + count)`; a view if within one chunk.
     pub(crate) fn read(
         &self,
         media: &Arc<dyn Media>,
@@ -249,10 +243,8 @@ impl Decoders {
         self.samples(&decoder, start, count)
     }
 
-    /// Reads a sealed signal whose array is open, without looking up files. `None` if it is not open or fails; the
-    /// lookup then finds the reason. Errors: of a server, or an interrupt.
-    ///
-    /// # Errors
+    /// Reads a sealed signal whose array is open, without looking up files. `None` if not open or failed; the lookup
+    /// finds the reason. Errors are those of a server, or an interrupt.
     pub(crate) fn read_again(
         &self,
         state: &SignalState,
@@ -351,7 +343,6 @@ impl Decoders {
         self.shards.clear();
     }
 
-    /// Drops a signal after its files were replaced or moved.
     pub(crate) fn remove_signal(&self, id: SignalId) {
         lock(&self.open).remove(&id);
         self.shards.remove_signal(id);

@@ -21,7 +21,7 @@ pub enum StoreError {
     /// Not a store.
     #[error("no store at {}: {reason}; check the path, or open with mode \"a\" to create one", path.display())]
     NotAStore { path: PathBuf, reason: String },
-    /// A store or something else exists where a new store should be created.
+    /// Something exists where a new store should be created.
     #[error("{} exists already; open it with mode \"r+\" or \"a\", or choose another path", path.display())]
     StoreExists { path: PathBuf },
     /// A change through a store opened for reading.
@@ -39,7 +39,7 @@ pub enum StoreError {
         source: std::io::Error,
     },
 
-    /// A remote store cannot be reached, or has changed.
+    /// A remote store is unreachable or has changed.
     #[error("cannot {action} {}: {error}", path.display())]
     Remote {
         /// `"read"`, `"list"`.
@@ -58,7 +58,6 @@ pub enum StoreError {
     InvalidName {
         name: String,
         component: String,
-        /// The rule it breaks, as a verb phrase.
         rule: &'static str,
     },
     /// No signal has this name.
@@ -81,10 +80,10 @@ pub enum StoreError {
         "signal {name:?} cannot be beside {other:?}: a signal cannot contain another; choose a name that is no prefix of the other"
     )]
     SignalInsideSignal { name: String, other: String },
-    /// The signal was removed since this handle was made.
+    /// The signal was removed after this handle was made.
     #[error("signal {name:?} was removed from the store; look it up again")]
     SignalRemoved { name: String },
-    /// Another signal has taken the name since this handle was made.
+    /// Another signal took the name after this handle was made.
     #[error(
         "signal {name:?} was overwritten since this handle was opened; `refresh()` the store and look it up again to read the new one"
     )]
@@ -108,9 +107,8 @@ pub enum StoreError {
     #[error("range {start}..{end} of signal {signal:?} ends before it starts; swap the two")]
     InvalidRange {
         signal: String,
-        /// First index or time, as text.
+        /// Bounds as text: indices or times.
         start: String,
-        /// Index or time past the last, as text.
         end: String,
     },
     /// An index range that exceeds the signal.
@@ -124,7 +122,7 @@ pub enum StoreError {
         have_start: i64,
         have_end: i64,
     },
-    /// One contiguous array was requested, but the selection covers a gap.
+    /// One array was requested, but the selection covers a gap.
     #[error(
         "the selection from signal {signal:?} covers a gap of {length} sample{} at index {start}{civil}; iterate over its segments, or ask for values with a fill",
         if *length == 1 { "" } else { "s" }
@@ -136,29 +134,26 @@ pub enum StoreError {
         /// Empty, or the gap's civil time as `" (2010-...)"`.
         civil: String,
     },
-    /// One contiguous array was requested, but the selection spans a clock step.
+    /// One array was requested, but the selection spans a clock step.
     #[error(
         "the selection from signal {signal:?} spans a clock step at index {index} (run {before} to run {after}); iterate over its segments"
     )]
     ClockStepInSelection {
         signal: String,
-        /// First index of the later part.
         index: i64,
-        /// Run of the earlier part.
         before: u32,
-        /// Run of the later part.
         after: u32,
     },
-    /// The signal has no relation to civil time.
+    /// The signal has no civil time.
     #[error(
         "signal {signal:?} has no civil time here: no start was stated and no stamp was given; create it with a start, or append with stamps"
     )]
     NoCivilTime { signal: String },
-    /// The signal has no event with this id.
+    /// No event has this id.
     #[error("signal {signal:?} has no event {event}; list its events")]
     NoSuchEvent { signal: String, event: u64 },
 
-    /// Samples of a dtype other than the signal's.
+    /// Samples of another dtype.
     #[error("signal {signal:?} holds {expected} samples, got {got}; convert them first")]
     DTypeMismatch {
         signal: String,
@@ -172,7 +167,7 @@ pub enum StoreError {
         bytes: usize,
         format: SampleFormat,
     },
-    /// A length that is negative or too large.
+    /// A negative or too large length.
     #[error("cannot {action} {length} samples in signal {signal:?}; give between 1 and {max}")]
     InvalidLength {
         signal: String,
@@ -191,7 +186,7 @@ pub enum StoreError {
         gap_start: i64,
         gap_end: i64,
     },
-    /// User attributes that are not a JSON object.
+    /// Attributes that are not a JSON object.
     #[error(
         "attributes of {owner:?} are refused: {reason}; give a JSON object whose keys are not \"isochrony\""
     )]
@@ -222,7 +217,7 @@ pub enum StoreError {
         got: String,
         legal: &'static str,
     },
-    /// The stored machine profile cannot be used.
+    /// The stored machine profile is unusable.
     #[error("the machine's profile {} cannot be used: {reason}; measure again with `isochrony calibrate`, or delete that file", path.display())]
     BadProfile { path: PathBuf, reason: String },
     /// The result would need too much memory.
@@ -248,7 +243,6 @@ pub enum StoreError {
     DamagedTable {
         signal: String,
         table: &'static str,
-        /// Row number from 0.
         row: usize,
         reason: &'static str,
     },
@@ -258,21 +252,18 @@ pub enum StoreError {
     MissingTable {
         signal: String,
         table: &'static str,
-        /// Where its file should be.
         path: PathBuf,
-        /// Rows by its description, if that exists.
+        /// Rows by its description, if any.
         rows: Option<u64>,
     },
 
-    /// A table's file is not the committed one: it is older, or another signal's.
+    /// A table's file is older than the committed one, or another signal's.
     #[error("table {table:?} of signal {signal:?} is the wrong one: {} is {got}, expected {expected}; restore it from the copy of the store that the rest came from (`isochrony verify` names all such files): without it the signal is neither read nor written", path.display())]
     WrongTable {
         signal: String,
         table: &'static str,
         path: PathBuf,
-        /// Identity found.
         got: Box<str>,
-        /// Identity expected.
         expected: Box<str>,
     },
 
@@ -290,7 +281,7 @@ pub enum StoreError {
         /// Its command, process, host and start time.
         holder: String,
     },
-    /// The store is on a network file system, where live writing is unsafe.
+    /// Live writing is unsafe on a network file system.
     #[error("the store at {} is on a network file system ({kind}), where locks and mappings are not reliable; write on a local disk and copy, or open it with mode \"r\"", path.display())]
     NetworkFileSystem {
         path: PathBuf,
@@ -307,7 +298,7 @@ pub enum StoreError {
         action: &'static str,
         reason: String,
     },
-    /// The store is used in a process forked from the one that opened it.
+    /// The store was opened before this process was forked.
     #[error("cannot {action}: the store at {} was opened by process {owner}, and this is a fork of it; open the store in this process", path.display())]
     Forked {
         path: PathBuf,
@@ -318,19 +309,19 @@ pub enum StoreError {
     #[error("{} has {what} {got}, and this version knows {what}s up to {supported}: a newer version wrote it; update isochrony", path.display())]
     NewerFormat {
         path: PathBuf,
-        /// What is versioned: `"format"`, `"operation"`, or `"fit"` of a clock correction.
+        /// `"format"`, `"operation"`, or `"fit"` of a clock correction.
         what: &'static str,
         got: u64,
         supported: u64,
     },
-    /// A file of the engine, or a shard, has invalid content.
+    /// An engine file or a shard has invalid content.
     #[error("{} is damaged at byte {offset}: {reason}; restore it from a copy, unless `isochrony verify` says that `--repair` mends it", path.display())]
     DamagedFile {
         path: PathBuf,
         offset: u64,
         reason: &'static str,
     },
-    /// A store contains something other than regular files and folders, or a misplaced one.
+    /// Something other than regular files and folders, or misplaced.
     #[error("cannot {action} {}: it is {found}, and a store consists of regular files and folders only; nothing of it was followed, read or written. Move it away and restore what was there from a copy of the store", path.display())]
     UnexpectedFile {
         action: &'static str,
@@ -338,32 +329,29 @@ pub enum StoreError {
         /// `"a symbolic link"`, `"a pipe"`.
         found: &'static str,
     },
-    /// A file of the store exceeds the limit of its kind.
+    /// A file exceeds the limit of its kind.
     #[error("{} holds {have} bytes, and such a file has at most {limit}; nothing of it was read: restore it from a copy of the store", path.display())]
     OversizedFile {
         path: PathBuf,
         have: u64,
         limit: u64,
     },
-    /// Not enough memory for a file of the store.
+    /// Not enough memory for a file.
     #[error("{} holds {have} bytes, and {free} bytes of this machine's memory are free; end other programs, or open the store where there is more memory. A file that should be smaller is damaged: restore it from a copy", path.display())]
     NoMemoryForFile { path: PathBuf, have: u64, free: u64 },
     /// A shard with committed samples is missing or too short.
     #[error("{} holds {have} bytes where committed samples need {need}; restore it from a copy, or run `isochrony verify --repair` to mark the lost samples as a gap", path.display())]
     MissingSamples {
         path: PathBuf,
-        /// Its length; 0 if it is missing.
+        /// 0 if missing.
         have: u64,
-        /// The length it must have.
         need: u64,
     },
     /// A shard file is not the committed one.
     #[error("{} is {got}, expected {expected}: it was copied from elsewhere, or is older than the store; restore it from the copy of the store that it belongs to", path.display())]
     WrongShard {
         path: PathBuf,
-        /// Identity in the file.
         got: String,
-        /// Identity expected.
         expected: String,
     },
     /// Samples that a handle shows were replaced, and their files are gone.
@@ -375,18 +363,18 @@ pub enum StoreError {
         start: i64,
         end: i64,
     },
-    /// The log or other files show a commit that the redo log lacks.
+    /// A file or the log shows a commit that the redo log lacks.
     #[error("the redo log {} lost a commit that was acknowledged: {} shows that it changed {}; restore the log from a copy, or run `isochrony verify --repair` to go on without what was lost", log.display(), path.display(), lost_change(signal, *start, *end))]
     LostCommit {
         signal: String,
         log: PathBuf,
-        /// The file that shows the commit; the log itself if nothing else does.
+        /// What shows the commit; the log itself if nothing else does.
         path: PathBuf,
         /// The appended samples; empty if it only changed existing ones.
         start: i64,
         end: i64,
     },
-    /// The destination of a backup holds something else.
+    /// A backup's destination holds something else.
     #[error("{} cannot take a backup of the store at {}: {reason}; choose an empty folder, or an earlier backup of this store", path.display(), store.display())]
     NotABackup {
         path: PathBuf,
@@ -396,7 +384,7 @@ pub enum StoreError {
     /// A backup was interrupted before any state was complete.
     #[error("the backup at {} is not complete; run the same `isochrony backup` again to finish it", path.display())]
     UnfinishedBackup { path: PathBuf },
-    /// Scratch samples are read after they were released.
+    /// Scratch samples are read after their release.
     #[error(
         "samples {start}:{end} of scratch{whose} are gone, since scratch is free again; copy what is to last while the function runs, such as np.array(inputs[0])"
     )]
@@ -415,12 +403,11 @@ pub enum StoreError {
     /// The signal is sealed: its samples cannot change.
     #[error("cannot write to signal {signal:?}: it is sealed with {codec}; unseal it first")]
     Sealed { signal: String, codec: String },
-    /// The store existed when it was opened and has vanished.
+    /// The store vanished after it was opened.
     #[error("cannot {action}: the store at {} has vanished while it was open ({reason}); mount its disk again or put its folder back, and open it again: committed data is unchanged", path.display())]
     StoreVanished {
         path: PathBuf,
         action: &'static str,
-        /// The evidence.
         reason: &'static str,
     },
     /// A new store would lie inside another store.
@@ -436,10 +423,10 @@ pub enum StoreError {
         end: i64,
         at: i64,
     },
-    /// A foreign file or folder is at the path of a signal's folder.
+    /// A foreign file or folder is at the path of a signal's.
     #[error("signal {signal:?} cannot have its folder {}: something else is there; move it away or choose another name", path.display())]
     InTheWay { signal: String, path: PathBuf },
-    /// The store needs recovery, which this process may not do.
+    /// Recovery is needed, which this process may not do.
     #[error("the store at {} was left unfinished by a crash; open it once with mode \"r+\" on a machine that may write to it", path.display())]
     NeedsRecovery { path: PathBuf },
 

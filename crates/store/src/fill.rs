@@ -1,7 +1,5 @@
-//! Fills reserved ranges of a signal in any order.
-//!
-//! A reserved range is a gap until it is filled, so readers never take it for samples, even after a crash. Threads may
-//! fill disjoint ranges of a signal in parallel.
+//! Fills reserved ranges of a signal in any order, also in parallel. A reserved range is a gap until it is filled, also
+//! after a crash.
 
 use std::ops::Range;
 
@@ -18,8 +16,8 @@ use crate::state::SignalState;
 use crate::write::check_bounds;
 
 impl SignalWriter {
-    /// Writes samples into a range that is a gap, such as one of [`append_gap`](Self::append_gap). Atomic; visible to
-    /// others after the next commit.
+    /// Writes samples into a gap, such as one of [`append_gap`](Self::append_gap). Atomic; visible to others after the
+    /// next commit.
     ///
     /// ```
     /// use isochrony_segment::DType;
@@ -63,8 +61,7 @@ impl SignalWriter {
 }
 
 impl SignalWriter {
-    /// Starts writing a range's samples to disk, so that the next commit blocks other writers for less time. Nothing is
-    /// durable before that commit, which also reports errors.
+    /// Starts writing a range to disk, so that the next commit, which makes it durable and reports errors, is faster.
     pub fn write_back(&self, range: Range<i64>) {
         let (Ok(engine), Ok(state)) = (
             self.shared.backend.engine("write samples"),
@@ -77,7 +74,7 @@ impl SignalWriter {
         let len = (end - start).max(0).cast_unsigned().saturating_mul(size);
         let spans = Flat::data(&state.meta).spans(start.cast_unsigned().saturating_mul(size), len);
         for span in spans {
-            // A separate handle: the commit's own file still reports an error seen here.
+            // The commit's own file must still report an error seen here.
             let path = engine.data_shard_path(state.id, span.shard);
             let Ok(path) = path else { continue };
             let file = engine.media().open(&path, Access::Read);
@@ -108,8 +105,8 @@ pub(crate) fn check_vacant(state: &SignalState, range: &Range<i64>) -> Result<()
 }
 
 impl Signal {
-    /// Asks the system to read these samples into the page cache, without waiting; gives the number of bytes. A hint:
-    /// does nothing for sealed signals, foreign shards, and on systems other than Linux.
+    /// Asks the system to read samples into the page cache, without waiting; gives the bytes asked for. Does nothing
+    /// for sealed signals, foreign shards, and without Linux.
     #[must_use]
     pub fn prefetch(&self, range: Range<i64>) -> u64 {
         let within = range.start.max(0)..range.end.min(self.end_index());

@@ -1,7 +1,7 @@
 //! Reads stores in forked processes.
 //!
-//! A forked process has only the thread that forked it, so a lock that another thread held stays locked forever. The
-//! process therefore reads samples by a [`Reader`] of its own, and takes no lock of its parent that might be held.
+//! A lock that another thread of the parent held stays locked forever in a forked process. So it reads by a [`Reader`]
+//! of its own, and takes no lock of its parent that might be held.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -17,7 +17,7 @@ pub(crate) struct ForkedReaders {
     first: Link,
 }
 
-/// An append-only list: reading never blocks.
+/// Append-only: reading never blocks.
 type Link = OnceLock<Box<OwnReader>>;
 
 struct OwnReader {
@@ -34,14 +34,11 @@ impl ForkedReaders {
         }
     }
 
-    /// Whether this is not the process that opened the store.
     pub(crate) fn is_here(&self) -> bool {
         this_process() != self.opened_in
     }
 
     /// `None` in the process that opened the store.
-    ///
-    /// # Errors
     pub(crate) fn reader(
         &self,
         path: &Path,
@@ -70,7 +67,7 @@ impl ForkedReaders {
                 reader,
                 next: OnceLock::new(),
             };
-            // Another thread may have been faster: its reader is found above.
+            // Another thread was faster.
             if let Err(own) = link.set(Box::new(own)) {
                 opened = Some(own.reader);
             }

@@ -21,7 +21,7 @@ fn some_meta() -> Option<SignalMeta> {
         .ok()
 }
 
-/// Parses bytes as a shard index, unchanged and with a corrected checksum; accepted ones encode to the same.
+/// Parses a shard index, also with corrected checksum; an accepted one encodes to the same.
 pub fn shard_index(data: &[u8]) {
     let check = |bytes: &[u8]| {
         if let Some(entries) = parse_index(bytes) {
@@ -44,8 +44,7 @@ pub fn shard_index(data: &[u8]) {
     check(&sealed);
 }
 
-/// Parses bytes as a redo log, then as operations of a valid record: they apply, and encode to operations that decode
-/// to the same.
+/// Parses a redo log, then operations of a valid record: they apply, and encode to operations that decode to the same.
 pub fn redo_log(data: &[u8]) {
     if let Ok(opening) = log::parse_opening(data) {
         let mut records = log::Records::new(data, opening.records_at, opening.sequence);
@@ -64,9 +63,9 @@ pub fn redo_log(data: &[u8]) {
     if log::finish(&mut record, 1).is_some() {
         let mut again = log::Records::new(&record, 0, 0);
         match again.next() {
-            // NaN is not equal to itself: compare the printed form.
+            // NaN is not equal to itself.
             Some(Ok((1, back))) => assert_eq!(format!("{ops:?}"), format!("{back:?}")),
-            // Operations that no writer records, as names with control characters, are refused.
+            // Names with control characters, for example.
             Some(Err(_)) if !log::is_plausible(&ops) => {}
             _ => panic!("a record of {} operations does not read back", ops.len()),
         }
@@ -78,8 +77,7 @@ pub fn redo_log(data: &[u8]) {
     }
 }
 
-/// Parses bytes as a table file and as rows of gaps; an accepted table of gaps encodes to the same, and its sums match
-/// its rows.
+/// Parses a table file, and rows of gaps; accepted ones encode to the same, and their sums match.
 pub fn gap_table(data: &[u8]) {
     let rows =
         TableFile::decode(data, 16, &ROWS).map_or_else(|_| data.to_vec(), |table| table.rows);
@@ -112,8 +110,7 @@ pub fn gap_table(data: &[u8]) {
     }
 }
 
-/// Parses bytes as MANIFEST (unchanged and with a corrected checksum), as the record of views and as a signal's
-/// `zarr.json`.
+/// Parses MANIFEST (also with corrected checksum), the record of views, and a signal's `zarr.json`.
 pub fn metadata(data: &[u8]) {
     let _ = manifest::Manifest::parse(data);
     if let Ok(text) = std::str::from_utf8(data) {
@@ -135,7 +132,7 @@ pub fn metadata(data: &[u8]) {
     }
 }
 
-/// Parses bytes as a snapshot of a store and of a signal; an accepted one of a signal encodes to the same.
+/// Parses a snapshot of a store, and of a signal; the latter encodes to the same.
 pub fn snapshot(data: &[u8]) {
     let _ = StoreSnapshot::from_bytes(data);
     let Ok(snapshot) = SignalSnapshot::from_bytes(data) else {
@@ -143,6 +140,6 @@ pub fn snapshot(data: &[u8]) {
     };
     let bytes = snapshot.to_bytes().expect("what was decoded is encoded");
     let again = SignalSnapshot::from_bytes(&bytes).expect("what was encoded is decoded");
-    // NaN is not equal to itself: compare the printed form.
+    // NaN is not equal to itself.
     assert_eq!(format!("{snapshot:?}"), format!("{again:?}"));
 }

@@ -1,8 +1,8 @@
 //! Resamples several signals to one grid of civil time.
 //!
-//! Grid point *k* is at `span.start + k / rate`, an exact rational. It has a value where the signal has samples: for
-//! [`Method::Nearest`] up to half a period beyond the ends of a gap-free range, for [`Method::Linear`] between two
-//! samples of one; otherwise NaN. Nothing is filtered: a grid coarser than the signal aliases.
+//! Grid point *k* is at `span.start + k / rate`, exactly. [`Method::Nearest`] has values up to half a period beyond the
+//! ends of a gap-free range, [`Method::Linear`] between two samples of one; others are NaN. Nothing is filtered: a
+//! coarser grid aliases.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub enum Method {
     /// The nearest sample.
     #[default]
     Nearest,
-    /// The line through the two samples around.
+    /// The line through the neighbours.
     Linear,
 }
 
@@ -29,13 +29,13 @@ pub enum Method {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Gathered {
-    /// Names of the signals by row.
+    /// Signals by row.
     pub names: Vec<String>,
     /// Time of the first column, UTC ns since 1970.
     pub start: Fixed,
     /// Columns per second.
     pub rate: Rate,
-    /// Number of columns: grid points before the end of the span.
+    /// Grid points before the end of the span.
     pub columns: usize,
     /// Values; NaN where missing.
     pub values: Vec<f64>,
@@ -50,16 +50,16 @@ impl Gathered {
     }
 }
 
-/// Samples read and columns computed per step: bounds the memory beyond the result.
+/// Samples read and columns computed per step: bounds the memory.
 const BLOCK: i64 = 1 << 18;
 
 impl Store {
-    /// Values of signals on the grid `span.start + k / rate`, `k = 0, 1, ...` before `span.end`. Where a signal's runs
-    /// overlap in time, the first stored applies.
+    /// Values of signals at `span.start + k / rate` before `span.end`. Where runs overlap in time, the first stored
+    /// applies.
     ///
     /// # Errors
     /// [`StoreError::NoSuchSignal`], [`StoreError::NoCivilTime`], [`StoreError::CannotGather`] for complex signals,
-    /// [`StoreError::InvalidRange`], [`StoreError::TooLarge`] if memory is insufficient.
+    /// [`StoreError::InvalidRange`], [`StoreError::TooLarge`] for memory.
     pub fn gather<S: AsRef<str>>(
         &self,
         names: &[S],
@@ -104,7 +104,6 @@ impl Store {
     }
 }
 
-/// Points `start + k * period`, `k < columns`.
 struct Grid {
     start: Fixed,
     end: Fixed,
@@ -141,7 +140,7 @@ impl Grid {
             .ok_or_else(|| overflow("time of a column"))
     }
 
-    /// First column at or after `time`, at most the number of columns.
+    /// First column at or after `time`, at most `columns`.
     fn first_not_before(&self, time: Fixed) -> Result<u64, StoreError> {
         let offset = time
             .checked_sub(self.start)
@@ -175,7 +174,7 @@ fn fill_row(
         Method::Nearest => signal.half_period()?,
         Method::Linear => signal.state().meta.expected_rate().duration_ns(1)?,
     };
-    // Samples just outside the span affect it.
+    // Samples just outside the span count.
     let around = grid.start.checked_sub(reach).unwrap_or(grid.start)
         ..grid.end.checked_add(reach).unwrap_or(grid.end);
     for stretch in signal.select(around)?.stretches() {
@@ -209,7 +208,6 @@ struct Block {
 }
 
 impl Block {
-    /// Reads a block if needed.
     fn value(
         &mut self,
         signal: &Signal,
@@ -217,7 +215,7 @@ impl Block {
         index: i64,
     ) -> Result<f64, StoreError> {
         if !self.range.contains(&index) {
-            // Start one sample earlier: the left neighbour may be needed next.
+            // The left neighbour may be needed next.
             let start = (index - 1).max(within.start);
             let range = start..within.end.min(start.saturating_add(BLOCK));
             let segment: SigSeg = signal.read(range.clone())?;
@@ -240,7 +238,7 @@ fn fill_span(
 ) -> Result<(), StoreError> {
     let range = &stretch.range;
     let last = range.end - 1;
-    // Relative to the range, to keep f64 precision.
+    // Relative to the range, for f64 precision.
     let base = span
         .position
         .checked_sub(Fixed::from_int(range.start))

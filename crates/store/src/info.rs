@@ -20,7 +20,7 @@ pub struct Room {
     pub files: u64,
     /// Sum of their lengths.
     pub bytes: u64,
-    /// Bytes allocated: fewer if files have holes.
+    /// Fewer bytes if files have holes.
     pub allocated: u64,
 }
 
@@ -42,15 +42,15 @@ pub struct SignalInfo {
     pub dtype: DType,
     /// Nominal rate.
     pub rate: Rate,
-    /// Mean rate in Hz and its uncertainty in ppm, of the run with the lowest uncertainty; `None` without civil time.
+    /// Mean rate in Hz and uncertainty in ppm, of the run with the lowest; `None` without civil time.
     pub true_rate: Option<(f64, f64)>,
-    /// Unit of calibrated values; empty if unknown.
+    /// Unit of values; empty if unknown.
     pub unit: String,
     /// Sealing codec; empty if not sealed.
     pub codec: String,
-    /// Length of the index axis, gaps included.
+    /// One past the last index, gaps included.
     pub end_index: i64,
-    /// Number of samples, without gaps.
+    /// Samples, without gaps.
     pub samples: i64,
     /// Number of gaps.
     pub gaps: usize,
@@ -58,7 +58,7 @@ pub struct SignalInfo {
     pub runs: usize,
     /// Number of events.
     pub events: usize,
-    /// Bytes of all samples, uncompressed.
+    /// All samples, uncompressed.
     pub raw_bytes: u64,
     /// The array `data`.
     pub data: Room,
@@ -69,7 +69,7 @@ pub struct SignalInfo {
 }
 
 impl SignalInfo {
-    /// Raw bytes per allocated byte of `data`; above 1 if sealing saves space. `None` without samples.
+    /// Raw bytes per allocated byte of `data`: above 1 if sealing saves space. `None` without samples.
     #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         (self.raw_bytes > 0 && self.data.allocated > 0)
@@ -85,16 +85,16 @@ pub struct StoreInfo {
     pub path: PathBuf,
     /// Uuid.
     pub uuid: String,
-    /// Sequence number of the last commit.
+    /// Number of the last commit.
     pub sequence: u64,
     /// Signals by name.
     pub signals: Vec<SignalInfo>,
-    /// Log, lock and files under construction.
+    /// Log, lock and unfinished files.
     pub engine: Room,
 }
 
 impl StoreInfo {
-    /// Bytes of all samples, uncompressed.
+    /// All samples, uncompressed.
     #[must_use]
     pub fn raw_bytes(&self) -> u64 {
         self.signals.iter().map(|signal| signal.raw_bytes).sum()
@@ -114,7 +114,7 @@ impl StoreInfo {
 }
 
 impl Store {
-    /// Summary of the store and the signals that match `pattern` (`None`: all).
+    /// Summary of the store and signals that match `pattern` (`None`: all).
     ///
     /// # Errors
     /// [`StoreError::InvalidPattern`], [`StoreError::Io`], [`StoreError::DamagedTable`].
@@ -151,7 +151,7 @@ fn describe(signal: &Signal, media: &dyn Media, folder: &Path) -> Result<SignalI
         room(media, &folder.join("views"))?,
     );
     let mut tables = room(media, folder)?;
-    // A writer may be active during the count.
+    // A writer may be active.
     tables.files = tables.files.saturating_sub(data.files + views.files);
     tables.bytes = tables.bytes.saturating_sub(data.bytes + views.bytes);
     tables.allocated = tables
@@ -178,7 +178,7 @@ fn describe(signal: &Signal, media: &dyn Media, folder: &Path) -> Result<SignalI
     })
 }
 
-/// Ignores what vanishes meanwhile and what is not a file. A missing folder is empty.
+/// Skips what vanishes meanwhile and what is not a file.
 fn room(media: &dyn Media, folder: &Path) -> Result<Room, StoreError> {
     let mut sum = Room::default();
     let mut open = vec![folder.to_path_buf()];

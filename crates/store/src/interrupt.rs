@@ -1,8 +1,7 @@
 //! Interrupts long operations of this crate from another thread.
 //!
-//! [`stoppable`] sets a flag for the work of one thread. Operations on many samples check it every few MiB, before
-//! anything is queued for a commit. The flag is thread-local, because otherwise every layer between the caller and the
-//! loop would have to pass it on.
+//! [`stoppable`] sets a thread-local flag, which operations on many samples check every few MiB, before anything is
+//! queued for a commit. An argument would have to pass every layer.
 
 use isochrony_runtime::{Interrupt, stoppable_waits};
 use std::cell::RefCell;
@@ -13,7 +12,7 @@ thread_local! {
     static INTERRUPT: RefCell<Option<Interrupt>> = const { RefCell::new(None) };
 }
 
-/// Bytes of samples between checks: a few milliseconds of work.
+/// Samples' bytes between checks: a few milliseconds of work.
 pub(crate) const PIECE: i64 = 4 << 20;
 
 /// Restores the previous flag, even on a panic.
@@ -26,9 +25,9 @@ impl Drop for Restore {
     }
 }
 
-/// Runs `work`, which ends soon with [`StoreError::Interrupted`] once `interrupt` is requested.
+/// Runs `work`, which `interrupt` ends with [`StoreError::Interrupted`].
 ///
-/// Checked by appends, backfills, values and counts of a selection, gathering, sealing, unsealing and verification. An
+/// Appends, backfills, values and counts of a selection, gathering, sealing, unsealing and verification check it. An
 /// interrupted change has changed nothing; one past its last check completes.
 ///
 /// ```
@@ -42,7 +41,7 @@ pub fn stoppable<T>(interrupt: &Interrupt, work: impl FnOnce() -> T) -> T {
     stoppable_waits(move || waits.is_requested(), work)
 }
 
-/// Requests an interrupt of this thread's work, from a function that the work calls; no effect outside [`stoppable`].
+/// Interrupts this thread's work, from a function that it calls; no effect outside [`stoppable`].
 pub fn stop() {
     INTERRUPT.with(|interrupt| {
         if let Some(interrupt) = &*interrupt.borrow() {

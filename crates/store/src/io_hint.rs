@@ -40,7 +40,6 @@ pub(crate) fn io_hint(error: &Error) -> &'static str {
             "; the store must lie on one file system: mount nothing inside it"
         }
         ErrorKind::Unsupported => "; the file system cannot do this: choose a local disk",
-        // EMFILE and ENFILE, EIO: not in `ErrorKind`.
         _ => match error.raw_os_error() {
             Some(23 | 24) => {
                 "; too many files are open: close some, or raise the limit with `ulimit -n`"
@@ -57,7 +56,7 @@ mod tests {
 
     #[test]
     fn every_hint_says_how_to_fix_the_error() {
-        // Errors of Linux by number: EROFS, EACCES, ENOENT, EMFILE, EIO, ENOTDIR, ESTALE, ENOMEM, EDQUOT.
+        // By number: EROFS, EACCES, ENOENT, EMFILE, EIO, ENOTDIR, ESTALE, ENOMEM, EDQUOT.
         for (number, word) in [
             (30, "mode \"r\""),
             (13, "right"),

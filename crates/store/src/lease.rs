@@ -1,8 +1,6 @@
 //! Leases: reads of scratch samples by others, as copies and for a limited time.
 //!
-//! Scratch is released when the tasklets of a run no longer need it, and its mappings then turn into zeros. So during
-//! runs, samples in files are copied into the reader's blocks. A [`Lease`] bounds the time in which an input may be
-//! read.
+//! Mappings of released scratch turn into zeros. So during runs, samples in files are copied into the reader's blocks.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,23 +11,23 @@ use isochrony_segment::{Buffer, SegmentError};
 
 use crate::error::StoreError;
 
-/// Allocates and recycles blocks for copies of samples.
+/// Recycles blocks for copies of samples.
 pub trait Blocks: Send + Sync {
-    /// An unshared block of `len` bytes with undefined content.
+    /// An unshared block of `len` undefined bytes.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
     fn take(&self, len: usize) -> Result<Buffer, SegmentError>;
 
-    /// Returns a block, which may be reused once no reader holds it.
+    /// Returns a block, for reuse once no reader holds it.
     fn give(&self, block: Buffer);
 }
 
-/// Destination of copies of scratch samples, once copies are needed.
+/// Where copies of scratch samples go, once they are needed.
 #[derive(Default)]
 pub(crate) struct Copies {
     by: RwLock<Option<Weak<dyn Blocks>>>,
-    /// Fast check of whether `by` is set.
+    /// Whether `by` is set, without its lock.
     asked: AtomicBool,
 }
 
@@ -64,14 +62,14 @@ impl Copies {
     }
 }
 
-/// The time in which a reader may read a range of scratch. What was read before the end stays valid.
+/// The time in which a range of scratch may be read. What was read stays valid.
 pub struct Lease {
     reader: String,
     is_over: AtomicBool,
 }
 
 impl Lease {
-    /// Starts a lease; `reader` is for messages.
+    /// `reader` is for messages.
     #[must_use]
     pub fn new(reader: impl Into<String>) -> Arc<Self> {
         Arc::new(Self {
@@ -80,7 +78,7 @@ impl Lease {
         })
     }
 
-    /// Ends the lease; then the samples may be released.
+    /// Ends it; then samples may be released.
     pub fn end(&self) {
         self.is_over.store(true, Ordering::SeqCst);
     }
@@ -92,7 +90,7 @@ impl Lease {
     ) -> Result<T, StoreError> {
         self.check(range)?;
         let outcome = read();
-        // If the lease ended during the read, the result may be wrong.
+        // If it ended during the read, the result may be wrong.
         self.check(range)?;
         outcome
     }

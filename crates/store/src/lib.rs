@@ -1,7 +1,7 @@
 //! Signals on disk: a Zarr v3 store with commits, gaps, exact time and zero-copy reads.
 //!
-//! A [`Store`] holds signals by name. A [`Signal`] is one of them at one moment. A [`Selection`] of it, by a range in
-//! any timebase, knows its segments and gaps and reads samples on demand. A [`SignalWriter`] appends samples, with or
+//! A [`Store`] holds signals by name. A [`Signal`] is one at one moment. A [`Selection`] of it, by a range in any
+//! timebase, knows its segments and gaps and reads samples on demand. A [`SignalWriter`] appends samples, with or
 //! without stamps, and gaps; [`Store::commit`] makes them durable.
 //!
 //! On-disk format, invariants and crash analysis: `docs/design`.
@@ -57,8 +57,7 @@ pub mod version;
 pub mod views;
 mod write;
 
-/// Machine model: costs measured by [`calibrate`](machine::calibrate), kept in a [`Profile`](machine::Profile), and
-/// estimates of scans.
+/// Machine model: costs measured by [`calibrate`](machine::calibrate), kept in a [`Profile`](machine::Profile).
 pub mod machine {
     pub use crate::calibration::{calibrate, choose, estimate, time_scan};
     pub use isochrony_io::machine::{

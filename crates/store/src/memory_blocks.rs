@@ -1,7 +1,6 @@
-//! Scratch samples held in memory instead of files, as whole blocks.
+//! Scratch samples held in memory, as whole blocks.
 //!
-//! Only the store of a scratch signal, which has no other signal, holds samples. Held samples are not in the files: to
-//! change them there, write them first.
+//! Held samples are not in the files: to change them there, write them first.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -9,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use isochrony_segment::{Buffer, SegmentError};
 
-/// Non-overlapping blocks by the index of their first sample.
+/// Disjoint blocks by the index of their first sample.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryBlocks {
     blocks: Mutex<BTreeMap<i64, (i64, Buffer)>>,
@@ -26,12 +25,11 @@ impl MemoryBlocks {
         self.lock().is_empty()
     }
 
-    /// Keeps samples, none of which are held yet.
+    /// None of the samples may be held yet.
     pub(crate) fn keep(&self, range: &Range<i64>, block: Buffer) {
         self.lock().insert(range.start, (range.end, block));
     }
 
-    /// The whole blocks that overlap a range.
     pub(crate) fn within(&self, range: &Range<i64>) -> Vec<(Range<i64>, Buffer)> {
         let blocks = self.lock();
         overlapping(&blocks, range)
@@ -69,7 +67,7 @@ impl MemoryBlocks {
         }
     }
 
-    /// Bytes of samples, with those not held read by `read`; `None` if none is held. Samples within one block are not
+    /// Samples' bytes, of which `read` reads those not held; `None` if none is held. Within one block nothing is
     /// copied.
     pub(crate) fn read<E: From<SegmentError>>(
         &self,
@@ -131,7 +129,6 @@ mod tests {
         ) {
             const END: i64 = 80;
             let blocks = MemoryBlocks::default();
-            // The held value per index; others read as 0xffff.
             let mut model = vec![None; END as usize];
             let mut next = 0u16;
             for (start, len, keeps) in steps {

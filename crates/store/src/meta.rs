@@ -5,16 +5,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::sample_format::SampleFormat;
 
-/// A signal's metadata. Field order is part of the log format.
+/// Metadata. The field order is the log's format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SignalMeta {
     /// Stored format of samples.
     pub format: SampleFormat,
     /// Nominal sample rate.
     pub rate: Rate,
-    /// Physical unit of calibrated values; empty if unknown.
+    /// Physical unit; empty if unknown.
     pub unit: String,
-    /// Physical value = count * scale + offset. `None` if uncalibrated.
+    /// Value = count * scale + offset; `None` if uncalibrated.
     pub calibration: Option<(f64, f64)>,
     /// Samples per inner chunk of `data`, a power of two.
     pub chunk_samples: u64,
@@ -22,19 +22,19 @@ pub struct SignalMeta {
     pub shard_chunks: u64,
     /// Sealing codec of `data` ("zstd", "blosc"); empty for the flat layout.
     pub codec: String,
-    /// Clock estimation and gap detection, kept for consistent later imports.
+    /// Clock estimation and gap detection, for consistent later imports.
     pub clock: ClockSettings,
     /// User attributes: a JSON object as text.
     pub attributes: String,
 }
 
-/// Most bytes of an inner chunk and of a shard: more than any option gives, less than exhausts a machine.
+/// Bytes of an inner chunk and of a shard: more than any option gives, less than exhausts a machine.
 const MAX_BYTES: (u64, u64) = (1 << 28, 1 << 40);
-/// Most inner chunks per shard, at 16 bytes each in its index.
+/// Each takes 16 bytes in a shard's index.
 const MAX_CHUNKS: u64 = 1 << 20;
 
 impl SignalMeta {
-    /// Whether the geometry is possible. Values from files are checked before anything is allocated.
+    /// Whether the geometry is possible: values from files are checked before anything is allocated.
     #[must_use]
     pub fn is_plausible(&self) -> bool {
         let chunk = self.chunk_samples.checked_mul(self.format.size() as u64);
@@ -44,13 +44,13 @@ impl SignalMeta {
             && shard.is_some_and(|bytes| bytes <= MAX_BYTES.1)
     }
 
-    /// Expected rate of the clock before it has stamps.
+    /// Expected rate before there are stamps.
     #[must_use]
     pub fn expected_rate(&self) -> Rate {
         self.clock.initial_rate.unwrap_or(self.rate)
     }
 
-    /// Samples per full shard of the flat layout.
+    /// Samples per full flat shard.
     #[must_use]
     pub fn shard_samples(&self) -> i64 {
         let samples = (self.chunk_samples.max(1)).saturating_mul(self.shard_chunks.max(1));
@@ -58,13 +58,13 @@ impl SignalMeta {
     }
 }
 
-/// Options of clock estimation and gap detection (see `isochrony_time::ClockConfig`).
+/// Clock estimation and gap detection (see `isochrony_time::ClockConfig`).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(from = "StoredClockSettings", into = "StoredClockSettings")]
 pub struct ClockSettings {
-    /// Weight of the past in the running rate estimate.
+    /// Weight of the past in the running rate.
     pub alpha: f64,
-    /// Tolerance between predicted and stamped time in ns; `None`: derived from the stamps.
+    /// Tolerance between predicted and stamped time, ns; `None`: from the stamps.
     pub gap_slip_ns: Option<i64>,
     /// Longer gaps take one inner chunk of indices.
     pub max_gap_ns: i64,
@@ -72,9 +72,8 @@ pub struct ClockSettings {
     pub initial_rate: Option<Rate>,
 }
 
-/// The settings in the log. A postcard struct cannot grow, because following data would be read as the new field. So
-/// the initial rate, unknown to the first logs, is in further variants of the slip; the first two encode like the
-/// `Option<i64>` of those logs.
+/// The settings in the log. A postcard struct cannot grow: following data would be read as the new field. So the
+/// initial rate is in further variants of the slip; the first two encode like the `Option<i64>` of the first logs.
 #[derive(Serialize, Deserialize)]
 struct StoredClockSettings {
     alpha: f64,
@@ -82,7 +81,7 @@ struct StoredClockSettings {
     max_gap_ns: i64,
 }
 
-/// The order of variants is part of the log format.
+/// The order is the log's format.
 #[derive(Serialize, Deserialize)]
 enum StoredSlip {
     FromStamps,

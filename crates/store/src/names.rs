@@ -1,20 +1,20 @@
-//! Valid names of signals, and patterns that match them.
+//! Valid names of signals, and patterns.
 //!
-//! A name is a path in the store: components joined by `/`, each a folder. Names that leave the store, are hidden, or
-//! conflict with its own folders are refused here for all callers.
+//! A name is a path in the store: components joined by `/`, each a folder. Refused are names that leave the store, are
+//! hidden, or conflict with its own folders.
 
 use crate::error::StoreError;
 
-/// Folders in a signal's folder: not allowed as components.
+/// Folders in a signal's folder: no components.
 pub const RESERVED: [&str; 7] = ["data", "crc", "gaps", "runs", "events", "timebase", "views"];
 
-/// Longest component in bytes on every file system.
+/// Longest component on every file system.
 const MAX_COMPONENT_BYTES: usize = 255;
 
 /// Checks a signal's name.
 ///
 /// # Errors
-/// [`StoreError::InvalidName`] with the component and the violated rule.
+/// [`StoreError::InvalidName`] with component and rule.
 pub fn check_name(name: &str) -> Result<(), StoreError> {
     for component in name.split('/') {
         if let Some(rule) = broken_rule(component) {
@@ -92,7 +92,7 @@ pub struct Pattern {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Component {
-    /// `**`: any number of components, including none.
+    /// Any number of components, even none.
     Any,
     One(Vec<Token>),
 }
@@ -169,8 +169,7 @@ fn token_fits(token: &Token, c: &char) -> bool {
     }
 }
 
-/// Some elements of `pattern` stand for any number of items. At most pattern x items steps, since only the latest such
-/// element needs to be retried.
+/// Some elements of `pattern` stand for any number of items. Only the latest of them needs a retry.
 fn wildcard<P, T>(
     pattern: &[P],
     items: &[T],

@@ -10,21 +10,21 @@ use crate::media::limits;
 use crate::meta::{ClockSettings, SignalMeta};
 use crate::sample_format::SampleFormat;
 
-/// Mode of opening a store.
+/// Mode of opening.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mode {
-    /// Reading, also while another process writes. Python's `"r"`.
+    /// Reads, also beside a writer. Python's `"r"`.
     #[default]
     Read,
-    /// Reading and writing an existing store. Python's `"r+"`.
+    /// Reads and writes an existing store. Python's `"r+"`.
     ReadWrite,
-    /// Reading and writing; created if missing. Python's `"a"`.
+    /// Reads and writes; created if missing. Python's `"a"`.
     Append,
-    /// Reading and writing; must not exist. Python's `"x"`.
+    /// Reads and writes; must not exist. Python's `"x"`.
     Create,
 }
 
-/// Options of a new signal, with defaults from [`CreateOptions::new`].
+/// Options of a new signal; defaults: [`CreateOptions::new`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct CreateOptions {
@@ -32,20 +32,20 @@ pub struct CreateOptions {
     pub format: SampleFormat,
     /// Nominal rate.
     pub rate: Rate,
-    /// Unit of calibrated values; empty if unknown.
+    /// Unit of values; empty if unknown.
     pub unit: String,
     /// Scale (finite, not zero) and offset (finite): value = count * scale + offset.
     pub calibration: Option<(f64, f64)>,
-    /// Civil time of the first sample, UTC ns since 1970, exact.
+    /// Civil time of the first sample, UTC ns since 1970.
     pub start: Option<Fixed>,
-    /// Weight of past samples in the running rate estimate, in (0, 1].
+    /// Weight of the past in the running rate, in (0, 1].
     pub alpha: f64,
-    /// Largest deviation of stamps from predicted time that is not a gap, ns; `None`: derived from the stamps.
+    /// Largest deviation of stamps from predicted time that is no gap, ns; `None`: from the stamps.
     pub gap_slip_ns: Option<i64>,
-    /// Longest gap with its full length on the index axis, ns.
+    /// Longest gap with all its indices, ns.
     pub max_gap_ns: i64,
-    /// The clock's actual rate, if known better than by `rate`, which other programs are shown; between half and twice
-    /// `rate`. Times before the first stamps, gaps and steps use it until stamps give a better one.
+    /// Actual rate of the clock, if known better than by `rate`, which other programs are shown; between half and twice
+    /// `rate`. Used before the first stamps.
     pub initial_rate: Option<Rate>,
     /// User attributes.
     pub attributes: Map<String, Value>,
@@ -56,8 +56,7 @@ pub struct CreateOptions {
 const MAX_GAP_NS: i64 = 30 * 86_400 * 1_000_000_000;
 
 impl CreateOptions {
-    /// Samples of a format, or of a dtype stored unconverted, with `rate` per second; uncalibrated, without a start,
-    /// default clock estimation.
+    /// Samples of a format, or of a dtype stored unconverted, with `rate` per second; other options have defaults.
     #[must_use]
     pub fn new(format: impl Into<SampleFormat>, rate: Rate) -> Self {
         let clock = ClockConfig::new(rate);
@@ -132,11 +131,11 @@ fn is_near(one: Rate, other: Rate) -> bool {
     one <= other.saturating_mul(2) && other <= one.saturating_mul(2)
 }
 
-/// Inner chunks per shard: index and header fit one block.
+/// Index and header fit one block.
 const SHARD_CHUNKS: u64 = crate::layout::flat::SHORT_INDEX_CHUNKS;
 
-/// The largest power of two between 64 KiB and 1 MiB that arrives within 64 s, so that slow signals stay small and fast
-/// ones have few chunks.
+/// The largest power of two between 64 KiB and 1 MiB that arrives within 64 s: slow signals stay small, fast ones have
+/// few chunks.
 fn chunk_samples(format: SampleFormat, rate: Rate) -> u64 {
     let size = format.size() as u64;
     let (least, most) = ((64 << 10) / size, (1 << 20) / size);
@@ -163,7 +162,7 @@ pub(crate) fn attributes_text(
         owner: owner.into(),
         reason,
     };
-    // Reading a `zarr.json` is limited in size.
+    // The size of a `zarr.json` is limited.
     let described = zarr::to_bytes(&zarr::group(attributes.clone()));
     let (have, most) = (described.len() as u64, limits::METADATA - OWN_METADATA);
     if have > most {
@@ -174,7 +173,7 @@ pub(crate) fn attributes_text(
     serde_json::to_string(attributes).map_err(|error| refuse(error.to_string()))
 }
 
-/// Bytes of a `zarr.json` reserved for other than user attributes.
+/// Bytes of a `zarr.json` for other than user attributes.
 const OWN_METADATA: u64 = 64 << 10;
 
 #[cfg(test)]

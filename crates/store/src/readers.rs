@@ -12,18 +12,18 @@ use crate::selection::Stretch;
 use crate::signal::Signal;
 use crate::signal_source::ranges;
 
-/// Parts that future tasks read, in the order in which they begin; an empty list is a task too.
+/// Parts that tasks will read, in the order in which they begin; an empty list is a task too.
 pub type Tasks = Box<dyn Iterator<Item = Vec<Stretch>> + Send>;
 
 impl Signal {
-    /// How a strategy would read parts of this signal, as far as known without reading.
+    /// How a strategy would read these parts, as far as known without reading.
     #[must_use]
     pub fn foresee_reading(&self, parts: &[Stretch], asked: Strategy) -> Reading {
         Reading::foresee(&self.source(), &ranges(parts), asked)
     }
 }
 
-/// The readers of one scan of a signal: see [`Readers::begin`].
+/// Readers of one scan of a signal.
 ///
 /// ```no_run
 /// use isochrony_store::{Mode, Readers, Store, Strategy};
@@ -39,8 +39,8 @@ impl Signal {
 pub struct Readers(Arc<isochrony_io::ScanReaders>);
 
 impl Readers {
-    /// For parts of a signal, in pieces of at most `piece` samples and a shorter one before a gap. `at_once` readers
-    /// run in parallel on tasks numbered from 0 in the foreseen order.
+    /// Readers of pieces of at most `piece` samples. `at_once` readers run in parallel on tasks numbered from 0 in the
+    /// foreseen order.
     ///
     /// # Errors
     /// [`StoreError::Io`] if a thread cannot be started.
@@ -59,8 +59,7 @@ impl Readers {
         Ok(Arc::new(Self(readers)))
     }
 
-    /// A reader of a foreseen task, perhaps partly read already, or of any other parts. Tasks may be skipped or
-    /// repeated.
+    /// A reader of a foreseen task, perhaps partly read already, or of other parts. Tasks may be skipped or repeated.
     #[must_use]
     pub fn begin(self: &Arc<Self>, task: u64, parts: &[Stretch]) -> SignalReader {
         SignalReader(self.0.begin(task, &ranges(parts)))
@@ -73,7 +72,7 @@ impl fmt::Debug for Readers {
     }
 }
 
-/// Reads parts of a signal in pieces, by a strategy. All strategies give the same samples.
+/// Reads parts of a signal in pieces, by a strategy, which has no effect on the samples.
 ///
 /// ```no_run
 /// use isochrony_store::{Mode, SignalReader, Store, Strategy};
@@ -88,8 +87,8 @@ impl fmt::Debug for Readers {
 pub struct SignalReader(isochrony_io::PieceReader);
 
 impl SignalReader {
-    /// A reader of parts of a signal. It expects requests for the pieces of each gap-free range in order, of at most
-    /// `piece` samples and a shorter last one ([`next_piece`](Self::next_piece)); other ranges are not read ahead.
+    /// Reads ahead if requests are for pieces of at most `piece` samples of each gap-free range in order
+    /// ([`next_piece`](Self::next_piece)).
     ///
     /// # Errors
     /// [`StoreError::Io`] if a thread cannot be started.
@@ -110,13 +109,13 @@ impl SignalReader {
         self.0.reading()
     }
 
-    /// The next piece of the rest of a range.
+    /// Next piece of the rest of a range.
     #[must_use]
     pub fn next_piece(&self, rest: &Range<i64>) -> Range<i64> {
         self.0.next_piece(rest)
     }
 
-    /// The samples of a contiguous range within one run.
+    /// Samples of a contiguous range of one run.
     ///
     /// # Errors
     /// [`StoreError::MissingSamples`], [`StoreError::DamagedFile`], [`StoreError::Closed`], or an I/O error.

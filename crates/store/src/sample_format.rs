@@ -1,8 +1,7 @@
 //! Formats of stored samples that differ from the samples as read.
 //!
-//! Radio receivers deliver complex numbers as pairs of int16. These are stored as they are, half as large as complex64,
-//! as an int16 array with a last axis of two, and read as complex64, which is exact. The conversion
-//! ([`SampleFormat::decoded`]) is done per chunk, like the decoding of sealed signals.
+//! Complex numbers as pairs of int16, from radio receivers, are stored as an int16 array with a last axis of two and
+//! read as complex64, which is exact. Conversion ([`SampleFormat::decoded`]) is per chunk.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,12 +14,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 pub enum SampleFormat {
     /// Stored as read.
     Plain(DType),
-    /// Pairs of int16, real and imaginary part, read as complex64.
+    /// Pairs of int16, real and imaginary, read as complex64.
     ComplexInt16,
 }
 
 impl SampleFormat {
-    /// Name in files and messages: NumPy's, or "complex_int16".
+    /// NumPy's name, or "complex_int16".
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,7 +46,7 @@ impl SampleFormat {
         }
     }
 
-    /// Bytes per stored number, the unit of byte swapping.
+    /// Bytes per stored number, for byte swapping.
     #[must_use]
     pub const fn component_size(self) -> usize {
         match self {
@@ -62,8 +61,7 @@ impl SampleFormat {
         matches!(self, Self::Plain(_))
     }
 
-    /// Whether samples of a type can be written unconverted: those of the stored type, and for pairs also their
-    /// interleaved parts.
+    /// Whether samples of a type are written unconverted: the stored type, and for pairs their interleaved parts.
     #[must_use]
     pub fn takes(self, dtype: DType) -> bool {
         match self {
@@ -79,7 +77,7 @@ impl SampleFormat {
         }
     }
 
-    /// Index of an array chunk by dimension; only the first dimension is divided.
+    /// Only the first dimension is divided.
     pub(crate) fn place(self, chunk: u64) -> Vec<u64> {
         match self {
             Self::Plain(_) => vec![chunk],
@@ -87,7 +85,7 @@ impl SampleFormat {
         }
     }
 
-    /// Converts stored samples to [`dtype`](Self::dtype), without a copy if none is needed.
+    /// Converts stored samples to [`dtype`](Self::dtype), if needed.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
@@ -110,8 +108,8 @@ impl SampleFormat {
         }
     }
 
-    /// Parses a NumPy name ([`DType::parse`]), or a name of int16 pairs with byte order: "complex_int16" or a radio
-    /// format, "ci16", "ci16_le", "ci16_be", "cs16", "sc16".
+    /// Parses a NumPy name ([`DType::parse`]), or int16 pairs: "complex_int16", "ci16", "ci16_le", "ci16_be", "cs16",
+    /// "sc16".
     ///
     /// # Errors
     /// As [`DType::parse`]; [`SegmentError::UnsupportedComplex`] for other complex formats, such as "ci8".
@@ -142,7 +140,7 @@ impl SampleFormat {
     }
 }
 
-/// Whether another program uses the name for complex numbers: "ci8", "cs8", "sc8", "cf32_le", "complex32".
+/// Names in other programs: "ci8", "cs8", "sc8", "cf32_le", "complex32".
 fn is_complex_name(name: &str) -> bool {
     let name = name.trim_start_matches(['<', '>', '=']);
     let rest = ["complex_int", "complex", "ci", "cs", "cu", "cf", "sc", "c"]
@@ -174,13 +172,12 @@ impl fmt::Display for SampleFormat {
 impl FromStr for SampleFormat {
     type Err = SegmentError;
 
-    /// Ignores the byte order.
     fn from_str(text: &str) -> Result<Self, SegmentError> {
         Ok(Self::parse(text)?.0)
     }
 }
 
-/// Number in compact files, next to those of [`DType`], which count from 0.
+/// Number in compact files, next to those of [`DType`].
 const COMPLEX_INT16_NUMBER: u8 = 128;
 
 impl Serialize for SampleFormat {

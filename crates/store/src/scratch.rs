@@ -1,8 +1,8 @@
 //! Scratch signals: temporary, never committed.
 //!
-//! Each is the only signal of a store of its own in the `tmp/` of its parent store, or in the system's temporary folder
-//! if the parent is read-only. Dropping the last handle removes the folder; after a crash, recovery of the parent does,
-//! or the next scratch signal.
+//! Each is the only signal of a store of its own in its parent store's `tmp/`, or in the system's temporary folder if
+//! the parent is read-only. Dropping the last handle removes the folder; after a crash, the parent's recovery or the
+//! next scratch signal does.
 
 use std::fs::File;
 use std::ops::{Deref, Range};
@@ -31,7 +31,7 @@ use crate::options::{CreateOptions, Mode};
 use crate::shared::Shared;
 use crate::store::Store;
 
-/// A temporary signal: reads and writes like others, zero-copy too, but is never listed or committed.
+/// A temporary signal: works like others but is never listed or committed.
 ///
 /// [`SignalWriter::write`] changes samples in place: existing segments show the new ones.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ impl Drop for TemporaryStore {
             // A forked child exits while its parent still uses the folder.
             return;
         }
-        // Best effort: recovery of the parent store empties `tmp/` too.
+        // Best effort: the parent's recovery empties `tmp/` too.
         let _ = self.store.close();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
@@ -90,9 +90,8 @@ impl Scratch {
         &self.temporary.folder
     }
 
-    /// Turns a range into a gap and punches out the blocks that the gap then covers completely, if the file system can.
-    /// A block shared with a range released earlier is included. Existing segments then show zeros there. Gives the
-    /// bytes freed.
+    /// Turns a range into a gap and, if the file system can, punches out blocks that the gap then covers, also with
+    /// ranges released earlier. Existing segments show zeros there. Gives the bytes freed.
     ///
     /// # Errors
     /// As [`SignalWriter::mark_invalid`], and [`StoreError::Io`].
@@ -101,8 +100,8 @@ impl Scratch {
         Ok(given_back)
     }
 
-    /// As [`fill_bytes`](SignalWriter::fill_bytes), but keeps the samples in memory: readers share `block`. The samples
-    /// leave memory when the range is released, or move to the file when some are changed.
+    /// As [`fill_bytes`](SignalWriter::fill_bytes), but keeps the samples in memory, shared with readers, until the
+    /// range is released, or samples are changed and move to the file.
     ///
     /// # Errors
     /// As [`fill_bytes`](SignalWriter::fill_bytes).
@@ -115,7 +114,6 @@ impl Scratch {
             let range = index..checked_end(index, samples)?;
             check_vacant(state, &range)?;
             if !range.is_empty() {
-                // Before the samples become visible.
                 backend.memory_blocks.keep(&range, block.clone());
                 let (id, start, end) = (state.id, range.start, range.end);
                 change.ops.push(Op::Valid { id, start, end });
@@ -129,20 +127,20 @@ impl Scratch {
         outcome
     }
 
-    /// From now on samples in files are read as copies, in memory of `blocks` if available: mapped ones turn into zeros
-    /// when released.
+    /// From now on copies samples read from files, into `blocks` if available: mapped ones turn into zeros when
+    /// released.
     pub fn copy_into(&self, blocks: &Arc<dyn Blocks>) {
         self.writer.shared.backend.copies.ask(blocks);
     }
 
-    /// Memory that scratch signals may use now: a quarter of what is available to programs.
+    /// Memory for scratch signals: a quarter of what is available.
     #[must_use]
     pub fn free_memory() -> u64 {
         available_memory() / 4
     }
 
-    /// As [`release`](Self::release); also gives the memory blocks that lay entirely in the range, for reuse when no
-    /// reader holds them.
+    /// As [`release`](Self::release); also gives memory blocks that lay in the range, for reuse when no reader holds
+    /// them.
     ///
     /// # Errors
     /// As [`release`](Self::release).
@@ -165,7 +163,7 @@ impl Scratch {
 
     fn punch(&self, range: Range<i64>) -> Result<u64, StoreError> {
         let engine = self.writer.shared.backend.engine("release samples")?;
-        // Holds the writer's lock, so that the gap cannot be filled before its blocks are freed.
+        // Keeps the writer's lock: nothing may fill the gap before its blocks are freed.
         self.writer.change("release samples", |state, _, _| {
             let mut given_back = 0;
             for gap in state.gaps.positions(state.gaps.overlapping(range.clone())) {
@@ -187,7 +185,7 @@ impl Scratch {
     }
 }
 
-/// Shard and byte range of the whole blocks of a gap that hold samples of a range within it.
+/// Whole blocks of a gap with samples of a range.
 fn covered(
     meta: &SignalMeta,
     gap: Range<i64>,
@@ -218,7 +216,6 @@ fn covered(
     })
 }
 
-/// Block size of common file systems.
 const BLOCK: u64 = 4096;
 
 impl Deref for Scratch {
@@ -238,7 +235,7 @@ fn system_folder() -> PathBuf {
     std::env::temp_dir().join(name)
 }
 
-/// Younger folders may still be in creation.
+/// Younger folders may be in creation.
 const MIN_AGE: Duration = Duration::from_secs(60);
 
 /// Removes scratch signals that no process has locked. Process ids would not do: containers share folders, not ids.
@@ -261,7 +258,6 @@ fn remove_abandoned(temporary: &Path) {
             && crate::layout::lock_file(&path).exists()
             && is_held(&*media::disk().rooted(&path), &path).is_ok_and(|held| !held)
         {
-            // Best effort: the next scratch signal tries again.
             let _ = std::fs::remove_dir_all(&path);
         }
     }
@@ -294,11 +290,9 @@ mod tests {
         let held = scratch.signal().unwrap().read(20..30).unwrap();
         let looked = held.buffers().next().unwrap().as_ptr();
         assert_eq!(looked, third.as_ptr(), "it was copied");
-        // Spans memory and file blocks; changing samples moves them to the file.
         scratch.write(8, &[-8, -9, -10]).unwrap();
         assert_eq!(counting(&scratch, 5..12), [5, 6, 7, -8, -9, -10, 11]);
         assert_eq!(first.samples::<i32>().unwrap()[8], 8, "a view changed");
-        // Part of a block cannot be reused.
         let (_, blocks) = scratch.take_back(25..30).unwrap();
         assert!(blocks.is_empty());
         assert_eq!(

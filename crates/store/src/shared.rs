@@ -1,4 +1,4 @@
-//! [`Shared`]: what all handles of an open store share.
+//! What all handles of an open store share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, RwLock};
@@ -13,8 +13,7 @@ use crate::views::maintainer::ViewMaintainer;
 pub(crate) struct Shared {
     pub(crate) backend: Backend,
     pub(crate) views: ViewMaintainer,
-    /// Held shared during a change of one signal, exclusively during a commit, so that no commit contains half an
-    /// append.
+    /// Held shared during a change of one signal, exclusively during a commit: no commit has half an append.
     pub(crate) gate: RwLock<()>,
     writers: Mutex<HashMap<SignalId, Arc<Mutex<WriterState>>>>,
     removed: Mutex<Vec<SignalId>>,
@@ -34,7 +33,6 @@ impl Shared {
         }
     }
 
-    /// The state shared by all writers of the signal.
     pub(crate) fn writer_state(&self, id: SignalId) -> Arc<Mutex<WriterState>> {
         Arc::clone(lock(&self.writers).entry(id).or_default())
     }
@@ -43,7 +41,6 @@ impl Shared {
         lock(&self.removed).push(id);
     }
 
-    /// Drops the state of signals that a commit removed.
     pub(crate) fn forget_removed(&self) {
         for id in std::mem::take(&mut *lock(&self.removed)) {
             // The removal may have been undone.
@@ -54,7 +51,7 @@ impl Shared {
         }
     }
 
-    /// Discards pending changes, including those of views and writers.
+    /// Includes pending changes of views and writers.
     pub(crate) fn rollback(&self) -> Result<(), StoreError> {
         let engine = self.backend.engine("roll back")?;
         let any = engine.has_pending();
@@ -68,7 +65,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Discards pending changes and makes views durable. They are a cache, so failures are ignored.
+    /// Discards pending changes and, as far as possible, makes views durable.
     pub(crate) fn settle_views(&self) {
         // Fails in a fork, whose parent owns the files, and after a failed sync.
         if self.rollback().is_err() {
@@ -81,7 +78,7 @@ impl Shared {
         }
     }
 
-    /// Rebuilds views without a record, because the writer was killed or the disk was full.
+    /// Views lack a record if the writer was killed or the disk was full.
     pub(crate) fn restore_views(&self) {
         let Ok(engine) = self.backend.engine("build views") else {
             return;

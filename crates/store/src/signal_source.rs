@@ -40,7 +40,6 @@ impl From<IoError> for StoreError {
             },
             IoError::BadProfile { path, reason } => Self::BadProfile { path, reason },
             IoError::Segment(error) => Self::Segment(error),
-            // Signals are the only sources here, and their errors are of this crate.
             IoError::Source(error) => match error.downcast::<Self>() {
                 Ok(own) => *own,
                 Err(other) => failed(io::Error::other(other), "read", Path::new("")),
@@ -115,7 +114,7 @@ impl SampleSource for SignalSource {
     }
 
     fn opens_ahead(&self) -> bool {
-        // Through a cache, opening a shard fetches a piece of it, and another host may read the next shard.
+        // Through a cache, opening fetches a piece of a shard that another host may read.
         self.is_remote() && !reads_through_cache(&self.signal)
     }
 
@@ -174,11 +173,11 @@ impl SampleSource for SignalSource {
     }
 }
 
-/// Bytes of remote shards whose heads are prefetched, and the least and most number of such shards.
+/// Bytes of remote shards whose heads are prefetched, and bounds on their number.
 const BYTES_AHEAD: u64 = 64 << 20;
 const SHARDS_AHEAD: (u64, u64) = (2, 8);
 
-/// Remembers the last shard. The store keeps recently used shards open: there may be more scans than file descriptors.
+/// Remembers the last shard. The store keeps recent ones open: there may be more scans than file descriptors.
 #[derive(Debug)]
 struct SignalShards {
     signal: Signal,
@@ -246,7 +245,7 @@ impl SignalShards {
         Ok(found)
     }
 
-    /// Prefetches on a remote medium: otherwise opening each shard would wait for several requests.
+    /// Without this, opening each remote shard would wait for several requests.
     fn prefetch_heads(&self, media: &dyn Media, first: u64) -> Result<(), StoreError> {
         if !media.is_remote() {
             return Ok(());

@@ -7,7 +7,7 @@ use isochrony_time::{Fixed, Graph, TimebaseId};
 use crate::error::StoreError;
 use crate::signal::Signal;
 
-/// A half-open range in a timebase of the caller's choice.
+/// A half-open range in a timebase.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Span<'a> {
@@ -17,7 +17,7 @@ pub enum Span<'a> {
     Civil(Range<Fixed>),
     /// Indices of another signal; both need civil time.
     Of(&'a Signal, Range<i64>),
-    /// A range in any timebase that `graph` joins to civil time.
+    /// A range of any timebase that `graph` joins to civil time.
     In(&'a Graph, isochrony_time::Range),
 }
 
@@ -33,7 +33,6 @@ impl From<Range<Fixed>> for Span<'_> {
     }
 }
 
-/// A range in one of the two timebases of selections.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ResolvedSpan {
     Index(Range<i64>),
@@ -48,7 +47,7 @@ impl Span<'_> {
             Span::Civil(range) => ResolvedSpan::Civil(range),
             Span::Of(other, range) => {
                 let start = other.time_of(range.start)?.value;
-                // The end of the last sample, not the start of the next, which may be in another run.
+                // The last sample's end, not the start of the next, which may be in another run.
                 let end = match range.end.checked_sub(1) {
                     Some(last) if range.start < range.end => other.end_of_sample(last)?,
                     _ => start,
@@ -81,13 +80,13 @@ fn reversed(signal: &Signal, start: &dyn ToString, end: &dyn ToString) -> StoreE
     }
 }
 
-/// Which samples a selection by civil time takes where runs overlap.
+/// What a selection by civil time takes where runs overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Overlap {
-    /// Those of the run stored first; later runs only fill what it lacks.
+    /// The run stored first; later ones fill what it lacks.
     #[default]
     First,
-    /// Those of the run stored last; earlier runs only fill what it lacks.
+    /// The run stored last; earlier ones fill what it lacks.
     Last,
     /// All, run by run.
     All,

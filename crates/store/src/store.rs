@@ -58,7 +58,7 @@ impl Store {
         Self::open_on(&path, mode, media::media_of(&path)?)
     }
 
-    /// Whether a path is the URL of a remote store.
+    /// Whether a path is a remote store's URL.
     #[must_use]
     pub fn is_url(path: impl AsRef<Path>) -> bool {
         media::is_url(path.as_ref())
@@ -114,19 +114,19 @@ impl Store {
         }
     }
 
-    /// The absolute path of the folder.
+    /// Absolute path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.shared.backend.path()
     }
 
-    /// Whether its files are on another machine and reads are requests.
+    /// Whether reads are requests to another machine.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.shared.backend.media().is_remote()
     }
 
-    /// Reads samples through this host's cache from now on; `None`: directly. A store open for writing is never cached.
+    /// Reads samples through this host's cache; `None`: directly, as always if open for writing.
     ///
     /// # Errors
     /// [`StoreError::Closed`].
@@ -143,7 +143,7 @@ impl Store {
         self.mode
     }
 
-    /// Whether a signal belongs to this opening of the store and so sees its uncommitted writes.
+    /// Whether a signal is of this opening of the store and sees its uncommitted writes.
     #[must_use]
     pub fn shows(&self, signal: &Signal) -> bool {
         Arc::ptr_eq(&self.shared, signal.shared())
@@ -155,7 +155,7 @@ impl Store {
         self.shared.backend.is_writable()
     }
 
-    /// Whether [`close`](Self::close) was called on any handle.
+    /// Whether any handle was [closed](Self::close).
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.shared.backend.is_closed()
@@ -184,13 +184,11 @@ impl Store {
         self.shared.backend.sequence()
     }
 
-    /// Makes all changes since the last commit durable, all or none, and gives the commit's number. With `publish`
-    /// other Zarr readers see them at once, otherwise within a second.
-    ///
-    /// A failed append is not part of the commit, not even in part.
+    /// Makes all changes durable, all or none, and gives the commit's number. Other Zarr readers see them within a
+    /// second; with `publish`, at once. No part of a failed append is committed.
     ///
     /// # Errors
-    /// [`StoreError::ReadOnly`], [`StoreError::StoreVanished`], [`StoreError::Io`]. The changes stay pending, unless a
+    /// [`StoreError::ReadOnly`], [`StoreError::StoreVanished`], [`StoreError::Io`]. Changes stay pending, unless a
     /// failed sync makes the writer unusable until reopened.
     pub fn commit(&self, publish: bool) -> Result<u64, StoreError> {
         let engine = self.shared.backend.engine_in_place("commit")?;
@@ -226,8 +224,7 @@ impl Store {
             .is_ok_and(|engine| engine.has_pending_in(signal.id()))
     }
 
-    /// Shows commits of other processes; `true` if there were any. Existing `Signal` handles stay as they are: look
-    /// them up again, or [`Signal::refresh`] them.
+    /// Shows commits of other processes; `true` if any. For existing handles see [`Signal::refresh`].
     ///
     /// # Errors
     /// [`StoreError::Io`], [`StoreError::DamagedTable`].
@@ -235,8 +232,7 @@ impl Store {
         self.shared.backend.refresh()
     }
 
-    /// Whether any process, including this one, has the store open for writing; `false` if that is unknown, as without
-    /// write permission.
+    /// Whether any process has the store open for writing; `false` if unknown, as without write permission.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -244,7 +240,7 @@ impl Store {
         self.shared.backend.is_written()
     }
 
-    /// Updates the stored tables and starts a new log.
+    /// Updates stored tables and starts a new log.
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
@@ -261,8 +257,7 @@ impl Store {
         self.shared.views.sync(&self.shared.backend)
     }
 
-    /// Closes the store for every handle, discarding uncommitted changes, so that the next writer may open it. Views of
-    /// samples stay valid. Closing twice is allowed.
+    /// Closes the store for every handle, discarding uncommitted changes. Views of samples stay valid. Idempotent.
     ///
     /// # Errors
     /// [`StoreError::Io`].

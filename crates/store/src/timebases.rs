@@ -1,8 +1,5 @@
-//! Named timebases that belong to no signal, and metrics between them, kept in a store.
-//!
-//! They are JSON in the store's attributes, next to saved plans: readable by other programs, and changed at once rather
-//! than by commits. A correction of a signal's own clock is part of the signal, see
-//! [`corrections`](crate::corrections).
+//! Named timebases that belong to no signal, and metrics between them, as JSON in the store's attributes: readable by
+//! other programs, and changed at once rather than by commits.
 
 use std::sync::Arc;
 
@@ -19,7 +16,7 @@ use crate::store::Store;
 /// Name of the store attribute.
 pub const TIMEBASES: &str = "isochrony_timebases";
 
-/// Timebases and metrics by name. `utc` is civil time; names not among the timebases are signals.
+/// Timebases and metrics by name. `utc` is civil time; other names are signals.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TimebaseSet {
     /// Timebases that belong to no signal.
@@ -57,11 +54,9 @@ pub enum MetricDefinition {
     Derived(Derived),
     /// A fit to points.
     Points {
-        /// Value, value on the other timebase, half-width if given.
+        /// Value, value on the other timebase, half-width if any.
         points: Vec<(Fixed, Fixed, Option<Fixed>)>,
-        /// Requested shape.
         shape: Option<FitShape>,
-        /// See [`PointFitOptions::wander`].
         wander: f64,
     },
 }
@@ -105,7 +100,7 @@ impl MetricDefinition {
 }
 
 impl Store {
-    /// Timebases kept in the store.
+    /// The store's timebases.
     ///
     /// # Errors
     /// [`StoreError::Io`], [`StoreError::DamagedFile`] also if the attribute holds something else.
@@ -121,7 +116,7 @@ impl Store {
         })
     }
 
-    /// Replaces the timebases kept in the store, durably.
+    /// Replaces the store's timebases, durably.
     ///
     /// ```
     /// use isochrony_store::timebases::{MetricDefinition, NamedMetric, NamedTimebase, TimebaseSet};
@@ -161,11 +156,11 @@ impl Store {
         self.set_attributes(&attributes)
     }
 
-    /// Civil time and the index timebase of every signal related to it, named after the signals, with the
-    /// [`timebases`](Self::timebases) kept in the store.
+    /// Civil time, the index timebases of signals related to it, by their names, and the store's
+    /// [`timebases`](Self::timebases).
     ///
     /// # Errors
-    /// [`StoreError::Time`], also if a signal that a kept timebase is joined to is gone; [`StoreError::DamagedTable`].
+    /// [`StoreError::Time`], also if a signal joined to a timebase is gone; [`StoreError::DamagedTable`].
     pub fn graph(&self) -> Result<Graph, StoreError> {
         let mut graph = self.graph_of_signals()?;
         join(&mut graph, &self.timebases()?)?;

@@ -1,9 +1,8 @@
 //! Versions of the sample data of signals.
 //!
-//! A path identifies nothing: during a read a signal may be overwritten, sealed, unsealed or renamed, or a shard
-//! replaced. So every shard file carries its identity ([`ShardHeader`](crate::layout::shard::ShardHeader)), and every
-//! state of a signal has a [`DataVersion`] that says which to expect. Readers compare the two on the open file, so a
-//! concurrent rename has no effect.
+//! During a read a signal may be overwritten, sealed, unsealed or renamed, or a shard replaced, so a path identifies
+//! nothing. Every shard file carries its identity ([`ShardHeader`](crate::layout::shard::ShardHeader)), and every state
+//! of a signal has a [`DataVersion`] that says which to expect. Readers compare them on the open file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -16,24 +15,23 @@ use crate::layout::mark::WriteMark;
 /// Above this number, shards are not listed one by one.
 const MAX_LISTED: u64 = 1 << 16;
 
-/// Identity of one version of an array or shard within a signal.
+/// Version of an array or shard within a signal.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
 )]
 pub struct FileVersion(pub u128);
 
 impl FileVersion {
-    /// Version of what was created with the signal, before stores stated their uuid.
+    /// Version of what was created with a signal, before stores stated their uuid.
     pub const ORIGINAL: Self = Self(0);
 
-    /// Version of what was created with the signal: the store's uuid, so that a file of another store is never
-    /// accepted.
+    /// Version of what was created with a signal: the store's uuid, so that another store's file is never accepted.
     #[must_use]
     pub fn of_store(uuid: Uuid) -> Self {
         Self(uuid.as_u128())
     }
 
-    /// Content version of all shards of a sealed array of this version, whose files never change.
+    /// Files of a sealed array never change.
     pub(crate) fn sealed_content(self) -> u64 {
         let mut hash = ContentHash::default();
         hash.add(&self.0.to_le_bytes());
@@ -52,42 +50,36 @@ impl FileVersion {
     }
 }
 
-/// Expected identity of the files of a signal's `data`, and which samples were removed or replaced since its creation.
+/// Expected identity of the files of a signal's `data`, and which samples were removed or replaced.
 ///
-/// Shards are numbered as in the flat layout, even while the signal is sealed. The order of fields is the file format
-/// of [`Op::Data`](crate::op::Op::Data).
+/// Shards are numbered as in the flat layout, even while sealed. The order of fields is the file format of
+/// [`Op::Data`](crate::op::Op::Data).
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DataVersion {
     array: FileVersion,
     /// Versions of shards replaced after the array.
     replaced: BTreeMap<u64, FileVersion>,
-    /// Per shard, a number that changes whenever valid samples are replaced or removed.
+    /// Per shard, a number that changes when valid samples are replaced or removed.
     content: BTreeMap<u64, u64>,
-    /// The same for all shards.
     content_of_all: u64,
-    /// Shards with gaps where valid samples were. Readers of earlier states still show these samples, so a fill must
-    /// not overwrite them.
+    /// Shards with gaps where valid samples were. Earlier readers still show these, so a fill must not overwrite them.
     retired: BTreeSet<u64>,
     all_retired: bool,
-    /// Bounds of the retired samples in these shards. Not stored; if a shard is missing here, any of its samples may be
-    /// retired.
+    /// Bounds of retired samples per shard. Not stored; a missing shard may have any.
     #[serde(skip)]
     retired_samples: BTreeMap<u64, (i64, i64)>,
     /// Shards replaced after all were retired. Not stored.
     #[serde(skip)]
     replaced_since: BTreeSet<u64>,
-    /// Required write marks of shard files. Not stored here: the log has them
-    /// ([`Op::WriteMark`](crate::op::Op::WriteMark)).
+    /// Required write marks. Not stored here: the log has them ([`Op::WriteMark`](crate::op::Op::WriteMark)).
     #[serde(skip)]
     marks: BTreeMap<u64, ShardMark>,
 }
 
-/// Required write mark of a shard file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ShardMark {
-    /// Mark of the last commit.
     pub(crate) last: WriteMark,
-    /// Mark of the last commit that synced the file, which survives a power cut.
+    /// Mark of the last commit that synced the file: it survives a power cut.
     pub(crate) synced: Option<WriteMark>,
 }
 
@@ -109,26 +101,26 @@ impl ContentHash {
 }
 
 impl DataVersion {
-    /// Version of the file that holds a shard of the flat layout.
+    /// Version of the file of a flat shard.
     #[must_use]
     pub fn file(&self, shard: u64) -> FileVersion {
         self.replaced.get(&shard).copied().unwrap_or(self.array)
     }
 
-    /// Version of the array, shared by every shard of a sealed one.
+    /// Version of the array; all shards of a sealed one share it.
     #[must_use]
     pub fn array(&self) -> FileVersion {
         self.array
     }
 
-    /// Whether all samples of a shard that are valid in both states are equal.
+    /// Whether a shard's samples that are valid in both states are equal.
     #[must_use]
     pub fn has_content_of(&self, other: &Self, shard: u64) -> bool {
         self.content_of_all == other.content_of_all
             && self.content.get(&shard) == other.content.get(&shard)
     }
 
-    /// [`has_content_of`](Self::has_content_of) for each of the first `shards` shards.
+    /// [`has_content_of`](Self::has_content_of) for the first `shards` shards.
     pub(crate) fn has_content_of_first(&self, other: &Self, shards: u64) -> bool {
         self.content_of_all == other.content_of_all
             && self
@@ -137,8 +129,7 @@ impl DataVersion {
                 .eq(other.content.range(..shards))
     }
 
-    /// First of `shards` shards whose samples are gone from the files of `now`, a later version: some were replaced or
-    /// removed, and the file is another.
+    /// First of `shards` shards of which samples are gone from the files of `now`, a later version.
     pub(crate) fn first_replaced(&self, now: &Self, shards: u64) -> Option<u64> {
         let is_replaced = |shard: &u64| {
             !self.has_content_of(now, *shard) && self.file(*shard) != now.file(*shard)
@@ -153,7 +144,6 @@ impl DataVersion {
         [listed(self), listed(now)].into_iter().flatten().min()
     }
 
-    /// Changes when valid samples of the first `shards` shards are replaced or removed.
     pub(crate) fn content_of_first(&self, shards: u64) -> u32 {
         let listed = self.content.range(..shards);
         let all = crc32c::crc32c(&self.content_of_all.to_le_bytes());
@@ -163,9 +153,8 @@ impl DataVersion {
         })
     }
 
-    /// Content version of a flat shard, for copies of its bytes. Changes when samples are replaced or removed, a gap is
-    /// filled, or the files of the array are replaced. An append whose chunks all get a checksum at once does not
-    /// change it; one that leaves a write mark, because a chunk's checksum is unknown without reading, does.
+    /// Content version of a flat shard, for copies of its bytes. Changes with a replacement, removal or fill, and with
+    /// the array's files. An append changes it only if it leaves a write mark.
     ///
     /// A 64-bit FNV-1a hash of the state.
     #[must_use]
@@ -175,7 +164,6 @@ impl DataVersion {
         hash.0
     }
 
-    /// Adds what distinguishes contents of a shard.
     pub(crate) fn hash_content(&self, shard: u64, hash: &mut ContentHash) {
         hash.add(&self.file(shard).0.to_le_bytes());
         hash.add(&self.content.get(&shard).copied().unwrap_or(0).to_le_bytes());
@@ -184,7 +172,7 @@ impl DataVersion {
         hash.add(&mark.to_le_bytes());
     }
 
-    /// Whether gap samples in `range` of a shard may still be shown by earlier readers.
+    /// Whether earlier readers may still show gap samples in `range` of a shard.
     #[must_use]
     pub fn is_retired(&self, shard: u64, range: &Range<i64>) -> bool {
         if self.all_retired && !self.replaced_since.contains(&shard) {
@@ -195,7 +183,7 @@ impl DataVersion {
                 .is_none_or(|(start, end)| *start < range.end && range.start < *end)
     }
 
-    /// Version of a signal before any replacement or removal.
+    /// Version before any replacement or removal.
     #[must_use]
     pub fn of_store(uuid: Uuid) -> Self {
         Self {
@@ -204,7 +192,7 @@ impl DataVersion {
         }
     }
 
-    /// Whether nothing was ever replaced or removed, and no store is stated.
+    /// Whether nothing was replaced or removed, and no store is stated.
     #[must_use]
     pub fn is_original(&self) -> bool {
         self.is_same(&Self::default())
@@ -261,7 +249,6 @@ impl DataVersion {
         }
     }
 
-    /// The samples are the same.
     pub(crate) fn replace_array(&mut self, tmp: &str) {
         self.array = FileVersion::of_replacement(tmp);
         self.replaced.clear();
@@ -272,7 +259,7 @@ impl DataVersion {
         self.replaced_since.clear();
     }
 
-    /// Records that samples in `range`, some of them valid, become invalid.
+    /// Records that samples in `range`, some valid, become invalid.
     pub(crate) fn take_away(&mut self, range: Range<i64>, shard_samples: i64) {
         let length = shard_samples.max(1).cast_unsigned();
         let first = range.start.max(0).cast_unsigned() / length;
@@ -296,7 +283,6 @@ impl DataVersion {
                     *start = range.start.min(*start);
                     *end = range.end.max(*end);
                 }
-                // Unknown for a shard that was retired before.
                 None if !self.retired.contains(&shard) => {
                     let samples = (range.start, range.end);
                     self.retired_samples.insert(shard, samples);
@@ -361,7 +347,6 @@ mod tests {
         assert!(version.is_retired(0, &(29..31)));
         version.take_away(60..70, 100);
         assert!(version.is_retired(0, &(65..66)) && !version.is_retired(0, &(70..80)));
-        // Bounds are not stored.
         let stored = postcard::to_allocvec(&version).expect("encoded");
         let mut loaded: DataVersion = postcard::from_bytes(&stored).expect("decoded");
         assert!(loaded.is_retired(0, &(0..10)));
@@ -374,18 +359,15 @@ mod tests {
         let before = DataVersion::default();
         let mut after = before.clone();
         after.take_away(250..260, 100);
-        // Marked invalid, but still in the file.
         assert_eq!(before.first_replaced(&after, 4), None);
         assert!(!before.has_content_of_first(&after, 4) && before.has_content_of_first(&after, 2));
         after.replace_shard(2, "new-1");
         assert_eq!(before.first_replaced(&after, 4), Some(2));
         assert_eq!(before.first_replaced(&after, 2), None);
-        // Same samples, another file.
         let mut sealed = after.clone();
         sealed.replace_array("new-2");
         assert_eq!(after.first_replaced(&sealed, 4), None);
         assert_eq!(before.first_replaced(&sealed, 4), Some(2));
-        // Too many shards to list: all count as changed.
         let mut absurd = before.clone();
         absurd.take_away(0..i64::MAX, 1);
         assert_eq!(before.first_replaced(&absurd, 4), None);
@@ -399,7 +381,6 @@ mod tests {
         version.take_away(0..i64::MAX, 1);
         assert!(version.is_retired(u64::MAX, &(0..1)));
         assert!(!version.has_content_of(&DataVersion::default(), 0));
-        // Copied once, not for each block.
         version.replace_shard(7, "new-0");
         assert!(!version.is_retired(7, &(7..8)) && version.is_retired(8, &(8..9)));
         version.take_away(0..i64::MAX, 1);

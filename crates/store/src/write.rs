@@ -12,7 +12,7 @@ use crate::options::attributes_text;
 use crate::state::SignalState;
 
 impl SignalWriter {
-    /// Makes a range of indices a gap; its samples become inaccessible.
+    /// Makes a range a gap; its samples become inaccessible.
     ///
     /// # Errors
     /// [`StoreError::OutOfBounds`], [`StoreError::ReadOnly`].
@@ -34,8 +34,8 @@ impl SignalWriter {
         })
     }
 
-    /// Replaces existing samples from `index` on. A scratch signal changes in place; otherwise the affected shards are
-    /// copied and replaced with the next commit, so that existing segments stay unchanged.
+    /// Replaces samples from `index` on: in place in a scratch signal, else by copies of shards with the next commit,
+    /// so that existing segments stay.
     ///
     /// # Errors
     /// [`StoreError::OutOfBounds`], [`StoreError::WriteIntoGap`], [`StoreError::DTypeMismatch`],
@@ -73,10 +73,11 @@ impl SignalWriter {
         })
     }
 
-    /// Adds an event over a range of indices (empty for an instant) and gives its id. `fields` are free.
+    /// Adds an event over an index range (empty for an instant); gives its id.
     ///
     /// # Errors
-    /// [`StoreError::OutOfBounds`], [`StoreError::ReadOnly`], [`StoreError::InvalidOption`] for a kind with control characters.
+    /// [`StoreError::OutOfBounds`], [`StoreError::ReadOnly`], [`StoreError::InvalidOption`] for a kind with control
+    /// characters.
     pub fn add_event(
         &self,
         kind: &str,
@@ -141,7 +142,7 @@ impl SignalWriter {
         })
     }
 
-    /// Sets the unit and the calibration (scale, offset); `None`: uncalibrated.
+    /// Sets unit and calibration (scale, offset; `None`: uncalibrated).
     ///
     /// # Errors
     /// [`StoreError::Segment`] unless scale is finite and not zero and offset is finite; [`StoreError::ReadOnly`].

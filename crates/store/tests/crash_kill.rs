@@ -1,9 +1,8 @@
 //! Kill -9: a child process works on a store on a real disk, keeps a journal, and is killed at a random moment. No
-//! acknowledged sample is lost, and a commit in progress is present as a whole or not at all. Most children are killed
-//! after their first commit; only these count.
+//! acknowledged sample is lost, and a commit in progress is whole or absent. Only children killed after their first
+//! commit count.
 //!
-//! A kill leaves the page cache intact, so this does not test syncs (`crash_power` does). It shows that no order of
-//! system calls leaves an unrecoverable state.
+//! The page cache stays, so this does not test syncs (`crash_power` does).
 
 mod crash;
 
@@ -21,12 +20,11 @@ use isochrony_store::{VerifyOptions, verify};
 
 /// Children killed after a commit; overridden by `ISOCHRONY_CRASH_LIVES`.
 const LIVES: u64 = 200;
-/// Factor of kills over that number at which the test gives up.
+/// Gives up after so many times more kills.
 const MAX_KILLS: u64 = 10;
 const CHILD: &str = "ISOCHRONY_CRASH_CHILD";
 
-/// The child: a seeded workload. The parent can repeat it, so the journal only tells the progress: one byte per commit
-/// begun (`b`) and done (`d`).
+/// A seeded workload, which the parent can repeat: the journal has one byte per commit begun (`b`) and done (`d`).
 fn child(root: &Path, seed: u64) {
     let engine = Engine::open(root, OpenMode::CreateIfMissing).unwrap();
     let mut journal = File::options()
@@ -35,7 +33,6 @@ fn child(root: &Path, seed: u64) {
         .open(root.with_extension("journal"))
         .unwrap();
     let mut work = Work::new(seed);
-    // The parent has checked the content of the store.
     work.model = read_back(&engine).unwrap();
     work.acknowledged.clone_from(&work.model);
     let mut intents = journal.try_clone().unwrap();
@@ -49,7 +46,7 @@ fn child(root: &Path, seed: u64) {
     }
 }
 
-/// Replays the child's work in memory, up to `begun` and `done` commits.
+/// Replays up to `begun` and `done` commits in memory.
 fn replay(before: &Model, seed: u64, begun: u64, done: u64) -> (Model, Option<Model>) {
     let media = SimMedia::new(0);
     let engine = Engine::open_on(Path::new("/shadow"), OpenMode::CreateNew, media.media()).unwrap();
@@ -71,7 +68,6 @@ fn replay(before: &Model, seed: u64, begun: u64, done: u64) -> (Model, Option<Mo
 
 fn wait_to_kill(journal: &Path, dice: &mut Dice) {
     if dice.chance(20) {
-        // Sometimes while the child opens and recovers the store.
         std::thread::sleep(Duration::from_micros(3_000 + dice.below(40_000)));
         return;
     }

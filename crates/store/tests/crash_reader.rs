@@ -1,8 +1,7 @@
 //! A reader in another process follows a growing signal and never sees a torn sample, gap table or length.
 //!
 //! Every commit keeps invariants of both signals: the sample at index `i` is a function of `i`, gaps are at fixed
-//! places, both have the same length, and an event records it. Commits include bulk and small appends, checkpoints, and
-//! replaced shards.
+//! places, both have the same length, and an event records it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -46,7 +45,6 @@ fn meta() -> SignalMeta {
     }
 }
 
-/// Extends a signal with gaps.
 fn extend(engine: &Engine, id: SignalId, start: i64, end: i64) {
     let mut at = start;
     while at < end {
@@ -86,7 +84,7 @@ fn extend(engine: &Engine, id: SignalId, start: i64, end: i64) {
     engine.queue(Op::Event { id, event }).unwrap();
 }
 
-/// Replaces a shard by a copy of itself, as in-place writes do.
+/// Replaces it by a copy of itself, as in-place writes do.
 fn replace(engine: &Engine, id: SignalId, shard: u64) {
     let media = disk();
     let old = engine.data_shard_path(id, shard).unwrap();
@@ -102,7 +100,6 @@ fn replace(engine: &Engine, id: SignalId, shard: u64) {
 #[derive(Debug, Default)]
 struct ReaderCounts {
     lengths: usize,
-    /// Fully compared ranges, and ranges with samples replaced meanwhile.
     compared: usize,
     replaced: usize,
 }
@@ -121,7 +118,7 @@ fn follow(root: &Path) -> ReaderCounts {
         let sequence = reader.sequence();
         let states = ids.map(|id| reader.state(id).unwrap());
         if reader.sequence() != sequence {
-            // Loading a signal, at first or after several checkpoints, may have refreshed the store.
+            // Loading a signal may have refreshed the store.
             continue;
         }
         let end = states[0].end;
@@ -139,7 +136,6 @@ fn follow(root: &Path) -> ReaderCounts {
                     .expect("an event tells the length");
                 assert_eq!(event.start, end, "at commit {sequence}");
             }
-            // The newest range, and a random one.
             for from in [
                 (end - 2 * SHARD).max(0),
                 (sequence as i64 * 7919) % end.max(1),
@@ -154,7 +150,7 @@ fn follow(root: &Path) -> ReaderCounts {
     seen
 }
 
-/// Gives whether no samples were replaced since the state.
+/// Whether no samples were replaced since the state.
 fn check(
     reader: &Reader,
     id: SignalId,
@@ -181,7 +177,7 @@ fn check(
         let stop = stop.min((at / SHARD + 1) * SHARD);
         let buffer = match reader.read(id, at, (stop - at) as usize) {
             Ok(buffer) => buffer,
-            // The writer replaced the shard: the next state is compared instead.
+            // The writer replaced the shard: compare the next state.
             Err(StoreError::SamplesReplaced { .. }) => return false,
             Err(error) => panic!("{at}..{stop}: {error}"),
         };

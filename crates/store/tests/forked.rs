@@ -22,14 +22,13 @@ fn new_store(path: &Path) -> Store {
     store
 }
 
-/// Gives the id of the process.
 fn fork(act: impl FnOnce() -> bool) -> libc::pid_t {
     // SAFETY: the new process has only this thread. It takes no lock that another thread may hold, except the
     // allocator's, which fork resets; it unwinds to here and runs no exit code of the test.
     let process = unsafe { libc::fork() };
     assert!(process >= 0);
     if process == 0 {
-        // Ends the process even if it blocks. SAFETY: the call changes this process's timer and no memory.
+        // Even if it blocks. SAFETY: the call changes this process's timer and no memory.
         unsafe { libc::alarm(60) };
         std::panic::set_hook(Box::new(|_| {}));
         let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or(false);
@@ -95,7 +94,6 @@ fn a_forked_child_that_ends_leaves_scratch_to_its_parent() {
     let mut scratch = Some(store.scratch(&options()).unwrap());
     scratch.as_ref().unwrap().append(&[7i16, 8]).unwrap();
     let status = wait(fork(|| {
-        // The last handle in the child.
         drop(scratch.take());
         true
     }));
@@ -168,7 +166,7 @@ fn programs_that_a_forked_child_starts_get_no_descriptor_of_the_store() {
         .filter(to_lock)
         .map(|entry| entry.file_name())
         .collect();
-    // One open file, so that the fork leaves no other to the child.
+    // One open file: the fork leaves no other to the child.
     assert_eq!(held.len(), 1);
     let status = wait(fork(|| {
         let about = Path::new("/proc/self/fdinfo").join(&held[0]);

@@ -1,7 +1,5 @@
-//! Signals with very many gaps and very long signals are cheap to open and query.
-//!
-//! Every build must meet the limits. The minimum of many tries with pauses is measured, so that other load on the
-//! machine does not matter.
+//! Signals with very many gaps and very long signals are cheap to open and query. The minimum of many tries counts, so
+//! that other load on the machine does not matter.
 
 use std::hint::black_box;
 use std::os::unix::fs::MetadataExt;
@@ -14,11 +12,10 @@ use isochrony_store::op::{Op, RunRow};
 use isochrony_store::{CreateOptions, Mode, RunReason, SignalId, Store};
 use isochrony_time::{Rate, civil};
 
-/// Opening a million gaps: well under a second, even on a busy machine.
+/// Limit for a million gaps: well under a second, even on a busy machine.
 const OPENING: Duration = Duration::from_millis(500);
-/// One query of a million gaps: microseconds.
+/// Limit for a query of a million gaps.
 const ANSWER: Duration = Duration::from_micros(3);
-/// Opening and reading a terabyte.
 const TERABYTE: Duration = Duration::from_millis(10);
 
 fn least(tries: u32, work: impl FnMut()) -> Duration {
@@ -42,7 +39,6 @@ fn least_until(promise: Duration, tries: u32, mut work: impl FnMut()) -> Duratio
 
 const GAPS: i64 = 1_000_000;
 
-/// Every other pair of indices is a gap.
 fn make_many_gaps(path: &Path) {
     let store = Store::open(path, Mode::Create).unwrap();
     let mut options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
@@ -53,7 +49,7 @@ fn make_many_gaps(path: &Path) {
     store.close().unwrap();
     drop((writer, store));
 
-    // Below the public API, which would write the samples one by one.
+    // The public API would write the samples one by one.
     let engine = Engine::open(path, OpenMode::Existing).unwrap();
     let end = GAPS * 4;
     let run = RunRow {

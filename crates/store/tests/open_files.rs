@@ -1,4 +1,4 @@
-//! Stores with more signals than the process may have files open.
+//! More signals than the process may have files open.
 #![cfg(target_os = "linux")]
 
 use isochrony_segment::DType;
@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 const SIGNALS: usize = 300;
 const SEALED: usize = 150;
 const SAMPLES: i64 = 50;
-/// Limit of the process, including files of the test harness.
+/// Limit of the process, with the test harness.
 const DESCRIPTORS: u64 = 128;
 
 fn samples(signal: usize) -> Vec<i16> {
@@ -37,7 +37,7 @@ fn a_store_of_more_signals_than_files_may_be_open_is_written_read_scanned_and_ve
         writer.append(&samples(signal)).unwrap();
     }
     store.commit(true).unwrap();
-    // Sealed signals keep files of their own open.
+    // Sealed signals have open files of their own.
     let sealed = |signal: usize| format!("sealed_{signal:04}");
     for signal in 0..SEALED {
         let writer = store.create(&sealed(signal), &options).unwrap();
@@ -46,14 +46,14 @@ fn a_store_of_more_signals_than_files_may_be_open_is_written_read_scanned_and_ve
             .seal(&sealed(signal), "zstd:1".parse().unwrap())
             .unwrap();
     }
-    // Again, so that the files written first are closed.
+    // Again: the first files were closed.
     for signal in 0..SIGNALS {
         let writer = store.writer(&name(signal)).unwrap();
         writer.append(&samples(signal + 7)).unwrap();
     }
     store.commit(true).unwrap();
     let reader = Store::open(&path, Mode::Read).unwrap();
-    // Hold segments, as of an array of stations: their mappings stay, files need not.
+    // As of an array of stations: mappings stay, files need not.
     let mut kept = Vec::new();
     for signal in 0..SIGNALS {
         let found = reader.signal(&name(signal)).unwrap();
@@ -73,7 +73,6 @@ fn a_store_of_more_signals_than_files_may_be_open_is_written_read_scanned_and_ve
         "{} files are open",
         open_now()
     );
-    // Samples appended after the file was closed are readable.
     let grown = store.writer(&name(0)).unwrap();
     grown.append(&samples(99)).unwrap();
     store.commit(true).unwrap();

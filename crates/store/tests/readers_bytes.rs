@@ -1,4 +1,4 @@
-//! Bytes read by the process, as counted by the kernel: hence a single test in its own process.
+//! Bytes read by the process, as the kernel counts: hence a single test.
 #![cfg(target_os = "linux")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +10,6 @@ use isochrony_time::Rate;
 const SAMPLES: i64 = 8 << 20;
 const TASK: i64 = 1 << 18;
 const PIECE: i64 = 1 << 16;
-/// Samples of the next task that a task reads.
 const OVERLAP: i64 = 1_000;
 
 /// Bytes read by system calls; `None` if the kernel does not count.

@@ -1,5 +1,4 @@
-//! Reads through the cache of a host: the same samples as without it, nothing twice from the store, every byte
-//! verified.
+//! Reads through a host's cache: the same samples, nothing twice from the store, every byte verified.
 
 use std::fs;
 use std::ops::Range;
@@ -48,7 +47,6 @@ impl Fixture {
         }
     }
 
-    /// A store with so many committed samples.
     fn of(samples_count: i64) -> Self {
         let fixture = Self::new();
         fixture.writer.append(&samples(0..samples_count)).unwrap();
@@ -103,7 +101,6 @@ fn read(store: &Store, range: Range<i64>) -> Vec<i16> {
     selection.counts(-1i16).unwrap()
 }
 
-/// Damages all samples, but not the head.
 fn damage(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     bytes[4096..].fill(0x5a);
@@ -121,7 +118,7 @@ fn a_second_process_reads_nothing_from_the_store() {
     assert_eq!((counts.local_bytes, counts.rejected), (0, 0));
     drop(cache);
 
-    // From here on reads from the store give wrong samples.
+    // Reads from the store now give wrong samples.
     for shard in fixture.shards() {
         damage(&shard);
     }
@@ -161,10 +158,9 @@ fn the_tail_is_read_from_the_store_until_its_chunk_is_full() {
     read(&reader, 0..end);
     assert_eq!(cache.counts().storage_bytes, 2 * 65_536 + 2000);
     read(&reader, 0..end);
-    // The tail again.
     assert_eq!(cache.counts().storage_bytes, 2 * 65_536 + 4000);
 
-    // An append keeps the content version, so cached pieces stay valid.
+    // An append keeps the content version.
     fixture.writer.append(&samples(end..3 * CHUNK + 5)).unwrap();
     fixture.store.commit(true).unwrap();
     reader.refresh().unwrap();
@@ -199,7 +195,7 @@ fn fills_overwrites_and_seals_change_the_content_version_but_appends_do_not() {
     fixture.store.commit(true).unwrap();
     let filled = version();
     assert_ne!(filled, first);
-    // The mark of the fill is in the base of the next log.
+    // The fill's mark is in the base of the next log.
     fixture.store.checkpoint().unwrap();
     assert_eq!(version(), filled);
     fixture.store.seal("p", Codec::default()).unwrap();
@@ -212,7 +208,6 @@ fn fills_overwrites_and_seals_change_the_content_version_but_appends_do_not() {
 #[test]
 fn sealed_signals_are_cached_as_they_are_compressed() {
     for codec in ["zstd", "blosc"] {
-        // Two shards of 64 chunks, a gap, and a partial chunk.
         let fixture = Fixture::of(70 * CHUNK);
         fixture.writer.append_gap(2 * CHUNK).unwrap();
         let end = 80 * CHUNK + 123;
@@ -239,7 +234,6 @@ fn sealed_signals_are_cached_as_they_are_compressed() {
         );
         drop((reader, cache));
 
-        // Another process reads only the index of each shard from the store.
         for shard in fixture.shards() {
             let mut bytes = fs::read(&shard).unwrap();
             let index = bytes.len() - 1028;
@@ -312,7 +306,7 @@ fn shows_samples_filled_meanwhile() {
         fixture.store.commit(true).unwrap();
         reader.refresh().unwrap();
         assert_eq!(read(&reader, filled.clone()), samples(filled));
-        // Older handles still show their samples.
+        // Older handles show their samples.
         assert_eq!(
             old.select(0..5 * CHUNK).unwrap().counts(-1i16).unwrap(),
             before
@@ -357,7 +351,7 @@ fn pieces_with_a_wrong_checksum_are_not_cached() {
     let reader = fixture.reader(&cache);
     let plain = Store::open(fixture.store.path(), Mode::Read).unwrap();
     for _ in 0..2 {
-        // As without a cache, where nothing is verified.
+        // As without a cache.
         assert_eq!(read(&reader, 0..4 * CHUNK), read(&plain, 0..4 * CHUNK));
     }
     let counts = cache.counts();
@@ -417,7 +411,6 @@ fn threads_fetch_each_piece_once() {
     assert_eq!(cache.counts().storage_bytes, 64 * 65_536);
 }
 
-/// Another host that has `bytes`, possibly wrong.
 #[derive(Debug)]
 struct Peer {
     bytes: Vec<u8>,
@@ -475,7 +468,6 @@ fn asks_other_hosts_first_and_verifies_their_bytes() {
     let good = peer(bytes.clone());
     let cache = fixture.cache(64 << 20, PIECE, Some(good.clone()));
     let reader = fixture.reader(&cache);
-    // Only hosts known to have it are asked.
     read(&reader, 0..CHUNK);
     assert_eq!(cache.counts().storage_bytes, 65_536);
     tell_sources(&cache, &reader);
@@ -534,7 +526,6 @@ fn reports_tell_what_is_cached_and_what_changed() {
     assert!(first.is_all && first.added.is_empty());
     read(&reader, 0..10);
     let report = cache.report(&mut cursor);
-    // A few pieces do not count.
     assert_eq!((report.is_all, report.added.len()), (false, 0));
     assert_eq!(
         (report.counts.storage_bytes, report.counts.misses),
@@ -551,10 +542,9 @@ fn reports_tell_what_is_cached_and_what_changed() {
         CacheReport::from_bytes(&[1]).unwrap_err().code(),
         "unreadable_snapshot"
     );
-    // Counts are not reported twice.
+    // Not reported twice.
     assert_eq!(cache.report(&mut cursor).counts, Default::default());
 
-    // After an error the whole content is reported instead of changes from an unknown state.
     let index = fixture.cache_folder();
     let aside = fixture.folder.path().join("aside");
     fs::rename(&index, &aside).unwrap();
@@ -576,7 +566,6 @@ fn reports_tell_what_is_cached_and_what_changed() {
     for (name, _) in names(0..300 * CHUNK) {
         let has = |report: &CacheReport| report.added.iter().any(|(one, _)| *one == name);
         assert!(has(&all) || !has(&report));
-        // Removal of a reported shard is reported.
         assert!(has(&all) || names(0..1)[0].0 != name || report.removed.contains(&name));
     }
 }
@@ -599,7 +588,6 @@ fn an_interrupt_ends_a_wait_for_another_process() {
     );
     assert_eq!(stopped.code(), "interrupted", "{stopped}");
     assert!(begun.elapsed() < Duration::from_secs(5));
-    // Another fetch gets them, from the store if necessary.
     drop(reservation);
     assert_eq!(read(&reader, 0..10), samples(0..10));
 }
@@ -633,7 +621,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Expected samples, `None` in gaps.
+/// `None` in gaps.
 type Model = Vec<Option<i16>>;
 
 fn shown(model: &Model, range: Range<i64>) -> Vec<i16> {
@@ -656,7 +644,6 @@ proptest! {
         fixture.store.commit(true).unwrap();
         let mut reader = fixture.reader(&cache);
         for (number, step) in steps.into_iter().enumerate() {
-            // A different value per step, so that stale samples are detected.
             let value = |index: i64| sample(index + number as i64 * 1_000_003);
             match step {
                 Step::Append(count) if !is_sealed => {

@@ -1,4 +1,4 @@
-//! Processes forked while a signal is read, as by a Python program that uses `multiprocessing`.
+//! Forks while a signal is read, as by a Python program with `multiprocessing`.
 #![cfg(target_os = "linux")]
 #![allow(unsafe_code)] // A fork in the middle of a program has no safe crate.
 
@@ -34,14 +34,14 @@ fn is_read(reader: &mut SignalReader, piece: i64) -> bool {
     found.into_iter().eq(range.map(sample))
 }
 
-/// Gives the exit status, 0 for true.
+/// Exit status, 0 for true.
 fn forked(act: impl FnOnce() -> bool) -> i32 {
     // SAFETY: the new process has only this thread. It takes no lock that another thread may hold, except the
     // allocator's, which fork resets; it unwinds to here and runs no exit code of the test.
     let process = unsafe { libc::fork() };
     assert!(process >= 0);
     if process == 0 {
-        // Ends the process even if it blocks. SAFETY: the call changes this process's timer and no memory.
+        // Even if it blocks. SAFETY: the call changes this process's timer and no memory.
         unsafe { libc::alarm(60) };
         std::panic::set_hook(Box::new(|_| {}));
         let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or(false);
@@ -68,7 +68,6 @@ fn read(strategy: Strategy, act: fn(SignalReader) -> bool) -> i32 {
         let mut reader = reader.unwrap();
         let before = reader.reading().clone();
         assert!((3..PIECES).all(|piece| is_read(&mut reader, piece)));
-        // The parent continues unaffected.
         assert_eq!(*reader.reading(), before);
         drop(reader);
         say.send(status).unwrap();

@@ -11,7 +11,7 @@ use isochrony_store::{
 };
 use isochrony_time::Rate;
 
-/// Makes a call fail with EPERM in this thread, as in containers and by `sysctl`. False if the kernel has no filters.
+/// The call fails with EPERM in this thread, as in containers. False if the kernel has no filters.
 fn refuse(call: libc::c_long) -> bool {
     let step = |code: u32, jt, jf, k: u32| libc::sock_filter {
         code: code as u16,
@@ -22,7 +22,7 @@ fn refuse(call: libc::c_long) -> bool {
     let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     let answer = libc::BPF_RET | libc::BPF_K;
     let mut program = [
-        // A filter's input starts with the number of the call.
+        // The input starts with the number of the call.
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
         step(equal, 0, 1, call as u32),
         step(answer, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
@@ -58,7 +58,6 @@ fn made(folder: &std::path::Path) -> Signal {
     writer.signal().unwrap()
 }
 
-/// Gives how it was read.
 fn read(signal: &Signal, strategy: Strategy) -> Reading {
     let parts = signal.select(0..100_000).unwrap().parts().to_vec();
     let mut reader = SignalReader::new(signal, &parts, 10_000, strategy).unwrap();
@@ -89,7 +88,6 @@ fn without(call: libc::c_long, act: impl FnOnce() + Send + 'static) -> bool {
     std::thread::spawn(run).join().unwrap()
 }
 
-/// What replaces `io_uring` and `io_uring_direct`.
 fn replaced(signal: &Signal) {
     let parts = signal.select(0..100_000).unwrap().parts().to_vec();
     for (asked, instead) in [
@@ -109,7 +107,6 @@ fn replaced(signal: &Signal) {
         assert!(said.contains("not permitted"), "{said}");
         assert!(said.contains("kernel.io_uring_disabled"), "{said}");
     }
-    // The others need none.
     assert_eq!(read(signal, Strategy::Mmap).why, None);
 }
 
@@ -192,7 +189,7 @@ fn a_refusal_to_one_reader_applies_to_later_ones() {
         let mut again = readers.begin(0, &tasks[0]);
         read_by(&mut again, 0..50_000);
         let used = again.reading().used;
-        // If direct reads are impossible, both strategies knew so before.
+        // If direct reads are impossible, both strategies knew before.
         let expected = match refused || other == Some(Strategy::Read) {
             true => Strategy::Read,
             false => strategy,

@@ -1,4 +1,4 @@
-//! An atomic change of one signal: samples to write, and operations to queue afterwards.
+//! An atomic change of one signal: samples, then operations.
 
 use std::ops::Range;
 
@@ -13,14 +13,13 @@ use crate::op::{Op, PieceRow, PointRow, RunRow, SignalId};
 use crate::shared::Shared;
 use crate::state::SignalState;
 
-/// Bytes per write: a whole number of samples of any type.
 const BLOCK: usize = 256 << 10;
 
 pub(crate) struct Change<'a> {
     id: SignalId,
     samples: Option<(i64, &'a [u8])>,
     pub(crate) ops: Vec<Op>,
-    /// Stamps, queued in the same unit after `ops`; there may be many.
+    /// Queued after `ops`, in the same unit.
     points: Vec<PointRow>,
 }
 
@@ -38,7 +37,7 @@ impl<'a> Change<'a> {
         self.samples = Some((index, bytes)).filter(|_| !bytes.is_empty());
     }
 
-    /// Adds samples or a gap at the end, as part of `run`, whose `end` is set.
+    /// Adds samples or a gap to `run`, whose `end` is set.
     pub(crate) fn extend(&mut self, run: &mut RunRow, from: i64, end: i64) {
         let id = self.id;
         run.end = end;
@@ -56,7 +55,7 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Stores the run's pieces from the first that differs; those before position `settled` are equal.
+    /// Stores pieces from the first that differs; those before `settled` are equal.
     pub(crate) fn fit(
         &mut self,
         state: &SignalState,
@@ -74,7 +73,6 @@ impl<'a> Change<'a> {
                 rows.push(row);
             }
         }
-        // Replace stored pieces from the first changed one, old or new.
         let stale = state.fit.nth_of_run(run, same).map(|row| row.index);
         let first = rows.first().map(|row| row.index);
         if let Some(from) = first.into_iter().chain(stale).min() {
@@ -107,17 +105,16 @@ impl<'a> Change<'a> {
         }
         if let Some((start, bytes)) = self.samples {
             self.write_held(backend, engine, start, bytes)?;
-            // In blocks that fit the CPU cache, for checksums and views.
+            // Blocks that fit the CPU cache, for checksums and views.
             let mut index = start;
             let size = engine.state(self.id)?.meta.format.size();
             let samples_in = |block: &[u8]| (block.len() / size) as i64;
             for block in bytes.chunks(BLOCK) {
                 crate::interrupt::check("write samples")?;
                 match engine.write_samples(self.id, index, block) {
-                    // Views of scratch are computed on demand.
                     Ok(()) if *in_place => index += samples_in(block),
                     Ok(()) => index = views.feed(backend, self.id, index, block),
-                    // An uncommitted gap: its samples must not change before it is committed.
+                    // An uncommitted gap: its samples must not change before the commit.
                     Err(StoreError::Occupied { .. }) => {
                         let state = engine.state(self.id)?;
                         let exchange = replace_shards(engine, &state, start, bytes)?;
@@ -139,7 +136,7 @@ impl<'a> Change<'a> {
             true => Ok(()),
             false => (self.ops.iter()).try_for_each(|op| views.observe(backend, op)),
         };
-        // At once, so that readers and failures never see a part.
+        // Readers and failures never see a part.
         let queued = observed.and_then(|()| engine.queue_change(self.id, self.ops, self.points));
         if queued.is_err() {
             engine.discard_replacements(replacements.iter().map(String::as_str));
@@ -149,7 +146,6 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Moves blocks in memory that are about to change to the file.
     fn write_held(
         &self,
         backend: &Backend,

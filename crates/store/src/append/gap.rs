@@ -39,7 +39,7 @@ pub(super) fn gap_behind(
     change.ops.push(Op::End { id, end });
     change.ops.push(Op::Run { id, run });
     if began == Some(RunReason::Resumed) {
-        // No sample carries a stamp yet, so the line is stated.
+        // No sample carries a stamp, so the line is stated.
         let clock = take_clock(state, writer, &run)?;
         if let Some(civil) = expected {
             let piece = Piece::nominal(RunId(run.id), start, civil, state.meta.expected_rate());
@@ -53,8 +53,7 @@ pub(super) fn gap_behind(
     })
 }
 
-/// Continues time at `resumes` after a gap whose length on the axis is not a duration: the line ends at the gap and
-/// restarts after it with the same slope.
+/// Restarts the line at `resumes`, with the same slope, after a gap whose length on the axis is not a duration.
 pub(super) fn jump(
     state: &SignalState,
     writer: &mut WriterState,
@@ -86,12 +85,10 @@ pub(super) fn jump(
             state.meta.expected_rate(),
         ),
     };
-    // A merely stated piece is now empty.
     pieces.retain(|piece| piece.end.is_none_or(|end| end > piece.index));
     pieces.push(behind);
     change.ops.retain(|op| !matches!(op, Op::Fit { .. }));
     change.fit(state, run.id, &pieces, 0)?;
-    // Rebuilt from the stored rows.
     writer.forget_clock();
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The live run's clock: kept between appends, else rebuilt from stored rows.
+//! The live run's clock: kept between appends, else rebuilt.
 
 use isochrony_time::{Clock, Fixed, Piece, Placement, Point, RunId, Stamp};
 
@@ -21,7 +21,7 @@ pub(crate) fn live_run(state: &SignalState) -> Option<RunRow> {
         .find(|run| !is_late(run))
 }
 
-/// `None` if no run has civil time yet.
+/// `None` before any civil time.
 pub(crate) fn live_clock<'a>(
     state: &SignalState,
     writer: &'a mut WriterState,
@@ -44,8 +44,7 @@ fn make_live_clock(state: &SignalState) -> Result<Option<Clock>, StoreError> {
     }
 }
 
-/// The line on which the live run continues, not yet confirmed by a stamp or sample: at its start
-/// (`CreateOptions::start`), or after a gap over which time jumps.
+/// The live run's line before any stamp or sample confirms it: at its start, or after a gap over which time jumps.
 pub(super) fn stated(state: &SignalState, run: &RunRow) -> Option<Piece> {
     let row = state.fit.last_of_run(run.id)?;
     let has_samples = state
@@ -56,7 +55,7 @@ pub(super) fn stated(state: &SignalState, run: &RunRow) -> Option<Piece> {
     (!has_samples).then(|| clock::piece(run.id, &row))
 }
 
-/// Civil time of the live run's next sample, if known.
+/// Civil time of the live run's next sample.
 pub(crate) fn expected(
     state: &SignalState,
     writer: &mut WriterState,
@@ -81,8 +80,7 @@ pub(super) fn extend_clock(writer: &mut WriterState, samples: i64) -> Result<(),
     Ok(())
 }
 
-/// The run at the end of the axis for unstamped samples or a gap: the last one or, if that holds late samples, a new
-/// one with the live clock.
+/// Run for unstamped samples or a gap: the last or, if that holds late samples, a new one with the live clock.
 pub(super) fn live_tail(
     state: &SignalState,
     writer: &mut WriterState,
@@ -95,8 +93,8 @@ pub(super) fn live_tail(
     })
 }
 
-/// Adds samples without a stamp in `run` to the clock. If the clock has not started there but civil time is known, they
-/// get the expected time as their stamp.
+/// Adds unstamped samples to the clock, with the expected time as their stamp where the clock has not started but civil
+/// time is known.
 pub(super) fn follow_on(
     state: &SignalState,
     writer: &mut WriterState,
@@ -113,7 +111,7 @@ pub(super) fn follow_on(
     let Some(civil) = expected(state, writer)? else {
         return Ok(());
     };
-    // Exact: any other point of a wide stamp would deviate from the expectation.
+    // Exact: any other point of a wide stamp would deviate.
     let stamp = Stamp::new(civil, Fixed::ZERO);
     let mut clock = take_clock(state, writer, run)?;
     let placement = match clock.end() {
@@ -145,7 +143,6 @@ pub(super) fn take_clock(
     })
 }
 
-/// Stores stamps that the live clock has taken, and the resulting fit.
 pub(super) fn remember(
     state: &SignalState,
     writer: &mut WriterState,

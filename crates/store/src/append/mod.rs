@@ -1,10 +1,10 @@
 //! Appends to signals: contiguous samples, stamped samples, gaps, and new runs.
 //!
-//! The *live* run is the latest not opened for late samples: appends continue its clock. After late samples its index
-//! range cannot grow, so a new run takes over its clock.
+//! The *live* run is the latest not opened for late samples: appends continue its clock. After late samples a new run
+//! takes over its clock.
 //!
-//! An append decides everything, then writes samples, then queues its operations as one unit; a failure leaves only
-//! bytes that do not count. Clocks are rebuilt from stored rows after a failure.
+//! An append decides everything, writes samples, then queues its operations as one unit; a failure leaves only bytes
+//! that do not count.
 
 pub(crate) mod change;
 mod gap;
@@ -35,7 +35,7 @@ pub(crate) use replace::replace_shards;
 pub(crate) use stamped::{StampedSamples, append_stamped};
 pub(crate) use writer_state::{StampIndex, WriterState};
 
-/// A handle for changing one signal. Thread-safe, as are its clones and other handles of the signal.
+/// Changes one signal. Thread-safe, also beside other handles of the signal.
 ///
 /// Each change is atomic and visible at once through [`signal`](Self::signal), and to others after
 /// [`Store::commit`](crate::Store::commit).
@@ -55,9 +55,9 @@ pub struct Appended {
     pub samples: i64,
     /// Run of the samples.
     pub run: RunId,
-    /// Meaning of their stamp; `Contiguous` without one.
+    /// Meaning of their stamp; without one, `Contiguous`.
     pub placement: Placement,
-    /// Why they began a new run, if they did.
+    /// Why they began a new run, if so.
     pub new_run: Option<RunReason>,
 }
 
@@ -69,7 +69,7 @@ impl SignalWriter {
         }
     }
 
-    /// The signal's current state, including uncommitted changes.
+    /// The signal, including uncommitted changes.
     ///
     /// # Errors
     /// [`StoreError::Closed`], [`StoreError::SignalRemoved`].
@@ -86,8 +86,7 @@ impl SignalWriter {
         self.append_bytes(bytemuck::cast_slice(samples))
     }
 
-    /// Appends samples whose first was taken at `stamp`: contiguous, after a gap, or in a new run if the clock stepped
-    /// back.
+    /// Appends samples, the first taken at `stamp`: contiguous, after a gap, or in a new run if the clock stepped back.
     ///
     /// # Errors
     /// As [`append`](Self::append), and [`StoreError::Time`] for an impossible stamp.
@@ -124,8 +123,8 @@ impl SignalWriter {
         })
     }
 
-    /// As [`append_at`](Self::append_at), from bytes in native order. `next`: the stamp of what follows, if known, to
-    /// tell a wrong stamp from a clock step.
+    /// As [`append_at`](Self::append_at), from bytes in native order. `next`: stamp of what follows, if known, to tell
+    /// a wrong stamp from a clock step.
     ///
     /// # Errors
     /// As [`append_at`](Self::append_at), and [`StoreError::PartialSample`].
@@ -144,8 +143,8 @@ impl SignalWriter {
         })
     }
 
-    /// As [`append_bytes_at`](Self::append_bytes_at), for the beginning of a recording of `samples` in all, the rest of
-    /// which follows contiguously; `next`: the stamp after all of it.
+    /// As [`append_bytes_at`](Self::append_bytes_at), for the beginning of a contiguous recording of `samples`; `next`:
+    /// the stamp after it.
     ///
     /// # Errors
     /// As [`append_bytes_at`](Self::append_bytes_at).
@@ -179,8 +178,8 @@ impl SignalWriter {
         })
     }
 
-    /// Appends a gap of `ns` (above zero), rounded to samples of the current rate. A gap longer than the signal's
-    /// `max_gap` takes one inner chunk of indices and keeps its duration.
+    /// Appends a gap of `ns` (above zero), rounded to samples of the current rate. Longer than the signal's `max_gap`,
+    /// it takes one inner chunk of indices and keeps its duration.
     ///
     /// # Errors
     /// As [`append_gap`](Self::append_gap).
@@ -217,7 +216,7 @@ impl SignalWriter {
         })
     }
 
-    /// Begins a run whose clock shares only its rate with the clock before.
+    /// Begins a run whose clock shares only the rate with the last.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`].
@@ -232,7 +231,6 @@ impl SignalWriter {
         })
     }
 
-    /// Sets the civil time of the next sample of a signal without civil time.
     pub(crate) fn begin_at(&self, start: Fixed) -> Result<(), StoreError> {
         let engine = self.shared.backend.engine("create a signal")?;
         let state = engine.state(self.id)?;
@@ -257,7 +255,7 @@ impl SignalWriter {
         Ok(())
     }
 
-    /// Decides on one change from the signal's state and clocks, then makes it, excluding commits.
+    /// Decides on one change, then makes it, excluding commits.
     pub(crate) fn change<'a, T>(
         &self,
         action: &'static str,
@@ -268,7 +266,7 @@ impl SignalWriter {
         let writer = self.shared.writer_state(self.id);
         let mut writer = lock(&writer);
         let mut change = Change::new(self.id);
-        // Drop the state before it changes, so that its tables are not shared and need no copy.
+        // Drop the state first: tables that are shared would be copied.
         let decided = engine
             .state(self.id)
             .and_then(|state| decide(&state, &mut writer, &mut change));

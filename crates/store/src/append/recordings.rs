@@ -1,6 +1,4 @@
-//! Appends many stamped recordings in one change.
-//!
-//! Contiguous recordings are one piece of samples with many stamps, with the same result as single appends.
+//! Appends many stamped recordings in one change, with the result of single appends.
 
 use isochrony_time::{Clock, Placement, Point, Stamp, TimeError};
 
@@ -11,15 +9,14 @@ use super::{SignalWriter, checked_end, sample_count};
 use crate::error::StoreError;
 use crate::state::SignalState;
 
-/// One of several consecutive recordings.
+/// One of consecutive recordings.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StampedRecording {
-    /// Number of samples, above zero.
+    /// Above zero.
     pub samples: i64,
     /// Time of the first sample.
     pub stamp: Stamp,
-    /// The stamp is before the nominal end of the previous samples: it must not be a step back by itself, whatever the
-    /// next stamp says.
+    /// The stamp is before the nominal end of the samples before: no step back by itself, whatever the next stamp says.
     pub is_early: bool,
 }
 
@@ -42,9 +39,9 @@ struct ContiguousRecordings {
 }
 
 impl SignalWriter {
-    /// Appends recordings as calls of [`append_bytes_at`](Self::append_bytes_at) would, each with the stamp of the
-    /// next, up to the first that is not contiguous. `bytes`: samples of all; `next`: the stamp after the last. Appends
-    /// none where civil time begins or a run continues another.
+    /// Appends recordings as calls of [`append_bytes_at`](Self::append_bytes_at) would, up to the first that is not
+    /// contiguous; none where civil time begins or a run continues another. `bytes`: samples of all; `next`: the stamp
+    /// after the last.
     ///
     /// # Errors
     /// As [`append_bytes_at`](Self::append_bytes_at).
@@ -100,7 +97,7 @@ fn append_following<'a>(
     })
 }
 
-/// Adds recordings up to the first that is not contiguous, whose own append reports its errors.
+/// Takes recordings up to the first that is not contiguous, whose own append reports its errors.
 fn take_following(
     clock: &mut Clock,
     index: i64,

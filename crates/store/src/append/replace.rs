@@ -7,7 +7,6 @@ use crate::layout::flat::Flat;
 use crate::op::Op;
 use crate::state::SignalState;
 
-/// Gives the operations that replace the shards of `bytes` at `index` by changed copies.
 pub(crate) fn replace_shards(
     engine: &Engine,
     state: &SignalState,

@@ -15,9 +15,8 @@ use crate::state::SignalState;
 #[derive(Clone, Copy)]
 pub(crate) struct StampedSamples<'s> {
     pub(crate) stamp: &'s Stamp,
-    /// Stamp of what follows.
     pub(crate) next: Option<&'s Stamp>,
-    /// Number of samples from the stamp to `next`, if not all of them.
+    /// Samples from the stamp to `next`, if not all.
     pub(crate) recorded: Option<i64>,
     /// Length of the gap before them, if stated.
     pub(crate) gap: Option<i64>,
@@ -60,7 +59,7 @@ pub(crate) fn append_stamped<'a>(
             new_run: None,
         });
     }
-    // The live clock interprets the stamp, even if the run at the end is not its own.
+    // The live clock interprets the stamp, even for another's run.
     let stated = stated(state, &run);
     let until_next = recorded.map_or(count, |recorded| count.max(recorded.max(0).cast_unsigned()));
     let mut meant = meant(state, writer, stated.as_ref(), stamp, until_next, next)?;
@@ -78,7 +77,6 @@ pub(crate) fn append_stamped<'a>(
         began = Some(run.reason);
     }
     let mut clock = take_clock(state, writer, &run)?;
-    // A new run has no gap on the axis before it.
     let mut placement = match (clock.start(), meant) {
         (None, _) if stated.is_none() || steps.is_some() => Placement::First,
         _ => meant,
@@ -132,8 +130,8 @@ pub(crate) fn append_stamped<'a>(
 
 impl SignalWriter {
     /// As [`append_bytes_at`](Self::append_bytes_at), after a gap of `gap` samples (above zero) that ends at the stamp:
-    /// the line of civil time restarts there at any fraction of a sample, with the same rate. A stamp before the gap
-    /// begins a run without a gap.
+    /// civil time restarts there at any fraction of a sample, with the same rate. A stamp before the gap begins a run
+    /// instead.
     ///
     /// # Errors
     /// As [`append_bytes_at`](Self::append_bytes_at), and [`StoreError::InvalidLength`].
@@ -153,7 +151,7 @@ impl SignalWriter {
         })
     }
 
-    /// Where `samples` samples with this stamp would be placed by an append; changes nothing.
+    /// Where an append would place samples with this stamp.
     ///
     /// # Errors
     /// As [`append_at`](Self::append_at).
@@ -172,7 +170,7 @@ impl SignalWriter {
     }
 }
 
-/// Placement of a stamp after a stated gap: that gap, unless time goes back before it.
+/// The stated gap, unless time goes back before it.
 fn behind_gap(
     state: &SignalState,
     writer: &mut WriterState,
@@ -211,8 +209,7 @@ fn meant(
     }
 }
 
-/// Placement of a stamp on an unconfirmed line: within a few samples, contiguous; later, a gap; earlier, a correction
-/// of the line.
+/// Placement on an unconfirmed line: within a few samples, contiguous; later, a gap; earlier, a correction of the line.
 fn after_stated(
     state: &SignalState,
     piece: &Piece,

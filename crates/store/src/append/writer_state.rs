@@ -1,4 +1,4 @@
-//! What the handles of a signal that is written remember between changes; all can be built anew from its state.
+//! What a signal's writers remember between changes; its state determines all.
 
 use std::collections::HashMap;
 
@@ -9,9 +9,8 @@ use crate::state::SignalState;
 
 #[derive(Default)]
 pub(crate) struct WriterState {
-    /// Clock of the live run; `None`: not built.
     pub(super) live: Option<LiveClock>,
-    /// The clock's closed pieces before this position are stored.
+    /// Closed pieces before this position are stored.
     pub(super) settled: usize,
     pub(crate) stamps: Option<StampIndex>,
 }
@@ -29,7 +28,7 @@ impl WriterState {
     }
 }
 
-/// Index from stamps to positions, for cheap detection of duplicates.
+/// Maps stamps to positions, to detect duplicates cheaply.
 #[derive(Debug, Default)]
 pub(crate) struct StampIndex {
     places: HashMap<(i64, u32), Vec<i64>>,

@@ -19,7 +19,6 @@ use crate::views::stored::StoredSamples;
 pub(super) struct CopyState {
     uncommitted: u64,
     signals: usize,
-    /// Whether to commit before the end.
     commits: bool,
 }
 
@@ -48,7 +47,6 @@ impl Backup<'_, '_> {
         let engine = target.shared().backend.engine("back up")?;
         for signal in difference.signals.iter().filter(|signal| signal.unseal) {
             let name = &*signal.state.name;
-            // By its current name in the backup.
             let have = target.shared().backend.state(signal.id);
             have.and_then(|have| target.unseal(&have.name))
                 .map_err(|error| self.failed(signal.id, name, error))?;
@@ -115,7 +113,7 @@ impl Backup<'_, '_> {
         self.commit_signal(copy)
     }
 
-    /// Copies valid samples by chunk, verified by the source's checksums.
+    /// Verifies each chunk by the source's checksums.
     fn copy_samples(
         &mut self,
         signal: &SignalDifference,
@@ -148,7 +146,7 @@ impl Backup<'_, '_> {
             self.advance(copy, own.len() as u64);
             at = stop;
             if copy.commits && copy.uncommitted >= self.options.commit_bytes {
-                // Commit complete runs up to here, so that the signal is valid if the rest turns out to be damaged.
+                // Commit complete runs: the signal is valid if the rest is damaged.
                 let end = *end;
                 for run in state.runs.iter().filter(|run| run.start < end) {
                     let run = RunRow {
@@ -163,7 +161,6 @@ impl Backup<'_, '_> {
         Ok(())
     }
 
-    /// Copies the files of a sealed array, which never change.
     fn copy_sealed(
         &mut self,
         signal: &SignalDifference,
@@ -213,7 +210,7 @@ impl Backup<'_, '_> {
         Ok(())
     }
 
-    /// Checksums of all full chunks of a sealed signal, verified by decoding.
+    /// Checksums of all full chunks, verified by decoding.
     pub(super) fn checked_sums(
         &self,
         signal: &SignalDifference,
@@ -240,8 +237,7 @@ impl Backup<'_, '_> {
         Ok(sums)
     }
 
-    /// Reads and verifies the chunk with first sample `first`. The checksum of the partial last chunk ends at the
-    /// source's last checkpoint.
+    /// The partial last chunk's checksum ends at the source's last checkpoint.
     fn read_checked(
         &self,
         signal: &SignalDifference,
@@ -292,7 +288,8 @@ impl Backup<'_, '_> {
         self.progress.copied(bytes);
     }
 
-    /// Commits a signal on a disk, so that a later failure does not repeat it. Objects are put faster in large batches.
+    /// Commits a signal on a disk at once, so that a later failure does not repeat it. Objects are put faster in large
+    /// batches.
     fn commit_signal(&mut self, copy: &mut CopyState) -> Result<(), StoreError> {
         copy.signals += 1;
         let is_published = self.target.shared().backend.media().is_published();

@@ -1,4 +1,4 @@
-//! Computes what a backup lacks of a state of its source.
+//! What a backup lacks of a state of its source.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -15,11 +15,9 @@ use crate::store::Store;
 use crate::views::Samples;
 use crate::views::stored::StoredSamples;
 
-/// A state of the source.
 pub(super) struct Snapshot {
     pub(super) sequence: u64,
     pub(super) signals: Vec<(SignalId, Arc<SignalState>)>,
-    /// Signals that are not copied.
     pub(super) left_out: Vec<SignalId>,
 }
 
@@ -29,23 +27,18 @@ pub(super) struct SignalDifference {
     pub(super) new: bool,
     pub(super) sealed: bool,
     pub(super) unseal: bool,
-    /// Samples and gaps to copy, in order.
     pub(super) parts: Vec<Part>,
-    /// Existing samples differ.
     pub(super) changed: bool,
-    /// Rows of tables, and metadata.
     pub(super) ops: Vec<Op>,
     pub(super) bytes: u64,
 }
 
 impl SignalDifference {
-    /// Whether all its sample files are replaced.
     pub(super) fn replaces_array(&self) -> bool {
         !self.new && (self.sealed || self.unseal)
     }
 }
 
-/// An index range that the backup lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Part {
     Samples(Range<i64>),
@@ -68,7 +61,7 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    /// What `target` lacks of the snapshot. Its signals for whose name `stays` holds are not removed.
+    /// What `target` lacks. Its signals for whose name `stays` holds are not removed.
     pub(super) fn of(
         source: &Store,
         target: &Store,
@@ -113,7 +106,7 @@ impl Difference {
         Ok(difference)
     }
 
-    /// Fails signals whose name a staying signal of the backup has; that one keeps it.
+    /// Fails signals whose name a staying signal of the backup has.
     fn refuse_taken_names(&mut self, have: &BTreeMap<SignalId, String>) {
         let moved: BTreeSet<SignalId> = self
             .removed
@@ -136,8 +129,7 @@ impl Difference {
         }
     }
 
-    /// Whether sample files of the backup are replaced: arrays, changed samples, and signals that take the name of
-    /// another. `have`: names in the backup.
+    /// Whether sample files are replaced, also by signals that take another's name. `have`: names in the backup.
     pub(super) fn replaces(&self, have: &[String]) -> bool {
         let has = |name: &str| have.iter().any(|have| have == name);
         let replaced = |signal: &SignalDifference| {
@@ -220,18 +212,16 @@ fn compare(
     Ok((!nothing).then_some(difference))
 }
 
-/// Ranges with samples or a gap in one state and not the same in the other, in order.
 fn missing(state: &SignalState, old: &SignalState) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut at = 0;
     while at < state.end {
         let (gap, stop) = stretch(state, at, state.end);
-        // Leave out what the backup has: valid samples, or parts of the gap.
+        // Leave out what the backup has.
         let mut within = at;
         while within < stop {
             let (old_gap, old_stop) = match within < old.end {
                 true => stretch(old, within, old.end),
-                // Past its end it has neither.
                 false => (!gap, stop),
             };
             let end = old_stop.min(stop);
@@ -249,7 +239,7 @@ fn missing(state: &SignalState, old: &SignalState) -> Vec<Part> {
     parts
 }
 
-/// Whether `at` is in a gap, and the end of that gap or valid range, at most `end`.
+/// Whether `at` is in a gap, and the end of the gap or valid range, at most `end`.
 fn stretch(state: &SignalState, at: i64, end: i64) -> (bool, i64) {
     match state.gaps.first_within(at..end) {
         Some(gap) if gap.start <= at => (true, gap.end().min(end)),
@@ -258,7 +248,7 @@ fn stretch(state: &SignalState, at: i64, end: i64) -> (bool, i64) {
     }
 }
 
-/// Samples that both have and that differ, by whole chunks.
+/// Samples of both that differ, by whole chunks.
 fn changed(
     source: &Backend,
     target: &Backend,
@@ -292,7 +282,7 @@ fn changed(
                 _ => !same_samples(source, target, state, old, &both)?,
             }
         } else if chunk.end <= end {
-            // A new or filled gap: compare the checksum after copying.
+            // A new or filled gap: compare after copying.
             false
         } else {
             !same_samples(source, target, state, old, &both)?
@@ -350,12 +340,11 @@ fn same_samples(
     Ok(true)
 }
 
-/// Operations that turn rows and metadata of `old` into those of `state`.
 fn rows(state: &SignalState, old: &SignalState) -> Vec<Op> {
     let id = state.id;
     let mut ops = Vec::new();
     let mut meta = (*state.meta).clone();
-    // The storage format comes with the samples.
+    // The codec comes with the samples.
     meta.codec.clone_from(&old.meta.codec);
     if meta != *old.meta {
         let meta = Box::new(meta);

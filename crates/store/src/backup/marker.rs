@@ -1,4 +1,4 @@
-//! The file that marks a store as a backup and tells whether it is complete.
+//! The file that marks a store as a backup, complete or not.
 
 use std::path::{Path, PathBuf};
 
@@ -12,14 +12,11 @@ use crate::media::{Media, Site, limits};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Marker {
     format: u32,
-    /// Of the source store.
     pub(super) uuid: String,
     source: String,
-    /// All signals are of one state of the source; otherwise the store must not be opened.
+    /// All signals are of one state of the source; else the store must not be opened.
     pub(super) complete: bool,
-    /// A backup is in progress or was interrupted.
     pub(super) updating: bool,
-    /// Commit of the source that it holds.
     pub(super) sequence: u64,
     /// Last commit of backups; a later one is foreign.
     pub(super) own_sequence: u64,
@@ -77,15 +74,14 @@ fn path(root: &Path) -> PathBuf {
     layout::engine_folder(root).join("BACKUP")
 }
 
-/// Fails for a backup whose signals are not all of one state.
+/// Fails if the signals are not all of one state.
 pub(crate) fn refuse_unfinished(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     match Marker::read(media, root) {
         Ok(Some(marker)) if !marker.complete => {
             Err(StoreError::UnfinishedBackup { path: root.into() })
         }
-        // Unreadable, so it is unknown whether the store is complete.
+        // Unreadable: completeness is unknown.
         Err(error @ (StoreError::Remote { .. } | StoreError::Interrupted { .. })) => Err(error),
-        // Opening the store reports errors of the folder.
         _ => Ok(()),
     }
 }

@@ -1,9 +1,9 @@
-//! Copies all or some signals of a store: backups on disk, pushes to and pulls from object storage. Copies are
-//! consistent, even beside an active writer.
+//! Copies all or some signals of a store, to disk or to and from object storage. Copies are consistent, even beside an
+//! active writer.
 //!
-//! A backup is a store with the source's uuid. It reaches a committed state of the source by commits of its own, so it
-//! is valid after each. Existing data is recognised by tables and checksums of samples and not copied again. Every full
-//! chunk is checked against the source's checksum, so damage does not spread. Protocol: `docs/design/backups.md`.
+//! A backup is a store with the source's uuid. It reaches a committed state of the source by its own commits and is
+//! valid after each. Data recognised by tables and checksums is not copied again. Every full chunk is checked against
+//! the source's checksum, so damage does not spread. Protocol: `docs/design/backups.md`.
 
 mod copy;
 mod difference;
@@ -39,7 +39,7 @@ pub(crate) use marker::refuse_unfinished;
 /// Result of a backup.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct BackupReport {
-    /// Commit of the source that the backup now shows.
+    /// The source's commit that the backup shows.
     pub sequence: u64,
     /// Signals in the backup.
     pub signals: usize,
@@ -47,19 +47,18 @@ pub struct BackupReport {
     pub copied_bytes: u64,
     /// Bytes of samples already present.
     pub kept_bytes: u64,
-    /// Signals removed because the source no longer has them.
+    /// Signals removed: gone from the source.
     pub removed: usize,
-    /// Signals that could not be copied, with reasons. The backup keeps their previous state.
+    /// Signals that failed, with reasons. The backup keeps their previous state.
     pub failed: Vec<(String, String)>,
 }
 
 /// Options of a copy.
 #[derive(Debug, Clone)]
 pub struct CopyOptions {
-    /// Signals to copy; empty: all. Other signals in the copy stay unchanged.
+    /// Signals to copy; empty: all. Others in the copy stay.
     pub signals: Vec<Pattern>,
-    /// Bytes between commits, repeated after an interruption. Smaller updates are one commit, before which the copy
-    /// stays readable in its old state.
+    /// Bytes between commits. A smaller update is one commit, before which the copy shows its old state.
     pub commit_bytes: u64,
 }
 
@@ -78,16 +77,16 @@ impl CopyOptions {
     }
 }
 
-/// Called with bytes of samples copied and to copy.
+/// Gets bytes of samples copied and to copy.
 pub type OnProgress<'a> = dyn FnMut(&Progress) + 'a;
 
-/// Copies the committed state of the store at `source` to `target`, creating or updating it. Each is a folder or the
-/// URL of a store in object storage, where the MANIFEST is replaced last.
+/// Copies the committed state of `source` to `target`, creating or updating it. Each is a folder or the URL of a store
+/// in object storage.
 ///
 /// # Errors
 /// [`StoreError::NotAStore`], [`StoreError::NotABackup`], [`StoreError::NoMatchingSignals`], [`StoreError::Locked`],
 /// [`StoreError::NeedsRecovery`], [`StoreError::DiskFull`], [`StoreError::Remote`] and I/O errors. The next copy
-/// continues after an error.
+/// continues.
 pub fn copy_store(
     source: impl AsRef<Path>,
     target: impl AsRef<Path>,
@@ -111,7 +110,7 @@ pub fn backup(
 }
 
 impl Store {
-    /// Copies everything committed to `target`.
+    /// Copies all that is committed to `target`.
     ///
     /// # Errors
     /// As [`copy_store`].
@@ -195,7 +194,7 @@ fn copy_to(
         .and_then(|()| backup.copy_attributes());
     let report = std::mem::take(&mut backup.report);
     if let Err(error) = done {
-        // Commits so far stay and are not copied again.
+        // Commits so far are not copied again.
         let _ = store.close();
         return Err(error);
     }
@@ -213,7 +212,6 @@ fn publish(media: &dyn Media, target: &Path) -> Result<(), StoreError> {
     media.publish(&mut |_| ()).at("push to", target)
 }
 
-/// Fails for a selection of no signals, usually a mistake.
 fn refuse_empty_selection(source: &Store, options: &CopyOptions) -> Result<(), StoreError> {
     let names = source.names()?;
     match options.signals.is_empty() || names.iter().any(|name| options.selects(name)) {
@@ -233,7 +231,6 @@ fn refused(source: &Store, target: &Path, reason: &str) -> StoreError {
     }
 }
 
-/// Marks a new backup as incomplete.
 fn prepare(
     source: &Store,
     options: &CopyOptions,

@@ -1,5 +1,4 @@
-//! Prepares a copy for new samples: removes and renames signals, retires what the next state replaces, deletes
-//! leftovers.
+//! Prepares a copy for new samples.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,6 @@ use crate::media::{Kind, Media, limits};
 use crate::op::{Op, SignalId};
 use crate::verify::metadata::is_signal;
 
-/// Prefix of a signal's temporary name between two others.
 const TEMPORARY_PREFIX: &str = "backup-";
 
 impl Backup<'_, '_> {
@@ -49,9 +47,8 @@ impl Backup<'_, '_> {
         CopyError::of_signal(self.source.path(), id, name, error)
     }
 
-    /// Publishes a state that uses nothing that the next one replaces: objects are put one by one, so an interrupted
-    /// push may leave those of either state. The replacements were verified before, so that a damaged source removes
-    /// nothing from the copy.
+    /// Publishes a state that uses nothing that the next one replaces: an interrupted push may leave objects of either.
+    /// Replacements are verified before, so a damaged source removes nothing.
     pub(super) fn retire_replaced(&mut self, difference: &Difference) -> Result<(), CopyError> {
         for signal in &difference.signals {
             if signal.replaces_array() || signal.changed {
@@ -73,7 +70,6 @@ impl Backup<'_, '_> {
         for signal in &difference.signals {
             let id = signal.id;
             if signal.replaces_array() {
-                // Copied as a new signal.
                 engine.queue(Op::Remove { id })?;
             } else if signal.changed {
                 let have = engine.state(id)?.end;
@@ -92,8 +88,8 @@ impl Backup<'_, '_> {
         Ok(())
     }
 
-    /// Removes folders of unknown signals, left by an interrupted push: objects are put before MANIFEST and deleted
-    /// after it. The identity is put first and deleted last, so a folder without one is foreign and stays.
+    /// Removes folders of unknown signals, left by an interrupted push. The identity is put first and deleted last, so
+    /// a folder without one is foreign.
     pub(super) fn remove_leftovers(&self) -> Result<(), StoreError> {
         let backend = &self.target.shared().backend;
         let media = &*backend.media();
@@ -125,7 +121,7 @@ impl Backup<'_, '_> {
     }
 }
 
-/// Whether a folder is, or was, a signal's: metadata and identity are deleted last.
+/// Metadata and identity are deleted last.
 fn is_signal_folder(media: &dyn Media, folder: &Path) -> Result<bool, StoreError> {
     if identity::read(media, folder).at("read", folder)?.is_some() {
         return Ok(true);

@@ -1,4 +1,4 @@
-//! Counts and reports the bytes of a copy that have reached its medium. Bytes staged for object storage have not.
+//! Counts bytes of a copy that have reached its medium: not those staged for object storage.
 
 use isochrony_runtime::Progress;
 
@@ -10,7 +10,7 @@ pub(super) struct CopyProgress<'a, 'b> {
     /// Bytes count once published.
     is_published: bool,
     copied: u64,
-    /// Bytes of shards put, possibly compressed.
+    /// Bytes of shards, possibly compressed.
     put: u64,
 }
 
@@ -39,7 +39,6 @@ impl<'a, 'b> CopyProgress<'a, 'b> {
         (self.on_progress)(&self.progress);
     }
 
-    /// Adds bytes put as objects.
     pub(super) fn put(&mut self, bytes: u64) {
         self.put += bytes;
         self.progress.set_done(self.put.min(self.copied));

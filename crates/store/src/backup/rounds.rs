@@ -1,4 +1,4 @@
-//! Copies in rounds, since the source may change samples during the copy.
+//! Copies in rounds: the source may change samples meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,9 +14,9 @@ use crate::op::SignalId;
 use crate::state::SignalState;
 use crate::store::Store;
 
-/// Most signals per commit of a push: bounds the number of staged files.
+/// Bounds the staged files of a push.
 pub(super) const MAX_SIGNALS_PER_COMMIT: usize = 1000;
-/// Most rounds for a source that changes samples.
+/// Rounds for a source that changes samples.
 const MAX_ROUNDS: usize = 8;
 /// Tries of a signal whose samples a writer replaces.
 const MAX_TRIES: usize = 16;
@@ -28,9 +28,8 @@ pub(super) struct Backup<'a, 'b> {
     pub(super) target: &'a Store,
     pub(super) options: &'a CopyOptions,
     pub(super) report: BackupReport,
-    /// By name: a signal that is overwritten repeatedly has another id each time.
+    /// Names, because each overwrite gives a signal another id.
     pub(super) skipped: BTreeSet<String>,
-    /// Failures by name.
     pub(super) tries: BTreeMap<String, usize>,
     pub(super) progress: CopyProgress<'a, 'b>,
 }
@@ -55,7 +54,6 @@ impl Backup<'_, '_> {
                 continue;
             }
             if copied && !difference.changes_samples() {
-                // Later changes are left to the next backup.
                 break;
             }
             self.keep_ids(&snapshot)?;
@@ -84,13 +82,13 @@ impl Backup<'_, '_> {
             match done {
                 Ok(()) if replaces && retired < MAX_ROUNDS => {
                     retired += 1;
-                    // The copy now lacks what replaces it.
+                    // The copy lacks what replaces it.
                     copied = false;
                     continue;
                 }
                 Ok(()) => {
-                    // Publish before closing writes tables, so that their state is known to readers. A commit that
-                    // started another log has written some already.
+                    // Publish before closing writes tables: readers must know their state. A commit that started
+                    // another log has written some.
                     if marker.complete && media.is_published() && generation != self.generation()? {
                         marker.complete = false;
                         marker.write(&*media, self.target.path())?;
@@ -126,7 +124,7 @@ impl Backup<'_, '_> {
         Ok(engine.generation())
     }
 
-    /// Retries a failed signal a few times while a writer replaces its samples.
+    /// A writer may be replacing its samples.
     fn retry_or_skip(
         &mut self,
         snapshot: &Snapshot,
@@ -156,7 +154,7 @@ impl Backup<'_, '_> {
         }
     }
 
-    /// Reserves the source's ids in the backup, so that new signals get others.
+    /// New signals of the backup must get other ids than the source's.
     fn keep_ids(&self, snapshot: &Snapshot) -> Result<(), StoreError> {
         let last = snapshot.signals.iter().map(|(id, _)| id.0).max();
         let engine = self.target.shared().backend.engine("back up")?;
@@ -164,7 +162,7 @@ impl Backup<'_, '_> {
         Ok(())
     }
 
-    /// Copies the store's own attributes, which are in no commit.
+    /// The store's attributes are in no commit.
     pub(super) fn copy_attributes(&self) -> Result<(), StoreError> {
         let attributes = self.source.attributes()?;
         match self.target.attributes()? == attributes {
@@ -173,7 +171,6 @@ impl Backup<'_, '_> {
         }
     }
 
-    /// All readable signals at one commit.
     fn snapshot(&mut self) -> Result<Snapshot, StoreError> {
         let backend = &self.source.shared().backend;
         loop {
@@ -200,7 +197,7 @@ impl Backup<'_, '_> {
                     }
                 }
             }
-            // Loading a signal may have read later commits.
+            // Loading may have read later commits.
             if backend.sequence()? == sequence {
                 for (name, error) in &unreadable {
                     self.skip(name, error);
@@ -211,7 +208,7 @@ impl Backup<'_, '_> {
     }
 }
 
-/// Whether a writer did more than append since the snapshot.
+/// Whether a writer did more than append.
 fn has_changed(
     snapshot: &Snapshot,
     id: SignalId,

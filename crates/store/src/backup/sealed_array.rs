@@ -16,7 +16,6 @@ use crate::version::FileVersion;
 
 const BLOCK: usize = 4 << 20;
 
-/// Copies a folder with its contents, and syncs the copy.
 pub(super) fn copy_folder(
     (theirs, from): (&dyn Media, &Path),
     (media, to): (&dyn Media, &Path),
@@ -35,7 +34,6 @@ pub(super) fn copy_folder(
         .at("sync", to)
 }
 
-/// Writes the new version into the metadata and shard headers of a copied array.
 pub(super) fn set_version(
     media: &dyn Media,
     folder: &Path,
@@ -63,7 +61,7 @@ pub(super) fn set_version(
         .at("sync", folder)
 }
 
-/// Skips shards of earlier versions without a header.
+/// Shards of earlier versions have no header.
 fn set_shard_versions(
     media: &dyn Media,
     array: &Path,

@@ -1,4 +1,4 @@
-//! Backup failures of one signal, which do not affect others.
+//! Failures of one signal, which do not affect others.
 
 use std::path::Path;
 
@@ -11,7 +11,6 @@ pub(super) struct SignalError {
     pub(super) error: Box<StoreError>,
 }
 
-/// Why a copy ended early.
 pub(super) enum CopyError {
     Signal(SignalError),
     Other(Box<StoreError>),
@@ -37,11 +36,11 @@ impl CopyError {
     }
 }
 
-/// I/O errors count if they concern a file of the source: all signals need the disk of the backup.
+/// I/O errors count if they concern the source: all signals need the backup's disk.
 fn is_of_one_signal(error: &StoreError, source: &Path) -> bool {
     match error {
         StoreError::Io { path, .. } => path.starts_with(source),
-        // An object replaced by a concurrent push.
+        // Replaced by a concurrent push.
         StoreError::Remote { path, error, .. } => {
             path.starts_with(source) && error.code == "changed_remotely"
         }
@@ -59,7 +58,7 @@ fn is_of_one_signal(error: &StoreError, source: &Path) -> bool {
         | StoreError::Undecodable { .. }
         | StoreError::SignalRemoved { .. }
         | StoreError::SignalOverwritten { .. }
-        // In the backup, a signal that was not copied may have the name.
+        // A signal that was not copied may have the name.
         | StoreError::SignalExists { .. }
         | StoreError::SignalInsideSignal { .. }
         | StoreError::InTheWay { .. } => true,

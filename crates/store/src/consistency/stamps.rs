@@ -1,4 +1,4 @@
-//! Checks that the fit of a signal's clock belongs to its stamps.
+//! Checks that a signal's fit belongs to its stamps.
 
 use isochrony_time::{Fixed, Piece, Point, PointUse};
 
@@ -8,14 +8,12 @@ use crate::error::StoreError;
 use crate::op::PointRow;
 use crate::state::{FIT, SignalState};
 
-/// A fit may deviate from its stamps by so many times the clock's gap tolerance; beyond that it was made from other
-/// stamps.
+/// Deviation of a fit from its own stamps, in gap tolerances of the clock.
 const FACTOR: f64 = 10.0;
 
-/// Largest deviation of a fitted rate from the expected one, as a fraction.
+/// Deviation of a fitted rate from the expected one, as a fraction.
 const HARD_SLOPE: f64 = 0.01;
 
-/// The stamps that a piece is compared with.
 #[derive(Default)]
 struct PieceStamps {
     ends: Option<(Point, Point)>,
@@ -33,20 +31,18 @@ impl PieceStamps {
     }
 }
 
-/// Whether a stamp may have been fitted.
 fn is_in_fit(point: &Point) -> bool {
     matches!(point.use_, PointUse::Used | PointUse::LeapSecond)
 }
 
-/// Compares each piece of the fit with its first and last stamp. Cheap enough for every load of a signal, and detects a
-/// fit of other stamps.
+/// Compares each piece of the fit with its first and last stamp: cheap, and detects a fit of other stamps.
 ///
-/// A piece that does not continue another passes near its first stamp, where its fit began. The last stamp may be far
-/// off: stamps within the slip stay in use even if the line could not follow, and earlier versions had no limit of the
-/// slip. The line's rate deviates from the expected one by at most what clocks do and the piece states.
+/// A piece that does not continue another passes near its first stamp. The last may be far off: stamps within the slip
+/// stay in use even if the line could not follow, and earlier versions did not limit the slip. The rate deviates from
+/// the expected one by at most what clocks do and the piece states.
 ///
 /// # Errors
-/// [`StoreError::DamagedTable`] with the row of the piece.
+/// [`StoreError::DamagedTable`] with the piece's row.
 pub(super) fn check_ends(state: &SignalState) -> Result<(), StoreError> {
     let mut points = state.points.iter().peekable();
     let mut before: Option<Piece> = None;
@@ -72,7 +68,6 @@ pub(super) fn check_ends(state: &SignalState) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether a piece starts, in index and time, where the previous one ends.
 fn continues(before: &Piece, piece: &Piece) -> bool {
     let meets = before.run == piece.run && before.end == Some(piece.index);
     let end = before.civil_at(Fixed::from_int(piece.index)).ok();
@@ -80,7 +75,7 @@ fn continues(before: &Piece, piece: &Piece) -> bool {
     meets && apart.is_some_and(|apart| apart.to_f64().abs() <= 1.0)
 }
 
-/// Largest deviation of a piece from one of its stamps, ns.
+/// Largest deviation of a piece from a stamp, ns.
 fn bound(state: &SignalState, line: &Piece, stamps: u64, point: &Point) -> Result<f64, StoreError> {
     let period = state.meta.expected_rate().duration_ns(1)?.to_f64();
     let slip = state.meta.clock.gap_slip_ns.map_or(0.0, |ns| ns as f64);
@@ -89,8 +84,8 @@ fn bound(state: &SignalState, line: &Piece, stamps: u64, point: &Point) -> Resul
     Ok(FACTOR * (slip + 2.5 * period + stated + residual))
 }
 
-/// Largest deviation among so many stamps, in units of their root mean square. The end of the previous piece counts as
-/// one more.
+/// Largest deviation among `stamps` in units of their root mean square. The end of the previous piece counts as one
+/// more.
 fn largest(stamps: u64) -> f64 {
     (stamps as f64 + 1.0).sqrt()
 }
@@ -107,7 +102,6 @@ fn is_near(
     Ok(apart.is_some_and(|apart| apart.to_f64().abs() <= bound))
 }
 
-/// Whether a line deviates from the expected rate by more than clocks do and the piece states.
 fn departs(state: &SignalState, line: &Piece, point: &Point) -> Result<bool, StoreError> {
     let period = state.meta.expected_rate().duration_ns(1)?.to_f64();
     let samples = (i128::from(point.index) - i128::from(line.index)) as f64;
@@ -116,7 +110,7 @@ fn departs(state: &SignalState, line: &Piece, point: &Point) -> Result<bool, Sto
     Ok(by > allowed)
 }
 
-/// The first piece that deviates from one of its stamps by more than it states.
+/// The first piece farther from a stamp than it states.
 pub(super) fn far_from_fit(state: &SignalState) -> Option<Contradiction> {
     for run in state.runs.iter() {
         let pieces: Vec<_> = state
@@ -145,7 +139,7 @@ pub(super) fn far_from_fit(state: &SignalState) -> Option<Contradiction> {
                 .filter_map(|(piece, stamps)| {
                     let civil = piece.civil_at(Fixed::from_int(row.index)).ok()?;
                     let away = civil.checked_sub(point.civil)?.to_f64();
-                    // The time is anywhere within the stamp's resolution.
+                    // The time is anywhere within the resolution.
                     let outside = (-away).max(away - point.resolution.to_f64()).max(0.0);
                     Some(outside - piece.uncertainty_ns - largest(*stamps) * piece.residual_ns)
                 })
@@ -166,7 +160,7 @@ pub(super) fn far_from_fit(state: &SignalState) -> Option<Contradiction> {
     None
 }
 
-/// Allowed deviation beyond what a piece states: some periods, within which stamps count as contiguous.
+/// Deviation beyond what a piece states: some periods, within which stamps are contiguous.
 fn tolerance(state: &SignalState) -> f64 {
     let period = state.meta.expected_rate().duration_ns(1);
     let period = period.map_or(0.0, Fixed::to_f64);

@@ -10,7 +10,6 @@ use crate::options::CreateOptions;
 const ID: SignalId = SignalId(1);
 const S: i64 = 1_000_000_000;
 
-/// 1,000 samples at 100 Hz in two runs, with a gap, stamps and a fit.
 fn sound() -> Vec<Op> {
     let run = |id, start, end| Op::Run {
         id: ID,
@@ -183,7 +182,6 @@ fn accepts_a_last_stamp_outside_the_fit_that_verification_reports() {
     assert_eq!(examined(stated), None);
 }
 
-/// Finding of `contradiction`.
 fn examined(change: impl FnOnce(&mut Vec<Op>)) -> Option<(&'static str, Range<i64>)> {
     let state = state(change);
     check(&state).unwrap();

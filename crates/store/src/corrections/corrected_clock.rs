@@ -1,4 +1,4 @@
-//! The clock of a signal with its corrections applied: recorded times, then the fits to the points of corrections.
+//! A signal's clock with corrections: recorded times, then their fits.
 
 use std::path::Path;
 
@@ -11,13 +11,13 @@ use crate::error::StoreError;
 use crate::op::{CorrectionPointRow, CorrectionRow};
 use crate::state::{CORRECTIONS, SignalState};
 
-/// Version of the rules by which points are fitted. A change that alters times needs a new number.
+/// Version of the rules of the fit. A change that alters times needs a new number.
 pub const METHOD: u8 = 1;
 
-/// Wander is stored in parts of the rate, of this size.
+/// Unit of stored wander: parts of the rate.
 pub(super) const WANDER_PARTS: f64 = 1e12;
 
-/// Corrected; `None` if there is none yet.
+/// `None` without civil time.
 pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreError> {
     let Some(recorded) = clock::empirical(state)? else {
         return Ok(None);
@@ -37,7 +37,6 @@ pub(crate) fn empirical(state: &SignalState) -> Result<Option<Empirical>, StoreE
     Ok(Some(recorded.corrected(of_run)?))
 }
 
-/// The fit to the points of one correction, on the clock as recorded.
 pub(super) fn fit(
     state: &SignalState,
     recorded: &Empirical,

@@ -3,7 +3,7 @@
 
 use std::ffi::c_void;
 
-/// Decompresses a frame to the start of `content`; gives the length.
+/// Decompresses to the start of `content`; gives the length.
 pub(super) fn decompress(frame: &[u8], content: &mut [u8]) -> Result<usize, String> {
     let mut claimed = 0usize;
     // SAFETY: reads at most `frame.len()` bytes of `frame`, and writes one number.

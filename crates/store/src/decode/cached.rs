@@ -1,7 +1,7 @@
-//! Reads shards of sealed signals through the cache of a host, verifying each frame.
+//! Reads sealed shards through a host's cache, verifying each frame.
 //!
 //! An object is a shard's file, which never changes. Checksums are of decoded chunks, so a frame is decoded once before
-//! it is cached. Header and index are compared with those read on opening.
+//! it is cached.
 
 use std::fmt;
 use std::io;
@@ -23,7 +23,6 @@ use crate::shard_cache::{CachedContent, CachedFile, Origin, ShardCache};
 use crate::state::{GapTable, SignalState};
 use crate::version::FileVersion;
 
-/// How to read a sealed signal's shards through a cache.
 pub(crate) struct SealedCaching {
     cache: Arc<ShardCache>,
     store: Uuid,
@@ -38,13 +37,11 @@ struct SealedChunks {
     gaps: GapTable,
     /// Of full chunks.
     crcs: Vec<Option<u32>>,
-    /// Of the last, partial chunk.
     tail: Option<ChecksummedRange>,
 }
 
 impl SealedCaching {
-    /// For the newest state of a signal; `None` if it is not sealed. `crcs` gives checksums of full chunks, `tails`
-    /// that of samples after them.
+    /// `None` if the signal is not sealed. `crcs`: checksums of full chunks; `tails`: of samples after them.
     pub(crate) fn new(
         cache: Arc<ShardCache>,
         store: Uuid,
@@ -73,7 +70,7 @@ impl SealedCaching {
         })
     }
 
-    /// `None` if the index is damaged, which a direct read reports.
+    /// `None` if the index is damaged, as a direct read reports.
     pub(super) fn open(
         &self,
         media: &Arc<dyn Media>,
@@ -105,14 +102,13 @@ impl SealedCaching {
     }
 }
 
-/// Structure of a sealed shard's file.
 struct SealedContent {
     len: u64,
     /// Bytes before the first frame and after the last.
     head: Vec<u8>,
     index_at: u64,
     index: Vec<u8>,
-    /// Frames in file order, without holes, with their chunk numbers.
+    /// Frames in file order, without holes, with chunk numbers.
     frames: Vec<(Range<u64>, u64)>,
     chunks: Arc<SealedChunks>,
 }
@@ -127,7 +123,7 @@ impl fmt::Debug for SealedContent {
 }
 
 impl SealedContent {
-    /// Reads head and index; `None` unless the file is complete and without holes.
+    /// `None` unless the file is complete and without holes.
     fn read(
         file: &dyn MediaFile,
         shard: u64,
@@ -182,7 +178,6 @@ impl SealedContent {
         }))
     }
 
-    /// Frames that overlap a range.
     fn within(&self, range: &Range<u64>) -> &[(Range<u64>, u64)] {
         let first = self
             .frames
@@ -203,7 +198,7 @@ impl SealedChunks {
         (self.chunk_bytes / self.sample_bytes) as i64
     }
 
-    /// `None` if unknown; the checksum is `None` in a chunk without samples.
+    /// `None` if unknown; no checksum for a chunk without samples.
     fn known(&self, chunk: u64) -> Option<(Range<i64>, Option<u32>)> {
         let first = self.first_of(chunk);
         let whole = first..first + self.samples();

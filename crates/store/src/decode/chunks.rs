@@ -1,9 +1,8 @@
 //! Cache of decoded chunks of all signals.
 //!
-//! The most recent chunks always stay, because a chunk is read segment by segment. Buffers of evicted chunks are
-//! reused, so that a scan cycles through few buffers in the CPU caches. Other chunks are cached only when decoded a
-//! second time, and do not replace recently used ones: otherwise a scan larger than the cache would leave nothing for
-//! the next.
+//! The most recent chunks stay, because a chunk is read segment by segment. Buffers of evicted chunks are reused, so
+//! that a scan cycles through few buffers in the CPU caches. Other chunks are cached only when decoded twice, and do
+//! not replace recently used ones: a scan larger than the cache would leave nothing for the next.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,13 +13,12 @@ use crate::version::FileVersion;
 
 /// Chunks always kept, for as many threads; fewer if above 1 MiB, which those of new signals are not.
 const RECENT_CHUNKS: usize = 16;
-/// Most bytes of all cached chunks, except a single larger one.
+/// Bytes of all cached chunks, except a single larger one.
 const CACHE_BYTES: usize = 128 << 20;
-/// A chunk is evictable after so many chunks were decoded without a use of it.
+/// A chunk is evictable after so many decodings without a use.
 const IDLE_LIMIT: u64 = 1024;
-/// Least number of past decodings remembered.
 const HISTORY_LEN: usize = 2048;
-/// Most spare buffers, as many as a run may buffer; and most bytes of them.
+/// As many as a run may buffer; and their bytes.
 const SPARE_BUFFERS: usize = 32;
 const SPARE_BYTES: usize = 32 << 20;
 
@@ -34,7 +32,6 @@ pub(super) struct Chunks {
     kept: HashMap<ChunkKey, (u64, Buffer)>,
     kept_bytes: usize,
     decoded: HashMap<ChunkKey, u64>,
-    /// Buffers of evicted chunks, possibly still in use.
     spare: Vec<Buffer>,
 }
 
@@ -65,7 +62,6 @@ impl Chunks {
         self.evict(0, 0);
     }
 
-    /// Caches a chunk that is no longer recent, or keeps its buffer.
     fn retire(&mut self, key: ChunkKey, buffer: Buffer) {
         let is_first = self.decoded.insert(key, self.clock).is_none();
         if self.decoded.len() > 2 * HISTORY_LEN {
@@ -110,10 +106,9 @@ impl Chunks {
         spare.push(buffer);
     }
 
-    /// A spare buffer that is no longer in use.
     pub(super) fn take_buffer(&mut self, len: usize) -> Option<Buffer> {
         let is_free = |buffer: &mut Buffer| buffer.len() == len && buffer.get_mut().is_some();
-        // The last one is most likely in the CPU caches.
+        // Most likely in the CPU caches.
         let at = self.spare.iter_mut().rposition(is_free)?;
         Some(self.spare.remove(at))
     }
@@ -139,7 +134,6 @@ mod tests {
         (SignalId(signal), FileVersion::default(), chunk)
     }
 
-    /// Reads chunks in order; gives the number of hits.
     fn scan(chunks: &mut Chunks, signal: u64, count: u64) -> usize {
         let mut found = 0;
         for chunk in 0..count {
@@ -168,11 +162,10 @@ mod tests {
         let mut chunks = Chunks::default();
         assert_eq!(scan(&mut chunks, 1, 300), 0);
         assert_eq!((chunks.kept.len(), chunks.spare.len()), (0, 1));
-        // Decoded again: cached as far as possible.
         scan(&mut chunks, 1, 300);
         assert_eq!(chunks.kept.len(), 112);
         assert!(scan(&mut chunks, 1, 300) >= 112);
-        // Used chunks survive one scan of another signal, but not many.
+        // Used chunks survive one scan of another signal, not many.
         scan(&mut chunks, 2, 300);
         assert!(scan(&mut chunks, 1, 100) >= 84);
         for _ in 0..6 {
@@ -197,7 +190,6 @@ mod tests {
             assert!(spare <= SPARE_BYTES);
         }
         assert!(chunks.get(key(2, 9)).is_some());
-        // Larger than the cache.
         let large = BufferMut::zeroed(200 << 20).unwrap().freeze();
         chunks.put(key(3, 0), large);
         assert!(chunks.get(key(3, 0)).is_some());

@@ -1,7 +1,5 @@
-//! Compressed chunks, with sizes validated before anything is allocated.
-//!
-//! A frame states its content's length, which a decoder allocates: a damaged one may claim gigabytes. A chunk of a
-//! sealed signal decodes to exactly the bytes of an inner chunk.
+//! Compressed chunks, with sizes validated before anything is allocated: a damaged frame may claim gigabytes. A chunk
+//! of a sealed signal decodes to exactly an inner chunk.
 
 use serde_json::{Value, json};
 use zstd_safe::DCtx;
@@ -11,7 +9,6 @@ use crate::layout::shard::SEALED_SHARD_CHUNKS;
 use crate::layout::zarr;
 use crate::meta::SignalMeta;
 
-/// Bytes before a Blosc frame's content: versions, flags, sizes.
 const BLOSC_HEAD: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +26,6 @@ impl Frames {
         }
     }
 
-    /// Fails unless the frame's content has length `len`.
     pub(super) fn check(self, frame: &[u8], len: usize) -> Result<(), String> {
         let claimed = match self {
             Self::Zstd => zstd_safe::get_frame_content_size(frame).ok().flatten(),
@@ -70,8 +66,7 @@ impl Frames {
     }
 }
 
-/// Reused in one thread, so that nothing is allocated per chunk: Zstandard context, and a buffer for a compressed
-/// chunk.
+/// Used by one thread, so that nothing is allocated per chunk.
 #[derive(Default)]
 pub(super) struct Decompressor {
     frame: Vec<u8>,
@@ -99,8 +94,8 @@ pub(super) fn check_length(encoded: u64, len: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Fails unless metadata are as sealing writes them: whole shards of inner chunks of the signal's size, type and byte
-/// order, compressed once.
+/// Fails unless as sealing writes it: whole shards of inner chunks of the signal's size, type and byte order,
+/// compressed once.
 pub(super) fn check_layout(found: &Value, meta: &SignalMeta) -> Result<(), &'static str> {
     let expected = zarr::data_array(meta, 0);
     let sharding = |array: &Value| array["codecs"][0]["configuration"].clone();
@@ -155,7 +150,7 @@ mod tests {
             let refused = Frames::Zstd.decode(&frame, &mut decoded, context);
             assert!(refused.is_err(), "{len}");
         }
-        // A frame that claims 6 GiB: magic number, a single segment with eight bytes of size, one raw block.
+        // Claims 6 GiB: magic number, single segment with eight bytes of size, raw block.
         let mut claims = vec![0x28, 0xb5, 0x2f, 0xfd, 0xe0];
         claims.extend((6u64 << 30).to_le_bytes());
         claims.extend([1, 0, 0]);
@@ -164,7 +159,6 @@ mod tests {
             refused.contains("claims 6442450944 bytes where a chunk has 4096"),
             "{refused}"
         );
-        // Likewise for Blosc, whose frames claim up to 4 GiB.
         let mut blosc = vec![2, 1, 0, 1];
         for number in [u32::MAX, 4096, 20] {
             blosc.extend(number.to_le_bytes());

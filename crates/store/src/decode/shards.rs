@@ -18,7 +18,7 @@ pub(super) enum ShardError {
 }
 
 impl ShardError {
-    /// Converts it to a store error; `damaged` converts a description of invalid content.
+    /// `damaged` converts a description of invalid content.
     pub(super) fn at(self, path: &Path, damaged: impl FnOnce(String) -> StoreError) -> StoreError {
         match self {
             Self::Io(error) => failed(error, "read", path),
@@ -33,13 +33,11 @@ impl From<io::Error> for ShardError {
     }
 }
 
-/// An open shard whose index was read and verified.
 #[derive(Debug)]
 pub(super) struct SealedShard {
     pub(super) file: Arc<dyn MediaFile>,
     pub(super) len: u64,
     index_at: u64,
-    /// Offset and length of each chunk.
     index: Vec<(u64, u64)>,
 }
 
@@ -73,7 +71,7 @@ impl SealedShard {
         })
     }
 
-    /// Position of a chunk by its number in the shard; `None` if omitted, as one of zeros.
+    /// `None` if omitted, as a chunk of zeros.
     pub(super) fn place_of(&self, chunk: u64) -> Result<Option<Range<u64>>, String> {
         let entry = usize::try_from(chunk)
             .ok()
@@ -93,7 +91,7 @@ impl SealedShard {
         }
     }
 
-    /// Replaces the content of `bytes`. The caller has checked the length.
+    /// The caller has checked the length of `bytes`.
     pub(super) fn read_into(
         &self,
         range: Range<u64>,

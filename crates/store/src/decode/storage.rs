@@ -1,4 +1,4 @@
-//! Read access for `zarrs` to an array's folder and shards.
+//! Access of `zarrs` to an array's folder and shards.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -20,8 +20,7 @@ use crate::op::SignalId;
 use crate::sample_format::SampleFormat;
 use crate::version::FileVersion;
 
-/// A read-only folder of a [`Media`] for `zarrs`. `zarrs` takes a missing shard as fill values; shards without valid
-/// samples are never read, so here it is an error.
+/// For `zarrs` a missing shard is fill values; here it is an error.
 pub(super) struct ArrayStorage {
     pub(super) media: Arc<dyn Media>,
     pub(super) place: ArrayFolder,
@@ -29,7 +28,7 @@ pub(super) struct ArrayStorage {
     pub(super) version: FileVersion,
     pub(super) is_sealed: bool,
     pub(super) format: SampleFormat,
-    /// Open sealed shards of all signals. A replacement has another version.
+    /// Shards of all signals. A replacement has another version.
     pub(super) shards: Arc<ShardLru<SealedShard>>,
     pub(super) caching: Option<SealedCaching>,
     pub(super) fault: Mutex<Option<StoreError>>,
@@ -72,7 +71,6 @@ impl ArrayStorage {
         layout::data_shard_file(&self.place.path, self.format, number)
     }
 
-    /// A shard of a sealed array, opened and checked once.
     pub(super) fn sealed(&self, number: u64) -> Result<Arc<SealedShard>, StoreError> {
         let key = (self.id, number, self.version);
         if let Some(shard) = self.shards.get(key) {

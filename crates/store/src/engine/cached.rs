@@ -27,8 +27,8 @@ pub(crate) struct CachedRequest {
 }
 
 impl CachedRequest {
-    /// For a shard in a signal's newest state; `None` if it has no full chunk, or no room for write marks, without
-    /// which fills are undetectable. `crcs` gives the checksums of chunks.
+    /// `None` without a full chunk, or without room for write marks, as fills would be undetectable. `crcs`: checksums
+    /// of chunks.
     pub(crate) fn new(
         cache: Arc<ShardCache>,
         media: &Arc<dyn Media>,
@@ -78,8 +78,8 @@ impl CachedRequest {
     }
 }
 
-/// Changes with a shard's content in a state, and when more of it can be cached. Includes gaps, because a state from a
-/// snapshot has no write marks.
+/// Changes with a shard's content, and when more of it can be cached. Includes gaps: a snapshot's state has no write
+/// marks.
 pub(crate) fn shown_version(state: &SignalState, shard: u64) -> FileVersion {
     let flat = Flat::data(&state.meta);
     let first = first_sample(state, flat, shard);
@@ -88,7 +88,7 @@ pub(crate) fn shown_version(state: &SignalState, shard: u64) -> FileVersion {
     state.data.hash_content(shard, &mut hash);
     let missing = state.gaps.missing_within(first..behind);
     let full = full_chunks(state, flat, shard);
-    // The file's own version in the lower half, so another file always has another key.
+    // The file's own version is the lower half: another file always has another key.
     hash.add(&full.to_le_bytes());
     hash.add(&missing.to_le_bytes());
     FileVersion(u128::from(hash.0) << 64 | state.data.file(shard).0 & u128::from(u64::MAX))
@@ -111,7 +111,7 @@ impl Owner for CachedBytes {
     }
 }
 
-/// `None` unless all bytes are mapped from the cache.
+/// `None` unless all is mapped from the cache.
 pub(crate) fn cached_view(file: &CachedFile, offset: u64, len: usize) -> Option<Buffer> {
     let (mapping, range) = file.mapped(offset, len)?;
     let ptr = NonNull::from(mapping.slice(range).ok()?).cast();

@@ -1,7 +1,6 @@
 //! Candidate locations of a shard file, checked by identity.
 //!
-//! A file that is being moved is at one of a few paths, and another file may be at each of them. So files are opened
-//! first and then identified.
+//! A file that is being moved is at one of a few paths, where other files may be: files are opened, then identified.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,7 +14,6 @@ use crate::layout::shard::{HeaderBlock, ShardHeader};
 use crate::media::{Access, Media, MediaFile};
 use crate::op::SignalId;
 
-/// A folder of `data` that may be a signal's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ArrayFolder {
     pub(crate) path: PathBuf,
@@ -24,7 +22,7 @@ pub(crate) struct ArrayFolder {
 }
 
 impl ArrayFolder {
-    /// A folder with a unique name, or one that nobody else renames.
+    /// Nobody else renames this folder.
     pub(crate) fn own(path: PathBuf) -> Self {
         Self {
             path,
@@ -32,7 +30,7 @@ impl ArrayFolder {
         }
     }
 
-    /// `data` in a signal's folder, which another process may rename.
+    /// Another process may rename it.
     pub(crate) fn of_signal(folder: PathBuf) -> Self {
         Self {
             path: folder.join("data"),
@@ -40,7 +38,6 @@ impl ArrayFolder {
         }
     }
 
-    /// Whether the identity file names the signal.
     pub(crate) fn belongs_to(&self, media: &dyn Media, id: SignalId) -> bool {
         let Some(folder) = &self.shared_place else {
             return true;
@@ -48,11 +45,11 @@ impl ArrayFolder {
         identity::is_of(media, folder, id)
     }
 
-    /// Opens a file in the folder; `None` if it is missing or another signal's. `header` reads the file's identity; a
-    /// file without one is accepted if the folder is the signal's before and after opening.
+    /// Opens a file; `None` if missing or another signal's. `header` reads its identity; without one, the folder must
+    /// be the signal's before and after opening.
     ///
     /// # Errors
-    /// [`StoreError::WrongShard`] for another shard or version, or an I/O error.
+    /// [`StoreError::WrongShard`] for another shard or version; I/O errors.
     pub(crate) fn open(
         &self,
         media: &dyn Media,
@@ -113,16 +110,13 @@ pub(crate) struct FlatHead {
 }
 
 impl FlatHead {
-    /// # Errors
     pub(crate) fn read(file: &dyn MediaFile, flat: &Flat) -> std::io::Result<Self> {
         let mut head = vec![0; flat.marked_head_len() as usize];
         let count = file.read_at(0, &mut head)?;
         let head = &head[..count];
         let index = flat.index_kind(head);
         let header = match (HeaderBlock::decode(head), index) {
-            // From a sealed array.
             (HeaderBlock::Header(found), _) => HeaderBlock::Header(found),
-            // Written by another program.
             (_, IndexKind::Foreign) => HeaderBlock::None,
             (_, IndexKind::Flat | IndexKind::Damaged) => flat.header(head),
         };

@@ -23,7 +23,7 @@ impl Engine {
                 names.check_free(name)?;
                 self.refuse_in_the_way(name)?;
                 let slot = Slot::created(&shared.root, id, name, meta);
-                // At once: on a full disk this call fails, and no impossible commit is pending.
+                // At once: on a full disk this call fails, not the commit.
                 if let Err(error) = slot.lock().ensure_folder(media) {
                     let _ = media.remove_all(&layout::staged(&shared.root, id));
                     return Err(error);
@@ -59,7 +59,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Undoes the latest pending creation or removal of a signal.
+    /// Undoes a signal's latest pending creation or removal.
     pub(crate) fn take_back(&self, id: SignalId) {
         let shared = &*self.shared;
         let mut core = shared.core();
@@ -94,14 +94,14 @@ impl Engine {
         }
     }
 
-    /// Fails if the folder of a name contains something foreign.
+    /// Fails if something foreign is in the name's folder.
     pub(super) fn refuse_in_the_way(&self, name: &str) -> Result<(), StoreError> {
         let shared = &*self.shared;
         let path = layout::signal_folder(&shared.root, name);
         if shared.media.stat(&path).at("look at", &path)?.is_none() {
             return Ok(());
         }
-        // Except groups without signals, and signals whose removal or renaming is pending.
+        // Except groups without signals, and signals to be removed or renamed.
         let ours = shared
             .all_slots()
             .iter()

@@ -19,7 +19,6 @@ use crate::layout::zarr::FORMAT;
 use crate::media::{Access, Media, Site};
 use crate::op::{Op, SignalId};
 
-/// A changed signal during a checkpoint.
 struct ChangedSignal {
     slot: Arc<Slot>,
     dirty: DirtyFiles,
@@ -41,7 +40,6 @@ impl ChangedSignal {
         }
     }
 
-    /// Leaves it in the log. Errors of removing files are ignored: recovery removes them.
     fn leave_in_log(self, media: &dyn Media) {
         for table in self.tables {
             let _ = media.remove_file(&table.tmp);
@@ -51,13 +49,13 @@ impl ChangedSignal {
 }
 
 impl Shared {
-    /// Moves the content of the log into shards and tables, and starts a new log.
+    /// Moves the log's content into files and starts a new log.
     ///
-    /// A failed sync poisons. After any other failure the old log stays live and completed steps are harmless: replay
-    /// accepts tables and shards newer than the log's base.
+    /// A failed sync poisons. After another failure the old log stays live; completed steps are harmless, because
+    /// replay accepts tables and shards newer than the log's base.
     pub(crate) fn checkpoint_with(&self, core: &mut Core) -> Result<(), StoreError> {
         if !core.dirty.is_empty() {
-            // Tables are renamed out of it; a rename is durable only with both folders.
+            // A rename of a table is durable only with both folders.
             core.folders.insert(layout::tmp_folder(&self.root));
         }
         let mut changed = Vec::new();
@@ -73,7 +71,6 @@ impl Shared {
         }
         self.switch_log(core)?;
         for path in std::mem::take(&mut core.trash) {
-            // Recovery removes the rest.
             let _ = media.remove_all(&path);
         }
         for folder in std::mem::take(&mut core.emptied) {
@@ -83,7 +80,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Makes all changed signals durable outside the log in two passes: files, then names.
+    /// Makes files durable first, then names.
     fn write_changed(
         &self,
         core: &mut Core,
@@ -129,7 +126,7 @@ impl Shared {
         let mut slot = slot.lock();
         signal.dirty.shards = std::mem::take(&mut slot.dirty.shards);
         for shard in &signal.dirty.shards {
-            // The committed file; a pending replacement is written elsewhere.
+            // The committed file; a pending replacement is elsewhere.
             let data = slot.folder.join("data");
             let path = layout::data_shard_file(&data, slot.base.meta.format, *shard);
             syncs.file(path, Site::CheckpointShard);
@@ -137,7 +134,7 @@ impl Shared {
         let tables = slot.checkpoint_tables(media)?;
         signal.compact = tables.compact;
         if signal.compact.is_none() {
-            // With folders, so that a missing one is evidence.
+            // With folders: a missing one is evidence.
             for (table, _) in tables::arrays() {
                 slot.subfolder(media, Path::new(table))?;
             }
@@ -185,7 +182,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Gives whether all arrays of the signal are described.
+    /// Whether all arrays are described.
     fn finish_signal(&self, signal: ChangedSignal) -> bool {
         let mut slot = signal.slot.lock();
         let was_compact = slot.base.compact.is_some();
@@ -204,7 +201,7 @@ impl Shared {
         let is_compact = slot.base.compact.is_some();
         let mut is_described = !was_compact || is_compact;
         if slot.base.has_checksums(slot.crc_rows) {
-            // An earlier publication could not include checksums not yet in the array.
+            // An earlier publication lacks checksums not yet in the array.
             let crc = layout::zarr::crc_array(slot.crc_rows);
             let tmp = layout::tmp_folder(&self.root);
             is_described &= slot.project(&*self.media, &tmp, "crc", &crc);
@@ -212,7 +209,7 @@ impl Shared {
         is_described
     }
 
-    /// Gives the rows of the array `crc`.
+    /// Gives the rows of `crc`.
     fn write_checksums(
         &self,
         slot: &mut SlotInner,
@@ -223,7 +220,7 @@ impl Shared {
         let shard_of = |chunk: u64| chunk * 4 / flat.shard_bytes();
         let mut shards: BTreeSet<u64> = slot.crcs.keys().map(|chunk| shard_of(*chunk)).collect();
         if rows != slot.crc_rows {
-            // The array grows, perhaps only over a gap; its file must hold every inner chunk.
+            // Even over a gap the file must hold every inner chunk.
             shards.insert(shard_of(slot.crc_rows));
         }
         for shard in shards {
@@ -259,7 +256,7 @@ impl Shared {
                 media.open(&path, Access::CreateNew).at("create", &path)?
             }
         };
-        // Always rewritten: after a failed sync it may be only in the page cache.
+        // Always: after a failed sync it may be only in the page cache.
         file.write_at(0, &flat.index()).at("write", &path)?;
         let last = crcs.last().map_or(0, |(chunk, _)| chunk + 1);
         let used = (rows.max(last) * 4 - start).min(flat.shard_bytes());
@@ -276,7 +273,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Starts the next generation. The new log counts once MANIFEST is renamed.
+    /// The new log counts once MANIFEST is renamed.
     fn switch_log(&self, core: &mut Core) -> Result<(), StoreError> {
         let media = &*self.media;
         let generation = core.generation + 1;
@@ -294,7 +291,7 @@ impl Shared {
         manifest
             .write(media, &self.root)
             .inspect_err(|error| self.poison_if_sync(error))?;
-        // Renamed: readers see the new generation, so this cannot be undone.
+        // Readers see the new generation: no way back.
         let old = std::mem::replace(&mut core.log, log);
         core.generation = generation;
         let synced = media.sync_folder(&folder, Site::ManifestFolder);
@@ -344,7 +341,6 @@ impl Shared {
         })
     }
 
-    /// Updates `zarr.json` of changed signals. Failures are retried later.
     pub(crate) fn publish(&self, core: &mut Core) {
         let due: BTreeSet<SignalId> = std::mem::take(&mut core.unpublished);
         for id in due {

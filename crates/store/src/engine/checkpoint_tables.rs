@@ -1,4 +1,4 @@
-//! Which tables of a signal a checkpoint writes to files, and which to the base of the next log.
+//! Which tables a checkpoint writes to files, and which to the base of the next log.
 
 use super::compact::CompactTables;
 use super::io::IoContext;
@@ -7,25 +7,20 @@ use crate::error::StoreError;
 use crate::media::Media;
 use crate::state::{GAPS, RUNS, Table};
 
-/// Sample bytes from which a signal is not compact. Arrays take 0.2 MB of files: a fifth of so many samples, but half
-/// of 0.4 MB.
+/// A longer signal is not compact. Arrays take 0.2 MB of files: a fifth of so many samples, but half of 0.4 MB.
 const MAX_SAMPLE_BYTES: u64 = 1 << 20;
 
-/// Likewise full chunks. Below 1 MiB only with chunks shorter than those of new signals.
+/// Likewise full chunks; reached below 1 MiB only with short chunks.
 const MAX_CHUNKS: u64 = 16;
 
 #[derive(Debug, Default)]
 pub(crate) struct CheckpointTables {
-    /// To files.
     pub(crate) arrays: Vec<Table>,
-    /// To the base of the next log: the signal stays compact.
+    /// In the next log's base: the signal stays compact.
     pub(crate) compact: Option<CompactTables>,
 }
 
 impl SlotInner {
-    /// As of the last commit.
-    ///
-    /// # Errors
     pub(crate) fn checkpoint_tables(
         &mut self,
         media: &dyn Media,
@@ -37,7 +32,6 @@ impl SlotInner {
             && self.sample_bytes() < MAX_SAMPLE_BYTES
             && media.stat(&runs).at("look at", &runs)?.is_none();
         let Some(state) = self.committed_mut() else {
-            // Never loaded, so unchanged.
             return Ok(CheckpointTables {
                 compact: was,
                 ..CheckpointTables::default()

@@ -1,4 +1,4 @@
-//! Rollback and closing of the writer.
+//! Rollback and closing.
 
 use std::path::PathBuf;
 use std::sync::PoisonError;
@@ -19,7 +19,7 @@ impl Shared {
         (name.unwrap_or_default(), path)
     }
 
-    /// Removes files that no commit will name. Best effort: recovery empties `tmp/` too.
+    /// Best effort: recovery empties `tmp/` too.
     pub(super) fn discard_replacements<'a>(&self, names: impl Iterator<Item = &'a str>) {
         let folder = layout::tmp_folder(&self.root);
         for name in names {
@@ -85,7 +85,7 @@ impl Shared {
                 self.publish(&mut core);
                 Ok(())
             }
-            // The error was reported before; the store is as safe as possible.
+            // The error was reported before.
             Err(_) => {
                 core.lock.release();
                 return Ok(());
@@ -93,7 +93,7 @@ impl Shared {
         };
         let is_finished = core.unpublished.is_empty() && !self.unfinished.load(Ordering::Acquire);
         if done.is_ok() && is_finished {
-            // Text in the lock file means a crash, and makes the next opening recover.
+            // Text in the lock file makes the next opening recover.
             let _ = core.lock.write("");
         }
         core.lock.release();

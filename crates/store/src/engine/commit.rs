@@ -14,18 +14,16 @@ use crate::layout;
 use crate::media::{Access, Kind, Media, Site};
 use crate::op::{Op, SignalId};
 
-/// A longer log is folded into the tables.
 const MAX_LOG_BYTES: u64 = 64 << 20;
 
 impl Shared {
-    /// Commits everything pending. Steps: `docs/design/commit_protocol.md`; failures:
-    /// `docs/design/failure_analysis.md`.
+    /// Steps: `docs/design/commit_protocol.md`; failures: `docs/design/failure_analysis.md`.
     pub(crate) fn commit(&self, publish: bool) -> Result<u64, StoreError> {
         self.check("commit")?;
         let mut core = self.core();
         let ids = self.active();
         let slots: Vec<_> = ids.iter().filter_map(|id| self.slot(*id)).collect();
-        // Held to the end, so that concurrent writes belong entirely to the next commit.
+        // Held to the end: concurrent writes belong entirely to the next commit.
         let mut locked: Vec<MutexGuard<'_, SlotInner>> = slots
             .iter()
             .map(|slot| Slot::lock(slot))
@@ -51,8 +49,7 @@ impl Shared {
         Ok(core.sequence)
     }
 
-    /// Runs a checkpoint that a commit made due. The commit stands in any case, as does the old log if the disk is
-    /// full; only poisoning is an error.
+    /// The commit stands, as does the old log on a full disk; only poisoning is an error.
     fn fold(&self, core: &mut Core) -> Result<(), StoreError> {
         match self.checkpoint_with(core) {
             Err(error) if self.is_poisoned() => Err(error),
@@ -60,7 +57,7 @@ impl Shared {
         }
     }
 
-    /// Steps before the commit point, without effect if it is not reached.
+    /// Has no effect if the commit point is not reached.
     fn prepare(
         &self,
         core: &Core,
@@ -124,7 +121,7 @@ impl Shared {
 
     fn sync_replacements(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
         let media = &*self.media;
-        // A lost folder loses its content, and recovery remakes folders from the log alone.
+        // Recovery remakes a lost folder from the log alone.
         let format = slot.base.meta.format;
         let shards = layout::data_shards(Path::new("data"), format);
         slot.subfolder(media, &shards)?;
@@ -148,7 +145,6 @@ impl Shared {
             .at("sync", &tmp)
     }
 
-    /// The commit point.
     fn log_record(
         &self,
         core: &mut Core,
@@ -195,7 +191,6 @@ impl Shared {
                 limit: u128::from(u32::MAX),
             }),
         };
-        // Release the memory of an exceptionally large record.
         record.shrink_to(1 << 20);
         core.record = record;
         done?;
@@ -220,7 +215,7 @@ impl Shared {
                 fold = true;
                 self.move_replacements(core, slot)?;
             }
-            // Remove what was not moved: replaced again, or the signal was removed.
+            // Not moved: replaced again, or the signal was removed.
             let tmp = layout::tmp_folder(&self.root);
             let replacements = slot.ops.iter().filter_map(Op::replacement);
             core.trash.extend(replacements.map(|name| tmp.join(name)));

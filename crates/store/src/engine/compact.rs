@@ -1,10 +1,9 @@
-//! Tables of compact signals, stored in the base of the log instead of in files.
+//! Tables of compact signals, in the base of the log instead of in files.
 //!
-//! A short recording has one run, few stamps and an event: as arrays some twenty files and folders, many times the size
-//! of its samples. So a new signal is *compact*: the base of each log holds the rows of its tables, and its `zarr.json`
-//! shows them to other programs. Only the table of gaps is always an array, since other programs need it to read
-//! samples. At 1 MiB of samples or [`MAX_BYTES`] of tables the next checkpoint writes all arrays, for good
-//! (`checkpoint_tables`), to keep the base of the log short.
+//! The tables of a short recording would be some twenty files and folders, many times the size of its samples. So a new
+//! signal is *compact*: the base of each log holds its rows, and its `zarr.json` shows them to other programs, which
+//! need only the table of gaps as an array. At 1 MiB of samples or [`MAX_BYTES`] of tables the next checkpoint writes
+//! all arrays, for good (`checkpoint_tables`).
 
 use std::sync::Arc;
 
@@ -13,16 +12,15 @@ use serde_json::{Map, Value, json};
 use crate::op::{Op, SignalId, TableRows};
 use crate::state::{EVENTS, GAPS, SignalState, TABLES, Table};
 
-/// Limit for the tables of a compact signal: int64 numbers and text.
+/// Bytes of a compact signal's tables.
 pub(crate) const MAX_BYTES: usize = 2 << 10;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CompactTables(Arc<[Table]>);
 
 impl CompactTables {
-    /// Tables of a state; `None` if too large.
+    /// `None` if too large.
     pub(crate) fn of(state: &SignalState) -> Option<Self> {
-        // Check the size before collecting what may be many rows.
         let rows = state.runs.len() + state.points.len() + state.fit.len() + state.events.len();
         let rows = rows + state.corrections.point_count();
         if rows > MAX_BYTES / 8 {
@@ -60,7 +58,6 @@ impl CompactTables {
         Op::SmallTables { id, tables }
     }
 
-    /// Whether a log may contain these.
     pub(crate) fn are_plausible(tables: &[TableRows]) -> bool {
         let is_plausible = |table: &TableRows| {
             let name = TABLES.get(usize::from(table.table));
@@ -82,8 +79,7 @@ impl CompactTables {
     }
 }
 
-/// As in the `zarr.json` of a compact signal: by name, rows of numbers in the order of the array's columns, and events
-/// as objects. Leaves out tables too large for a compact signal.
+/// Content of `zarr.json`: by name, rows of numbers in the order of columns, and events as objects, unless too large.
 pub(crate) fn described(state: &SignalState) -> Value {
     let mut shown = Map::new();
     let Some(compact) = CompactTables::of(state) else {

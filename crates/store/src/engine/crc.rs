@@ -1,8 +1,8 @@
 //! Checksums of inner chunks, computed while samples are written.
 //!
-//! A chunk written in order, or in pieces in any order as by tasklets, gets its checksum without being read. Other
-//! chunks (begun before opening, touched by a gap, written twice, incomplete) are in `recheck` and computed from the
-//! file when a commit needs them. `recheck` overrides `ready`.
+//! A chunk written in order, or in pieces in any order, is not read again. Other chunks (begun before opening, touched
+//! by a gap, written twice, incomplete) are in `recheck` and computed from the file when a commit needs them. `recheck`
+//! overrides `ready`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -10,28 +10,27 @@ use std::ops::Range;
 use crate::layout::flat::Flat;
 use crate::state::GapTable;
 
-/// Written bytes of a chunk: start, end, checksum.
+/// Start, end, checksum.
 type Piece = (u64, u64, u32);
 
-/// Most separate pieces per chunk, and most chunks with pieces; beyond that chunks are read again.
+/// Pieces per chunk, and chunks with pieces; beyond that chunks are read again.
 const PIECES: usize = 64;
 const MAX_CHUNKS_WITH_PIECES: usize = 4096;
 
 #[derive(Debug, Default)]
 pub(crate) struct Checksums {
-    /// Chunk being streamed, its bytes so far, their checksum.
+    /// Streamed chunk, its bytes so far, their checksum.
     stream: Option<(u64, u64, u32)>,
-    /// Separate pieces, in order, of chunks written piecewise and not overwritten. Until one piece covers the chunk,
-    /// the chunk is in `recheck`, or a commit has recorded its previous state.
+    /// Sorted pieces of chunks that were not overwritten. Until one piece covers the chunk, it is in `recheck`, or a
+    /// commit has recorded its previous state.
     pieces: BTreeMap<u64, Vec<Piece>>,
-    /// Finished chunks that no commit has recorded.
+    /// Finished, not yet recorded by a commit.
     pub(crate) ready: BTreeMap<u64, u32>,
     /// Chunks to compute from the file once full.
     pub(crate) recheck: BTreeSet<u64>,
 }
 
 impl Checksums {
-    /// Continues a chunk with `seen` bytes of checksum `crc`.
     pub(crate) fn continuing(chunk: u64, seen: u64, crc: u32) -> Self {
         Self {
             stream: Some((chunk, seen, crc)),
@@ -55,7 +54,6 @@ impl Checksums {
             let before = match self.stream {
                 Some((streaming, seen, crc)) if (streaming, seen) == (chunk, within) => Some(crc),
                 _ => {
-                    // A partial chunk may be continued later.
                     self.leave_stream();
                     let known = self.ready.contains_key(&chunk) || self.pieces.contains_key(&chunk);
                     (within == 0 && !known).then_some(0)
@@ -84,7 +82,6 @@ impl Checksums {
 
     fn leave_stream(&mut self) {
         if let Some((chunk, seen, crc)) = self.stream.take() {
-            // A full chunk would be finished already.
             self.piece(chunk, (0, seen, crc), u64::MAX);
         }
     }
@@ -92,7 +89,6 @@ impl Checksums {
     fn piece(&mut self, chunk: u64, (mut start, mut end, mut crc): Piece, size: u64) {
         let pieces = self.pieces.entry(chunk).or_default();
         if pieces.iter().any(|&(from, to, _)| from < end && start < to) {
-            // Overwritten pieces are unknown, and the rest may be overwritten too.
             pieces.clear();
         }
         let at = pieces.partition_point(|&(from, ..)| from < start);
@@ -123,7 +119,7 @@ impl Checksums {
         }
     }
 
-    /// Handles a new gap: chunks partly in `range` must be rechecked.
+    /// Chunks partly in `range` must be rechecked.
     pub(crate) fn gap(&mut self, chunk_samples: i64, range: Range<i64>) {
         if range.start >= range.end {
             return;
@@ -141,7 +137,6 @@ impl Checksums {
         }
     }
 
-    /// The samples were written before.
     pub(crate) fn filled(&mut self, chunk_samples: i64, range: Range<i64>) {
         if range.start >= range.end {
             return;
@@ -156,7 +151,7 @@ impl Checksums {
             {
                 self.leave_stream();
             }
-            // A finished chunk includes all writes; a commit computes the others.
+            // A finished chunk includes all writes.
             if !self.ready.contains_key(&chunk) {
                 self.recheck.insert(chunk);
             }
@@ -168,7 +163,6 @@ impl Checksums {
             .extend(self.stream.take().map(|(chunk, ..)| chunk));
         self.recheck
             .extend(std::mem::take(&mut self.pieces).into_keys());
-        // Rechecking an unchanged chunk gives the same value.
         self.recheck
             .extend(std::mem::take(&mut self.ready).into_keys());
     }
@@ -182,7 +176,7 @@ impl Checksums {
     }
 }
 
-/// Checksum of a chunk with first sample `first`; gap samples count as zero. `None` if all are.
+/// The chunk starts with sample `first`; gap samples count as zero. `None` if all are.
 pub(crate) fn masked(
     bytes: &mut [u8],
     first: i64,
@@ -245,7 +239,6 @@ mod tests {
                     0 => sums.touch((start / 64) as i64),
                     1 => sums.rollback(),
                     2..6 => sums.filled(64, start as i64..end as i64),
-                    // A commit computes what it needs.
                     6 => drop((std::mem::take(&mut sums.recheck), std::mem::take(&mut sums.ready))),
                     _ => {}
                 }
@@ -282,7 +275,6 @@ mod tests {
         let mut sums = Checksums::default();
         sums.feed(flat, 10, &[1; 100]);
         assert_eq!(sums.recheck, BTreeSet::from([0]));
-        // The whole chunk, so earlier content does not matter.
         sums.feed(flat, 64, &[2; 64]);
         assert_eq!(sums.recheck, BTreeSet::from([0]));
         assert_eq!(sums.ready, BTreeMap::from([(1, crc32c::crc32c(&[2; 64]))]));

@@ -1,8 +1,7 @@
 //! Expected identity of table files.
 //!
-//! The base of a log has the [stamps](TableStamps) of all tables. Until the next checkpoint a file may be newer, because
-//! gaps are published and a checkpoint may be interrupted; the log then holds its content. Any other table is wrong:
-//! older, another signal's, or changed.
+//! A log's base has the [stamps](TableStamps) of all tables. Until the next checkpoint a file may be newer if the log
+//! holds its content. Any other table is wrong: older, another signal's, or changed.
 
 use std::path::Path;
 
@@ -15,23 +14,20 @@ use crate::op::{SignalId, TableStamp};
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ExpectedTables<'a> {
-    /// For messages.
     pub(crate) signal: &'a str,
-    /// In the log's base; `None` in an earlier version.
+    /// `None` in an earlier version.
     pub(crate) stamps: Option<&'a TableStamps>,
     pub(crate) compact: Option<&'a CompactTables>,
     pub(crate) base: u64,
-    /// Sequence of the last known record.
     pub(crate) last: u64,
 }
 
 impl<'a> ExpectedTables<'a> {
-    /// For the writer: tables are as of the last checkpoint, since nobody else changes them.
+    /// Used by the writer: nobody else changes tables.
     pub(crate) fn exactly(base: &'a Base) -> Self {
         Self::since(base, u64::MAX, u64::MAX)
     }
 
-    /// For a reader that knows the records since the log's base.
     pub(crate) fn since(signal: &'a Base, base: u64, last: u64) -> Self {
         Self {
             signal: &signal.name,
@@ -42,7 +38,7 @@ impl<'a> ExpectedTables<'a> {
         }
     }
 
-    /// Accepts tables newer than all known records.
+    /// Tables newer than all known records pass.
     ///
     /// # Errors
     /// [`StoreError::WrongTable`].
@@ -87,7 +83,6 @@ impl<'a> ExpectedTables<'a> {
         Err(wrong(words(found), expected.map_or("none".into(), words)))
     }
 
-    /// Required rows in a table's file; `None` if unknown.
     pub(crate) fn rows(&self, table: &str) -> Option<u64> {
         Some(self.stamps?.get(table).map_or(0, |stamp| stamp.rows))
     }

@@ -1,7 +1,6 @@
-//! Identity files: the signal that a folder belongs to, independent of its name.
+//! Identity files: the signal that a folder belongs to, whatever its name.
 //!
-//! The file is in `data`, or in `crc` for a signal with that array. Replacing the array `data` replaces its whole
-//! folder, so a signal gets the file in `crc` first.
+//! The file is in `data`, or in `crc` if there is one: replacing the array `data` replaces its whole folder.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,10 +9,7 @@ use crate::layout::{IDENTITY, IDENTITY_BESIDE_DATA, parse_identity};
 use crate::media::{Kind, Media, limits};
 use crate::op::SignalId;
 
-/// `None` if the folder has no signal, or the two files contradict each other. Both are read, so that a foreign entry
-/// at one path is noticed.
-///
-/// # Errors
+/// `None` without a signal, or if the two files disagree. Both are read, so that a foreign entry is noticed.
 pub(crate) fn read(media: &dyn Media, folder: &Path) -> io::Result<Option<SignalId>> {
     let mut id = None;
     for inside in [IDENTITY, IDENTITY_BESIDE_DATA] {
@@ -29,7 +25,7 @@ pub(crate) fn read(media: &dyn Media, folder: &Path) -> io::Result<Option<Signal
     Ok(id)
 }
 
-/// The missing or wrong identity file; `None` if the folder is this signal's, another's, or without samples.
+/// Missing or wrong identity file; `None` if the folder is this signal's, another's, or without samples.
 pub(crate) fn damaged(media: &dyn Media, folder: &Path, id: SignalId) -> Option<PathBuf> {
     let is_folder = |name| matches!(media.stat(&folder.join(name)), Ok(Some(Kind::Folder)));
     let is_other = matches!(read(media, folder), Ok(Some(_)));

@@ -77,7 +77,6 @@ impl<T> IoContext<T> for io::Result<T> {
     }
 }
 
-/// Replaces a small file by rename; synced first if a site is given.
 pub(crate) fn replace_file(
     media: &dyn Media,
     tmp: &Path,
@@ -93,7 +92,6 @@ pub(crate) fn replace_file(
     media.rename(tmp, path).at("replace", path)
 }
 
-/// Creates an empty file, replacing any.
 pub(crate) fn fresh_file(media: &dyn Media, path: &Path) -> Result<Arc<dyn MediaFile>, StoreError> {
     match media.open(path, Access::CreateNew) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -105,8 +103,8 @@ pub(crate) fn fresh_file(media: &dyn Media, path: &Path) -> Result<Arc<dyn Media
     .at("create", path)
 }
 
-/// A path that was never used in a folder. If a name were reused, a power cut that keeps the later rename and loses the
-/// earlier one could put one file's bytes in the other's place.
+/// A path that was never used. If a name were reused, a power cut that keeps the later rename and loses the earlier
+/// could put one file's bytes in the other's place.
 pub(crate) fn unique(folder: &Path, kind: &str) -> std::path::PathBuf {
     folder.join(format!("{kind}-{}", uuid::Uuid::new_v4().simple()))
 }
@@ -127,7 +125,7 @@ mod tests {
         }
     }
 
-    /// Errors made elsewhere would report a link as unreadable instead of as a link.
+    /// Errors made elsewhere would report a link as unreadable.
     #[test]
     fn io_errors_are_converted_in_one_place() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");

@@ -1,7 +1,7 @@
-//! The lock of the only writer, with information about its holder.
+//! The lock of the only writer, with its holder.
 //!
-//! The kernel's lock decides; the text only describes the holder. A closing writer clears the text, so text in a free
-//! lock was left by a crash.
+//! The kernel's lock decides; the text only describes the holder. A closing writer clears it, so text in a free lock
+//! was left by a crash.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use crate::error::StoreError;
 use crate::layout;
 use crate::media::{Media, MediaLock, limits};
 
-/// How long to retry: a reader that checks for a writer holds the lock briefly.
+/// A reader that checks for a writer holds the lock briefly.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(100);
 
 const MAX_COMMAND_CHARS: usize = 100;
@@ -47,7 +47,7 @@ impl Holder {
     }
 }
 
-/// Text on one short line: a command may be a whole program (`python -c`).
+/// Makes one short line: a command may be a whole program (`python -c`).
 fn one_line(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line: String = words
@@ -61,7 +61,6 @@ fn one_line(text: &str) -> String {
     }
 }
 
-/// Takes the lock. Also gives whether its last holder crashed.
 pub(super) fn acquire(
     media: &dyn Media,
     root: &Path,
@@ -85,13 +84,12 @@ pub(super) fn acquire(
     Ok((lock, !left.trim().is_empty()))
 }
 
-/// As far as can be determined.
 pub(crate) fn is_held(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
     if media.is_remote() {
         return Ok(false);
     }
     let path = layout::lock_file(root);
-    // Opening the lock file needs write permission; without it, the writer is unknown and must not be disturbed.
+    // Opening needs write permission; without it, a possible writer must not be disturbed.
     match media.lock(&path) {
         Ok(taken) => Ok(taken.is_none()),
         Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => Ok(false),
@@ -150,7 +148,6 @@ mod tests {
         );
         assert!(told.ends_with("...)") && told.len() < 300, "{told}");
         assert!(told.contains(&format!("process {} on ", std::process::id())));
-        // A short command is shown in full.
         let me = Holder {
             command: "isochrony import a b".into(),
             ..me

@@ -6,8 +6,8 @@
 //! records  length u32 | crc32c u32 of length, sequence and payload | sequence u64 | payload: operations
 //! ```
 //! Everything is zero-padded to multiples of 8. The base record has the sequence of the last commit before the log,
-//! each following record one more. After the last record come its [acknowledgement] and zeros: the file is extended
-//! ahead of use, because syncing overwritten blocks is cheaper than also recording a new length.
+//! each further record one more. After the last record come its [acknowledgement] and zeros: the file is extended
+//! ahead, because syncing overwritten blocks is cheaper than also a new length.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,17 +33,15 @@ pub(crate) use unreadable::Unreadable;
 use unreadable::decode;
 
 const MAGIC: [u8; 8] = *b"ISOREDO\n";
-/// Least and most bytes by which the file is extended ahead.
+/// Least and most bytes of an extension ahead.
 const EXTENSION_BYTES: (u64, u64) = (64 << 10, 4 << 20);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
-    /// Of the store.
     pub(crate) uuid: [u8; 16],
     pub(crate) generation: u64,
-    /// Boot of the system in which all records were written.
     pub(crate) boot: String,
-    /// Lowest id that no signal ever had.
+    /// Lowest id never used.
     pub(crate) next_signal: u64,
 }
 
@@ -51,7 +49,6 @@ pub(crate) struct Header {
 pub(crate) struct ParsedLog {
     pub(crate) header: Header,
     pub(crate) base: Vec<Op>,
-    /// Of the base.
     pub(crate) sequence: u64,
     pub(crate) records_at: usize,
 }
@@ -96,7 +93,7 @@ fn parse_header(bytes: &[u8]) -> Result<(Header, usize), (u64, &'static str)> {
     Ok((header, (20 + len as usize).next_multiple_of(8)))
 }
 
-/// Iterator over the records of a log from offset `at`; `sequence` is that of the record before.
+/// Records from offset `at`; `sequence` is that of the record before.
 #[derive(Debug)]
 pub(crate) struct Records<'a> {
     bytes: &'a [u8],
@@ -113,12 +110,12 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Classifies what follows the last readable record. A commit is acknowledged before the next one starts, so a
-    /// valid record or acknowledgement after an invalid record proves that it was once valid.
+    /// Classifies what follows the last readable record. A commit is acknowledged before the next starts, so a valid
+    /// record or acknowledgement after an invalid record proves that it was valid once.
     pub(crate) fn end(&self) -> LogEnd {
         let mut at = self.at;
         while at + RECORD_HEAD <= self.bytes.len() {
-            // Compare the sequence first: a checksum per offset would take quadratic time.
+            // Sequence first: a checksum per offset would take quadratic time.
             let sequence = u64_at(self.bytes, at + 8).unwrap_or(0);
             let plausible = sequence > self.sequence && sequence - self.sequence < 1 << 32;
             if plausible && let Some(found) = Acknowledgement::decode(self.bytes, at) {
@@ -140,15 +137,14 @@ impl<'a> Records<'a> {
 pub(crate) enum LogEnd {
     /// Nothing acknowledged.
     Clean,
-    /// Damaged records from this offset on, followed by valid ones.
+    /// Damaged records from this offset on, then valid ones.
     Damaged(u64),
-    /// Damaged records that were acknowledged.
+    /// Damaged, but acknowledged.
     LostCommits(LostRecords),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LostRecords {
-    /// Signals that they changed; `None` if unknown.
     pub(crate) signals: Option<Vec<SignalId>>,
 }
 
@@ -179,13 +175,11 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// Whether a writer could have recorded these operations; others are damage.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn is_plausible(ops: &[Op]) -> bool {
     check(ops).is_ok()
 }
 
-/// Begins a record, to be filled by [`push`] and closed by [`finish`].
 pub(crate) fn begin(buffer: &mut Vec<u8>, count: usize) {
     buffer.clear();
     buffer.resize(RECORD_HEAD, 0);
@@ -198,11 +192,11 @@ pub(crate) fn push(buffer: &mut Vec<u8>, op: &Op) {
 
 fn push_item<T: Serialize>(buffer: &mut Vec<u8>, item: &T) {
     let owned = std::mem::take(buffer);
-    // Writing to a vector cannot fail, and postcard can encode all of the types.
+    // Cannot fail: a vector, and types that postcard can encode.
     *buffer = postcard::to_extend(item, owned).unwrap_or_default();
 }
 
-/// `None` if the record is too long for its length field.
+/// `None` if too long for its length field.
 pub(crate) fn finish(buffer: &mut Vec<u8>, sequence: u64) -> Option<()> {
     let payload = buffer.get(RECORD_HEAD..)?;
     let len = u32::try_from(payload.len()).ok()?;
@@ -238,9 +232,8 @@ pub(crate) fn opening_bytes<'a>(
 pub(crate) struct Log {
     pub(crate) path: std::path::PathBuf,
     file: Arc<dyn MediaFile>,
-    /// Offset of the next record.
     pub(crate) end: u64,
-    /// Length of the file: zeros from the last acknowledgement to here.
+    /// File length: zeros from the last acknowledgement to here.
     extended: u64,
     acknowledged: u64,
     pub(crate) has_records: bool,
@@ -292,7 +285,6 @@ impl Log {
         })
     }
 
-    /// Opens a log that has no records.
     pub(crate) fn resume(media: &dyn Media, path: &Path, end: u64) -> Result<Self, StoreError> {
         let file = media.open(path, Access::Write).at("open", path)?;
         let extended = file.len().at("look at", path)?;
@@ -306,7 +298,7 @@ impl Log {
         })
     }
 
-    /// Syncs and acknowledges the record. `signals`: those it changes.
+    /// Syncs and acknowledges the record, which changes `signals`.
     pub(crate) fn append(
         &mut self,
         record: &[u8],
@@ -315,7 +307,7 @@ impl Log {
         let end = self.end + record.len() as u64;
         let room = end + acknowledgement::MAX_BYTES;
         if room > self.extended {
-            // Only zeros may follow the last record; a concurrent reader would take anything else for damage.
+            // Only zeros may follow the last record: a reader would take anything else for damage.
             let ahead = (self.end / 4).clamp(EXTENSION_BYTES.0, EXTENSION_BYTES.1);
             let zeros = vec![0; (room + ahead - self.extended) as usize];
             if let Err(error) = self.file.write_at(self.extended, &zeros) {
@@ -327,7 +319,7 @@ impl Log {
             self.extended = room + ahead;
         }
         if let Err(error) = self.file.write_at(self.end, record) {
-            // Part of the record may be written. It has no valid checksum, and the next record overwrites it.
+            // A partly written record has no valid checksum; the next overwrites it.
             let _ = self.file.write_at(self.end, &[0; RECORD_HEAD]);
             return Err(AppendError::NotAppended(failed(error, "write", &self.path)));
         }
@@ -341,11 +333,11 @@ impl Log {
         Ok(())
     }
 
-    /// Notes after the last record that its commit succeeded. Best effort: the commit is durable.
+    /// Notes the commit's success after the record. Best effort: the commit is durable.
     fn acknowledge(&mut self, sequence: u64, signals: &[SignalId]) {
         let mut bytes = Acknowledgement::encode(sequence, signals);
         let end = self.end + bytes.len() as u64;
-        // Overwrites what the last acknowledgement left behind this one.
+        // Overwrites the rest of the last acknowledgement.
         let left = self.acknowledged.saturating_sub(end) as usize;
         bytes.resize(bytes.len() + left, 0);
         let _ = self.file.write_at(self.end, &bytes);

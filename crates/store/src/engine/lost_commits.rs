@@ -1,9 +1,8 @@
 //! Finds evidence of durable commits that the redo log has lost.
 //!
-//! A last record with a wrong checksum may have been torn by a power cut, before a caller was told. Two things prove
-//! otherwise: its acknowledgement, which survives the death of the writer, though perhaps not a power cut; and a file
-//! ahead of the log, because `zarr.json` and tables are written after the record is durable. Only stores whose last
-//! writer did not close are examined: closing leaves no record to lose.
+//! A power cut may have torn a last record with a wrong checksum before a caller was told. Two things prove otherwise:
+//! its acknowledgement, which survives the writer's death but perhaps not a power cut; and a file ahead of the log,
+//! because `zarr.json` and tables are written after the record is durable. Closing leaves no record to lose.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -24,14 +23,14 @@ use crate::meta::SignalMeta;
 use crate::op::{Op, SignalId};
 use crate::state::GapTable;
 
-/// State of the store's writer: whether files may still be updated.
+/// Whether the store's writer may still update files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WriterStatus {
-    /// The last one closed: every file shows the last commit.
+    /// The last one closed: files show the last commit.
     Closed,
-    /// One is active, or that is unknown; it publishes within about a second.
+    /// Active or unknown; publishes within about a second.
     Alive,
-    /// The last one was killed: the next opening for writing recovers the store.
+    /// The last one was killed: the next opening for writing recovers.
     Crashed,
 }
 
@@ -41,17 +40,16 @@ pub(crate) struct LogState {
     pub(crate) base: BTreeMap<SignalId, i64>,
     pub(crate) writer: WriterStatus,
     pub(crate) named: BTreeMap<SignalId, Vec<String>>,
-    /// Data that only the log holds.
     pub(crate) pending_replay: BTreeMap<SignalId, PendingReplay>,
     pub(crate) lost: Vec<LostCommit>,
 }
 
-/// What a signal's files may lack until the log is replayed.
+/// What files may lack until the log is replayed.
 #[derive(Debug, Default)]
 pub(crate) struct PendingReplay {
-    /// Samples in records, as gaps of the files.
+    /// Samples in records, as gaps.
     pub(crate) samples: GapTable,
-    /// Shards whose replacements were not moved into place.
+    /// Shards with a replacement not yet moved into place.
     pub(crate) shards: BTreeSet<u64>,
     /// All shards wait for their replacement.
     pub(crate) data: bool,
@@ -92,15 +90,14 @@ impl PendingReplay {
     }
 }
 
-/// Effect of a lost commit on one signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LostCommit {
     pub(crate) id: SignalId,
-    /// Empty if no name is known; the commit may have created the signal.
+    /// Empty if unknown: the commit may have created the signal.
     pub(crate) signal: String,
-    /// The log itself if nothing else shows the commit.
+    /// The log if nothing else shows the commit.
     pub(crate) path: PathBuf,
-    /// Appended samples; empty if the commit only changed existing ones.
+    /// Empty if the commit only changed existing samples.
     pub(crate) range: Range<i64>,
 }
 
@@ -122,13 +119,13 @@ struct SignalAtLogEnd {
     end: i64,
 }
 
-/// Bound on rereads of the log while writers come and go.
+/// Bound on rereads while writers come and go.
 const MAX_READS: usize = 8;
 
 impl LogState {
-    /// Reads the live log and compares it with the published files unless a writer is active. A commit counts as lost
-    /// only if the log did not change from before it was read until the files were compared: otherwise a writer may
-    /// have appended and published in between.
+    /// Compares the live log with the published files unless a writer is active. A commit counts as lost only if the
+    /// log stays the same from before it was read until the end: otherwise a writer may have appended and published in
+    /// between.
     pub(crate) fn read(media: &dyn Media, root: &Path) -> Result<Self, StoreError> {
         let mut state = Self::read_once(media, root)?;
         for _ in 0..MAX_READS {
@@ -203,20 +200,19 @@ impl LogState {
     }
 }
 
-/// Changes with each record and each new log.
+/// Changes with each record and log.
 fn fingerprint(media: &dyn Media, root: &Path) -> Result<(u64, u32), StoreError> {
     let manifest = Manifest::read(media, root)?.ok_or_else(|| not_a_store(media, root))?;
     let bytes = read_log(media, root, &manifest)?;
     Ok((manifest.generation, crc32c::crc32c(&bytes)))
 }
 
-/// As far as it can be determined.
 pub(crate) fn writer(media: &dyn Media, root: &Path) -> Result<WriterStatus, StoreError> {
     let path = layout::lock_file(root);
     let left = match media.lock(&path) {
         Ok(None) => return Ok(WriterStatus::Alive),
         Ok(Some((_, left))) => left,
-        // Without permission to lock, an active writer and a killed one look the same.
+        // Without permission to lock, active and killed writers look the same.
         Err(_) => match media.read(&path, limits::LINE).at("read", &path)? {
             Some(text) if !text.trim_ascii().is_empty() => return Ok(WriterStatus::Alive),
             _ => String::new(),
@@ -228,17 +224,14 @@ pub(crate) fn writer(media: &dyn Media, root: &Path) -> Result<WriterStatus, Sto
     }
 }
 
-/// The valid records of a log, and what is known of unreadable ones.
 pub(crate) struct LogContent<'a> {
     pub(crate) opening: &'a ParsedLog,
     pub(crate) ops: &'a [Op],
-    /// Of the last readable record.
     pub(crate) sequence: u64,
-    /// Acknowledged records after it that are damaged.
     pub(crate) damaged: Option<&'a LostRecords>,
 }
 
-/// Valid records after damaged ones are an error: their changes depend on those before.
+/// Valid records after damaged ones are an error: they depend on them.
 pub(crate) fn lost_records(records: &Records<'_>) -> Result<Option<LostRecords>, Unreadable> {
     match records.end() {
         LogEnd::Clean => Ok(None),
@@ -280,7 +273,7 @@ pub(crate) fn lost_commits(
     if let Some(records) = log.damaged {
         let changed = records.signals.as_deref().unwrap_or_default();
         let unnamed = changed.iter().find(|id| !signals.contains_key(id));
-        // No signals known and none there: the records created some.
+        // The records created signals.
         let created = records.signals.is_none() && signals.is_empty();
         let id = unnamed.copied().or(created.then_some(SignalId(u64::MAX)));
         lost.extend(id.map(|id| LostCommit {
@@ -293,7 +286,7 @@ pub(crate) fn lost_commits(
     Ok(lost)
 }
 
-/// The signal's file that proves a commit after `sequence`, the last in the log, and the samples that commit appended.
+/// The file that proves a commit after `sequence`, and the samples it appended.
 fn published(
     media: &dyn Media,
     root: &Path,
@@ -359,14 +352,13 @@ impl SignalAtLogEnd {
     }
 }
 
-/// Samples beyond the end that `data/zarr.json` counts and whose file exists; a length without files proves nothing.
+/// Samples past the end whose file exists; a length alone proves nothing.
 fn ahead(
     media: &dyn Media,
     folder: &Path,
     told: &SignalAtLogEnd,
 ) -> Result<Option<(PathBuf, Range<i64>)>, StoreError> {
     if !told.meta.codec.is_empty() {
-        // A sealed signal does not grow.
         return Ok(None);
     }
     let path = folder.join("data/zarr.json");
@@ -393,7 +385,7 @@ fn ahead(
     Ok(covered.then_some((path, told.end..shape)))
 }
 
-/// The table of gaps, if a commit after the last record wrote it. Only checkpoints write the other tables.
+/// The table of gaps, if written by a commit after the last record. Only checkpoints write the other tables.
 fn newer_gaps(
     media: &dyn Media,
     folder: &Path,

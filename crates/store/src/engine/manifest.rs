@@ -1,4 +1,4 @@
-//! MANIFEST: names the live log. A line of JSON and a line with its crc32c; replaced by rename, so always complete.
+//! MANIFEST names the live log: a line of JSON and a line with its crc32c, replaced by rename.
 
 use std::path::Path;
 
@@ -14,7 +14,6 @@ use crate::media::{Media, Site, limits};
 pub(crate) struct Manifest {
     pub(crate) format: u64,
     pub(crate) uuid: Uuid,
-    /// Of the live log.
     pub(crate) generation: u64,
 }
 
@@ -60,7 +59,7 @@ impl Manifest {
         Ok(Some(manifest))
     }
 
-    /// Replaces MANIFEST; durable once its folder is synced.
+    /// Durable once its folder is synced.
     pub(crate) fn write(self, media: &dyn Media, root: &Path) -> Result<(), StoreError> {
         let tmp = layout::engine_folder(root).join("MANIFEST.new");
         let path = layout::manifest_file(root);
@@ -68,7 +67,6 @@ impl Manifest {
     }
 }
 
-/// Whether a store, or at least its MANIFEST, exists.
 pub(crate) fn is_store(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
     let path = layout::manifest_file(root);
     Ok(media.stat(&path).at("look at", &path)?.is_some())

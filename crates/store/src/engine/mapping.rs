@@ -15,16 +15,16 @@ use crate::media::{Access, Media, MediaFile};
 
 /// A shard file, mapped at its largest possible length.
 ///
-/// Pages past the end of the file must not be touched. `len` is a length that the file had; the engine never truncates
-/// below committed samples, and only those are handed out. If another program truncates the file, readers of the
-/// missing part get SIGBUS; a mapping cannot be protected from that.
+/// Pages past the end of the file must not be touched. The file had length `len`. The engine never truncates below
+/// committed samples, and hands out only those. If another program truncates the file, readers of the missing part get
+/// SIGBUS; a mapping cannot be protected from that.
 pub(super) struct Mapping {
     raw: MmapRaw,
     pub(super) place: Place,
     pub(super) len: AtomicU64,
 }
 
-/// Path and identity of a shard's file, to reopen it: mappings outlive file descriptors, which are scarce.
+/// Reopens a file: mappings outlive file descriptors, which are scarce.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) path: PathBuf,
@@ -59,7 +59,7 @@ impl Owner for Mapping {
 }
 
 impl Mapping {
-    /// `whole`: the largest possible length; `len`: the current one.
+    /// `whole`: largest possible length; `len`: current one.
     pub(super) fn new(file: &File, place: Place, whole: usize, len: u64) -> std::io::Result<Self> {
         Ok(Self {
             raw: MmapOptions::new().len(whole).map_raw_read_only(file)?,
@@ -68,8 +68,7 @@ impl Mapping {
         })
     }
 
-    /// A view of committed bytes; `None` if the file is too short. `file`: reopens the file, if possible, in case it
-    /// has grown.
+    /// Committed bytes; `None` if the file is too short. `file` reopens it, in case it has grown.
     pub(super) fn view(
         self: &Arc<Self>,
         offset: u64,
@@ -78,7 +77,6 @@ impl Mapping {
     ) -> Option<Buffer> {
         let end = offset.checked_add(len as u64)?;
         if end > self.len.load(Ordering::Relaxed) {
-            // The file has grown.
             self.len.store(file()?.len().ok()?, Ordering::Relaxed);
             if end > self.len.load(Ordering::Relaxed) {
                 return None;

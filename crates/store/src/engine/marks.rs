@@ -1,18 +1,18 @@
-//! Write marks: distinguish a current shard from a copy older than the log.
+//! Write marks distinguish a current shard from a copy older than the log.
 //!
-//! Samples are written in place, so an older copy of a shard has zeros instead of newer samples, without any other
-//! sign. So each committed sample is proved in one of these ways:
+//! Samples are written in place, so an older copy of a shard has zeros in place of newer samples, without any other
+//! sign. Each committed sample is proved in one of these ways:
 //!
 //! - The commit record holds its bytes (small appends). Recovery rewrites them; readers compare the last ones.
 //! - The log states the checksum of its chunk, up to the signal's end (appends).
 //! - The array `crc` has the checksum of its chunk (appends before the last checkpoint).
-//! - The log states a *write mark* of its shard: for fills of any size, appends that end in a chunk whose checksum is
-//!   unknown without reading, and gaps that invalidate a proof of the last chunk.
+//! - The log states a *write mark* of its shard: for fills, appends that end in a chunk whose checksum is unknown
+//!   without reading, and gaps that invalidate a proof of the last chunk.
 //!
-//! A mark names a commit. It is written into the head of the shard after the commit's samples and before its record. So
-//! a file with that or a later mark has the samples; any other is refused (`StoreError::WrongShard`), without a read of
-//! samples. Marks of commits whose samples are in the record are not synced, because recovery writes them again. A
-//! checkpoint makes all marks durable, and the base of the next log states them.
+//! A mark names a commit. It is written into the shard's head after the commit's samples and before its record, so a
+//! file with that or a later mark has the samples; any other is refused (`StoreError::WrongShard`) without reading
+//! samples. Marks of commits whose samples are in the record are not synced: recovery writes them again. A checkpoint
+//! makes all marks durable.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -31,7 +31,6 @@ use crate::op::{Op, SignalId};
 use crate::version::ShardMark;
 
 impl Base {
-    /// Operations that state all marks as durable.
     pub(crate) fn mark_ops(&self, id: SignalId) -> impl Iterator<Item = Op> + '_ {
         self.data.marks().map(move |(shard, mark)| Op::WriteMark {
             id,
@@ -43,7 +42,7 @@ impl Base {
 }
 
 impl SlotInner {
-    /// Marks shards whose pending samples have no other proof, for the commit with this sequence number.
+    /// Marks shards whose pending samples have no other proof.
     pub(crate) fn leave_marks(
         &mut self,
         media: &dyn Media,
@@ -96,8 +95,8 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Shards with fills, and the last one if its last chunk gets a gap; whether the commit must sync them although it
-    /// is small, because their mark replaces a checksum in the log.
+    /// Shards with fills, and the last one if its last chunk gets a gap. `true`: the commit must sync them even if
+    /// small, because their mark replaces a checksum in the log.
     fn unproven_changes(&self) -> (BTreeSet<u64>, bool) {
         let mut shards = BTreeSet::new();
         let mut must_sync = false;
@@ -155,7 +154,6 @@ impl SlotInner {
         Some(self.shard_of(state.end - 1)).filter(|shard| self.pending.shards.contains(shard))
     }
 
-    /// The file of a shard; `None` if missing or foreign.
     fn flat_file(
         &self,
         media: &dyn Media,
@@ -172,7 +170,7 @@ impl SlotInner {
         Ok((head.index == IndexKind::Flat).then_some(file))
     }
 
-    /// After replay, rewrites marks that a power cut may have removed.
+    /// Rewrites marks that a power cut may have removed.
     pub(crate) fn renew_marks(&mut self, media: &dyn Media, root: &Path) -> Result<(), StoreError> {
         let data = self.base.data.clone();
         for (shard, mark) in data.marks() {
@@ -189,7 +187,6 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Records that a checkpoint synced all marks.
     pub(crate) fn note_synced_marks(&mut self) {
         let Some(committed) = self.committed_mut() else {
             return;
@@ -207,8 +204,7 @@ impl SlotInner {
     }
 }
 
-/// Writes a mark into a flat shard if its file has the mark `required`, so that existing losses are not hidden. Gives
-/// whether it did.
+/// Writes a mark if the shard has the mark `required`, so that losses are not hidden. Gives whether it did.
 fn put_mark(
     file: &dyn MediaFile,
     flat: &Flat,

@@ -1,13 +1,13 @@
 //! Detects lost table files.
 //!
 //! A table without rows never had a file, so a missing file alone is no evidence. Its `zarr.json`, written after the
-//! file, shows how many rows the file had. The redo log still has rows that were only published, so rows are lost only
-//! if no state since the log's base had as many. A checkpoint gives every table except events a folder, so a missing
-//! folder of a published signal that the log does not mention was removed. Newer logs state the rows in their base
-//! ([`TableStamps`](super::table_stamps::TableStamps)).
+//! file, shows how many rows it had; newer logs state them in their base
+//! ([`TableStamps`](super::table_stamps::TableStamps)). The redo log has rows that were only published, so rows are
+//! lost only if no state since the log's base had as many. A checkpoint gives every table except events a folder, so a
+//! published signal that the log does not mention must have it.
 //!
-//! A signal without its gaps would show samples that nobody recorded, and a writer would store an empty table. So
-//! reading and writing fail without it.
+//! Without its gaps a signal would show samples that nobody recorded, and a writer would store an empty table: reading
+//! and writing fail.
 
 use std::path::{Path, PathBuf};
 
@@ -24,16 +24,15 @@ use crate::state::{CORRECTIONS, EVENTS, FIT, GAPS, POINTS, RUNS, SignalState};
 pub(super) struct MissingTable {
     table: &'static str,
     path: PathBuf,
-    /// By the log or its description, if known.
     rows: Option<u64>,
-    /// The log counts the rows: they were in a durable file when it began.
+    /// The log counts them: they were in a durable file when it began.
     is_known: bool,
     /// Most rows of any state since the log's base.
     seen: u64,
 }
 
 impl MissingTable {
-    /// Evidence for rows in the table at `path`; `None` if there is none. `known`: rows by the log.
+    /// Evidence of rows in the table at `path`. `known`: rows by the log.
     pub(super) fn find(
         media: &dyn Media,
         folder: &Path,
@@ -50,7 +49,6 @@ impl MissingTable {
                 seen: 0,
             }));
         }
-        // Rows of events are in the file of their text.
         let own = folder.join(if table == EVENTS { TEXT_ARRAY } else { table });
         let described = own.join("zarr.json");
         let described = media
@@ -81,14 +79,13 @@ impl MissingTable {
             POINTS => state.points.len(),
             FIT => state.fit.len(),
             CORRECTIONS => state.corrections.point_count(),
-            // Their description counts bytes.
             _ if state.events.next_id() == 0 => 0,
             _ => usize::MAX,
         };
         self.seen = self.seen.max(rows as u64);
     }
 
-    /// Whether its rows are in no other place; `untouched`: the log does not mention the signal.
+    /// `untouched`: the log does not mention the signal.
     pub(super) fn is_lost(&self, untouched: bool) -> bool {
         match self.rows {
             Some(_) if self.is_known => true,

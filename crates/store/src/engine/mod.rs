@@ -5,10 +5,9 @@
 //! and syncs it; a *checkpoint* moves what only the log holds into files and starts a new log; *recovery* replays the
 //! log; a *reader* follows it.
 //!
-//! Memory is bounded. Per signal in use: its tables, their pending changes, at most 64 KiB of uncommitted samples, and
-//! checksums since the last checkpoint (the log is folded at 64 MiB). Open shard files: an eighth of the process limit
-//! and at most 256, for writing and for reading each, and half as many of sealed arrays. 1024 mappings, which take
-//! address space only.
+//! Memory per signal in use: its tables with pending changes, 64 KiB of uncommitted samples, and checksums since the
+//! last checkpoint (the log is folded at 64 MiB). Open shard files, for writing and for reading each: an eighth of the
+//! process limit, at most 256; half as many of sealed arrays. 1024 mappings.
 
 pub(crate) mod cached;
 pub(crate) mod candidate;
@@ -79,11 +78,11 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Opens a store on this machine's disks for writing; recovers it if its last writer crashed.
+    /// Opens a store on local disks for writing, after recovery if its last writer crashed.
     ///
     /// # Errors
     /// [`StoreError::NotAStore`], [`StoreError::StoreExists`], [`StoreError::Locked`],
-    /// [`StoreError::NetworkFileSystem`], [`StoreError::NewerFormat`], [`StoreError::DamagedFile`], or an I/O error.
+    /// [`StoreError::NetworkFileSystem`], [`StoreError::NewerFormat`], [`StoreError::DamagedFile`], [`StoreError::Io`].
     pub fn open(root: &Path, mode: OpenMode) -> Result<Self, StoreError> {
         Self::open_on(root, mode, crate::media::disk())
     }
@@ -110,7 +109,7 @@ impl Engine {
         self.shared.uuid
     }
 
-    /// All signals by name, pending changes included.
+    /// All signals by name, including pending changes.
     #[must_use]
     pub fn catalogue(&self) -> Vec<(SignalId, String)> {
         let names = self.shared.names.read();
@@ -119,7 +118,7 @@ impl Engine {
         all.map(|(name, id)| (*id, name.clone())).collect()
     }
 
-    /// The signal with this name, pending changes included.
+    /// The signal of this name, including pending changes.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<SignalId> {
         let names = self.shared.names.read();
@@ -133,7 +132,7 @@ impl Engine {
         SignalId(self.shared.next_id.fetch_add(1, Ordering::AcqRel))
     }
 
-    /// Committed and pending state of a signal, loaded from its tables on first use.
+    /// Committed and pending state of a signal, loaded on first use.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`], or damage of its tables.
@@ -144,24 +143,22 @@ impl Engine {
         slot.state(&*self.shared.media).cloned()
     }
 
-    /// Whether the locks of a signal can be taken, in a process forked from the writer.
     pub(crate) fn is_free(&self, id: SignalId) -> bool {
         let slots = self.shared.slots.try_read();
         let slot = slots.as_ref().ok().map(|slots| slots.get(&id).cloned());
         slot.is_some_and(|slot| slot.is_none_or(|slot| slot.is_free()))
     }
 
-    /// Reserves ids below `next`.
     pub(crate) fn keep_ids(&self, next: u64) {
         self.shared.next_id.fetch_max(next, Ordering::AcqRel);
     }
 
-    /// Writes samples from `index` on, past the end of the signal or into a gap. They count once `Op::Valid` (and
-    /// `Op::End`) covering them are committed. One write per shard; beyond 64 KiB per signal nothing is copied.
+    /// Writes samples from `index` on, past the end of the signal or into a gap. They count once a committed
+    /// `Op::Valid` (and `Op::End`) covers them. Beyond 64 KiB per signal nothing is copied.
     ///
     /// # Errors
     /// [`StoreError::Occupied`] over committed samples, [`StoreError::Sealed`], [`StoreError::PartialSample`],
-    /// [`StoreError::DiskFull`] and I/O errors; the store is then unchanged.
+    /// [`StoreError::DiskFull`], I/O errors; the store is unchanged.
     pub fn write_samples(&self, id: SignalId, index: i64, bytes: &[u8]) -> Result<(), StoreError> {
         let shared = &*self.shared;
         shared.check("write samples")?;
@@ -216,12 +213,11 @@ impl Engine {
         Ok(())
     }
 
-    /// Makes all pending changes of all signals durable, all or none. Gives the commit's sequence number, or the last
-    /// one's if nothing was pending. With `publish`, other programs see it at once, otherwise within a second.
+    /// Makes all pending changes durable, all or none. Gives the last commit's sequence number. Other programs see it
+    /// within a second; with `publish`, at once.
     ///
     /// # Errors
-    /// [`StoreError::DiskFull`]: nothing was committed, everything stays pending. After [`StoreError::Poisoned`] and others
-    /// reopen the store.
+    /// [`StoreError::DiskFull`]: nothing was committed, everything stays pending. After other errors reopen the store.
     pub fn commit(&self, publish: bool) -> Result<u64, StoreError> {
         self.shared.commit(publish)
     }
@@ -242,7 +238,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Updates the tables and starts a new log. Commits do this by themselves when the log is long.
+    /// Updates the tables and starts a new log, as commits do when it is long.
     ///
     /// # Errors
     /// [`StoreError::DiskFull`] and others: the store is unchanged and keeps its old log.
@@ -252,7 +248,6 @@ impl Engine {
         self.shared.checkpoint_with(&mut core)
     }
 
-    /// Updates the files that other programs read to the last commit.
     pub(crate) fn publish(&self) {
         let mut core = self.shared.core();
         self.shared.publish(&mut core);
@@ -262,20 +257,16 @@ impl Engine {
         self.shared.core().generation
     }
 
-    /// Whether opening recovered the store, so that published files may be behind.
     pub(crate) fn was_recovered(&self) -> bool {
         self.shared.recovered.load(Ordering::Acquire)
     }
 
-    /// Makes the next opening recover the store, because a file could not be updated.
+    /// Makes the next opening recover the store: a file could not be updated.
     pub(crate) fn leave_unfinished(&self) {
         self.shared.unfinished.store(true, Ordering::Release);
     }
 
     /// Makes the checkpoint after the next commit rewrite all tables of a signal.
-    ///
-    /// # Errors
-    /// [`StoreError::SignalRemoved`], or damage of the tables.
     pub(crate) fn rewrite_tables(&self, id: SignalId) -> Result<(), StoreError> {
         self.shared.check("repair")?;
         let slot = self.shared.existing(id)?;
@@ -291,8 +282,6 @@ impl Engine {
         self.queue(Op::Meta { id, meta })
     }
 
-    /// # Errors
-    /// [`StoreError::SignalRemoved`], or an I/O error.
     pub(crate) fn rewrite_identity(&self, id: SignalId) -> Result<(), StoreError> {
         self.shared.check("repair")?;
         let slot = self.shared.existing(id)?;
@@ -306,16 +295,15 @@ impl Engine {
         self.queue(Op::Meta { id, meta })
     }
 
-    /// Discards pending changes, checkpoints and releases the lock. Dropping does the same and ignores errors. Closing
-    /// twice is allowed.
+    /// Discards pending changes, checkpoints and releases the lock; so does dropping, ignoring errors. Idempotent.
     ///
     /// # Errors
-    /// As [`checkpoint`](Self::checkpoint). The store is closed anyway and the next opening recovers it.
+    /// As [`checkpoint`](Self::checkpoint). The store is closed anyway; the next opening recovers it.
     pub fn close(&self) -> Result<(), StoreError> {
         self.shared.close()
     }
 
-    /// Path of shard `shard` of a signal's `data`.
+    /// Path of a shard of the signal's `data`.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`].
@@ -345,25 +333,22 @@ impl Engine {
         Ok(slot.base.compact.is_some())
     }
 
-    /// As of the last checkpoint.
     pub(crate) fn has_checksums(&self, id: SignalId) -> Result<bool, StoreError> {
         let slot = self.shared.existing(id)?;
         let slot = slot.lock();
         Ok(slot.base.has_checksums(slot.crc_rows))
     }
 
-    /// An unused name, and its path, for a file or folder that `Op::ReplaceShard` or `Op::ReplaceData` will name.
+    /// Unused name, and its path, for what `Op::ReplaceShard` or `Op::ReplaceData` will name.
     #[must_use]
     pub fn new_tmp(&self) -> (String, PathBuf) {
         self.shared.new_tmp()
     }
 
-    /// Fails in a process other than the one that opened the store.
     pub(crate) fn check_process(&self, action: &'static str) -> Result<(), StoreError> {
         self.shared.check_process(action)
     }
 
-    /// Removes replacement files that will not be queued.
     pub(crate) fn discard_replacements<'a>(&self, names: impl Iterator<Item = &'a str>) {
         self.shared.discard_replacements(names);
     }
@@ -377,7 +362,6 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        // Errors are ignored; the next opening recovers.
         let _ = self.shared.close();
     }
 }

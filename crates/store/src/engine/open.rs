@@ -1,4 +1,4 @@
-//! Opens a store for writing: creates a new one, continues a closed one, or recovers a crashed one.
+//! Opens a store for writing: creates, continues, or recovers it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -20,18 +20,18 @@ use crate::layout::zarr::{self, FORMAT};
 use crate::media::{Kind, Media, MediaLock, Refusal, Site};
 use crate::op::Op;
 
-/// What [`Engine::open`](super::Engine::open) expects at the path.
+/// What [`Engine::open`](super::Engine::open) expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpenMode {
     /// A store.
     Existing,
-    /// A store, or nothing: then one is created.
+    /// A store, or nothing: then creates one.
     CreateIfMissing,
-    /// Nothing: a store is created.
+    /// Nothing: creates a store.
     CreateNew,
-    /// A store. Samples whose files are gone become gaps if they would prevent recovery.
+    /// A store. Samples of missing files become gaps if they prevent recovery.
     GiveUpLost,
-    /// As `CreateIfMissing`; a new store gets this uuid.
+    /// As `CreateIfMissing`, with this uuid if new.
     Backup(Uuid),
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn open(
     let sequence = records.sequence;
     let rebooted = opening.header.boot != media.boot_id();
     let dirty = crashed || !ops.is_empty() || damaged.is_some() || rebooted;
-    // Published files of an interrupted push are ahead of the log too.
+    // Files of an interrupted push are ahead of the log too.
     let give_up = mode == OpenMode::GiveUpLost || media.is_published();
     let told = lost_commits::LogContent {
         opening: &opening,
@@ -92,7 +92,7 @@ pub(crate) fn open(
     }
     let metadata = root.join("zarr.json");
     match shared.media.stat(&metadata) {
-        // A foreign link or pipe: reading attributes fails, `verify` reports it, and a repair moves it away.
+        // A foreign link or pipe, which `verify` reports and a repair moves away.
         Err(error) if Refusal::of(&error).is_some() => {}
         found => {
             if found.at("look at", &metadata)?.is_none() {
@@ -107,7 +107,7 @@ pub(crate) fn open(
     Ok(shared)
 }
 
-/// Restores the engine's folders that are usually empty: many copy tools omit them.
+/// Restores usually empty folders, which many copy tools omit.
 fn restore_folders(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     let mut made = false;
     for folder in [layout::tmp_folder(root), layout::staging_folder(root)] {
@@ -192,8 +192,8 @@ fn refuse_network(media: &dyn Media, path: &Path) -> Result<(), StoreError> {
     }
 }
 
-/// Creates an empty store, which exists once its MANIFEST is renamed into place. Continues an interrupted creation.
-/// `around`: the medium of the folders above.
+/// Creates a store, or continues an interrupted creation; it exists once its MANIFEST is renamed into place. `around`:
+/// the medium of the folders above.
 fn create(
     around: &dyn Media,
     media: &dyn Media,
@@ -224,7 +224,6 @@ fn create(
     media.make_folders(root, &engine).at("create", root)?;
     let (lock, _) = lock::acquire(media, root)?;
     if is_store(media, root)? {
-        // Another process has just created it.
         return Ok(());
     }
     for folder in [layout::tmp_folder(root), layout::staging_folder(root)] {
@@ -246,8 +245,7 @@ fn create(
     media
         .sync_folder(&engine, Site::NewLogFolder)
         .at("sync", &engine)?;
-    // Up to the folder that existed before, and at least the store's own name, which an interrupted creation may have
-    // made.
+    // Up to the folder that existed before, and at least the store's name.
     let last = if above.starts_with(root) {
         root.parent()
     } else {
@@ -268,7 +266,7 @@ fn create(
     media
         .sync_folder(&engine, Site::ManifestFolder)
         .at("sync", &engine)?;
-    // Best effort: opening writes it if missing. Before the lock file says that nothing is left to do.
+    // Best effort: opening writes it if missing. Before the lock file says that all is done.
     let group = zarr::store_group(&uuid.to_string(), serde_json::Map::new());
     let tmp = unique(&layout::tmp_folder(root), "zarr");
     let _ = replace_file(
@@ -279,20 +277,18 @@ fn create(
         // An empty file after a power cut would look like lost attributes.
         Some(Site::ReplacementFile),
     );
-    // A clean state: the next opening needs no recovery.
     let cleared = lock.write("");
     lock.release();
     cleared.at("write", &layout::lock_file(root))
 }
 
-/// Fails inside another store, except in its `.isochrony`, which holds temporary stores.
+/// Except in a store's `.isochrony`, which holds temporary stores.
 fn refuse_inside_store(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     let mut at = root;
     while let Some(above) = at.parent() {
         if at.file_name().is_some_and(|name| name == layout::ENGINE) {
             return Ok(());
         }
-        // An inaccessible folder is not a store that this process could read.
         if is_store(media, above).unwrap_or(false) {
             return Err(StoreError::StoreInsideStore {
                 path: root.into(),

@@ -1,4 +1,4 @@
-//! What a writer, a reader and the search for lost commits read first: the log that MANIFEST names, and its base.
+//! What every opening reads first: the log that MANIFEST names, and its base.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,6 @@ use crate::layout;
 use crate::media::{Kind, Media, limits};
 use crate::op::{Op, SignalId};
 
-/// Describes what is at `root` instead.
 pub(crate) fn not_a_store(media: &dyn Media, root: &Path) -> StoreError {
     let reason = match media.stat(root) {
         Ok(None) => "nothing is there".into(),
@@ -79,7 +78,7 @@ pub(crate) fn bases(base: &[Op]) -> Vec<(SignalId, Base)> {
             out.push((*id, base));
             continue;
         }
-        // All other operations follow that of their signal.
+        // Other operations follow that of their signal.
         let last = out.last_mut().filter(|(last, _)| *last == op.signal());
         let Some((_, base)) = last else {
             continue;

@@ -1,4 +1,4 @@
-//! Parts of the writer's state of a signal: base, dirty files, and pending samples.
+//! Parts of the writer's state of a signal.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -21,9 +21,8 @@ pub(crate) struct Base {
     /// Checksum of the last, partial chunk, if known.
     pub(crate) tail: Option<TailChecksum>,
     pub(crate) data: Arc<DataVersion>,
-    /// `None` if a log of an earlier version does not state them.
+    /// `None` if an earlier version's log does not state them.
     pub(crate) tables: Option<TableStamps>,
-    /// If compact.
     pub(crate) compact: Option<CompactTables>,
 }
 
@@ -44,14 +43,13 @@ impl Base {
         self.end.max(0).cast_unsigned() / self.meta.chunk_samples.max(1)
     }
 
-    /// Whether it has the array `crc`, with `rows` at the last checkpoint: a compact signal gets it with its first row.
+    /// `rows`: of `crc` at the last checkpoint. A compact signal gets the array with its first row.
     pub(crate) fn has_checksums(&self, rows: u64) -> bool {
         self.compact.is_none() || rows > 0
     }
 }
 
 impl Base {
-    /// Reads the checksum in a log's base after the signal's length.
     pub(crate) fn read_tail(&mut self, chunk: u64, crc: u32) {
         self.tail = TailChecksum::from_crc(chunk, crc, self.end, &self.meta).or(self.tail);
     }
@@ -72,7 +70,6 @@ impl Base {
         Some(tail.op(id, &self.meta))
     }
 
-    /// Appends continue from it.
     pub(crate) fn checksums(&self) -> Checksums {
         let Some(tail) = self.tail.filter(|tail| tail.end == self.end) else {
             return Checksums::default();
@@ -84,7 +81,7 @@ impl Base {
     }
 }
 
-/// Files and folders that a power cut may lose, relative to the signal's folder.
+/// What a power cut may lose, relative to the signal's folder.
 #[derive(Debug, Default)]
 pub(crate) struct DirtyFiles {
     pub(crate) shards: BTreeSet<u64>,
@@ -116,14 +113,13 @@ impl DirtyFiles {
     }
 }
 
-/// Samples written since the last commit.
 #[derive(Debug, Default)]
 pub(crate) struct PendingSamples {
-    /// Bytes written; while few, they are in the operations.
+    /// While few, they are in the operations.
     pub(crate) small_bytes: usize,
-    /// Too many for operations: their shards are synced instead.
+    /// Too many for operations: shards are synced instead.
     pub(crate) bulk: bool,
-    /// The operation that contiguous samples may extend, if no gap or replacement followed.
+    /// Operation that contiguous samples may extend.
     pub(crate) last_samples: Option<usize>,
     /// Shards with new samples or a write mark.
     pub(crate) shards: BTreeSet<u64>,

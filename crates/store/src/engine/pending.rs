@@ -9,11 +9,11 @@ use crate::op::{Op, PointRow, SignalId};
 use crate::state::SignalState;
 
 impl Engine {
-    /// Adds the operations of one change of a signal to the next commit, stamps last: all, or none after an error.
-    /// Readers see the state before or after.
+    /// Adds a change to the next commit, stamps last: all operations, or none after an error. Readers see the state
+    /// before or after.
     ///
     /// # Errors
-    /// [`StoreError::SignalRemoved`], or an I/O error of replacement files.
+    /// [`StoreError::SignalRemoved`], or I/O errors of replacement files.
     pub(crate) fn queue_change(
         &self,
         id: SignalId,
@@ -28,7 +28,7 @@ impl Engine {
         let slot = shared.existing(id)?;
         let mut slot = slot.lock();
         slot.refuse_removed()?;
-        // Everything fallible comes before the first operation.
+        // All that may fail comes before the first operation.
         slot.state(&*shared.media)?;
         for op in &ops {
             shared.prepare_replacement(&slot, op)?;
@@ -54,7 +54,7 @@ impl Engine {
                 .any(|slot| slot.lock().is_pending())
     }
 
-    /// Names of signals with uncommitted changes, and by how many samples each has grown since the last commit.
+    /// Signals with uncommitted changes, and by how many samples each has grown.
     #[must_use]
     pub fn pending_signals(&self) -> Vec<(String, i64)> {
         let shared = &*self.shared;
@@ -64,7 +64,7 @@ impl Engine {
         pending.collect()
     }
 
-    /// `None` if the signal was created since the last commit.
+    /// `None` if created since the last commit.
     pub(crate) fn committed_state(
         &self,
         id: SignalId,
@@ -75,7 +75,7 @@ impl Engine {
         Ok(committed.filter(|_| !slot.created))
     }
 
-    /// Whether changes of one signal await a commit.
+    /// Whether changes of a signal await a commit.
     #[must_use]
     pub fn has_pending_in(&self, id: SignalId) -> bool {
         (self.shared.slot(id)).is_some_and(|slot| slot.lock().is_pending())
@@ -83,7 +83,6 @@ impl Engine {
 }
 
 impl SlotInner {
-    /// Name of the signal, and number of uncommitted samples; `None` without any.
     pub(crate) fn pending_samples(&self) -> Option<(String, i64)> {
         let state = self
             .state

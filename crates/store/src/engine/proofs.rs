@@ -1,8 +1,7 @@
 //! Detects shards that lack the last committed samples.
 //!
-//! A shard copied earlier than the log looks valid: it has the length of its last chunk, with zeros for missing
-//! samples. So if the last sample under a checksum is zero, the checksum is compared when the shard is opened, which
-//! reads one chunk.
+//! A shard copied earlier than the log looks valid: zeros in place of missing samples. So if the last sample under a
+//! checksum is zero, opening the shard compares the checksum.
 
 use std::ops::Range;
 
@@ -11,7 +10,7 @@ use crate::layout::flat::Flat;
 use crate::media::MediaFile;
 use crate::state::SignalState;
 
-/// A range with known checksum; gap samples count as zero.
+/// Gap samples count as zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChecksummedRange {
     pub(crate) range: Range<i64>,
@@ -20,13 +19,12 @@ pub(crate) struct ChecksummedRange {
 
 pub(crate) struct Proofs<'a> {
     pub(super) state: &'a SignalState,
-    /// After the last full chunk.
     pub(super) stretches: Vec<ChecksummedRange>,
     pub(super) chunk_crc: &'a dyn Fn(u64) -> Option<u32>,
 }
 
 impl Proofs<'_> {
-    /// Ranges that are zero in the file and were not when committed.
+    /// Ranges that are zero in the file, but not when committed.
     pub(super) fn missing(
         &self,
         file: &dyn MediaFile,
@@ -60,7 +58,7 @@ impl Proofs<'_> {
         (own.start >= range.start).then_some(ChecksummedRange { range: own, crc })
     }
 
-    /// Whether a range from byte `start` of the file is among them. `file_end`: end of the samples in the file.
+    /// Whether a range from byte `start` is missing. `file_end`: end of samples in the file.
     fn is_missing(
         &self,
         file: &dyn MediaFile,
@@ -84,8 +82,8 @@ impl Proofs<'_> {
             return Ok(false);
         }
         if file_end < end && self.state.gaps.missing_within(file_end..end) < end - file_end {
-            // What remains of a truncated file is valid. But files are extended by zeros before they are written, so
-            // one that ends with zeros is unknown.
+            // The rest of a truncated file is valid. But files are extended by zeros before they are written, so an end
+            // of zeros is unknown.
             return Ok(true);
         }
         let mut bytes = vec![0; (end - from).cast_unsigned() as usize * size];

@@ -1,4 +1,4 @@
-//! Publication of commits to other programs, by the commit or later by a thread.
+//! Publication of commits to other programs, at once or later by a thread.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -14,12 +14,11 @@ use crate::layout::{self, zarr};
 use crate::media::{Site, limits};
 use crate::state::{CORRECTIONS, EVENTS, GAPS, Table};
 
-/// Longest delay between a commit and its publication, unless publishing takes longer than a tenth of it.
+/// Delay of publication, unless publishing takes longer than a tenth of it.
 const PUBLISH_DELAY: Duration = Duration::from_millis(800);
 
 impl Shared {
-    /// Writes a signal's `zarr.json` files, that of `data` last, so that a length is visible only with everything that
-    /// belongs to it. Gives whether all succeeded.
+    /// Writes a signal's `zarr.json` files, that of `data` last: a length is visible only with all that belongs to it.
     pub(crate) fn publish_slot(&self, slot: &mut SlotInner, sequence: u64) -> bool {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);
@@ -37,7 +36,7 @@ impl Shared {
             let timebase = zarr::group(serde_json::Map::new());
             done &= slot.project(media, &tmp, "timebase", &timebase);
         }
-        // Their file remains after all events were removed.
+        // The file remains after all events were removed.
         let has_events = !state.events.is_empty() || slot.has_file(EVENTS);
         if slot.projected.contains_key(TEXT_ARRAY) || !is_compact && has_events {
             done &= slot.project(media, &tmp, "events", &zarr::group(serde_json::Map::new()));
@@ -59,7 +58,7 @@ impl Shared {
                 done &= self.project_table(slot, name, true);
             }
         }
-        // Usually written with their files, but a power cut may have removed the description.
+        // A power cut may have removed the description.
         for name in [EVENTS, TEXT_ARRAY] {
             if has_events && !is_compact && !slot.projected.contains_key(name) {
                 done &= self.project_table(slot, name, false);
@@ -70,7 +69,7 @@ impl Shared {
             done &= self.project_table(slot, CORRECTIONS, false);
         }
         if slot.base.has_checksums(slot.crc_rows) {
-            // Only checkpoints write checksums to the array.
+            // Only checkpoints write checksums.
             let crc = zarr::crc_array(slot.crc_rows);
             done &= slot.project(media, &tmp, "crc", &crc);
         }
@@ -85,7 +84,7 @@ impl Shared {
         done
     }
 
-    /// Describes a table as on disk; without a file only if it is an array anyway.
+    /// A table without a file only if it is an array anyway.
     fn project_table(&self, slot: &mut SlotInner, name: &'static str, is_array: bool) -> bool {
         let media = &*self.media;
         let tmp = layout::tmp_folder(&self.root);
@@ -109,8 +108,8 @@ impl Shared {
         }
     }
 
-    /// Writes the store's own metadata, keeping user attributes. An unreadable file may contain some, so it stays, and
-    /// a repair reports the loss.
+    /// Writes the store's metadata, keeping user attributes. An unreadable file may contain some, so it stays, and a
+    /// repair reports the loss.
     pub(crate) fn publish_root(&self) {
         let path = self.root.join("zarr.json");
         let Ok(found) = self.media.read(&path, limits::METADATA) else {
@@ -128,14 +127,13 @@ impl Shared {
             return;
         }
         let tmp = super::io::unique(&layout::tmp_folder(&self.root), "zarr");
-        // Synced, or a power cut would remove attributes that were durable.
+        // Else a power cut would remove durable attributes.
         let site = Some(Site::ReplacementFile);
         let _ = super::io::replace_file(&*self.media, &tmp, &path, &bytes, site);
     }
 }
 
-/// Starts the thread that publishes commits later. It holds the store only while it works, so it keeps neither store
-/// nor process alive, and nothing waits for it.
+/// Starts the publishing thread. It holds the store only while it works, so it keeps neither store nor process alive.
 pub(crate) fn start(shared: &Arc<Shared>) {
     let weak: Weak<Shared> = Arc::downgrade(shared);
     let spawned = std::thread::Builder::new()
@@ -157,7 +155,6 @@ pub(crate) fn start(shared: &Arc<Shared>) {
                 let began = Instant::now();
                 if shared.check("publish").is_ok() {
                     let mut core = shared.core();
-                    // The store may have been closed before the lock was taken.
                     if !shared.closed.load(Ordering::Acquire) {
                         shared.publish(&mut core);
                     }
@@ -165,7 +162,7 @@ pub(crate) fn start(shared: &Arc<Shared>) {
                 pause = PUBLISH_DELAY.max(began.elapsed() * 10);
             }
         });
-    // Without a thread, publishing commits and checkpoints still publish.
+    // Without it, commits and checkpoints still publish.
     if let Ok(thread) = spawned {
         let _ = shared.publisher.set(thread.thread().clone());
     }

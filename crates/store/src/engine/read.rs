@@ -24,8 +24,8 @@ use crate::op::SignalId;
 use crate::state::SignalState;
 
 impl Engine {
-    /// Current bytes of samples `[start, start + count)`, pending ones included. They must lie in one shard and below
-    /// the signal's end. Zero-copy if the medium can be mapped.
+    /// Bytes of samples `[start, start + count)`, pending ones included, in one shard and below the signal's end.
+    /// Zero-copy if mapped.
     ///
     /// # Errors
     /// As [`read_as`](Self::read_as).
@@ -33,11 +33,11 @@ impl Engine {
         self.read_as(&*self.state(id)?, start, count)
     }
 
-    /// As [`read`](Self::read), for the samples that a state of the signal shows.
+    /// As [`read`](Self::read), as a state of the signal shows them.
     ///
     /// # Errors
     /// [`StoreError::SamplesReplaced`], [`StoreError::MissingSamples`], [`StoreError::WrongShard`],
-    /// [`StoreError::DamagedFile`], or an I/O error.
+    /// [`StoreError::DamagedFile`], [`StoreError::Io`].
     pub fn read_as(
         &self,
         state: &SignalState,
@@ -49,7 +49,6 @@ impl Engine {
         let place = bounds.place(Flat::data(&state.meta), state.meta.format.size());
         let slot = shared.existing(state.id)?;
         slot.lock().refuse_removed()?;
-        // Without the lock, so that threads decode in parallel.
         let decoders = &shared.sources.decoders;
         if let Some(buffer) = decoders.read_again(state, start, count)? {
             return Ok(buffer);
@@ -89,7 +88,7 @@ impl Engine {
         read.map_err(|error| explain(error, state, &now, &bounds, place.shard))
     }
 
-    /// Samples per shard file of a signal's `data`: no buffer of `read` spans a multiple of it.
+    /// Samples per shard: no buffer of `read` spans a multiple of it.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`].
@@ -107,17 +106,13 @@ impl Engine {
         self.shared.handles.allow_overwrites();
     }
 
-    /// As a state shows it; `None` if it was not read recently.
     pub(crate) fn shard_file(&self, state: &SignalState, shard: u64) -> Option<Arc<dyn MediaFile>> {
         let version = state.data.file(shard);
         let media = &*self.shared.media;
         self.shared.sources.file(media, (state.id, shard, version))
     }
 
-    /// As of the last checkpoint; `None` if unknown to the log.
-    ///
-    /// # Errors
-    /// [`StoreError::SignalRemoved`].
+    /// At the last checkpoint; `None` if unknown to the log.
     pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<TableStamps>, StoreError> {
         let slot = self.shared.existing(id)?;
         let slot = slot.lock();
@@ -128,10 +123,10 @@ impl Engine {
         &self.shared.sources
     }
 
-    /// Committed checksum of a full chunk of `data`, if known.
+    /// Committed checksum of a full chunk, if known.
     ///
     /// # Errors
-    /// [`StoreError::SignalRemoved`], or an I/O error.
+    /// [`StoreError::SignalRemoved`], [`StoreError::Io`].
     pub fn chunk_crc(&self, id: SignalId, chunk: u64) -> Result<Option<u32>, StoreError> {
         let slot = self.shared.existing(id)?;
         let slot = slot.lock();
@@ -185,8 +180,8 @@ impl Bounds {
     }
 }
 
-/// The state whose files a read uses: `now`, unless samples of the shard were replaced or removed since `handle`.
-/// Sealing and unsealing change only files.
+/// State whose files a read uses: `now`, unless samples of the shard were replaced or removed since `handle`. Sealing
+/// and unsealing change only files.
 pub(super) fn shown<'a>(
     handle: &'a SignalState,
     now: &'a SignalState,
@@ -198,7 +193,7 @@ pub(super) fn shown<'a>(
     }
 }
 
-/// Replaces the error by `SamplesReplaced` if that explains it.
+/// `SamplesReplaced`, if that explains the error.
 pub(super) fn explain(
     error: StoreError,
     handle: &SignalState,
@@ -236,7 +231,7 @@ pub(super) struct Files<'a> {
 }
 
 impl Sources {
-    /// Reads samples of `handle` from the files of `shown`, which has the same samples.
+    /// Reads from the files of `shown`, which has the same samples.
     pub(super) fn read_shown(
         &self,
         media: &Arc<dyn Media>,
@@ -316,7 +311,7 @@ impl Sources {
     }
 }
 
-/// Checksums of chunks, `None` where the array `crc` has none.
+/// `None` where the array `crc` has none.
 pub(super) fn stored_crcs(
     media: &dyn Media,
     folder: &Path,
@@ -330,7 +325,6 @@ pub(super) fn stored_crcs(
         let read = media.open(&path, crate::media::Access::Read);
         let count = read.and_then(|file| file.read_at(span.offset, &mut bytes));
         bytes[count.unwrap_or(0)..].fill(0);
-        // A hole reads as zero.
         let stored = bytes.chunks_exact(4).map(|crc| {
             let crc = u32::from_le_bytes([crc[0], crc[1], crc[2], crc[3]]);
             (crc != 0).then_some(crc)

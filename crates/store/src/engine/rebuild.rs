@@ -1,8 +1,8 @@
 //! Rebuilds MANIFEST, which names the live log, from the existing logs.
 //!
-//! Usually there is one log. A checkpoint completes the next one before MANIFEST names it and removes the old one
-//! afterwards, so a crash or a full disk may leave two. Only the live one grows: if the older continues past the
-//! newer's base, MANIFEST was not switched. Ambiguity is an error.
+//! A checkpoint completes the next log before MANIFEST names it and removes the old one afterwards, so a crash or a
+//! full disk may leave two. Only the live one grows: if the older continues past the newer's base, MANIFEST was not
+//! switched.
 
 use std::path::Path;
 
@@ -16,12 +16,12 @@ use crate::error::StoreError;
 use crate::layout::{self, zarr::FORMAT};
 use crate::media::{Media, Site, limits};
 
-/// `None` if MANIFEST is readable (or of a newer version).
+/// `None` if readable (or of a newer version).
 pub(crate) fn damage(media: &dyn Media, root: &Path) -> Result<Option<String>, StoreError> {
     match Manifest::read(media, root) {
         Ok(Some(_)) | Err(StoreError::NewerFormat { .. }) => Ok(None),
         Ok(None) if generations(media, root).is_empty() => Ok(None),
-        // An unfinished creation: without MANIFEST it is not a store.
+        // Without MANIFEST it is not a store.
         Ok(None) if is_begun_only(media, root) => Ok(None),
         Ok(None) => Ok(Some("it is missing, but a redo log is there".into())),
         Err(StoreError::DamagedFile { reason, .. }) => Ok(Some(reason.into())),
@@ -29,15 +29,15 @@ pub(crate) fn damage(media: &dyn Media, root: &Path) -> Result<Option<String>, S
     }
 }
 
-/// Whether only the engine's folder exists; the group's metadata is written after MANIFEST.
+/// Whether only the engine's folder exists: the group's metadata is written after MANIFEST.
 fn is_begun_only(media: &dyn Media, root: &Path) -> bool {
     let names = media.list(root).unwrap_or_default();
     names.iter().all(|name| name == layout::ENGINE)
 }
 
-/// Gives whether it did, because the logs are unambiguous.
+/// Whether the logs were unambiguous.
 pub(crate) fn rebuild(media: &dyn Media, root: &Path) -> Result<bool, StoreError> {
-    // Keeps the holder's text in the lock file, so that the next writer recovers the store.
+    // Keeps the holder's text in the lock file, so that the next writer recovers.
     let (_lock, _) = lock::acquire(media, root)?;
     let Some(manifest) = find(media, root)? else {
         return Ok(false);
@@ -49,7 +49,6 @@ pub(crate) fn rebuild(media: &dyn Media, root: &Path) -> Result<bool, StoreError
     is_store(media, root)
 }
 
-/// `None` if ambiguous.
 pub(crate) fn find(media: &dyn Media, root: &Path) -> Result<Option<Manifest>, StoreError> {
     let mut logs = Vec::new();
     for generation in generations(media, root) {
@@ -80,7 +79,6 @@ pub(crate) fn find(media: &dyn Media, root: &Path) -> Result<Option<Manifest>, S
 
 struct Candidate {
     header: Header,
-    /// Sequence before its first record, and of its last.
     base: u64,
     last: u64,
 }

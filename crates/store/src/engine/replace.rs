@@ -1,7 +1,7 @@
 //! Replacements of shards and arrays by files in `tmp/`, as part of a commit.
 //!
-//! Queuing a replacement stamps its files with their identity, so that readers never confuse old and new. Committed
-//! samples that are now in a gap are never overwritten in place: readers of earlier states still show them.
+//! Queuing stamps the files with their identity, so that readers never confuse old and new. Committed samples now in a
+//! gap are never overwritten in place: earlier readers still show them.
 
 use std::path::Path;
 
@@ -22,7 +22,6 @@ impl Shared {
         slot.queue(&*self.media, op)
     }
 
-    /// Does nothing for other operations.
     pub(super) fn prepare_replacement(&self, slot: &SlotInner, op: &Op) -> Result<(), StoreError> {
         match op {
             Op::ReplaceShard { shard, tmp, .. } => {
@@ -31,7 +30,6 @@ impl Shared {
                 self.close_files(slot);
             }
             Op::ReplaceData { tmp, codec, .. } => {
-                // Compressed files were stamped by their writer.
                 if codec.is_empty() {
                     self.stamp_array(slot, tmp)?;
                 }
@@ -61,7 +59,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes the identity of the replacement `tmp` into a flat shard.
     fn stamp(
         &self,
         slot: &SlotInner,
@@ -87,9 +84,8 @@ impl Shared {
         file.write_at(at, &header.encode()).at("write", path)
     }
 
-    /// Copies shards that `len` bytes from sample `index` on go to, if they would overwrite gap samples that earlier
-    /// readers may show. The copies replace the shards with the next commit, unless they are [taken
-    /// back](Self::take_back_copies).
+    /// Copies shards that `len` bytes from `index` on go to, if they would overwrite gap samples that earlier readers
+    /// may show. The next commit puts the copies in place, unless they are [taken back](Self::take_back_copies).
     pub(super) fn copy_before_overwrite(
         &self,
         slot: &mut SlotInner,
@@ -122,7 +118,7 @@ impl Shared {
             names: Vec::new(),
             before: slot.pending_changes(),
         };
-        // Make all before queuing one, so that a full disk changes nothing.
+        // All before queuing one: a full disk changes nothing.
         let copied = shards.iter().try_for_each(|(shard, old)| {
             let (tmp, path) = self.new_tmp();
             copies.names.push(tmp.clone());
@@ -152,7 +148,6 @@ impl Shared {
 
 #[derive(Debug)]
 pub(super) struct ShardCopies {
-    /// Names in `tmp/`.
     names: Vec<String>,
     before: PendingChanges,
 }

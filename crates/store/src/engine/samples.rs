@@ -22,13 +22,12 @@ pub(crate) struct OpenShard {
     len: AtomicU64,
 }
 
-/// Open shard files of all signals.
 #[derive(Debug)]
 pub(crate) struct Handles {
     open: ShardLru<OpenShard>,
-    /// Files may lack samples: scratch samples may be in memory.
+    /// Scratch samples may be in memory, not in files.
     elsewhere: AtomicBool,
-    /// Samples may be overwritten in place while they are read: scratch only.
+    /// Scratch samples may be overwritten while they are read.
     may_overwrite: AtomicBool,
 }
 
@@ -43,7 +42,6 @@ impl Default for Handles {
 }
 
 impl Handles {
-    /// Closes a signal's files, whose paths may have changed.
     pub(crate) fn remove_signal(&self, id: SignalId) {
         self.open.remove_signal(id);
     }
@@ -62,8 +60,8 @@ impl Handles {
 }
 
 impl SlotInner {
-    /// Opens or creates a shard of `data` for writing. `repair` replaces an invalid index, torn by a power cut. Fails
-    /// for a shard that lacks committed samples.
+    /// Opens or creates a shard of `data` for writing; fails if it lacks committed samples. `repair` replaces an index
+    /// torn by a power cut.
     pub(crate) fn open_shard(
         &mut self,
         media: &dyn Media,
@@ -97,7 +95,7 @@ impl SlotInner {
                     _ => {}
                 }
                 let kind = head.index;
-                // During replay, marks that were not durable may be missing.
+                // During replay, marks not yet durable may be missing.
                 if let Some(mark) = mark
                     && self.in_files.is_none()
                     && kind == IndexKind::Flat
@@ -110,8 +108,8 @@ impl SlotInner {
                     self.check_shard(media, &path, shard, have)?;
                 }
                 match kind {
-                    // Even a valid index: after a failed sync it may be only in the page cache. Marks stay: the file
-                    // may have those of later commits, and replay writes missing samples.
+                    // Even a valid index: after a failed sync it may be only in the page cache. Marks stay: later
+                    // commits may have left them.
                     IndexKind::Flat | IndexKind::Damaged if repair => {
                         file.write_at(0, &flat.head(&header)).at("write", &path)?;
                     }
@@ -134,9 +132,9 @@ impl SlotInner {
                 self.subfolder(media, &shards)?;
                 self.dirty.folders.insert(shards);
                 let file = media.open(&path, Access::CreateNew).at("create", &path)?;
-                // It held only gaps, so the mark applies to a new file too.
+                // The file held only gaps, so the mark applies to the new one.
                 if let Err(error) = file.write_at(0, &flat.marked_head(&header, mark)) {
-                    // A shard without an index would look damaged.
+                    // Without an index it would look damaged.
                     let _ = media.remove_file(&path);
                     return Err(failed(error, "write", &path));
                 }
@@ -150,7 +148,6 @@ impl SlotInner {
         Ok(open)
     }
 
-    /// Writes samples, with one write per shard.
     pub(crate) fn write(
         &mut self,
         media: &dyn Media,
@@ -181,8 +178,8 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Extends shard files to the signal's length, because array readers request every chunk in the index, even in
-    /// gaps. Shards entirely in gaps have no file.
+    /// Extends shard files to the signal's length: array readers request every chunk in the index, even in gaps. Shards
+    /// entirely in gaps have no file.
     pub(crate) fn cover(
         &mut self,
         media: &dyn Media,
@@ -202,7 +199,7 @@ impl SlotInner {
                 continue;
             }
             let open = match self.open_shard(media, handles, root, shard, false) {
-                // Reads of it fail anyway; the others must not wait.
+                // Reads of it fail anyway.
                 Err(StoreError::WrongShard { .. }) => continue,
                 other => other?,
             };
@@ -239,7 +236,6 @@ impl SlotInner {
         byte_of(index, self.base.meta.format.size()) / self.flat().shard_bytes()
     }
 
-    /// Records written samples: their bytes if few, else their shards; and checksums.
     pub(crate) fn note_written(&mut self, index: i64, bytes: &[u8]) {
         let sample_bytes = self.base.meta.format.size();
         self.sums
@@ -250,7 +246,7 @@ impl SlotInner {
             self.sync_in_place();
             return;
         }
-        // Keep the order with other operations: recovery drops samples that a later gap removed.
+        // Keep the order: recovery drops samples that a later gap removed.
         let last = pending.last_samples.and_then(|at| self.ops.get_mut(at));
         if let Some(Op::Samples {
             index: first,
@@ -270,7 +266,7 @@ impl SlotInner {
         });
     }
 
-    /// The next commit syncs pending samples instead of recording them.
+    /// The next commit then does not record pending samples.
     pub(crate) fn sync_in_place(&mut self) {
         if !self.pending.bulk {
             self.ops.retain(|op| !matches!(op, Op::Samples { .. }));
@@ -279,7 +275,7 @@ impl SlotInner {
         self.pending.last_samples = None;
     }
 
-    /// Computes checksums of full or changed chunks for the next commit.
+    /// Checksums of full or changed chunks, for the next commit.
     pub(crate) fn settle_checksums(
         &mut self,
         media: &dyn Media,
@@ -292,7 +288,7 @@ impl SlotInner {
         let flat = self.flat();
         let sample_bytes = state.meta.format.size();
         let chunk_samples = state.meta.chunk_samples.max(1) as i64;
-        // Written but not valid: gap samples count as zero.
+        // Gap samples count as zero, whatever was written.
         let in_gaps = |&&chunk: &&u64| {
             let first = (chunk as i64).saturating_mul(chunk_samples);
             let within = first..first.saturating_add(chunk_samples);
@@ -301,7 +297,7 @@ impl SlotInner {
         let recheck = self.sums.ready.keys().filter(in_gaps).copied();
         self.sums.recheck.extend(recheck.collect::<Vec<_>>());
         if !state.meta.codec.is_empty() {
-            // Compressed files are not read here; unsealing supplies readable ones.
+            // Compressed files are not read here; unsealing gives readable ones.
             return Ok(());
         }
         let full = (state.end / chunk_samples).max(0).cast_unsigned();
@@ -314,7 +310,6 @@ impl SlotInner {
                 let path = self.data_shard(root, span.shard);
                 match media.open(&path, Access::Read) {
                     Ok(file) => _ = file.read_at(span.offset, &mut buffer).at("read", &path)?,
-                    // A shard entirely in a gap.
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                     Err(error) => return Err(failed(error, "open", &path)),
                 }
@@ -352,7 +347,6 @@ impl SlotInner {
             });
         }
         let count = (bytes.len() / format.size()) as i64;
-        // The end in bytes must also be a valid file offset.
         let longest = i64::MAX / (2 * format.size() as i64);
         let end = index.checked_add(count).filter(|end| *end <= longest);
         let Some(end) = end.filter(|_| index >= 0) else {

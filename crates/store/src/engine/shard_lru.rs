@@ -8,8 +8,7 @@ use crate::version::FileVersion;
 
 pub(crate) type ShardKey = (SignalId, u64, FileVersion);
 
-/// Limit of open shard files per store, for reading and for writing each: a small part of `ulimit -n`, which others
-/// share.
+/// Limit for reading and for writing each: a small part of `ulimit -n`, which others share.
 pub(crate) fn open_file_limit() -> usize {
     let limit = isochrony_system::process::open_file_limit();
     let limit = limit.map_or(usize::MAX, |limit| {
@@ -18,7 +17,6 @@ pub(crate) fn open_file_limit() -> usize {
     (limit / 8).clamp(16, 256)
 }
 
-/// A thread-safe LRU cache of one value per shard.
 #[derive(Debug)]
 pub(crate) struct ShardLru<T> {
     limit: usize,
@@ -27,7 +25,6 @@ pub(crate) struct ShardLru<T> {
 
 #[derive(Debug)]
 struct Entries<T> {
-    /// Counts uses.
     now: u64,
     by_key: HashMap<ShardKey, (u64, Arc<T>)>,
 }
@@ -53,7 +50,6 @@ impl<T> ShardLru<T> {
         Some(item.clone())
     }
 
-    /// Evicts the least recently used item if full.
     pub(crate) fn put(&self, key: ShardKey, item: &Arc<T>) {
         let mut entries = self.lock();
         if entries.by_key.len() >= self.limit {
@@ -74,7 +70,6 @@ impl<T> ShardLru<T> {
         self.lock().by_key.clear();
     }
 
-    /// Removes a signal's shards.
     pub(crate) fn remove_signal(&self, id: SignalId) {
         self.lock().by_key.retain(|(signal, ..), _| *signal != id);
     }

@@ -1,7 +1,7 @@
-//! State that all parts of the writer share: the store's folder, its signals, its log.
+//! State shared by all parts of the writer.
 //!
 //! Lock order: `core`, `names`, a slot (several by id), `active` and the caches. Only `core` and slots are held for
-//! long, during a commit.
+//! long, by a commit.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,6 @@ use crate::media::{Media, MediaLock, Volume};
 use crate::names::check_name;
 use crate::op::{Op, SignalId};
 
-/// Names of signals, with pending changes.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     pub(crate) by_name: BTreeMap<String, SignalId>,
@@ -41,7 +40,6 @@ impl Names {
         Some(name)
     }
 
-    /// Fails for a name that is taken, invalid, or nested with another signal's.
     pub(crate) fn check_free(&self, name: &str) -> Result<(), StoreError> {
         check_name(name)?;
         if self.by_name.contains_key(name) {
@@ -75,26 +73,23 @@ pub(crate) struct CatalogueChange {
     pub(crate) old_name: Option<String>,
 }
 
-/// Used by one thread at a time.
 #[derive(Debug)]
 pub(crate) struct Core {
     pub(crate) log: Log,
     pub(crate) generation: u64,
     pub(crate) sequence: u64,
     pub(crate) structural: Vec<CatalogueChange>,
-    /// Buffer of the record under construction.
     pub(crate) record: Vec<u8>,
     pub(crate) dirty: BTreeSet<SignalId>,
-    /// With an outdated `zarr.json`.
+    /// Signals with an outdated `zarr.json`.
     pub(crate) unpublished: BTreeSet<SignalId>,
-    /// Folders and files to remove once no log names them.
+    /// Paths to remove once no log names them.
     pub(crate) trash: Vec<PathBuf>,
-    /// To remove if empty.
     pub(crate) emptied: BTreeSet<PathBuf>,
     /// To sync at the next checkpoint; outside signals.
     pub(crate) folders: BTreeSet<PathBuf>,
     pub(crate) lock: Box<dyn MediaLock>,
-    /// A file that reserves space for the new log until the next checkpoint.
+    /// Reserves space for the new log until the next checkpoint.
     pub(crate) reserve: Option<PathBuf>,
 }
 
@@ -115,10 +110,10 @@ pub(crate) struct Shared {
     pub(crate) sources: Sources,
     poison: Mutex<Option<String>>,
     pub(crate) closed: AtomicBool,
-    /// The publishing thread; closing wakes it to end.
+    /// Closing wakes it to end.
     pub(crate) publisher: OnceLock<Thread>,
     pub(crate) recovered: AtomicBool,
-    /// Makes the next opening recover.
+    /// The next opening must recover.
     pub(crate) unfinished: AtomicBool,
 }
 
@@ -174,7 +169,6 @@ impl Shared {
         }
     }
 
-    /// Fails in a forked process.
     pub(crate) fn check_process(&self, action: &'static str) -> Result<(), StoreError> {
         if self.owner == std::process::id() {
             return Ok(());
@@ -196,7 +190,6 @@ impl Shared {
         poison.is_some()
     }
 
-    /// The error of a failed log write; poisons if needed.
     pub(crate) fn log_failure(&self, failure: AppendError) -> StoreError {
         match failure {
             AppendError::NotAppended(error) => error,
@@ -207,12 +200,12 @@ impl Shared {
         }
     }
 
-    /// Poisons on any error: for syncs, and for steps after the commit point.
+    /// Poisons on any error: for syncs, and after the commit point.
     pub(crate) fn must<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         result.inspect_err(|error| self.poison(error))
     }
 
-    /// Poisons if a sync failed. Other failures before the commit point are harmless.
+    /// Other failures before the commit point are harmless.
     pub(crate) fn poison_if_sync(&self, error: &StoreError) {
         if matches!(
             error,

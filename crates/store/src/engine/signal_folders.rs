@@ -1,7 +1,5 @@
-//! Moves folders of signals: from staging to their names, between names, and away.
-//!
-//! Every move goes through `.isochrony/staging/<id>`, so that signals can swap names in one commit. A folder's identity
-//! file names its signal, so recovery needs only the possible places.
+//! Moves folders of signals, always through `.isochrony/staging/<id>`: signals can swap names in one commit, and
+//! recovery, which finds identity files, needs only the possible places.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,8 +15,8 @@ use crate::media::{Kind, Site, limits};
 use crate::op::SignalId;
 
 impl Shared {
-    /// Makes the folders above a signal's, as plain groups. Even after an error, those made must be durable before
-    /// anything is moved into them.
+    /// Makes plain groups above a signal's folder. Even after an error, those made must be durable before anything is
+    /// moved into them.
     pub(crate) fn make_parents(&self, name: &str, syncs: &mut SyncBatch) -> Result<(), StoreError> {
         let media = &*self.media;
         let path = layout::signal_folder(&self.root, name);
@@ -35,7 +33,6 @@ impl Shared {
             // A lost folder loses its content, however durable that is.
             let parent = folder.parent().unwrap_or(&self.root);
             syncs.folder(parent.to_path_buf(), Site::ParentFolder);
-            // A projection, like all metadata: recovery rewrites it.
             self.write_group(folder);
         }
         Ok(())
@@ -51,7 +48,7 @@ impl Shared {
         let _ = super::io::replace_file(&*self.media, &tmp, &path, &bytes, None);
     }
 
-    /// After a power cut, rewrites unreadable metadata of groups.
+    /// Rewrites groups that are unreadable after a power cut.
     pub(crate) fn restore_groups(&self) {
         let mut groups = BTreeSet::new();
         for (_, slot) in self.all_slots() {
@@ -71,7 +68,6 @@ impl Shared {
             };
             match found {
                 Ok(Some(bytes)) if !is_readable(&bytes) => _ = self.media.remove_file(&path),
-                // Left to `verify`.
                 Err(_) => continue,
                 _ => {}
             }
@@ -124,7 +120,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Moves a signal's folder from staging to its place.
     pub(crate) fn unstage(&self, slot: &mut SlotInner, name: &str) -> Result<(), StoreError> {
         let path = layout::signal_folder(&self.root, name);
         let mut syncs = SyncBatch::default();
@@ -142,7 +137,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Marks all folders above the signal's as not known to be durable.
     pub(crate) fn mark_parents_dirty(&self, slot: &mut SlotInner) {
         let above = slot.folder.ancestors().skip(1);
         let above = above.take_while(|folder| folder.starts_with(&self.root));
@@ -150,7 +144,7 @@ impl Shared {
         slot.dirty.parents.extend(above);
     }
 
-    /// Removes groups without signals, once the moves are durable. Best effort.
+    /// Removes groups without signals, once moves are durable. Best effort.
     pub(crate) fn prune(&self, folder: &Path) {
         let mut at = folder;
         while at != self.root && at.starts_with(&self.root) {

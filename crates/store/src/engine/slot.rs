@@ -37,33 +37,30 @@ pub(crate) struct SlotInner {
     pub(crate) id: SignalId,
     pub(crate) folder: PathBuf,
     pub(crate) exists: bool,
-    /// Not yet committed.
     pub(crate) created: bool,
-    /// A removal is pending or committed.
     pub(crate) removed: bool,
     pub(crate) base: Base,
     /// With pending changes.
     pub(super) state: Option<Arc<SignalState>>,
-    /// As of the last commit, while changes are pending.
+    /// State of the last commit, while changes are pending.
     pub(super) committed: Option<Arc<SignalState>>,
     pub(crate) ops: Vec<Op>,
     pub(crate) pending: PendingSamples,
     pub(crate) sums: Checksums,
     /// Committed, but missing from the array `crc`.
     pub(crate) crcs: BTreeMap<u64, u32>,
-    /// As of the last checkpoint.
     pub(crate) crc_rows: u64,
     pub(crate) dirty: DirtyFiles,
-    /// Known to be durable; relative to the signal's folder.
+    /// Names known to be durable; relative to the signal's folder.
     durable_names: BTreeSet<PathBuf>,
     /// Names of the new files in `tmp/`.
     pub(crate) replaced: BTreeMap<u64, String>,
     pub(crate) replaced_data: Option<String>,
-    /// Checksum of each `zarr.json` as last written, to skip identical writes.
+    /// Checksum of each `zarr.json` as written, to skip identical writes.
     pub(crate) projected: BTreeMap<String, u32>,
-    /// The table of gaps on disk lacks committed gaps.
+    /// The gap table on disk lacks committed gaps.
     pub(crate) gaps_unpublished: bool,
-    /// During replay: what files must have. Afterwards the state says that.
+    /// During replay: what files must have. Else the state says it.
     pub(crate) in_files: Option<file_samples::FileSamples>,
 }
 
@@ -106,7 +103,6 @@ impl Slot {
         }
     }
 
-    /// Its folder is made when first needed.
     pub(crate) fn created(root: &Path, id: SignalId, name: &str, meta: &SignalMeta) -> Self {
         let base = Base::new(name, meta);
         let mut slot = Self::new(id, layout::staged(root, id), base);
@@ -117,9 +113,9 @@ impl Slot {
         slot
     }
 
-    /// Whether the lock can be taken: not in a forked process if another thread held it at the fork.
+    /// False in a forked process if another thread held the lock at the fork.
     pub(crate) fn is_free(&self) -> bool {
-        /// Longer than threads of this process hold it: a forked process only reads.
+        /// Longer than threads hold it: a forked process only reads.
         const FORK_LOCK_TIMEOUT: Duration = Duration::from_millis(100);
         let began = Instant::now();
         while matches!(self.inner.try_lock(), Err(TryLockError::WouldBlock)) {
@@ -131,7 +127,7 @@ impl Slot {
         true
     }
 
-    /// Ignores poisoning: a panic can only leave pending changes incomplete, and the store checks those.
+    /// Ignores poisoning: a panic only leaves pending changes incomplete, which the store checks.
     pub(crate) fn lock(&self) -> MutexGuard<'_, SlotInner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,7 +139,6 @@ impl SlotInner {
         stamps.is_some_and(|stamps| stamps.get(table).is_some())
     }
 
-    /// Fails after a removal, pending or committed.
     pub(crate) fn refuse_removed(&self) -> Result<(), StoreError> {
         if self.removed {
             return Err(StoreError::SignalRemoved {
@@ -171,13 +166,11 @@ impl SlotInner {
 
     pub(crate) fn data_version(&self) -> &DataVersion {
         match &self.state {
-            // During replay the state is not current.
             Some(state) if self.in_files.is_none() => &state.data,
             _ => &self.base.data,
         }
     }
 
-    /// Expected header of a shard, with pending changes.
     pub(crate) fn shard_header(&self, shard: u64) -> ShardHeader {
         ShardHeader {
             signal: self.id.0,
@@ -194,14 +187,12 @@ impl SlotInner {
         Ok(self.committed_mut().cloned())
     }
 
-    /// Drops unchanged tables to free memory.
     pub(crate) fn unload(&mut self) {
         if self.committed.is_none() && self.ops.is_empty() {
             self.state = None;
         }
     }
 
-    /// Sets the state that recovery computed.
     pub(crate) fn set_state(&mut self, state: SignalState) {
         self.base.end = state.end;
         self.base.meta = state.meta.clone();
@@ -211,7 +202,7 @@ impl SlotInner {
         self.committed = None;
     }
 
-    /// `None` if the state was never loaded, so nothing can have changed.
+    /// `None` if never loaded, so nothing can have changed.
     pub(crate) fn committed_mut(&mut self) -> Option<&mut Arc<SignalState>> {
         self.committed.as_mut().or(self.state.as_mut())
     }
@@ -228,7 +219,7 @@ impl SlotInner {
             || !self.pending.shards.is_empty()
     }
 
-    /// Created and removed since the last commit, so its files do not matter.
+    /// Such a signal's files do not matter.
     pub(crate) fn was_never_committed(&self) -> bool {
         self.created && self.removed
     }
@@ -240,7 +231,7 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Queues the replacement of a shard by a copy with equal checksums.
+    /// Queues a shard's replacement by a copy with equal checksums.
     pub(crate) fn queue_copy(
         &mut self,
         media: &dyn Media,
@@ -270,7 +261,6 @@ impl SlotInner {
         self.pending.last_samples = None;
     }
 
-    /// A snapshot without samples, to restore if the next change fails halfway.
     pub(crate) fn pending_changes(&self) -> PendingChanges {
         PendingChanges {
             state: self.state.clone(),
@@ -289,7 +279,7 @@ impl SlotInner {
         self.replaced = before.replaced;
     }
 
-    /// Applies an operation that the commit already contains (catalogue changes precede others).
+    /// Applies an operation already in the commit (catalogue changes precede others).
     pub(crate) fn show(&mut self, media: &dyn Media, op: &Op) -> Result<(), StoreError> {
         self.state(media)?;
         let Some(state) = &mut self.state else {
@@ -302,7 +292,6 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Updates the checksums of chunks for an operation.
     fn note(&mut self, op: &Op) {
         let Some(state) = &self.state else { return };
         let chunk_samples = state.meta.chunk_samples.max(1) as i64;
@@ -333,7 +322,6 @@ impl SlotInner {
         }
     }
 
-    /// The tail checksum for a commit whose pending samples are not in its record.
     pub(crate) fn pending_tail(&self) -> Option<TailChecksum> {
         if !self.pending.bulk {
             return None;
@@ -353,7 +341,7 @@ impl SlotInner {
         Some(tail.op(self.id, &state.meta))
     }
 
-    /// Checksums of chunks that the next commit completes. Continued or failed appends may have completed others.
+    /// Includes chunks that failed appends completed.
     pub(crate) fn pending_sums(&self) -> impl Iterator<Item = (u64, u32)> {
         let full = self.state.as_ref().map_or(0, |state| {
             state.end.max(0).cast_unsigned() / state.meta.chunk_samples.max(1)
@@ -361,7 +349,6 @@ impl SlotInner {
         (self.sums.ready.range(..full)).map(|(&chunk, &crc)| (chunk, crc))
     }
 
-    /// Moves pending changes to the committed state after a durable commit.
     pub(crate) fn committed(&mut self) {
         let tail = self.pending_tail();
         let sums: Vec<(u64, u32)> = self.pending_sums().collect();
@@ -413,7 +400,7 @@ impl SlotInner {
             self.state = Some(committed);
         }
         self.ops.clear();
-        // Bytes past the end or in gaps have no meaning.
+        // Bytes past the end or in gaps mean nothing.
         self.pending = PendingSamples::default();
         self.sums.rollback();
         self.replaced.clear();
@@ -424,7 +411,7 @@ impl SlotInner {
         self.base.full_chunks()
     }
 
-    /// Bytes up to the committed end, including gaps.
+    /// Bytes up to the committed end, with gaps.
     pub(crate) fn sample_bytes(&self) -> u64 {
         let samples = self.base.end.max(0).cast_unsigned();
         samples.saturating_mul(self.base.meta.format.size() as u64)
@@ -435,7 +422,6 @@ impl SlotInner {
     }
 }
 
-/// Syncs a folder unless it no longer exists.
 pub(crate) fn sync_if_there(media: &dyn Media, path: &Path, site: Site) -> Result<(), StoreError> {
     match media.sync_folder(path, site) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),

@@ -1,4 +1,4 @@
-//! Reads samples: from shared mappings of shards, or as copies where mapping is impossible.
+//! Reads samples from shared mappings of shards, or copies where mapping is impossible.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -28,7 +28,7 @@ use crate::sample_format::SampleFormat;
 use crate::shard_cache::{CachedFile, ShardCache};
 use crate::state::SignalState;
 
-/// Most shards kept mapped; buffers in use keep theirs beyond that.
+/// Most mappings kept; buffers in use keep theirs.
 const MAX_MAPPINGS: usize = 1024;
 
 struct OpenFile(Arc<dyn MediaFile>);
@@ -52,13 +52,12 @@ impl std::fmt::Debug for Sources {
 }
 
 pub(crate) struct Sources {
-    /// For arrays that cannot be mapped.
     pub(crate) decoders: crate::decode::Decoders,
     open: ShardLru<Shard>,
     files: ShardLru<OpenFile>,
-    /// Files opened by scans, the latest last.
+    /// Opened by scans, the latest last.
     scanned: Mutex<VecDeque<(SignalId, Arc<File>)>>,
-    /// This host's cache, if used. A separate flag avoids the lock on each read.
+    /// If used; the flag avoids the lock on each read.
     cache: RwLock<Option<Arc<ShardCache>>>,
     has_cache: AtomicBool,
 }
@@ -76,25 +75,22 @@ impl Default for Sources {
     }
 }
 
-/// Expected identity and possible places of a flat shard to read.
 pub(crate) struct ShardRequest {
     pub(crate) header: ShardHeader,
-    /// Least write mark.
     pub(crate) mark: Option<WriteMark>,
     pub(crate) flat: Flat,
     pub(crate) format: SampleFormat,
     /// In the order to try.
     pub(crate) folders: Vec<ArrayFolder>,
-    /// Not yet in place.
     pub(crate) replacement: Option<std::path::PathBuf>,
     pub(crate) cached: Option<CachedRequest>,
 }
 
 impl ShardRequest {
-    /// Whether the file has all committed samples.
+    /// Whether it has all committed samples.
     ///
     /// # Errors
-    /// [`StoreError::WrongShard`] if it does not, and the missing part is requested.
+    /// [`StoreError::WrongShard`] if not, and the missing part is requested.
     fn is_whole(
         &self,
         shard: &Shard,
@@ -118,7 +114,6 @@ impl ShardRequest {
             let within = (index.cast_unsigned() * size) % self.flat.shard_bytes();
             self.flat.payload_start + within
         };
-        // Later writes to the chunk may be missing too.
         let length = proofs.state.meta.chunk_samples.max(1).cast_signed();
         let is_read = |range: &&Range<i64>| {
             let first = range.start / length * length;
@@ -139,8 +134,7 @@ impl ShardRequest {
 }
 
 impl Sources {
-    /// `None` if another program wrote the shard, so that it must be decoded. A shard already open as `key` is not
-    /// looked up.
+    /// `None` if foreign, to be decoded. A shard open as `key` is not looked up.
     pub(crate) fn read(
         &self,
         media: &dyn Media,
@@ -151,8 +145,7 @@ impl Sources {
     ) -> Result<Option<Buffer>, StoreError> {
         let read = |wanted| self.read_open(media, key, wanted, proofs, (offset, len));
         match read(&wanted) {
-            // The remote file was replaced, as by a later publish. Open the current one, which must identify as the
-            // shard.
+            // A later publish replaced the remote file. Open the current one, which must identify as the shard.
             Err(StoreError::Remote {
                 kind: ErrorKind::StaleNetworkFileHandle,
                 ..
@@ -160,7 +153,7 @@ impl Sources {
                 self.open.remove(key);
                 read(&wanted)
             }
-            // Likewise through the cache, which opens the file for missing pieces.
+            // Likewise: the cache opens the file for missing pieces.
             Err(StoreError::Io { .. }) if self.is_cached(key) => {
                 self.open.remove(key);
                 read(&wanted)
@@ -169,7 +162,6 @@ impl Sources {
         }
     }
 
-    /// Starts or stops reading through this host's cache.
     pub(crate) fn set_cache(&self, cache: Option<Arc<ShardCache>>) {
         let mut own = self.cache.write().unwrap_or_else(PoisonError::into_inner);
         let is_same = match (&*own, &cache) {
@@ -191,7 +183,7 @@ impl Sources {
         (self.cache.read().unwrap_or_else(PoisonError::into_inner)).clone()
     }
 
-    /// Key of an open shard. Through a cache it changes with the content, and when more chunks have checksums.
+    /// Key of an open shard. Through a cache it changes with the content and with more checksums.
     pub(crate) fn key(&self, state: &SignalState, shard: u64) -> ShardKey {
         let version = match self.has_cache.load(Ordering::Acquire) {
             false => state.data.file(shard),
@@ -220,7 +212,7 @@ impl Sources {
                 if let Some(buffer) = mapping.view(offset, len, file) {
                     return Ok(Some(buffer));
                 }
-                // Too short, or closed, moved and grown since; the lookup decides.
+                // Too short, or closed, moved and grown since.
                 known = None;
             }
             Some(Shard::Copied(place)) if self.file_at(media, key, place).is_none() => known = None,
@@ -295,10 +287,10 @@ impl Sources {
         }
     }
 
-    /// `None` if the shard must be looked up again.
+    /// `None`: look the shard up again.
     ///
     /// # Errors
-    /// A server's error or an interrupt: retrying with a lock held would not help.
+    /// A server's error or an interrupt, which retrying with a lock held would not help.
     pub(crate) fn requested(
         &self,
         key: ShardKey,
@@ -326,7 +318,6 @@ impl Sources {
         }
     }
 
-    /// `None` if not open or not flat.
     pub(crate) fn file(&self, media: &dyn Media, key: ShardKey) -> Option<Arc<dyn MediaFile>> {
         match &*self.open.get(key)? {
             Shard::Mapped(mapping) => self.file_at(media, key, &mapping.place),
@@ -337,7 +328,6 @@ impl Sources {
         }
     }
 
-    /// Reopens the file if needed.
     fn file_at(
         &self,
         media: &dyn Media,
@@ -352,7 +342,6 @@ impl Sources {
         Some(file)
     }
 
-    /// Keeps a file of a scan open, up to a number of them; a scan reopens a closed file.
     pub(crate) fn keep_open(&self, id: SignalId, file: &Arc<File>) {
         let mut scanned = self.scanned();
         if scanned.len() >= open_file_limit() {
@@ -369,7 +358,6 @@ impl Sources {
         self.scanned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Drops a signal's shards after their files were replaced or moved.
     pub(crate) fn remove_signal(&self, id: SignalId) {
         self.scanned().retain(|(of, _)| *of != id);
         self.files.remove_signal(id);

@@ -1,7 +1,7 @@
-//! Batches syncs that are due at one point of the protocol.
+//! Batches syncs due at one point of the protocol.
 //!
-//! A signal is a dozen small files and folders with a sync each. For hundreds of new signals one sync of the volume
-//! replaces them, if the medium has one. Nothing is marked as durable before everything is.
+//! A signal is a dozen small files and folders. For hundreds of new signals one sync of the volume replaces theirs, if
+//! the medium has one. Nothing is marked durable before everything is.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,12 @@ impl SyncBatch {
         self.files.insert(path, site);
     }
 
-    /// Skipped if the folder is removed meanwhile.
+    /// Skips a folder that is removed meanwhile.
     pub(crate) fn folder(&mut self, path: PathBuf, site: Site) {
         self.folders.insert(path, site);
     }
 
-    /// Makes everything durable; by one sync of the volume, for the site `together`, if that is cheaper. A failed sync
-    /// poisons.
+    /// Uses one sync of the volume, for the site `together`, if cheaper. A failed sync poisons.
     pub(crate) fn sync(mut self, shared: &Shared, together: Site) -> Result<(), StoreError> {
         let media = &*shared.media;
         let count = self.files.len() + self.folders.len();

@@ -1,6 +1,6 @@
-//! Stamps of table files: the last commit in each, its number of rows and their checksum.
+//! Stamps of table files: the last commit in each, its rows and their checksum.
 //!
-//! A checkpoint records them in the base of its new log; `expected_tables` compares files with them.
+//! A checkpoint records them in its new log's base; `expected_tables` compares files with them.
 
 use crate::layout::table::TableFile;
 use crate::op::{Op, SignalId, TableStamp};
@@ -41,7 +41,7 @@ impl TableStamps {
     }
 }
 
-/// Stamp of a table's file. `row_bytes` also applies to rows in the attachment.
+/// `row_bytes` also applies to rows in the attachment.
 pub(crate) fn stamp_of(table: &str, row_bytes: u64, file: &TableFile) -> TableStamp {
     let rows = match file.attachment.is_empty() {
         true if table == crate::state::EVENTS => 0,

@@ -16,13 +16,11 @@ use crate::state::{EVENTS, FIT, GAPS, POINTS, RUNS, SignalState, TABLES, Table};
 
 pub(crate) struct LoadedTables {
     tables: Vec<Table>,
-    /// Missing ones that should exist, unless the log has their rows.
+    /// Missing tables, unless the log has their rows.
     missing: Vec<MissingTable>,
-    /// The signal's folder if it does not exist: the signal would appear to have no gaps.
+    /// The signal's folder if missing: the signal would seem to have no gaps.
     gone: Option<PathBuf>,
-    /// Last commit in any of them.
     pub(crate) sequence: u64,
-    /// Identity of their files.
     pub(crate) stamps: TableStamps,
 }
 
@@ -95,8 +93,7 @@ pub(crate) fn read(
 }
 
 impl LoadedTables {
-    /// The state in the tables. No gap may reach beyond `longest`, at least `base.end`: tables may be newer than the
-    /// base until the log is replayed.
+    /// No gap may reach beyond `longest`: tables may be newer than the base until the log is replayed.
     pub(crate) fn state(
         &self,
         id: SignalId,
@@ -112,7 +109,7 @@ impl LoadedTables {
         let meta = (*base.meta).clone();
         let state = SignalState::from_tables(id, &base.name, meta, longest, &self.tables);
         let mut state = match (state, self.missing.first()) {
-            // A missing table may make another one impossible.
+            // A missing table may make another impossible.
             (Err(StoreError::DamagedTable { .. }), Some(missing)) => {
                 return Err(missing.error(&base.name));
             }
@@ -129,7 +126,7 @@ impl LoadedTables {
             .for_each(|missing| missing.watch(state));
     }
 
-    /// Fails if a table is missing whose rows the log lacks. `untouched`: the log does not mention the signal.
+    /// Fails if rows of a missing table are not in the log. `untouched`: the log does not mention the signal.
     ///
     /// # Errors
     /// [`StoreError::MissingTable`].
@@ -153,11 +150,11 @@ pub(crate) struct StagedTable {
     json: serde_json::Value,
 }
 
-/// Receives a table and its stamp, `None` without a file.
+/// Stamp of a table, `None` without a file.
 pub(crate) type NamedStamp = (&'static str, Option<TableStamp>);
 
 impl SlotInner {
-    /// Writes a table, durable once its folder is synced.
+    /// The table is durable once its folder is synced.
     pub(crate) fn write_table(
         &mut self,
         media: &dyn Media,
@@ -177,8 +174,8 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Writes a table to `tmp`, to be synced and then renamed into place. Gives the new stamp. An empty table without a
-    /// file needs none.
+    /// Writes a table to `tmp`, to be synced and renamed into place. Gives the new stamp; `None` if it is empty and has
+    /// no file.
     pub(crate) fn stage_table(
         &mut self,
         media: &dyn Media,
@@ -232,7 +229,6 @@ impl SlotInner {
             TEXT_ARRAY => file_of(EVENTS),
             name => file_of(name),
         });
-        // A removed event leaves a row without text.
         let is_empty = table.rows.is_empty() && table.attachment.is_empty();
         if is_empty && media.stat(&path).at("look at", &path)?.is_none() {
             return Ok(None);
@@ -278,7 +274,7 @@ impl SlotInner {
         }))
     }
 
-    /// Renames a table into place, durable once both folders are synced.
+    /// The table is durable once both folders are synced.
     pub(crate) fn put_in_place(
         &mut self,
         media: &dyn Media,
@@ -292,7 +288,7 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Stamps table files that a log of an earlier version does not mention. Damaged ones stay unmentioned.
+    /// Stamps table files that an earlier version's log does not mention.
     pub(crate) fn note_tables(&mut self, media: &dyn Media) {
         let expected = ExpectedTables::exactly(&self.base);
         let raw = read(media, &self.folder, self.id, &expected);
@@ -303,8 +299,7 @@ impl SlotInner {
         });
     }
 
-    /// Replaces a `zarr.json` in the signal's folder if it differs. Not durable and errors are ignored: the next
-    /// publication or recovery repeats it.
+    /// Replaces a `zarr.json` if it differs. Not durable, errors ignored: the next publication or recovery repeats it.
     pub(crate) fn project(
         &mut self,
         media: &dyn Media,
@@ -361,7 +356,6 @@ fn numbers(bytes: &[u8]) -> Vec<i64> {
         .collect()
 }
 
-/// All folders that a signal may have, relative to its own.
 pub(crate) fn folders() -> impl Iterator<Item = PathBuf> {
     let tables = TABLES.map(|name| format!("{name}/c/0"));
     let arrays = [
@@ -378,14 +372,14 @@ pub(crate) fn folders() -> impl Iterator<Item = PathBuf> {
     })
 }
 
-/// Arrays of tables for other programs: path in the signal's folder, columns.
+/// Path in the signal's folder and columns, for other programs.
 pub(crate) fn arrays() -> impl Iterator<Item = (&'static str, usize)> {
     [GAPS, RUNS, POINTS, FIT]
         .into_iter()
         .map(|name| (name, Table::columns_of(name).unwrap_or(1)))
 }
 
-/// Table files for verification: array, and path in the signal's folder.
+/// Array and path in the signal's folder, for verification.
 #[must_use]
 pub fn table_files() -> [(&'static str, String); TABLES.len()] {
     TABLES.map(|name| (name, file_of(name)))
@@ -398,7 +392,7 @@ pub(crate) fn decode(name: &str, bytes: &[u8]) -> Result<TableFile, (u64, &'stat
     TableFile::decode(bytes, row_bytes, choices)
 }
 
-/// The `zarr.json` of a table with `rows`, of [`TEXT_ARRAY`] with so many bytes. `None` if it cannot have that many.
+/// The `zarr.json` of a table of `rows`, or [`TEXT_ARRAY`] of so many bytes. `None` if impossible.
 pub(crate) fn description(name: &'static str, rows: u64) -> Option<serde_json::Value> {
     if name == TEXT_ARRAY {
         return Some(zarr::text_array(rows, Geometry::for_rows(1, rows, &TEXT)?));

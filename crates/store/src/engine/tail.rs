@@ -1,20 +1,17 @@
-//! Checksums of the last chunk of a signal, cut short by its end.
+//! Checksums of a signal's last chunk, cut short by its end.
 //!
-//! Full chunks have a row in the array `crc`. Samples after them, all that a short signal has, are summed at each
-//! checkpoint; the sum is an `Op::Crc` in the base of the new log, after the `Op::End` up to which it applies. It
-//! builds on the previous sum, so that a bit flip in between is detected. Appends keep it valid up to its own end;
-//! changes of its samples drop it.
+//! Full chunks have a row in the array `crc`. Samples after them are summed at each checkpoint; the sum is an `Op::Crc`
+//! in the base of the new log, after the `Op::End` up to which it applies. It builds on the previous sum, so that a bit
+//! flip in between is detected. Appends keep it; changes of its samples drop it.
 //!
-//! A commit whose samples are not in its record also states the sum, if known without reading: nothing else tells a
-//! shard copied before that commit from the right one.
-//!
-//! It is optional evidence: no reader depends on it.
+//! A commit whose samples are not in its record also states the sum, if known without reading: nothing else tells an
+//! older copy of the shard from the right one. No reader depends on it.
 
 use crate::meta::SignalMeta;
 use crate::op::{Op, SignalId};
 
-/// crc32c of the samples from the start of the last chunk, the one with sample `end - 1`, up to `end`; gap samples
-/// count as zero. `end` is not a chunk border.
+/// crc32c from the start of the chunk of sample `end - 1` up to `end`, which is no chunk border; gap samples count as
+/// zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TailChecksum {
     pub(crate) end: i64,
@@ -22,7 +19,7 @@ pub(crate) struct TailChecksum {
 }
 
 impl TailChecksum {
-    /// The tail in an `Op::Crc` of a signal that ends at `end`; `None` for a full chunk.
+    /// `None` for a full chunk. The signal ends at `end`.
     pub(crate) fn from_crc(chunk: u64, crc: u32, end: i64, meta: &SignalMeta) -> Option<Self> {
         let length = meta.chunk_samples.max(1);
         let reached = end.max(0).cast_unsigned();
@@ -36,7 +33,7 @@ impl TailChecksum {
         Op::Crc { id, chunk, crc }
     }
 
-    /// `None` if the tail no longer applies.
+    /// `None` if it no longer applies.
     pub(super) fn after(self, op: &Op, meta: &SignalMeta) -> Option<Self> {
         let first = first_of(self.end, meta);
         let holds = match op {
@@ -52,7 +49,7 @@ impl TailChecksum {
     }
 }
 
-/// First sample of the chunk that `end` cuts short; otherwise `end`.
+/// Start of the chunk that `end` cuts short; else `end`.
 pub(super) fn first_of(end: i64, meta: &SignalMeta) -> i64 {
     let length = i64::try_from(meta.chunk_samples.max(1)).unwrap_or(i64::MAX);
     end.max(0) / length * length

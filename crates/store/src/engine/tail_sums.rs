@@ -1,4 +1,4 @@
-//! Sums the last chunks of signals at a checkpoint, for their [`TailChecksum`].
+//! Sums signals' last chunks at a checkpoint, for their [`TailChecksum`].
 
 use super::Engine;
 use super::candidate::ArrayFolder;
@@ -14,7 +14,7 @@ use crate::media::Access;
 use crate::op::SignalId;
 
 impl Shared {
-    /// Extends the checksum to the last commit; none if samples cannot be read.
+    /// Sums up to the last commit, unless samples cannot be read.
     pub(crate) fn sum_tail(&self, slot: &mut SlotInner) {
         let end = slot.base.end;
         let first = first_of(end, &slot.base.meta);
@@ -32,7 +32,7 @@ impl Shared {
         };
     }
 
-    /// Committed bytes of one chunk, zero in gaps. Read, not mapped: an I/O error must not kill the process.
+    /// One chunk, zero in gaps. Read, not mapped: an I/O error must not kill the process.
     fn committed_bytes(&self, slot: &mut SlotInner, start: i64, end: i64) -> Option<Vec<u8>> {
         if slot.replaced_data.is_some() {
             // A value read now could be cached as that of the replacement.
@@ -44,7 +44,6 @@ impl Shared {
         let count = usize::try_from(end.checked_sub(start)?).ok()?;
         let mut bytes = vec![0; count.checked_mul(size)?];
         if state.gaps.missing_within(start..end) == end - start {
-            // There may be no file.
             return Some(bytes);
         }
         if slot.base.meta.codec.is_empty() {
@@ -61,7 +60,7 @@ impl Shared {
             let have = file.read_at(0, &mut index).ok()?;
             let is_ours = flat.index_kind(&index[..have]) == IndexKind::Flat;
             let read = file.read_at(span.offset, &mut bytes).ok()? / size;
-            // The file may end before lost samples that are now a gap.
+            // It may end before lost samples that are now a gap.
             let cut = start + i64::try_from(read).ok()?..end;
             if !is_ours || state.gaps.missing_within(cut.clone()) < cut.end - cut.start {
                 return None;
@@ -83,8 +82,7 @@ impl Shared {
 }
 
 impl Engine {
-    /// Makes the next checkpoint record checksums of last chunks that have none, in stores of earlier versions or after
-    /// a read error.
+    /// Makes the next checkpoint sum last chunks without a checksum, as of earlier versions or after a read error.
     pub fn sum_tails(&self) {
         let core = self.shared.core();
         for (_, slot) in self.shared.all_slots() {
@@ -96,8 +94,7 @@ impl Engine {
         drop(core);
     }
 
-    /// End and checksum of the samples after the last full chunk, as of the last checkpoint; `None` if they changed
-    /// since.
+    /// End and checksum of samples after the last full chunk at the last checkpoint; `None` if changed since.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`].

@@ -136,7 +136,6 @@ fn checksums_are_of_full_chunks_with_gaps_as_zero() {
             "{chunk}"
         );
     }
-    // A fill, and a removed range.
     engine.write_samples(id, 74, &numbers(54, 500)).unwrap();
     engine
         .queue(Op::Valid {

@@ -1,8 +1,8 @@
-//! Detects that an open store has vanished: its disk was unmounted or unplugged, or its folder moved or removed.
+//! Detects that an open store has vanished: unmounted, unplugged, moved or removed.
 //!
-//! Open files stay readable and mapped, so only some calls fail, as if a file were missing. That must not look like
-//! damage, which a repair would fix by giving samples up. So the store's place is checked before changing files, and
-//! after an error of a missing file.
+//! Open files stay readable and mapped, so some calls fail as if a file were missing. A repair would take that for
+//! damage and give samples up. So the store's place is checked before changing files, and after an error of a missing
+//! file.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -14,7 +14,6 @@ use crate::error::StoreError;
 use crate::layout;
 use crate::media::Media;
 
-/// Fails if the store is not where it was opened.
 pub(crate) fn check(
     media: &dyn Media,
     root: &Path,
@@ -26,12 +25,11 @@ pub(crate) fn check(
         Err(error) if is_absence(error.kind()) => {
             Err(vanished(root, action, "its folder is out of reach"))
         }
-        // Left to the action itself.
         Err(_) => Ok(()),
     }
 }
 
-/// Reports a vanished store instead of the error, if it is.
+/// Replaces the error if the store has vanished.
 pub(crate) fn explain(
     media: &dyn Media,
     root: &Path,
@@ -78,8 +76,7 @@ fn vanished(root: &Path, action: &'static str, reason: &'static str) -> StoreErr
     }
 }
 
-/// Whether an error says that a file or folder is missing. If the path came from an older state, check a newer one
-/// first.
+/// Whether a file or folder is missing. If the path came from an older state, check a newer one first.
 pub(crate) fn is_missing(error: &StoreError) -> bool {
     match error {
         StoreError::Io { source, .. } => is_absence(source.kind()),
@@ -97,7 +94,6 @@ pub(crate) fn is_of_server(error: &StoreError) -> bool {
     }
 }
 
-/// Whether the kind means absence rather than failure.
 fn is_absence(kind: ErrorKind) -> bool {
     matches!(
         kind,

@@ -22,14 +22,14 @@ pub enum SnapshotError {
     /// A snapshot with uncommitted changes.
     #[error("signal {signal:?} of {} was pickled while changes of it were not committed, which no other process can see; commit before pickling", path.display())]
     Uncommitted { signal: String, path: PathBuf },
-    /// The store is no longer there.
+    /// The store is gone.
     #[error("{what} was pickled from the store at {}, and there is none now: {reason}; put it back, or open it where it lies now and pickle that", path.display())]
     NoStore {
         what: String,
         path: PathBuf,
         reason: String,
     },
-    /// The store is at an earlier commit.
+    /// The store is older.
     #[error("{what} was pickled at commit {expected} of the store at {}, which is at commit {got}: it is an older copy; open the store that was pickled", path.display())]
     OlderCommit {
         what: String,
@@ -45,7 +45,7 @@ pub enum SnapshotError {
         got: String,
         expected: String,
     },
-    /// Samples in the snapshot have changed.
+    /// Samples of the snapshot have changed.
     #[error(
         "signal {signal:?} is not as it was at commit {sequence}, when it was pickled with end {end}: {change}; take it from the store again"
     )]

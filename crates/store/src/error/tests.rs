@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-/// One of each variant. The match in [`position`] does not compile without a new one.
+/// The match in [`position`] does not compile without a new variant.
 fn examples() -> Vec<StoreError> {
     vec![
         StoreError::NotAStore {
@@ -416,7 +416,7 @@ fn messages_name_the_values_and_a_fix() {
             shows.iter().any(|value| text.contains(value)),
             "{code} shows no value: {text}"
         );
-        // What happened, then how to fix it; errors of `gather` have the advice in their reason.
+        // Errors of `gather` have the advice in their reason.
         if !matches!(error, StoreError::CannotGather { .. }) {
             assert!(
                 text.contains(';') || text.contains(", or "),

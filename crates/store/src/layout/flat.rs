@@ -14,20 +14,19 @@ use super::shard::{HEADER_LEN, HeaderBlock, ShardHeader};
 use crate::meta::SignalMeta;
 pub use isochrony_io::{FileRange, ShardLayout};
 
-/// The first payload byte of shards with a long index is at a multiple of this.
+/// Alignment of the payload of shards with a long index.
 pub const PAYLOAD_START: u64 = 65_536;
 
-/// First payload byte of shards of `data` with a short index and header: one block of most file systems, so that a
-/// short signal takes no more.
+/// Payload start of `data` shards with a short index: one block of most file systems.
 pub const SHORT_PAYLOAD_START: u64 = 4_096;
 
-/// Most inner chunks of such a shard.
+/// Most inner chunks of a short index.
 pub const SHORT_INDEX_CHUNKS: u64 = 128;
 
-/// Inner chunk size of `crc` and views, in bytes.
+/// Inner chunk bytes of `crc` and views.
 pub const SIDE_CHUNK_BYTES: u64 = 65_536;
 
-/// Default number of inner chunks per shard.
+/// Default inner chunks per shard.
 pub const SHARD_CHUNKS: u64 = 256;
 
 /// Positions of the inner chunks of a shard.
@@ -44,9 +43,9 @@ pub struct Flat {
 /// Kind of index in a shard file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IndexKind {
-    /// The one this program writes.
+    /// As this program writes it.
     Flat,
-    /// Another valid index: a foreign program wrote the file.
+    /// Valid, but a foreign program's.
     Foreign,
     /// No valid index.
     Damaged,
@@ -65,7 +64,7 @@ impl Flat {
         }
     }
 
-    /// Layout of a signal's `data`. Stores of earlier versions have 256 inner chunks per shard and a long head.
+    /// Layout of a signal's `data`. Earlier versions: 256 inner chunks per shard and a long head.
     #[must_use]
     pub fn data(meta: &SignalMeta) -> Self {
         let chunk_bytes = (meta.chunk_samples.max(1)).saturating_mul(meta.format.size() as u64);
@@ -103,7 +102,7 @@ impl Flat {
         self.payload_start.saturating_add(self.shard_bytes())
     }
 
-    /// File length of a shard whose first `used` payload bytes are in use: whole inner chunks.
+    /// File length for `used` payload bytes: whole inner chunks.
     #[must_use]
     pub const fn file_len(&self, used: u64) -> u64 {
         let chunks = used.div_ceil(self.chunk_bytes);
@@ -122,7 +121,7 @@ impl Flat {
         bytes
     }
 
-    /// Offset of the header; `None` if the index leaves no room.
+    /// Offset of the header, if the index leaves room.
     #[must_use]
     pub const fn header_at(&self) -> Option<u64> {
         let at = Self::index_len(self.chunks).next_multiple_of(8);
@@ -142,7 +141,7 @@ impl Flat {
         }
     }
 
-    /// Offset of the write marks; `None` if there is no room.
+    /// Offset of write marks, if there is room.
     #[must_use]
     pub fn marks_at(&self) -> Option<u64> {
         let at = self.header_at()? + HEADER_LEN;
@@ -155,7 +154,7 @@ impl Flat {
         self.marks_at().map_or(self.head_len(), |at| at + SLOTS_LEN)
     }
 
-    /// Write marks at the start of a shard file.
+    /// Write marks in the start of a file.
     #[must_use]
     pub fn marks(&self, start_of_file: &[u8]) -> MarkSlots {
         let at = self.marks_at().and_then(|at| usize::try_from(at).ok());
@@ -163,7 +162,7 @@ impl Flat {
         bytes.map_or_else(MarkSlots::default, MarkSlots::decode)
     }
 
-    /// Start of a shard file: index and header.
+    /// Start of a file: index and header.
     #[must_use]
     pub fn head(&self, header: &ShardHeader) -> Vec<u8> {
         let mut bytes = self.index();
@@ -174,7 +173,7 @@ impl Flat {
         bytes
     }
 
-    /// Start of a shard file with a write mark.
+    /// Start of a file with a write mark.
     #[must_use]
     pub fn marked_head(&self, header: &ShardHeader, mark: Option<WriteMark>) -> Vec<u8> {
         let mut bytes = self.head(header);
@@ -185,7 +184,7 @@ impl Flat {
         bytes
     }
 
-    /// Header at the start of a shard file.
+    /// Header in the start of a file.
     #[must_use]
     pub fn header(&self, start_of_file: &[u8]) -> HeaderBlock {
         let at = self.header_at().and_then(|at| usize::try_from(at).ok());
@@ -193,7 +192,7 @@ impl Flat {
         bytes.map_or(HeaderBlock::None, HeaderBlock::decode)
     }
 
-    /// Classifies the start of a shard file.
+    /// Classifies the start of a file.
     #[must_use]
     pub fn index_kind(&self, start_of_file: &[u8]) -> IndexKind {
         let expected = self.index();
@@ -204,7 +203,7 @@ impl Flat {
         }
     }
 
-    /// Spans of payload bytes `start..start + len` of the array, in order: one per shard.
+    /// Spans of the array's payload bytes `start..start + len`: one per shard, in order.
     pub fn spans(&self, start: u64, len: u64) -> impl Iterator<Item = FileRange> + use<> {
         self.shard_layout().spans(start, len)
     }
@@ -219,7 +218,7 @@ impl Flat {
     }
 }
 
-/// Parses a shard index of any program: offset and length per inner chunk (`u64::MAX` twice if empty). `None` if its
+/// Parses any program's shard index: offset and length per inner chunk (`u64::MAX` twice if empty). `None` if its
 /// length or checksum is wrong.
 #[must_use]
 pub fn parse_index(bytes: &[u8]) -> Option<Vec<(u64, u64)>> {

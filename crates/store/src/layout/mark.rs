@@ -5,8 +5,8 @@
 //! 16   crc32c of the 16 bytes before, zero u32
 //! 24   the same again: the second slot
 //! ```
-//! Both slots are after the header of a flat shard of `data`, where earlier versions have zeros. A writer changes one
-//! slot at a time, never the one that the log relies on, so a torn write loses nothing.
+//! Both slots follow the header of a flat shard of `data`; earlier versions have zeros. A writer never changes the slot
+//! that the log relies on, so a torn write loses nothing.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,16 +16,16 @@ const CHECKED_BYTES: usize = 16;
 /// Bytes of both slots.
 pub const SLOTS_LEN: u64 = 2 * SLOT_LEN as u64;
 
-/// Identifies a commit, or an attempt at one, that wrote samples into a shard.
+/// A commit, or an attempt at one, that wrote samples into a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct WriteMark(pub u128);
 
-/// Slots of a shard file; `None` if empty or torn.
+/// A shard's slots; `None` if empty or torn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MarkSlots(pub [Option<WriteMark>; 2]);
 
 impl WriteMark {
-    /// Mark of a commit. `random` distinguishes it from failed attempts with the same sequence number.
+    /// Mark of a commit. `random` distinguishes it from failed attempts of the same number.
     #[must_use]
     pub fn new(sequence: u64, random: u64) -> Self {
         Self(u128::from(sequence) << 64 | u128::from(random))
@@ -54,21 +54,21 @@ impl WriteMark {
 }
 
 impl MarkSlots {
-    /// Decodes the slots; missing bytes are empty.
+    /// Missing bytes are empty.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Self {
         let slot = |at: usize| bytes.get(at..).and_then(WriteMark::decode);
         Self([slot(0), slot(SLOT_LEN)])
     }
 
-    /// Whether the file has everything written by the commit with this mark: it has this mark or a later one.
+    /// Whether the file has this mark or a later one, and so all that the commit wrote.
     #[must_use]
     pub fn include(&self, mark: WriteMark) -> bool {
         let includes = |found: &WriteMark| *found == mark || found.sequence() > mark.sequence();
         self.0.iter().flatten().any(includes)
     }
 
-    /// Offset of the slot for the next mark: the one without `kept`, else the older.
+    /// Where the next mark goes: the slot without `kept`, else the older.
     #[must_use]
     pub fn next_offset(&self, kept: Option<WriteMark>) -> u64 {
         let [first, second] = self.0;

@@ -1,6 +1,6 @@
 //! On-disk layout of a store: flat shards, table files, `zarr.json`, paths. Pure, no I/O.
 //!
-//! `docs/design/store_layout.md` and the pages it links to are the specification.
+//! Specification: `docs/design/store_layout.md` and the pages it links to.
 
 pub mod flat;
 pub mod mark;
@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use crate::op::SignalId;
 use crate::sample_format::SampleFormat;
 
-/// Folder of the engine's own files.
+/// Folder of the engine's files.
 pub const ENGINE: &str = ".isochrony";
-/// A signal's identity file, in the folder of an array, where Zarr readers do not look for nodes.
+/// Identity file, in an array's folder, where Zarr readers do not look for nodes.
 pub const IDENTITY: &str = "data/.signal";
-/// Likewise for a signal whose array `data` may be replaced as a whole; the only one in stores of earlier versions.
+/// Likewise if the array `data` may be replaced; the only one in earlier versions.
 pub const IDENTITY_BESIDE_DATA: &str = "crc/.signal";
 
 /// The engine's own folder.
@@ -50,7 +50,7 @@ pub fn tmp_folder(root: &Path) -> PathBuf {
     root.join(ENGINE).join("tmp")
 }
 
-/// Folders of signals without a name in the store, before or after having one.
+/// Folders of signals without a name yet, or no longer.
 #[must_use]
 pub fn staging_folder(root: &Path) -> PathBuf {
     root.join(ENGINE).join("staging")
@@ -61,20 +61,19 @@ pub fn staged(root: &Path, id: SignalId) -> PathBuf {
     staging_folder(root).join(id.0.to_string())
 }
 
-/// Folder of a signal; `name` must be valid.
+/// `name` must be valid.
 #[must_use]
 pub fn signal_folder(root: &Path, name: &str) -> PathBuf {
     root.join(name)
 }
 
-/// Shard `shard` of a one-dimensional array in folder `array`.
+/// Shard of a one-dimensional array.
 #[must_use]
 pub fn shard_file(array: &Path, shard: u64) -> PathBuf {
     array.join("c").join(shard.to_string())
 }
 
-/// Shard `shard` of the array of samples in folder `array`. Two-dimensional arrays have their shards next to the
-/// metadata (`c.7.0`), so that no shard has its own folder.
+/// Shard of samples. Two-dimensional arrays have shards next to the metadata (`c.7.0`), not in a folder each.
 #[must_use]
 pub fn data_shard_file(array: &Path, format: SampleFormat, shard: u64) -> PathBuf {
     match format {
@@ -83,7 +82,7 @@ pub fn data_shard_file(array: &Path, format: SampleFormat, shard: u64) -> PathBu
     }
 }
 
-/// Folder of the shards of the array of samples in folder `array`.
+/// Folder of shards of samples.
 #[must_use]
 pub fn data_shards(array: &Path, format: SampleFormat) -> PathBuf {
     match format {
@@ -92,7 +91,7 @@ pub fn data_shards(array: &Path, format: SampleFormat) -> PathBuf {
     }
 }
 
-/// Shard number of a file name in [`data_shards`].
+/// Number of a file in [`data_shards`].
 #[must_use]
 pub fn data_shard_number(format: SampleFormat, name: &str) -> Option<u64> {
     let number = match format {
@@ -116,7 +115,7 @@ pub fn parse_identity(bytes: &[u8]) -> Option<SignalId> {
     number.parse().ok().map(SignalId)
 }
 
-/// Generation of a log's file name, such as `log.3`.
+/// Generation in a log's file name, such as `log.3`.
 #[must_use]
 pub fn parse_log_name(name: &str) -> Option<u64> {
     name.strip_prefix("log.")?.parse().ok()

@@ -8,8 +8,8 @@
 //! 48   zeros
 //! 60   crc32c of the 60 bytes before
 //! ```
-//! In a flat shard it is in the unused space between index and payload; in a sealed one at the start of the file, where
-//! the index at the end names no chunk. Files of earlier versions have none.
+//! It lies between index and payload of a flat shard, or at the start of a sealed one, where the index names no chunk.
+//! Files of earlier versions have none.
 
 use crate::version::FileVersion;
 
@@ -20,7 +20,7 @@ const FORMAT: u32 = 1;
 pub const HEADER_LEN: u64 = 64;
 const CHECKED_BYTES: usize = HEADER_LEN as usize - 4;
 
-/// Inner chunks per sealed shard: at most 64 MiB uncompressed, which sealing holds in memory.
+/// At most 64 MiB uncompressed, which sealing holds in memory.
 pub(crate) const SEALED_SHARD_CHUNKS: u64 = 64;
 
 /// Identity of a shard file.
@@ -28,20 +28,20 @@ pub(crate) const SEALED_SHARD_CHUNKS: u64 = 64;
 pub struct ShardHeader {
     /// Id of the signal.
     pub signal: u64,
-    /// Index of the shard in the array.
+    /// Index in the array.
     pub shard: u64,
     /// Version of the file.
     pub version: FileVersion,
 }
 
-/// What is at the place of a header.
+/// What is in a header's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HeaderBlock {
     /// A header.
     Header(ShardHeader),
-    /// None: written by an earlier version or another program.
+    /// None: of an earlier version or another program.
     None,
-    /// A header with a wrong checksum or a newer format.
+    /// Wrong checksum, or a newer format.
     Damaged,
 }
 

@@ -1,8 +1,7 @@
 //! Table files: rows in one self-describing shard.
 //!
-//! A table is a sharded Zarr array with a single shard, written as a new file and renamed, so that a reader sees one
-//! version. `zarr.json` cannot be replaced atomically with it, so the file describes itself in the space between index
-//! and payload:
+//! A table is a sharded Zarr array of one shard, replaced by renaming. `zarr.json` cannot be replaced atomically with
+//! it, so the file describes itself between index and payload:
 //!
 //! ```text
 //! 0                index of all inner chunks of the geometry, crc32c
@@ -17,16 +16,16 @@ const MAGIC: [u8; 8] = *b"ISOTABLE";
 const FORMAT: u32 = 1;
 const HEADER_LEN: usize = 96;
 
-/// Rows per inner chunk and number of inner chunks, for tables of rows; the smallest sufficient geometry is used.
+/// Rows per inner chunk and inner chunks of tables; the smallest sufficient geometry is used.
 pub const ROWS: [(u64, u64); 3] = [(256, 256), (8_192, 512), (65_536, 4_096)];
-/// Bytes per inner chunk and number of inner chunks, for text.
+/// Bytes per inner chunk and inner chunks of text.
 pub const TEXT: [(u64, u64); 3] = [(4_096, 256), (65_536, 4_096), (1 << 20, 1 << 16)];
 
-/// Array with the text of the rows of events. Its file holds the rows too and is the only one read back, because two
-/// files cannot be replaced atomically; the array of rows is for other readers.
+/// Text of events' rows. Two files cannot be replaced atomically, so its file holds the rows too; the array of rows is
+/// for other readers.
 pub(crate) const TEXT_ARRAY: &str = "events/text";
 
-/// Geometry of a table file.
+/// Geometry of a table's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     /// Bytes per row.
@@ -38,7 +37,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// The smallest of `choices` that fits `rows`; `None` if none does.
+    /// The smallest of `choices` for `rows`, if any.
     #[must_use]
     pub fn for_rows(row_bytes: u64, rows: u64, choices: &[(u64, u64)]) -> Option<Self> {
         choices
@@ -64,12 +63,12 @@ impl Geometry {
     }
 }
 
-/// Rows of a table as bytes, with an attachment.
+/// A table's rows as bytes, with an attachment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableFile {
     /// Id of the signal.
     pub signal: u64,
-    /// Last commit in the rows.
+    /// Last commit in them.
     pub sequence: u64,
     /// Rows in little endian.
     pub rows: Vec<u8>,
@@ -77,7 +76,7 @@ pub struct TableFile {
     pub attachment: Vec<u8>,
 }
 
-/// A table file as two pieces with a hole between them.
+/// A table file: two pieces with a hole between.
 #[derive(Debug)]
 pub struct EncodedTable {
     /// Index and header, from byte 0.
@@ -91,7 +90,7 @@ pub struct EncodedTable {
 }
 
 impl TableFile {
-    /// The encoded file, except rows and attachment themselves.
+    /// The encoded file without rows and attachment.
     #[must_use]
     pub fn encode(&self, geometry: Geometry) -> EncodedTable {
         let flat = geometry.flat();
@@ -126,7 +125,7 @@ impl TableFile {
         }
     }
 
-    /// Decodes a table file of rows of `row_bytes` in a geometry of `choices`.
+    /// Decodes rows of `row_bytes` in a geometry of `choices`.
     ///
     /// # Errors
     /// Offset and reason.

@@ -1,7 +1,7 @@
-//! `zarr.json` files, for other programs, which cannot read our tables and log.
+//! `zarr.json` files, for programs that cannot read our tables and log.
 //!
-//! They are projections of committed state, written without a sync and rebuilt by recovery. They are read back only to
-//! keep attributes and for verification.
+//! They are projections of committed state, written without a sync and rebuilt by recovery; read back only for
+//! attributes and verification.
 
 use isochrony_segment::DType;
 use serde_json::{Map, Value, json};
@@ -24,13 +24,13 @@ pub fn to_bytes(value: &Value) -> Vec<u8> {
     bytes
 }
 
-/// A group with these attributes.
+/// A group of attributes.
 #[must_use]
 pub fn group(attributes: Map<String, Value>) -> Value {
     json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes })
 }
 
-/// The store's own group; `user`: attributes to keep.
+/// The store's group; `user`: attributes to keep.
 #[must_use]
 pub fn store_group(uuid: &str, user: Map<String, Value>) -> Value {
     let mut attributes = Map::new();
@@ -42,7 +42,7 @@ pub fn store_group(uuid: &str, user: Map<String, Value>) -> Value {
     group(attributes)
 }
 
-/// Attributes in a group's `zarr.json`, ours included; `None` if unreadable.
+/// All attributes of a group's `zarr.json`; `None` if unreadable.
 #[must_use]
 pub fn attributes_of(bytes: &[u8]) -> Option<Map<String, Value>> {
     match serde_json::from_slice(bytes).ok()? {
@@ -55,7 +55,7 @@ pub fn attributes_of(bytes: &[u8]) -> Option<Map<String, Value>> {
     }
 }
 
-/// A signal's group; `tables`: those without arrays.
+/// `tables`: those without arrays.
 #[must_use]
 pub fn signal_group(id: SignalId, meta: &SignalMeta, tables: Option<Value>) -> Value {
     let mut own = Map::new();
@@ -94,7 +94,7 @@ fn clock(settings: &ClockSettings) -> Value {
     clock
 }
 
-/// The flat array `data` of `end` samples.
+/// Flat `data` of `end` samples.
 #[must_use]
 pub fn data_array(meta: &SignalMeta, end: i64) -> Value {
     let fill = match meta.format.dtype() {
@@ -129,13 +129,13 @@ pub fn data_array(meta: &SignalMeta, end: i64) -> Value {
     array
 }
 
-/// Identity in the metadata of a sealed signal's `data`, without which its files cannot be read.
+/// Identity in the metadata of a sealed `data`, unreadable without it.
 #[must_use]
 pub fn data_identity(id: SignalId, version: FileVersion) -> Value {
     json!({ "kind": "data", "signal": id.0, "version": format!("{:032x}", version.0) })
 }
 
-/// The array `crc` of `chunks` checksums.
+/// `crc` of `chunks` checksums.
 #[must_use]
 pub fn crc_array(chunks: u64) -> Value {
     let flat = Flat::side();
@@ -152,7 +152,7 @@ pub fn crc_array(chunks: u64) -> Value {
 /// A table of int64 rows.
 #[must_use]
 pub fn table_array(name: &str, columns: u64, rows: u64, geometry: Geometry) -> Value {
-    // xarray refuses a group in which a dimension name has several lengths.
+    // xarray refuses several lengths of a dimension name.
     let [row, field] = match name {
         "gaps" => ["gap", "gap_field"],
         "runs" => ["run", "run_field"],
@@ -184,7 +184,7 @@ pub fn text_array(bytes: u64, geometry: Geometry) -> Value {
     )
 }
 
-/// An array of a view: `shape` in rows and columns named `field`, in shards of `chunks` inner chunks.
+/// `shape`: rows, and columns named `field`; in shards of `chunks` inner chunks.
 #[must_use]
 pub fn view_array(
     dtype: DType,

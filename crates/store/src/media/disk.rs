@@ -12,11 +12,11 @@ use isochrony_system::{machine, page_cache};
 use super::rooted_paths::{Resolver, RootedPaths};
 use super::{Access, Kind, Media, MediaFile, MediaLock, RootedDisk, Site, Volume, limits};
 
-/// Follows links like any program: for the folders above a store.
+/// Follows links: for the folders above a store.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DiskMedia;
 
-/// Bytes of a file that are written back together once complete.
+/// A completed part is written back.
 const PART: u64 = 8 << 20;
 
 #[derive(Debug)]
@@ -32,11 +32,9 @@ impl MediaFile for DiskFile {
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.0.write_all_at(bytes, offset)?;
-        // Start writing back parts that a sequential writer has completed, so that the disk works during the
-        // computation and not only at the sync.
+        // Writes back completed parts of a sequential writer, so that the disk works not only at the sync.
         let (from, to) = (offset / PART, (offset + bytes.len() as u64) / PART);
         if from < to {
-            // Only a hint.
             let _ = page_cache::begin_writing_back(&self.0, from * PART, (to - from) * PART);
         }
         Ok(())
@@ -59,7 +57,7 @@ impl MediaFile for DiskFile {
     }
 }
 
-/// Held open since before the first write, so that a sync reports all errors since.
+/// Open since before the first write, so that a sync reports all errors since.
 #[derive(Debug)]
 struct DiskVolume {
     folders: RootedPaths,
@@ -69,7 +67,7 @@ struct DiskVolume {
 
 impl Volume for DiskVolume {
     fn pays_from(&self) -> usize {
-        // Some milliseconds per file on a disk; a volume sync also waits for writes of other programs.
+        // Some milliseconds per file; a volume sync also waits for writes of other programs.
         128
     }
 
@@ -91,7 +89,7 @@ impl MediaLock for DiskLock {
     }
 
     fn release(&self) {
-        // On failure there is no lock left to release.
+        // On failure there is no lock left.
         let _ = self.0.file().unlock();
     }
 }
@@ -132,7 +130,7 @@ pub(super) fn lock(file: File) -> io::Result<Option<(Box<dyn MediaLock>, String)
         Err(TryLockError::Error(error)) => return Err(error),
     }
     let mut text = vec![0; limits::LINE as usize];
-    // Not through another descriptor, which a fork would leave to the child.
+    // Not by another descriptor, which a fork would leave to the child.
     let length = read_at(file, 0, &mut text)?;
     let text = String::from_utf8_lossy(&text[..length]).into_owned();
     Ok(Some((Box::new(DiskLock(held)), text)))

@@ -5,20 +5,20 @@ use std::path::{Path, PathBuf};
 
 use isochrony_segment::free_memory;
 
-/// A refused entry in a store's folder. Inside an [`io::Error`] of kind [`InvalidData`](io::ErrorKind::InvalidData), so
-/// that it is not taken for a missing file.
+/// A refused entry in a store's folder, in an [`io::Error`] of kind [`InvalidData`](io::ErrorKind::InvalidData), lest
+/// it be taken for a missing file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// Neither a regular file nor a folder, or one instead of the other.
+    /// Neither file nor folder, or one instead of the other.
     #[error("{} is {found}", path.display())]
     Kind {
-        /// What was found, possibly a folder above the requested path.
+        /// May be a folder above the requested path.
         path: PathBuf,
         /// `"a symbolic link"`, `"a pipe"`.
         found: &'static str,
     },
-    /// A file longer than the limit of its kind.
+    /// Longer than the limit of its kind.
     #[error("{} holds {len} bytes, more than {limit}", path.display())]
     TooLong {
         /// The file.
@@ -28,7 +28,7 @@ pub enum Refusal {
         /// Limit of its kind.
         limit: u64,
     },
-    /// A file that does not fit into free memory.
+    /// Does not fit into free memory.
     #[error("{} holds {len} bytes, and {free} bytes of this machine's memory are free", path.display())]
     NoMemory {
         /// The file.
@@ -53,7 +53,7 @@ impl From<Refusal> for io::Error {
 }
 
 impl Refusal {
-    /// For a file that exceeds its limit, or free memory.
+    /// Refuses a file above its limit, or free memory.
     #[must_use]
     pub fn of_size(path: &Path, len: u64, limit: u64) -> Self {
         let path = path.to_path_buf();
@@ -66,7 +66,7 @@ impl Refusal {
         }
     }
 
-    /// The refusal inside an error of a medium.
+    /// The refusal in a medium's error.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()

@@ -1,7 +1,7 @@
 //! Remote stores: media by URL, and their errors.
 //!
-//! This crate has no network code. A crate that has [registers](register) itself once; from then on every store path
-//! may be a URL, also in saved plans, pickled signals and worker processes.
+//! A crate with network code [registers](register) itself once; then every store path may be a URL, also in saved plans
+//! and worker processes.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ use crate::error::StoreError;
 /// URL schemes of stores and objects.
 pub const SCHEMES: [&str; 8] = ["s3", "s3a", "gs", "az", "abfs", "abfss", "http", "https"];
 
-/// Opens the medium of a store by URL, without a request.
+/// Opens a store's medium by URL, without a request.
 pub type OpenRemote = fn(&str) -> io::Result<Arc<dyn Media>>;
 
 struct Opener {
@@ -25,18 +25,18 @@ struct Opener {
 
 static REMOTE: OnceLock<Opener> = OnceLock::new();
 
-/// Sets how URLs are opened for reading and for writing copies; the first call in a process applies.
+/// Sets how URLs are opened for reading and for writing copies; the first call applies.
 pub fn register(read: OpenRemote, write: OpenRemote) {
     let _ = REMOTE.set(Opener { read, write });
 }
 
-/// An error of a remote medium, inside an [`io::Error`] whose kind tells whether something is missing, was replaced or
-/// failed. Must contain no secrets: headers, queries and bodies are left out.
+/// An error of a remote medium, in an [`io::Error`] whose kind tells missing, replaced and failed apart. Contains no
+/// secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemoteError {
     /// Stable `snake_case` code.
     pub code: &'static str,
-    /// What is wrong and how to fix it; follows "cannot read s3://...: ".
+    /// Problem and fix; follows "cannot read s3://...: ".
     pub message: String,
 }
 
@@ -55,14 +55,14 @@ impl RemoteError {
         io::Error::new(kind, self)
     }
 
-    /// Unwraps it from a medium's error.
+    /// Unwraps a medium's error.
     #[must_use]
     pub fn of(error: &io::Error) -> Option<&Self> {
         error.get_ref()?.downcast_ref()
     }
 }
 
-/// Whether a path is a store URL, also in `pathlib`'s form `s3:/bucket`.
+/// Whether a path is a store URL, also `pathlib`'s `s3:/bucket`.
 #[must_use]
 pub fn is_url(path: &Path) -> bool {
     let Some((scheme, rest)) = path.to_str().and_then(|text| text.split_once(':')) else {
@@ -71,7 +71,6 @@ pub fn is_url(path: &Path) -> bool {
     rest.starts_with('/') && SCHEMES.contains(&scheme)
 }
 
-/// Normalises URLs as [`checked_url`].
 pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
     refuse_unknown_scheme(path)?;
     if !is_url(path) {
@@ -82,7 +81,6 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
         .map(PathBuf::from)
         .map_err(|error| StoreError::Remote {
             action: "open",
-            // Left out: may be a secret.
             path: format!(
                 "{}://...",
                 path.to_string_lossy().split(':').next().unwrap_or_default()
@@ -96,12 +94,12 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, StoreError> {
 /// Normalises a URL: two slashes after the scheme, none at the end.
 ///
 /// # Errors
-/// `bad_url`: it contains what may be a secret; the message does not.
+/// `bad_url`: it may contain a secret; the message does not.
 pub fn checked_url(text: &str) -> Result<String, RemoteError> {
     let (scheme, rest) = text.split_once(':').unwrap_or_default();
     let rest = rest.trim_matches('/');
     let host = rest.split('/').next().unwrap_or_default();
-    // `abfss://container@account` is not a secret.
+    // `abfss://container@account` is no secret.
     let names_user = match scheme {
         "abfs" | "abfss" => host
             .split('@')
@@ -115,12 +113,11 @@ pub fn checked_url(text: &str) -> Result<String, RemoteError> {
             message: "URLs hold no secrets: names of users, passwords and queries go into the settings of this host (docs/cloud.md); leave them out".into(),
         });
     }
-    // Keep an empty bucket, so that it is refused.
+    // Keep an empty bucket, which is refused.
     let slashes = if text.contains(":///") { ":///" } else { "://" };
     Ok(format!("{scheme}{slashes}{rest}"))
 }
 
-/// The medium at a path from [`absolute`].
 pub(crate) fn media_of(path: &Path) -> Result<Arc<dyn Media>, StoreError> {
     if !is_url(path) {
         return Ok(Arc::new(DiskMedia));
@@ -131,7 +128,6 @@ pub(crate) fn media_of(path: &Path) -> Result<Arc<dyn Media>, StoreError> {
     open(&path.to_string_lossy()).at("open", path)
 }
 
-/// Likewise for writing a copy of a store.
 pub(crate) fn media_to_write(path: &Path) -> Result<Arc<dyn Media>, StoreError> {
     if !is_url(path) {
         return Ok(Arc::new(DiskMedia));
@@ -142,7 +138,7 @@ pub(crate) fn media_to_write(path: &Path) -> Result<Arc<dyn Media>, StoreError> 
     open(&path.to_string_lossy()).at("push to", path)
 }
 
-/// Refuses URLs such as `ftp://host/a`, or `pathlib`'s `ftp:/host/a`.
+/// For example `ftp://host/a`, or `pathlib`'s `ftp:/host/a`.
 fn refuse_unknown_scheme(path: &Path) -> Result<(), StoreError> {
     let parts = path.to_str().and_then(|text| text.split_once(':'));
     let is_unknown = |scheme: &str| {
@@ -167,7 +163,6 @@ fn refuse_unknown_scheme(path: &Path) -> Result<(), StoreError> {
     };
     Err(StoreError::Remote {
         action: "open",
-        // Left out: may be a secret.
         path: format!("{scheme}://...").into(),
         kind: io::ErrorKind::InvalidInput,
         error: RemoteError {

@@ -11,7 +11,7 @@ use super::disk::{self, DiskFile};
 use super::rooted_paths::{Resolver, RootedPaths};
 use super::{Access, Kind, Media, MediaFile, MediaLock, Refusal, Site, Volume};
 
-/// Access limited to one folder: follows no links and opens only regular files and folders.
+/// Access to one folder: follows no links and opens only regular files and folders.
 #[derive(Debug, Clone)]
 pub struct RootedDisk {
     root: std::path::PathBuf,

@@ -1,7 +1,5 @@
-//! Opens paths below a folder without following links out of it.
-//!
-//! The system resolves a path in one call if it can. Otherwise, also under sandboxes without that call, each component is
-//! opened without following links.
+//! Opens paths below a folder without following links out of it: by one system call if available, else component by
+//! component.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -22,7 +20,7 @@ pub enum Resolver {
     Walk,
 }
 
-/// A folder as the root of paths. Looked up anew for each call, so a moved folder is missing.
+/// A folder as the root of paths, looked up anew for each call.
 #[derive(Debug, Clone)]
 pub struct RootedPaths {
     root: PathBuf,
@@ -30,7 +28,7 @@ pub struct RootedPaths {
 }
 
 impl RootedPaths {
-    /// Paths below `root`, which may itself be a link.
+    /// `root` itself may be a link.
     #[must_use]
     pub fn new(root: &Path, resolver: Resolver) -> Self {
         Self {
@@ -62,7 +60,7 @@ impl RootedPaths {
             let path = path.to_path_buf();
             return Err(Refusal::Kind { path, found }.into());
         }
-        // Without effect on regular files, except that io_uring reads would fail.
+        // No effect on regular files, but io_uring reads would fail.
         set_blocking(&file)?;
         Ok(file)
     }
@@ -91,10 +89,10 @@ impl RootedPaths {
         Ok((folder.into_folder(), name))
     }
 
-    /// Type of what is at a path; `None` if nothing.
+    /// What is at a path, if anything.
     ///
     /// # Errors
-    /// A [`Refusal`] if it is neither a file nor a folder, or an I/O error.
+    /// A [`Refusal`] of other than files and folders, or an I/O error.
     pub fn stat(&self, path: &Path) -> io::Result<Option<(Kind, EntryInfo)>> {
         let found = if path == self.root {
             EntryInfo::at(&self.root)
@@ -142,7 +140,6 @@ impl RootedPaths {
         folder.open_entry(last, purpose)
     }
 
-    /// Says what is in the way, if the system's error does not.
     fn diagnose(&self, path: &Path, error: io::Error) -> io::Error {
         if !is_wrong_kind(&error) {
             return error;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::error::StoreError;
 
-/// Compression of a sealed signal's chunks.
+/// Compression of sealed chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Codec {
@@ -16,7 +16,7 @@ pub enum Codec {
         /// 1 to 22.
         level: i32,
     },
-    /// Blosc, which shuffles bytes before compressing them; levels 0 (none) to 9 (small).
+    /// Blosc, which shuffles bytes first; levels 0 (none) to 9 (small).
     Blosc {
         /// Compressor within Blosc.
         compressor: BloscCompressor,
@@ -60,7 +60,7 @@ impl BloscCompressor {
 }
 
 impl Default for Codec {
-    /// Zstandard at level 3: small files that read fast.
+    /// Small files that read fast.
     fn default() -> Self {
         Self::Zstd { level: 3 }
     }
@@ -125,7 +125,7 @@ impl Codec {
         }
     }
 
-    /// Zarr's name of the codec, stored in the signal's metadata.
+    /// Zarr's name, stored in the signal's metadata.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -151,10 +151,9 @@ impl Codec {
         codec.check().is_ok().then_some(codec)
     }
 
-    /// Description in `zarr.json`.
     pub(super) fn metadata(&self, sample_bytes: usize) -> Value {
         match self {
-            // Its checksum also protects the last chunk, which has none of ours until it is full.
+            // Its checksum also protects the last chunk, which has none of ours until full.
             Self::Zstd { level } => json!({
                 "name": "zstd", "configuration": { "level": level, "checksum": true },
             }),

@@ -1,8 +1,8 @@
 //! Sealing: compresses the samples of a finished signal, readable by any Zarr reader.
 //!
 //! A Zarr array has one codec chain, so all of `data` is rewritten in the engine's `tmp/`, synced, and replaces the old
-//! array by one operation of a commit. Existing segments keep the old files. Gap samples are stored as zero. Views,
-//! tables and checksums (of decoded chunks) stay.
+//! array by one operation of a commit. Existing segments keep the old files. Gap samples become zero. Checksums are of
+//! decoded chunks and stay.
 
 mod codec;
 
@@ -36,14 +36,14 @@ pub use codec::{BloscCompressor, Codec};
 /// Result of sealing or unsealing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sealed {
-    /// Bytes of all samples, without gaps.
+    /// All samples, without gaps.
     pub raw_bytes: u64,
-    /// Bytes of the files of `data`.
+    /// Files of `data`.
     pub stored_bytes: u64,
 }
 
 impl Sealed {
-    /// Raw bytes per stored byte.
+    /// Raw per stored bytes.
     #[must_use]
     pub fn ratio(&self) -> f64 {
         self.raw_bytes as f64 / self.stored_bytes.max(1) as f64
@@ -51,14 +51,14 @@ impl Sealed {
 }
 
 impl Store {
-    /// Compresses a signal's samples. It cannot change until it is [unsealed](Self::unseal); sealing it again
-    /// recompresses it. Commits pending changes of all signals first.
+    /// Compresses a signal, which cannot change until it is [unsealed](Self::unseal); sealing again recompresses. First
+    /// commits all pending changes.
     ///
-    /// Memory: at most some 200 MB. Disk: the compressed samples, until the old ones are removed.
+    /// Memory: some 200 MB. Disk: the compressed samples, until the old ones are removed.
     ///
     /// # Errors
     /// [`StoreError::InvalidCodec`], [`StoreError::NoSuchSignal`], [`StoreError::ReadOnly`], [`StoreError::DiskFull`]
-    /// and others of commits; the signal is then unchanged.
+    /// and others of commits. The signal is unchanged.
     pub fn seal(&self, name: &str, codec: Codec) -> Result<Sealed, StoreError> {
         codec.check()?;
         let action = "seal a signal";
@@ -66,8 +66,7 @@ impl Store {
         self.shared().backend.explain(action, sealed)
     }
 
-    /// Rewrites a sealed signal's samples uncompressed, so that it can grow. An unsealed signal is copied, which
-    /// repairs shards rewritten by another program.
+    /// Rewrites a signal uncompressed, so that it can grow. Of an unsealed one, this repairs foreign shards.
     ///
     /// # Errors
     /// As [`seal`](Self::seal).
@@ -108,7 +107,7 @@ impl Store {
             Ok(bytes)
         });
         if queued.is_err() {
-            // Nothing else is pending. The next recovery removes remaining files.
+            // The next recovery removes remaining files.
             let _ = engine.rollback();
             let _ = media.remove_all(&path);
         }
@@ -119,8 +118,7 @@ impl Store {
     }
 }
 
-/// Checksums of the chunks that a new gap of a sealed signal covers in part. The engine computes only those of flat
-/// signals.
+/// Checksums of chunks that a new gap of a sealed signal covers in part. The engine does this for flat signals.
 pub(crate) fn checksums_after_gap(
     backend: &Backend,
     state: &SignalState,
@@ -166,7 +164,7 @@ fn sealed_array(state: &SignalState, version: FileVersion, codec: Codec) -> Valu
     array
 }
 
-/// Expected `zarr.json`. The compression level is taken from `found`, the current file.
+/// Expected `zarr.json`, with the compression level of `found`, the current file.
 pub(crate) fn described(state: &SignalState, found: Option<&[u8]>) -> Value {
     let found: Option<Value> = found.and_then(|found| serde_json::from_slice(found).ok());
     let stated = found
@@ -177,14 +175,13 @@ pub(crate) fn described(state: &SignalState, found: Option<&[u8]>) -> Value {
         .or_else(|| state.meta.codec.parse().ok())
         .unwrap_or_default();
     let mut array = sealed_array(state, state.data.array(), codec);
-    // Stores of earlier versions do not state the owner of the array.
+    // Earlier versions do not state the array's owner.
     if found.is_some_and(|found| found["attributes"]["isochrony"].is_null()) {
         array["attributes"] = json!({});
     }
     array
 }
 
-/// Gives the size of the array.
 fn write_sealed(
     media: &Arc<dyn Media>,
     path: &Path,
@@ -253,7 +250,7 @@ fn write_sealed(
     out.finish(&metadata)
 }
 
-/// Moves the index of a shard from the end to a place before its chunks.
+/// Moves a shard's index from the end to before its chunks.
 fn behind_header(shard: &[u8]) -> Option<(&[u8], Vec<u8>)> {
     let index_len = usize::try_from(Flat::index_len(SEALED_SHARD_CHUNKS)).ok()?;
     let (body, index) = shard.split_at_checked(shard.len().checked_sub(index_len)?)?;
@@ -271,7 +268,6 @@ fn behind_header(shard: &[u8]) -> Option<(&[u8], Vec<u8>)> {
     Some((body, moved))
 }
 
-/// Gives the size of the array.
 fn write_flat(
     media: &dyn Media,
     path: &Path,

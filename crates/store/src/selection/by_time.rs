@@ -1,10 +1,10 @@
 //! Selections by civil time: samples by run, in order of time.
 //!
-//! A sample belongs to `[t0, t1)` if its time does. Time never decreases with the index within a run, so a run's
-//! samples are one index range, found by bisection over `time_of`, the function that users see.
+//! A sample belongs to `[t0, t1)` if its time does. Time never decreases with the index within a run, so its samples
+//! are one index range, found by bisection over `time_of`.
 //!
-//! Where runs overlap in time, a run *covers* the time from half a period before to half a period after each of its
-//! gap-free ranges; of a less preferred run only samples outside what preferred ones cover are taken.
+//! A run *covers* the time from half a period before to half a period after each of its gap-free ranges. Where runs
+//! overlap, only samples outside what preferred runs cover are taken.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ impl Signal {
         Ok(Fixed::from_bits(period.to_bits() / 2))
     }
 
-    /// Per run, ordered by time of the first selected sample: indices with time in `range`, gaps included.
+    /// Index ranges with time in `range` per run, gaps included, by time of the first sample.
     pub(crate) fn civil_parts(&self, range: &Times) -> Result<Vec<(u32, Range<i64>)>, StoreError> {
         let Some(civil) = self.empirical()? else {
             return Err(StoreError::NoCivilTime {
@@ -49,7 +49,6 @@ impl Signal {
             .collect())
     }
 
-    /// Whether the samples of `part` cover all of `range`.
     pub(crate) fn covers(&self, range: &Times, part: &Range<i64>) -> Result<bool, StoreError> {
         if part.is_empty() {
             return Ok(range.is_empty());
@@ -87,7 +86,7 @@ impl Signal {
         Ok(out)
     }
 
-    /// Groups that share no time; both in order of time.
+    /// The groups share no time; both are in order of time.
     fn overlapping_groups(&self, parts: Vec<Stretch>) -> Result<Vec<Vec<Stretch>>, StoreError> {
         let mut groups: Vec<Vec<Stretch>> = Vec::new();
         let mut latest: Option<Fixed> = None;
@@ -104,7 +103,6 @@ impl Signal {
         Ok(groups)
     }
 
-    /// The time that a gap-free range covers.
     fn covered(&self, range: &Range<i64>) -> Result<Times, StoreError> {
         let half = self.half_period()?;
         let first = self.time_of(range.start)?.value;

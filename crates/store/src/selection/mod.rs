@@ -1,7 +1,7 @@
-//! Lazy selections of samples; data is read only for segments or values.
+//! Lazy selections of samples.
 //!
-//! A selection is a list of *parts*: index ranges within one run each that may cover gaps, ordered by index or by civil
-//! time. *Stretches* are the gap-free ranges of the parts.
+//! A selection is a list of *parts*: index ranges of one run each, which may cover gaps, ordered by index or by civil
+//! time. *Stretches* are their gap-free ranges.
 
 mod by_time;
 mod values;
@@ -19,7 +19,7 @@ use crate::state::Gap;
 pub(crate) use values::write_values;
 pub use values::{Fill, Values};
 
-/// Indices of one run. `range` may cover gaps in a part, never in a stretch.
+/// Indices of one run. A part may cover gaps, a stretch not.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Stretch {
     /// Id of the run.
@@ -28,16 +28,16 @@ pub struct Stretch {
     pub range: Range<i64>,
 }
 
-/// A range of civil time in a selection without samples.
+/// Civil time without samples in a selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
-    /// End of the last sample to time of the next.
+    /// End of the last to time of the next sample.
     pub times: GapTimes,
-    /// The gap on the index axis; `None` between runs, which may touch there.
+    /// The gap by indices; `None` between runs.
     pub gap: Option<Gap>,
 }
 
-/// Samples of a signal in a range of any timebase. Cheap to clone; holds no samples.
+/// Samples of a signal in a range of any timebase. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Selection {
     signal: Signal,
@@ -80,13 +80,13 @@ impl Selection {
         })
     }
 
-    /// The signal as of the selection.
+    /// The signal at the selection.
     #[must_use]
     pub fn signal(&self) -> &Signal {
         &self.signal
     }
 
-    /// The requested range of indices; `None` if requested by time.
+    /// The requested index range, unless requested by time.
     #[must_use]
     pub fn index_range(&self) -> Option<Range<i64>> {
         match &self.span {
@@ -95,7 +95,7 @@ impl Selection {
         }
     }
 
-    /// The requested range of civil time; `None` if requested by index.
+    /// The requested civil time, unless requested by index.
     #[must_use]
     pub fn civil_range(&self) -> Option<Range<Fixed>> {
         match &self.span {
@@ -110,20 +110,20 @@ impl Selection {
         &self.parts
     }
 
-    /// Gap-free index ranges of one run each, in order.
+    /// Gap-free index ranges of one run each.
     pub fn stretches(&self) -> impl Iterator<Item = Stretch> + '_ {
         self.parts
             .iter()
             .flat_map(|part| stretches(&self.signal, part))
     }
 
-    /// One segment per stretch, read when reached, zero-copy if the store allows.
+    /// One segment per stretch, read when reached, zero-copy if possible.
     pub fn segments(&self) -> impl Iterator<Item = Result<SigSeg, StoreError>> + '_ {
         self.stretches()
             .map(|stretch| self.signal.read(stretch.range))
     }
 
-    /// Gaps within the parts, cut to them.
+    /// Gaps, cut to the parts.
     pub fn gaps(&self) -> impl Iterator<Item = Gap> + '_ {
         let gaps = self.signal.gaps();
         self.parts
@@ -131,7 +131,7 @@ impl Selection {
             .flat_map(move |part| gaps.within(part.range.clone()))
     }
 
-    /// Ranges of civil time without samples, in order: gaps, and time between runs. Half a sample does not count.
+    /// Civil time without samples: gaps, and time between runs, from half a sample on.
     ///
     /// # Errors
     /// [`StoreError::NoCivilTime`], [`StoreError::Time`].
@@ -160,7 +160,7 @@ impl Selection {
         Ok(holes)
     }
 
-    /// Number of samples, without gaps.
+    /// Samples, without gaps.
     #[must_use]
     pub fn sample_count(&self) -> i64 {
         let gaps = self.signal.gaps();
@@ -170,14 +170,14 @@ impl Selection {
         self.parts.iter().map(count).sum()
     }
 
-    /// Number of indices, gaps included: the length of [`values`](Self::values).
+    /// Indices, gaps included: the length of [`values`](Self::values).
     #[must_use]
     pub fn len(&self) -> i64 {
         let length = |part: &Stretch| part.range.end - part.range.start;
         self.parts.iter().map(length).sum()
     }
 
-    /// Whether nothing is selected, neither samples nor gaps.
+    /// Whether there is no index, not even in gaps.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -186,7 +186,7 @@ impl Selection {
     /// The samples as one segment.
     ///
     /// # Errors
-    /// [`StoreError::GapInSelection`] with the first gap, [`StoreError::ClockStepInSelection`].
+    /// [`StoreError::GapInSelection`] of the first gap, [`StoreError::ClockStepInSelection`].
     pub fn as_segment(&self) -> Result<SigSeg, StoreError> {
         if let Some(gap) = self.gaps().next() {
             return Err(self.names_gap(gap));
@@ -243,7 +243,6 @@ fn by_index(signal: &Signal, range: &Range<i64>) -> Result<Vec<Stretch>, StoreEr
         .collect())
 }
 
-/// Gap-free ranges of a part.
 pub(crate) fn stretches<'a>(
     signal: &'a Signal,
     part: &Stretch,

@@ -1,4 +1,4 @@
-//! Samples of a selection as one array, with a choice of values for gaps.
+//! Samples of a selection as one array, with values for gaps.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::error::StoreError;
 use crate::interrupt;
 use crate::state::Gap;
 
-/// Values in the signal's unit, complex for a complex signal.
+/// Values in the signal's unit, complex for complex signals.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
     /// One number per index.
@@ -26,22 +26,22 @@ pub enum Values {
 pub enum Fill<T> {
     /// A constant.
     Value(T),
-    /// None: a gap is an error.
+    /// A gap is an error.
     Refuse,
-    /// The sample before the gap; for a gap at the start of the run or selection the given value, or an error.
+    /// The sample before the gap; at the start of the run or selection the given value, or an error.
     Forward(Option<T>),
-    /// Linear interpolation between the samples around the gap.
+    /// Linear interpolation between the neighbours.
     Interpolate {
         /// Value for a gap at either end of the run or selection.
         edge: T,
-        /// The point at a fraction of the way between two samples, such as [`ValueType::between`].
+        /// Interpolates at a fraction of the way, such as [`ValueType::between`].
         between: fn(T, T, f64) -> T,
     },
 }
 
 impl Selection {
-    /// One value in the signal's unit per index, `fill` in gaps. Time between runs takes no space: for values at given
-    /// times see [`Store::gather`](crate::Store::gather).
+    /// One value in the signal's unit per index, `fill` in gaps, nothing between runs. For values at given times see
+    /// [`Store::gather`](crate::Store::gather).
     ///
     /// # Errors
     /// [`StoreError::TooLarge`] if memory is insufficient, [`StoreError::Io`].
@@ -62,7 +62,7 @@ impl Selection {
         self.collected(|out| self.counts_into(Fill::Value(fill), out))
     }
 
-    /// Writes one value in the signal's unit per index to `out` of length [`len`](Self::len).
+    /// One value in the signal's unit per index, into `out` of length [`len`](Self::len).
     ///
     /// ```
     /// # use isochrony_store::{CreateOptions, Fill, Mode, Store};
@@ -116,7 +116,7 @@ impl Selection {
         })
     }
 
-    /// Writes one raw sample per index to `out` of length [`len`](Self::len).
+    /// One raw sample per index, into `out` of length [`len`](Self::len).
     ///
     /// # Errors
     /// As [`values_into`](Self::values_into); also if `T` is not the signal's type.
@@ -229,10 +229,9 @@ impl Selection {
     }
 }
 
-/// Samples between checks for interrupts: rare enough to be cheap, frequent enough to respond quickly.
+/// Samples between checks for interrupts.
 const PIECE: i64 = 1 << 18;
 
-/// Complex if the samples are.
 pub(crate) fn write_values<V: ValueType>(
     segment: &SigSeg,
     out: &mut [V],
@@ -248,7 +247,6 @@ fn convert<V: ValueType>(
     let mut rest = out;
     dispatch!(segment.dtype(), S => segment.visit::<S>(|samples| {
         let (part, after) = std::mem::take(&mut rest).split_at_mut(samples.len());
-        // The lengths are equal.
         let _ = values(samples, calibration, part);
         rest = after;
     }))

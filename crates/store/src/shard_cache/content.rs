@@ -6,17 +6,16 @@ use std::ops::Range;
 use crate::engine::crc::masked;
 use crate::state::GapTable;
 
-/// The part of a shard with known checksums, as an object of the cache.
+/// The part of a shard with known checksums: an object of the cache.
 pub(crate) trait CachedContent: fmt::Debug + Send + Sync {
-    /// Offset of the object in the shard's file.
+    /// Offset in the shard's file.
     fn start(&self) -> u64;
 
     fn bytes(&self) -> u64;
 
-    /// The smallest verifiable range that contains one.
+    /// The smallest verifiable range around one.
     fn checkable(&self, range: Range<u64>) -> Range<u64>;
 
-    /// Whether a whole range can be verified.
     fn is_known(&self, range: Range<u64>) -> bool;
 
     /// Verifies a range, and zeroes bytes without samples. The error is a description.
@@ -31,7 +30,7 @@ pub(crate) struct FlatContent {
     /// Index of the shard's first sample.
     pub(crate) first: i64,
     pub(crate) gaps: GapTable,
-    /// Checksums of the full chunks, in order.
+    /// Checksums of the full chunks.
     pub(crate) crcs: Vec<Option<u32>>,
 }
 
@@ -125,7 +124,6 @@ mod tests {
             sample_bytes: 2,
             first: 100,
             gaps,
-            // The third chunk is a gap; the last is unknown.
             crcs: vec![crc(0), crc(1), None, None],
         };
         (content, bytes)

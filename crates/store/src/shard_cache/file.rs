@@ -17,7 +17,7 @@ use crate::media::{Media, MediaFile};
 pub(crate) enum Origin {
     /// Takes no file descriptor.
     Open(Arc<dyn MediaFile>),
-    /// Opened when a piece is missing, since file descriptors are limited.
+    /// When a piece is missing: file descriptors are limited.
     Reopened {
         media: Arc<dyn Media>,
         path: PathBuf,
@@ -50,7 +50,6 @@ impl Origin {
     }
 }
 
-/// Chunks with checksums come from the cache, everything else from the store.
 #[derive(Debug)]
 pub(crate) struct CachedFile {
     cache: Arc<ShardCache>,
@@ -79,7 +78,7 @@ impl CachedFile {
         }
     }
 
-    /// The mapped bytes; `None` unless all are in the cache.
+    /// `None` unless all bytes are in the cache.
     pub(crate) fn mapped(&self, offset: u64, len: usize) -> Option<(Arc<Mapping>, Range<u64>)> {
         let start = offset.checked_sub(self.content.start())?;
         let range = start..start.checked_add(len as u64)?;
@@ -90,10 +89,10 @@ impl CachedFile {
         Some((pin.mapping().ok()?, range))
     }
 
-    /// The object with a range present; `None` if the store must be read.
+    /// `None` if the store must be read.
     fn present(&self, range: &Range<u64>) -> io::Result<Option<Arc<Pin>>> {
         let counters = &self.cache.counters;
-        // A second attempt if pinned objects filled another process's cache, or the object was lost.
+        // Try again if pinned objects filled another process's cache, or the object was lost.
         for attempt in 0..2 {
             match self.fill(range) {
                 Ok(pin) => return Ok(Some(pin)),
@@ -122,7 +121,7 @@ impl CachedFile {
             add(&counters.local, range.end - range.start);
             return Ok(pin);
         }
-        // Another process may know the object to be longer than the checksums known here.
+        // Another process may know more checksums and so a longer object.
         if !missing
             .iter()
             .all(|part| self.content.is_known(part.clone()))
@@ -146,7 +145,7 @@ impl CachedFile {
     }
 
     fn read_origin(&self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        // Cached here, so its blocks need not stay in memory.
+        // Cached here: its blocks need not stay in memory.
         match self.origin.open()?.read_once(offset, bytes)? == bytes.len() {
             true => Ok(()),
             false => Err(io::ErrorKind::UnexpectedEof.into()),
@@ -159,7 +158,7 @@ impl CachedFile {
         Ok(count)
     }
 
-    /// Reads from the cache where possible, the rest by `read`.
+    /// Reads by `read` what the cache lacks.
     fn read(&self, read: ReadFile, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
         let start = self.content.start();
         let own = start..start + self.content.bytes();
@@ -213,7 +212,6 @@ impl MediaFile for CachedFile {
     fn len(&self) -> io::Result<u64> {
         match &self.origin {
             Origin::Open(file) => file.len(),
-            // A file may grow but never shrinks.
             Origin::Reopened { .. } => Ok(self.origin.open().map_or(self.len, |file| {
                 file.len().map_or(self.len, |len| len.max(self.len))
             })),

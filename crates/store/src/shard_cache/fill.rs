@@ -12,17 +12,16 @@ use super::pins::Pin;
 use super::{ShardCache, add};
 use crate::media::RemoteError;
 
-/// Most bytes per read from the store.
 const READ_BYTES: u64 = 8 << 20;
-/// How long to wait without progress while another process of the host fetches a piece.
+/// Wait without progress while another process fetches a piece.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 pub(super) enum FillError {
-    /// The cache failed: read the store.
+    /// Read the store.
     Cache(CacheError),
     Origin(io::Error),
-    /// Bytes of the store do not match their checksum: this reader lacks the newest commit, or they are damaged.
+    /// Bytes differ from their checksum: damage, or a commit newer than this reader.
     Mismatch,
 }
 
@@ -50,11 +49,11 @@ pub(super) struct PieceFetch<'a> {
 }
 
 impl PieceFetch<'_> {
-    /// Makes a range present, all of whose chunks must have checksums.
+    /// All chunks of the range must have checksums.
     pub(super) fn fill(&self, pin: &Pin, range: Range<u64>) -> Result<(), FillError> {
         let (mut waits_for, mut since) = (None, Instant::now());
         loop {
-            // Wait in intervals between which the work can be interrupted, since another process may take long.
+            // Wait in intervals, between which the work can be interrupted.
             let (start, timeout) = match self.fill_within(pin, range.clone(), POLL_INTERVAL) {
                 Err(FillError::Cache(error @ CacheError::FetchTimeout { start, .. })) => {
                     (start, error)
@@ -114,7 +113,7 @@ impl PieceFetch<'_> {
         let around = self.content.checkable(range.clone());
         let mut bytes = vec![0; (around.end - around.start) as usize];
         let own = (range.start - around.start) as usize..(range.end - around.start) as usize;
-        // Chunks that cross the pieces' borders need the neighbouring pieces, if present.
+        // Chunks across the pieces' borders need the neighbours, if present.
         let mut read = own.clone();
         if pin
             .object
@@ -154,7 +153,6 @@ impl PieceFetch<'_> {
             (range.end - around.start) as usize,
         );
         bytes[before..behind].copy_from_slice(given);
-        // Chunks that cross the pieces' borders are completed from neighbouring pieces or the store.
         for (at, rest) in [(around.start, 0..before), (range.end, behind..bytes.len())] {
             let rest = &mut bytes[rest];
             if !rest.is_empty() && pin.object.read_at(at, rest).is_err() {

@@ -1,4 +1,4 @@
-//! Keys of shards as cached objects, and how much of a flat shard can be cached.
+//! Keys of cached shards, and how much of a flat shard can be cached.
 
 use isochrony_cache::ObjectKey;
 use uuid::Uuid;

@@ -1,8 +1,7 @@
 //! Reads shards of remote stores through the cache of this host.
 //!
-//! A [`ShardCache`] is given to a store open for reading ([`Store::set_shard_cache`](crate::Store::set_shard_cache)).
-//! Samples then come from the host's cache; missing ones are requested from other hosts ([`PieceSource`]), then read
-//! from the store.
+//! A store open for reading gets a [`ShardCache`] ([`Store::set_shard_cache`](crate::Store::set_shard_cache)). Samples
+//! come from it, other hosts ([`PieceSource`]) or the store, in this order.
 //!
 //! ```text
 //!  Sources ── CachedFile ──┬── head, tail without a checksum ───────────────▶ file of the store
@@ -10,18 +9,16 @@
 //!                                                          │ missing: PieceSource, then the file; both checked
 //! ```
 //!
-//! **All bytes are verified.** Bytes of another host or of the store are compared per inner chunk with the store's
-//! checksums before they are cached. Samples in gaps are stored as zeros, so that an object's key determines its bytes.
+//! **All bytes are verified** per inner chunk against the store's checksums before they are cached. Samples in gaps are
+//! zeros, so that an object's key determines its bytes.
 //!
-//! **Content version.** An object holds the full chunks of one shard under a number that changes with a fill, an
-//! overwrite and a seal ([`DataVersion::content_version`](crate::version::DataVersion::content_version)), and grows
-//! with appends.
+//! **Content version.** An object holds the full chunks of one shard and grows with appends. Its version changes with a
+//! fill, an overwrite and a seal ([`DataVersion::content_version`](crate::version::DataVersion::content_version)).
 //!
-//! **A cache never causes a failure.** If it cannot take a piece, or a checksum differs because the writer was ahead of
-//! this reader, the bytes are read from the store directly.
+//! **A cache never causes a failure.** Without space, or if a checksum differs because the writer is ahead, bytes are
+//! read from the store.
 //!
-//! **Memory.** 8 MiB and two chunks per fetching thread, and address space for each pinned shard, at most half the
-//! quota.
+//! **Memory.** 8 MiB and two chunks per fetching thread; address space for pinned shards, at most half the quota.
 
 mod content;
 mod file;
@@ -49,14 +46,12 @@ pub use report::{CacheReport, ReportCursor};
 
 /// Most objects with known sources, which are hints.
 const MAX_SOURCES: usize = 1 << 16;
-/// Most sources known per object.
 const MAX_SOURCES_OF_OBJECT: usize = 8;
 
-/// Access to other hosts that may have pieces of an object.
+/// Access to other hosts' pieces of an object.
 pub trait PieceSource: fmt::Debug + Send + Sync {
     /// Requests missing bytes of an object from `sources`: ranges of whole pieces. `take` gets an offset and bytes of
-    /// whole pieces within one of the ranges; if it returns false, they are wrong and this source should not be asked
-    /// again. What is not taken is read from the store.
+    /// whole pieces within one range; `false`: they are wrong, and this source should not be asked again.
     fn fetch(
         &self,
         object: &ObjectKey,
@@ -67,14 +62,14 @@ pub trait PieceSource: fmt::Debug + Send + Sync {
     );
 }
 
-/// Counts, for this process, of where bytes of signals came from since the cache was opened.
+/// Where bytes of signals came from since the cache was opened by this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ShardCacheCounts {
     /// Bytes read that were in the cache.
     pub local_bytes: u64,
     /// Bytes from other hosts.
     pub peer_bytes: u64,
-    /// Bytes read from stores, whether cached then or not cacheable.
+    /// Bytes read from stores, cacheable or not.
     pub storage_bytes: u64,
     /// Reads that fetched nothing.
     pub hits: u64,
@@ -121,14 +116,13 @@ fn add(counter: &AtomicU64, count: u64) {
     counter.fetch_add(count, Ordering::Relaxed);
 }
 
-/// A host's cache for stores. One per process, shared by its stores.
+/// A host's cache. One per process, shared by its stores.
 #[derive(Debug)]
 pub struct ShardCache {
     pins: Pins,
     peers: Option<Arc<dyn PieceSource>>,
     host: String,
     address: Option<PeerAddress>,
-    /// Hosts that have an object, by the scheduler.
     sources: Mutex<HashMap<ObjectName, Vec<PeerAddress>>>,
     counters: Counters,
     reported: Mutex<ShardCacheCounts>,
@@ -138,7 +132,7 @@ impl ShardCache {
     /// Uses `cache` for shards.
     ///
     /// # Errors
-    /// Errors of reading the cache's quota.
+    /// Reading the cache's quota fails.
     pub fn new(cache: Cache, peers: Option<Arc<dyn PieceSource>>) -> Result<Self, CacheError> {
         let quota = cache.info()?.quota_bytes;
         Ok(Self {
@@ -152,15 +146,14 @@ impl ShardCache {
         })
     }
 
-    /// Sets the host name in reports, which distinguishes caches, and the address at which other hosts request pieces.
+    /// Sets host name (distinguishes caches in reports) and address at which others request pieces.
     #[must_use]
     pub fn named(mut self, host: String, address: Option<PeerAddress>) -> Self {
         (self.host, self.address) = (host, address);
         self
     }
 
-    /// Records hosts that have pieces of an object, or are about to fetch some. They are asked before those known
-    /// already.
+    /// Records hosts that have, or will soon fetch, pieces of an object; these are asked first.
     pub fn add_sources(&self, object: ObjectName, mut sources: Vec<PeerAddress>) {
         let mut known = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= MAX_SOURCES {
@@ -204,7 +197,7 @@ impl ShardCache {
         }
     }
 
-    /// Makes every shard evictable that no read uses.
+    /// Makes shards evictable that no read uses.
     pub fn release(&self) {
         self.pins.clear();
     }

@@ -3,10 +3,10 @@
 use isochrony_cache::ObjectKey;
 use serde::{Deserialize, Serialize};
 
-/// Host and port of a process that gives pieces to other hosts.
+/// Host and port of a process that gives pieces.
 pub type PeerAddress = (String, u16);
 
-/// Name of a cached object in messages and indexes: the first half of its key's digest.
+/// A cached object's name in messages and indexes: the first half of its key's digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectName(pub [u8; 16]);
 

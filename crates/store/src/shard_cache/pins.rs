@@ -12,7 +12,6 @@ pub(crate) struct Pin {
 }
 
 impl Pin {
-    /// The bytes, mapped once.
     pub(crate) fn mapping(&self) -> Result<Arc<Mapping>, CacheError> {
         if let Some(mapping) = self.mapping.get() {
             return Ok(Arc::clone(mapping));
@@ -22,7 +21,7 @@ impl Pin {
     }
 }
 
-/// The most recently used shards, bounded in bytes, since pinned ones cannot be evicted.
+/// Recently used shards, bounded in bytes, since pinned ones cannot be evicted.
 #[derive(Debug)]
 pub(crate) struct Pins {
     cache: Cache,
@@ -77,7 +76,6 @@ impl Pins {
         Ok(pin)
     }
 
-    /// Unpins an object, as one that the cache has lost.
     pub(crate) fn remove(&self, key: &ObjectKey) {
         let mut table = self.lock();
         if let Some((_, pin)) = table.by_key.remove(key) {
@@ -85,7 +83,6 @@ impl Pins {
         }
     }
 
-    /// Unpins everything that no read uses.
     pub(crate) fn clear(&self) {
         *self.lock() = PinTable::default();
     }

@@ -1,4 +1,4 @@
-//! Reports of caches to a task scheduler: names of objects, which of them a host has, and where bytes came from.
+//! Reports of caches to a task scheduler.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -14,24 +14,24 @@ use crate::layout::flat::Flat;
 use crate::layout::shard::SEALED_SHARD_CHUNKS;
 use crate::signal::Signal;
 
-/// The shards in a host's cache, or changes of them.
+/// Shards in a host's cache, or changes of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheReport {
-    /// Id of the cache, shared by all processes that use it.
+    /// The cache's id, shared by all its processes.
     pub host: String,
     /// Where other hosts request pieces.
     pub address: Option<PeerAddress>,
-    /// Whether `added` is complete rather than a change.
+    /// `added` is complete, not a change.
     pub is_all: bool,
-    /// Shards at least half present, with the bytes of the whole shard.
+    /// Shards now at least half present, with full length.
     pub added: Vec<(ObjectName, u64)>,
     /// Shards no longer half present.
     pub removed: Vec<ObjectName>,
-    /// Shards present in part, for requests by others.
+    /// Shards partly present, for requests by others.
     pub partial: Vec<ObjectName>,
     /// Shards no longer present.
     pub absent: Vec<ObjectName>,
-    /// Reads since the process's last report.
+    /// Reads since this process's last report.
     pub counts: ShardCacheCounts,
 }
 
@@ -39,7 +39,7 @@ impl CacheReport {
     /// Encodes the report.
     ///
     /// # Errors
-    /// [`SnapshotError::Unreadable`] if it cannot be encoded.
+    /// [`SnapshotError::Unreadable`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
         postcard::to_stdvec(self).map_err(|_| unreadable())
     }
@@ -60,9 +60,9 @@ fn unreadable() -> StoreError {
     .into()
 }
 
-/// A reader's position in the changes of a cache, with how much of each shard is present.
+/// Position in a cache's changes, with what is present of each shard.
 ///
-/// Memory: about 60 bytes per shard of the cache.
+/// Memory: about 60 bytes per shard.
 #[derive(Debug, Default)]
 pub struct ReportCursor {
     sequence: Option<Sequence>,
@@ -79,15 +79,15 @@ struct Presence {
 }
 
 impl Presence {
-    /// Half a shard counts as present: tasks at shard borders leave some pieces of neighbours.
+    /// Half a shard counts: tasks at shard borders leave some pieces of neighbours.
     fn counts(self) -> bool {
         self.pieces > 0 && 2 * self.pieces >= self.of
     }
 }
 
 impl ShardCache {
-    /// Changes since the last report with this cursor, or the whole content for a new cursor or if changes are unknown.
-    /// A shard counts once half of its pieces are present. An unreadable cache counts as empty.
+    /// Changes since the last report with this cursor, or all if it is new or changes are unknown. A shard counts once
+    /// half of its pieces are present.
     pub fn report(&self, cursor: &mut ReportCursor) -> CacheReport {
         let mut report = CacheReport {
             host: self.host.clone(),
@@ -116,7 +116,7 @@ impl ShardCache {
             }
             None => {
                 report.is_all = true;
-                // Even if the cache is unreadable: later changes would refer to unknown shards.
+                // Also if the cache is unreadable: later changes would refer to unknown shards.
                 *cursor = ReportCursor::default();
                 if let Ok(manifest) = cache.manifest() {
                     cursor.sequence = Some(manifest.sequence);
@@ -173,7 +173,6 @@ impl ReportCursor {
         Some(name)
     }
 
-    /// Reports whether a shard has become, or ceased to be, present.
     fn tell(&mut self, name: ObjectName, report: &mut CacheReport) {
         let Some(known) = self.shards.get_mut(&name) else {
             return;
@@ -201,7 +200,7 @@ fn is_shard(key: &ObjectKey) -> bool {
 }
 
 impl Signal {
-    /// Cached objects with samples of a range, and their lengths, for a sealed signal uncompressed.
+    /// Cached objects with samples of a range, and their lengths (uncompressed).
     ///
     /// # Errors
     /// [`StoreError::Closed`], [`StoreError::Io`].
@@ -296,7 +295,6 @@ mod tests {
         assert_eq!((most.partial, most.added.len()), (vec![name], 1));
         let gone = report(&mut cursor, &[Change::Removed { key: key.clone() }]);
         assert_eq!((gone.absent, gone.removed), (vec![name], vec![name]));
-        // An unreported shard is not reported as gone.
         let nothing = report(&mut cursor, &[added(&key, 0..1), dropped]);
         assert!(nothing.partial.is_empty() && nothing.absent.is_empty());
     }

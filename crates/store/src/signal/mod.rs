@@ -22,7 +22,7 @@ use crate::state::{GapTable, SignalState};
 
 pub use runs::{GapTimes, Run};
 
-/// A signal as of when this handle was made or last refreshed. Cheap to clone; holds no samples.
+/// A signal as of when this handle was made or refreshed. Cheap to clone.
 ///
 /// Indices count from 0 in storage order and include gaps. Civil times are UTC nanoseconds since 1970.
 #[derive(Clone)]
@@ -31,9 +31,7 @@ pub struct Signal {
     state: Arc<SignalState>,
     stream: StreamId,
     civil: Arc<OnceLock<Option<Arc<Empirical>>>>,
-    /// Times are those of its own clock, uncorrected.
     is_as_recorded: bool,
-    /// Bounds the time in which its samples may be read.
     lease: Option<Arc<Lease>>,
 }
 
@@ -66,14 +64,14 @@ impl Signal {
         })
     }
 
-    /// The same signal, readable until a lease ends.
+    /// The same signal, readable until the lease ends.
     #[must_use]
     pub fn leased(mut self, lease: &Arc<Lease>) -> Self {
         self.lease = Some(Arc::clone(lease));
         self
     }
 
-    /// The same signal with the times of its own clock, without corrections.
+    /// The same signal with uncorrected times of its own clock.
     #[must_use]
     pub fn as_recorded(&self) -> Self {
         Self {
@@ -92,8 +90,8 @@ impl Signal {
         self.show_newest()
     }
 
-    /// As [`refresh`](Self::refresh), but costs only a check of the log if nothing was committed: for thousands of
-    /// calls per second. Notices another store in place of this one only when it is read.
+    /// As [`refresh`](Self::refresh), for frequent calls: only checks the log if nothing was committed, and notices
+    /// another store in place of this one only when read.
     ///
     /// # Errors
     /// As [`refresh`](Self::refresh).
@@ -102,8 +100,8 @@ impl Signal {
         self.show_newest()
     }
 
-    /// As [`refresh`](Self::refresh), but shows only committed data of a store open for writing: pending appends may be
-    /// rolled back. `None` if the signal was created since the last commit.
+    /// As [`refresh`](Self::refresh), but without pending changes of a store open for writing. `None` if the signal was
+    /// created since the last commit.
     ///
     /// # Errors
     /// As [`refresh`](Self::refresh).
@@ -135,13 +133,13 @@ impl Signal {
         Ok(true)
     }
 
-    /// Name in the store, `/` between components.
+    /// Name, `/` between components.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.state.name
     }
 
-    /// Identity for the life of the store; independent of the name.
+    /// Identity for the life of the store, whatever its name.
     #[must_use]
     pub fn id(&self) -> SignalId {
         self.state.id
@@ -159,7 +157,7 @@ impl Signal {
         self.state.meta.format
     }
 
-    /// Unit of calibrated values; empty if unknown.
+    /// Unit of values; empty if unknown.
     #[must_use]
     pub fn unit(&self) -> &str {
         &self.state.meta.unit
@@ -189,13 +187,13 @@ impl Signal {
         !self.codec().is_empty()
     }
 
-    /// Whether its files are on another machine and reads are requests.
+    /// Whether reads are requests to another machine.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         self.shared().backend.media().is_remote()
     }
 
-    /// Whether reads decode or convert samples instead of using file bytes.
+    /// Whether reads decode or convert samples.
     #[must_use]
     pub fn is_decoded(&self) -> bool {
         self.is_sealed() || !self.format().is_plain()
@@ -223,13 +221,13 @@ impl Signal {
         &self.shared
     }
 
-    /// Whether both are one signal of one open store, so that after a refresh they show the same.
+    /// Whether both are one signal of one open store: the same after a refresh.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared) && self.id() == other.id()
     }
 
-    /// Number of samples, without gaps.
+    /// Samples, without gaps.
     #[must_use]
     pub fn sample_count(&self) -> i64 {
         self.state.sample_count()
@@ -286,7 +284,7 @@ impl Signal {
         match span.into().resolve(self)? {
             ResolvedSpan::Index(range) => Ok(self.is_contiguous(range)),
             ResolvedSpan::Civil(range) => {
-                // In civil time one run must have samples from end to end.
+                // In civil time one run must have samples throughout.
                 let parts = self.civil_parts(&range)?;
                 let [(_, part)] = parts.as_slice() else {
                     return Ok(false);
@@ -303,7 +301,7 @@ impl Signal {
             && (range.is_empty() || self.run_at(range.start) == self.run_at(range.end - 1))
     }
 
-    /// Whether a span lies between the signal's ends; in civil time, those of any of its runs.
+    /// Whether a span lies within the signal; in civil time, within any of its runs.
     ///
     /// # Errors
     /// [`StoreError::InvalidRange`], [`StoreError::NoCivilTime`], [`StoreError::Time`].
@@ -330,7 +328,7 @@ impl Signal {
         self.state.runs.at(index).map(|run| run.id)
     }
 
-    /// A lazy selection of a span; where runs overlap in civil time, the first stored applies.
+    /// Selects a span lazily; where runs overlap in civil time, the first stored applies.
     ///
     /// # Errors
     /// [`StoreError::OutOfBounds`] for indices outside the signal (civil times may be outside),
@@ -339,7 +337,7 @@ impl Signal {
         self.select_with(span, Overlap::default())
     }
 
-    /// As [`select`](Self::select), with a choice where runs overlap in civil time.
+    /// As [`select`](Self::select), with a choice for overlaps of runs.
     ///
     /// # Errors
     /// As [`select`](Self::select).
@@ -351,7 +349,6 @@ impl Signal {
         Selection::new(self.clone(), span.into().resolve(self)?, overlap)
     }
 
-    /// Index ranges of a span, not checked against the ends.
     fn parts_unbounded(&self, span: Span<'_>) -> Result<Vec<Range<i64>>, StoreError> {
         Ok(match span.resolve(self)? {
             ResolvedSpan::Index(range) => vec![range],
@@ -362,7 +359,7 @@ impl Signal {
         })
     }
 
-    /// Reads a contiguous range, zero-copy if the medium allows.
+    /// Zero-copy if the medium allows.
     pub(crate) fn read(&self, range: Range<i64>) -> Result<SigSeg, StoreError> {
         let backend = &self.shared.backend;
         let mut segment: Option<SigSeg> = None;
@@ -395,12 +392,11 @@ impl Signal {
     }
 }
 
-/// Unique in the store and practically unique among stores.
+/// Unique in the store, and practically among stores.
 fn timebase(store: uuid::Uuid, id: SignalId) -> TimebaseId {
     const BELOW_LEVELS: u64 = 0x7fff_ffff;
     let (high, low) = store.as_u64_pair();
     let base = (high ^ low) % BELOW_LEVELS;
-    // 0 is civil time.
     TimebaseId(((base + id.0 % BELOW_LEVELS) % BELOW_LEVELS) as u32 + 1)
 }
 

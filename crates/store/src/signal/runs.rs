@@ -21,18 +21,18 @@ pub struct Run {
     pub reason: RunReason,
     /// Civil time of its first index and after its last, if known.
     pub civil: Option<(Fixed, Fixed)>,
-    /// True mean rate over the whole run, if it has civil time; later changes of the clock are not included.
+    /// True mean rate over the run, without later clock changes, if it has civil time.
     pub rate: Option<MeanRate>,
-    /// Half-width of the interval around a civil time that contains the true one, ns; the largest of the run's pieces.
+    /// Half-width of the interval that contains the true civil time, ns; the largest of the run's pieces.
     pub uncertainty_ns: Option<f64>,
 }
 
 /// Civil times of a gap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GapTimes {
-    /// End of the last sample before it.
+    /// End of the sample before.
     pub start: Fixed,
-    /// Time of the first sample after it.
+    /// Time of the sample after.
     pub end: Fixed,
 }
 
@@ -113,7 +113,7 @@ impl Signal {
         Ok(civil.mean_rate(run, self.state.meta.expected_rate())?)
     }
 
-    /// The true rate: mean rate of the run with the lowest uncertainty. `None` without civil time.
+    /// Mean rate of the run with the lowest uncertainty. `None` without civil time.
     ///
     /// # Errors
     /// [`StoreError::Time`].

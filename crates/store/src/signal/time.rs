@@ -11,7 +11,7 @@ use crate::error::{StoreError, overflow};
 use crate::op::RunRow;
 
 impl Signal {
-    /// The corrected metric from indices to civil time; `None` if there is none yet. Computed on first use.
+    /// Corrected metric from indices to civil time, if any; computed on first use.
     ///
     /// # Errors
     /// [`StoreError::Time`] if the stored fit is invalid, [`StoreError::NewerFormat`] for a correction of a newer
@@ -40,7 +40,7 @@ impl Signal {
         }
     }
 
-    /// Civil time of a sample, extrapolated beyond the ends. The result knows its run and whether it is in a gap.
+    /// Civil time of a sample, extrapolated beyond the ends, with its run and whether it is in a gap.
     ///
     /// # Errors
     /// [`StoreError::NoCivilTime`], [`StoreError::Time`] on overflow.
@@ -59,12 +59,12 @@ impl Signal {
         Ok(time)
     }
 
-    /// Whether the run has stamps: the run before must not be extrapolated into it.
+    /// The run before must not be extrapolated into a run without stamps.
     fn is_timed(&self, run: RunRow) -> bool {
         self.state.fit.last_of_run(run.id).is_some()
     }
 
-    /// Civil time at which sample `index` ends: its start plus one period of its clock.
+    /// Civil time of a sample's end: its start plus one period of its clock.
     ///
     /// # Errors
     /// As [`time_of`](Self::time_of).
@@ -76,7 +76,7 @@ impl Signal {
             .ok_or_else(|| overflow("end of a sample"))
     }
 
-    /// Index of a time in any timebase of the store: an index unchanged, a civil time by the fit.
+    /// Index of a time in any timebase of the store; a civil time by the fit.
     ///
     /// # Errors
     /// [`StoreError::NoCivilTime`], [`StoreError::Time`]: ambiguous after a backward step unless `prefer` is given, not
@@ -94,7 +94,7 @@ impl Signal {
         Ok(at)
     }
 
-    /// Index of a civil time on the axis of one run, extrapolated beyond its ends.
+    /// Extrapolated beyond the run's ends.
     pub(crate) fn index_in_run(&self, run: &RunRow, civil: Fixed) -> Result<i64, StoreError> {
         let lookup = Lookup {
             round: Round::Nearest,
@@ -103,8 +103,8 @@ impl Signal {
         Ok(self.civil()?.index_of(civil, lookup)?.index)
     }
 
-    /// First index of the run of `near` with civil time, to the nearest ns, at or after `civil_ns`; within the run or
-    /// at its end. The last run is extrapolated. `None` if the run has no civil time.
+    /// First index, or the end, of the run of `near` with civil time, to the nearest ns, at or after `civil_ns`. The
+    /// last run is extrapolated. `None` without civil time.
     ///
     /// # Errors
     /// [`StoreError::Time`] on overflow.
@@ -122,7 +122,7 @@ impl Signal {
             let time = self.time_of(index)?.value.round_i64();
             Ok::<_, StoreError>(time.is_none_or(|time| time >= civil_ns))
         };
-        // The nearest sample is at most one off.
+        // It is at most one off.
         if index < end && !is_reached(index)? {
             index += 1;
         } else if index > run.start && is_reached(index - 1)? {
@@ -131,13 +131,13 @@ impl Signal {
         Ok(Some(index))
     }
 
-    /// Timebase of this signal's indices, unique to it.
+    /// Timebase of this signal's indices only.
     #[must_use]
     pub fn timebase(&self) -> TimebaseId {
         self.stream().get().timebase
     }
 
-    /// Civil times of `out.len()` indices from `start` in steps of `step`, whole ns.
+    /// Civil times, whole ns, of indices from `start` in steps of `step`.
     ///
     /// # Errors
     /// [`StoreError::NoCivilTime`], [`StoreError::Time`] outside the years 1677 to 2262.
@@ -152,7 +152,6 @@ impl Signal {
     pub fn civil_many(&self, indices: &[i64], out: &mut [Fixed]) -> Result<(), StoreError> {
         let civil = self.civil()?;
         let runs = &self.state.runs;
-        // Usually all runs are timed, and no index needs a lookup.
         if !runs.iter().all(|run| self.is_timed(run)) {
             let mut at = indices.iter().filter_map(|index| runs.at(*index));
             if !at.all(|run| self.is_timed(run)) {

@@ -1,11 +1,11 @@
 //! Snapshots of signals and stores, as bytes for other processes.
 //!
-//! A [`SignalSnapshot`] has what a handle shows besides samples: length, gaps, runs and the fit of the clock, with the
-//! store's path and commit. The other process opens the samples in the store. Later appends do not affect it. If
-//! samples below its end were replaced, opening fails ([`SnapshotError::Moved`]).
+//! A [`SignalSnapshot`] has what a handle shows except samples, with the store's path and commit. The other process
+//! opens the store; later appends have no effect. If samples below its end were replaced, opening fails
+//! ([`SnapshotError::Moved`]).
 //!
-//! Encoding: a version byte and postcard. Stamps and events may be many and no time depends on them, so they are read
-//! from the store on opening, up to the snapshot's end.
+//! Encoding: a version byte and postcard. Stamps and events may be many and no time depends on them, so opening reads
+//! them from the store.
 
 pub(crate) mod pinned;
 mod record;
@@ -28,7 +28,6 @@ use crate::store::Store;
 use record::{SignalRecord, gone, unreadable};
 pub use store_snapshot::StoreSnapshot;
 
-/// First byte of an encoded snapshot.
 const VERSION: u8 = 1;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -52,7 +51,6 @@ impl StoreCommit {
         Path::new(OsStr::from_bytes(&self.path))
     }
 
-    /// `what`: describes the snapshot.
     fn open(&self, what: impl Fn() -> String) -> Result<Store, StoreError> {
         Store::open(self.path(), Mode::Read).map_err(|error| match error {
             StoreError::NotAStore { path, reason } => SnapshotError::NoStore {
@@ -93,7 +91,7 @@ impl StoreCommit {
     }
 }
 
-/// A signal as a handle shows it, for another process.
+/// What a handle shows, for another process.
 ///
 /// ```
 /// use isochrony_store::{CreateOptions, Mode, SignalSnapshot, Store};
@@ -116,7 +114,6 @@ impl StoreCommit {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SignalSnapshot {
     origin: StoreCommit,
-    /// Changes of the signal were uncommitted.
     uncommitted: bool,
     shown: SignalRecord,
 }
@@ -125,7 +122,7 @@ impl SignalSnapshot {
     /// Encodes the snapshot.
     ///
     /// # Errors
-    /// [`SnapshotError::Unreadable`] if it cannot be encoded.
+    /// [`SnapshotError::Unreadable`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
         encode(self)
     }
@@ -140,7 +137,7 @@ impl SignalSnapshot {
         Ok(snapshot)
     }
 
-    /// The folder of the store.
+    /// The store's folder.
     #[must_use]
     pub fn store_path(&self) -> &Path {
         self.origin.path()
@@ -158,13 +155,13 @@ impl SignalSnapshot {
         &self.shown.name
     }
 
-    /// Index after the last one, gaps included.
+    /// One past the last index, gaps included.
     #[must_use]
     pub fn end_index(&self) -> i64 {
         self.shown.end
     }
 
-    /// Opens the store for reading, for use with [`Store::signal_at`].
+    /// Opens the store for reading, for [`Store::signal_at`].
     ///
     /// # Errors
     /// [`SnapshotError::NoStore`], and as [`Store::open`].
@@ -209,7 +206,7 @@ impl Signal {
 }
 
 impl Store {
-    /// The signal as a snapshot of this store shows it, without later appends.
+    /// The signal as a snapshot shows it, without later appends.
     ///
     /// # Errors
     /// [`SnapshotError::OtherStore`], [`SnapshotError::OlderCommit`]; [`SnapshotError::Uncommitted`] unless this store

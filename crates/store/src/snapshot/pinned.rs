@@ -1,4 +1,4 @@
-//! The signals that a store opened from a snapshot shows until a refresh.
+//! What a store opened from a snapshot shows until a refresh.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -37,7 +37,6 @@ impl PinnedStore {
         self.names.get(name).copied()
     }
 
-    /// The snapshot's state of a signal; `newest` gives the store's.
     pub(crate) fn state(
         &self,
         id: SignalId,

@@ -11,7 +11,7 @@ use crate::op::{Op, SignalId, TableRows};
 use crate::state::{CORRECTIONS, FIT, GAPS, RUNS, SignalState, TABLES, Table};
 use crate::version::DataVersion;
 
-/// What a handle shows besides samples, stamps and events.
+/// All that a handle shows but samples, stamps and events.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SignalRecord {
     pub(super) id: SignalId,
@@ -95,7 +95,7 @@ impl SignalRecord {
         }
         let mut state = self.state()?;
         if self.data.has_content_of_first(&now.data, shards) {
-            // Same samples, possibly stored differently, as after sealing.
+            // Perhaps stored differently, as after sealing.
             state.data = now.data.clone();
             Arc::make_mut(&mut state.meta)
                 .codec

@@ -11,10 +11,9 @@ use crate::error::{SnapshotError, StoreError};
 use crate::options::Mode;
 use crate::store::Store;
 
-/// Name in messages.
 const SUBJECT: &str = "a store";
 
-/// Snapshot of a store open for reading, for another process: the snapshots of all its signals.
+/// Snapshots of all signals of a store open for reading, for another process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StoreSnapshot {
     origin: StoreCommit,
@@ -25,7 +24,7 @@ impl StoreSnapshot {
     /// Encodes the snapshot.
     ///
     /// # Errors
-    /// [`SnapshotError::Unreadable`] if it cannot be encoded.
+    /// [`SnapshotError::Unreadable`].
     pub fn to_bytes(&self) -> Result<Vec<u8>, StoreError> {
         encode(self)
     }
@@ -38,13 +37,13 @@ impl StoreSnapshot {
         decode(bytes)
     }
 
-    /// The folder of the store.
+    /// The store's folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.origin.path()
     }
 
-    /// Opens the store for reading. It shows the snapshot's signals until refreshed; each is compared with the store's
+    /// Opens the store for reading. Until refreshed, it shows the snapshot's signals, each compared with the store's
     /// when looked up.
     ///
     /// # Errors
@@ -60,7 +59,7 @@ impl StoreSnapshot {
 }
 
 impl Store {
-    /// Snapshot of what this store, open for reading, shows. Loads all its signals.
+    /// What this store, open for reading, shows. Loads all signals.
     ///
     /// # Errors
     /// [`SnapshotError::Writer`], [`StoreError::Closed`], damage.
@@ -83,7 +82,7 @@ impl Store {
             for (id, _) in catalogue {
                 match shared.backend.state(id) {
                     Ok(state) => signals.push(SignalRecord::of(&state)),
-                    // Loading one may read a later commit, which may have removed it.
+                    // Loading may read a later commit, which removed it.
                     Err(StoreError::SignalRemoved { .. })
                         if shared.backend.sequence()? != origin.sequence => {}
                     Err(error) => return Err(error),

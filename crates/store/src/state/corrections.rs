@@ -1,23 +1,22 @@
-//! Table of clock corrections, with conversion of the points to and from rows of int64.
+//! Table of clock corrections, and its rows of int64.
 
 use std::sync::Arc;
 
 use crate::op::{CorrectionPointRow, CorrectionRow};
 
-/// A row that is refused, and why.
 pub(super) type BadRow = (usize, &'static str);
 
-/// Numbers per row. One row per point repeats the properties of its correction.
+/// One row per point repeats its correction's properties.
 pub(super) const COLUMNS: usize = 17;
 
-/// Clock corrections of a signal, including removed ones, sorted by id.
+/// A signal's clock corrections, including removed ones, by id.
 #[derive(Debug, Clone, Default)]
 pub struct CorrectionTable {
     rows: Arc<Vec<Arc<CorrectionRow>>>,
 }
 
 impl CorrectionTable {
-    /// Number of corrections, including removed ones.
+    /// Number, including removed ones.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len()
@@ -29,30 +28,30 @@ impl CorrectionTable {
         self.rows.is_empty()
     }
 
-    /// All corrections, including removed ones, in order of creation.
+    /// All, including removed ones, in order of creation.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Arc<CorrectionRow>> + '_ {
         self.rows.iter()
     }
 
-    /// The correction with this id.
+    /// The correction `id`.
     #[must_use]
     pub fn by_id(&self, id: u32) -> Option<&Arc<CorrectionRow>> {
         let at = self.rows.binary_search_by_key(&id, |row| row.id).ok()?;
         self.rows.get(at)
     }
 
-    /// Those in force: not removed.
+    /// Corrections in force.
     pub fn active(&self) -> impl DoubleEndedIterator<Item = &Arc<CorrectionRow>> + '_ {
         self.iter().filter(|row| !row.is_removed)
     }
 
-    /// The id of the next correction.
+    /// Id of the next correction.
     #[must_use]
     pub fn next_id(&self) -> u32 {
         self.rows.last().map_or(0, |last| last.id.saturating_add(1))
     }
 
-    /// Number of points of all corrections.
+    /// Points of all corrections.
     #[must_use]
     pub fn point_count(&self) -> usize {
         self.iter().map(|row| row.points.len()).sum()

@@ -1,7 +1,6 @@
-//! Table of gaps: indices without samples.
+//! Table of gaps: a sorted sequence of disjoint, non-touching, non-empty ranges.
 //!
-//! A sorted sequence of disjoint, non-touching, non-empty ranges. Changes have set semantics (`set_gap`, `set_valid`),
-//! so they can be replayed. Lookups are binary searches; sums of missing samples use stored aggregates.
+//! Changes have set semantics, so they can be replayed. Lookups are binary searches; sums use stored aggregates.
 
 use std::ops::Range;
 
@@ -12,7 +11,7 @@ use super::seq::{Row, Seq};
 pub struct Gap {
     /// First missing index.
     pub start: i64,
-    /// Number of missing samples, above zero. Never a duration.
+    /// Number of missing samples, above zero.
     pub length: i64,
 }
 
@@ -23,7 +22,7 @@ impl Gap {
         self.start + self.length
     }
 
-    /// As a range of indices.
+    /// The index range.
     #[must_use]
     pub fn range(self) -> Range<i64> {
         self.start..self.end()
@@ -55,7 +54,7 @@ impl GapTable {
         self.gaps.is_empty()
     }
 
-    /// The gap at `position` by index.
+    /// The gap at `position`.
     #[must_use]
     pub fn get(&self, position: usize) -> Option<Gap> {
         self.gaps.get(position).copied()
@@ -66,12 +65,12 @@ impl GapTable {
         self.gaps.iter().copied()
     }
 
-    /// Gaps at the positions of `range`.
+    /// Gaps at positions.
     pub fn positions(&self, range: Range<usize>) -> impl Iterator<Item = Gap> + '_ {
         self.gaps.range(range).copied()
     }
 
-    /// Positions of the gaps with an index in `range`.
+    /// Positions of gaps with an index in `range`.
     #[must_use]
     pub fn overlapping(&self, range: Range<i64>) -> Range<usize> {
         if range.start >= range.end {
@@ -82,13 +81,13 @@ impl GapTable {
         first..end.max(first)
     }
 
-    /// Gaps within `range`, cut to it.
+    /// Gaps in `range`, cut to it.
     pub fn within(&self, range: Range<i64>) -> impl Iterator<Item = Gap> + '_ {
         self.positions(self.overlapping(range.clone()))
             .map(move |gap| cut(gap, &range))
     }
 
-    /// First gap with an index in `range`, cut to it. O(log n).
+    /// First gap in `range`, cut to it. O(log n).
     #[must_use]
     pub fn first_within(&self, range: Range<i64>) -> Option<Gap> {
         if range.start >= range.end {
@@ -101,7 +100,7 @@ impl GapTable {
             .map(|gap| cut(*gap, &range))
     }
 
-    /// The gap that contains `index`. O(log n).
+    /// The gap with `index`. O(log n).
     #[must_use]
     pub fn at(&self, index: i64) -> Option<Gap> {
         let first = self.gaps.partition_point(|gap| gap.end() <= index);
@@ -140,12 +139,12 @@ impl GapTable {
         if range.start >= range.end {
             return;
         }
-        // Common case: a gap at the growing end.
+        // Common case: a growing end.
         if self.gaps.last().is_none_or(|gap| gap.end() < range.start) {
             self.gaps.push(gap(range.start, range.end));
             return;
         }
-        // Strict comparisons, so that touching gaps merge.
+        // Strict: touching gaps merge.
         let first = self.gaps.partition_point(|gap| gap.end() < range.start);
         let end = self.gaps.partition_point(|gap| gap.start <= range.end);
         let (mut from, mut to) = (range.start, range.end);
@@ -181,7 +180,7 @@ impl GapTable {
             .collect()
     }
 
-    /// Reads rows of a table, which must be sorted, disjoint, non-empty ranges in `0..end`.
+    /// Rows must be sorted, disjoint, non-empty ranges in `0..end`.
     ///
     /// # Errors
     /// The first invalid row and the reason.
@@ -249,7 +248,6 @@ mod tests {
         })
     }
 
-    /// Maximal ranges of `true`.
     fn stretches(missing: &[bool]) -> Vec<Gap> {
         let mut out = Vec::new();
         let mut start = None;

@@ -1,8 +1,8 @@
-//! State of a signal besides samples: metadata, length, gaps, runs, stamps, fit and events. Pure, no I/O.
+//! State of a signal besides samples. Pure, no I/O.
 //!
 //! A [`SignalState`] changes only by [`SignalState::apply`], which has set semantics and is total: it never panics and
-//! ignores invalid operations. Cloning copies a few pointers, so a snapshot of a signal with 1,000,000 gaps costs
-//! nothing, and the writer pays only for later changes.
+//! ignores invalid operations. Cloning copies a few pointers, so a snapshot costs nothing even with 1,000,000 gaps; the
+//! writer pays only for later changes.
 
 mod corrections;
 mod gaps;
@@ -23,7 +23,6 @@ use crate::meta::SignalMeta;
 use crate::op::{Op, SignalId};
 use crate::version::DataVersion;
 
-/// Tables changed since [`SignalState::mark_saved`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct ChangedTables {
     gaps: bool,
@@ -37,7 +36,7 @@ struct ChangedTables {
 /// A signal without its samples.
 #[derive(Debug, Clone)]
 pub struct SignalState {
-    /// Identity for the life of the store.
+    /// Never reused in the store.
     pub id: SignalId,
     /// Current name.
     pub name: Arc<str>,
@@ -49,7 +48,7 @@ pub struct SignalState {
     pub gaps: GapTable,
     /// Clocks, one per run.
     pub runs: RunTable,
-    /// Stamps as the source gave them.
+    /// Stamps as given.
     pub points: PointTable,
     /// Fit from index to civil time.
     pub fit: FitTable,
@@ -59,7 +58,7 @@ pub struct SignalState {
     pub corrections: CorrectionTable,
     /// Version of the sample data.
     pub data: Arc<DataVersion>,
-    /// Counts changes: states of one signal with equal numbers are equal.
+    /// States of one signal with equal numbers are equal.
     pub seq: u64,
     changed: ChangedTables,
 }
@@ -85,7 +84,7 @@ impl SignalState {
         }
     }
 
-    /// Applies `op`. Ignores operations on other signals, on samples only, and invalid ones.
+    /// Ignores operations on other signals, on samples only, and invalid ones.
     pub fn apply(&mut self, op: &Op) {
         if op.signal() != self.id {
             return;
@@ -160,7 +159,7 @@ impl SignalState {
                 synced,
                 ..
             } => Arc::make_mut(&mut self.data).set_mark(*shard, *mark, *synced),
-            // The catalogue handles existence; the engine, samples, checksums and files.
+            // These concern the catalogue, or samples and files.
             Op::Remove { .. }
             | Op::Samples { .. }
             | Op::Crc { .. }
@@ -169,7 +168,7 @@ impl SignalState {
         }
     }
 
-    /// Number of samples, without gaps.
+    /// Samples, without gaps.
     #[must_use]
     pub fn sample_count(&self) -> i64 {
         self.end - self.gaps.missing_within(0..self.end)

@@ -9,7 +9,7 @@ use crate::op::{EventRow, PieceRow, PointRow, RunRow};
 impl Row for RunRow {}
 impl Row for PointRow {}
 
-/// Runs, sorted by id and thereby by start, because a new run begins at the end of the index axis.
+/// Runs, sorted by id and start: a new run begins at the end of the index axis.
 #[derive(Debug, Clone, Default)]
 pub struct RunTable {
     rows: Seq<RunRow>,
@@ -22,13 +22,13 @@ impl RunTable {
         self.rows.len()
     }
 
-    /// Whether nothing was appended yet.
+    /// Whether nothing was appended.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The run at `position` in index order.
+    /// The run at `position`.
     #[must_use]
     pub fn get(&self, position: usize) -> Option<RunRow> {
         self.rows.get(position).copied()
@@ -39,20 +39,20 @@ impl RunTable {
         self.rows.iter().copied()
     }
 
-    /// The latest run, which appended samples extend.
+    /// The latest run, which appends extend.
     #[must_use]
     pub fn last(&self) -> Option<RunRow> {
         self.rows.last().copied()
     }
 
-    /// The run with this id.
+    /// The run `id`.
     #[must_use]
     pub fn by_id(&self, id: u32) -> Option<RunRow> {
         let position = self.rows.partition_point(|run| run.id < id);
         self.rows.get(position).copied().filter(|run| run.id == id)
     }
 
-    /// The run that holds `index`, else the nearest one.
+    /// The run with `index`, else the nearest.
     #[must_use]
     pub fn at(&self, index: i64) -> Option<RunRow> {
         let after = self.rows.partition_point(|run| run.start <= index);
@@ -66,7 +66,7 @@ impl RunTable {
         self.rows.range(first..end.max(first)).copied()
     }
 
-    /// The id of the next run.
+    /// Id of the next run.
     #[must_use]
     pub fn next_id(&self) -> u32 {
         self.last().map_or(0, |run| run.id.saturating_add(1))
@@ -86,7 +86,7 @@ impl RunTable {
     }
 }
 
-/// Stamps as the source gave them, sorted by run and index.
+/// Stamps as given, sorted by run and index.
 #[derive(Debug, Clone, Default)]
 pub struct PointTable {
     rows: Seq<PointRow>,
@@ -105,12 +105,12 @@ impl PointTable {
         self.rows.is_empty()
     }
 
-    /// All stamps, by run and index.
+    /// All stamps, sorted.
     pub fn iter(&self) -> impl Iterator<Item = PointRow> + '_ {
         self.rows.iter().copied()
     }
 
-    /// The stamps of one run in index order.
+    /// Stamps of a run, sorted.
     pub fn of_run(&self, run: u32) -> impl DoubleEndedIterator<Item = PointRow> + '_ {
         let first = self.rows.partition_point(|row| row.run < run);
         let end = self.rows.partition_point(|row| row.run <= run);
@@ -127,7 +127,7 @@ impl PointTable {
             .filter(|row| (row.run, row.index) == (run, index))
     }
 
-    /// The last stamp of a run up to an index. O(log n).
+    /// A run's last stamp up to an index. O(log n).
     #[must_use]
     pub fn last_until(&self, run: u32, index: i64) -> Option<PointRow> {
         let behind = self
@@ -174,7 +174,7 @@ struct RunPiece {
 
 impl Row for RunPiece {}
 
-/// The fitted pieces, sorted by run and index.
+/// Fitted pieces, sorted by run and index.
 #[derive(Debug, Clone, Default)]
 pub struct FitTable {
     rows: Seq<RunPiece>,
@@ -187,7 +187,7 @@ impl FitTable {
         self.rows.len()
     }
 
-    /// Whether there are none, so that the signal has no civil time.
+    /// Whether the signal has no civil time.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
@@ -198,21 +198,21 @@ impl FitTable {
         self.rows.iter().map(|row| (row.run, row.piece))
     }
 
-    /// The pieces of one run in index order.
+    /// Pieces of a run, sorted.
     pub fn of_run(&self, run: u32) -> impl Iterator<Item = PieceRow> + '_ {
         let first = self.rows.partition_point(|row| row.run < run);
         let end = self.rows.partition_point(|row| row.run <= run);
         self.rows.range(first..end.max(first)).map(|row| row.piece)
     }
 
-    /// Number of pieces of one run.
+    /// Number of a run's pieces.
     #[must_use]
     pub fn count_of_run(&self, run: u32) -> usize {
         let first = self.rows.partition_point(|row| row.run < run);
         self.rows.partition_point(|row| row.run <= run) - first
     }
 
-    /// The piece of a run at `position`. O(log n).
+    /// A run's piece at `position`. O(log n).
     #[must_use]
     pub fn nth_of_run(&self, run: u32, position: usize) -> Option<PieceRow> {
         let first = self.rows.partition_point(|row| row.run < run);
@@ -220,7 +220,7 @@ impl FitTable {
         (row.run == run).then_some(row.piece)
     }
 
-    /// The last piece of one run. O(log n).
+    /// A run's last piece. O(log n).
     #[must_use]
     pub fn last_of_run(&self, run: u32) -> Option<PieceRow> {
         let end = self.rows.partition_point(|row| row.run <= run);
@@ -259,7 +259,6 @@ impl Row for Arc<EventRow> {
     }
 }
 
-/// Key of an event: its id, with its start.
 #[derive(Debug, Clone, Copy)]
 struct EventKey {
     id: u64,
@@ -268,12 +267,11 @@ struct EventKey {
 
 impl Row for EventKey {}
 
-/// Events, sorted by start and id, with a second table by id.
+/// Events, sorted by start and id, also by id.
 #[derive(Debug, Clone, Default)]
 pub struct EventTable {
     rows: Seq<Arc<EventRow>>,
     keys: Seq<EventKey>,
-    /// Above every id ever used.
     next: u64,
 }
 
@@ -307,13 +305,13 @@ impl EventTable {
             .filter(move |event| event.measure() > range.start)
     }
 
-    /// The event with this id.
+    /// The event `id`.
     #[must_use]
     pub fn by_id(&self, id: u64) -> Option<&Arc<EventRow>> {
         self.rows.get(self.position_of(id)?)
     }
 
-    /// The id of the next event.
+    /// Id of the next event.
     #[must_use]
     pub fn next_id(&self) -> u64 {
         self.next

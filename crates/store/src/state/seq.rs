@@ -2,18 +2,17 @@
 //!
 //! Rows are in chunks of at most [`CHUNK`] behind `Arc`s, listed in a directory behind an `Arc`. Cloning copies one
 //! pointer; the first change afterwards copies the directory (1,000,000 rows: some 2,000 entries) and the affected
-//! chunks. Append: O(1) amortised; lookup by key: O(log n); change in the middle: O(chunk + directory).
+//! chunks. Append: O(1) amortised; lookup: O(log n); change in the middle: O(chunk + directory).
 //!
 //! Invariants: no chunk is empty or longer than `CHUNK`; `first` is the number of rows in earlier chunks, `before`
-//! their aggregate, `own` that of the chunk's rows; `len` and `total` cover all rows. The caller keeps rows sorted by
-//! their key in `splice`.
+//! their aggregate, `own` that of the chunk; `len` and `total` cover all rows. Callers of `splice` keep rows sorted.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 const CHUNK: usize = 512;
 
-/// A row, with an aggregate that is a monoid over `i64`.
+/// The aggregate is a monoid over `i64`.
 pub(crate) trait Row: Clone {
     const NONE: i64 = 0;
 
@@ -21,7 +20,6 @@ pub(crate) trait Row: Clone {
         0
     }
 
-    /// Aggregate of two adjacent ranges; associative.
     fn join(a: i64, b: i64) -> i64 {
         a + b
     }
@@ -31,7 +29,6 @@ pub(crate) trait Row: Clone {
 struct Entry<T> {
     first: usize,
     before: i64,
-    /// Aggregate of the rows in this chunk.
     own: i64,
     rows: Arc<Vec<T>>,
 }
@@ -46,7 +43,6 @@ impl<T: Row> Entry<T> {
         }
     }
 
-    /// Position and aggregate after this chunk.
     fn after(&self) -> (usize, i64) {
         (self.first + self.rows.len(), T::join(self.before, self.own))
     }
@@ -133,15 +129,14 @@ impl<T: Row> Seq<T> {
         self.entries.iter().flat_map(|entry| entry.rows.iter())
     }
 
-    /// Rows of a range of positions; double-ended.
+    /// Rows at a range of positions; double-ended.
     pub(crate) fn range(&self, range: Range<usize>) -> impl Iterator<Item = &T> + '_ {
         let count = range.end.saturating_sub(range.start);
         self.iter_from(range.start).take(count)
     }
 
-    /// Number of leading rows for which `before` holds; rows must be partitioned by it.
+    /// Number of leading rows for which `before` holds; it must partition the rows.
     pub(crate) fn partition_point(&self, mut before: impl FnMut(&T) -> bool) -> usize {
-        // Search the last chunk whose first row satisfies it.
         let after = self
             .entries
             .partition_point(|entry| entry.rows.first().is_some_and(&mut before));
@@ -165,7 +160,7 @@ impl<T: Row> Seq<T> {
         )
     }
 
-    /// First position whose inclusive aggregate exceeds `bound`, for non-decreasing aggregates; otherwise `len`.
+    /// First position whose inclusive, non-decreasing aggregate exceeds `bound`; else `len`.
     pub(crate) fn first_above(&self, bound: i64) -> usize {
         let chunk = self
             .entries
@@ -210,7 +205,7 @@ impl<T: Row> Seq<T> {
         let mut rows = self.entries[head].rows[..start - self.entries[head].first].to_vec();
         rows.extend(with);
         rows.extend_from_slice(&self.entries[tail].rows[end - self.entries[tail].first..]);
-        // Merge chunks that removals made small, or the directory would outgrow the rows.
+        // Merge small chunks, or the directory would outgrow the rows.
         if rows.len() < CHUNK / 4 && head > 0 {
             head -= 1;
             rows.splice(0..0, self.entries[head].rows.iter().cloned());
@@ -243,7 +238,6 @@ impl<T: Row> Seq<T> {
         Arc::make_mut(&mut self.entries).push(entry);
     }
 
-    /// The number of chunks if none has `position`.
     fn chunk_of(&self, position: usize) -> usize {
         if position >= self.len {
             return self.entries.len();

@@ -1,4 +1,4 @@
-//! Encodes a signal's state as int64 tables, as on disk, and decodes and validates them.
+//! Encodes a signal's state as int64 tables, as on disk; decodes and validates them.
 
 use std::collections::HashSet;
 
@@ -9,22 +9,22 @@ use crate::error::StoreError;
 use crate::meta::SignalMeta;
 use crate::op::{EventRow, PieceRow, PointRow, RunReason, RunRow, SignalId};
 
-/// Folder of the table of gaps: start, length.
+/// Gaps: start, length.
 pub const GAPS: &str = "gaps";
-/// Folder of the table of runs: id, start, end, reason.
+/// Runs: id, start, end, reason.
 pub const RUNS: &str = "runs";
-/// Folder of the table of stamps: run, index, `civil_ns`, `civil_frac`, `resolution_ns`, `resolution_frac`, use.
+/// Stamps: run, index, `civil_ns`, `civil_frac`, `resolution_ns`, `resolution_frac`, use.
 pub const POINTS: &str = "timebase/points";
-/// Folder of the table of fitted pieces: run, index, end, `civil_ns`, `civil_frac`, num, den, `uncertainty_ps`, `residual_ps`.
+/// Fitted pieces: run, index, end, `civil_ns`, `civil_frac`, num, den, `uncertainty_ps`, `residual_ps`.
 pub const FIT: &str = "timebase/fit";
-/// Folder of the table of events: id, start, end, `text_offset`, `text_length`.
+/// Events: id, start, end, `text_offset`, `text_length`.
 pub const EVENTS: &str = "events/table";
-/// Folder of the table of clock corrections, one row per point: correction, run (-1: all), removed, method, shape (0:
-/// chosen by the fit, 1: line, 2: pieces), `wander_ppt`, `from_time` (0: `from` is an index), from, `from_frac`,
-/// `civil_ns`, `civil_frac`, `uncertainty_ns` (-1: not given), `uncertainty_frac`, `to_signal` (-1: civil time), to,
-/// `to_frac`, outlier. Absent without corrections.
+/// Clock corrections, one row per point: correction, run (-1: all), removed, method, shape (0: chosen by the fit, 1:
+/// line, 2: pieces), `wander_ppt`, `from_time` (0: `from` is an index), from, `from_frac`, `civil_ns`, `civil_frac`,
+/// `uncertainty_ns` (-1: not given), `uncertainty_frac`, `to_signal` (-1: civil time), to, `to_frac`, outlier. Absent
+/// without corrections.
 pub const CORRECTIONS: &str = "timebase/corrections";
-/// All tables. Their positions are their numbers in a log.
+/// Folders of tables. Positions are their numbers in a log.
 pub const TABLES: [&str; 6] = [GAPS, RUNS, POINTS, FIT, EVENTS, CORRECTIONS];
 
 /// One table: `rows.len()` is a multiple of `columns`.
@@ -36,12 +36,12 @@ pub struct Table {
     pub columns: usize,
     /// Row after row.
     pub rows: Vec<i64>,
-    /// UTF-8 JSON that rows refer to; only for events.
+    /// JSON that events refer to, UTF-8.
     pub text: Vec<u8>,
 }
 
 impl Table {
-    /// Columns of the table in folder `name`.
+    /// Columns of the table `name`.
     #[must_use]
     pub fn columns_of(name: &str) -> Option<usize> {
         Some(match name {
@@ -92,7 +92,7 @@ impl SignalState {
         })
     }
 
-    /// Tables that relate samples to time: gaps, runs, the fit and its corrections.
+    /// Tables that relate samples to time.
     #[must_use]
     pub(crate) fn tables_of_clock(&self) -> Vec<Table> {
         let mut tables = self.tables_of(ChangedTables {
@@ -157,7 +157,7 @@ impl SignalState {
         tables
     }
 
-    /// The state in tables; a missing table is empty.
+    /// The state in tables; missing ones are empty.
     ///
     /// # Errors
     /// [`StoreError::DamagedTable`] with table, row and reason.
@@ -293,7 +293,7 @@ fn fit_rows(fit: &FitTable) -> Vec<i64> {
                 p.end,
                 p.civil_ns,
                 i64::from(p.civil_frac),
-                // As u64 bits: no slope of a real recording needs more than 63.
+                // As u64 bits: no real slope needs more than 63.
                 p.num.cast_signed(),
                 p.den.cast_signed(),
                 p.uncertainty_ps.cast_signed(),
@@ -331,7 +331,7 @@ fn read_fit(rows: &[i64]) -> Result<FitTable, BadRow> {
     Ok(FitTable::from_sorted(out))
 }
 
-/// Start of a row that keeps the highest id after its event was removed.
+/// Start of a row that keeps the highest id after its event's removal.
 const TOMBSTONE: i64 = -1;
 
 fn event_rows(events: &EventTable) -> (Vec<i64>, Vec<u8>) {
@@ -356,7 +356,7 @@ fn event_rows(events: &EventTable) -> (Vec<i64>, Vec<u8>) {
     (rows, text)
 }
 
-/// Fields as JSON; invalid text, which was validated before, as a string.
+/// Invalid text, which was validated before, becomes a string.
 fn parse(fields: &str) -> serde_json::Value {
     serde_json::from_str(fields).unwrap_or_else(|_| serde_json::Value::String(fields.into()))
 }

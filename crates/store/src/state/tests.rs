@@ -48,7 +48,7 @@ fn piece(index: i64, end: i64, num: u64) -> PieceRow {
     }
 }
 
-/// Operations as from a writer: the axis and the runs grow, everything else may change anywhere.
+/// As from a writer: the axis and the runs grow.
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let one = (
         0u8..10,
@@ -192,7 +192,7 @@ proptest! {
         let last = after(&ops);
         let at = |age: usize| after(&ops[..ops.len() * age / 100]);
         let mut mixed = SignalState::new(ID, "x", meta());
-        // Each table, and the end, from a different moment.
+        // Each table is from a different moment.
         mixed.end = at(end_age).end;
         mixed.gaps = at(ages[0]).gaps;
         mixed.runs = at(ages[1]).runs;
@@ -291,7 +291,7 @@ fn a_snapshot_of_a_million_rows_costs_nothing() {
     assert!(start.elapsed().as_secs() < 2, "{:?}", start.elapsed());
 }
 
-/// Two points of a correction, each with one column changed.
+/// Two points, each with one column changed.
 fn correction(changes: [(usize, i64); 2]) -> Vec<i64> {
     let sound = |(column, value): (usize, i64)| {
         let mut row = vec![0, -1, 0, 1, 0, 1_000_000, 0, 5, 0, 5, 0, 5, 0, -1, 5, 0, 0];

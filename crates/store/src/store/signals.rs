@@ -1,4 +1,4 @@
-//! Access to signals of a store by name.
+//! Signals of a store by name.
 
 use std::sync::PoisonError;
 
@@ -33,7 +33,7 @@ impl Store {
         Ok(names)
     }
 
-    /// Whether a signal has this name.
+    /// Whether the signal exists.
     ///
     /// # Errors
     /// [`StoreError::Closed`].
@@ -41,7 +41,7 @@ impl Store {
         Ok(self.shared.backend.find(name)?.is_some())
     }
 
-    /// The current signal; for the writer with uncommitted changes.
+    /// The signal; for the writer, with uncommitted changes.
     ///
     /// # Errors
     /// [`StoreError::NoSuchSignal`], with the nearest name.
@@ -50,7 +50,7 @@ impl Store {
         Signal::load(&self.shared, id)
     }
 
-    /// A handle for changing a signal.
+    /// Handle for changing a signal.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`], [`StoreError::NoSuchSignal`].
@@ -59,13 +59,13 @@ impl Store {
         Ok(SignalWriter::new(&self.shared, self.id_of(name)?))
     }
 
-    /// Creates a signal, durable with the next commit. Its folder is made at once, to detect a full disk. A failure
-    /// leaves nothing behind, and a signal to be replaced stays.
+    /// Creates a signal, durable with the next commit. Its folder is made at once, to detect a full disk. After a
+    /// failure, nothing has changed.
     ///
     /// # Errors
-    /// [`StoreError::DiskFull`], [`StoreError::ReadOnly`], [`StoreError::InvalidName`], [`StoreError::SignalExists`] unless `overwrite` is set,
-    /// [`StoreError::SignalInsideSignal`], [`StoreError::NameOfView`], [`StoreError::InvalidOption`],
-    /// [`StoreError::InvalidAttributes`].
+    /// [`StoreError::DiskFull`], [`StoreError::ReadOnly`], [`StoreError::InvalidName`], [`StoreError::SignalExists`]
+    /// unless `overwrite` is set, [`StoreError::SignalInsideSignal`], [`StoreError::NameOfView`],
+    /// [`StoreError::InvalidOption`], [`StoreError::InvalidAttributes`].
     pub fn create(&self, name: &str, options: &CreateOptions) -> Result<SignalWriter, StoreError> {
         let engine = self.shared.backend.engine_in_place("create a signal")?;
         check_name(name)?;
@@ -94,7 +94,7 @@ impl Store {
             Ok(writer)
         });
         if created.is_err() {
-            // Neither part of a signal nor the removal of the replaced one may remain pending.
+            // Neither part of a signal nor the removal of a replaced one may stay pending.
             engine.take_back(id);
             old.into_iter().for_each(|old| engine.take_back(old));
         }
@@ -121,7 +121,7 @@ impl Store {
         engine.queue(Op::Rename { id, to: to.into() })
     }
 
-    /// Removes a signal and its samples with the next commit. Existing buffers of its samples stay valid.
+    /// Removes a signal with the next commit. Buffers of its samples stay valid.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`], [`StoreError::NoSuchSignal`].
@@ -138,15 +138,15 @@ impl Store {
         Ok(())
     }
 
-    /// A temporary, unlisted signal that is removed when dropped; see [`Scratch`].
+    /// A temporary, unlisted signal; see [`Scratch`].
     ///
     /// # Errors
-    /// [`StoreError::Io`] if there is no space.
+    /// [`StoreError::Io`] without space.
     pub fn scratch(&self, options: &CreateOptions) -> Result<Scratch, StoreError> {
         Scratch::new(&self.shared, options)
     }
 
-    /// Names of signals with uncommitted changes, and by how many samples each has grown since the last commit.
+    /// Signals with uncommitted changes, and by how many samples each has grown.
     #[must_use]
     pub fn pending_signals(&self) -> Vec<(String, i64)> {
         let engine = self.shared.backend.engine("look for changes");

@@ -1,4 +1,4 @@
-//! Permanent losses: commits missing from the log, and samples that a repair gave up.
+//! Permanent losses: lost commits, and samples that a repair gave up.
 
 use std::ops::Range;
 
@@ -18,28 +18,27 @@ use crate::store::Store;
 pub(super) const REMEDY: &str = "restore .isochrony from a copy made after that commit; or let `--repair` go on without it: what it \
                                appended becomes a gap, with an event";
 
-/// A loss that a repair accepted: samples, or without samples a commit that changed something else, or the attributes
-/// of the store.
+/// A loss that a repair accepted: samples, a commit that changed something else, or the store's attributes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loss {
-    /// Name of the signal; empty for attributes of the store, and for a lost commit that changed an unnamed signal.
+    /// Empty for the store's attributes, or if the lost commit names no signal.
     pub signal: String,
-    /// From the first to the last lost sample.
+    /// First to last lost sample.
     pub range: Range<i64>,
-    /// Number of lost samples; the rest was a gap before.
+    /// Lost samples; the rest was a gap before.
     pub samples: i64,
-    /// Civil times of the first sample and of the end of the last, if known.
+    /// Civil times of their start and end, if known.
     pub civil: Option<(Fixed, Fixed)>,
     /// Code of the finding.
     pub reason: String,
 }
 
 impl Store {
-    /// Acknowledged commits that the redo log lacks, as found by `verify`. A store open for reading shows signals as
-    /// before them; opening for writing fails until a repair. Empty while a writer is active.
+    /// Acknowledged commits that the redo log lacks. Readers show signals as before them; opening for writing fails
+    /// until a repair. Empty beside an active writer.
     ///
     /// # Errors
-    /// [`StoreError::DamagedFile`], or an I/O error.
+    /// [`StoreError::DamagedFile`], [`StoreError::Io`].
     pub fn lost_commits(&self) -> Result<Vec<Finding>, StoreError> {
         let media = self.shared().backend.media();
         let mut report = Report::default();
@@ -96,7 +95,7 @@ fn civil(signal: &Signal, range: &Range<i64>) -> Option<(Fixed, Fixed)> {
     Some((start, signal.end_of_sample(range.end - 1).ok()?))
 }
 
-/// Losses reported before: all in events or, after an unfinished repair, those it began with.
+/// Losses in events or, after an unfinished repair, those it began with.
 pub(super) fn reported(store: &Store) -> Result<ReportedLosses, StoreError> {
     let media = store.shared().backend.media();
     match repair_notes::read(&*media, store.path())? {
@@ -105,14 +104,12 @@ pub(super) fn reported(store: &Store) -> Result<ReportedLosses, StoreError> {
     }
 }
 
-/// No event can record such a loss.
+/// No event can record it.
 pub(super) fn is_unnamed(finding: &Finding) -> bool {
     finding.code == "lost_commit" && finding.signal.is_none()
 }
 
 /// Losses recorded in events.
-///
-/// # Errors
 pub(super) fn known(store: &Store) -> Result<ReportedLosses, StoreError> {
     let media = store.shared().backend.media();
     let mut known = ReportedLosses {
@@ -132,8 +129,6 @@ pub(super) fn known(store: &Store) -> Result<ReportedLosses, StoreError> {
 }
 
 /// Losses in events that are not in `known`.
-///
-/// # Errors
 pub(super) fn since(store: &Store, known: &ReportedLosses) -> Result<Vec<Loss>, StoreError> {
     let mut losses = Vec::new();
     if known.lacks_commit {

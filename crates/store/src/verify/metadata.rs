@@ -1,7 +1,7 @@
 //! Compares `zarr.json` files with what the engine would write.
 //!
-//! Metadata is published after its commit, so a file that lags is not damage if it will be updated: by an active writer
-//! within a second, or by the next opening for writing after a crash. It is never ahead of the log.
+//! Metadata is published after its commit, so a file that lags is no damage if an active writer (within a second) or
+//! the next opening for writing after a crash will update it. It is never ahead of the log.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,7 @@ const FIX_UNREADABLE: &str =
 const FIX_ATTRIBUTES: &str = "restore it from a copy; or let `--repair` write one without them, which keeps the damaged \
                                file in .isochrony and says that they are lost";
 
-/// Code for a store's own `zarr.json` that may have held attributes and is unreadable.
+/// A store's own unreadable `zarr.json`, which may have held attributes.
 pub(super) const ATTRIBUTES_LOST: &str = "damaged_metadata";
 
 pub(crate) fn is_signal(bytes: &[u8]) -> bool {
@@ -37,7 +37,7 @@ pub(crate) fn is_signal(bytes: &[u8]) -> bool {
     value.is_some_and(|value| value["attributes"]["isochrony"]["kind"] == "signal")
 }
 
-/// The first difference; `None` if equal. Foreign attributes belong to the user and are ignored.
+/// The first difference, if any. Foreign attributes belong to the user.
 pub(crate) fn compare(bytes: &[u8], expected: &Value) -> Option<String> {
     let found: Value = match serde_json::from_slice(bytes) {
         Ok(found) => found,
@@ -65,21 +65,19 @@ pub(crate) fn compare(bytes: &[u8], expected: &Value) -> Option<String> {
 }
 
 pub(super) struct ExpectedMetadata {
-    /// The folder it describes, relative to the signal's.
     folder: PathBuf,
     expected: Value,
     lag: PublishLag,
 }
 
-/// How metadata may lag behind a commit that is not yet published.
 enum PublishLag {
     /// Not at all.
     Never,
     /// Unit, calibration and attributes may be old.
     Attributes,
-    /// The array may be shorter: its description by rows, and the samples per row.
+    /// The array may be shorter: description by rows, samples per row.
     Samples(Box<dyn Fn(u64) -> Option<Value>>, i64),
-    /// The table may have other rows, and another geometry for them.
+    /// The table may have other rows and another geometry.
     Rows(Box<dyn Fn(u64) -> Option<Value>>),
 }
 
@@ -92,7 +90,6 @@ impl ExpectedMetadata {
         }
     }
 
-    /// Metadata of a level of the views, which are written independently of commits.
     pub(super) fn view(folder: PathBuf, expected: Value) -> Self {
         let of = expected.clone();
         let lag = match expected["shape"].is_array() {
@@ -127,7 +124,6 @@ impl ExpectedMetadata {
     }
 }
 
-/// # Errors
 pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, StoreError> {
     let state = &subject.state;
     let is_compact = subject.backend.is_compact(state.id)?;
@@ -190,7 +186,7 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, S
     let text = subject.folder.join(TEXT_ARRAY).join("c/0");
     if matches!(subject.media.stat(&text), Ok(Some(Kind::File(_)))) {
         files.push(ExpectedMetadata::new("events", group(), PublishLag::Never));
-        // The text's file determines the number of rows.
+        // The text's file determines the rows.
         let carried = subject.media.read(&text, limits::TABLE).ok().flatten();
         let carried = carried.and_then(|bytes| tables::decode(TEXT_ARRAY, &bytes).ok());
         files.extend(carried.and_then(|text| {
@@ -212,7 +208,7 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedMetadata>, S
     Ok(files)
 }
 
-/// Expected metadata; none if the table's file is unreadable, which is found elsewhere.
+/// `None` if the table's file is unreadable, which is found elsewhere.
 fn table(
     subject: &Subject<'_>,
     folder: &str,
@@ -262,7 +258,7 @@ pub(super) fn judge(
         read => read.at("read", &path)?,
     };
     let Some(bytes) = read else {
-        // Changes since the last checkpoint may be unpublished.
+        // Changes since the checkpoint may be unpublished.
         let due = match subject.round.writer {
             WriterStatus::Closed => true,
             WriterStatus::Alive => subject.round.base.contains_key(&subject.state.id),
@@ -350,7 +346,7 @@ fn events(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let path = subject.folder.join(EVENTS).join("c/0/0");
     let what = match read(&format!("{EVENTS}/c/0/0"), EVENTS) {
         Some(rows) if rows.rows == text.attachment => return Ok(()),
-        // The two are written one after the other.
+        // Written one after the other.
         Some(rows)
             if rows.sequence != text.sequence && subject.round.writer != WriterStatus::Closed =>
         {
@@ -372,7 +368,6 @@ fn events(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// The store's own group, and the plain groups between it and its signals.
 pub(super) fn groups(
     store: &Store,
     media: &dyn Media,
@@ -383,7 +378,7 @@ pub(super) fn groups(
     let root = store.path();
     let group = |path: &Path, expected: &Value| {
         let found = group(media, path, expected);
-        // A killed writer may not have written it; the next opening for writing does.
+        // The next opening for writing writes it.
         found.filter(|_| writer != WriterStatus::Crashed || !matches!(media.stat(path), Ok(None)))
     };
     let uuid = store.uuid()?;
@@ -396,7 +391,7 @@ pub(super) fn groups(
         .iter()
         .flat_map(|folder| folder.ancestors().skip(1))
         .filter(|folder| folder.starts_with(root) && *folder != root)
-        // A killed writer may have left a signal in the staging folder, which is not a group.
+        // Not a group: a killed writer may have left a signal in staging.
         .filter(|folder| !folder.starts_with(&engine))
         .collect();
     above.sort_unstable();
@@ -422,7 +417,7 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
         Ok(None) => ("missing_metadata", format!("{} is missing", path.display())),
         Err(error) => {
             let what = format!("{} cannot be read: {error}", path.display());
-            // An unreadable file may be correct, so it is not overwritten.
+            // May be correct although unreadable: not overwritten.
             let repairable = cannot_be_metadata(&error, path);
             let found = of_group("missing_metadata", path, what);
             return Some(Finding {
@@ -435,8 +430,7 @@ fn group(media: &dyn Media, path: &Path, expected: &Value) -> Option<Finding> {
     Some(of_group(code, path, what))
 }
 
-/// A link, a pipe, or longer than the limit. A repair moves it away and writes a new file. A folder stays, since it may
-/// contain foreign files.
+/// A repair moves it away and writes a new file. A folder stays: it may contain foreign files.
 pub(super) fn cannot_be_metadata(error: &std::io::Error, path: &Path) -> bool {
     match Refusal::of(error) {
         Some(Refusal::TooLong { .. }) => true,
@@ -474,7 +468,6 @@ fn attributes_lost(media: &dyn Media, path: &Path) -> Option<Finding> {
     })
 }
 
-/// Keeps the users' attributes.
 pub(super) fn mended_group(
     store: &Store,
     media: &dyn Media,

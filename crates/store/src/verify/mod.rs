@@ -1,8 +1,7 @@
 //! Verification: finds damage, and repairs it where that needs no guessing.
 //!
-//! Files are compared with what commits require: shards with the signal's gaps and end, inner chunks with their
-//! checksums (`deep`), `zarr.json` with what the engine would write, views with samples (`deep`). A [`Finding`] names
-//! the file, the affected samples, and the remedy.
+//! Files are compared with what commits require: shards with the signal's gaps and end, inner chunks with checksums
+//! (`deep`), `zarr.json` with what the engine would write, views with samples (`deep`).
 //!
 //! [`Store::repair`] rebuilds what other files determine (metadata, views, missing checksums, a shard's index) and
 //! turns lost samples into gaps, with an event. It never changes a sample: a wrong checksum needs a copy of the file.
@@ -40,16 +39,16 @@ use rounds::VerifyPass;
 /// Scope of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VerifyOptions {
-    /// Only signals that match this [`Pattern`](crate::Pattern); `None`: all, and the store itself.
+    /// Only signals of this [`Pattern`](crate::Pattern); `None`: all, and the store itself.
     pub signals: Option<String>,
-    /// Read every sample: checksums of all chunks, views against samples. Takes as long as reading the store.
+    /// Read every sample: checksums of all chunks, views against samples.
     pub deep: bool,
 }
 
-/// One deviation from the required state.
+/// A deviation from the required state.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
-    /// Kind of damage, a stable `snake_case` code; see `docs/design/verification.md`.
+    /// Stable `snake_case` code; see `docs/design/verification.md`.
     pub code: &'static str,
     /// Affected file or folder.
     pub path: PathBuf,
@@ -57,9 +56,9 @@ pub struct Finding {
     pub signal: Option<String>,
     /// Affected samples.
     pub range: Option<Range<i64>>,
-    /// Civil times of their start and end, if known.
+    /// Civil times of start and end, if known.
     pub civil: Option<(Fixed, Fixed)>,
-    /// Description, with got and expected.
+    /// Got and expected.
     pub what: String,
     /// Remedy.
     pub mend: String,
@@ -76,10 +75,9 @@ pub struct Report {
     pub signals: usize,
     /// Bytes of samples compared with a checksum.
     pub bytes: u64,
-    /// Samples read that have no checksum to verify them. Includes those appended since the last checkpoint; closing a
-    /// store checkpoints it.
+    /// Samples read without a checksum, such as those since the last checkpoint, which closing makes.
     pub unchecked: u64,
-    /// Samples that a repair turned into gaps, because no file holds them.
+    /// Samples that became gaps: no file holds them.
     pub lost: Vec<Loss>,
 }
 
@@ -91,7 +89,7 @@ impl Report {
     }
 }
 
-/// Verifies the store at `path`. If it does not open, the report says why.
+/// Verifies the store at `path`, or reports why it does not open.
 ///
 /// # Errors
 /// [`StoreError::NotAStore`], [`StoreError::InvalidPattern`].
@@ -117,7 +115,6 @@ pub fn verify(path: impl AsRef<Path>, options: &VerifyOptions) -> Result<Report,
     }
 }
 
-/// The damage of MANIFEST, if any.
 fn manifest(media: &dyn Media, root: &Path) -> Result<Option<Finding>, StoreError> {
     let Some(reason) = rebuild::damage(media, root)? else {
         return Ok(None);
@@ -222,7 +219,6 @@ impl Subject<'_> {
         });
     }
 
-    /// Adds a finding without civil times, which may be wrong.
     fn add_untimed(
         &mut self,
         code: &'static str,

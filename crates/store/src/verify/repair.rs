@@ -29,8 +29,8 @@ use crate::signal::Signal;
 use crate::state::SignalState;
 use crate::store::Store;
 
-/// Repairs the store at `path`, even if it does not open: rebuilds a damaged or lost MANIFEST from the redo log if its
-/// content is unambiguous. Gives the reports before and after; both have a finding of what still prevents opening.
+/// Repairs the store at `path`, even if it does not open: rebuilds a damaged or lost MANIFEST from an unambiguous redo
+/// log. Gives the reports before and after, with a finding of what still prevents opening.
 ///
 /// # Errors
 /// [`StoreError::NotAStore`], [`StoreError::Locked`], [`StoreError::Io`], and as [`Store::repair`].
@@ -61,7 +61,7 @@ pub fn repair_on(
     if lost.as_ref().is_some_and(|finding| finding.repairable) {
         rebuild::rebuild(&*media, path)?;
     }
-    // Opening for writing repairs some damage, so look for it before.
+    // Opening for writing repairs some damage: look for it before.
     let seen = match lost_commits::writer(&*media, path) {
         Ok(WriterStatus::Closed | WriterStatus::Crashed) => reader_findings(path, options, &around),
         _ => Vec::new(),
@@ -72,7 +72,7 @@ pub fn repair_on(
             finish(&store, path, &mut after);
             (before, after)
         }
-        // The log must be replayed into a missing file, or has lost a commit.
+        // The log must be replayed into a missing file, or lost a commit.
         Err(StoreError::MissingSamples { .. } | StoreError::LostCommit { .. }) => {
             give_up_lost(path, options, around)?
         }
@@ -97,8 +97,7 @@ pub fn repair_on(
     Ok((before, after))
 }
 
-/// Findings of a reader; empty if it cannot open the store, which is then not repairable or is repaired by another way
-/// of opening.
+/// Empty if a reader cannot open the store.
 fn reader_findings(path: &Path, options: &VerifyOptions, around: &Arc<dyn Media>) -> Vec<Finding> {
     let quick = VerifyOptions {
         signals: options.signals.clone(),
@@ -109,7 +108,6 @@ fn reader_findings(path: &Path, options: &VerifyOptions, around: &Arc<dyn Media>
     report.map_or_else(|_| Vec::new(), |report| report.findings)
 }
 
-/// Recovers and repairs a store that lost files or commits of its last writer.
 fn give_up_lost(
     path: &Path,
     options: &VerifyOptions,
@@ -129,19 +127,18 @@ fn give_up_lost(
     repair_notes::add_stale_sums(&*media, path, changed.map(|id| id.0).collect())?;
     drop(reader);
     repair_notes::replace(&*media, path, &known)?;
-    // On a full disk nothing becomes a gap, and the next repair starts over.
+    // On a full disk nothing becomes a gap; the next repair starts over.
     let store = Store::open_giving_up_lost(path, around)?;
     let (lost, reported) = (losses::since(&store, &known)?, losses::known(&store)?);
     let mut after = match rest_of_repair(&store, &before, options) {
         Ok(after) => after,
         Err(error) => {
-            // Report what recovery gave up now, and leave the rest to the next repair.
+            // The rest is left to the next repair.
             let mut after = Report {
                 findings: vec![unfinished(&error, path)],
                 lost,
                 ..Report::default()
             };
-            // Nothing of the rest is committed, so there is nothing else to report.
             let rolled_back = store.shared().rollback();
             let closed = store.close();
             let noted = match rolled_back {
@@ -161,15 +158,14 @@ fn give_up_lost(
     Ok((before, after))
 }
 
-/// Finishes a repair after recovery.
 fn rest_of_repair(
     store: &Store,
     before: &Report,
     options: &VerifyOptions,
 ) -> Result<Report, StoreError> {
     let shared = store.shared();
-    // Recovery does not know views, which still show what is now a gap. Samples that recovery did not give up, because
-    // the log does not mention them, become gaps below.
+    // Recovery leaves views, which still show what is now a gap. Samples that the log does not mention become gaps
+    // below.
     for finding in &before.findings {
         if let ("missing_shard" | "truncated_shard" | "lost_commit", Some(name)) =
             (finding.code, &finding.signal)
@@ -187,10 +183,9 @@ fn is_given_up(store: &Store, name: &str, finding: &Finding) -> Result<bool, Sto
         .is_none_or(|range| signal.gaps().missing_within(range.clone()) == range.end - range.start))
 }
 
-/// Reports what was given up even if closing fails.
 fn finish(store: &Store, path: &Path, after: &mut Report) {
     let media = store.shared().backend.media();
-    // The note goes last: if the process is killed before, the next repair reports the losses.
+    // The note goes last: if killed before, the next repair reports the losses.
     for done in [store.close(), repair_notes::remove(&*media, path)] {
         if let Err(error) = done {
             after.findings.push(unfinished(&error, path));
@@ -232,11 +227,11 @@ fn is_damage(error: &StoreError) -> bool {
 }
 
 impl Store {
-    /// Verifies, repairs, commits and verifies again. Gives the reports before and after.
+    /// Verifies, repairs, commits and verifies again; gives the reports before and after.
     ///
-    /// Rebuilds metadata, views, shard indices and missing checksums (also of samples that count as
-    /// [`unchecked`](Report::unchecked)). Samples whose file is gone become gaps, each with an event of kind
-    /// `samples_lost`, and appear in [`lost`](Report::lost) of the second report. No sample is changed.
+    /// Rebuilds metadata, views, shard indices and missing checksums (also of [`unchecked`](Report::unchecked)
+    /// samples). Samples whose file is gone become gaps with an event of kind `samples_lost`, and
+    /// [`lost`](Report::lost) of the second report has them. No sample changes.
     ///
     /// # Errors
     /// [`StoreError::ReadOnly`], and errors of commits.
@@ -249,7 +244,6 @@ impl Store {
         Ok((before, after))
     }
 
-    /// As [`repair`](Self::repair), but leaves its note.
     fn repair_unfinished(&self, options: &VerifyOptions) -> Result<(Report, Report), StoreError> {
         let engine = self.shared().backend.engine_in_place("repair")?;
         self.commit(true)?;
@@ -258,7 +252,6 @@ impl Store {
         for id in repair_notes::read_stale_sums(&**engine.media(), self.path())? {
             self.renew_sums_at_gaps(SignalId(id))?;
         }
-        // Before anything is checked against them.
         self.commit(true)?;
         repair_notes::remove_stale_sums(&**engine.media(), self.path())?;
         let before = self.verify_settled(options)?;
@@ -270,7 +263,7 @@ impl Store {
             self.mend(finding)?;
         }
         self.commit(true)?;
-        // From here on lost samples are gaps and are reported in any case.
+        // Lost samples are gaps now and are reported in any case.
         let lost = losses::since(self, &known)?;
         let mut after = match self.complete(&before, options) {
             Ok(report) => report,
@@ -284,7 +277,6 @@ impl Store {
         Ok((before, after))
     }
 
-    /// Second part of a repair, after lost samples became gaps. Gives the remaining findings.
     fn complete(&self, before: &Report, options: &VerifyOptions) -> Result<Report, StoreError> {
         let engine = self.shared().backend.engine("repair")?;
         // Not earlier: a file of full length would hide that samples are lost.
@@ -302,7 +294,6 @@ impl Store {
         let shared = self.shared();
         let engine = shared.backend.engine("repair")?;
         let Ok(signal) = Signal::load(shared, id) else {
-            // Its damage is found below.
             return Ok(());
         };
         let (mut report, round) = (Report::default(), VerifyPass::settled());
@@ -375,7 +366,7 @@ impl Store {
 
     fn write_metadata(&self, path: &std::path::Path, value: &Value) -> Result<(), StoreError> {
         let media = self.shared().backend.media();
-        // An interrupted repair may have removed the folder to rebuild it.
+        // An interrupted repair may have removed the folder.
         if let Some(folder) = path.parent() {
             let made = media.make_folders(self.path(), folder);
             made.at("create", folder)?;
@@ -385,7 +376,7 @@ impl Store {
             replaced_metadata::keep(&*media, self.path(), path)?;
         }
         let tmp = tmp_folder(self.path()).join("zarr-repair");
-        // The store's attributes exist nowhere else, so they must survive a power cut.
+        // Attributes exist nowhere else, so they must survive a power cut.
         let site = (path == self.path().join("zarr.json")).then_some(Site::ReplacementFile);
         replace_file(&*media, &tmp, path, &zarr::to_bytes(value), site)
     }
@@ -406,8 +397,6 @@ impl Store {
         Ok(())
     }
 
-    /// Extends a truncated shard with a hole for samples that are now a gap: other Zarr readers request every chunk in
-    /// the index.
     fn lengthen(&self, finding: &Finding) -> Result<(), StoreError> {
         let (Some(name), Some(range)) = (&finding.signal, &finding.range) else {
             return Ok(());
@@ -428,7 +417,7 @@ impl Store {
         if have >= need {
             return Ok(());
         }
-        // Cut within its head: it holds no samples, and only one index is possible.
+        // Cut within its head: no samples, and only one index is possible.
         if have < flat.payload_start {
             let (head, mark) = head(signal.state(), first);
             let head = flat.marked_head(&head, mark);
@@ -438,7 +427,6 @@ impl Store {
         file.sync(Site::ReplacementFile).at("sync", path)
     }
 
-    /// Restores the index if the shard's chunks match their checksums.
     fn restore_index(
         &self,
         subject: &Subject<'_>,
@@ -466,7 +454,7 @@ impl Store {
                 ChecksumResult::Empty => {}
             }
         }
-        // Without checksums the rest of the head decides: its identity, and zeros up to the payload.
+        // Without checksums the rest of the head decides.
         let mut head = vec![0; flat.payload_start as usize];
         file.read_at(0, &mut head).at("read", &finding.path)?;
         let marks = flat.marks(&head);
@@ -487,7 +475,6 @@ impl Store {
         Ok(())
     }
 
-    /// Rewrites a foreign shard as a flat one, if its samples match their checksums.
     fn restore_shard(&self, subject: &Subject<'_>, range: &Range<i64>) -> Result<(), StoreError> {
         let engine = self.shared().backend.engine("repair")?;
         let meta = &subject.state.meta;
@@ -511,7 +498,7 @@ impl Store {
             file.write_at(offset, &bytes).at("write", &path)?;
             let part_bytes = (part.end - part.start).cast_unsigned() as usize * size;
             if let ChecksumResult::Wrong(..) = check_any(subject, at, &mut bytes[..part_bytes])? {
-                // Samples changed by the other program stay readable for the user to decide.
+                // Samples that the other program changed stay readable for the user to decide.
                 let _ = subject.media.remove_file(&path);
                 return Ok(());
             }
@@ -534,7 +521,6 @@ impl Store {
     }
 }
 
-/// Head of the flat shard that holds sample `index`.
 fn head(state: &SignalState, index: i64) -> (ShardHeader, Option<WriteMark>) {
     let shard = (index / state.meta.shard_samples()).cast_unsigned();
     let header = ShardHeader {

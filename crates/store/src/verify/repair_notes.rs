@@ -1,11 +1,10 @@
-//! Notes of an unfinished repair for the next one, in files that stay until it is complete.
+//! Notes of an unfinished repair for the next one.
 //!
 //! If a repair is killed or fails after its commit, samples have become gaps without a report. `REPAIR` lists the
-//! losses reported before it began, as events of kind `samples_lost`; all others still have to be reported.
+//! losses reported before it began, as events of kind `samples_lost`; all others must still be reported.
 //!
-//! After recovery or a lost commit, checksums of chunks with gaps may not match the table of gaps. `REPAIR_SUMS` lists
-//! the signals for which a repair recomputes them. It is a separate file, because on a full disk a file can be removed
-//! but not rewritten.
+//! After recovery or a lost commit, checksums of chunks with gaps may not match the gaps. `REPAIR_SUMS` lists signals
+//! for which a repair recomputes them: a separate file, because on a full disk a file can be removed but not rewritten.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -20,22 +19,21 @@ use crate::media::{Media, Site, limits};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReportedLosses {
-    /// As signal and event.
     pub(super) events: HashSet<(u64, u64)>,
     /// A loss without an event must be reported: a lost commit that changed an unnamed signal.
     pub(super) lacks_commit: bool,
-    /// Number of damaged `zarr.json` of the store moved aside.
+    /// Damaged `zarr.json` of the store moved aside.
     #[serde(default)]
     pub(super) kept_metadata: u64,
 }
 
-/// Signals with gaps whose checksums must be recomputed.
+/// Signals whose checksums at gaps must be recomputed.
 pub(super) type StaleSums = BTreeSet<u64>;
 
 const REPORTED: &str = "REPAIR";
 const STALE_SUMS: &str = "REPAIR_SUMS";
 
-/// The note; `None` if there is none. An invalid one counts as empty: reporting a loss twice is better than never.
+/// An invalid note counts as empty: reporting a loss twice is better than never.
 pub(super) fn read(media: &dyn Media, root: &Path) -> Result<Option<ReportedLosses>, StoreError> {
     read_file(media, root, REPORTED)
 }
@@ -78,12 +76,10 @@ pub(super) fn add_stale_sums(
     replace_with(media, root, STALE_SUMS, &signals)
 }
 
-/// Removes the note after losses were reported.
 pub(super) fn remove(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     remove_file(media, root, REPORTED)
 }
 
-/// Removes the list after checksums were committed.
 pub(super) fn remove_stale_sums(media: &dyn Media, root: &Path) -> Result<(), StoreError> {
     remove_file(media, root, STALE_SUMS)
 }

@@ -1,8 +1,7 @@
-//! Keeps metadata that a repair replaces: a damaged `zarr.json` of a store's root as `.isochrony/zarr.json.damaged`,
-//! others that cannot be metadata as `.isochrony/zarr.json.replaced`.
+//! Keeps metadata that a repair replaces: a store's damaged root `zarr.json` as `.isochrony/zarr.json.damaged`, others
+//! that cannot be metadata as `.isochrony/zarr.json.replaced`.
 //!
-//! The user may still recover attributes from it. Those of the store count as lost, since the repair could not read
-//! them.
+//! The user may still recover attributes from it. The store's count as lost.
 
 use std::path::{Path, PathBuf};
 
@@ -22,12 +21,11 @@ fn place(root: &Path, name: &str, number: u64) -> PathBuf {
     engine_folder(root).join(name)
 }
 
-/// Number of kept damaged files of the root.
 pub(super) fn count(media: &dyn Media, root: &Path) -> Result<u64, StoreError> {
     count_of(media, root, DAMAGED)
 }
 
-/// The first free number. An inaccessible file may exist and must not be overwritten.
+/// The first free number. An inaccessible file must not be overwritten.
 fn count_of(media: &dyn Media, root: &Path, name: &str) -> Result<u64, StoreError> {
     let mut number = 0;
     loop {
@@ -35,7 +33,7 @@ fn count_of(media: &dyn Media, root: &Path, name: &str) -> Result<u64, StoreErro
         match media.stat(&path) {
             Ok(None) => return Ok(number),
             Ok(Some(_)) => {}
-            // The kept entry may be a link or a pipe.
+            // It may be a link or a pipe.
             Err(error) if is_refused(&error, &path) => {}
             Err(error) => return Err(error).at("look at", &path),
         }
@@ -47,7 +45,7 @@ fn is_refused(error: &std::io::Error, path: &Path) -> bool {
     matches!(Refusal::of(error), Some(Refusal::Kind { path: at, .. }) if at == path)
 }
 
-/// The kept root file tells the next repair of the loss, if this one is interrupted.
+/// If this repair is interrupted, the kept root file tells the next one of the loss.
 pub(super) fn keep(media: &dyn Media, root: &Path, path: &Path) -> Result<(), StoreError> {
     let name = match path == root.join("zarr.json") {
         true => DAMAGED,

@@ -1,8 +1,7 @@
 //! Verifies one signal after the other, also beside an active writer.
 //!
-//! A writer changes files while they are checked, so a finding may be a change in progress. Each finding is checked
-//! again with the refreshed state until it disappears, or recurs while the signal is unchanged, or recurs in every
-//! round although the signal changes.
+//! A finding may be a writer's change in progress. It is checked again with the refreshed state until it disappears,
+//! recurs while the signal is unchanged, or recurs in every round although the signal changes.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -29,28 +28,23 @@ use crate::signal::Signal;
 use crate::state::SignalState;
 use crate::store::Store;
 
-/// How long a finding must persist beside an idle writer: longer than publishing a commit takes.
+/// How long a finding must persist beside an idle writer: longer than publishing takes.
 const CONFIRM_TIME: Duration = Duration::from_secs(3);
 
 const MAX_ROUNDS: usize = 12;
 
 const ROUND_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What a round compares files with.
 #[derive(Debug)]
 pub(crate) struct VerifyPass {
     pub(super) writer: WriterStatus,
-    /// Lengths of the signals at the last checkpoint.
     pub(super) base: BTreeMap<SignalId, i64>,
-    /// Signals in the log: a killed writer may have left their folders anywhere.
     named: BTreeMap<SignalId, Vec<String>>,
-    /// What files may lack until the log is replayed.
     pending_replay: BTreeMap<SignalId, PendingReplay>,
     lost: Vec<LostCommit>,
 }
 
 impl VerifyPass {
-    /// Every file must match the last commit.
     pub(super) const fn settled() -> Self {
         Self {
             writer: WriterStatus::Closed,
@@ -100,7 +94,7 @@ impl VerifyPass {
 }
 
 impl Store {
-    /// Looks for damage and changes nothing. The store may have an active writer.
+    /// Looks for damage and changes nothing, also beside an active writer.
     ///
     /// # Errors
     /// [`StoreError::InvalidPattern`], [`StoreError::Closed`], [`StoreError::StoreVanished`]. Damage is in the report.
@@ -109,17 +103,16 @@ impl Store {
             self.verify_as(options, None)
         } else {
             self.uuid()?;
-            // Its own handle, so that refreshing does not change what this one shows.
+            // Refreshing must not change what this handle shows.
             let media = self.shared().backend.media();
             Self::open_on(self.path(), Mode::Read, media)
                 .and_then(|own| own.verify_as(options, None))
         };
-        // If the store itself is gone, missing files are not damage to repair.
+        // If the store itself is gone, missing files are not damage.
         vanished::check(&*self.shared().backend.media(), self.path(), "verify")?;
         report
     }
 
-    /// Verifies a store open for writing, after everything was published.
     pub(super) fn verify_settled(&self, options: &VerifyOptions) -> Result<Report, StoreError> {
         let report = self.verify_as(options, Some(&VerifyPass::settled()))?;
         vanished::check(&*self.shared().backend.media(), self.path(), "verify")?;
@@ -176,7 +169,7 @@ impl Store {
         Ok(report)
     }
 
-    /// Repeats on the affected samples until each finding is certain.
+    /// Repeats on affected samples until each finding is certain.
     fn confirm(
         &self,
         settled: Option<&VerifyPass>,
@@ -210,7 +203,7 @@ impl Store {
             backend.refresh()?;
             let after = self.version(id);
             if id.is_some() && after.is_none() {
-                // Removed or overwritten: the name now belongs to another signal.
+                // Removed or overwritten: another signal has the name.
                 found = None;
                 break;
             }
@@ -238,7 +231,6 @@ impl Store {
         Ok(())
     }
 
-    /// Version of a signal, or of the whole store, to detect changes.
     fn version(&self, id: Option<SignalId>) -> Option<Version> {
         let backend = &self.shared().backend;
         let Some(id) = id else {
@@ -263,7 +255,6 @@ impl Store {
     ) -> Result<(), StoreError> {
         let backend = &self.shared().backend;
         if self.is_on_its_way(id, round) {
-            // The next opening for writing moves it into place, where it can be verified.
             return Ok(());
         }
         match self.verify_signal(id, options, earlier, round, report) {
@@ -291,7 +282,7 @@ impl Store {
         }
     }
 
-    /// Whether a killed writer left the signal's folder between two places.
+    /// Whether a killed writer left the folder between two places.
     fn is_on_its_way(&self, id: SignalId, round: &VerifyPass) -> bool {
         let (media, root) = (self.shared().backend.media(), self.path());
         let is_at = |folder: &Path| is_of(&*media, folder, id);
@@ -326,17 +317,17 @@ impl Store {
             round,
             report,
         };
-        // A reader finds the folder by its identity; a writer, by its name.
+        // A reader finds the folder by identity; a writer, by name.
         let damaged = identity::damaged(&*subject.media, &subject.folder, id);
         if let Some(path) = damaged.filter(|_| round.writer == WriterStatus::Closed) {
             let finding = damaged_identity(path, &subject.state.name);
             subject.report.findings.push(finding);
         }
         if !tables::tables(&mut subject)? || !tables::contents(&mut subject)? {
-            // With unknown gaps, samples in gaps would be checked and their checksums recorded.
+            // With unknown gaps, gap samples would be checked and get checksums.
             return Ok(());
         }
-        // The files of the array are in `tmp/` until the next opening for writing; readers find them there.
+        // They are in `tmp/` until the next opening for writing.
         let waits = round
             .pending_replay
             .get(&id)
@@ -352,7 +343,7 @@ impl Store {
         if let Some(pending_replay) = round.pending_replay.get(&id) {
             drop_findings_in_log(&mut subject, pending_replay, before);
         }
-        // Views differ from lost or changed samples too; rebuilding them would hide that.
+        // Views also differ from lost or changed samples; rebuilding them would hide that.
         let sound = !subject.report.findings[before..]
             .iter()
             .any(|finding| finding.range.is_some());
@@ -368,7 +359,7 @@ impl Store {
         }
     }
 
-    /// Groups, and folders that look like signals but are in no commit.
+    /// Groups, and folders like signals that are in no commit.
     fn verify_unowned(&self, round: &VerifyPass, report: &mut Report) -> Result<(), StoreError> {
         let backend = &self.shared().backend;
         let media = &*backend.media();
@@ -392,7 +383,6 @@ impl Store {
         let mut open = vec![root.clone()];
         while let Some(folder) = open.pop() {
             let names = match media.list(&folder) {
-                // Removed meanwhile.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder != root => {
                     continue;
                 }
@@ -417,7 +407,7 @@ impl Store {
                 if round.writer == WriterStatus::Crashed
                     && identity.is_some_and(|id| round.named.contains_key(&id))
                 {
-                    // Left by a killed writer; the next opening for writing moves it.
+                    // From a killed writer; the next opening for writing moves it.
                     continue;
                 }
                 let looks = identity.is_some()
@@ -481,7 +471,7 @@ fn drop_findings_in_log(subject: &mut Subject<'_>, pending_replay: &PendingRepla
         };
         let mut shards = range.start / per_shard..=(range.end - 1) / per_shard;
         match finding.code {
-            // Samples are read from the replacement, so findings on their bytes apply to that.
+            // Samples are read from the replacement, so findings on bytes apply to that.
             "missing_shard" | "truncated_shard" | "damaged_index"
                 if shards.all(|shard| pending_replay.shards.contains(&shard.cast_unsigned())) =>
             {
@@ -534,7 +524,6 @@ impl Report {
             .filter_map(|finding| finding.range.clone())
     }
 
-    /// Findings that a later round found again.
     fn kept_by(self, later: &Self) -> Self {
         let again = |finding: &Finding| {
             let earlier = self

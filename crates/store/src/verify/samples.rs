@@ -15,7 +15,7 @@ use crate::media::{Access, Kind};
 pub(super) struct ExpectedShard {
     pub(super) path: PathBuf,
     pub(super) range: Range<i64>,
-    /// Payload bytes up to its last valid sample.
+    /// Payload bytes up to the last valid sample.
     pub(super) used: u64,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn expected(subject: &Subject<'_>) -> Result<Vec<ExpectedShard>, Stor
     let mut shards = Vec::new();
     let mut at = 0;
     while at < state.end {
-        // Shards entirely in one gap have no file; there may be millions.
+        // Shards in a gap have no file; there may be millions.
         if let Some(gap) = state.gaps.at(at) {
             let skip = gap.end() / length * length;
             if skip > at {
@@ -79,7 +79,6 @@ fn sealed_shard(subject: &Subject<'_>) -> Option<i64> {
     i64::try_from(samples).ok()
 }
 
-/// Finds missing, too short, and foreign files.
 pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
     let flat = Flat::data(&subject.state.meta);
     let is_flat = subject.state.meta.codec.is_empty();
@@ -205,7 +204,7 @@ pub(super) fn check(
     let Some(computed) = crc::masked(bytes, first, state.meta.format.size(), &state.gaps) else {
         return Ok(ChecksumResult::Empty);
     };
-    // A hole in the file of checksums reads as zero.
+    // A hole reads as zero.
     Ok(
         match subject
             .backend
@@ -220,8 +219,7 @@ pub(super) fn check(
     )
 }
 
-/// Compares the last, partial chunk. Also gives where its checksum ends: at the end as of the last checkpoint, or
-/// nowhere.
+/// Compares the last, partial chunk. Also gives where its checksum ends: at the last checkpoint's end, or nowhere.
 pub(super) fn check_tail(
     subject: &Subject<'_>,
     first: i64,
@@ -242,8 +240,7 @@ pub(super) fn check_tail(
     Ok((sum, end))
 }
 
-/// Compares chunks with checksums. Leaves out files already reported as missing, truncated or without an index. `only`:
-/// restricts to chunks with a sample in it.
+/// Leaves out files already reported as missing, truncated or without an index. `only`: chunks with a sample in it.
 pub(super) fn checksums(
     subject: &mut Subject<'_>,
     only: Option<&[Range<i64>]>,
@@ -365,7 +362,7 @@ pub(super) fn checksums(
     Ok(())
 }
 
-/// Whether an error is about a file rather than the store or the attempt.
+/// Whether the error is about a file rather than the store or the attempt.
 fn is_of_file(error: &StoreError) -> bool {
     matches!(
         error,
@@ -376,7 +373,6 @@ fn is_of_file(error: &StoreError) -> bool {
     )
 }
 
-/// Adds a finding with the range for later rounds, or extends that of the previous chunk.
 fn add_unreadable(
     subject: &mut Subject<'_>,
     last: &mut Option<Finding>,
@@ -418,7 +414,7 @@ fn shard_length(subject: &Subject<'_>) -> Result<i64, StoreError> {
         .max(1))
 }
 
-/// Reads valid samples and leaves other bytes unchanged.
+/// Leaves bytes in gaps unchanged.
 pub(super) fn read_valid(
     subject: &Subject<'_>,
     range: Range<i64>,

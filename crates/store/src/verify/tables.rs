@@ -1,11 +1,10 @@
 //! Finds missing tables, and tables that contradict one another.
 //!
-//! A signal without its gaps would show samples that nobody recorded; without its clock, no times. Loading already
-//! fails if a table with rows is missing, because the log's base record counts rows. Logs of earlier format versions
-//! have no such count, so this module decides by metadata: a closed writer leaves a `zarr.json` for every table except
-//! events, even if empty. If that is missing too, the table may have had rows.
+//! The log's base counts rows, so loading already fails without a table that had any. Earlier logs do not, so metadata
+//! decides here: a closed writer leaves a `zarr.json` for every table except events, even if empty. If that is missing
+//! too, the table may have had rows.
 //!
-//! `consistency` compares the content: most of it whenever a signal is loaded, stamps with the fit only here.
+//! `consistency` compares the content: most of it on every load, stamps with the fit only here.
 
 use serde_json::Value;
 
@@ -23,7 +22,6 @@ pub(super) const REMEDY: &str = "copy it back from another copy of the store; un
 const RESTORE_TABLE: &str = "restore the table's file from a copy; which samples are valid, or when they were taken, cannot \
                           be told without it";
 
-/// Returns whether all tables exist, so that samples can be verified.
 pub(super) fn tables(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     let mut whole = true;
     for (table, file) in table_files()
@@ -39,12 +37,11 @@ pub(super) fn tables(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
             Ok(Some(bytes)) => serde_json::from_slice::<Value>(&bytes).is_ok(),
             _ => false,
         };
-        // Rows in the log are not lost.
         let tables = subject.state.tables();
         let known = tables
             .iter()
             .any(|known| known.name == table && !known.rows.is_empty());
-        // Known to be empty by the log's base: only its metadata is missing.
+        // Empty by the log's base: only metadata is missing.
         let stamps = subject.backend.table_stamps(subject.state.id)?;
         let empty =
             stamps.is_some_and(|stamps| stamps.get(table).is_none_or(|file| file.rows == 0));
@@ -57,7 +54,7 @@ pub(super) fn tables(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     Ok(whole)
 }
 
-/// Returns whether the tables are consistent, so that samples can be verified.
+/// Whether tables are consistent, as verification of samples requires.
 ///
 /// # Errors
 /// [`StoreError::DamagedTable`] for what loading a signal refuses.
@@ -69,7 +66,7 @@ pub(super) fn contents(subject: &mut Subject<'_>) -> Result<bool, StoreError> {
     let Contradiction { table, what, range } = found;
     let path = super::table_path(&subject.folder, table);
     let what = format!("table {table:?} is inconsistent: {what}");
-    // Without times, which come from these tables.
+    // Times come from these tables.
     subject.add_untimed("impossible_table", (path, Some(range)), what, RESTORE_TABLE);
     Ok(false)
 }

@@ -8,7 +8,6 @@ use crate::views::maintainer::ViewMaintainer;
 
 const REBUILD: &str = "plots may show something else than the samples; `--repair` builds them anew";
 
-/// Rows are compared with samples only if `deep`.
 pub(super) fn views(
     subject: &mut Subject<'_>,
     maintainer: &ViewMaintainer,
@@ -23,7 +22,7 @@ pub(super) fn views(
     match maintainer.examine(backend, subject.state.id, deep, settled) {
         Ok(None) => {}
         Ok(Some(what)) => subject.add("stale_views", folder, None, what, REBUILD, true),
-        // Always of the views' folder, so that later rounds are as deep.
+        // Of the views' folder, so that later rounds are as deep.
         Err(error @ (StoreError::UnexpectedFile { .. } | StoreError::OversizedFile { .. })) => {
             let name = subject.state.name.to_string();
             let finding = from_error(&error, folder, Some(&name));

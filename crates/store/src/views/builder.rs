@@ -1,4 +1,4 @@
-//! Builds rows while samples are written, and rebuilds those of changed samples.
+//! Builds rows while samples are written; rebuilds those of changed samples.
 
 use std::ops::Range;
 
@@ -11,24 +11,21 @@ use super::row::{ViewSample, to_row};
 use super::{RowsMut, Samples, bucket};
 use crate::StoreError;
 
-/// Rows of level 0 per step of a rebuild.
 const BATCH: i64 = 1024;
 
-/// Builds the views of one signal.
+/// Builds a signal's views.
 ///
-/// Samples are [fed](Self::feed) as they are written, in one pass and without allocation while in order of index. Other
-/// changes (filled gaps, samples marked invalid or written in place, rollbacks) are noted by
-/// [`invalidate`](Self::invalidate) and computed by [`refresh`](Self::refresh).
+/// Samples are [fed](Self::feed) as they are written, without allocation while in order.
+/// [`invalidate`](Self::invalidate) notes other changes, [`refresh`](Self::refresh) computes them.
 ///
-/// After an error, stored rows may be older than the samples: drop the builder and reopen it from the last known
-/// [`built`](Self::built).
+/// After an error, stored rows may be older than the samples: reopen from the last known [`built`](Self::built).
 pub struct Builder(Box<dyn BuildRows>);
 
 impl Builder {
-    /// Continues from stored rows up to `built`, and computes those of samples up to `end`. `built` = 0 rebuilds all.
+    /// Continues from rows up to `built` (0: none) with samples up to `end`.
     ///
     /// # Errors
-    /// Reading samples or rows, or writing rows fails.
+    /// Reading or writing fails.
     pub fn open(
         dtype: DType,
         built: i64,
@@ -42,7 +39,7 @@ impl Builder {
         Ok(Self(build))
     }
 
-    /// Adds samples written from `index` on; out of order, as [`invalidate`](Self::invalidate).
+    /// Adds samples from `index` on; out of order, as [`invalidate`](Self::invalidate).
     ///
     /// # Errors
     /// Writing rows fails.
@@ -66,10 +63,10 @@ impl Builder {
         self.0.is_stale()
     }
 
-    /// Recomputes invalidated rows from the current samples and gaps.
+    /// Recomputes invalidated rows.
     ///
     /// # Errors
-    /// Reading samples or rows, or writing rows fails; invalidated rows stay so.
+    /// Reading or writing fails; invalidated rows stay so.
     pub fn refresh(
         &mut self,
         store: &mut dyn RowsMut,
@@ -78,7 +75,7 @@ impl Builder {
         self.0.refresh(store, samples)
     }
 
-    /// Handles a rollback of fed samples: the signal now ends at `end`.
+    /// Rolls fed samples back to `end`.
     ///
     /// # Errors
     /// As [`refresh`](Self::refresh).
@@ -101,13 +98,13 @@ impl Builder {
         self.0.flush(store)
     }
 
-    /// Index after the last sample fed in order.
+    /// One past the last sample fed in order.
     #[must_use]
     pub fn next(&self) -> i64 {
         self.0.next()
     }
 
-    /// Index up to which rows are stored, by [`super::rows_stored`].
+    /// Rows up to here are stored, by [`super::rows_stored`].
     #[must_use]
     pub fn built(&self) -> i64 {
         self.0.built()
@@ -122,7 +119,7 @@ impl std::fmt::Debug for Builder {
     }
 }
 
-/// [`Builder`] of one sample type: one virtual call per block.
+/// One virtual call per block.
 trait BuildRows: Send {
     fn resume(&mut self, built: i64, store: &mut dyn RowsMut) -> Result<(), StoreError>;
     fn catch_up(
@@ -142,7 +139,7 @@ trait BuildRows: Send {
     fn next(&self) -> i64;
 }
 
-/// `cells` covers `levels.row()` to `cells.next()`; `dirty` lies before that.
+/// `cells` covers `levels.row()` to `cells.next()`; `dirty` lies before.
 struct Pyramid<T: ViewSample> {
     cells: Cells<T>,
     levels: Levels<T::Extreme>,
@@ -243,7 +240,6 @@ impl<T: ViewSample> BuildRows for Pyramid<T> {
         if range.start >= range.end {
             return;
         }
-        // Late files usually come in order, so extending the last range keeps the list short.
         match self.dirty.last_mut() {
             Some(last) if last.start <= range.start && range.start <= last.end => {
                 last.end = last.end.max(range.end)
@@ -267,7 +263,7 @@ impl<T: ViewSample> BuildRows for Pyramid<T> {
         for range in &self.dirty {
             self.recompute(range.clone(), store, samples)?;
         }
-        // Unstored rows are few; rebuild them from samples.
+        // They are few: rebuild them from samples.
         let end = self.cells.next();
         self.resume(self.levels.built(), store)?;
         self.catch_up(end, store, samples)?;

@@ -5,20 +5,17 @@ use isochrony_dsp::stats::{Accumulator, Summary, summaries};
 use super::row::ViewSample;
 use crate::StoreError;
 
-/// Whole buckets summarised per call.
 const BLOCK: usize = 32;
 
-/// Collects the samples of a bucket until it is full or samples of a later one arrive.
+/// Collects a bucket's samples until it is full or a later one begins.
 ///
-/// A row summarises all samples of its bucket across gaps, and an [`Accumulator`] is independent of how they were
-/// split: rows do not depend on how samples arrived, to the last bit.
+/// A row summarises all samples of its bucket across gaps, to the last bit independent of how they arrived.
 #[derive(Debug)]
 pub(crate) struct Cells<T: ViewSample> {
     bucket: usize,
-    /// Bucket of the sample `next - 1`, or of `next` if nothing was collected since its start.
+    /// Bucket of sample `next - 1`, or of `next` if nothing was collected since its start.
     row: u64,
     partial: Accumulator<T>,
-    /// Whether `partial` has a sample.
     started: bool,
     next: i64,
     block: [Summary<T::Extreme>; BLOCK],
@@ -36,7 +33,7 @@ impl<T: ViewSample> Cells<T> {
         }
     }
 
-    /// Later samples have index `next` or higher.
+    /// Later samples must have index `next` or higher.
     pub(crate) fn restart(&mut self, next: i64) {
         self.partial.reset();
         self.started = false;
@@ -48,7 +45,7 @@ impl<T: ViewSample> Cells<T> {
         self.next
     }
 
-    /// Adds samples from `index >= next` on and emits completed rows in order.
+    /// Takes samples from `index >= next` on; emits completed rows in order.
     pub(crate) fn feed(
         &mut self,
         index: i64,
@@ -58,7 +55,7 @@ impl<T: ViewSample> Cells<T> {
         let copy;
         let samples: &[T] = match bytemuck::try_cast_slice(bytes) {
             Ok(samples) => samples,
-            // Unaligned input; mappings and our own buffers are aligned.
+            // Unaligned input; mappings and our buffers are aligned.
             Err(_) => {
                 copy = bytemuck::pod_collect_to_vec::<u8, T>(bytes);
                 &copy
@@ -85,7 +82,7 @@ impl<T: ViewSample> Cells<T> {
             let (whole, rest) = samples.split_at(samples.len() / self.bucket * self.bucket);
             samples = rest;
             for whole in whole.chunks(self.bucket * BLOCK) {
-                // Cannot fail: the bucket is not empty and the block has room for the chunk.
+                // Cannot fail: the bucket is not empty and the block has room.
                 let count = summaries(whole, self.bucket, &mut self.block).unwrap_or_default();
                 for summary in &self.block[..count] {
                     emit(self.row, summary)?;
@@ -104,7 +101,6 @@ impl<T: ViewSample> Cells<T> {
         }
     }
 
-    /// Emits the row under construction, if it has samples.
     pub(crate) fn finish(
         &mut self,
         mut emit: impl FnMut(u64, &Summary<T::Extreme>) -> Result<(), StoreError>,

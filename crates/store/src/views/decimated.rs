@@ -10,16 +10,16 @@ use super::row::{ViewSample, from_row};
 use super::{bucket, extreme_dtype};
 use crate::StoreError;
 
-/// A measure of a bucket.
+/// A bucket's measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Measure {
-    /// Minimum of finite samples, as [`extreme_dtype`].
+    /// Minimum as [`extreme_dtype`], of finite samples.
     Min,
-    /// Maximum of finite samples, as [`extreme_dtype`].
+    /// Maximum as [`extreme_dtype`], of finite samples.
     Max,
     /// Mean of finite samples, f64.
     Mean,
-    /// Population standard deviation of finite samples, f64.
+    /// Population standard deviation, f64, of finite samples.
     Std,
     /// Root mean square of finite samples, f64.
     Rms,
@@ -28,7 +28,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// Element type of the values.
+    /// Dtype of the values.
     #[must_use]
     pub const fn dtype(self, signal: DType) -> DType {
         match self {
@@ -39,18 +39,18 @@ impl Measure {
     }
 }
 
-/// Values of consecutive non-empty buckets.
+/// Consecutive non-empty buckets.
 #[derive(Debug, Clone)]
 pub struct Stretch {
-    /// Index of the first bucket, whose first sample is `start * bucket`.
+    /// First bucket; its first sample is `start * bucket`.
     pub start: i64,
     /// Values of type [`Measure::dtype`].
     pub values: Buffer,
 }
 
-/// Reads buckets `range` of `level`, all of which must end within the signal.
+/// Reads buckets `range` of `level`, which must end within the signal.
 ///
-/// Buckets without finite samples are gaps. Buckets that are not stored are computed.
+/// Those without finite samples are gaps. Those not stored are computed.
 ///
 /// # Errors
 /// Reading fails.

@@ -1,7 +1,7 @@
 //! Extremes of stored buckets, by which scans skip samples.
 //!
-//! Unlike views, they come from stored rows only and are never computed from samples, so a lookup costs a few bytes per
-//! KiB of samples even if rows are missing.
+//! They come from stored rows only, never from samples: a lookup costs a few bytes per KiB of samples even if rows are
+//! missing.
 
 use std::ops::Range;
 
@@ -13,10 +13,10 @@ use super::{EXTREMA, MOMENTS, Source, bucket, rows_stored};
 use crate::StoreError;
 use crate::signal::Signal;
 
-/// What the row of a bucket tells.
+/// What a bucket's row tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coverage {
-    /// Extremes of all its samples, at least one.
+    /// Extremes of all samples, at least one.
     Whole,
     /// All in gaps.
     Gap,
@@ -24,7 +24,7 @@ pub enum Coverage {
     Unknown,
 }
 
-/// Extremes of consecutive buckets in counts; of magnitudes for complex samples.
+/// Extremes of consecutive buckets in counts, or magnitudes of complex ones.
 #[derive(Debug, Clone)]
 pub struct BucketExtremes {
     /// Samples per bucket.
@@ -40,8 +40,7 @@ pub struct BucketExtremes {
 }
 
 impl Signal {
-    /// The stored extremes of a level's buckets that overlap an index range; only of rows that are stored and of the
-    /// samples shown by this handle.
+    /// Stored extremes of a level's buckets that overlap an index range, of the samples that this handle shows.
     ///
     /// # Errors
     /// [`StoreError::Closed`], [`StoreError::Io`].
@@ -55,7 +54,7 @@ impl Signal {
             .views
             .with_source(&shared.backend, self.id(), |source, state| {
                 let own = self.state();
-                // Ignore rows of other samples, such as those of a later commit.
+                // Rows may be of other samples, as of a later commit.
                 let same = Identity::new(own, source.built) == Identity::new(state, source.built);
                 let built = if same { source.built.min(own.end) } else { 0 };
                 dispatch!(source.dtype, T => {
@@ -90,7 +89,7 @@ impl Signal {
         let coverage = coverage.map(|((extrema, &[finite, mean, m2]), row)| {
             let range = row * bucket..(row + 1) * bucket;
             let present = || bucket - self.gaps().missing_within(range.clone());
-            // A hole in the file of extremes reads as zeros, which contradicts other moments.
+            // A hole in the extremes reads as zeros, which contradicts other moments.
             let is_hole = *extrema == [E::default(); EXTREMA] && (mean != 0.0 || m2 != 0.0);
             match finite as i64 {
                 0 if present() == 0 => Coverage::Gap,

@@ -5,10 +5,10 @@
 //! views/<bucket>/extrema/c/<s>/0    least and greatest value of each bucket
 //! views/<bucket>/moments/c/<s>/0    count, mean and M2
 //! ```
-//! The header of a shard identifies its signal and rows; a shard in the wrong place is refused. Shards of earlier
-//! versions have no header and are accepted.
+//! A shard's header identifies its signal and rows; one in the wrong place is refused. Shards of earlier versions have
+//! no header.
 //!
-//! Nothing is synced before [`Files::sync`]; until then rows survive only as long as the system runs.
+//! Rows are durable only after [`Files::sync`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -30,7 +30,7 @@ use crate::sample_format::SampleFormat;
 pub(crate) const FOLDER: &str = "views";
 
 const CHUNK_ROWS: u64 = 1024;
-/// Inner chunks per shard: half a million rows, at most some 20 MB.
+/// Half a million rows, at most some 20 MB.
 const SHARD_CHUNKS: u64 = 512;
 pub(super) const SHARD_ROWS: u64 = CHUNK_ROWS * SHARD_CHUNKS;
 
@@ -72,7 +72,7 @@ impl Array {
         Flat::new(self.row_bytes(signal) * CHUNK_ROWS, SHARD_CHUNKS)
     }
 
-    /// Folder of the array, relative to that of views.
+    /// Relative to the folder of views.
     pub(crate) fn folder(self, signal: DType, level: usize) -> PathBuf {
         Path::new(&bucket(signal, level).to_string()).join(self.name())
     }
@@ -89,7 +89,6 @@ impl Array {
     }
 }
 
-/// The store and signal whose rows files hold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ViewOwner {
     pub(crate) store: Uuid,
@@ -100,11 +99,10 @@ pub(crate) struct ViewOwner {
 pub(crate) struct Files {
     pub(super) media: Arc<dyn Media>,
     pub(super) owner: ViewOwner,
-    /// Folder of views; changes when the signal moves.
+    /// Changes when the signal moves.
     pub(super) folder: PathBuf,
     pub(super) format: SampleFormat,
     pub(super) dtype: DType,
-    /// Shards written since the last sync, relative to `folder`.
     pub(super) unsynced: BTreeSet<PathBuf>,
     /// Folders with new entries since the last sync, relative to `folder`.
     pub(super) new_folders: BTreeSet<PathBuf>,
@@ -153,7 +151,6 @@ impl Files {
             .join("0")
     }
 
-    /// Splits rows by shard.
     fn pieces(
         &self,
         array: Array,
@@ -262,7 +259,7 @@ impl Files {
         Ok(())
     }
 
-    /// Required `zarr.json` of every stored level, by folder relative to that of views.
+    /// `zarr.json` of stored levels, by folder relative to that of views.
     pub(crate) fn descriptions(&self, built: i64) -> Vec<(PathBuf, serde_json::Value)> {
         let mut all = Vec::new();
         for level in 0..LEVELS {
@@ -310,7 +307,6 @@ impl Files {
         Ok(())
     }
 
-    /// Replaces a file without a sync.
     pub(crate) fn replace(&self, path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
         if self
             .media

@@ -16,7 +16,7 @@ impl Files {
     }
 
     /// Removes shards without durable rows, whose heads may be torn. Rows of samples below `synced` are durable, except
-    /// those in `stale`, changed since. Removed rows are rebuilt, or read as a gap.
+    /// `stale` ones.
     pub(crate) fn remove_unsynced(
         &mut self,
         synced: i64,
@@ -49,7 +49,7 @@ impl Files {
         Ok(())
     }
 
-    /// Removes levels with too few rows, stored by version 1 of the record, which nothing would update.
+    /// Removes levels with too few rows, of version 1 of the record, which nothing would update.
     pub(crate) fn remove_short_levels(&mut self, built: i64) -> Result<(), StoreError> {
         for level in 0..LEVELS {
             if rows_stored(self.dtype, level, built) > 0 {
@@ -67,7 +67,7 @@ impl Files {
     }
 }
 
-/// Whether a range has samples outside gaps whose rows are durable and unchanged.
+/// Whether samples outside gaps have durable, unchanged rows.
 fn holds_rows(range: Range<i64>, stale: &[(i64, i64)], samples: &dyn Samples) -> bool {
     let mut parts = vec![range];
     for &(start, end) in stale {

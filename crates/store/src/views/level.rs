@@ -1,10 +1,8 @@
-//! Reads a level of the views like a signal: selections by time, gaps, calibrated values.
+//! Reads a level of the views like a signal.
 //!
-//! Indices of a level count buckets. A bucket has the time and the run of its first sample, and is a *gap* if it
-//! contains no sample; one with samples but no finite one has the value NaN. A bucket across a clock step includes
-//! samples of both runs.
-//!
-//! Requests are resolved in samples and divided by the bucket length, so the rules of signals apply.
+//! Indices count buckets. A bucket has the time and run of its first sample, and is a *gap* without samples; one with
+//! samples but no finite one is NaN. A bucket across a clock step includes samples of both runs. Requests are resolved
+//! in samples and divided by the bucket length, so the rules of signals apply.
 
 use std::ops::Range;
 
@@ -19,25 +17,23 @@ use crate::signal::Signal;
 use crate::span::{Overlap, ResolvedSpan, Span};
 use crate::state::Gap;
 
-/// Buckets per read.
 const PIECE: i64 = 1 << 16;
 
-/// Values of consecutive buckets in the signal's unit.
+/// Consecutive buckets in the signal's unit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LevelStretch {
     /// Index of the first bucket.
     pub start: i64,
-    /// One value per bucket; NaN without finite samples.
+    /// Per bucket; NaN without finite samples.
     pub values: Vec<f64>,
 }
 
-/// The first bucket that starts at or after sample `index`.
 fn bucket_from(index: i64, bucket: i64) -> i64 {
     index.div_euclid(bucket) + i64::from(index.rem_euclid(bucket) != 0)
 }
 
 impl Decimated {
-    /// The signal of this level.
+    /// The level's signal.
     #[must_use]
     pub fn signal(&self) -> &Signal {
         &self.signal
@@ -78,14 +74,14 @@ impl Decimated {
         })
     }
 
-    /// Buckets of `range` without samples, in order.
+    /// Buckets of `range` without samples.
     #[must_use]
     pub fn gaps(&self, range: Range<i64>) -> Vec<Gap> {
         let bucket = self.bucket();
         let range = range.start.max(0)..range.end.min(self.end_index());
         let samples = range.start * bucket..range.end.max(range.start) * bucket;
         let mut gaps: Vec<Gap> = Vec::new();
-        // Gaps of the signal may touch at the end of a run, and share a bucket.
+        // A signal's gaps may touch at a run's end, and share a bucket.
         let mut open: Option<Range<i64>> = None;
         let mut close = |gap: Range<i64>| {
             let start = bucket_from(gap.start, bucket);
@@ -117,7 +113,7 @@ impl Decimated {
         self.end_index() - gaps.iter().map(|gap| gap.length).sum::<i64>()
     }
 
-    /// Ranges of buckets of one run each, gaps included, whose first samples the same selection of the signal contains.
+    /// Bucket ranges of one run each, gaps included, whose first samples the signal's same selection has.
     /// [`Span::Index`] counts buckets.
     ///
     /// # Errors
@@ -158,12 +154,12 @@ impl Decimated {
         }
     }
 
-    /// One measure of each bucket in `range` in the signal's unit, without gaps. A negative scale exchanges minimum and
-    /// maximum; counts stay counts.
+    /// One measure per bucket in `range`, which has no gap, in the signal's unit. A negative scale exchanges minimum
+    /// and maximum; counts stay.
     ///
     /// # Errors
-    /// [`StoreError::OutOfBounds`], [`StoreError::Io`]; [`StoreError::InvalidOption`] if the calibration has an offset,
-    /// for complex samples and for the root mean square: the stored measures do not determine them.
+    /// [`StoreError::OutOfBounds`], [`StoreError::Io`]; [`StoreError::InvalidOption`] for a calibration with offset of
+    /// complex samples or the root mean square, which stored measures do not determine.
     pub fn values(
         &self,
         measure: Measure,
@@ -183,7 +179,7 @@ impl Decimated {
                 legal: "a calibration with an offset leaves \"count\" and, for real samples, all but the root mean square; read the samples instead",
             });
         }
-        // Magnitudes are independent of the sign of the scale.
+        // Magnitudes ignore the scale's sign.
         let measure = match measure {
             Measure::Min if own.scale() < 0.0 && !complex => Measure::Max,
             Measure::Max if own.scale() < 0.0 && !complex => Measure::Min,
@@ -204,7 +200,7 @@ impl Decimated {
         Ok(out)
     }
 
-    /// Values of buckets between gaps; NaN without finite samples, or 0 for the count.
+    /// Buckets between gaps; NaN without finite samples, or 0 for the count.
     fn filled(&self, measure: Measure, range: Range<i64>) -> Result<Vec<f64>, StoreError> {
         let empty = if measure == Measure::Count {
             0.0
@@ -242,7 +238,7 @@ impl Decimated {
         Ok(values)
     }
 
-    /// Civil times of buckets, whole ns.
+    /// Civil times in whole ns.
     ///
     /// # Errors
     /// As [`Signal::civil_grid_ns`].
@@ -253,7 +249,7 @@ impl Decimated {
         self.signal.civil_grid_ns(first, self.bucket(), out)
     }
 
-    /// Civil time at which a bucket's last sample ends.
+    /// Civil time of a bucket's end.
     ///
     /// # Errors
     /// As [`Signal::time_of`].

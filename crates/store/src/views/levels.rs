@@ -1,7 +1,7 @@
 //! Builds the rows of all levels, higher ones from lower ones.
 //!
-//! Stored rows from the first unwritten one on have undefined content after rollbacks and crashes, so rows that are
-//! skipped are cleared ([`blank`]).
+//! After rollbacks and crashes, rows from the first unwritten one on are undefined, so skipped rows are cleared
+//! ([`blank`]).
 
 use std::ops::Range;
 
@@ -12,11 +12,11 @@ use super::row::{from_row, to_row};
 use super::{EXTREMA, FACTOR, LEVELS, MIN_ROWS, MOMENTS, Rows, RowsMut, bucket, rows_stored};
 use crate::StoreError;
 
-/// Rows of level 0 buffered between writes: 2 MiB of samples.
+/// Rows of level 0 between writes: 2 MiB of samples.
 const BATCH: usize = 2048;
 
-/// A level under construction. Rows `first..first + extrema.len()` are complete and unwritten; `partial` is the next.
-/// Earlier rows are stored; `first` is 0 while the level is too short to be stored.
+/// Rows `first..first + extrema.len()` are complete and unwritten; `partial` is the next. Earlier rows are stored;
+/// `first` is 0 while the level is too short for that.
 #[derive(Debug)]
 struct Level<E> {
     first: u64,
@@ -58,8 +58,7 @@ impl<E: Extreme + bytemuck::Pod> Level<E> {
     }
 }
 
-/// All levels. `partial` of level `l + 1` covers exactly the complete rows of level `l` that are in none of its own
-/// rows.
+/// `partial` of level `l + 1` covers exactly the complete rows of level `l` that are in none of its own rows.
 #[derive(Debug)]
 pub(crate) struct Levels<E> {
     dtype: DType,
@@ -82,12 +81,11 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         }
     }
 
-    /// Index up to which rows are stored, by [`rows_stored`].
     pub(crate) fn built(&self) -> i64 {
         self.built
     }
 
-    /// Adds row `row` of level 0; skipped rows are empty.
+    /// Adds row `row` of level 0; skipped ones are empty.
     pub(crate) fn take(
         &mut self,
         row: u64,
@@ -109,7 +107,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         Ok(())
     }
 
-    /// Appends a row to level 0 and every row that it completes above.
+    /// Appends a row to level 0 and those that it completes above.
     fn complete(&mut self, summary: &Summary<E>) {
         let mut summary = *summary;
         for l in 0..LEVELS {
@@ -127,7 +125,6 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         }
     }
 
-    /// Leaves rows up to `row` of level 0 empty, at constant cost.
     fn jump(&mut self, row: u64, store: &mut dyn RowsMut) -> Result<(), StoreError> {
         self.flush(store)?;
         let mut target = row;
@@ -149,7 +146,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
                     }
                 } else {
                     level.write(l, store)?;
-                    // Unwritten rows remain only if the level was too short to be stored.
+                    // Unwritten rows remain only if too few to be stored.
                     while !level.extrema.is_empty() && level.row() < MIN_ROWS {
                         level.push(&Summary::EMPTY);
                     }
@@ -164,7 +161,6 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         Ok(())
     }
 
-    /// Writes all levels long enough to be stored.
     pub(crate) fn flush(&mut self, store: &mut dyn RowsMut) -> Result<(), StoreError> {
         for (l, level) in self.levels.iter_mut().enumerate() {
             level.write(l, store)?;
@@ -189,7 +185,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
             let children = self.levels[l - 1].row();
             let first = rows_stored(self.dtype, l, self.built);
             let from = first * FACTOR;
-            // At most MIN_ROWS * FACTOR rows: a level with more below it is stored.
+            // At most MIN_ROWS * FACTOR rows: with more below, a level is stored.
             let (extrema, moments) = self.rows(l - 1, from..children, store)?;
             let level = &mut self.levels[l];
             level.restart(first);
@@ -206,7 +202,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         Ok(())
     }
 
-    /// Rows of a level, from memory if it is too short to be stored.
+    /// Rows from memory if the level is too short to be stored.
     fn rows(
         &self,
         level: usize,
@@ -237,7 +233,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
         Ok(rows)
     }
 
-    /// Writes rows `first..` of level 0 and all stored rows above that contain one.
+    /// Also rewrites all stored rows above that contain one.
     pub(crate) fn rewrite(
         &self,
         first: u64,
@@ -281,7 +277,7 @@ impl<E: Extreme + bytemuck::Pod> Levels<E> {
     }
 }
 
-/// Writes only rows that are not empty; in a gap nearly all are.
+/// Writes only non-empty rows; in a gap there are few.
 fn blank<E>(level: usize, rows: Range<u64>, store: &mut dyn RowsMut) -> Result<(), StoreError> {
     let (mut extrema, mut moments) = (Vec::new(), Vec::new());
     for mut stretch in store.present(level, rows)? {
@@ -303,7 +299,7 @@ fn blank<E>(level: usize, rows: Range<u64>, store: &mut dyn RowsMut) -> Result<(
 
 type RowVecs<E> = (Vec<[E; EXTREMA]>, Vec<[f64; MOMENTS]>);
 
-/// Merges one by one in order, as [`Levels::complete`], so that both give the same bits.
+/// In the order of [`Levels::complete`], so that both give the same bits.
 fn fold<E: Extreme>(extrema: &[[E; EXTREMA]], moments: &[[f64; MOMENTS]]) -> Summary<E> {
     let rows = extrema.iter().zip(moments);
     rows.fold(Summary::EMPTY, |sum, (extrema, moments)| {

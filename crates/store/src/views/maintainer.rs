@@ -1,7 +1,6 @@
-//! Maintains the views of a store's signals.
+//! Maintains the views of a store's signals: notified of writes and commits, it updates rows.
 //!
-//! The writer's side of the cache: it is notified of writes and commits and updates rows. It uses only the engine's
-//! public interface, and its failures are harmless: unknown rows are computed from samples.
+//! Its failures are harmless: unknown rows are computed from samples.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -25,7 +24,7 @@ pub(crate) struct ViewMaintainer {
     pub(super) media: Arc<dyn Media>,
     pub(super) boot: String,
     entries: Mutex<HashMap<SignalId, Arc<Mutex<ViewState>>>>,
-    /// Signals changed since the last commit, or with an outdated record: commits process these.
+    /// Signals changed since the last commit, or with an outdated record.
     active: Mutex<Vec<SignalId>>,
 }
 
@@ -97,7 +96,6 @@ impl ViewMaintainer {
     fn activate(&self, backend: &Backend, id: SignalId, entry: &mut ViewState) {
         if !entry.active {
             entry.active = true;
-            // It may have been renamed while inactive.
             if let Ok(path) = backend.signal_path(id) {
                 entry.files.moved(&path);
             }
@@ -112,11 +110,11 @@ impl ViewMaintainer {
             .collect()
     }
 
-    /// Adds samples before the operations that count them. Failed views must not prevent storing samples, so errors are
-    /// handled later. Gives the index after the last sample.
+    /// Adds samples before the operations that count them. Failed views must not prevent storing samples: errors are
+    /// handled later.
     pub(crate) fn feed(&self, backend: &Backend, id: SignalId, index: i64, bytes: &[u8]) -> i64 {
         let Ok(entry) = self.entry(backend, id) else {
-            // Without a folder there is no record that could claim these samples.
+            // Without a folder no record can claim these samples.
             let size = backend
                 .state(id)
                 .map_or(1, |state| state.meta.format.size());
@@ -133,7 +131,6 @@ impl ViewMaintainer {
         end
     }
 
-    /// Notes the effect of an operation before it is queued.
     pub(crate) fn observe(&self, backend: &Backend, op: &Op) -> Result<(), StoreError> {
         let (id, range) = match op {
             Op::Gap { id, start, end } => (*id, *start..*end),
@@ -168,7 +165,7 @@ impl ViewMaintainer {
     }
 
     /// # Errors
-    /// The rows to be invalidated could not be recorded; do not commit.
+    /// Rows to invalidate could not be recorded: do not commit.
     pub(crate) fn before_commit(&self) -> Result<(), StoreError> {
         let active = lock(&self.active).clone();
         for id in active {
@@ -216,7 +213,7 @@ impl ViewMaintainer {
         ids.filter(|id| engine.has_pending_in(*id)).collect()
     }
 
-    /// Some signals in `pending` may no longer exist.
+    /// Some of these signals may be gone.
     pub(crate) fn after_rollback(&self, backend: &Backend, pending: &BTreeSet<SignalId>) {
         // Restart from the record: it names only committed samples, and rows past the end do not count.
         for id in pending {
@@ -230,7 +227,7 @@ impl ViewMaintainer {
             let entry = &mut *lock(&entry);
             let touched = std::mem::take(&mut entry.touched);
             entry.taken.clear();
-            // The record may lack rows of committed samples, which are rebuilt.
+            // It may lack rows of committed samples, which are rebuilt.
             entry.failed |= entry.is_behind();
             if entry.builder.take().is_some() {
                 for range in touched {
@@ -240,7 +237,7 @@ impl ViewMaintainer {
         }
     }
 
-    /// So that the next opening builds none.
+    /// Makes rows durable, so that the next opening builds none.
     pub(crate) fn sync(&self, backend: &Backend) -> Result<(), StoreError> {
         for (id, entry) in self.all() {
             let entry = &mut *lock(&entry);

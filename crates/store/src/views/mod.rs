@@ -1,18 +1,16 @@
 //! Views: min/max pyramids of signals, so that the cost of a plot depends on its pixels and not on its span.
 //!
-//! A *bucket* is an index range that starts at a multiple of its length: at level 0, 1 KiB of samples; at each higher
-//! level, eight buckets of the level below. One *row* per bucket stores minimum, maximum, count, mean and M2 (the sum
-//! of squared deviations from the mean) of its finite samples, or of the magnitudes of complex samples. Samples in gaps
-//! do not count. A row without samples is all zero, as a hole in a file reads, so a long gap costs neither work nor
-//! space.
+//! A *bucket* is an index range that starts at a multiple of its length: at level 0, 1 KiB of samples; above, eight
+//! buckets of the level below. Its *row* has minimum, maximum, count, mean and M2 (sum of squared deviations from the
+//! mean) of its finite samples, or of magnitudes of complex ones. A row without samples is all zero, like a hole in a
+//! file, so a long gap costs neither work nor space.
 //!
-//! The number `built` determines what is stored: at every level the rows of all buckets that end at or before it, if
-//! there are at least [`MIN_ROWS`] ([`rows_stored`]). So short signals store no views, and long ones no top levels.
-//! Other rows are computed from the level below or from samples. Rows are a cache: they can always be recomputed from
-//! the samples.
+//! At every level the rows of all buckets that end at or before `built` are stored, if at least [`MIN_ROWS`]
+//! ([`rows_stored`]): short signals store no views, long ones no top levels. Other rows are computed from the level
+//! below or from samples. Rows are a cache.
 //!
-//! [`Builder`] makes rows as samples are appended; [`render`] turns rows into the columns of a plot; [`decimate`] reads
-//! one level as a signal. They use the traits [`Rows`] and [`Samples`] and do no I/O themselves.
+//! [`Builder`] makes rows as samples are appended; [`render`] turns rows into columns of a plot; [`decimate`] reads one
+//! level as a signal. Their I/O is by the traits [`Rows`] and [`Samples`].
 
 mod builder;
 mod cells;
@@ -49,25 +47,24 @@ pub use signal::{CivilEdges, Decimated, PhysicalColumns, SignalView};
 
 /// Bytes of samples per row of level 0.
 ///
-/// Chosen by cost and space: the deepest zoom reads at most this much per pixel from samples (2,000 pixels: 2 MB, a
-/// fraction of a millisecond), and the rows of all levels add 2.5 % (8 bit) to 4.5 % (64 bit) to the samples.
+/// The deepest zoom reads at most this much per pixel (2,000 pixels: 2 MB, a fraction of a millisecond), and the rows
+/// of all levels add 2.5 % (8 bit) to 4.5 % (64 bit) to the samples.
 pub const BASE_BYTES: u64 = 1024;
 
-/// Buckets per bucket of the next level. Eight needs half as many arrays as four; a pixel merges at most eight rows, a
-/// few nanoseconds each.
+/// Buckets per bucket of the next level. Eight needs half as many arrays as four; a pixel merges at most eight rows.
 pub const FACTOR: u64 = 8;
 
-/// Number of levels. The highest has buckets of 4.4e12 16-bit samples.
+/// Number of levels. The top bucket has 4.4e12 16-bit samples.
 pub const LEVELS: usize = 12;
 
-/// Least rows of a stored level. Its files take 48 kB besides the rows: less than a fifth of the samples that so many
-/// rows of level 0 cover.
+/// Least rows of a stored level. Its files' overhead of 48 kB is less than a fifth of the samples that so many rows of
+/// level 0 cover.
 pub const MIN_ROWS: u64 = 256;
 
-/// Numbers in a row of the array `extrema`.
+/// Numbers per row of `extrema`.
 pub const EXTREMA: usize = 2;
 
-/// Numbers in a row of the array `moments`.
+/// Numbers per row of `moments`.
 pub const MOMENTS: usize = 3;
 
 /// Samples in a bucket of `level`.
@@ -76,7 +73,7 @@ pub const fn bucket(dtype: DType, level: usize) -> i64 {
     (BASE_BYTES / dtype.size() as u64 * FACTOR.pow(level as u32)) as i64
 }
 
-/// Element type of `extrema`: that of the samples, or of the magnitude of complex ones.
+/// Dtype of `extrema`: the samples', or that of the magnitude of complex ones.
 #[must_use]
 pub const fn extreme_dtype(dtype: DType) -> DType {
     match dtype {
@@ -86,15 +83,15 @@ pub const fn extreme_dtype(dtype: DType) -> DType {
     }
 }
 
-/// Rows of `level` in the store when everything up to `built` is.
+/// Stored rows of `level` when all up to `built` are.
 #[must_use]
 pub const fn rows_stored(dtype: DType, level: usize, built: i64) -> u64 {
     let rows = (built / bucket(dtype, level)) as u64;
     if rows < MIN_ROWS { 0 } else { rows }
 }
 
-/// Access to the rows of one signal. Both slices hold the same number of whole rows: `EXTREMA` values of
-/// [`extreme_dtype`] and `MOMENTS` f64 each, in native byte order.
+/// Access to a signal's rows. Both slices hold the same number of whole rows: `EXTREMA` values of [`extreme_dtype`] and
+/// `MOMENTS` f64 each, native byte order.
 pub trait Rows {
     /// Reads rows from `first` on; unwritten ones read as zero.
     ///
@@ -108,8 +105,8 @@ pub trait Rows {
         moments: &mut [u8],
     ) -> Result<(), StoreError>;
 
-    /// Ranges of `rows`, in order, outside which all rows are zero. The cost depends on what is stored, not on the
-    /// length of `rows`.
+    /// Ranges of `rows`, in order, outside which all rows are zero, at a cost of what is stored, not of the length of
+    /// `rows`.
     ///
     /// # Errors
     /// Inspecting the store fails.
@@ -121,7 +118,7 @@ pub trait RowsMut: Rows {
     /// Writes rows from `first` on.
     ///
     /// # Errors
-    /// Writing fails; the content of these rows is then undefined.
+    /// Writing fails; these rows are then undefined.
     fn write(
         &mut self,
         level: usize,
@@ -131,18 +128,17 @@ pub trait RowsMut: Rows {
     ) -> Result<(), StoreError>;
 }
 
-/// Takes an index and the bytes of the samples from there on.
+/// Takes an index and the bytes of samples from there on.
 pub type OnPiece<'a> = dyn FnMut(i64, &[u8]) -> Result<(), StoreError> + 'a;
 
-/// Access to the samples of one signal.
+/// Access to a signal's samples.
 pub trait Samples {
-    /// Calls `piece` with the index and bytes of every valid range within `range`, in order; a range may be split
-    /// between samples.
+    /// Calls `piece` with index and bytes of every valid range in `range`, in order, possibly split between samples.
     ///
     /// # Errors
     /// Reading or `piece` fails.
     fn visit(&self, range: Range<i64>, piece: &mut OnPiece<'_>) -> Result<(), StoreError>;
 
-    /// Number of indices in `range` that are in gaps.
+    /// Number of gap indices in `range`.
     fn missing(&self, range: Range<i64>) -> i64;
 }

@@ -15,11 +15,11 @@ use crate::mutex::lock;
 use crate::op::SignalId;
 use crate::state::SignalState;
 
-/// Attempts of a reader while a writer moves or replaces rows; then it uses samples only.
+/// Tries while a writer moves or replaces rows; then only samples are used.
 const MAX_ATTEMPTS: usize = 3;
 
 impl ViewMaintainer {
-    /// Required metadata by folder relative to the signal's; empty if no rows were ever stored.
+    /// Keys are folders relative to the signal's; empty if no rows were ever stored.
     pub(crate) fn descriptions(
         &self,
         backend: &Backend,
@@ -109,10 +109,8 @@ impl ViewMaintainer {
         )
     }
 
-    /// Reads rows while a writer may move, replace and remove files.
-    ///
-    /// Rows of a moved folder read as empty, and another signal may be in its place. So a result counts only if the
-    /// rows are still there and valid afterwards.
+    /// Reads rows while a writer may move, replace and remove files: a result counts only if the rows are there and
+    /// valid afterwards.
     fn with_rows_of_writer<R>(
         &self,
         backend: &Backend,

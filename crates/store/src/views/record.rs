@@ -1,4 +1,4 @@
-//! Record of which view rows are valid: attributes of `views/zarr.json`.
+//! Which view rows are valid: attributes of `views/zarr.json`.
 
 use std::path::{Path, PathBuf};
 
@@ -11,33 +11,32 @@ use crate::layout::zarr;
 use crate::media::{Media, Site, limits};
 use crate::state::SignalState;
 
-/// Version 1 stored levels from 128 rows on. Programs that know only one version ignore records of the other and
-/// rebuild.
+/// Version 1 stored levels from 128 rows on. Programs of one version ignore and rebuild the other's.
 const VERSION: u64 = 2;
-/// Above this number, ranges are merged into one.
+/// Above this number, ranges are merged.
 const MAX_STALE: usize = 64;
 
-/// Which rows of a signal are valid.
+/// Which rows are valid.
 ///
-/// The record is correct after a crash at any time: `synced` grows only after a sync of the rows, `stale` shrinks only
-/// after one, and new stale ranges are durable before the commit that causes them.
+/// Correct after a crash at any time: `synced` grows only after a sync of the rows, `stale` shrinks only after one, and
+/// new stale ranges are durable before the commit that causes them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Record {
-    /// Rows up to here are in files, if the boot is still `boot`.
+    /// Rows up to here are in files, in the same boot.
     pub(crate) built: i64,
     /// Rows up to here are durable.
     pub(crate) synced: i64,
-    /// Boot of the system that `built` refers to.
+    /// Boot in which `built` holds.
     pub(crate) boot: String,
-    /// Ranges whose samples may have changed since their rows were written.
+    /// Ranges with changes since their rows were written.
     pub(crate) pending: Vec<(i64, i64)>,
-    /// Ranges whose samples may have changed since their rows were synced.
+    /// Ranges with changes since their rows were synced.
     pub(crate) stale: Vec<(i64, i64)>,
-    /// Identity of the samples; `None` in records of earlier versions.
+    /// `None` in records of earlier versions.
     pub(crate) of: Option<Identity>,
 }
 
-/// Samples that rows were built from.
+/// The samples that rows were built from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) signal: u64,
@@ -46,7 +45,6 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Identity of the samples `..built`.
     pub(crate) fn new(state: &SignalState, built: i64) -> Self {
         let shards = built
             .max(0)
@@ -62,7 +60,7 @@ impl Identity {
 }
 
 impl Record {
-    /// The default, which trusts nothing, if the record is missing, unknown, or of other samples.
+    /// Trusts nothing if the record is missing, unknown, or of other samples.
     pub(crate) fn load(files: &Files, state: &SignalState) -> Result<Self, StoreError> {
         let record = Self::read(files)?;
         Ok(record
@@ -79,15 +77,14 @@ impl Record {
         Ok(bytes.and_then(|bytes| Self::parse(&bytes)))
     }
 
-    /// Whether the rows can be of a signal in this state. While samples are being changed, the record names the invalid
-    /// rows.
+    /// While samples change, the record names invalid rows.
     pub(crate) fn is_of(&self, state: &SignalState) -> bool {
         let Some(of) = self.of else { return true };
         let now = Identity::new(state, self.built);
         of == now || (of.signal == now.signal && !self.pending.is_empty())
     }
 
-    /// Path of the record if rows exist and it does not: other programs then find no group.
+    /// The record's path, if only rows exist: other programs find no group.
     pub(crate) fn missing(media: &dyn Media, folder: &Path) -> Result<Option<PathBuf>, StoreError> {
         if media.stat(folder).at("look at", folder)?.is_none() {
             return Ok(None);
@@ -137,7 +134,7 @@ impl Record {
         })
     }
 
-    /// End of the rows, and invalid ranges among them.
+    /// End of the rows, and invalid ranges before it.
     pub(crate) fn trusted(&self, boot: &str) -> (i64, &[(i64, i64)]) {
         if self.boot == boot {
             (self.built, &self.pending)
@@ -146,7 +143,6 @@ impl Record {
         }
     }
 
-    /// Index up to which all rows are valid.
     pub(crate) fn sound(&self, boot: &str) -> i64 {
         let (built, stale) = self.trusted(boot);
         stale.iter().map(|range| range.0).fold(built, i64::min)
@@ -171,7 +167,7 @@ impl Record {
         zarr::to_bytes(&zarr::group(attributes))
     }
 
-    /// Writes the record durably, or only for readers in the same boot.
+    /// Saves the record durably, or only for readers in the same boot.
     pub(crate) fn save(&self, files: &Files, durably: bool) -> Result<(), StoreError> {
         let folder = files.folder();
         let signal = folder.parent().unwrap_or(folder);
@@ -202,7 +198,7 @@ impl Record {
     }
 }
 
-/// Extends the last range if possible: late files usually come in order.
+/// Late files usually come in order, so the last range may grow.
 pub(crate) fn add(ranges: &mut Vec<(i64, i64)>, range: (i64, i64)) {
     match ranges.last_mut() {
         Some(last) if last.0 <= range.0 && range.0 <= last.1 => last.1 = last.1.max(range.1),

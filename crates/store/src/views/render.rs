@@ -11,30 +11,29 @@ use crate::StoreError;
 
 /// Statistics of consecutive index ranges of a signal, one per column.
 ///
-/// Column *k* is exact for samples `start[k]..end[k]`: inner edges were moved down to a multiple of
-/// [`bucket`](Self::bucket), so that no bucket is split. All vectors have one entry per column; values are uncalibrated
-/// counts.
+/// Column *k* is exact for samples `start[k]..end[k]`: inner edges are multiples of [`bucket`](Self::bucket), so no
+/// bucket is split. All vectors have one entry per column; values are counts.
 #[derive(Debug, Clone)]
 pub struct View {
-    /// Element type of `min` and `max`: that of the signal, or of the magnitude of complex samples.
+    /// Dtype of `min` and `max`: the signal's, or that of the magnitude of complex samples.
     pub dtype: DType,
     /// Samples per stored bucket, the largest if parts differ; 1 if all columns came from samples.
     pub bucket: i64,
-    /// First index of each column.
+    /// First index.
     pub start: Vec<i64>,
-    /// One past the last index of each column.
+    /// One past the last index.
     pub end: Vec<i64>,
     /// Minimum of finite samples; if `count` is 0, NaN, or 0 for integers and bool.
     pub min: Buffer,
     /// Maximum, likewise.
     pub max: Buffer,
-    /// Mean of finite samples; NaN if `count` is 0.
+    /// Mean of finite samples; NaN if none.
     pub mean: Vec<f64>,
-    /// Population standard deviation of finite samples; NaN if `count` is 0.
+    /// Population standard deviation of finite samples; NaN if none.
     pub std: Vec<f64>,
     /// Number of finite samples.
     pub count: Vec<u64>,
-    /// Fraction of the column's indices in gaps, 0 to 1.
+    /// Fraction of indices in gaps, 0 to 1.
     pub gap_fraction: Vec<f64>,
 }
 
@@ -52,7 +51,7 @@ impl View {
     }
 }
 
-/// Access to one signal's rows and samples.
+/// A signal's rows and samples.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
     /// Sample type.
@@ -76,8 +75,8 @@ impl std::fmt::Debug for Source<'_> {
 
 /// Renders `parts`, in order, into about `pixels` columns.
 ///
-/// Each part, a non-empty index range in the signal, gets columns in proportion to its length: at least one, at most
-/// one per sample. The cost is proportional to the number of columns.
+/// Each part, a non-empty index range, gets columns in proportion to its length: at least one, at most one per sample.
+/// The cost is proportional to the columns.
 ///
 /// # Errors
 /// Reading fails.
@@ -135,7 +134,7 @@ impl<'a, T: ViewSample> Renderer<'a, T> {
         self.finish(start, end, coarsest)
     }
 
-    /// The highest stored level whose buckets are at most a column long.
+    /// The highest level with buckets of at most a column.
     fn level_for(&self, samples: i64) -> Option<usize> {
         let stored = |&level: &usize| rows_stored(T::DTYPE, level, self.source.built) > 0;
         (0..LEVELS)
@@ -144,7 +143,6 @@ impl<'a, T: ViewSample> Renderer<'a, T> {
             .find(stored)
     }
 
-    /// Columns between `edges`, in one read.
     fn columns_of_samples(&mut self, edges: &[i64]) -> Result<(), StoreError> {
         let first = self.columns.len();
         self.columns.resize(first + edges.len() - 1, Summary::EMPTY);
@@ -179,7 +177,7 @@ impl<'a, T: ViewSample> Renderer<'a, T> {
         Ok(())
     }
 
-    /// `edges` are multiples of the bucket of `level`, except the first and last.
+    /// `edges` are multiples of the bucket of `level`, except first and last.
     fn columns_of_rows(&mut self, level: usize, edges: &[i64]) -> Result<(), StoreError> {
         let bucket = bucket(T::DTYPE, level);
         let body = self.whole(level, edges[0]..edges[edges.len() - 1]);
@@ -206,8 +204,7 @@ impl<'a, T: ViewSample> Renderer<'a, T> {
         Ok(())
     }
 
-    /// A summary from levels below `level`: at most a few rows of each and one bucket of samples at either end, unless
-    /// rows are missing.
+    /// Reads at most a few rows of each lower level and one bucket of samples at either end, unless rows are missing.
     pub(super) fn finer(
         &self,
         level: usize,

@@ -2,11 +2,10 @@
 
 use isochrony_dsp::stats::{Extreme, Statistic, Summary};
 
-/// A sample type with view rows: all types.
 pub(crate) trait ViewSample: Statistic<Extreme: bytemuck::Pod> {}
 impl<T: Statistic<Extreme: bytemuck::Pod>> ViewSample for T {}
 
-/// The stored row; without finite samples all zero, like a hole.
+/// All zero without finite samples, like a hole.
 pub(crate) fn to_row<E: Extreme>(summary: &Summary<E>) -> ([E; 2], [f64; 3]) {
     if summary.count == 0 {
         return ([E::default(); 2], [0.0; 3]);
@@ -31,14 +30,14 @@ pub(crate) fn from_row<E: Extreme>([min, max]: [E; 2], [count, mean, m2]: [f64; 
     }
 }
 
-/// Merges in two passes, without a division per row.
+/// Two passes avoid a division per row.
 pub(crate) fn merge_rows<E: Extreme>(extrema: &[[E; 2]], moments: &[[f64; 3]]) -> Summary<E> {
     let Some(first) = moments.iter().position(|row| row[0] > 0.0) else {
         return Summary::EMPTY;
     };
     let (extrema, moments) = (&extrema[first..], &moments[first..]);
     let [mut min, mut max] = extrema[0];
-    // Means are summed relative to one of them, so that a large common offset costs no precision.
+    // Relative to one mean, so that a large common offset costs no precision.
     let origin = moments[0][1];
     let (mut count, mut shift) = (0.0, 0.0);
     for ([low, high], [n, mean, _]) in extrema.iter().zip(moments) {
@@ -55,7 +54,7 @@ pub(crate) fn merge_rows<E: Extreme>(extrema: &[[E; 2]], moments: &[[f64; 3]]) -
         .map(|[n, own, m2]| m2 + n * (own - mean) * (own - mean))
         .sum();
     if !mean.is_finite() {
-        // The difference of means overflowed near the limits of f64. Merging one by one is more precise.
+        // Their difference overflowed near the limits of f64. Merging one by one is more precise.
         return extrema
             .iter()
             .zip(moments)

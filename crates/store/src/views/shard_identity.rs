@@ -1,4 +1,4 @@
-//! Identity of a view shard: the store and signal of its rows, in its header and checked on every opening.
+//! A view shard's header has the store and signal of its rows, checked on opening.
 
 use std::ops::Range;
 use std::path::Path;
@@ -49,7 +49,7 @@ impl Files {
         })
     }
 
-    /// Damage of a shard whose rows up to `built` should be stored. `empty`: whether an index range has no samples.
+    /// Rows up to `built` should be stored. `empty`: whether an index range has no samples.
     pub(crate) fn damage(
         &self,
         built: i64,

@@ -12,28 +12,27 @@ use crate::span::Span;
 
 /// The plot of a span of a signal: a [`View`] with civil times.
 ///
-/// Columns are in the order of the selection: by index or by civil time. Every column lies within one run and is exact
-/// for its samples `start..end`.
+/// Columns are in the selection's order: by index or civil time. Each lies within one run and is exact for its samples
+/// `start..end`.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SignalView {
     /// Statistics per column, in counts.
     pub columns: View,
-    /// Run per column; 0 if the signal has no run.
+    /// Run per column; 0 without runs.
     pub run: Vec<u32>,
-    /// Civil times of the columns; `None` if the signal has none.
+    /// Civil times of the columns, if the signal has any.
     pub civil: Option<CivilEdges>,
     /// Calibration of the counts.
     pub calibration: &'static Calibration,
 }
 
-/// Start and end of columns, UTC nanoseconds since 1970.
+/// Bounds of columns, UTC nanoseconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CivilEdges {
-    /// Time of each column's first sample.
+    /// Time of the first sample.
     pub start: Vec<Fixed>,
-    /// Time of the next column's first sample if it is contiguous in the same run, else the end of the column's last
-    /// sample.
+    /// Time of the next column's first sample if contiguous in the same run, else the end of the last sample.
     pub end: Vec<Fixed>,
 }
 
@@ -51,8 +50,8 @@ pub struct PhysicalColumns {
 }
 
 impl SignalView {
-    /// The columns in the signal's unit; a negative scale exchanges minimum and maximum. `None` for complex samples
-    /// with an offset: magnitudes of values do not follow from those of counts.
+    /// Columns in the signal's unit; a negative scale exchanges minimum and maximum. `None` for complex samples with an
+    /// offset, whose magnitudes do not follow from those of counts.
     #[must_use]
     pub fn physical(&self, signal: DType) -> Option<PhysicalColumns> {
         let (scale, mut offset) = (self.calibration.scale(), self.calibration.offset());
@@ -84,7 +83,7 @@ impl SignalView {
     }
 }
 
-/// The real part: extrema are real even if the type of physical samples is not.
+/// Extrema are real even if physical samples are not.
 pub(super) fn real<P: isochrony_segment::Sample>(value: P) -> f64 {
     bytemuck::bytes_of(&value)
         .first_chunk::<8>()
@@ -92,7 +91,7 @@ pub(super) fn real<P: isochrony_segment::Sample>(value: P) -> f64 {
 }
 
 impl Signal {
-    /// Index up to which stored views are valid. Later views are computed from samples.
+    /// Index up to which stored views are valid; later ones come from samples.
     ///
     /// # Errors
     /// [`StoreError::Closed`], [`StoreError::Io`].
@@ -105,12 +104,12 @@ impl Signal {
 
     /// Statistics of a span in about `pixels` columns (1 to 1,000,000).
     ///
-    /// Columns divide the part of each run in proportion. Inner edges are moved down to borders of stored buckets, so
-    /// every value is exact for its interval. A run gets at least one column and no column is shorter than a sample, so
-    /// the number may differ from `pixels`. Only finite samples count; complex ones by magnitude. Gaps are never
-    /// filled: see [`gap_fraction`](View::gap_fraction). Shows the store's current rows and samples.
+    /// Runs get columns in proportion to their length, at least one, none shorter than a sample, so their number may
+    /// differ from `pixels`. Inner edges move down to borders of stored buckets, so every value is exact for its
+    /// interval. Only finite samples count; complex ones by magnitude. Gaps are never filled: see
+    /// [`gap_fraction`](View::gap_fraction).
     ///
-    /// Cost: proportional to `pixels` plus the number of runs in the span.
+    /// Cost: proportional to `pixels` plus runs in the span.
     ///
     /// # Errors
     /// As [`select`](Self::select), [`StoreError::InvalidOption`] for `pixels`, [`StoreError::Io`].
@@ -177,7 +176,7 @@ impl Signal {
         Ok(Some(CivilEdges { start, end }))
     }
 
-    /// Number of levels for [`decimated`](Self::decimated): those with at least one full bucket.
+    /// Number of levels for [`decimated`](Self::decimated), with at least one full bucket.
     #[must_use]
     pub fn levels(&self) -> usize {
         (0..LEVELS)
@@ -185,7 +184,7 @@ impl Signal {
             .count()
     }
 
-    /// One level of the views as a signal: one value per bucket of [`bucket`] samples.
+    /// One level as a signal: one value per bucket of [`bucket`] samples.
     ///
     /// # Errors
     /// [`StoreError::InvalidOption`] unless `level` is below [`levels`](Self::levels).
@@ -205,8 +204,8 @@ impl Signal {
     }
 }
 
-/// A signal with one value per bucket of another. Index `i` stands for samples `i * bucket..(i + 1) * bucket` and the
-/// time of the first; the last bucket is full.
+/// A signal with one value per full bucket of another. Index `i` stands for samples `i * bucket..(i + 1) * bucket` and
+/// the time of the first.
 #[derive(Debug, Clone)]
 pub struct Decimated {
     pub(super) signal: Signal,
@@ -223,7 +222,7 @@ impl Decimated {
     /// Nominal buckets per second.
     ///
     /// # Errors
-    /// [`StoreError::Time`] if the rate is too low to be represented.
+    /// [`StoreError::Time`] if too low to represent.
     pub fn rate(&self) -> Result<Rate, StoreError> {
         let rate = self.signal.rate();
         let den = rate.den().saturating_mul(self.bucket().cast_unsigned());
@@ -247,13 +246,13 @@ impl Decimated {
         self.signal.time_of(index)
     }
 
-    /// Timebase of the bucket indices, unique to signal and level.
+    /// Timebase of bucket indices, unique to signal and level.
     #[must_use]
     pub fn timebase(&self) -> TimebaseId {
         timebase(self.signal.timebase(), self.level)
     }
 
-    /// One measure of each bucket in `range`, as gap-free segments; buckets without finite samples are gaps.
+    /// One measure per bucket in `range`, as gap-free segments; buckets without finite samples are gaps.
     ///
     /// Counts, with the signal's calibration if it applies to the measure (not `Count`, not `Rms` and complex samples
     /// with an offset).
@@ -298,7 +297,7 @@ impl Decimated {
     }
 }
 
-/// Index timebases of signals leave the highest bit clear; those of levels set it.
+/// Signals leave the highest bit clear; levels set it.
 fn timebase(signal: TimebaseId, level: usize) -> TimebaseId {
     TimebaseId(0x8000_0000 | signal.0 << 4 | level as u32)
 }

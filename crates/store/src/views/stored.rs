@@ -1,4 +1,4 @@
-//! Reads samples of a stored signal for views, and compares stored rows with recomputed ones.
+//! Reads samples for views, and compares stored rows with recomputed ones.
 
 use std::ops::Range;
 
@@ -8,12 +8,10 @@ use crate::backend::Backend;
 use crate::interrupt;
 use crate::state::SignalState;
 
-/// Samples of a stored signal, by default as stored.
 pub(crate) struct StoredSamples<'a> {
     backend: &'a Backend,
     state: &'a SignalState,
     shard: i64,
-    /// Converted as for reads.
     is_decoded: bool,
 }
 
@@ -71,7 +69,6 @@ impl Samples for StoredSamples<'_> {
     }
 }
 
-/// Describes the first row that differs from a recomputed one.
 pub(super) fn difference(source: &Source<'_>) -> Result<Option<String>, StoreError> {
     let mut compare = RowComparison {
         source,
@@ -89,7 +86,6 @@ pub(super) fn difference(source: &Source<'_>) -> Result<Option<String>, StoreErr
 
 struct RowComparison<'a> {
     source: &'a Source<'a>,
-    /// Level and index of the first different row.
     different: Option<(usize, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! View state of one signal.
+//! Views of one signal.
 
 use std::time::{Duration, Instant};
 
@@ -13,28 +13,25 @@ use crate::backend::Backend;
 use crate::op::SignalId;
 use crate::state::SignalState;
 
-/// Longest delay until readers in other processes learn how far rows extend.
+/// Delay until other processes' readers learn how far rows extend.
 const PUBLISH_EVERY: Duration = Duration::from_secs(1);
-/// Rows of so many bytes of samples are synced at once.
+/// Bytes of samples whose rows are synced at once.
 const SYNC_EVERY: usize = 1 << 30;
 
 pub(super) struct ViewState {
     pub(super) files: Files,
-    /// As on disk.
     pub(super) record: Record,
-    /// Created on the first write or view.
     pub(super) builder: Option<Builder>,
     /// Uncommitted changes before the builder's end.
     pub(super) touched: Vec<(i64, i64)>,
     /// Ranges that pending operations remove or replace. [`Identity`] counts whole shards, so it may change even if no
     /// row does.
     pub(super) taken: Vec<(i64, i64)>,
-    /// Bytes of samples fed since the last sync.
+    /// Bytes fed since the last sync.
     pub(super) fed: usize,
     pub(super) published: Instant,
-    /// Rows could not be written: no retry before the next commit.
+    /// Do not retry before the next commit.
     pub(super) failed: bool,
-    /// Whether the signal is in `ViewMaintainer::active`.
     pub(super) active: bool,
 }
 
@@ -50,7 +47,7 @@ impl ViewState {
             let (built, stale) = self.record.trusted(boot);
             if self.files.are_there()? {
                 if self.record.boot != boot {
-                    // From the last commit: a pending gap may be rolled back, and its rows must not be lost.
+                    // Of the last commit: a pending gap may be rolled back, and its rows must not be lost.
                     let engine = backend.engine("build views")?;
                     let committed = engine.committed_state(state.id)?;
                     let samples =
@@ -72,7 +69,6 @@ impl ViewState {
             builder.refresh(&mut self.files, &samples)?;
             self.builder = Some(builder);
         }
-        // Set above if it was `None`.
         self.builder.as_mut().ok_or(StoreError::NoSuchSignal {
             name: state.name.to_string(),
             hint: String::new(),
@@ -134,7 +130,7 @@ impl ViewState {
         self.refresh(backend, state)
     }
 
-    /// Records durably which rows the coming commit invalidates, and that it may change [`Identity`].
+    /// Records durably which rows the commit invalidates, and that it may change [`Identity`].
     pub(super) fn before_commit(&mut self) -> Result<(), StoreError> {
         let built = self
             .builder
@@ -167,7 +163,7 @@ impl ViewState {
     ) -> Result<(), StoreError> {
         let may_change_identity = self.record.built > 0 && !self.taken.is_empty();
         if !self.touched.is_empty() || may_change_identity {
-            // Even if a view did so meanwhile: a shard's replacement is visible only now.
+            // A shard's replacement is visible only now.
             self.renew(backend, state, boot)?;
             self.touched.clear();
         }
@@ -182,7 +178,6 @@ impl ViewState {
         Ok(())
     }
 
-    /// Whether the published record is outdated.
     pub(super) fn is_behind(&self) -> bool {
         self.builder
             .as_ref()

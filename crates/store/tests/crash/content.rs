@@ -11,16 +11,12 @@ use super::*;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Content {
     pub(crate) id: u64,
-    /// `None`: a gap.
     pub(crate) samples: Vec<Option<i16>>,
-    /// Kind by id.
     pub(crate) events: BTreeMap<u64, String>,
 }
 
-/// Signals by name.
 pub(crate) type Model = BTreeMap<String, Content>;
 
-/// Gives the model with the store's signal ids.
 pub(crate) fn rebuild(engine: &Engine, model: &Model) -> Model {
     let mut rebuilt = model.clone();
     for (name, content) in &mut rebuilt {
@@ -56,14 +52,13 @@ pub(crate) fn rebuild(engine: &Engine, model: &Model) -> Model {
     rebuilt
 }
 
-/// Removes ids, which depend on the store's history.
+/// Ids depend on the store's history.
 pub(crate) fn without_ids(model: &Model) -> Model {
     let mut model = model.clone();
     model.values_mut().for_each(|content| content.id = 0);
     model
 }
 
-/// Content through any kind of access.
 fn content(
     id: SignalId,
     state: &SignalState,
@@ -137,7 +132,7 @@ pub(crate) fn samples(
     Ok(out)
 }
 
-/// Full chunks with samples must have the checksum of their bytes, gaps taken as zero; others that or none.
+/// Full chunks with samples must have the checksum of their bytes, gaps as zero; others that or none.
 pub(crate) fn check_crcs(engine: &Engine, model: &Model) -> Result<(), String> {
     for (name, content) in model {
         let crc_of = |chunk| engine.chunk_crc(SignalId(content.id), chunk);

@@ -43,15 +43,12 @@ pub(crate) fn meta() -> SignalMeta {
 
 pub(crate) struct Work {
     pub(crate) dice: Dice,
-    /// With pending changes.
     pub(crate) model: Model,
-    /// As last acknowledged.
     pub(crate) acknowledged: Model,
-    /// A commit began and was not acknowledged.
+    /// Begun and not acknowledged.
     pub(crate) in_doubt: bool,
     pub(crate) commits: u64,
     pub(crate) before_commit: Option<Box<dyn FnMut()>>,
-    /// Operations so far, for debugging a seed.
     pub(crate) steps: Vec<String>,
     next_value: i16,
     next_event: u64,
@@ -137,7 +134,7 @@ impl Work {
             return Ok(());
         }
         self.next_name += 1;
-        // Names recur after removals, so that different signals use the same folder.
+        // Names recur after removals: different signals use the same folder.
         let name = match self.next_name % 4 {
             0 => "net/a".to_owned(),
             1 => "net/b".to_owned(),
@@ -172,7 +169,6 @@ impl Work {
         self.put(engine, name, start, count)
     }
 
-    /// Writes at the end or into a gap.
     fn put(
         &mut self,
         engine: &Engine,
@@ -265,7 +261,7 @@ impl Work {
         Ok(())
     }
 
-    /// Replaces a shard by a renamed copy with other samples.
+    /// Replaces it by a renamed copy with other samples.
     fn replace_shard(&mut self, engine: &Engine, name: &str) -> Result<(), StoreError> {
         let content = &self.model[name];
         let id = SignalId(content.id);
@@ -274,7 +270,7 @@ impl Work {
         let media = engine.media().clone();
         let from = shard as i64 * SHARD;
         let to = (from + SHARD).min(content.samples.len() as i64);
-        // Depends only on the model, so that a seed does the same on any medium.
+        // Depends only on the model: a seed does the same on any medium.
         if from >= to
             || content.samples[from as usize..to as usize]
                 .iter()
@@ -310,7 +306,7 @@ impl Work {
         Ok(())
     }
 
-    /// Replaces the array by a copy, as sealing does.
+    /// Replaces it by a copy, as sealing does.
     fn replace_data(&mut self, engine: &Engine, name: &str) -> Result<(), StoreError> {
         let id = SignalId(self.model[name].id);
         let media = engine.media().clone();

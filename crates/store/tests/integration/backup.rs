@@ -29,7 +29,6 @@ fn ramp(count: i64, add: i64) -> Vec<i16> {
         .collect()
 }
 
-/// A store of three signals, with gaps, events and a sealed one.
 fn store_at(path: &Path) -> Store {
     let store = Store::open(path, Mode::Create).expect("created");
     for (name, count) in [
@@ -65,7 +64,6 @@ fn copy(from: &Path, to: &Path) -> BackupReport {
     report
 }
 
-/// Samples, gaps, times, events and metadata of each signal.
 fn shown(path: &Path) -> BTreeMap<String, String> {
     let store = Store::open(path, Mode::Read).expect("opens");
     let mut all = BTreeMap::new();
@@ -165,7 +163,6 @@ fn a_backup_beside_a_writer_is_one_of_its_commits() {
             );
             let mut round = 0;
             while !done.load(Ordering::Relaxed) {
-                // Both have the same length after each commit.
                 a.append(&ramp(700, round)).expect("appended");
                 b.append(&ramp(700, round)).expect("appended");
                 if round % 5 == 4 {
@@ -242,7 +239,6 @@ fn an_interrupted_backup_does_not_open_and_the_next_one_finishes_it() {
     let interrupt = Interrupt::default();
     let error = isochrony_store::interrupt::stoppable(&interrupt, || {
         backup(&path, &to, &mut |progress| {
-            // Once the first signal was committed.
             if progress.done() > progress.total().expect("known") * 9 / 10 {
                 interrupt.request();
             }
@@ -281,7 +277,6 @@ fn a_backup_that_was_killed_behind_a_commit_is_sound_once_it_is_finished() {
     });
     report.expect("backed up");
     assert!(copied);
-    // Nothing of `n/long` is copied again.
     let report = copy(&path, &killed);
     assert!(report.kept_bytes >= 6_600_000, "{report:?}");
     assert_eq!(shown(&killed), shown(&path));
@@ -339,7 +334,6 @@ fn damage_of_the_source_does_not_reach_the_backup() {
         .write(true)
         .open(shard)
         .expect("opens");
-    // After what the backup holds.
     let at = 4096 + 2 * (3_300_000 + 1000 + 50_000);
     std::os::unix::fs::FileExt::write_all_at(&file, &[0xAA; 8], at).expect("written");
     let report = backup(&path, &to, &mut |_| ()).expect("backed up");

@@ -1,6 +1,5 @@
-//! A failure caused by an active writer keeps one signal out of a backup, never the others.
-//!
-//! The writer acts within the backup's progress function, between two chunks, so that tests are deterministic.
+//! A failure caused by an active writer keeps one signal out of a backup, never the others. The writer acts in the
+//! backup's progress function: tests are deterministic.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -10,7 +9,6 @@ use isochrony_segment::DType;
 use isochrony_store::{BackupReport, CreateOptions, Mode, Store, VerifyOptions, backup, verify};
 use isochrony_time::Rate;
 
-/// Several chunks.
 const LARGE: i64 = 400_000;
 
 fn options() -> CreateOptions {
@@ -30,7 +28,7 @@ struct Fixture {
     store: Store,
 }
 
-/// A store with the large signals `a` and `z` and the small one `m`.
+/// Large signals `a` and `z`, a small one `m`.
 fn fixture() -> Fixture {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, copy) = (folder.path().join("a.iso"), folder.path().join("b.iso"));
@@ -72,7 +70,7 @@ impl Fixture {
         written.expect("written");
     }
 
-    /// Backs up, calling `during` between chunks with the number of calls. Also gives how often the copy began.
+    /// Calls `during` between chunks with the number of calls. Also gives how often the copy began.
     fn backup(&self, mut during: impl FnMut(usize)) -> (BackupReport, usize) {
         let (mut calls, mut begun) = (0, 0);
         let report = backup(&self.path, &self.copy, &mut |progress| {
@@ -147,7 +145,6 @@ fn reports_a_signal_that_is_overwritten_all_the_time_and_keeps_its_backup() {
     assert!(begun < 30, "{begun}");
     assert!(samples(&fixture.copy, "a") == ramp(LARGE, 0));
     assert!(samples(&fixture.copy, "z") == samples(&fixture.path, "z"));
-    // Without writes, everything is copied.
     assert_eq!(fixture.backup(|_| ()).0.failed, []);
     assert!(samples(&fixture.copy, "a") == samples(&fixture.path, "a"));
 }
@@ -178,7 +175,6 @@ fn damage_of_one_signal_keeps_no_other_out_of_an_update_beside_a_writer() {
     assert!(begun < 12, "{begun}");
     assert!(samples(&fixture.copy, "a") == ramp(LARGE, 0));
     assert!(samples(&fixture.copy, "z") == samples(&fixture.path, "z"));
-    // Discarded copies do not count.
     let copied = report.copied_bytes;
     assert!(copied < 2 * LARGE.unsigned_abs() + 100_000, "{copied}");
 }

@@ -26,7 +26,7 @@ fn samples(count: usize) -> Vec<i16> {
     (0..count).map(|k| (k * 7 % 1000) as i16).collect()
 }
 
-/// True time, in whole ns, of an index of a recorder that is 2 ppm fast: its 10 ms last about 10 ms less 20 ns.
+/// True time in whole ns, by a recorder that is 2 ppm fast.
 fn true_ns(index: i64) -> i64 {
     START + index * 10_000_000 - index * 20
 }
@@ -80,7 +80,6 @@ fn findings(path: &Path) -> Vec<String> {
 fn corrects_keeps_and_removes_a_skew() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("sea.iso");
-    // Small, with tables in the log; and large, with tables as arrays.
     for (count, checkpoints) in [(5_000, false), (5_000, true), (700_000, true)] {
         let _ = std::fs::remove_dir_all(&path);
         let store = made(&path, count);
@@ -94,7 +93,6 @@ fn corrects_keeps_and_removes_a_skew() {
             .unwrap();
         assert_eq!(correction.fit().shape(), FitShape::Line);
         assert!(is_true(&store));
-        // An existing handle is unchanged.
         assert_eq!(
             before.time_of(end - 1).unwrap().value,
             int(START + (end - 1) * 10_000_000)
@@ -123,10 +121,9 @@ fn corrects_keeps_and_removes_a_skew() {
             .unwrap()
             .unwrap();
         assert_eq!(segment.to_vec::<i16>().unwrap(), samples(count));
-        // By civil time: the true second 20 begins 4 samples' worth of 10 us before the recorder's.
+        // The true second 20 begins 4 samples' worth of 10 us before the recorder's.
         let first = signal.index_of(&Time::civil(int(true_ns(2_000))), Round::Exact, None);
         assert_eq!(first.unwrap().index, 2_000);
-        // In a snapshot, and in a copy.
         let sent = signal.snapshot().unwrap().to_bytes().unwrap();
         let sent = SignalSnapshot::from_bytes(&sent).unwrap().open().unwrap();
         assert_eq!(sent.time_of(4_999).unwrap(), signal.time_of(4_999).unwrap());
@@ -251,7 +248,6 @@ fn each_clock_is_corrected_by_itself() {
     let folder = tempfile::tempdir().unwrap();
     let store = made(&folder.path().join("sea.iso"), 5_000);
     let writer = store.writer("obs").unwrap();
-    // The clock steps back by 30 s.
     writer
         .append_at(&samples(5_000), &Stamp::new(int(START + 20 * S), int(1)))
         .unwrap();
@@ -294,7 +290,6 @@ fn each_clock_is_corrected_by_itself() {
             < 1.0
     );
     assert_eq!(time(5_000), int(START + 20 * S));
-    // Each run is found by its own times.
     for (run, index) in [(0, 4_000), (1, 7_000)] {
         let prefer = Some(Prefer::Run(RunId(run)));
         let found = signal.index_of(&Time::civil(time(index)), Round::Nearest, prefer);
@@ -372,7 +367,6 @@ fn verification_finds_points_that_were_changed() {
     store.close().unwrap();
     let file = path.join("obs/timebase/corrections/c/0/0");
     let good = std::fs::read(&file).unwrap();
-    // First number of the second row's true time.
     let mut bad = good.clone();
     let rows = bad.len() - 256 * 17 * 8;
     bad[rows + 17 * 8 + 9 * 8] ^= 1;

@@ -10,9 +10,8 @@ use isochrony_time::{Fixed, Rate, Stamp};
 use serde_json::{Map, Value, json};
 
 const SECOND: i64 = 1_000_000_000;
-/// Samples per inner chunk at this rate and type.
 const CHUNK: i64 = 32_768;
-/// From so many samples on a signal is not compact.
+/// A signal of this length is not compact.
 const LONG: i64 = 1 << 19;
 
 fn options() -> CreateOptions {
@@ -31,7 +30,6 @@ fn fields() -> Map<String, Value> {
     fields
 }
 
-/// A store with the signal `n/s` of `end` samples and an event.
 fn store(folder: &Path, end: i64) -> Store {
     let store = Store::open(folder.join("a.iso"), Mode::Create).unwrap();
     let writer = store.create("n/s", &options()).unwrap();
@@ -86,7 +84,6 @@ fn attributes(path: &Path) -> Value {
     serde_json::from_slice::<Value>(&bytes).unwrap()["attributes"]["isochrony"].clone()
 }
 
-/// End, gaps, runs, kinds of events, time of the first sample; checks samples.
 fn contents(store: &Store) -> (i64, usize, usize, Vec<String>, Option<Fixed>) {
     let signal = store.signal("n/s").unwrap();
     let end = signal.end_index();
@@ -102,7 +99,6 @@ fn contents(store: &Store) -> (i64, usize, usize, Vec<String>, Option<Fixed>) {
     (end, signal.gaps().len(), runs, kinds, time)
 }
 
-/// Writes signals of so many samples, optionally sealed.
 fn few_files_and_little_room(signals: usize, count: i64, codec: Option<&str>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.iso");
@@ -121,7 +117,6 @@ fn few_files_and_little_room(signals: usize, count: i64, codec: Option<&str>) {
     }
     writing.close().unwrap();
     let (mut lengths, mut files, mut blocks, mut all) = (0, 0, 0, 0);
-    // Excluding the engine's files.
     for node in (0..signals).flat_map(|number| nodes(&path.join(format!("stn_{number:04}")))) {
         let about = fs::metadata(node).unwrap();
         all += about.blocks() * 512;
@@ -216,7 +211,7 @@ fn gaps_are_an_array_however_short_the_signal() {
     assert!(!path.join("n/s/runs").exists());
     let expected = contents(&store);
     assert_eq!((expected.0, expected.1), (700, 1));
-    // Also what follows the checkpoint at closing.
+    // After the checkpoint at closing, too.
     store.close().unwrap();
     let store = Store::open(&path, Mode::ReadWrite).unwrap();
     assert_eq!(contents(&store), expected);
@@ -267,7 +262,7 @@ fn a_signal_that_grows_gets_all_arrays() {
     // A reader of the previous log follows, whether it had read the signal or not.
     beside.refresh().unwrap();
     assert_eq!(contents(&beside), expected);
-    // Permanently, even if the array is replaced.
+    // For good, even if the array is replaced.
     let store = Store::open(&path, Mode::ReadWrite).unwrap();
     store.seal("n/s", "zstd".parse().unwrap()).unwrap();
     store.unseal("n/s").unwrap();
@@ -319,7 +314,6 @@ fn a_short_signal_is_sealed_renamed_and_unsealed() {
 #[test]
 fn a_killed_writer_leaves_short_signals_whole() {
     let folder = tempfile::tempdir().unwrap();
-    // Before any checkpoint, and after one.
     for reopened in [false, true] {
         let mut writing = store(&folder.path().join(format!("{reopened}")), 500);
         let path = writing.path().to_path_buf();

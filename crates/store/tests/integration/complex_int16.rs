@@ -1,4 +1,4 @@
-//! Signals that store complex numbers as pairs of int16: every way of reading gives the appended samples.
+//! Complex numbers stored as pairs of int16: every way of reading gives the appended samples.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -29,7 +29,6 @@ fn complex(index: i64) -> Complex32 {
     Complex32::new(re.into(), im.into())
 }
 
-/// A signal of several shards, with a gap.
 fn made(path: &Path) -> Store {
     let store = Store::open(path, Mode::Create).unwrap();
     let options = CreateOptions::new(SampleFormat::ComplexInt16, Rate::from_hz(1000).unwrap());
@@ -73,7 +72,6 @@ fn check(signal: &Signal) {
         };
         assert_eq!(*value, expected);
     }
-    // By every strategy, in pieces that cross chunk borders.
     for strategy in Strategy::ALL {
         let mut reader = SignalReader::new(signal, selection.parts(), 50_001, strategy).unwrap();
         let range = 200_000..250_001;
@@ -85,7 +83,7 @@ fn check(signal: &Signal) {
     }
 }
 
-/// Shape and numbers by `zarrs`, gaps included.
+/// Read by `zarrs`, gaps included.
 fn foreign(path: &Path) -> (Vec<u64>, Vec<i16>) {
     let store = Arc::new(FilesystemStore::new(path).unwrap());
     let array = Array::open(store, "/radio/iq/data").unwrap();
@@ -145,7 +143,6 @@ fn pairs_are_read_as_complex_numbers_stored_sealed_and_copied() {
     backup(&path, &copy, &mut |_| {}).unwrap();
     check_foreign(&copy);
     store.close().unwrap();
-    // In a later process.
     let store = Store::open(&path, Mode::ReadWrite).unwrap();
     check(&store.signal("radio/iq").unwrap());
     assert_sound(&store);

@@ -1,4 +1,4 @@
-//! Stores of every format version, written by that version, stay readable.
+//! Stores of every format version stay readable.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,6 @@ fn fixture_of(name: &str) -> PathBuf {
     fixtures.join(name)
 }
 
-/// All samples, `None` in gaps.
 fn samples_of(store: &Store, name: &str) -> Vec<Option<i16>> {
     let signal = store.signal(name).expect("the signal");
     let end = signal.end_index();
@@ -54,8 +53,7 @@ fn at(text: &str) -> Fixed {
     civil::parse(text).expect("a time")
 }
 
-/// Writes the fixture of the current format. Run by hand, once per format version: `cargo test -p isochrony-store
-/// --test conformance_fixture -- --ignored`.
+/// Run by hand, once per format version: `cargo test -p isochrony-store --test conformance_fixture -- --ignored`.
 #[test]
 #[ignore = "writes the fixture of a new format version"]
 fn writes_the_fixture() {
@@ -178,8 +176,8 @@ fn expected(range: std::ops::Range<i64>, gap: std::ops::Range<i64>) -> Vec<Optio
     range.map(sample_at).collect()
 }
 
-/// Stores of format 1 from before short signals had their tables in the log: closed, and left by a killed writer with a
-/// new signal and changes in the log.
+/// Stores from before short signals had their tables in the log: closed, and left by a killed writer with a new signal
+/// and changes in the log.
 #[test]
 fn stores_in_which_every_table_is_an_array_are_read_and_written() {
     let deep = VerifyOptions {
@@ -215,7 +213,6 @@ fn stores_in_which_every_table_is_an_array_are_read_and_written() {
             }
         }
         assert_eq!(verify(&path, &deep).expect("verified").findings, []);
-        // They grow next to a short signal of the current version.
         let store = Store::open(&path, Mode::ReadWrite).expect("opens");
         for signal in ["net/flat", "net/short"] {
             let writer = store.writer(signal).expect("a writer");
@@ -233,7 +230,6 @@ fn stores_in_which_every_table_is_an_array_are_read_and_written() {
         let store = Store::open(&path, Mode::Read).expect("opens");
         let short_now = store.signal("net/short").expect("the signal");
         assert_eq!(short_now.end_index(), short + 13);
-        // A backup is a store of the current version.
         let copied = folder.path().join("copy.iso");
         store.backup(&copied, &mut |_| ()).expect("backed up");
         let backup = Store::open(&copied, Mode::Read).expect("opens");

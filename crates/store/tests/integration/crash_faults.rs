@@ -1,6 +1,5 @@
-//! Temporarily full disks, and failing syncs. A full disk leaves the last commit and pending changes, and the writer
-//! continues once there is space. A failed sync stops the writer until it is reopened; then everything acknowledged is
-//! there, even after a power cut.
+//! Temporarily full disks leave the last commit and pending changes, and the writer continues with space. A failed sync
+//! stops the writer until it is reopened; then everything acknowledged is there, even after a power cut.
 
 use std::path::Path;
 
@@ -53,7 +52,6 @@ fn a_full_disk_changes_nothing_and_passes() {
                         assert!(full, "seed {seed}: {error}");
                     }
                 }
-                // Pending changes stay pending and readable.
                 check(&engine, &[&work.model], seed, &work.steps);
             }
             media.set_faults(Faults::default());
@@ -97,7 +95,6 @@ fn a_failed_sync_stops_the_writer_until_it_is_opened_again() {
                 };
                 assert_eq!(error.code(), "io", "seed {seed}: {error}");
                 stopped += 1;
-                // Changes are refused with the reason.
                 let refused = engine.commit(true).unwrap_err();
                 assert_eq!(refused.code(), "poisoned", "seed {seed}: {refused}");
                 assert!(refused.to_string().contains("simulated"), "{refused}");
@@ -107,7 +104,7 @@ fn a_failed_sync_stops_the_writer_until_it_is_opened_again() {
             if work.in_doubt {
                 drop(engine);
             } else {
-                // Closing discards pending changes, and may itself hit the failing sync.
+                // Closing may itself hit the failing sync.
                 let _ = engine.close();
                 drop(engine);
                 work.model.clone_from(&work.acknowledged);

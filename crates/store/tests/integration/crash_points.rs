@@ -1,5 +1,4 @@
-//! A kill or power cut at each change of a short life. `verify` accepts the result before and after recovery: recovery,
-//! opening and closing leave nothing unwritten that `verify` expects.
+//! A kill or power cut at each change of a short life. `verify` accepts the result before and after recovery.
 
 use std::path::Path;
 
@@ -9,7 +8,7 @@ use isochrony_store::media::sim::{Dice, Faults, SimMedia};
 use isochrony_store::{CreateOptions, Mode, SampleFormat, Store, StoreError, VerifyOptions};
 use isochrony_time::Rate;
 
-/// Number of lives, each ended at each of its changes; overridden by `ISOCHRONY_CRASH_LIVES`.
+/// Lives, each ended at each of its changes; overridden by `ISOCHRONY_CRASH_LIVES`.
 const LIVES: u64 = 5;
 const STEPS: u64 = 25;
 const ROOT: &str = "/disk/store.iso";
@@ -32,7 +31,7 @@ fn medium(seed: u64) -> SimMedia {
     media
 }
 
-/// Runs until it ends or is ended. Several signals, so that every kind of operation applies to one.
+/// Uses several signals, so that every kind of operation applies to one.
 fn live(media: &SimMedia, seed: u64) -> Work {
     let mut work = Work::new(seed);
     let Ok(engine) = open(Path::new(ROOT), media.media()) else {
@@ -46,7 +45,7 @@ fn live(media: &SimMedia, seed: u64) -> Work {
     work
 }
 
-/// A power cut may remove merely published files if `verify` can restore them.
+/// A power cut may remove published files that `verify` can restore.
 fn assert_sound(media: &SimMedia, end: Option<LifeEnd>, when: &str) {
     let store = match Store::open_on(Path::new(ROOT), Mode::Read, media.media()) {
         Ok(store) => store,
@@ -61,7 +60,6 @@ fn assert_sound(media: &SimMedia, end: Option<LifeEnd>, when: &str) {
     assert!(findings.is_empty(), "{when}: {findings:#?}");
 }
 
-/// Gives the medium for the next process.
 fn ended(media: &SimMedia, end: LifeEnd, at: u64, act: impl FnOnce(&SimMedia)) -> SimMedia {
     match end {
         LifeEnd::Kill => {
@@ -81,7 +79,6 @@ fn ended(media: &SimMedia, end: LifeEnd, at: u64, act: impl FnOnce(&SimMedia)) -
     }
 }
 
-/// The content is what was acknowledged, or includes the commit in doubt.
 fn assert_complete(media: &SimMedia, work: &Work, when: &str) {
     let engine =
         open(Path::new(ROOT), media.media()).unwrap_or_else(|error| panic!("{when}: {error}"));
@@ -130,7 +127,6 @@ fn end_lives_everywhere(lives: u64) {
                 assert_sound(&media, Some(end), &format!("{when}, as it was left"));
                 let mut dice = Dice(seed ^ at);
                 if dice.chance(50) {
-                    // Recovery is ended too.
                     let at = media.changes() + dice.below(60);
                     media = ended(&media, end, at, |media| {
                         let _ = open(Path::new(ROOT), media.media());
@@ -149,7 +145,6 @@ fn end_lives_everywhere(lives: u64) {
     println!("{points} ends");
 }
 
-/// A closed store: a signal with view rows, and samples after them.
 fn medium_with_views() -> SimMedia {
     let media = medium(1);
     let store = Store::open_on(Path::new(ROOT), Mode::Create, media.media()).unwrap();
@@ -162,7 +157,7 @@ fn medium_with_views() -> SimMedia {
     media
 }
 
-/// The record of views names whole shards, which include samples after all rows.
+/// The record of views names whole shards, with samples after all rows.
 #[test]
 fn a_record_of_views_stays_valid_whenever_a_life_ends_that_takes_away_samples_behind_all_rows() {
     fn take_away(media: &SimMedia) -> Result<(), StoreError> {

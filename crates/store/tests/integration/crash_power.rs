@@ -1,6 +1,5 @@
 //! Power cuts: the medium loses, tears and reorders unsynced writes. No committed sample is lost, and an unacknowledged
-//! commit is present as a whole or not at all. Every sync is needed: without any one, a case that passes with it loses
-//! committed data.
+//! commit is whole or absent. Without any one sync, a case that passes with it loses data.
 
 use std::path::Path;
 
@@ -17,11 +16,11 @@ const ROOT: &str = "/disk/store.iso";
 
 #[derive(Debug)]
 enum CaseFailure {
-    /// Committed data is missing, or part of a commit is present: what syncs prevent.
+    /// Data is missing, or a commit is partial: what syncs prevent.
     Lost(String),
-    /// Samples are unchanged, but their checksums are not.
+    /// Checksums changed, samples did not.
     LostChecksum(String),
-    /// An unexpected error, without loss.
+    /// An unexpected error without loss.
     Refused(String),
 }
 
@@ -35,7 +34,7 @@ impl std::fmt::Display for CaseFailure {
     }
 }
 
-/// Without acknowledged commits, nothing can be lost.
+/// Without an acknowledged commit nothing can be lost.
 fn unreadable(work: &Work, what: &str, error: impl std::fmt::Display) -> CaseFailure {
     let say = format!("{what}: {error}");
     if work.acknowledged.is_empty() {
@@ -49,7 +48,6 @@ fn refused(error: impl std::fmt::Display) -> CaseFailure {
     CaseFailure::Refused(error.to_string())
 }
 
-/// Opens the store through any number of power cuts during recovery.
 fn open_through_cuts(
     media: &mut SimMedia,
     dice: &mut Dice,
@@ -67,7 +65,6 @@ fn open_through_cuts(
         match open(Path::new(ROOT), media.media()) {
             Ok(engine) => return Ok(engine),
             Err(_) if !media.is_running() => *media = media.restart(),
-            // A store that does not open counts as lost.
             Err(error) => return Err(unreadable(work, "opening", error)),
         }
     }
@@ -101,7 +98,6 @@ fn live(seed: u64, ignore: Option<Site>) -> Result<(), CaseFailure> {
     live_and_tell(seed, ignore, None)
 }
 
-/// `tell` gets the trace and the content of the medium.
 fn live_and_tell(
     seed: u64,
     ignore: Option<Site>,
@@ -121,7 +117,6 @@ fn live_and_tell(
             media.trace().iter().for_each(|line| tell(line.to_string()));
             let steps = std::mem::take(&mut work.steps);
             tell(format!("opened; steps before: {steps:?}"));
-            // The power may have failed at the end of opening, in a step that may fail.
             if media.is_running() {
                 crate::crash::files_below(&media.media(), Path::new(ROOT))
                     .iter()
@@ -129,7 +124,6 @@ fn live_and_tell(
             }
         }
         settle(&engine, &mut work)?;
-        // Mostly short lives, sometimes long ones.
         let span = [20, 100, 400][dice.below(3) as usize];
         let cut_at = Some(media.changes() + dice.below(span));
         media.set_faults(Faults {
@@ -148,7 +142,7 @@ fn live_and_tell(
         if !media.is_running() {
             media = media.restart();
         } else if dice.chance(30) {
-            // Between a kill and a power cut, recovery may read the page cache.
+            // Recovery may read the page cache.
             media = media.kill();
             drop(engine);
             let engine = open_through_cuts(&mut media, &mut dice, ignore, 1, &work)?;
@@ -156,19 +150,16 @@ fn live_and_tell(
             drop(engine);
             media = media.restart();
         } else if dice.chance(50) {
-            // A clean close before the power cut.
             let closed = engine.close();
             if closed.is_err() && media.is_running() {
                 return Err(refused(format!("closing: {closed:?}")));
             }
-            // No new acknowledgements; pending changes are discarded.
             work.model.clone_from(&work.acknowledged);
             media = media.restart();
         } else {
             media = media.restart();
         }
         if dice.chance(20) {
-            // A reader comes first and recovers the store.
             media.set_faults(Faults {
                 ignore,
                 ..Faults::default()
@@ -191,7 +182,6 @@ fn live_and_tell(
         .close()
         .map_err(|error| refused(format!("closing: {error}")))?;
     drop(engine);
-    // A reader sees the same content in the closed store.
     let reader = Reader::open_on(Path::new(ROOT), media.media()).map_err(refused)?;
     let have: Model =
         read_by_reader(&reader).map_err(|error| unreadable(&work, "by a reader", error))?;
@@ -203,7 +193,7 @@ fn live_and_tell(
 
 #[test]
 fn no_power_cut_loses_a_committed_sample_or_splits_a_commit() {
-    // `ISOCHRONY_CRASH_SEED=7` runs one case and prints the trace of the medium.
+    // `ISOCHRONY_CRASH_SEED=7` runs one case and prints the trace.
     let only: Option<u64> = std::env::var("ISOCHRONY_CRASH_SEED")
         .ok()
         .and_then(|seed| seed.parse().ok());
@@ -261,7 +251,6 @@ fn without_any_single_sync_a_case_that_passes_with_it_finds_loss() {
     );
 }
 
-/// The trace of `ISOCHRONY_CRASH_SEED` works in every case, even if the power fails during opening.
 #[test]
 fn traces_a_case_with_a_power_cut_at_any_time() {
     for seed in 0..CASES / 5 {

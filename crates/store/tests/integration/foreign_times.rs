@@ -1,4 +1,4 @@
-//! A time remembers the run of its signal; for another signal that run has no meaning.
+//! A time remembers its signal's run, which means nothing for another signal.
 
 use isochrony_segment::DType;
 use isochrony_store::{CreateOptions, Mode, Signal, Store};
@@ -27,19 +27,18 @@ fn the_run_of_another_signal_is_ignored() {
     let open = |name: &str| Store::open(folder.path().join(name), Mode::Create).unwrap();
     let (here, there) = (open("here.iso"), open("there.iso"));
     let signal = stepped(&here, "a", 10);
-    // In the same store, and the first signal of another store, which has the same id.
+    // In the same store, and of the same id in another.
     for other in [stepped(&here, "b", 10), stepped(&there, "a", 10)] {
         assert_ne!(other.timebase(), signal.timebase());
         for (index, run) in [(1500, 0), (2500, 1)] {
             let foreign = other.time_of(index).unwrap();
             let lookup = |prefer| signal.index_of(&foreign, Round::Nearest, prefer);
-            // Both runs have a sample of that time.
             let ambiguous = lookup(None).unwrap_err();
             assert!(ambiguous.to_string().contains("prefer"), "{ambiguous}");
             assert_eq!(foreign.run, other.time_of(index).unwrap().run);
             let first = lookup(Some(Prefer::First)).unwrap();
             let last = lookup(Some(Prefer::Last)).unwrap();
-            // 15 s after the start, from either run of the other signal.
+            // 15 s after the start, in either run of the other signal.
             assert_eq!((first.index, last.index), (1500, 2500), "run {run}");
             let second = signal.runs().unwrap()[1].id;
             let chosen = lookup(Some(Prefer::Run(second))).unwrap();
@@ -66,7 +65,6 @@ fn the_run_of_a_time_takes_precedence_over_a_preference() {
             assert_eq!(back.index, index, "{prefer:?}");
         }
     }
-    // Also after reopening the store.
     store.commit(true).unwrap();
     let time = signal.time_of(2500).unwrap();
     store.close().unwrap();

@@ -1,4 +1,4 @@
-//! A better rate estimate than the nominal one (`CreateOptions::initial_rate`).
+//! A better rate than the nominal one (`CreateOptions::initial_rate`).
 
 use isochrony_segment::DType;
 use isochrony_store::{CreateOptions, Mode, Signal, Store, VerifyOptions, verify};
@@ -6,9 +6,8 @@ use isochrony_time::{Fixed, Placement, Rate, Stamp};
 
 const SECOND: i64 = 1_000_000_000;
 const T0: i64 = 1_267_401_600 * SECOND;
-/// True samples per second; nominally 100.
+/// Nominally 100.
 const TRUE_HZ: u64 = 103;
-/// Samples per block, and of the gap between the fourth and the fifth.
 const BLOCK: usize = 10 * TRUE_HZ as usize;
 const GAP: i64 = 60 * TRUE_HZ as i64;
 
@@ -26,7 +25,7 @@ fn options(initial_rate: Option<Rate>) -> CreateOptions {
     options
 }
 
-/// Blocks of ten seconds, with a pause of a minute in the middle; the store is reopened before every block.
+/// Blocks of ten seconds, with a pause of a minute in the middle; the store is reopened before each.
 fn recorded(initial_rate: Option<Rate>) -> (tempfile::TempDir, Signal) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.iso");
@@ -41,7 +40,6 @@ fn recorded(initial_rate: Option<Rate>) -> (tempfile::TempDir, Signal) {
         writer.append_at(&[1i16; BLOCK], &stamp(at)).unwrap();
         store.commit(true).unwrap();
         if block == 5 {
-            // Another process reads it from the log.
             let reader = Store::open(&path, Mode::Read).unwrap();
             let meta = reader.signal("x").unwrap().state().meta.clone();
             assert_eq!(meta.clock.initial_rate, initial_rate);
@@ -61,7 +59,6 @@ fn places_stamps_right_although_the_nominal_rate_is_wrong() {
     let gaps: Vec<_> = signal.gaps().iter().map(|gap| gap.range()).collect();
     let before = 4 * BLOCK as i64;
     assert_eq!(gaps, std::slice::from_ref(&(before..before + GAP)));
-    // Times between stamps are correct too.
     for (index, seconds) in [
         (BLOCK as i64 / 2, 5),
         (before - BLOCK as i64 / 2, 35),
@@ -102,7 +99,7 @@ fn a_stated_start_and_unstamped_samples_follow_it() {
     options.start = Some(Fixed::from_int(T0));
     let writer = store.create("x", &options).unwrap();
     writer.append(&[1i16; BLOCK]).unwrap();
-    // It determines the length of a gap of time, and the next stamp agrees.
+    // It determines the length of a gap of time; the next stamp agrees.
     let gap = writer
         .append_gap_duration(Fixed::from_int(60 * SECOND))
         .unwrap();

@@ -1,5 +1,5 @@
-//! Integration tests in one binary, since every binary links its own copy of the dependencies. Tests that measure the whole
-//! process, or that have an allocator or threads of their own, are separate binaries.
+//! One binary for integration tests, since each links its own copy of the dependencies. Tests that measure the whole
+//! process, or with an allocator or threads of their own, are separate.
 
 mod backup;
 mod backup_beside_writer;

@@ -1,4 +1,4 @@
-//! A damaged or lost MANIFEST is reported by verification and rebuilt by a repair from the redo log, unless ambiguous.
+//! A damaged or lost MANIFEST is reported, and rebuilt from an unambiguous redo log.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const DEEP: VerifyOptions = VerifyOptions {
     deep: true,
 };
 
-/// Ten samples; closed, or copied while commits were only in the log.
+/// Closed, or copied while commits were only in the log.
 fn store(folder: &Path, closed: bool) -> PathBuf {
     let path = folder.join("a.iso");
     let store = Store::open(&path, Mode::Create).unwrap();
@@ -48,7 +48,6 @@ fn manifest(path: &Path) -> PathBuf {
     path.join(".isochrony/MANIFEST")
 }
 
-/// The live log with its generation.
 fn log(path: &Path) -> (PathBuf, u64) {
     let names = fs::read_dir(path.join(".isochrony")).unwrap();
     let generation = names.filter_map(|entry| {
@@ -101,7 +100,6 @@ fn a_manifest_is_rebuilt_from_the_redo_log() {
             assert_eq!(found.findings[0].code, "damaged_manifest");
             assert!(left.is_clean(), "{how}: {left:#?}");
             assert_whole(&path);
-            // The uuid is unchanged.
             let uuid = |bytes: &[u8]| String::from_utf8_lossy(bytes)[..60].to_owned();
             assert_eq!(uuid(&fs::read(manifest(&path)).unwrap()), uuid(&before));
         }
@@ -114,7 +112,7 @@ fn the_growing_one_of_two_logs_is_live() {
     let path = store(folder.path(), false);
     let (old, generation) = log(&path);
     let commits = fs::read(&old).unwrap();
-    // A checkpoint starts the next log; a crash may leave the old one too.
+    // A crash may leave the log before the checkpoint too.
     Store::open(&path, Mode::ReadWrite)
         .unwrap()
         .close()

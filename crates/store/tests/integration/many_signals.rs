@@ -34,7 +34,7 @@ fn meta() -> SignalMeta {
 
 /// Syncs of one commit that creates signals, and of closing.
 fn syncs_of(signals: u64, samples: i64) -> [usize; 2] {
-    // With this seed the medium can be synced as a whole.
+    // The medium can be synced as a whole with this seed.
     let media = SimMedia::new(1);
     let engine = Engine::open_on(Path::new("/a.iso"), OpenMode::CreateNew, media.media()).unwrap();
     let syncs = || {

@@ -1,4 +1,4 @@
-//! Several concurrent readers of one signal, each on its own task, with shared read-ahead.
+//! Concurrent readers of one signal, each on its own task, with shared read-ahead.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,6 @@ fn sample(index: i64) -> i16 {
     (index.wrapping_mul(2_654_435_761) >> 13) as i16
 }
 
-/// A signal with gaps, one of them longer than some tasks.
 fn made(folder: &TempDir) -> (Store, Signal) {
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
@@ -38,7 +37,7 @@ fn made(folder: &TempDir) -> (Store, Signal) {
     (store, signal)
 }
 
-/// Parts that a task reads, slightly overlapping the next.
+/// Parts of a task, slightly overlapping the next.
 fn part(task: i64) -> Vec<Stretch> {
     let range = task * TASK..SAMPLES.min((task + 1) * TASK + 100);
     vec![Stretch { run: 0, range }]
@@ -64,7 +63,6 @@ fn stretches(signal: &Signal, task: i64) -> Vec<Range<i64>> {
     selected.stretches().map(|one| one.range).collect()
 }
 
-/// Reads a task, or only some pieces of it.
 fn read(signal: &Signal, reader: &mut SignalReader, task: i64, pieces: usize) {
     let mut left = pieces;
     for mut stretch in stretches(signal, task) {
@@ -120,7 +118,6 @@ fn tasks_in_any_order_dropped_or_repeated_give_the_same_samples() {
         read(&signal, &mut two, 1, usize::MAX);
         let mut again = begin(0);
         read(&signal, &mut again, 0, usize::MAX);
-        // Twice at the same time.
         let mut both = [begin(3), begin(3)];
         both.iter_mut().for_each(|one| read(&signal, one, 3, 1));
         both.iter_mut().for_each(|one| read(&signal, one, 3, 0));
@@ -162,7 +159,7 @@ fn a_file_that_ends_early_is_an_error_of_the_task_that_needs_it_alone() {
     let signal = store.signal("p").unwrap();
     let shard = isochrony_store::layout::shard_file(&store.path().join("p").join("data"), 0);
     let file = std::fs::File::options().write(true).open(&shard).unwrap();
-    // Leaves the first 200,000 samples of the payload.
+    // Leaves 200,000 samples.
     file.set_len(4096 + 400_000).unwrap();
     for strategy in Strategy::ALL.into_iter().filter(|one| one.copies()) {
         let readers = readers(&signal, strategy, 2);

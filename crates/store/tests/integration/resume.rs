@@ -1,4 +1,4 @@
-//! A signal written in one session equals one whose store is reopened in between.
+//! A signal written in one session equals one with reopenings.
 
 use isochrony_segment::DType;
 use isochrony_store::state::Table;
@@ -12,7 +12,7 @@ const T0: i64 = 1_267_401_600 * SECOND;
 #[derive(Debug, Clone)]
 struct Block {
     samples: i64,
-    /// Change of the clock before this block, ns.
+    /// Jump of the clock before this block, ns.
     jump: i64,
     /// Error of the stamp, ns.
     jitter: i64,

@@ -13,7 +13,7 @@ fn open(path: &Path, mode: Mode) -> Store {
     Store::open(path, mode).expect("the store opens")
 }
 
-/// Valid samples of every type, compressible but not trivially.
+/// Compressible but not trivially.
 fn bytes_of(dtype: DType, samples: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(samples * dtype.size());
     for i in 0..samples as u64 {
@@ -30,7 +30,6 @@ fn bytes_of(dtype: DType, samples: usize) -> Vec<u8> {
     bytes
 }
 
-/// All samples, without gaps.
 fn samples_of(signal: &Signal) -> Vec<u8> {
     let selection = signal.select(0..signal.end_index()).expect("a selection");
     let mut bytes = Vec::new();
@@ -42,7 +41,7 @@ fn samples_of(signal: &Signal) -> Vec<u8> {
     bytes
 }
 
-/// As read by `zarrs`, gaps included.
+/// Read by `zarrs`, gaps included.
 fn foreign(path: &Path, signal: &str) -> Vec<u8> {
     let store = Arc::new(FilesystemStore::new(path).expect("a folder"));
     let array = Array::open(store, &format!("/{signal}/data")).expect("zarrs opens the array");
@@ -61,7 +60,6 @@ fn every_dtype_comes_back_sealed_and_unsealed_to_us_and_to_zarrs() {
     for dtype in DType::ALL {
         let name = format!("x/{dtype}");
         let size = dtype.size();
-        // Several full chunks and a partial one, with a gap across a chunk border.
         let (first, second) = (bytes_of(dtype, 150_000), bytes_of(dtype, 33_333));
         let writer = store
             .create(
@@ -114,7 +112,6 @@ fn every_dtype_comes_back_sealed_and_unsealed_to_us_and_to_zarrs() {
         store.unseal(&name).expect("unsealed");
         check("unsealed");
         writer.append_bytes(&vec![0; size]).expect("it grows again");
-        // An existing segment is unchanged.
         assert_eq!(
             kept.buffers().next().expect("a buffer").bytes(),
             &expected[..10 * size]
@@ -153,7 +150,6 @@ fn sealing_survives_reopening_and_random_reads_hit_chunks() {
                 &samples[at as usize..at as usize + 4096]
             );
         }
-        // Views stay valid.
         let view = signal.view(0..3_000_000, 100).expect("a view");
         assert_eq!(
             view.columns.max.samples::<i32>().expect("i32")[99],
@@ -240,7 +236,6 @@ fn shards_that_another_program_rewrote_are_read_by_decoding() {
             .sum::<u64>(),
         8_999_900
     );
-    // Copying it makes a flat signal with the change.
     store.unseal("s").expect("rewritten");
     store
         .writer("s")
@@ -369,7 +364,7 @@ fn an_index_that_names_another_chunks_bytes_is_an_error_and_never_other_samples(
     let store = open(&path, Mode::Create);
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).expect("a rate"));
     let writer = store.create("x", &options).expect("new");
-    // 64 chunks of 32,768 samples, one shard.
+    // One shard of 64 chunks of 32,768 samples.
     let samples: Vec<i16> = (0..64 * 32_768).map(|x| (x / 32_768 + 1) as i16).collect();
     writer.append(&samples).expect("appended");
     store.commit(true).expect("committed");

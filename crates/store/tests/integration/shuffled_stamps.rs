@@ -9,7 +9,6 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 const T0: i64 = 1_330_837_567 * 1_000_000_000;
-/// Most per signal.
 const TIMES: i64 = 400;
 
 #[derive(Debug, Clone)]
@@ -35,16 +34,16 @@ impl Recording {
 
 #[derive(Debug, Clone)]
 enum Fault {
-    /// The clock steps by so many hundredths of a period.
+    /// The clock steps by hundredths of a period.
     Step(i64),
-    /// This stamp alone is off by so many hundredths of a period.
+    /// Only this stamp, in hundredths of a period.
     Wrong(i64),
     Lost(usize),
     Repeated,
     LeapSecond,
     /// Exchanged with another.
     Exchanged(usize),
-    /// So many are shuffled with this seed.
+    /// So many, with this seed.
     Shuffled(usize, u64),
 }
 
@@ -65,7 +64,6 @@ struct History {
     way: StoreMethod,
     /// Stamps earlier than the latest are backfilled.
     backfills: bool,
-    /// After so many recordings.
     reopened: usize,
 }
 
@@ -88,7 +86,7 @@ fn fault() -> impl Strategy<Value = Fault> {
     ]
 }
 
-/// Jitter of stamps in hundredths of a period: none, small, or rarely large.
+/// Hundredths of a period: none, small, or rarely large.
 fn jitter() -> impl Strategy<Value = i64> {
     prop_oneof![
         12 => Just(0),
@@ -242,7 +240,6 @@ fn look_for_faults(history: &History) -> Result<(), String> {
     }
 }
 
-/// More at night: `PROPTEST_CASES`.
 fn cases() -> u32 {
     let asked = std::env::var("PROPTEST_CASES").ok();
     asked.and_then(|text| text.parse().ok()).unwrap_or(200)

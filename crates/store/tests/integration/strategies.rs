@@ -10,7 +10,7 @@ use isochrony_store::{
 use isochrony_time::Rate;
 use tempfile::TempDir;
 
-/// Chunks of 1 MiB: 300 of them take two shards.
+/// 300 chunks of 1 MiB take two shards.
 fn sample(index: i64) -> i16 {
     (index.wrapping_mul(2_654_435_761) >> 13) as i16
 }
@@ -42,11 +42,10 @@ fn parts(signal: &Signal) -> Vec<Stretch> {
     all.parts().to_vec()
 }
 
-/// Reads in pieces, comparing each sample.
 fn compare(signal: &Signal, strategy: Strategy, piece: i64) -> SignalReader {
     let parts = parts(signal);
     let mut reader = SignalReader::new(signal, &parts, piece, strategy).unwrap();
-    // Hold two pieces at a time, as an operator does whose window spans both.
+    // Two pieces, as an operator does whose window spans both.
     let mut held = None;
     let all = signal.select(0..signal.end_index()).unwrap();
     for stretch in all.stretches() {
@@ -124,7 +123,7 @@ fn every_strategy_crosses_shards() {
     store.commit(true).unwrap();
     let signal = writer.signal().unwrap();
     for strategy in Strategy::ALL {
-        // Does not divide a shard's length, so that a piece spans two shards.
+        // Does not divide a shard: a piece spans two.
         compare(&signal, strategy, 1_234_567);
     }
 }
@@ -181,7 +180,6 @@ fn reads_a_sealed_signal_by_decoding_with_any_strategy() {
 fn memory_of_copies_does_not_grow_with_the_signal() {
     let folder = tempfile::tempdir().unwrap();
     let (_store, signal) = gappy(&folder);
-    // One in use, and those read ahead.
     let copying = Strategy::ALL.into_iter().filter(|one| one.copies());
     for strategy in copying {
         let most = if strategy == Strategy::Read { 2 } else { 6 };
@@ -191,7 +189,7 @@ fn memory_of_copies_does_not_grow_with_the_signal() {
         for k in 0..70 {
             let segment = reader.read(k * 1_000..(k + 1) * 1_000).unwrap();
             check(&segment);
-            // The page; the offset within it depends on the position in the file.
+            // The page; the offset in it depends on the file.
             places.insert(segment.buffers().next().unwrap().as_ptr().addr() / 4096);
         }
         assert!(
@@ -210,7 +208,6 @@ fn a_file_that_became_shorter_is_an_error_that_names_it() {
     let array = store.path().join("p").join("data");
     let shard = isochrony_store::layout::shard_file(&array, 0);
     let file = std::fs::File::options().write(true).open(&shard).unwrap();
-    // Leaves 40,000 samples of the payload.
     file.set_len(4096 + 80_000).unwrap();
     for strategy in Strategy::ALL.into_iter().filter(|one| one.copies()) {
         let parts = parts(&signal);
@@ -224,9 +221,8 @@ fn a_file_that_became_shorter_is_an_error_that_names_it() {
             error.to_string().contains(shard.to_str().unwrap()),
             "{error}"
         );
-        // Existing samples are still readable.
         check(&reader.read(5_000..15_000).unwrap());
-        // A piece entirely past the end also reports where the end is.
+        // Past the end, too, the error says where that is.
         let error = reader.read(60_000..70_000).unwrap_err();
         let StoreError::MissingSamples { have, .. } = error else {
             panic!("{strategy}: {error}");
@@ -243,7 +239,7 @@ fn a_reader_goes_on_in_another_thread_when_its_own_has_ended() {
         let parts = parts(&signal);
         let mut reader = SignalReader::new(&signal, &parts, 10_000, strategy).unwrap();
         for k in 0..7 {
-            // Requests of a thread may be cancelled when it ends.
+            // A thread's requests may be cancelled when it ends.
             let thread = std::thread::spawn(move || {
                 let segment = reader.read(k * 10_000..(k + 1) * 10_000).unwrap();
                 (reader, segment)
@@ -304,7 +300,6 @@ fn opens_no_files_of_shards_in_a_gap() {
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
     let writer = store.create("p", &options).unwrap();
     append(&writer, 30_000);
-    // A shard has 8 Mi samples.
     writer.append_gap(100 << 20).unwrap();
     append(&writer, 30_000);
     store.commit(true).unwrap();
@@ -318,6 +313,6 @@ fn opens_no_files_of_shards_in_a_gap() {
     let all = parts(&signal);
     let estimate = isochrony_store::machine::estimate(&signal, &all);
     assert_eq!(estimate.amount.bytes, 120_000.0);
-    // Waiting for files that may be being moved takes time; for twelve shards it would be seconds per strategy.
+    // Waiting for files that may be being moved would take seconds per strategy for twelve shards.
     assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
 }

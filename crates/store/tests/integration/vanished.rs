@@ -1,5 +1,5 @@
-//! A store whose folder vanishes while open, as by unmounting: every call that needs its files reports that, none
-//! reports damage or creates anything there, and everything committed is there when it returns.
+//! A store's folder vanishes while open, as by unmounting: every call that needs its files reports that, none reports
+//! damage or creates anything there, and everything committed is there when it returns.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,6 @@ fn options() -> CreateOptions {
     CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap())
 }
 
-/// `a` and `b`, with a gap and committed samples.
 fn case() -> Case {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("here/gone.iso");
@@ -52,7 +51,7 @@ impl Case {
         fs::rename(&self.path, &self.away).unwrap();
     }
 
-    /// The folder must be empty; puts the store back.
+    /// The folder must be empty.
     fn come_back(&self) {
         assert!(
             !self.path.exists(),
@@ -99,7 +98,7 @@ fn a_writer_whose_store_vanished_says_so_and_changes_nothing() {
         assert_vanished(what, &case.path, result);
     };
     says("reading", read(&store, "b").map(drop));
-    // Few samples wait in memory for a commit, which fails.
+    // They wait in memory for a commit, which fails.
     let appended = writer.append(&[1i16, 2, 3]);
     if let Err(error) = appended {
         assert_eq!(error.code(), "store_vanished", "{error}");
@@ -146,7 +145,6 @@ fn a_reader_whose_store_vanished_says_so() {
     let store = Store::open(&case.path, Mode::Read).unwrap();
     let before = read(&store, "a").unwrap();
     case.vanish();
-    // Mapped samples stay readable.
     assert_eq!(read(&store, "a").unwrap(), before);
     assert_vanished("reading", &case.path, read(&store, "b"));
     assert_vanished("looking for news", &case.path, store.refresh());
@@ -192,12 +190,11 @@ fn rejects_a_store_inside_a_store() {
         }
         assert!(!path.exists(), "{inside} was made");
     }
-    // A scratch signal is an allowed store within the store.
+    // A scratch signal's store may be within the store, no other.
     let store = Store::open(&case.path, Mode::ReadWrite).unwrap();
     store.scratch(&options()).unwrap().append(&[1i16]).unwrap();
     store.close().unwrap();
     case.assert_whole();
-    // Any other nested store is reported.
     let other = Store::open(case.folder.path().join("other.iso"), Mode::Create).unwrap();
     other.close().unwrap();
     let nested = case.path.join("nested");

@@ -1,4 +1,4 @@
-//! Verification beside an active writer has no false findings, and still finds damage.
+//! Verification beside an active writer has no false findings, and finds damage.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ fn options() -> CreateOptions {
     options
 }
 
-/// Does everything that changes files under readers.
+/// Does all that changes files under readers.
 fn work(store: &Store, round: usize) {
     let samples: Vec<i16> = (0..3000).map(|i| (i * 7 + round) as i16).collect();
     let publish = !round.is_multiple_of(3);
@@ -141,11 +141,9 @@ fn damage_is_found_beside_a_writer_that_changes_the_signal() {
     store.close().expect("closed");
 }
 
-/// Samples per inner chunk, at this rate and type.
 const CHUNK: usize = 65_536;
 
-/// A checkpoint computes the checksums of a short signal's first full chunk, and describes them once everything it
-/// writes is durable, which may take long or fail.
+/// A checkpoint describes checksums once all that it writes is durable, which may take long or fail.
 #[test]
 fn checksums_that_a_checkpoint_has_not_described_yet_are_no_damage() {
     let folder = tempfile::tempdir().expect("a folder");

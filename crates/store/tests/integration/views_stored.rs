@@ -1,4 +1,4 @@
-//! Views of stored signals after appends, gaps, fills, marks, in-place writes, reopening and cache crashes.
+//! Views after appends, gaps, fills, marks, in-place writes, reopening and cache crashes.
 
 use std::path::Path;
 
@@ -83,7 +83,7 @@ fn views_follow_every_change_and_survive_reopening() {
     options.start = Some(civil::parse("2020-01-01T00:00:00Z").expect("a time"));
     let writer = store.create("s", &options).expect("a signal");
     let mut model: Vec<Option<i16>> = Vec::new();
-    // 5 MB of samples in blocks of odd lengths separated by gaps: three levels, several flushes.
+    // 5 MB in blocks of odd lengths separated by gaps: three levels, several flushes.
     for round in 0..40u64 {
         let samples = noise(round, 60_000 + 977 * round as usize);
         writer.append(&samples).expect("appended");
@@ -98,7 +98,6 @@ fn views_follow_every_change_and_survive_reopening() {
     }
     store.commit(true).expect("committed");
     check_all(&store.signal("s").expect("the signal"), &model);
-    // A concurrent reader, and the store after reopening.
     check_all(
         &open(&path, Mode::Read).signal("s").expect("the signal"),
         &model,
@@ -228,7 +227,6 @@ fn columns_carry_civil_time_and_units() {
     let values = view.physical(DType::I16).expect("values");
     assert_eq!((values.min, values.max), (vec![8.0, 6.0], vec![9.0, 7.0]));
     assert_eq!((values.mean, values.std), (vec![8.5, 6.5], vec![0.5, 0.5]));
-    // The same by civil time.
     let span = at("2020-01-01T00:00:00.01Z")..at("2020-01-01T00:00:00.03Z");
     let view = signal.view(span, 10).expect("a view");
     assert_eq!(
@@ -288,7 +286,7 @@ enum Step {
     Commit(bool),
     Reopen,
     LoseCache,
-    /// Seals the signal, or unseals it if sealed.
+    /// Seals or unseals.
     Seal,
 }
 
@@ -306,7 +304,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// The record names whole shards, which include samples after its rows.
+/// The record names whole shards, with samples after its rows.
 #[test]
 fn a_writer_finds_no_damage_after_samples_behind_the_known_rows_were_taken_away() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -373,7 +371,7 @@ proptest! {
                     model[from..to].fill(None);
                 }
                 Step::Write(part, n) => {
-                    // Overwritten samples must be committed, so that their shard exists.
+                    // Committed, so that their shard exists.
                     store.commit(false).expect("committed");
                     let (from, to) = place(part, n);
                     if from < to && model[from..to].iter().all(Option::is_some) {

@@ -1,4 +1,4 @@
-//! Processes forked while another thread holds a lock of the store can still read.
+//! Processes forked while another thread holds a lock of the store can read.
 #![allow(unsafe_code)] // A fork in the middle of a program has no safe crate.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,7 +22,7 @@ fn forked(act: impl FnOnce() -> bool) -> i32 {
     let process = unsafe { libc::fork() };
     assert!(process >= 0);
     if process == 0 {
-        // Ends the process even if it blocks. SAFETY: the call changes this process's timer and no memory.
+        // Even if it blocks. SAFETY: the call changes this process's timer and no memory.
         unsafe { libc::alarm(20) };
         std::panic::set_hook(Box::new(|_| {}));
         let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or(false);
@@ -36,7 +36,6 @@ fn forked(act: impl FnOnce() -> bool) -> i32 {
     status
 }
 
-/// Forks during another thread's first read of a signal.
 fn read_in_a_fork_beside_a_read(mode: Mode, is_committed: bool) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.iso");

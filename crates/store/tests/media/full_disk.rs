@@ -1,4 +1,4 @@
-//! A full disk: the call that needs space fails, leaves nothing behind, and other calls continue.
+//! A full disk: the call that needs space fails and leaves nothing behind; others continue.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,7 +23,6 @@ fn ramp(count: usize) -> Vec<i16> {
     (0..count).map(|number| (number % 9973) as i16).collect()
 }
 
-/// 100 committed samples of the signal `a`.
 fn case() -> Case {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.iso");
@@ -53,7 +52,6 @@ impl Case {
         parts.collect::<Vec<_>>().concat()
     }
 
-    /// Reopens the store for reading.
     fn close(&self) -> Store {
         self.store.close().unwrap();
         let deep = VerifyOptions {
@@ -80,10 +78,8 @@ fn a_failed_creation_leaves_nothing_pending() {
     }
     assert_eq!(case.store.names().unwrap(), ["a"]);
     assert!(!case.store.has_pending());
-    // Other signals continue in their existing space.
     case.store.writer("a").unwrap().append(&ramp(50)).unwrap();
     case.store.commit(true).unwrap();
-    // It succeeds once there is space.
     case.medium.make_room();
     case.store
         .create("b", &options())
@@ -164,13 +160,12 @@ fn an_append_that_failed_is_in_no_part_of_a_later_commit() {
         case.medium.fill_after(calls);
         assert_full(writer.append(&ramp(300_000)));
         assert_eq!(writer.signal().unwrap().end_index(), 100, "{calls}");
-        // Only successful changes are committed.
         case.medium.make_room();
         case.store.commit(true).unwrap();
         let seen = Store::open_on(&case.path, Mode::Read, case.medium.clone()).unwrap();
         assert_eq!(Case::samples(&seen, "a"), ramp(100), "{calls}");
         assert_eq!(Case::samples(&seen, "b"), ramp(10), "{calls}");
-        // Other samples overwrite the failed ones, with their own checksums and views.
+        // Others overwrite the failed ones, with checksums and views of their own.
         let others: Vec<i16> = ramp(200_000).into_iter().rev().collect();
         writer.append(&others).unwrap();
         case.store.commit(true).unwrap();

@@ -1,4 +1,4 @@
-//! The machine's disk with changed properties: a network file system, another boot, no permission to lock, or no space.
+//! The machine's disk as a network file system, in another boot, without permission to lock, or without space.
 
 use std::fs::File;
 use std::io;
@@ -22,7 +22,7 @@ pub(crate) struct Medium {
     unseen: Arc<Mutex<Option<PathBuf>>>,
 }
 
-/// An action before the first opening of a file whose path has a suffix.
+/// Runs before the first opening of a file whose path has a suffix.
 struct Hook(&'static str, Box<dyn FnOnce() + Send>);
 
 impl std::fmt::Debug for Hook {
@@ -31,8 +31,7 @@ impl std::fmt::Debug for Hook {
     }
 }
 
-/// Number of calls that still get space: creating or extending files, creating folders. Overwriting within a file works
-/// on a full disk too.
+/// Calls that still get space to create or extend. A full disk can be overwritten.
 #[derive(Debug)]
 struct Room(AtomicI64);
 
@@ -76,7 +75,6 @@ impl Medium {
         }
     }
 
-    /// Makes the disk full after so many calls.
     pub(crate) fn fill_after(&self, calls: i64) {
         self.room.0.store(calls, Ordering::Relaxed);
     }
@@ -90,7 +88,6 @@ impl Medium {
         *self.hook.lock().unwrap() = Some(Hook(suffix, Box::new(act)));
     }
 
-    /// Makes moving shards into place fail.
     pub(crate) fn refuse_replacements(&self) {
         self.refuses_replacements.store(true, Ordering::Relaxed);
     }
@@ -251,7 +248,6 @@ impl Media for Medium {
         self.boot.into()
     }
 
-    /// Published within the call.
     fn has_background(&self) -> bool {
         false
     }

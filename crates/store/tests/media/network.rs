@@ -8,7 +8,7 @@ use isochrony_segment::{BufferKind, DType};
 use isochrony_store::{CreateOptions, Mode, Store};
 use isochrony_time::Rate;
 
-/// Samples in two shards, and a gap.
+/// In two shards, with a gap.
 const COUNT: i64 = 9_000_000;
 
 fn sample(index: i64) -> i16 {
@@ -62,7 +62,6 @@ fn reads_network_file_systems_without_mappings() {
     let few = COUNT - 5..COUNT + 52;
     let ends: Vec<i16> = (COUNT - 5..COUNT).map(sample).chain([1, 2]).collect();
     assert_eq!(read(&far, few.start, few.end), (ends, false));
-    // Likewise views, checksums and the table of gaps.
     let signal = far.signal("n/s").unwrap();
     assert_eq!(signal.gaps().iter().count(), 1);
     let report = far
@@ -90,9 +89,7 @@ fn refuses_to_write_on_a_network_file_system() {
     for mode in [Mode::ReadWrite, Mode::Append] {
         assert_refused(&path, mode);
     }
-    // The store is unchanged, and its lock is free.
     on(None, &path, Mode::ReadWrite).close().unwrap();
-    // None is created, not even a folder.
     for mode in [Mode::Create, Mode::Append] {
         let new = folder.path().join("far/new.iso");
         assert_refused(&new, mode);

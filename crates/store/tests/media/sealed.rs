@@ -12,7 +12,6 @@ fn a_sealed_shard_is_opened_once_for_all_its_chunks() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.iso");
     let store = Store::open(&path, Mode::Create).unwrap();
-    // 32,768 samples per chunk at 100 Hz.
     let chunk = 32_768i64;
     let samples: Vec<i16> = (0..40 * chunk).map(|x| (x * x % 9973) as i16).collect();
     let codecs = ["zstd:3", "blosc:lz4:5"];

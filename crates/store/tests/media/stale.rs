@@ -1,5 +1,5 @@
-//! Readers after a restart of the machine with records left in the log, whose samples the files may have lost. A reader
-//! that may write recovers the store; another shows the last checkpoint.
+//! Readers after a restart of the machine with records in the log, whose samples the files may have lost. A reader that
+//! may write recovers the store; another shows the last checkpoint.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn samples(store: &Store) -> Vec<i16> {
     parts.collect::<Vec<_>>().concat()
 }
 
-/// Boot one; 1,000 samples at the last checkpoint and 500 more in the log.
+/// 1,000 samples at the last checkpoint and 500 more in the log.
 fn writer(path: &Path) -> Store {
     let store = in_boot("one", true, path, Mode::Create);
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
@@ -44,7 +44,6 @@ fn a_reader_that_may_not_recover_shows_the_last_checkpoint_and_says_so() {
     let stale = in_boot("two", false, &path, Mode::Read);
     assert!(stale.is_stale());
     assert_eq!(samples(&stale), [1; 1000]);
-    // It stays at the checkpoint.
     writing.writer("s").unwrap().append(&[3i16; 10]).unwrap();
     writing.commit(false).unwrap();
     assert!(!stale.refresh().unwrap());
@@ -53,7 +52,6 @@ fn a_reader_that_may_not_recover_shows_the_last_checkpoint_and_says_so() {
     let live = in_boot("one", false, &path, Mode::Read);
     assert!(!live.is_stale());
     assert_eq!(samples(&live).len(), 1510);
-    // After a close or recovery nothing is stale.
     writing.close().unwrap();
     let after = in_boot("two", false, &path, Mode::Read);
     assert!(!after.is_stale());
@@ -82,7 +80,7 @@ fn a_reader_that_may_write_recovers_what_a_crash_left() {
     let path = folder.path().join("a.iso");
     let copy = folder.path().join("b.iso");
     let writing = writer(&path);
-    // As after a crash: the files, and a lock that nobody holds.
+    // As after a crash: the files, and a free lock.
     copy_folder(&path, &copy);
     let reader = in_boot("two", true, &copy, Mode::Read);
     assert!(!reader.is_stale());

@@ -1,4 +1,4 @@
-//! Verification of stores that a writer left unfinished, or that another opens meanwhile.
+//! Verification of stores left unfinished, or opened meanwhile.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -14,7 +14,7 @@ fn ramp(count: usize) -> Vec<i16> {
     (0..count).map(|number| (number % 9973) as i16).collect()
 }
 
-/// Copies a store, which with an active writer is as after its kill.
+/// Beside an active writer, the copy is as after its kill.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -63,7 +63,6 @@ fn a_publication_after_the_log_was_read_is_not_a_lost_commit() {
         let signal = store.writer("x").unwrap();
         signal.append(&ramp(100_000)).unwrap();
         store.commit(true).unwrap();
-        // Neither closed nor active.
         std::mem::forget(store);
     });
     let report = opened.verify(&VerifyOptions::default()).unwrap();

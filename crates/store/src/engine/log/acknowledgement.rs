@@ -1,30 +1,27 @@
 //! Acknowledgement of the last commit, after its record in the log.
 //!
-//! Distinguishes a last record torn by a power cut, before any caller was told, from one that was damaged later. It is
-//! written once the record is durable, before the caller is told, and the next record overwrites it. It is not synced,
-//! so it may not survive a power cut.
+//! It distinguishes a last record torn by a power cut from one damaged later. It is written once the record is durable,
+//! before the caller is told, and overwritten by the next record. It is not synced, so it may not survive a power cut.
 //!
 //! ```text
 //! 0 u32 | crc32c u32 as of a record without payload | sequence u64
 //! count u32 | crc32c u32 of count and signals | signals that the commit changed, u64 each
 //! ```
-//! Earlier versions read it as a valid record, and so also detect damage of the record before. Readers that wait for
-//! the next record read its first number as the end of the log.
+//! Earlier versions read it as a valid record, and so also detect damage before it. Readers that wait for the next
+//! record read its first number as the log's end.
 
 use super::record::{RECORD_HEAD, record_crc, u32_at, u64_at};
 use crate::op::SignalId;
 
 const HEAD: usize = RECORD_HEAD + 8;
-/// Most signals listed; with more, the count is `UNNAMED`.
+/// With more signals, the count is `UNNAMED`.
 const MAX_SIGNALS: usize = 64;
 const UNNAMED: u32 = u32::MAX;
 pub(super) const MAX_BYTES: u64 = (HEAD + 8 * MAX_SIGNALS) as u64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Acknowledgement {
-    /// Of the commit.
     pub(super) sequence: u64,
-    /// Changed signals; `None` if unknown.
     pub(super) signals: Option<Vec<SignalId>>,
 }
 

@@ -1,4 +1,4 @@
-//! Validates the content of a log: names, geometries and replacement files as writers record them.
+//! Validates names, geometries and replacement files of a log.
 
 use std::path::{Component, Path};
 
@@ -6,8 +6,7 @@ use crate::engine::compact::CompactTables;
 use crate::names::check_name;
 use crate::op::Op;
 
-/// Fails for operations that no writer records: a foreign log must not lead out of the store or cause excessive
-/// allocation.
+/// A foreign log must not lead out of the store or cause excessive allocation.
 pub(super) fn check(ops: &[Op]) -> Result<(), &'static str> {
     for op in ops {
         if let Op::Create { name, .. } | Op::Rename { to: name, .. } = op
@@ -79,7 +78,7 @@ mod tests {
         }
     }
 
-    /// Whether a log with this operation and valid checksums can be read: in its base and in a record.
+    /// Whether a log with this operation can be read: in its base and in a record.
     fn is_read(op: &Op) -> [bool; 2] {
         let header = Header {
             uuid: [7; 16],

@@ -1,9 +1,7 @@
-//! Records of the log as bytes: length, checksum and sequence before a payload.
+//! Records as bytes: length, checksum and sequence before a payload.
 
-/// Bytes before the payload.
 pub(super) const RECORD_HEAD: usize = 16;
 
-/// Length of the record that begins here, including padding.
 pub(crate) fn record_len(bytes: &[u8]) -> Option<usize> {
     match u32_at(bytes, 0)? {
         0 => None,
@@ -11,7 +9,6 @@ pub(crate) fn record_len(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Sequence, payload and end of the record at `at`; `None` if invalid.
 pub(super) fn record_at(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
     let len = u32_at(bytes, at)? as usize;
     let crc = u32_at(bytes, at + 4)?;

@@ -1,4 +1,4 @@
-//! Reasons why a log is unreadable; distinguishes operations of a newer version from damage.
+//! Why a log is unreadable: a newer version, or damage.
 
 use std::path::Path;
 
@@ -7,11 +7,10 @@ use crate::op::Op;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unreadable {
-    /// Offset and reason of damage.
+    /// Offset and reason.
     Damaged(u64, &'static str),
     /// Written by a newer version.
     Newer {
-        /// What is versioned: the format, or an operation.
         what: &'static str,
         got: u64,
         supported: u64,
@@ -19,7 +18,6 @@ pub(crate) enum Unreadable {
 }
 
 impl Unreadable {
-    /// Shifts offsets by that of the bytes.
     pub(crate) fn beginning_at(self, offset: u64) -> Self {
         match self {
             Self::Damaged(at, reason) => Self::Damaged(offset + at, reason),
@@ -49,7 +47,7 @@ impl Unreadable {
     }
 }
 
-/// Decodes the operations of a record at offset `at` with a valid checksum, so that a failure is not a torn write.
+/// The record's checksum is valid: a failure is not a torn write.
 pub(super) fn decode(payload: &[u8], at: usize) -> Result<Vec<Op>, Unreadable> {
     postcard::from_bytes(payload).map_err(|_| {
         let reason = "a record's operations make no sense";
@@ -57,7 +55,6 @@ pub(super) fn decode(payload: &[u8], at: usize) -> Result<Vec<Op>, Unreadable> {
     })
 }
 
-/// The error for the first undecodable operation, if its kind is unknown to this version.
 fn unknown_operation(payload: &[u8]) -> Option<Unreadable> {
     let (count, mut rest) = postcard::take_from_bytes::<u64>(payload).ok()?;
     for _ in 0..count {
@@ -80,8 +77,7 @@ fn unknown_operation(payload: &[u8]) -> Option<Unreadable> {
     None
 }
 
-/// Whether an operation with this number exists. Decoding it without fields always fails, and an unknown number fails
-/// first.
+/// Decoding it without fields always fails; an unknown number fails first.
 fn is_known(kind: u32) -> bool {
     let number = postcard::to_stdvec(&kind).unwrap_or_default();
     !matches!(
@@ -107,7 +103,6 @@ mod tests {
         }
     }
 
-    /// A record with a known operation followed by an unknown one.
     fn of_the_future() -> Vec<u8> {
         let mut record = Vec::new();
         begin(&mut record, 2);
@@ -133,7 +128,7 @@ mod tests {
         assert_eq!((what, got), ("operation", u64::from(NEW)));
         assert!(is_known(supported as u32) && !is_known(supported as u32 + 1));
 
-        // Likewise in the base, which is also a record.
+        // The base is a record too.
         let mut log = opening_bytes(&header(), 0, std::iter::empty()).unwrap();
         log.truncate(parse_opening(&log).unwrap().records_at - finished_empty().len());
         log.extend(of_the_future());

@@ -1,7 +1,7 @@
 //! Live reader of a store that another process may be writing.
 //!
-//! A reader applies whole records, so it always shows the state after some commit. It loads a signal's tables on first
-//! use and replays the log from its base over them. If tables are newer than the last record read, it first reads on.
+//! A reader applies whole records. It loads a signal's tables on first use and replays the log over them; if they are
+//! newer than the last record read, it first reads on.
 
 mod samples;
 mod state;
@@ -35,16 +35,15 @@ pub struct Reader {
     stale: bool,
     view: Mutex<View>,
     sources: Sources,
-    /// Set once the records present at opening are applied.
     opened: OnceLock<()>,
 }
 
 impl Reader {
-    /// Opens a store for reading. If its writer crashed before a restart of the machine, and this process may write,
-    /// recovers it first.
+    /// Opens a store for reading. Recovers it first if its writer crashed before a restart of the machine and this
+    /// process may write.
     ///
     /// # Errors
-    /// [`StoreError::NotAStore`], [`StoreError::NewerFormat`], [`StoreError::DamagedFile`], or an I/O error.
+    /// [`StoreError::NotAStore`], [`StoreError::NewerFormat`], [`StoreError::DamagedFile`], [`StoreError::Io`].
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         Self::open_on(root, crate::media::disk())
     }
@@ -80,7 +79,7 @@ impl Reader {
                 let _ = reader.opened.set(());
                 return Ok(reader);
             }
-            // The page cache with the last samples is gone. An active writer is about to replay the log.
+            // The page cache with the last samples is gone; an active writer will replay the log.
             let held = lock::is_held(&*media, &root)?;
             if !held && !recovered {
                 recovered = true;
@@ -107,7 +106,7 @@ impl Reader {
     /// Reads new commits; `true` if there were any.
     ///
     /// # Errors
-    /// [`StoreError::DamagedFile`], or an I/O error.
+    /// [`StoreError::DamagedFile`], [`StoreError::Io`].
     pub fn refresh(&self) -> Result<bool, StoreError> {
         if self.stale {
             return Ok(false);
@@ -116,7 +115,7 @@ impl Reader {
         self.refresh_view(&mut view)
     }
 
-    /// Cheap check of the next record's place and of the live log.
+    /// Checks the next record's place and the live log.
     pub(crate) fn may_have_moved(&self) -> bool {
         if self.stale {
             return false;
@@ -153,7 +152,7 @@ impl Reader {
                     .keys()
                     .for_each(|id| self.sources.remove_signal(*id));
             }
-            // The old log is complete now, and still open here.
+            // The old log is complete now, and open here.
             self.follow(view)?;
             if !view.next_generation(&*self.media, &self.root, &manifest)? {
                 let (fresh, _, _) = View::open(&*self.media, &self.root)?;
@@ -216,7 +215,7 @@ impl Reader {
             }
             Op::End { end, .. } => {
                 known.end = *end;
-                // A remote file stays as opened, even if its length does not change.
+                // A remote file stays as opened, whatever its length.
                 if self.media.is_remote() {
                     self.sources.remove_signal(id);
                 }
@@ -246,7 +245,7 @@ impl Reader {
         self.stale
     }
 
-    /// Whether a process has the store open for writing, as far as can be determined.
+    /// Whether a process is known to have the store open for writing.
     ///
     /// # Errors
     /// [`StoreError::Io`].
@@ -286,7 +285,7 @@ impl Reader {
         self.lock().names.by_name.get(name).copied()
     }
 
-    /// Whether a signal's tables had no files at the last checkpoint seen.
+    /// Whether a signal's tables had no files at the last checkpoint.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`].
@@ -294,14 +293,13 @@ impl Reader {
         Ok(self.lock().known(id)?.base.compact.is_some())
     }
 
-    /// As of the last checkpoint seen.
     pub(crate) fn has_checksums(&self, id: SignalId) -> Result<bool, StoreError> {
         let mut view = self.lock();
         let base = &view.known(id)?.base;
         Ok(base.has_checksums(base.full_chunks()))
     }
 
-    /// Sequence number of the last commit seen.
+    /// Number of the last commit seen.
     #[must_use]
     pub fn sequence(&self) -> u64 {
         self.lock().sequence
@@ -314,7 +312,6 @@ impl Reader {
         }
     }
 
-    /// Possible folders of a signal while a writer moves it, or after it was killed.
     fn folders(&self, view: &View, id: SignalId) -> Result<Vec<PathBuf>, StoreError> {
         let mut folders = vec![self.folder(view, id)?, layout::staged(&self.root, id)];
         if let Some(known) = view.signals.get(&id) {
@@ -324,7 +321,6 @@ impl Reader {
         Ok(folders)
     }
 
-    /// The signal's current folder, by its identity file.
     fn folder_now(&self, view: &View, id: SignalId) -> Result<Option<PathBuf>, StoreError> {
         let mut folders = self.folders(view, id)?.into_iter();
         Ok(folders.find(|folder| self.is_of(folder, id)))

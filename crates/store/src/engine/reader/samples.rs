@@ -1,4 +1,4 @@
-//! Samples, checksums and files of signals for a reader.
+//! Samples, checksums and files for a reader.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::op::SignalId;
 use crate::state::SignalState;
 
 impl Reader {
-    /// As [`Engine::read`], as of the last refresh.
+    /// As [`Engine::read`], at the last refresh.
     ///
     /// # Errors
     /// As [`Engine::read`].
@@ -32,7 +32,7 @@ impl Reader {
         self.read_as(&*self.state(id)?, start, count)
     }
 
-    /// As [`Engine::read_as`]. Follows the writer if files have moved, which does not change what `state` shows.
+    /// As [`Engine::read_as`]. Follows the writer if files have moved.
     ///
     /// # Errors
     /// As [`Engine::read_as`], and [`StoreError::SignalOverwritten`], [`StoreError::SignalRemoved`].
@@ -44,12 +44,11 @@ impl Reader {
     ) -> Result<Buffer, StoreError> {
         let bounds = Bounds::new(&state.name, state.end, start, count)?;
         let place = bounds.place(Flat::data(&state.meta), state.meta.format.size());
-        // Fast path without paths or allocation: the shard is mapped.
+        // Fast path without paths or allocation.
         let key = self.sources.key(state, place.shard);
         if let Some(buffer) = self.sources.mapped(key, place.offset, place.len) {
             return Ok(buffer);
         }
-        // Slow, and needs no lock.
         if let Some(buffer) = self.sources.requested(key, place.offset, place.len)? {
             return Ok(buffer);
         }
@@ -59,7 +58,7 @@ impl Reader {
         }
         let mut view = self.lock();
         if self.media.is_remote() || self.sources.cache().is_some() {
-            // Open first, then read without the lock: servers and other hosts may be slow.
+            // Open, then read without the lock: servers and other hosts may be slow.
             let head = Bounds { count: 0, ..bounds };
             match self.read_from(&mut view, state, &head, place.shard) {
                 Ok(_) => {
@@ -79,9 +78,8 @@ impl Reader {
             }
         }
         let began = Instant::now();
-        // Failures since the last applied commit.
         let mut attempts = 0;
-        // No writer is active, so nothing will change.
+        // No active writer: nothing will change.
         let mut is_idle = false;
         loop {
             let error = match self.read_from(&mut view, state, &bounds, place.shard) {
@@ -129,7 +127,7 @@ impl Reader {
             false => None,
         };
         let Some(now) = now else {
-            // Its files may remain if a writer was killed before removing them.
+            // A killed writer may have left its files.
             let place = layout::signal_folder(&self.root, &handle.name);
             let folders = vec![ArrayFolder::of_signal(place), staged];
             let files = Files {
@@ -145,7 +143,7 @@ impl Reader {
         let shown = shown(handle, &now, shard);
         let places = self.folders(view, id)?;
         let known = view.known(id)?;
-        // A replacement, or a new signal's folder, is in place or still in `tmp/`.
+        // A replacement, or a new signal's folder, may still be in `tmp/`.
         let replaced = known.replaced_data.iter();
         let folders = replaced
             .map(|name| ArrayFolder::own(tmp.join(name)))
@@ -230,7 +228,7 @@ impl Reader {
             }
             let folder = self.place(&view, id)?;
             let crc = stored_crc(&*self.media, &folder, chunk);
-            // Otherwise the folder was moved or replaced before the file was opened.
+            // The folder was moved or replaced before the file was opened.
             if self.is_of(&folder, id) || self.stale || began.elapsed() > WRITER_TIMEOUT / 10 {
                 return crc;
             }
@@ -249,7 +247,6 @@ impl Reader {
         Ok(tail.map(|tail| (tail.end, tail.crc)))
     }
 
-    /// # Errors
     pub(crate) fn table_stamps(&self, id: SignalId) -> Result<Option<TableStamps>, StoreError> {
         Ok(self.lock().known(id)?.base.tables)
     }

@@ -1,4 +1,4 @@
-//! Loads the state of a signal from its tables, which a writer may move and replace meanwhile.
+//! Loads a signal's state from tables, which a writer may move and replace meanwhile.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::op::SignalId;
 use crate::state::SignalState;
 
 impl Reader {
-    /// State of a signal as of the last refresh, loaded from its tables on first use. If the tables are newer by now,
-    /// refreshes the whole store first.
+    /// State of a signal at the last refresh, loaded on first use. If its tables are newer by now, first refreshes the
+    /// store.
     ///
     /// # Errors
     /// [`StoreError::SignalRemoved`], [`StoreError::NeedsRecovery`], or damage of the tables.
@@ -31,7 +31,7 @@ impl Reader {
         id: SignalId,
     ) -> Result<Arc<SignalState>, StoreError> {
         let began = Instant::now();
-        // No writer is active, so what is missing will not appear.
+        // No active writer: what is missing will not appear.
         let mut idle = false;
         loop {
             let place = self.folder(view, id)?;
@@ -76,7 +76,7 @@ impl Reader {
                     },
                 });
             }
-            // Without permission to lock this is unknown, so wait.
+            // Without permission to lock this is unknown: wait.
             idle = self.media.is_remote()
                 || matches!(self.media.lock(&layout::lock_file(&self.root)), Ok(Some(_)));
             if !self.refresh_view(view)? && !idle {

@@ -1,4 +1,4 @@
-//! A store as of one commit: its names, known signals, and position in the log.
+//! A store at one commit: its names, known signals, and position in the log.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -21,13 +21,12 @@ use crate::media::{Access, Media, MediaFile, limits};
 use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 
-/// How long to wait while a writer is changing files.
+/// How long a writer may be changing files.
 pub(super) const WRITER_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(super) struct KnownSignal {
     pub(super) base: Base,
-    /// Length after the last record read.
     pub(super) end: i64,
     pub(super) state: Option<Arc<SignalState>>,
     /// Operations since the log's base, until the state is loaded.
@@ -36,7 +35,6 @@ pub(super) struct KnownSignal {
     pub(super) replaced: BTreeMap<u64, String>,
     pub(super) replaced_data: Option<String>,
     pub(super) crcs: BTreeMap<u64, u32>,
-    /// The last samples contained in a record.
     pub(super) newest: Option<ChecksummedRange>,
     /// Names since the log's base: a killed writer may not have moved the folder.
     pub(super) former: Vec<String>,
@@ -63,7 +61,6 @@ pub(super) struct View {
     pub(super) generation: u64,
     pub(super) log: Arc<dyn MediaFile>,
     pub(super) log_path: PathBuf,
-    /// Of the next record.
     pub(super) at: u64,
     pub(super) sequence: u64,
     pub(super) base_sequence: u64,
@@ -72,17 +69,17 @@ pub(super) struct View {
 }
 
 impl KnownSignal {
-    /// Records what proves that files hold the newest samples.
+    /// What proves that files hold the newest samples.
     pub(super) fn note_proof(&mut self, op: &Op) {
         match op {
             Op::Samples { index, bytes, .. } => {
                 let size = self.base.meta.format.size();
                 let count = (bytes.len() / size) as i64;
                 let end = index.saturating_add(count);
-                // Earlier chunks are full and have checksums.
+                // Earlier chunks have checksums.
                 let length = self.base.meta.chunk_samples.max(1).cast_signed();
                 let start = ((end - 1) / length * length).clamp(*index, end);
-                // Of contiguous samples in a chunk all need a proof: the last ones may be zeros, like missing ones.
+                // All need a proof: the last ones may be zeros, like missing ones.
                 let before = self.newest.as_ref().filter(|newest| {
                     newest.range.end == *index && newest.range.start >= (end - 1) / length * length
                 });
@@ -113,7 +110,6 @@ impl KnownSignal {
         }
     }
 
-    /// Largest length so far.
     pub(super) fn longest(&self) -> i64 {
         let ends = self.ops.iter().filter_map(|op| match op {
             Op::End { end, .. } => Some(*end),
@@ -124,14 +120,13 @@ impl KnownSignal {
 }
 
 impl View {
-    /// The store at its log's base, its uuid, and the boot of the log.
     pub(super) fn open(media: &dyn Media, root: &Path) -> Result<(Self, Uuid, String), StoreError> {
         let began = Instant::now();
         loop {
             let manifest = Manifest::read(media, root)?.ok_or_else(|| not_a_store(media, root))?;
             let path = layout::log_file(root, manifest.generation);
             let bytes = match read_log(media, root, &manifest) {
-                // The generation changed between the two reads.
+                // The generation changed between the reads.
                 Err(StoreError::DamagedFile { .. }) if began.elapsed() < WRITER_TIMEOUT => {
                     std::thread::sleep(Duration::from_millis(1));
                     continue;
@@ -165,7 +160,7 @@ impl View {
         }
     }
 
-    /// Continues with the next log; `false` if that is not the live one, or incomplete.
+    /// `false` if the next log is not the live one, or incomplete.
     pub(super) fn next_generation(
         &mut self,
         media: &dyn Media,
@@ -190,7 +185,7 @@ impl View {
             return Ok(false);
         }
         for (id, base) in bases(&opening.base) {
-            // Other signals start from the tables of this generation.
+            // Others start from this generation's tables.
             if let Some(known) = self.signals.get_mut(&id) {
                 known.end = base.end;
                 known.base = base;

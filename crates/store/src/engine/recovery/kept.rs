@@ -1,4 +1,4 @@
-//! Determines which samples of the log still count at its end.
+//! Which samples of the log still count at its end.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use crate::op::Op;
 use crate::state::GapTable;
 
-/// Per operation with samples, the ranges that no later operation makes a gap.
+/// Per operation with samples, ranges that no later one makes a gap.
 pub(super) fn kept_samples(
     ops: &[Op],
     positions: &[usize],
@@ -19,7 +19,6 @@ pub(super) fn kept_samples(
             Op::Gap { start, end, .. } => later.set_gap((*start).max(0)..*end),
             Op::Samples { index, bytes, .. } => {
                 let end = index.saturating_add((bytes.len() / sample_bytes) as i64);
-                // The offset in bytes must also be a valid file offset.
                 if *index >= 0 && end <= i64::MAX / (2 * sample_bytes as i64) {
                     kept.insert(position, without(*index..end, &later));
                 }

@@ -1,7 +1,7 @@
 //! Recovery: replays commits that are only in the log.
 //!
-//! Every step can be interrupted and repeated. MANIFEST and log stay unchanged until the checkpoint at the end switches
-//! the generation, and nothing that the log names is removed before.
+//! Every step can be interrupted and repeated. MANIFEST, log and what they name stay until the checkpoint at the end
+//! switches the generation.
 
 mod kept;
 mod plan;
@@ -33,12 +33,11 @@ use crate::state::SignalState;
 use kept::kept_samples;
 use plan::Plan;
 
-/// Space for the new log and MANIFEST; each signal in the log's base adds to it.
 const RESERVED_BYTES: usize = 256 << 10;
 const RESERVED_PER_SIGNAL: usize = (2 << 10) + compact::MAX_BYTES;
 
 impl Shared {
-    /// Replays `ops` and checkpoints. Missing samples are an error or become gaps, as those of `lost` commits do.
+    /// Replays `ops` and checkpoints. Missing samples are an error or become gaps, like those of `lost` commits.
     pub(crate) fn recover(
         &self,
         opening: &ParsedLog,
@@ -100,7 +99,6 @@ impl Shared {
         })
     }
 
-    /// Moves folders of created, removed and moved signals to staging.
     fn find_folders(&self, core: &mut Core, plan: &Plan, ops: &[Op]) -> Result<(), StoreError> {
         for &id in &plan.moved {
             let staged = layout::staged(&self.root, id);
@@ -108,7 +106,7 @@ impl Shared {
             let places: Vec<PathBuf> = (names.iter().rev())
                 .map(|name| layout::signal_folder(&self.root, name))
                 .collect();
-            // Moved by a killed writer before it synced: a move is durable only with both folders.
+            // A killed writer may not have synced its move, which is durable only with both folders.
             core.folders.insert(layout::staging_folder(&self.root));
             core.folders.extend(
                 places
@@ -126,7 +124,6 @@ impl Shared {
                     self.stage(core, &mut slot)?;
                 }
                 (Some(slot), None) if plan.created.contains(&id) && !plan.in_files(id, ops) => {
-                    // Only in the log; its folder is made when needed.
                     let mut slot = slot.lock();
                     slot.folder = staged;
                     slot.exists = false;
@@ -191,8 +188,7 @@ impl Shared {
                 });
             }
             if is_lost {
-                // Tables of a lost commit are evidence until the new log is live: no table gets a lower sequence
-                // before.
+                // Tables of a lost commit are evidence: none gets a lower sequence before the new log is live.
                 core.sequence = core.sequence.max(raw.sequence);
             }
             slot.base.tables = Some(raw.stamps);
@@ -202,7 +198,7 @@ impl Shared {
                 .any(|lost| lost.id == id)
                 .then(|| state.gaps.clone());
             if raw.sequence > plan.base_sequence {
-                // A killed writer may have renamed it without syncing the folder, and replay may not change it again.
+                // A killed writer may not have synced its folder, and replay may not change it.
                 state.mark_unsaved();
             }
             let kept = kept_samples(ops, &positions, slot.base.meta.format.size());
@@ -225,7 +221,7 @@ impl Shared {
             }
             slot.in_files = None;
             for commit in lost.iter().filter(|lost| lost.id == id) {
-                // Replaying the log removes what the lost commit filled.
+                // Replay removes what the lost commit filled.
                 let filled = newest
                     .iter()
                     .flat_map(|gaps| filled_since(gaps, &state.gaps));
@@ -239,7 +235,6 @@ impl Shared {
                 lost.apply(id, &mut state, core.generation);
             }
             if is_lost || !given_up.is_empty() {
-                // Samples of the last chunk may now be a gap.
                 slot.base.tail = None;
             }
             raw.check(&state.name, false)?;
@@ -257,7 +252,7 @@ impl Shared {
             }
             slot.pending = super::slot::PendingSamples::default();
             slot.sums = super::crc::Checksums::default();
-            // Existing files may be only in the page cache if the writer was just killed.
+            // Files of a killed writer may be only in the page cache.
             slot.write_identity(&*self.media)?;
             slot.dirty.folders.extend(tables::folders());
             self.mark_parents_dirty(&mut slot);
@@ -327,8 +322,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Rewrites samples that no later operation removed: by a gap, which other bulk samples may have filled since, or
-    /// by a replacement of the shard, which contains all earlier samples.
+    /// Rewrites samples that no later operation removed: a gap, which bulk samples may have filled since, or a
+    /// replacement of the shard, which has all earlier samples.
     fn redo_samples(
         &self,
         slot: &mut SlotInner,
@@ -355,7 +350,6 @@ impl Shared {
         Ok(())
     }
 
-    /// Moves signals from staging to their names.
     fn place_folders(&self, core: &mut Core, plan: &Plan) -> Result<(), StoreError> {
         let left = plan
             .moved
@@ -369,7 +363,7 @@ impl Shared {
                 .is_some_and(|id| self.slot(id).is_some());
             if !theirs && matches!(self.media.stat(&place), Ok(Some(Kind::Folder))) {
                 match self.clear_away(core, name, &place) {
-                    // Not a leftover but a group with other signals.
+                    // A group with other signals.
                     Err(StoreError::InTheWay { .. }) => {}
                     other => other?,
                 }
@@ -390,7 +384,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Removes the leftover of a signal that was created or removed at a power cut; fails if it contains foreign files.
+    /// Removes what a power cut left of a signal; fails if it has foreign files.
     fn clear_away(&self, core: &mut Core, name: &str, place: &Path) -> Result<(), StoreError> {
         let media = &*self.media;
         let names = match media.stat(place).at("look at", place)? {
@@ -412,7 +406,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Files under construction, folders without a signal, logs of other generations.
+    /// Files under construction, folders without a signal, other generations' logs.
     fn note_leftovers(&self, core: &mut Core) -> Result<(), StoreError> {
         let media = &*self.media;
         let live: BTreeSet<PathBuf> = self
@@ -437,14 +431,12 @@ impl Shared {
                 core.trash.push(folder.join(name));
             }
         }
-        // The next log is about to be written and must not be removed.
         let next = layout::log_file(&self.root, core.generation + 1);
         core.trash.retain(|path| *path != next);
         Ok(())
     }
 }
 
-/// Position of an operation in the log, and which of its samples remain.
 struct RedoSamples<'a> {
     plan: &'a Plan,
     position: usize,

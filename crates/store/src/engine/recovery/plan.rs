@@ -1,4 +1,4 @@
-//! Recovery plan from the log: names of signals, which were created and removed, and the last replacement of each file.
+//! Recovery plan from the log: names, signals created and removed, and the last replacement of each file.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,18 +10,14 @@ use crate::state::SignalState;
 
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// All since the log's base, in order.
     pub(super) names: HashMap<SignalId, Vec<String>>,
     pub(super) created: BTreeSet<SignalId>,
     pub(super) removed: BTreeSet<SignalId>,
-    /// Signals whose folder may have to move.
+    /// Signals whose folders may have to move.
     pub(super) moved: BTreeSet<SignalId>,
-    /// Signals with any operation.
     pub(super) touched: BTreeSet<SignalId>,
-    /// Position of the last replacement of a shard, and of the array.
     pub(super) replaced: HashMap<(SignalId, u64), usize>,
     pub(super) replaced_data: HashMap<SignalId, usize>,
-    /// Largest length of a signal.
     pub(super) longest: HashMap<SignalId, i64>,
     pub(super) base_sequence: u64,
 }
@@ -74,8 +70,7 @@ impl Plan {
         plan
     }
 
-    /// Whether a later replacement of the shard makes the operation at `position` obsolete: it contains it, perhaps
-    /// with newer samples.
+    /// Whether a later replacement of the shard contains the operation at `position`, perhaps with newer samples.
     pub(super) fn superseded(&self, id: SignalId, shard: u64, position: usize) -> bool {
         let by_shard = self.replaced.get(&(id, shard));
         let by_data = self.replaced_data.get(&id);
@@ -86,8 +81,7 @@ impl Plan {
         self.longest.get(&id).copied().unwrap_or(0)
     }
 
-    /// Whether files hold data of a signal created since the log's base: samples missing from the log, or a
-    /// replacement.
+    /// Whether files hold data of a signal created since the base: samples missing from the log, or a replacement.
     pub(super) fn in_files(&self, id: SignalId, ops: &[Op]) -> bool {
         if self.replaced_data.contains_key(&id) || self.replaced.keys().any(|(of, _)| *of == id) {
             return true;

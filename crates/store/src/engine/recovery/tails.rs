@@ -70,7 +70,7 @@ impl Shared {
     }
 }
 
-/// Whether a shard has an index, an intact header, and all inner chunks up to payload byte `used`.
+/// Whether a shard has its index, header, and all inner chunks up to payload byte `used`.
 fn is_sound(media: &dyn Media, path: &Path, flat: Flat, used: u64) -> Result<bool, StoreError> {
     let file = media.open(path, Access::Read).at("open", path)?;
     let head = FlatHead::read(&*file, &flat).at("read", path)?;
@@ -82,7 +82,6 @@ fn is_sound(media: &dyn Media, path: &Path, flat: Flat, used: u64) -> Result<boo
     })
 }
 
-/// Truncates a shard after its last used chunk and zeroes the rest of that chunk.
 fn trim(media: &dyn Media, path: &Path, flat: Flat, within: u64) -> Result<(), StoreError> {
     let file = media.open(path, Access::Write).at("open", path)?;
     let mut index = vec![0; Flat::index_len(flat.chunks) as usize];

@@ -1,7 +1,7 @@
 //! Checks that a signal's files hold the samples they must.
 //!
-//! Writing to a shard creates it if missing and extends it if short. If committed samples should be in it, it was lost
-//! or truncated: recreating it would show zeros that nobody recorded, and hide the loss.
+//! Writing creates a missing shard and extends a short one. If committed samples should be there, that would hide their
+//! loss and show zeros that nobody recorded.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,18 +15,16 @@ use crate::media::{Kind, Media};
 use crate::op::{EventRow, Op, RunRow, SAMPLES_LOST, SignalId};
 use crate::state::{GapTable, SignalState};
 
-/// The samples that files must have during replay.
+/// Samples that files must have during replay.
 #[derive(Debug, Clone)]
 pub(crate) struct FileSamples {
-    /// Gaps at the log's end, and samples in the log itself.
+    /// Gaps at the log's end, and samples in the log.
     elsewhere: GapTable,
-    /// At the log's end.
     end: i64,
 }
 
 impl FileSamples {
-    /// For a signal whose last durable state was `state` and is followed by `ops`; of their samples, those in `kept`
-    /// still count at the end.
+    /// The signal had the durable state `state`, followed by `ops`; of their samples, those in `kept` count at the end.
     pub(crate) fn new<'a>(
         state: &SignalState,
         ops: impl Iterator<Item = &'a Op>,
@@ -85,9 +83,7 @@ impl LostSamples {
         }
     }
 
-    /// Applies it to a state, after all other changes.
-    ///
-    /// At most once per generation of the log: an interrupted recovery may have left the event.
+    /// Applies it after all other changes, once per log generation: an interrupted recovery may have left the event.
     pub(crate) fn apply(&self, id: SignalId, state: &mut SignalState, generation: u64) {
         let mut samples = 0;
         if self.range.end > state.end {
@@ -125,7 +121,7 @@ impl LostSamples {
     }
 }
 
-/// Samples that are valid by the gaps of `newer` and not by those of `older`.
+/// Samples that are valid by `newer`, not by `older`.
 pub(crate) fn filled_since(newer: &GapTable, older: &GapTable) -> Vec<Range<i64>> {
     let mut filled = Vec::new();
     for gap in older.iter() {
@@ -140,7 +136,7 @@ pub(crate) fn filled_since(newer: &GapTable, older: &GapTable) -> Vec<Range<i64>
 }
 
 impl SlotInner {
-    /// Fails if a shard of length `have` is too short for its committed samples.
+    /// Fails if a shard of length `have` lacks committed samples.
     ///
     /// # Errors
     /// [`StoreError::MissingSamples`].
@@ -162,7 +158,6 @@ impl SlotInner {
         })
     }
 
-    /// Required length of a shard's file for the last sample only held there; 0 if none.
     fn held_bytes(&mut self, media: &dyn Media, shard: u64) -> Result<u64, StoreError> {
         let (per_shard, size) = (
             self.base.meta.shard_samples(),

@@ -1,4 +1,4 @@
-//! Paths of a signal's files and folders, and which of their names are not yet durable.
+//! Paths of a signal's files, and which names are not yet durable.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ impl SlotInner {
         }
     }
 
-    /// The shard's file, or that of its pending replacement.
+    /// The shard's file, or its pending replacement.
     pub(crate) fn data_shard(&self, root: &Path, shard: u64) -> PathBuf {
         match self.replaced.get(&shard) {
             Some(tmp) => layout::tmp_folder(root).join(tmp),
@@ -41,7 +41,6 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Replaces files with the same text.
     pub(crate) fn write_identity(&mut self, media: &dyn Media) -> Result<(), StoreError> {
         let crc = self.folder.join("crc");
         match media.stat(&crc).at("look at", &crc)? {
@@ -50,7 +49,7 @@ impl SlotInner {
         }
     }
 
-    /// Rewrites the identity files. `false` if something other than a file is there.
+    /// `false` if something other than a file is there.
     pub(crate) fn rewrite_identity(&mut self, media: &dyn Media) -> Result<bool, StoreError> {
         for inside in [layout::IDENTITY, layout::IDENTITY_BESIDE_DATA] {
             let path = self.folder.join(inside);
@@ -64,7 +63,7 @@ impl SlotInner {
         Ok(true)
     }
 
-    /// Writes the identity file that stays when the array `data` is replaced.
+    /// This file stays when the array `data` is replaced.
     pub(crate) fn write_identity_beside_data(
         &mut self,
         media: &dyn Media,
@@ -89,7 +88,6 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Creates a folder in the signal's, if missing.
     pub(crate) fn subfolder(&mut self, media: &dyn Media, inside: &Path) -> Result<(), StoreError> {
         let mut above: Vec<&Path> = inside.ancestors().collect();
         above.reverse();
@@ -97,7 +95,7 @@ impl SlotInner {
             self.require_name(folder);
             let path = self.folder.join(folder);
             if media.stat(&path).at("look at", &path)?.is_none() {
-                // Note it first: if the disk is full halfway, the next attempt finds it made.
+                // First: if the disk is full halfway, the next attempt finds it made.
                 self.dirty
                     .folders
                     .extend(folder.parent().map(Path::to_path_buf));
@@ -107,8 +105,7 @@ impl SlotInner {
         Ok(())
     }
 
-    /// Marks a name as needed. Every writer syncs its folder once, since the last one may have been killed right after
-    /// creating it.
+    /// Every writer syncs the folder once: the last one may have been killed right after creating it.
     pub(crate) fn require_name(&mut self, inside: &Path) {
         if !self.durable_names.contains(inside) {
             self.dirty
@@ -118,7 +115,6 @@ impl SlotInner {
         }
     }
 
-    /// Undoes `require_name` for the array `data`, or for a part `inside` of it.
     pub(crate) fn forget_name(&mut self, inside: &Path) {
         self.durable_names.retain(|name| !name.starts_with(inside));
         self.dirty
@@ -126,7 +122,6 @@ impl SlotInner {
             .retain(|name| !name.starts_with(inside));
     }
 
-    /// The identity file and all folders with new names.
     pub(crate) fn names_due(&self, syncs: &mut SyncBatch, identity: Site, folder: Site) {
         for inside in &self.dirty.identity {
             syncs.file(self.folder.join(inside), identity);

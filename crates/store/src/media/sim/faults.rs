@@ -1,4 +1,4 @@
-//! Faults to inject, and a random generator.
+//! Faults to inject, and random numbers.
 
 use crate::media::Site;
 
@@ -7,17 +7,17 @@ use crate::media::Site;
 pub struct Faults {
     /// The power fails at this change, counted from 0 over the life of the medium.
     pub cut_at: Option<u64>,
-    /// Syncs from this site report success without effect.
+    /// Syncs from this site have no effect.
     pub ignore: Option<Site>,
-    /// The n-th sync from now on fails, counted from 0.
+    /// The n-th sync from now on fails, from 0.
     pub fail_sync: Option<u64>,
-    /// This change fails with an I/O error, counted from 0 over the life of the medium.
+    /// This change fails, counted as for `cut_at`.
     pub fail_at: Option<u64>,
-    /// From this change on, for so many changes, every call that needs space fails.
+    /// From this change on, for so many, every call that needs space fails.
     pub full: Option<(u64, u64)>,
 }
 
-/// Random numbers (splitmix64), independent of any library's choice of a generator.
+/// Splitmix64: independent of any library's generator.
 #[derive(Debug, Clone)]
 pub struct Dice(pub u64);
 
@@ -31,7 +31,7 @@ impl Dice {
         z ^ (z >> 31)
     }
 
-    /// A number below `limit`, which must be above 0.
+    /// A number below `limit`, above 0.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.roll() % limit
     }

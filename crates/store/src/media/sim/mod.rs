@@ -1,15 +1,15 @@
-//! A simulated file system: a test double that loses, tears and reorders unsynced writes.
+//! A simulated file system that loses, tears and reorders unsynced writes.
 //!
-//! It has two states. The *live* one is what system calls see. The *durable* one holds what was synced, with a list of
-//! later operations: writes per file, and renames for the whole tree. A power cut keeps a random part of these lists,
-//! with torn writes. The engine may rely only on this:
+//! The *live* state is what system calls see; the *durable* one holds what was synced, with later writes per file and
+//! renames of the whole tree. A power cut keeps a random part of these, with torn writes. The engine may rely only on
+//! this:
 //! - syncing a file makes its earlier writes and its length durable, not its name;
 //! - syncing a folder makes earlier changes of its entries durable; a rename needs both folders;
 //! - a rename is atomic;
 //! - everything else is kept, lost or torn, in any order.
 //!
-//! A handle belongs to one *boot*: after a power cut or a kill it fails, and [`SimMedia::restart`] gives a new one. The
-//! seed determines all randomness.
+//! A handle fails after a power cut or a kill; [`SimMedia::restart`] gives a new one. The seed determines all
+//! randomness.
 
 mod faults;
 mod names;
@@ -36,7 +36,6 @@ struct Sim {
     boot: u64,
     running: bool,
     nodes: Vec<Node>,
-    /// Changes of names, oldest first.
     pending: Vec<NameOp>,
     locked: BTreeSet<PathBuf>,
     dice: Dice,
@@ -51,7 +50,7 @@ struct Sim {
 pub struct SimMedia {
     sim: Arc<Mutex<Sim>>,
     boot: u64,
-    /// Folder below which links are refused and outside which nothing is visible.
+    /// Links are refused below it, and nothing is visible outside.
     root: Option<PathBuf>,
     process: Arc<Process>,
 }
@@ -81,8 +80,7 @@ impl SimMedia {
         }
     }
 
-    /// A handle of another process that is killed before this change, counted from 0 over the life of the medium;
-    /// `None`: never. Other handles are unaffected.
+    /// A handle of another process that is killed before this change, counted from 0 over the life of the medium.
     #[must_use]
     pub fn process(&self, ends_at: Option<u64>) -> Self {
         Self {
@@ -91,7 +89,7 @@ impl SimMedia {
         }
     }
 
-    /// A handle of another process before whose given call, counted from 0, `by` runs.
+    /// A handle of another process, before whose given call, counted from 0, `by` runs.
     #[must_use]
     pub fn interrupted(&self, call: u64, by: impl FnOnce() + Send + 'static) -> Self {
         Self {
@@ -100,13 +98,13 @@ impl SimMedia {
         }
     }
 
-    /// Whether `by` of [`interrupted`](Self::interrupted) has run.
+    /// Whether [`interrupted`](Self::interrupted) has run `by`.
     #[must_use]
     pub fn was_interrupted(&self) -> bool {
         self.process.was_interrupted()
     }
 
-    /// An independent copy of the current file system, without open files.
+    /// An independent copy, without open files.
     #[must_use]
     pub fn fork(&self) -> Self {
         let mut sim = self.any().clone();
@@ -130,7 +128,7 @@ impl SimMedia {
         sim.sync_all_names();
     }
 
-    /// As the trait object for the engine.
+    /// The engine's trait object.
     #[must_use]
     pub fn media(&self) -> Arc<dyn Media> {
         Arc::new(self.clone())
@@ -168,12 +166,12 @@ impl SimMedia {
         self.any().syncs.clone()
     }
 
-    /// Starts recording all changes; gives those recorded so far.
+    /// Starts recording changes; gives those recorded so far.
     pub fn trace(&self) -> Vec<String> {
         self.any().trace.replace(Vec::new()).unwrap_or_default()
     }
 
-    /// Cuts the power if it is on, and restarts with a random part of unsynced changes.
+    /// Cuts the power if on, and restarts with a random part of unsynced changes.
     #[must_use]
     pub fn restart(&self) -> Self {
         let mut sim = self.any();
@@ -189,12 +187,12 @@ impl SimMedia {
         }
     }
 
-    /// Kills the process of this handle: nothing is lost, its calls fail, and its locks are free.
+    /// Kills this handle's process: nothing is lost, its calls fail, its locks are free.
     #[must_use]
     pub fn kill(&self) -> Self {
         let mut sim = self.any();
         sim.locked.clear();
-        // The boot id stays the same; only handles distinguish the processes.
+        // The boot id stays; only handles distinguish processes.
         sim.boot += 1 << 32;
         sim.running = true;
         Self {
@@ -217,7 +215,6 @@ impl SimMedia {
         self.sim.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fails unless this handle's process is running.
     fn sim(&self) -> io::Result<MutexGuard<'_, Sim>> {
         self.process.call();
         let sim = self.any();
@@ -228,7 +225,7 @@ impl SimMedia {
         }
     }
 
-    /// As `sim`, for a change: counts it; the power may fail before or after it.
+    /// Counts a change; the power may fail before or after it.
     fn change<T>(
         &self,
         needs_space: bool,
@@ -324,7 +321,6 @@ impl MediaFile for SimFile {
 }
 
 impl Sim {
-    /// Gives whether syncs from `site` are disabled.
     fn note_sync(&mut self, site: Site) -> bool {
         self.syncs.insert(site);
         self.faults.ignore == Some(site)
@@ -386,7 +382,6 @@ impl Media for SimMedia {
         Ok(match &self.sim()?.nodes[node] {
             Node::File(file) => Some(Kind::File(file.live.len() as u64)),
             Node::Folder { .. } => Some(Kind::Folder),
-            // Links lead nowhere.
             Node::Link(_) => None,
         })
     }
@@ -480,7 +475,7 @@ impl Media for SimMedia {
     }
 
     fn boot_id(&self) -> String {
-        // Kills change the upper half only.
+        // Kills change only the upper half.
         format!("sim-{}", self.boot & 0xffff_ffff)
     }
 

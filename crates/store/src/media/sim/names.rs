@@ -7,11 +7,10 @@ use super::Sim;
 use super::node::Node;
 use crate::media::Refusal;
 
-/// A change of names, durable once every folder it names was synced afterwards.
+/// Durable once every folder it names was synced afterwards.
 #[derive(Debug, Clone)]
 pub(super) struct NameOp {
     pub(super) change: NameChange,
-    /// Folders not synced since.
     pub(super) waits_for: Vec<usize>,
 }
 
@@ -39,7 +38,7 @@ pub(super) enum World {
 }
 
 impl Sim {
-    /// Follows links, that of the last component if `follow`; below `root` links, and everything outside, are refused.
+    /// Follows links, that of the last component if `follow`; links below `root`, and everything outside, are refused.
     pub(super) fn find(
         &self,
         root: Option<&Path>,
@@ -166,7 +165,7 @@ impl Sim {
     }
 
     fn settle_names(&mut self) {
-        // Durable changes without an older pending one need not be listed.
+        // Durable changes without an older pending one leave the list.
         let settled = self.pending.iter().take_while(|op| op.waits_for.is_empty());
         let settled = settled.count();
         let settled: Vec<NameOp> = self.pending.drain(..settled).collect();
@@ -189,7 +188,7 @@ impl Sim {
         }
     }
 
-    /// In the durable world it may be impossible, because what it depends on was lost.
+    /// Impossible in the durable world if what it depends on was lost.
     pub(super) fn run(&mut self, world: World, change: &NameChange) -> io::Result<()> {
         match change {
             NameChange::Add { folder, name, node } => {

@@ -14,9 +14,8 @@ pub(super) enum FileOp {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileNode {
-    /// What system calls see.
     pub(super) live: Vec<u8>,
-    /// What the last sync made durable.
+    /// Content at the last sync.
     pub(super) durable: Vec<u8>,
     pub(super) pending: Vec<FileOp>,
 }
@@ -92,7 +91,7 @@ impl FileNode {
         }
     }
 
-    /// A failed sync: the kernel marks the pages clean, so no later sync writes them.
+    /// The kernel marks the pages clean, so no later sync writes them.
     pub(super) fn fail_sync(&mut self, dice: &mut Dice) {
         self.settle(dice, 50);
     }
@@ -107,7 +106,7 @@ impl FileNode {
             let FileOp::Write(offset, new) = &op else {
                 continue;
             };
-            // A third of the lost writes are torn: a part of them remains.
+            // A third of the lost writes are torn.
             if keep > 0 && dice.chance(33) {
                 let from = dice.below(new.len() as u64) as usize;
                 let to = from + dice.below((new.len() - from) as u64 + 1) as usize;
@@ -117,7 +116,6 @@ impl FileNode {
         }
     }
 
-    /// Keeps what is durable and a random part of the rest.
     pub(super) fn cut(&mut self, dice: &mut Dice, keep: u64) {
         self.settle(dice, keep);
         self.live.clone_from(&self.durable);

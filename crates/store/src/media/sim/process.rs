@@ -1,4 +1,4 @@
-//! One of several processes that use the file system concurrently.
+//! One of several concurrent processes.
 
 use std::fmt;
 use std::io;
@@ -7,10 +7,8 @@ use std::sync::{Mutex, PoisonError};
 
 type Interruption = Box<dyn FnOnce() + Send>;
 
-/// When a process ends, and what happens concurrently.
 #[derive(Default)]
 pub(super) struct Process {
-    /// It is killed before this change, counted over the life of the medium.
     ends_at: Option<u64>,
     calls: AtomicU64,
     interruption: Mutex<Option<(u64, Interruption)>>,
@@ -31,7 +29,6 @@ impl Process {
         }
     }
 
-    /// Counts a call, and runs what others do before it.
     pub(super) fn call(&self) {
         let call = self.calls.fetch_add(1, Ordering::Relaxed);
         let mut interruption = self

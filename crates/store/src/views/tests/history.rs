@@ -12,7 +12,7 @@ use crate::views::{Builder, LEVELS, Rows, Source, bucket, rows_stored};
 pub(super) enum Step {
     Append(usize),
     Gap(usize),
-    /// Samples into the gap nearest to this fraction of the signal.
+    /// Into the gap nearest to this fraction of the signal.
     Fill(f64, usize),
     Invalidate(f64, usize),
     Overwrite(f64, usize),
@@ -37,12 +37,11 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A signal with views that are maintained through changes.
 pub(super) struct Bench<T: Noise> {
     pub(super) model: Model<T>,
     pub(super) store: Memory,
     pub(super) builder: Builder,
-    /// Odd lengths, so that nothing aligns with buckets by itself.
+    /// Odd lengths: nothing aligns with buckets by itself.
     pub(super) seed: u64,
 }
 
@@ -90,7 +89,6 @@ impl<T: Noise> Bench<T> {
         match *step {
             Step::Append(rows) => {
                 let samples = self.samples(self.length(rows));
-                // In blocks, as from a recorder.
                 let mut index = end as i64;
                 for block in samples.chunks(1 + mix(self.seed) as usize % 1500) {
                     self.write(index, block);
@@ -157,7 +155,6 @@ impl<T: Noise> Bench<T> {
         }
     }
 
-    /// Checks that stored rows equal, bit by bit, rows built in one pass from the current samples.
     pub(super) fn check_rows(&self) {
         let mut fresh = Memory::new(T::DTYPE);
         let end = self.model.valid.len() as i64;

@@ -8,7 +8,6 @@ use isochrony_segment::{DType, Sample};
 use crate::StoreError;
 use crate::views::{EXTREMA, LEVELS, OnPiece, Rows, RowsMut, Samples, extreme_dtype};
 
-/// Counts bytes written.
 #[derive(Default, Clone, PartialEq)]
 pub(super) struct Memory {
     pub(super) levels: Vec<(Vec<u8>, Vec<u8>)>,
@@ -84,7 +83,6 @@ impl RowsMut for Memory {
     }
 }
 
-/// A signal in memory: one optional sample per index.
 #[derive(Clone, Default)]
 pub(super) struct Model<T> {
     pub(super) samples: Vec<T>,

@@ -1,4 +1,4 @@
-//! Views against brute force over the samples, and rows against rows built in one pass.
+//! Views against brute force, and rows against rows built in one pass.
 
 mod history;
 mod memory;
@@ -104,7 +104,6 @@ fn a_gap_of_months_costs_no_work() {
         .expect("memory");
     let before = bench.store.written;
 
-    /// Counts the bytes of rows written, and discards them.
     struct Counter(usize);
     impl Rows for Counter {
         fn read(
@@ -174,7 +173,6 @@ fn a_view_costs_columns_whatever_it_spans() {
         bench.model.visited.set(0);
         let view = render(&bench.source(), std::slice::from_ref(&range), pixels).expect("memory");
         check_view(&view, &bench.model, std::slice::from_ref(&range));
-        // Samples of at most a bucket per column, and those unwritten at the end.
         let most = bucket(DType::F64, 0) * (pixels as i64 + 2 * 2048);
         assert!(bench.model.visited.get() <= most);
         assert_eq!(view.len(), pixels);

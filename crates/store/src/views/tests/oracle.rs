@@ -1,4 +1,4 @@
-//! Brute-force statistics of columns, and test samples.
+//! Brute-force statistics of columns.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use isochrony_segment::{Bool8, Complex32, Complex64, DType, Sample, dispatch};
 use super::memory::Model;
 use crate::views::View;
 
-/// Value, and that as the type of extrema. `None`: not finite.
+/// The value, and the value as the type of extrema. `None`: not finite.
 pub(super) trait Value: Sample {
     fn value(self) -> Option<f64>;
 }
@@ -108,7 +108,6 @@ pub(super) fn check_view<T: Value>(view: &View, model: &Model<T>, parts: &[Range
     );
 }
 
-/// Includes NaN and infinities.
 pub(super) trait Noise: Value {
     fn noise(seed: u64) -> Self;
 }

@@ -1,4 +1,4 @@
-//! Rows of stored samples that were never committed.
+//! Rows of samples that were never committed.
 
 use std::path::{Path, PathBuf};
 
@@ -7,8 +7,8 @@ use isochrony_time::Rate;
 
 use crate::{CreateOptions, Mode, Store, VerifyOptions};
 
-/// 40,000 samples are committed; 3 million more, with rows of several levels in files, are lost by `lose`, which gives
-/// the store to continue with. A gap of more rows than fit in memory begins within them.
+/// 40,000 samples are committed; 3 million more, with rows in files, are lost by `lose`, which gives the store to
+/// continue with. A gap of more rows than fit in memory begins within them.
 fn lost_samples_do_not_show_in_a_gap(gap: i64, lose: impl Fn(&Store, &Path) -> PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.iso");
@@ -54,7 +54,7 @@ fn lost_samples_do_not_show_in_a_gap(gap: i64, lose: impl Fn(&Store, &Path) -> P
     assert_eq!(store.verify(&deep).expect("verified").findings, []);
 }
 
-/// Gaps that end before the lost rows, and after.
+/// Gaps end before the lost rows, and after.
 const GAPS: [i64; 2] = [1_200_000, 9_000_000];
 
 #[test]
@@ -71,7 +71,6 @@ fn rows_that_a_rollback_leaves_do_not_show_in_a_gap() {
 #[test]
 fn rows_that_a_crash_leaves_do_not_show_in_a_gap() {
     for gap in GAPS {
-        // The next writer finds a copy of the current files.
         lost_samples_do_not_show_in_a_gap(gap, |store, folder| {
             let path = folder.join("b.iso");
             copy(store.path(), &path).expect("copied");

@@ -1,5 +1,5 @@
-//! Foreign entries in a store's folder: links, pipes, sockets and folders instead of files. Nothing behind a link is
-//! read as samples, changed or removed, nothing hangs, and every error names the obstacle.
+//! Foreign entries in a store: links, pipes, sockets and folders instead of files. Nothing behind a link is read,
+//! changed or removed, nothing hangs, and every error names the obstacle.
 
 mod resolving;
 
@@ -26,7 +26,6 @@ fn samples() -> Vec<i16> {
     (0..COUNT).map(|x| (x % 251) as i16).collect()
 }
 
-/// Two signals with gaps, events and views.
 fn make_store(path: &Path) {
     let store = Store::open(path, Mode::Create).unwrap();
     for name in ["a", "b/c"] {
@@ -41,7 +40,7 @@ fn make_store(path: &Path) {
     store.close().unwrap();
 }
 
-/// Files with their bytes; folders, links and pipes by type.
+/// Files with their bytes; others by type.
 fn tree(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut open = vec![path.to_path_buf()];
@@ -76,7 +75,6 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Performs all operations; checks samples that can be read.
 fn use_store(path: &Path) -> Vec<StoreError> {
     let mut errors = Vec::new();
     let mut note = |result: Result<(), StoreError>| errors.extend(result.err());
@@ -111,14 +109,14 @@ fn use_store(path: &Path) -> Vec<StoreError> {
     errors
 }
 
-/// Replaces each file and folder in turn, uses the store, and checks that nothing outside has changed. At least `least`
-/// replacements must be refused.
+/// Replaces each entry in turn and uses the store: nothing outside may change. At least `least` replacements must be
+/// refused.
 fn replace_each(what: &str, crashed: bool, least: usize, replace: impl Fn(&Path, &Path)) {
     let folder = tempfile::tempdir().unwrap();
     let sound = folder.path().join("sound.iso");
     make_store(&sound);
     if crashed {
-        // As left by a killed writer: its name in the lock, a record in the log.
+        // As of a killed writer: its name in the lock, a record in the log.
         let store = Store::open(&sound, Mode::ReadWrite).unwrap();
         store.writer("a").unwrap().append(&[5i16; 20]).unwrap();
         store.commit(false).unwrap();
@@ -181,7 +179,7 @@ fn a_pipe_in_the_place_of_a_file_hangs_nothing() {
 fn a_device_in_the_place_of_a_file_is_neither_read_nor_written() {
     use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
     let make = |path: &Path| {
-        // `/dev/zero`, which reads as zeros and accepts all writes.
+        // `/dev/zero`, which accepts all writes.
         let device = makedev(1, 5);
         let mode = Mode::from_raw_mode(0o600);
         mknodat(CWD, path, FileType::CharacterDevice, mode, device)

@@ -1,4 +1,4 @@
-//! All ways of resolving a path in a store refuse the same things.
+//! All ways of resolving a path refuse the same entries.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, symlink};
@@ -81,7 +81,7 @@ fn both_ways_to_resolve_a_path_refuse_the_same() {
             assert!(media.remove_file(&root.join("away/file")).is_err());
             assert!(media.list(&root.join("away")).is_err());
         }
-        // A file instead of a folder within the path means that nothing is there, as before.
+        // A file instead of a folder within the path: nothing is there.
         assert_eq!(media.stat(&root.join("folder/file/x")).unwrap(), None);
         assert_eq!(media.stat(&root.join("none/x")).unwrap(), None);
         assert_eq!(
@@ -106,7 +106,7 @@ fn both_ways_to_resolve_a_path_refuse_the_same() {
             })
         ));
         assert_eq!(media.read(&root.join("folder/none"), 4).unwrap(), None);
-        // Created entries are in the right folder, with the usual permissions.
+        // In the right folder, with the usual permissions.
         let made = root.join("folder/made");
         media
             .open(&made, Access::CreateNew)
@@ -141,7 +141,6 @@ fn the_simulation_refuses_links_below_the_root_too() {
     sim.link(Path::new("/store/a/away"), Path::new("/outside"))
         .unwrap();
     sim.link(Path::new("/link"), Path::new("/store")).unwrap();
-    // From outside, links are links.
     assert!(
         media
             .stat(Path::new("/store/a/away/file"))

@@ -1,5 +1,5 @@
-//! A folder that was copied file by file during writes is an inconsistent mixture. Opening or reading it fails, or
-//! gives committed samples.
+//! A folder copied file by file during writes is an inconsistent mixture: it fails to open or read, or gives committed
+//! samples.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use isochrony_store::{Mode, Store};
 use super::{made, on_disk, options, samples};
 
 const NAMES: [&str; 3] = ["a", "b/c", "d"];
-/// Lengths of appends and gaps: below and above a chunk and the limit of samples in the log.
+/// Lengths below and above a chunk and the limit of samples in the log.
 const LENGTHS: [usize; 6] = [1, 500, 3000, 20_000, 40_000, 100_000];
-/// Stores for which every version of the shards is combined with the last log.
+/// Stores of which every version of the shards is combined with the last log.
 const SHARD_ROUNDS: usize = 8;
 const MAX_SAMPLES: usize = 400_000;
 
-/// Copies in order of name, leaving out files that vanish.
+/// Copies in order of name, without files that vanish.
 pub(super) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     let Ok(entries) = fs::read_dir(from) else {
@@ -34,8 +34,7 @@ pub(super) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Gives the number of fully correct signals. Readable samples must be of the signal's making, up to its end, and in no
-/// gap.
+/// Number of fully correct signals. Readable samples must be of the signal's making, up to its end, and in no gap.
 fn right_signals(path: &Path, mode: Mode) -> usize {
     let Ok(store) = Store::open(path, mode) else {
         return 0;
@@ -48,7 +47,7 @@ fn right_signals(path: &Path, mode: Mode) -> usize {
         for gap in signal.gaps().iter() {
             expected[gap.start as usize..gap.end() as usize].fill(-1);
         }
-        // In parts: each readable part must be correct whatever is wrong with others.
+        // Each readable part must be correct whatever is wrong with others.
         let mut failed = false;
         for start in (0..expected.len()).step_by(1000) {
             let part = start..(start + 1000).min(expected.len());
@@ -75,7 +74,7 @@ fn right_signals(path: &Path, mode: Mode) -> usize {
     right
 }
 
-/// Only a signal's shards are older than the rest of the store, so they lack what later commits wrote.
+/// Shards older than the rest of the store lack what later commits wrote.
 #[test]
 fn shards_older_than_the_log_are_an_error_or_read_right() {
     let name = "signal";
@@ -103,7 +102,6 @@ fn shards_older_than_the_log_are_an_error_or_read_right() {
         if round % 4 == 0 {
             store.close().unwrap();
         }
-        // Shards that belong to the log are correct.
         let copied = folder.path().join("shards");
         copy(&shards(store.path()), &copied);
         older.push(copied);
@@ -126,7 +124,6 @@ fn check(path: &Path, folder: &Path) -> usize {
     let again = folder.join("again.iso");
     copy(path, &again);
     let read = right_signals(path, Mode::Read);
-    // Opening for writing recovers first.
     let recovered = right_signals(&again, Mode::ReadWrite) + right_signals(&again, Mode::Read);
     fs::remove_dir_all(again).unwrap();
     read + recovered
@@ -138,7 +135,6 @@ fn some_range(dice: &mut Dice, end: usize, longest: usize) -> std::ops::Range<i6
     start as i64..(start + length) as i64
 }
 
-/// Appends samples or a gap, fills a gap in whole or part, removes samples.
 fn change_samples(store: &Store, name: &str, dice: &mut Dice) {
     let Ok(signal) = store.signal(name) else {
         return;
@@ -179,13 +175,11 @@ fn change_samples(store: &Store, name: &str, dice: &mut Dice) {
     }
 }
 
-/// Small and large appends, fills, replacing, sealing, renaming, checkpoints.
 fn one_change(store: &Store, dice: &mut Dice, making: i16) {
     let name = NAMES[dice.below(3) as usize];
     let publish = dice.chance(50);
     match dice.below(14) {
         0..10 => {
-            // Several changes of a signal per commit.
             for _ in 0..1 + dice.below(3) {
                 change_samples(store, name, dice);
             }
@@ -249,7 +243,7 @@ fn a_copy_taken_while_a_writer_works_is_an_error_or_reads_right() {
     assert!(right > 0, "no copy had a signal that could be read");
 }
 
-/// Combines each top-level folder and file from one of two copies at random.
+/// Combines each top-level entry from one of two copies at random.
 #[test]
 fn a_mixture_of_two_copies_is_an_error_or_reads_right() {
     let mut dice = Dice(5);
@@ -282,7 +276,7 @@ fn a_mixture_of_two_copies_is_an_error_or_reads_right() {
                 copy(&old, &mixed.join(name));
             }
         }
-        // Also single files: samples without tables, tables without samples.
+        // Single files: samples without tables, tables without samples.
         for name in NAMES {
             for part in ["data", "gaps", "runs", "crc", "timebase"] {
                 if dice.chance(10) {

@@ -1,4 +1,4 @@
-//! A file that is missing, another signal's, or of another version is an error wherever it should have samples.
+//! A missing, foreign or outdated file is an error wherever it should have samples.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,6 @@ use isochrony_store::{Mode, Store, VerifyOptions, verify};
 
 use super::{on_disk, options, read, samples};
 
-/// `x` and `y` have one shard each.
 fn two_signals(sealed: bool) -> (tempfile::TempDir, PathBuf) {
     let (folder, store) = on_disk();
     for (name, made) in [("x", 1), ("y", 2)] {
@@ -30,7 +29,7 @@ fn code_of(path: &PathBuf, mode: Mode) -> &'static str {
     error.code()
 }
 
-/// Shallow and deep verification must be equal, with one finding per file.
+/// Shallow and deep verification must agree, with one finding per file.
 pub(super) fn findings(path: &PathBuf) -> Vec<(&'static str, PathBuf)> {
     let look = |deep| {
         let signals = None;
@@ -102,7 +101,6 @@ fn an_older_version_of_a_shard_is_an_error() {
         assert_eq!(code_of(&path, mode), "wrong_shard");
     }
     assert_eq!(findings(&path), [("wrong_shard", shard.clone())]);
-    // Nor is it written.
     let store = Store::open(&path, Mode::ReadWrite).unwrap();
     let refused = store
         .writer("x")
@@ -117,7 +115,7 @@ fn shards_of_earlier_versions_which_say_nothing_are_read_and_written() {
     let (_folder, path) = two_signals(false);
     let shard = path.join("x/data/c/0");
     let mut bytes = fs::read(&shard).unwrap();
-    // As from earlier versions: index, zeros, payload.
+    // In earlier versions: index, zeros, payload.
     let flat_index = bytes[..4096]
         .windows(8)
         .position(|at| at == b"ISOSHARD")

@@ -1,5 +1,5 @@
-//! A read is bound to an identity: whatever a writer does meanwhile and wherever it is killed, a handle shows the
-//! samples as of its opening, or an error says that they are gone.
+//! A read is bound to an identity: whatever a writer does, a handle shows the samples as of its opening, or an error
+//! says that they are gone.
 
 mod copies;
 mod damage;
@@ -17,7 +17,7 @@ use isochrony_store::{CreateOptions, Mode, Signal, Store, StoreError};
 use isochrony_time::Rate;
 use serde_json::{Map, Value};
 
-/// The attribute `made` identifies one of several signals.
+/// `made` distinguishes signals.
 fn options(made: i16) -> CreateOptions {
     let mut options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
     let mut attributes = Map::new();
@@ -27,14 +27,13 @@ fn options(made: i16) -> CreateOptions {
     options
 }
 
-/// Different signals have no sample in common.
+/// Signals have no sample in common.
 fn samples(made: i16, count: usize) -> Vec<i16> {
     (0..count)
         .map(|at| made * 1000 + (at % 997) as i16)
         .collect()
 }
 
-/// -1 in gaps.
 fn read(signal: &Signal) -> Result<Vec<i16>, StoreError> {
     signal.select(0..signal.end_index())?.counts(-1i16)
 }

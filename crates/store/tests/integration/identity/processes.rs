@@ -15,7 +15,7 @@ const ROLE: &str = "ISOCHRONY_IDENTITY_READER";
 const COUNT: usize = 2000;
 const NAMES: [&str; 3] = ["a", "b/c", "d"];
 
-/// Reads a signal twice: all samples are of one version.
+/// Reads twice: all samples must be of one version.
 fn look(store: &Store, name: &str) -> Result<(), StoreError> {
     let signal = store.signal(name)?;
     let expected = samples(made(&signal), COUNT);

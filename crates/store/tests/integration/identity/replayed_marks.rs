@@ -1,16 +1,15 @@
-//! Replays the log's records over shards with write marks, for every sequence of a few commits of every kind.
+//! Replays records over shards with write marks, for every sequence of a few commits of every kind.
 
 use isochrony_store::{Mode, SignalWriter, Store, VerifyOptions, verify};
 
 use super::copies::copy;
 use super::{on_disk, options, read, samples};
 
-/// Samples of a commit that are written in place instead of in its record.
+/// So many samples are written in place instead of in the commit's record.
 const MANY: usize = 40_000;
-/// Samples before the commits: alternating gaps of `MANY` and of ten, each followed by as many samples.
+/// Alternating gaps of `MANY` and of ten, each followed by as many samples.
 const GAPS: usize = 3;
 
-/// Makes commit `k`, and updates the expected samples.
 type Change = fn(k: usize, writer: &SignalWriter, expected: &mut Vec<i16>);
 
 fn append(count: usize, k: usize, writer: &SignalWriter, expected: &mut Vec<i16>) {

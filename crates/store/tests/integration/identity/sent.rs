@@ -1,4 +1,4 @@
-//! Snapshots sent to other processes show the same, or an error says why they cannot.
+//! Snapshots sent to other processes show the same, or an error says why not.
 
 use isochrony_segment::DType;
 use isochrony_store::{
@@ -10,7 +10,6 @@ use super::{on_disk, options, read, samples};
 
 const SECOND: i64 = 1_000_000_000;
 
-/// Opens it as another process would.
 fn arrived(bytes: &[u8]) -> Result<Signal, StoreError> {
     SignalSnapshot::from_bytes(bytes)?.open()
 }
@@ -58,7 +57,7 @@ fn later_appends_do_not_affect_a_snapshot() {
     let (bytes, expected, values) = (sent(&before), shown(&before), read(&before).unwrap());
     assert!(before.gaps().len() == 1 && before.runs().unwrap().len() == 2);
     for (round, checkpoints) in [false, true].into_iter().enumerate() {
-        // A later stamp changes the fit of the last run from its first sample on.
+        // A later stamp changes the last run's fit from its first sample on.
         let late = stamp(52 * SECOND + 4_000_000 + round as i64 * 1_003_000_000);
         writer.append_at(&samples(2, 100), &late).unwrap();
         writer
@@ -77,7 +76,6 @@ fn later_appends_do_not_affect_a_snapshot() {
             signal.events().filter(|event| event.kind == "late").count(),
             0
         );
-        // A received signal can be sent again.
         assert_eq!(shown(&arrived(&sent(&signal)).unwrap()), expected);
     }
     let mut signal = arrived(&bytes).unwrap();
@@ -173,7 +171,6 @@ fn changes_below_the_end_are_told() {
         assert!(error.to_string().contains(part), "{error}");
         let opened = StoreSnapshot::from_bytes(&all).unwrap().open().unwrap();
         assert_eq!(opened.signal("x").unwrap_err().code(), "snapshot_moved");
-        // Existing handles continue to work.
         assert_eq!(read(&kept).unwrap(), values);
     }
 }
@@ -245,7 +242,6 @@ fn reports_a_missing_or_different_store() {
     let path = store.path().to_path_buf();
     let bytes = sent(&store.signal("x").unwrap());
     let code = |bytes: &[u8]| arrived(bytes).unwrap_err().code();
-    // Uncommitted: only the writer sees it.
     writer.append(&[1i16]).unwrap();
     let pending = sent(&store.signal("x").unwrap());
     assert_eq!(code(&pending), "uncommitted");

@@ -1,4 +1,4 @@
-//! An open handle and its segments do not change until the handle is refreshed.
+//! An open handle and its segments do not change until a refresh.
 
 use isochrony_store::{Mode, Store};
 
@@ -35,7 +35,6 @@ fn a_fill_of_samples_marked_invalid_changes_no_earlier_handle_and_no_segment() {
 
         assert_eq!(segment.to_vec::<i16>().unwrap(), samples(1, 500));
         assert_eq!(read(&handle).unwrap(), samples(1, 500));
-        // If its file is gone, the error says so.
         match read(&unread) {
             Ok(found) => assert_eq!(found, samples(1, 500)),
             Err(error) => assert_eq!(error.code(), "samples_replaced"),
@@ -67,7 +66,7 @@ fn a_handle_of_the_writer_shows_what_it_showed_after_a_fill_and_a_write() {
     writer.write(0, &samples(2, 10)).unwrap();
     writer.mark_invalid(100..200).unwrap();
     writer.fill(100, &samples(3, 100)).unwrap();
-    // Pending: the old file is still in place.
+    // Pending: the old file is in place.
     assert_eq!(read(&before).unwrap(), samples(1, 500));
     store.commit(true).unwrap();
     assert_eq!(segment.to_vec::<i16>().unwrap(), samples(1, 500));
@@ -94,7 +93,6 @@ fn a_gap_that_never_held_samples_is_filled_where_it_lies() {
     writer.fill(100, &samples(2, 50)).unwrap();
     store.commit(true).unwrap();
     assert_eq!(inode(), before);
-    // One copy, then in place again.
     writer.mark_invalid(0..10).unwrap();
     writer.fill(0, &samples(3, 10)).unwrap();
     store.commit(true).unwrap();
@@ -124,9 +122,8 @@ fn a_handle_survives_seal_and_unseal_after_invalidation() {
         assert_eq!(read(&second).unwrap(), expected);
         store.unseal("x").unwrap();
         assert_eq!(read(&second).unwrap(), expected);
-        // Previously valid samples are zero in the new files.
         assert_eq!(read(&first).unwrap_err().code(), "samples_replaced");
-        // Filled in place: no handle shows what was there.
+        // In place: no handle shows what was there.
         writer.fill(10, &samples(2, 5)).unwrap();
         store.commit(true).unwrap();
         assert_eq!(read(&second).unwrap(), expected);
@@ -169,7 +166,7 @@ fn samples_marked_invalid_keep_no_append_and_no_other_gap_from_their_place() {
             store.commit(true).unwrap();
             assert_eq!(inode(&store), first, "appended in place");
         }
-        // After reopening, the writer does not know the position of the invalidated samples in the shard.
+        // A reopened writer does not know where invalidated samples are in the shard.
         if !reopens {
             writer.fill(500, &samples(3, 50)).unwrap();
             store.commit(true).unwrap();

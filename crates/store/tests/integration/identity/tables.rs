@@ -1,5 +1,5 @@
-//! A table identifies its signal, and the log identifies the table: older, foreign, missing and changed tables are
-//! errors even if their checksums are right.
+//! A table identifies its signal, and the log the table: older, foreign, missing and changed tables are errors even
+//! with right checksums.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,6 @@ fn stamp(seconds: i64) -> Stamp {
     )
 }
 
-/// Appends such that every table changes.
 fn grow(store: &Store, name: &str, making: i16) {
     let writer = store.writer(name).unwrap();
     let end = writer.signal().unwrap().end_index();
@@ -75,7 +74,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Error codes of reading and writing `x`; `y` and the rest of the store work.
+/// Errors of reading and writing `x`; the rest of the store works.
 fn codes(root: &Path) -> [&'static str; 2] {
     [Mode::Read, Mode::ReadWrite].map(|mode| {
         let store = match Store::open(root, mode) {
@@ -97,7 +96,6 @@ fn codes(root: &Path) -> [&'static str; 2] {
     })
 }
 
-/// Corrects the checksums of the file.
 fn forge(path: &Path, columns: u64, change: impl FnOnce(&mut Vec<i64>, &mut TableFile)) {
     let row_bytes = 8 * columns;
     let bytes = fs::read(path).unwrap();
@@ -132,7 +130,7 @@ fn an_older_table_is_an_error() {
     }
 }
 
-/// Asserts that both shallow and deep verification find the code.
+/// Asserts it for shallow and deep verification.
 fn assert_found(root: &Path, code: &str) {
     for deep in [false, true] {
         let signals = None;
@@ -276,7 +274,7 @@ fn a_published_table_that_is_newer_than_the_log_began_is_read_with_the_log() {
         assert_eq!(read(&again.signal("x").unwrap()).unwrap(), expected);
         again.close().unwrap();
     }
-    // A table of the same log, older than the published one, gives the same.
+    // Older than the published one, of the same log.
     let gaps = root.join("x/gaps/c/0/0");
     let old = fs::read(&gaps).unwrap();
     writer.append(&samples(6, 20)).unwrap();

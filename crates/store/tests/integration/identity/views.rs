@@ -1,4 +1,4 @@
-//! View rows belong to their signal and place; torn ones are rewritten after a power cut, and durable ones stay.
+//! View rows belong to their signal and place; torn ones are rewritten after a power cut, durable ones stay.
 
 use std::fs;
 use std::os::unix::fs::FileExt;
@@ -10,7 +10,6 @@ use isochrony_store::{Mode, Store, VerifyOptions};
 use super::damage::findings;
 use super::{on_disk, options, samples};
 
-/// `x` and `y` are long enough for view rows.
 fn two_long_signals() -> (tempfile::TempDir, PathBuf) {
     let (folder, store) = on_disk();
     for (name, made) in [("x", 1), ("y", 2)] {
@@ -23,7 +22,7 @@ fn two_long_signals() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-/// Extremes by a plot and by a level: those of the samples, or an error.
+/// By a plot and by a level: the samples' extremes, or an error.
 fn extremes_of_x(path: &PathBuf, mode: Mode) -> Result<(), String> {
     let expected = (1000, 1000 + 996);
     let signal = Store::open(path, mode).unwrap().signal("x").unwrap();
@@ -130,7 +129,6 @@ fn rows_of_earlier_versions_which_say_nothing_are_read_and_continued() {
 fn levels_of_too_few_rows_which_earlier_versions_stored_are_removed() {
     let (_folder, store) = on_disk();
     let writer = store.create("x", &options(1)).unwrap();
-    // 183 rows of buckets of 32,768 samples.
     writer.append(&samples(1, 6_000_000)).unwrap();
     store.commit(true).unwrap();
     store.close().unwrap();
@@ -158,7 +156,7 @@ fn levels_of_too_few_rows_which_earlier_versions_stored_are_removed() {
     extremes_of_x(&path, Mode::Read).unwrap();
 }
 
-/// Changes every view shard of `x` whose path `is_torn` accepts.
+/// Changes every view shard of `x` that `is_torn` accepts.
 fn change_heads(path: &Path, is_torn: impl Fn(&Path) -> bool, change: impl Fn(&mut [u8], usize)) {
     let mut changed = 0;
     for bucket in fs::read_dir(path.join("x/views")).unwrap() {
@@ -186,7 +184,7 @@ fn change_heads(path: &Path, is_torn: impl Fn(&Path) -> bool, change: impl Fn(&m
     assert!(changed >= 2, "{changed}");
 }
 
-/// Sets another boot in the record of views of `x`.
+/// Pretends that another boot wrote the rows.
 fn forget_unsynced(path: &Path, synced: i64) {
     let record = path.join("x/views/zarr.json");
     let text = fs::read_to_string(&record).unwrap();
@@ -199,7 +197,7 @@ fn forget_unsynced(path: &Path, synced: i64) {
     fs::write(&record, json.to_string()).unwrap();
 }
 
-/// Heads of a shard after a power cut, which may lose any page.
+/// A power cut may lose any page of a head.
 const TORN: [fn(&mut [u8], usize); 3] = [
     |head, header| head[header + 32..header + 64].fill(0),
     |head, _| head.fill(0),
@@ -224,7 +222,7 @@ fn torn_heads_of_rows_that_were_never_synced_are_written_anew() {
         forget_unsynced(&path, 0);
         change_heads(&path, |_| true, torn);
         append_to_x(&path);
-        // Index and header, which verification of earlier versions did not check.
+        // Index and header, which earlier verifications did not check.
         assert_eq!(fs::read(&shard).unwrap()[..65_536], before[..65_536]);
         assert_eq!(findings(&path), []);
         extremes_of_x(&path, Mode::Read).unwrap();
@@ -245,7 +243,7 @@ fn torn_heads_of_rows_behind_a_long_gap_are_written_anew() {
             store.commit(true).unwrap();
             store.close().unwrap();
             let path = store.path().to_path_buf();
-            // Rows after the gap, and their file, were written after the last sync.
+            // Rows after the gap, and their file, are later than the last sync.
             forget_unsynced(&path, synced);
             change_heads(&path, |shard| shard.ends_with("c/1/0"), torn);
             append_to_x(&path);
@@ -272,7 +270,6 @@ fn a_pending_gap_removes_no_durable_rows() {
     let record = path.join("x/views/zarr.json");
     let text = fs::read_to_string(&record).unwrap();
     let mut json: serde_json::Value = serde_json::from_str(&text).unwrap();
-    // The system was restarted since.
     json["attributes"]["isochrony"]["boot"] = "another".into();
     fs::write(&record, json.to_string()).unwrap();
     let killed = path.with_extension("killed");

@@ -1,4 +1,4 @@
-//! Every moment between two steps of a writer: it is killed there, or a reader is between its own steps.
+//! Every moment between two steps of a writer: a kill, or a reader between its own steps.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ const ACTIONS: [Action; 10] = [
 ];
 
 impl Action {
-    /// Whether samples of an existing handle may be gone.
+    /// An existing handle's samples may be gone.
     fn takes_samples_away(self) -> bool {
         matches!(
             self,
@@ -98,13 +98,12 @@ fn open(media: &SimMedia, mode: Mode) -> Result<Store, StoreError> {
     Store::open_on(Path::new(ROOT), mode, media.media())
 }
 
-/// Samples of a newly opened or refreshed signal are of one version.
+/// Samples must be of one version.
 fn check_whole(signal: &Signal, what: &str) -> Result<(), StoreError> {
     let mut found = read(signal)?;
     assert!(matches!(found.len() - COUNT, 0 | 20), "{what}");
     let expected = samples(made(signal), found.len());
     if found[7..27] == samples(3, 20)[..] || found[7..27] == [-1; 20] {
-        // Written in place, invalidated or filled.
         found[7..27].copy_from_slice(&expected[7..27]);
     }
     assert!(found == expected, "{what}: samples and attributes differ");
@@ -191,7 +190,7 @@ fn a_reader_interrupted_anywhere_by_a_writer_reads_whole_samples() {
                 let media = SimMedia::new(1);
                 let writer = open(&media.process(None), Mode::Create).unwrap();
                 action.prepare(&writer).unwrap();
-                // Calls are counted from the opening of the store.
+                // Calls count from the opening of the store.
                 let beside = media.interrupted(call, move || {
                     action.run(&writer).unwrap();
                     // The live writer publishes and checkpoints during the read.
@@ -200,7 +199,7 @@ fn a_reader_interrupted_anywhere_by_a_writer_reads_whole_samples() {
                 let reader = open(&beside, Mode::Read).unwrap();
                 let found = reader.signal("x");
                 if let (true, Ok(handle)) = (has_read, &found) {
-                    // A part: what is read later must be of the same version.
+                    // What is read later must be of the same version.
                     let _ = handle.select(0..10).and_then(|part| part.counts(-1i16));
                 }
                 let is_before = !beside.was_interrupted();

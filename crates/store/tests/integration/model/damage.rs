@@ -10,16 +10,15 @@ use proptest::prelude::*;
 use super::plain::Plain;
 use super::steps::Pair;
 
-/// 16-bit samples at 1 kHz.
 const CHUNK: i64 = 32_768;
-/// Bytes before the first sample of a shard.
+/// Bytes before a shard's first sample.
 const HEAD: u64 = 4096;
 const DEEP: VerifyOptions = VerifyOptions {
     signals: None,
     deep: true,
 };
 
-/// Damage to a file of the first shard; positions in thousandths.
+/// Damages the first shard; positions in thousandths.
 #[derive(Debug, Clone)]
 pub(crate) enum Damage {
     RemoveShard,
@@ -79,7 +78,7 @@ impl Pair {
             }
             Damage::CutShard(part) if plain.sample_count() > 0 && !plain.sealed => {
                 let last = plain.stretches().last().map_or(0, |stretch| stretch.end);
-                // A multiple of ten, like all gaps, so that later fills keep the distances of the grid.
+                // A multiple of ten, like all gaps: later fills keep the grid.
                 let kept = last * part / 10_000 * 10;
                 let file = OpenOptions::new().write(true).open(&shard).unwrap();
                 file.set_len(HEAD + 2 * kept.cast_unsigned()).unwrap();
@@ -109,7 +108,7 @@ impl Pair {
         self.store = Some(Store::open(&self.path, Mode::ReadWrite).unwrap());
     }
 
-    /// Verification names the file and the kind of damage, and a repair leaves none.
+    /// Verification names file and kind of damage; a repair leaves none.
     fn names_and_repairs(&self, code: &str, file: &Path) {
         let report = verify(&self.path, &DEEP).unwrap();
         let finding = only(&report);
@@ -121,7 +120,6 @@ impl Pair {
         assert!(again.is_clean(), "{again:#?}");
     }
 
-    /// A flipped bit is reported and stays until the file is restored from a copy.
     fn names_a_flipped_bit(&self, plain: &Plain, shard: &Path, at: i64) {
         let offset = HEAD + 2 * at.cast_unsigned();
         flip(shard, offset);

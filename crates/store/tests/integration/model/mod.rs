@@ -1,7 +1,6 @@
 //! The store on a real disk against a model with one cell per index.
 //!
-//! All lengths and times are multiples of ten samples of a common grid, so that no decision of gap detection is close:
-//! the model knows the exact position and time of every sample.
+//! Lengths and times are multiples of ten samples of a common grid, so no decision of gap detection is close.
 
 mod damage;
 mod plain;
@@ -14,7 +13,6 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use steps::{Pair, Step, civil, step};
 
-/// Most times compared per signal.
 const TIMES: usize = 500;
 
 impl Pair {
@@ -68,7 +66,7 @@ fn compare_signal(plain: &Plain, signal: &Signal, windows: &[(i64, i64)]) {
 }
 
 fn compare_window(plain: &Plain, signal: &Signal, a: i64, b: i64) {
-    // By index, in thousandths of the signal.
+    // In thousandths of the signal.
     let (low, high) = (a.min(b), a.max(b));
     let range = plain.end() * low / 1000..plain.end() * high / 1000;
     assert_eq!(
@@ -83,7 +81,7 @@ fn compare_window(plain: &Plain, signal: &Signal, a: i64, b: i64) {
     );
     assert_eq!(part.as_segment().is_ok(), plain.contiguous(&range));
 
-    // By time, a quarter of a sample off the grid.
+    // A quarter of a sample off the grid.
     let (first, last) = plain.time_bounds();
     let time = |thousandth: i64| first - 5 + (last - first + 10) * thousandth / 1000;
     let span = time(low)..time(high);
@@ -106,8 +104,8 @@ fn compare_window(plain: &Plain, signal: &Signal, a: i64, b: i64) {
     }
 }
 
-/// Cases mostly wait for syncs, so this many run in parallel, all but the first on a file system in memory if there is
-/// one, since durability is not tested here.
+/// Cases mostly wait for syncs. All but the first are on a file system in memory, if any: durability is not tested
+/// here.
 const PARALLEL_CASES: u32 = 16;
 
 /// More at night: `PROPTEST_CASES`.
@@ -134,7 +132,6 @@ fn live(on_disk: bool, steps: &[(usize, Step)], windows: &[(i64, i64)]) {
         }
     }
     pair.compare(windows);
-    // A reader sees what was committed.
     pair.commit(true);
     let reader = Store::open(&pair.path, Mode::Read).unwrap();
     pair.compare_in(&reader, &windows[..1]);

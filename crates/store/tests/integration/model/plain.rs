@@ -5,9 +5,8 @@ use std::ops::Range;
 
 use isochrony_store::Overlap;
 
-/// Nanoseconds between two samples.
 pub(crate) const GRID: i64 = 1_000_000;
-/// Start of the signal, in samples since 1970.
+/// Samples since 1970.
 pub(crate) const T0: i64 = 1_267_401_600_000;
 
 #[derive(Debug, Clone, Copy)]
@@ -29,11 +28,10 @@ pub(crate) struct Plain {
     pub(crate) sealed: bool,
     cells: Vec<Cell>,
     runs: Vec<PlainRun>,
-    /// Time of the next live sample.
     pub(crate) live_next: i64,
-    /// Time after the last sample of the late run at the end, if there is one.
+    /// Time after the late run at the end, if any.
     late_next: i64,
-    /// No sample of the live run has a stamp yet.
+    /// The live run has no stamp.
     stated: bool,
 }
 
@@ -102,7 +100,7 @@ impl Plain {
         }
         let delta = time - self.live_next;
         if delta < 0 && self.stated && !self.tail_is_late() {
-            // The first stamp corrects the stated start, and the gap before it moves too.
+            // The first stamp corrects the stated start, and moves the gap before it.
             if let Some(run) = self.runs.last() {
                 let cells = &mut self.cells[run.range.start as usize..];
                 cells.iter_mut().for_each(|cell| cell.time += delta);
@@ -124,7 +122,6 @@ impl Plain {
         self.live_next = self.push((0..length).map(|_| None), self.live_next);
     }
 
-    /// Gives the index of the first sample.
     pub(crate) fn backfill(&mut self, samples: &[i16], time: i64) -> i64 {
         let n = samples.len() as i64;
         let live = self.runs.iter().rposition(|run| !run.late);
@@ -239,7 +236,7 @@ impl Plain {
         if overlap == Overlap::All {
             let mut runs: Vec<(i64, usize, Vec<i16>)> = Vec::new();
             for (id, run) in self.runs.iter().enumerate() {
-                // A run is ordered by its first index in the span, valid or not.
+                // By its first index in the span, valid or not.
                 let cells = &self.cells[run.range.start as usize..run.range.end as usize];
                 let first = cells.iter().find(|cell| span.contains(&cell.time));
                 let inside = samples(run)
@@ -272,7 +269,7 @@ impl Plain {
     }
 }
 
-/// Maximal ranges without values in a range of cells.
+/// Maximal ranges of cells without values.
 fn holes(cells: &[Cell], range: &Range<i64>) -> Vec<Range<i64>> {
     let mut out: Vec<Range<i64>> = Vec::new();
     for index in range.clone() {

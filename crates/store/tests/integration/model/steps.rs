@@ -1,4 +1,4 @@
-//! Steps applied to a store and to the model.
+//! Steps applied to store and model.
 
 use std::path::{Path, PathBuf};
 
@@ -12,15 +12,14 @@ use proptest::prelude::*;
 use super::damage::Damage;
 use super::plain::{GRID, Plain, T0};
 
-/// Most signals at a time.
 const SIGNALS: usize = 4;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
     Append(i64),
-    /// More than an inner chunk, so that there are checksums of full chunks.
+    /// More than an inner chunk, for checksums of full chunks.
     AppendChunk,
-    /// Samples, and the deviation of their stamp from the expected time.
+    /// Samples, and the stamp's deviation from the expected time.
     AppendAt(i64, i64),
     Gap(i64),
     GapDuration(i64),
@@ -30,7 +29,6 @@ pub(crate) enum Step {
     Write(i64, i64),
     Rename(u8),
     Remove,
-    /// Replaces the signal by a new one.
     Overwrite,
     Seal(bool),
     Unseal,
@@ -156,7 +154,6 @@ impl Pair {
         self.reopen();
     }
 
-    /// Applies a step to the signal with index `which`, if it concerns one.
     pub(crate) fn take(&mut self, which: usize, step: &Step) {
         match step {
             Step::Create(k) => {

@@ -12,14 +12,13 @@ use isochrony_time::{Rate, civil};
 pub(crate) const ROOT: &str = "/disk/store.iso";
 
 const SHARD: i64 = 32_768 * 128;
-/// Bytes before the samples of a shard.
+/// Bytes before a shard's samples.
 const HEAD: u64 = 4096;
 
-/// How the writer of the damaged store ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum DamagedStore {
     Closed,
-    /// Killed, with a damaged last record: a commit is lost that appended samples.
+    /// Killed, with a damaged last record: a commit with appends is lost.
     Killed,
     /// Likewise, and the commit removed samples.
     KilledAfterGap,
@@ -40,14 +39,13 @@ fn create(store: &Store, name: &str, count: i64) {
     writer.add_event("noted", 5..6, &fields).unwrap();
 }
 
-/// A fully durable medium with a damaged store.
 pub(crate) fn damaged(damage: DamagedStore) -> SimMedia {
     let media = SimMedia::new(7);
     let root = Path::new(ROOT);
     media.media().make_folder(Path::new("/disk")).unwrap();
     let store = Store::open_on(root, Mode::Create, media.media()).unwrap();
     for name in ["cut", "notes", "flip", "group/meta", "lost", "table"] {
-        // Long enough to have tables in files, not in the log.
+        // Long enough to have tables in files.
         create(
             &store,
             name,
@@ -99,7 +97,7 @@ fn flip(media: &SimMedia, path: &Path, offset: u64) {
     file.sync(Site::BulkShard).unwrap();
 }
 
-/// A bit of the last record of a killed writer flips; it changed the signal `lost`.
+/// A bit of the last record flips; it changed the signal `lost`.
 fn lose_a_commit(media: &SimMedia, change: impl FnOnce(&SignalWriter)) -> SimMedia {
     let store = Store::open_on(Path::new(ROOT), Mode::ReadWrite, media.media()).unwrap();
     store.writer("shard").unwrap().append(&ramp(5)).unwrap();
@@ -113,7 +111,7 @@ fn lose_a_commit(media: &SimMedia, change: impl FnOnce(&SignalWriter)) -> SimMed
     let log = names.iter().find(|name| name.starts_with("log.")).unwrap();
     let log = engine.join(log);
     let bytes = media.media().read(&log, u64::MAX).unwrap().unwrap();
-    // Walks the records: after the last one the length is 0.
+    // After the last record the length is 0.
     let length = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
     let mut at = (20 + length(12)).next_multiple_of(8);
     while length(at) != 0 {
@@ -123,7 +121,7 @@ fn lose_a_commit(media: &SimMedia, change: impl FnOnce(&SignalWriter)) -> SimMed
     media
 }
 
-/// Content of a store, and what is still wrong with it.
+/// Content, and what is still wrong with it.
 #[derive(Debug, PartialEq)]
 pub(crate) struct StoreContents {
     findings: Vec<(&'static str, PathBuf, String)>,

@@ -1,5 +1,5 @@
-//! A repair with a full disk, a failing call, a kill or a power cut at each of its changes. Every loss appears in
-//! exactly one report, of this repair or the next; nothing else is lost.
+//! A repair with a full disk, a failing call, a kill or a power cut at each change. Every loss appears in exactly one
+//! report, of this repair or the next; nothing else is lost.
 
 mod damaged;
 
@@ -67,10 +67,9 @@ fn sorted(mut losses: Vec<Loss>) -> Vec<Loss> {
     losses
 }
 
-/// Number of changes at which a fault is injected; overridden by `ISOCHRONY_CRASH_LIVES`.
+/// Changes at which a fault is injected; overridden by `ISOCHRONY_CRASH_LIVES`.
 const POINTS: u64 = 20;
 
-/// Injects the fault at about so many changes, evenly spread.
 fn check(damage: DamagedStore, fault: RepairFault) {
     let most = std::env::var("ISOCHRONY_CRASH_LIVES").ok();
     let most = most.map_or(POINTS, |most| most.parse().unwrap());
@@ -82,7 +81,6 @@ fn check(damage: DamagedStore, fault: RepairFault) {
     let sound: StoreContents = store_contents(&whole);
     assert!(expected.len() >= 2, "{expected:#?}");
     let step = ((last - first) / most).max(1);
-    // Always include the last changes of a repair.
     let spread = (first..last - 8).step_by(step as usize);
     for at in spread.chain(last - 8..last) {
         let when = format!(
@@ -92,13 +90,13 @@ fn check(damage: DamagedStore, fault: RepairFault) {
         );
         let (media, mut reported) = faulty(&case, fault, at);
         let again = repair(&media).unwrap_or_else(|error| panic!("{when}: {error}"));
-        // The last two changes remove the note of pending reports: a process that ends there has no report to give, but
-        // events still record the losses.
+        // The last two changes remove the note: a process that ends there has no report to give, but events still
+        // record the losses.
         let is_reported =
             last - at > 2 || !matches!(fault, RepairFault::Kill | RepairFault::PowerCut);
         reported.extend(again);
         if is_reported || !reported.is_empty() {
-            // A note that cannot be removed leads to a repeated report rather than none.
+            // A note that stays leads to a repeated report rather than none.
             if fault == RepairFault::WriteError && last - at <= 2 {
                 let mut once: Vec<Loss> = Vec::new();
                 for loss in reported {

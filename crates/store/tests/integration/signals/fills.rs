@@ -145,7 +145,6 @@ fn released_scratch_is_a_gap_whose_blocks_are_free() {
         0..SAMPLES / 2
     );
     assert_eq!(values(&scratch, SAMPLES / 2..SAMPLES / 2 + 2), [3, 3]);
-    // Nothing is freed if the file system cannot.
     if given_back > 0 {
         assert_eq!(given_back, SAMPLES as u64);
         assert!(
@@ -159,7 +158,7 @@ fn released_scratch_is_a_gap_whose_blocks_are_free() {
 #[test]
 fn neighbours_that_share_a_block_give_it_back_when_the_last_is_released() {
     use std::os::unix::fs::MetadataExt;
-    // 4000 bytes each, less than a whole block; four exist at a time.
+    // 4000 bytes, less than a block; four exist at a time.
     const PART: i64 = 2000;
     const PARTS: i64 = 500;
     let (_folder, store) = new_store();
@@ -185,7 +184,7 @@ fn neighbours_that_share_a_block_give_it_back_when_the_last_is_released() {
         .unwrap();
     let can = scratch.release(all).unwrap() > 0;
     let before = on_disk();
-    // Odd before even ones, and released in another order than filled.
+    // Odd before even ones, and released in another order.
     let order: Vec<i64> = (0..PARTS).map(|at| at ^ 1).collect();
     let mut most = 0;
     for group in order.chunks(4) {
@@ -198,7 +197,6 @@ fn neighbours_that_share_a_block_give_it_back_when_the_last_is_released() {
         for part in group.iter().rev() {
             let released = part * PART..(part + 1) * PART;
             scratch.release(released).unwrap();
-            // The remaining parts keep all samples.
             for other in group.iter().take_while(|other| *other != part) {
                 let samples = values(&scratch, other * PART..(other + 1) * PART);
                 assert!(samples.iter().all(|sample| *sample == 3));

@@ -149,7 +149,6 @@ fn a_commit_never_holds_half_an_append() {
             let block = &block;
             scope.spawn(move || {
                 for k in 0..blocks {
-                    // Every other block comes after a gap.
                     let stamp = exact((k * 10 + k / 2 * 30) * SECOND / 100);
                     writer.append_at(block, &stamp).unwrap();
                 }

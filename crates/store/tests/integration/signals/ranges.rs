@@ -189,7 +189,7 @@ fn gather_puts_signals_of_any_rate_on_one_grid() {
             slow[k]
         );
     }
-    // A grid that is off by a quarter of a sample takes the nearest one.
+    // Off by a quarter of a sample: takes the nearest.
     let off = at(SECOND / 400)..at(SECOND / 400 + SECOND);
     let nearest = store
         .gather(

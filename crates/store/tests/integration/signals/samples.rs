@@ -169,7 +169,6 @@ fn a_signal_without_samples_answers_questions() {
     assert_eq!(signal.true_rate().unwrap(), None);
 }
 
-/// Names in `tmp/`.
 fn under_construction(path: &std::path::Path) -> Vec<std::ffi::OsString> {
     let names = std::fs::read_dir(path.join(".isochrony/tmp")).unwrap();
     names.map(|entry| entry.unwrap().file_name()).collect()
@@ -182,7 +181,6 @@ fn a_write_that_is_given_up_leaves_no_copy_of_its_shard() {
     writer.append(&[1i16; 1000]).unwrap();
     store.commit(true).unwrap();
     let path = store.path().to_path_buf();
-    // The second copies the first one's copy.
     writer.write(5, &[7i16; 10]).unwrap();
     writer.write(8, &[8i16; 10]).unwrap();
     assert_eq!(under_construction(&path).len(), 2);

@@ -63,7 +63,7 @@ fn stamps_decide_between_gap_and_clock_step() {
     assert_eq!(runs[0].civil, Some((at(0), at(5 * SECOND))));
     assert!((runs[0].rate.unwrap().hz - 100.0).abs() < 1e-3);
     assert!((signal.true_rate().unwrap().unwrap().hz - 100.0).abs() < 1e-3);
-    // 2 s to 3 s is in the first run's gap and in the second run's samples: samples take precedence.
+    // 2 s to 3 s is in the first run's gap and in the second run's samples, which precede.
     let found = signal
         .index_of(&Time::civil(at(5 * SECOND / 2)), Round::Nearest, None)
         .unwrap();
@@ -108,7 +108,6 @@ fn a_gap_beyond_max_gap_takes_one_chunk_and_keeps_its_duration() {
     assert!((time(stamped.index) - 3.0 * hour as f64).abs() < 1e3);
     let second = signal.select(at(hour)..at(2 * hour)).unwrap();
     assert_eq!(second.sample_count(), 100);
-    // The same after reopening.
     let path = store.path().to_path_buf();
     store.commit(true).unwrap();
     store.close().unwrap();
@@ -190,7 +189,7 @@ fn a_stated_gap_takes_its_index_and_ends_at_the_stamp_whatever_part_of_a_sample_
             assert!(off.unwrap().to_f64().abs() < 1e3, "{index}: {off:?}");
         }
     }
-    // A step back is a clock step despite a stated gap; the length of a gap is kept.
+    // A step back is a clock step despite a stated gap; a gap's length is kept.
     let back = writer
         .append_bytes_behind_gap(&block, 5, &exact(time))
         .unwrap();
@@ -228,7 +227,6 @@ fn late_samples_fill_their_gap_or_become_a_run() {
             .unwrap(),
         None
     );
-    // Overlapping existing samples, then contiguous.
     let over = writer
         .backfill(&bytes(&[5; 100]), &exact(3 * SECOND / 2))
         .unwrap();
@@ -244,7 +242,7 @@ fn late_samples_fill_their_gap_or_become_a_run() {
         other => panic!("{other:?}"),
     };
     assert_eq!(on_run, over.run);
-    // Live samples continue with their own clock.
+    // Live samples keep their own clock.
     let live = writer.append(&[7i16; 100]).unwrap();
     assert_eq!(live.new_run, Some(RunReason::Resumed));
     let signal = writer.signal().unwrap();
@@ -288,7 +286,6 @@ fn a_requested_run_keeps_the_rate_but_not_the_time() {
     );
     assert_eq!(signal.runs().unwrap()[1].reason, RunReason::Requested);
     assert_eq!(signal.time_of(100).unwrap().value, at(90 * SECOND));
-    // Without a stamp the times of its samples are unknown.
     writer.begin_run().unwrap();
     writer.append(&[3i16; 100]).unwrap();
     let signal = writer.signal().unwrap();

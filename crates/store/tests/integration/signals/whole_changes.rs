@@ -1,4 +1,4 @@
-//! Threads that read a signal through its writer's handle see each change as a whole or not at all.
+//! Threads that read through a writer's handle see each change as a whole or not at all.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,10 +10,8 @@ use super::*;
 
 const STEPS: usize = 1500;
 const READERS: usize = 2;
-/// Sample period.
 const SAMPLE: i64 = SECOND / 1000;
 
-/// Ends the readers when dropped by the writer.
 struct EndReaders<'a>(&'a AtomicBool);
 
 impl Drop for EndReaders<'_> {
@@ -34,10 +32,8 @@ impl Dice {
     }
 }
 
-/// Reproducible random changes of a signal.
 struct Changes {
     dice: Dice,
-    /// The signal's clock, ns after the start.
     now: i64,
     next_sample: i16,
 }
@@ -88,7 +84,6 @@ impl Changes {
                 writer.append_gap(length).unwrap();
             }
             8 => {
-                // Longer than `max_gap`.
                 self.now += 20 * SECOND - taken;
                 let lasts = Fixed::from_int(20 * SECOND);
                 writer.append_gap_duration(lasts).unwrap();
@@ -128,7 +123,6 @@ fn facts(signal: &Signal) -> String {
 
 #[test]
 fn readers_beside_a_writer_see_each_change_whole_or_not_at_all() {
-    // Expected results, without concurrent reads.
     let (_folder, store) = new_store();
     let alone = store.create("x", &options_of_changes()).unwrap();
     let mut changes = Changes::new();
@@ -195,7 +189,7 @@ fn readers_beside_a_writer_see_each_change_whole_or_not_at_all() {
     }
 }
 
-/// The last samples are those of the final signal, or in a gap filled later.
+/// Samples are those of the final signal, or in a gap filled later.
 fn check_samples(signal: &Signal, samples: &[i16]) {
     let end = signal.end_index();
     let near = (end - 100).max(0)..end;
@@ -213,7 +207,7 @@ fn check_samples(signal: &Signal, samples: &[i16]) {
     assert_eq!(missing as i64, signal.gaps().missing_within(near));
 }
 
-/// 16 zeros, half of them in each of two shards; and their range.
+/// Half of 16 zeros in each of two shards; and their range.
 fn across_two_shards(store: &Store) -> (SignalWriter, std::ops::Range<i64>) {
     let writer = store.create("x", &options(1000)).unwrap();
     let meta = writer.signal().unwrap().state().meta.clone();
@@ -239,7 +233,6 @@ fn readers_beside_a_writer_see_an_overwrite_of_two_shards_in_both_or_in_none() {
                     let shown = signal.select(range.clone()).unwrap();
                     let shown = match shown.counts(-1i16) {
                         Ok(shown) => shown,
-                        // Overwritten again meanwhile.
                         Err(error) if error.code() == "samples_replaced" => continue,
                         Err(error) => panic!("{error}"),
                     };
@@ -283,7 +276,7 @@ fn an_overwrite_of_two_shards_that_fails_on_the_way_is_in_none() {
         assert!(!store.has_pending(), "{failed}");
         failed += 1;
     }
-    // A copy of each shard is made, written, and marked.
+    // Each shard's copy is made, written, and marked.
     assert!(failed >= 6, "{failed}");
     assert_eq!(values(&writer, range), [7; 16]);
 }

@@ -1,11 +1,11 @@
-//! Attributes of the store, which are only in its root `zarr.json`, are never lost without a report.
+//! Attributes of the store, only in its root `zarr.json`, are never lost without a report.
 
 use isochrony_store::repair;
 use serde_json::{Map, Value};
 
 use super::*;
 
-/// Closed or left by a killed writer; `text`: content of the root `zarr.json`.
+/// The store is closed or left by a killed writer; `text`: its root `zarr.json`.
 fn damaged(closed: bool, text: impl Fn(&str) -> String) -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
@@ -81,7 +81,6 @@ fn a_repair_keeps_the_damaged_root_and_says_that_attributes_are_lost() {
             let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
             assert_eq!(store.attributes().expect("attributes"), Map::new());
             store.close().expect("closed");
-            // A loss is reported once.
             let (before, after) = repair(&case.path, &DEEP).expect("repaired");
             assert_eq!((before.findings, after.lost), (vec![], vec![]));
             fs::write(&root, "{").expect("written");
@@ -94,7 +93,7 @@ fn a_repair_that_was_interrupted_leaves_the_loss_to_the_next() {
     let case = damaged(true, half);
     let root = case.path.join("zarr.json");
     let engine = case.path.join(".isochrony");
-    // As after a kill following the first change: a note without losses, and the kept file.
+    // Killed after the first change: a note without losses, and the kept file.
     let note = "{\"events\":[],\"lacks_commit\":false}";
     let sum = crc32c::crc32c(note.as_bytes());
     fs::write(engine.join("REPAIR"), format!("{note}\n{sum:08x}\n")).expect("written");

@@ -21,7 +21,7 @@ fn killed(publish: bool, change: impl FnOnce(&Store, &SignalWriter)) -> Case {
     Case { path, ..case }
 }
 
-/// Published, with one bit of the last record flipped.
+/// A published commit with one bit of the last record flipped.
 fn flipped(change: impl FnOnce(&Store, &SignalWriter)) -> Case {
     let case = killed(true, change);
     let log = case.log();
@@ -41,7 +41,7 @@ impl Case {
             .expect("a log")
     }
 
-    /// Range by the layout in `docs/design/log_records.md`.
+    /// Layout: `docs/design/log_records.md`.
     fn last_record(&self) -> Range<u64> {
         let bytes = fs::read(self.log()).expect("read");
         let number = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("four"));
@@ -55,7 +55,6 @@ impl Case {
         last
     }
 
-    /// As a power cut may.
     fn without_acknowledgement(self) -> Self {
         let end = self.last_record().end;
         let log = self.log();
@@ -69,7 +68,7 @@ impl Case {
 
 type ChangeOf = fn(&Store, &SignalWriter);
 
-/// Commits of every kind that do not start a new log.
+/// Every kind that does not start a new log.
 const CHANGES: [(&str, ChangeOf); 7] = [
     ("append", |_, writer| {
         _ = writer.append(&[6i16; 70]).expect("appended")
@@ -118,7 +117,7 @@ fn the_log_acknowledges_commits_that_nothing_published_tells_of() {
             assert_eq!(error.expect("refused").code(), "lost_commit", "{kind}");
 
             let (_, after) = repair(&case.path, &DEEP).expect("repaired");
-            // The folder of an unnamed signal stays.
+            // An unnamed signal's folder stays.
             let left = |report: &Report| -> Vec<_> {
                 report.findings.iter().map(|finding| finding.code).collect()
             };
@@ -130,7 +129,7 @@ fn the_log_acknowledges_commits_that_nothing_published_tells_of() {
             let reasons: Vec<_> = after.lost.iter().map(|loss| &*loss.reason).collect();
             assert_eq!(reasons, ["lost_commit"], "{kind}, {publish}");
             assert_eq!(after.lost[0].signal, signal.unwrap_or_default(), "{kind}");
-            // Earlier commits are complete; of the lost one, only gaps in the published table remain.
+            // Of the lost commit, only gaps in the published table remain.
             let gaps = match (kind, publish) {
                 ("fill", true) => 900,
                 ("mark", true) => 1100,
@@ -220,7 +219,6 @@ fn a_loss_without_an_event_is_reported_by_the_next_repair() {
     flip(&case.log(), case.last_record().start + 20);
     let interrupted = case.path.with_extension("interrupted");
     let folder = case.path.join(".isochrony");
-    // The note of an unfinished repair.
     let note = |lacks: bool| format!("{{\"events\":[],\"lacks_commit\":{lacks}}}");
     let (_, after) = repair(&case.path, &DEEP).expect("repaired");
     assert_eq!(after.lost.len(), 1);
@@ -283,7 +281,6 @@ fn samples_of_a_lost_commit_are_named_and_become_a_gap_with_an_event() {
             .collect::<Vec<_>>(),
         std::slice::from_ref(&lost)
     );
-    // A second repair reports nothing.
     let (_, after) = repair(&case.path, &DEEP).expect("repaired");
     assert_eq!((after.findings, after.lost), (vec![], vec![]));
     // The clock continues after it.

@@ -4,7 +4,6 @@ use isochrony_store::{StoreError, repair};
 
 use super::*;
 
-/// Samples in the second shard of [`case`].
 const LAST: std::ops::Range<i64> = SHARD..SHARD * 3 / 2;
 
 fn refused<T>(result: Result<T, StoreError>, path: &Path) {
@@ -19,7 +18,7 @@ fn codes(report: &Report) -> Vec<&str> {
     report.findings.iter().map(|finding| finding.code).collect()
 }
 
-/// The whole second shard, or all after its first chunk.
+/// The second shard, or all after its first chunk.
 fn lose(path: &Path, whole: bool) -> (&'static str, std::ops::Range<i64>) {
     if whole {
         fs::remove_file(path).expect("removed");
@@ -54,7 +53,7 @@ fn appending_does_not_make_a_lost_shard_anew() {
     }
 }
 
-/// Killed after a commit of five samples after those of [`case`].
+/// The writer was killed after a commit of five more samples.
 fn killed() -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
@@ -107,11 +106,10 @@ fn reports_a_lost_folder_of_a_signal_in_the_log() {
         .err()
         .expect("refused");
     assert!(error.to_string().contains("n/s"), "{error}");
-    // The attempt changed nothing.
     assert_eq!(case.verify().findings.len(), 1);
 }
 
-/// The folder of a new signal of `count` samples is lost; its writer was killed.
+/// A new signal of `count` samples; its writer was killed.
 fn new_signal_lost(count: i64) -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");

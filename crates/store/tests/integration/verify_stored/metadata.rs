@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::*;
 
-/// All `zarr.json` below a folder, with contents.
 fn described(folder: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).expect("listed") {
@@ -21,7 +20,6 @@ fn described(folder: &Path) -> BTreeMap<PathBuf, String> {
     found
 }
 
-/// As [`case`], with an event.
 fn case_with_event() -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
@@ -51,7 +49,6 @@ fn every_file_that_describes_the_store_is_checked_and_written_anew() {
             }
             let found = case.verify().findings;
             assert_eq!(found.len(), 1, "{damage} {}: {found:#?}", path.display());
-            // Also of a table without rows, which the log knows to be empty.
             assert_ne!(
                 found[0].code,
                 "missing_table",
@@ -148,7 +145,7 @@ fn events_as_other_programs_see_them_are_those_that_we_see() {
     }
 }
 
-/// A copy of a store whose last commits were not published, as after a kill.
+/// A copy without publication of the last commits.
 #[test]
 fn unpublished_changes_of_a_killed_writer_are_not_damage() {
     let case = case();
@@ -185,7 +182,7 @@ fn the_group_of_events_is_described_also_once_every_event_was_removed() {
         writer.remove_event(*event).expect("removed");
     }
     store.close_committed();
-    // As after a kill between the checkpoint, which writes the table, and the publication.
+    // Killed between the checkpoint, which writes the table, and the publication.
     let group = case.path.join("n/s/events/zarr.json");
     fs::remove_file(&group).expect("removed");
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");

@@ -22,10 +22,9 @@ const DEEP: VerifyOptions = VerifyOptions {
     deep: true,
 };
 
-/// Samples per inner chunk and shard.
 const CHUNK: i64 = 32_768;
 const SHARD: i64 = CHUNK * 128;
-/// Bytes before the samples of a shard.
+/// Bytes before a shard's samples.
 const HEAD: u64 = 4096;
 
 struct Case {
@@ -33,7 +32,7 @@ struct Case {
     path: PathBuf,
 }
 
-/// A shard and a half of samples with a gap of 1,000 in the first chunk.
+/// A shard and a half, with a gap of 1,000 in the first chunk.
 fn case() -> Case {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.iso");
@@ -110,7 +109,6 @@ fn flip(path: &Path, at: u64) {
     file.write_all_at(&[byte[0] ^ 4], at).expect("written");
 }
 
-/// As after a kill of its writer.
 fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("made");
     for entry in fs::read_dir(from).expect("listed") {

@@ -10,7 +10,6 @@ use isochrony_time::Rate;
 
 use super::{CloseCommitted, DEEP, Finding, verify};
 
-/// A flat and a sealed signal of several chunks, with gaps and events.
 fn store_at(path: &Path) {
     let store = Store::open(path, Mode::Create).expect("created");
     for name in ["plain", "sealed"] {
@@ -40,7 +39,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Keeps each file outside the store meanwhile.
+/// Each file is outside the store meanwhile.
 fn each_is_found(replace: impl Fn(&Path, &Path)) {
     let folder = tempfile::tempdir().expect("a folder");
     let (path, moved) = (folder.path().join("a.iso"), folder.path().join("moved"));
@@ -49,7 +48,7 @@ fn each_is_found(replace: impl Fn(&Path, &Path)) {
     files(&path, &mut all);
     let mut missed = Vec::new();
     for file in &all {
-        // Only the holder of the lock matters.
+        // Only the lock's holder matters.
         if file.ends_with("LOCK") {
             continue;
         }
@@ -114,7 +113,6 @@ fn checksums_behind_a_link_hide_no_flipped_bit_of_another_signal() {
     };
     assert_eq!(finding.code, "unexpected_file");
     assert_eq!(finding.path, sums);
-    // The chunks with unreadable checksums.
     assert_eq!(finding.range, Some(0..131_072));
     assert!(report.unchecked >= 131_072, "{report:#?}");
 }

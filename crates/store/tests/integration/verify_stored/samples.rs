@@ -45,7 +45,7 @@ fn a_truncated_shard_loses_its_end_and_says_so() {
     assert_eq!(finding.range, Some(lost.clone()));
     assert!(finding.repairable);
     assert_eq!(case.repair().findings, []);
-    // The length that array readers expect, with a hole.
+    // As array readers expect, with a hole.
     assert_eq!(fs::metadata(&path).expect("there").len(), length);
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
     let signal = store.signal("n/s").expect("the signal");
@@ -58,7 +58,6 @@ fn a_truncated_shard_loses_its_end_and_says_so() {
         .find(|event| event.kind == "samples_lost")
         .expect("an event");
     assert_eq!((event.start, event.end), (lost.start, lost.end));
-    // It can grow.
     let writer = store.writer("n/s").expect("a writer");
     writer.append(&[7i16; 100]).expect("appended");
     store.close_committed();
@@ -107,7 +106,6 @@ fn a_damaged_index_is_restored_where_checksums_prove_the_samples() {
     assert_eq!(case.only().code, "damaged_index");
     assert_eq!(case.repair().findings, []);
     assert_eq!(case.samples(), before);
-    // Not if they differ.
     flip(&case.file("data/c/0"), 40);
     flip(&case.file("data/c/0"), HEAD + 70_000);
     assert_eq!(case.only().code, "damaged_index");

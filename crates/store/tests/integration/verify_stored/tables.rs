@@ -43,7 +43,6 @@ const LOST: [&str; 9] = [
     "events/text/c",
 ];
 
-/// As [`case`], with an event.
 fn told() -> Case {
     let case = case();
     let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
@@ -94,12 +93,11 @@ fn a_signal_without_one_of_its_tables_is_neither_read_nor_written_and_nothing_is
         is_missing(store.signal("n/s"), lost);
         let write = |store: &Store| store.writer("n/s")?.append(&[1i16]);
         is_missing(write(&store), lost);
-        // The other signals are unaffected.
         let options = CreateOptions::new(DType::I16, Rate::new(100, 1).expect("a rate"));
         let other = store.create("n/other", &options).expect("created");
         other.append(&[1i16, 2]).expect("appended");
         store.close_committed();
-        // Recovery after a crash, with publication, does not turn it into an empty table either.
+        // Nor does recovery with publication turn it into an empty table.
         fs::write(case.path.join(".isochrony/LOCK"), "{}").expect("written");
         let store = Store::open(&case.path, Mode::ReadWrite).expect("opens");
         is_missing(write(&store), lost);
@@ -120,7 +118,7 @@ fn tables_that_the_log_still_has_are_not_lost() {
     writer.append_gap(3).expect("a gap");
     writer.append(&[6i16]).expect("appended");
     store.commit(true).expect("committed");
-    // As after a power cut that removed the published table but not its description.
+    // A power cut removed the published table but not its description.
     let gaps = case.path.join("n/t/gaps/c");
     fs::remove_dir_all(&gaps).expect("published");
     let read = || Store::open(&case.path, Mode::Read).expect("opens");

@@ -1,8 +1,7 @@
-//! The last, partial chunk of a signal, whose checksum is stored elsewhere.
+//! The last, partial chunk, whose checksum is stored elsewhere.
 
 use super::*;
 
-/// Five samples.
 fn short() -> Case {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("a.iso");
@@ -18,7 +17,6 @@ fn short() -> Case {
 }
 
 impl Case {
-    /// Commits without a checkpoint.
     fn append(&self, samples: &[i16]) -> Store {
         let store = Store::open(&self.path, Mode::ReadWrite).expect("opens");
         let writer = store.writer("n/s").expect("the signal");
@@ -64,7 +62,7 @@ fn samples_appended_since_the_last_checkpoint_are_unchecked_and_said_so() {
     let store = case.append(&[6, 7]);
     assert_eq!(case.counts(), (10, 2));
     assert_eq!(store.verify(&DEEP).expect("verified").unchecked, 2);
-    // Samples with a checksum are still verified; others cannot be.
+    // Only samples with a checksum can be verified.
     flip(&case.file("data/c/0"), HEAD + 12);
     assert_eq!(case.counts(), (10, 2));
     flip(&case.file("data/c/0"), HEAD + 3);
@@ -78,7 +76,6 @@ fn a_bit_that_flipped_before_more_was_appended_is_still_named() {
     flip(&case.file("data/c/0"), HEAD + 3);
     case.append(&[6, 7]).close_committed();
     assert_eq!(case.only().range, Some(0..7));
-    // The chunk becomes full.
     let rest: Vec<i16> = (7..CHUNK).map(|i| i as i16).collect();
     case.append(&rest).close_committed();
     assert_eq!(case.only().range, Some(0..CHUNK));
@@ -91,7 +88,7 @@ fn marking_filling_and_sealing_keep_the_end_checked() {
     let writer = store.writer("n/s").expect("the signal");
     writer.mark_invalid(1..3).expect("marked");
     store.commit(true).expect("committed");
-    // The checksum of the last checkpoint no longer applies.
+    // The last checkpoint's checksum no longer applies.
     assert_eq!(case.counts(), (0, 3));
     store.close().expect("closed");
     assert_eq!(case.counts(), (10, 0));
