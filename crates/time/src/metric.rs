@@ -83,7 +83,7 @@ impl Edge {
         }
     }
 
-    /// Converts both ends of a range; the end of an index range belongs to the samples before it.
+    /// Converts both ends; the end of an index range belongs to the samples before it.
     pub(crate) fn apply_range(&self, range: &Range<Exact>) -> Result<Range<Exact>, TimeError> {
         let (start, mut end) = (self.apply(&range.start)?, self.apply(&range.end)?);
         match &self.metric {
@@ -101,7 +101,7 @@ impl Edge {
         Range::new(start, end)
     }
 
-    /// As `apply`, with the half-width of the true value; `half` is that of `time`.
+    /// With the half-width of the true value; `half` is that of `time`.
     pub(crate) fn apply_with_uncertainty(
         &self,
         time: &Time<Exact>,
@@ -138,7 +138,7 @@ impl Edge {
         Ok((after, half))
     }
 
-    /// As `apply`, with the tolerance from rounding and uncertainty.
+    /// With the tolerance from rounding and uncertainty.
     pub(crate) fn apply_with_slack(
         &self,
         time: Time<Exact>,

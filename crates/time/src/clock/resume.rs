@@ -7,9 +7,8 @@ impl Clock {
     /// The clock after the last of these points.
     ///
     /// `points` and `pieces` are those of all runs of a signal, in index order; `run` is to be continued, and ends
-    /// before index `end`. Points are replayed in order, so an incremental import continues as if uninterrupted. With
-    /// the last run's alone, the rate of earlier runs is unknown. Points out of index order (a late file in an old gap)
-    /// are skipped, as at first.
+    /// before index `end`. Points are replayed, so an incremental import continues as if uninterrupted; without earlier
+    /// runs their rate is unknown. Points out of index order (a late file in an old gap) are skipped, as at first.
     ///
     /// # Errors
     /// [`TimeError::BadConfig`], [`TimeError::BadResolution`],
@@ -61,7 +60,7 @@ impl Clock {
         }
         let used = matches!(point.use_, PointUse::Used | PointUse::LeapSecond);
         match (&self.state, used) {
-            // Before a lock there is no run; the lock extends back to its start.
+            // A lock extends back to the start of its run.
             (None, false) => {}
             (None, true) => {
                 self.accept(point.index, &stamp, samples, &Placement::First)?;

@@ -1,18 +1,18 @@
-//! [`Corridor`]: the straight lines through the intervals of all points.
+//! [`Corridor`]: the lines through all points' intervals.
 //!
-//! A line is a point in the plane of its values at `t` = 0 and 1, and an interval is a strip of it. So the lines
-//! through all intervals form a convex polygon, and the farthest from any other line, at any `t`, is a corner.
+//! A line is a point in the plane of its values at `t` = 0 and 1, an interval a strip. So the lines through all
+//! intervals form a convex polygon, and the farthest from any other line, at any `t`, is a corner.
 
 use super::{Chord, FitPoint};
 
 #[derive(Clone, Debug)]
 pub(super) struct Corridor {
-    /// Corners, in order around the polygon.
+    /// In order around the polygon.
     corners: Vec<Chord>,
 }
 
 impl Corridor {
-    /// Lines through all points, with intervals widened by `pad`; `None` if there are none.
+    /// Lines through all points, with intervals widened by `pad`, if any.
     pub(super) fn through(points: &[FitPoint], pad: f64) -> Option<Self> {
         let (first, last) = (points.first()?, points.last()?);
         let rows = [first.low() - pad, first.high() + pad];
@@ -32,7 +32,7 @@ impl Corridor {
         Some(Self { corners })
     }
 
-    /// The least-squares line, moved towards the middle of the corridor until inside.
+    /// The least-squares line, moved towards the corridor's middle until inside.
     pub(super) fn best(&self, points: &[FitPoint], pad: f64) -> Chord {
         let count = self.corners.len() as f64;
         let middle = Chord {
@@ -70,7 +70,7 @@ impl Corridor {
     }
 }
 
-/// The part of a convex polygon in which `inside` is not negative.
+/// Keeps the part of a convex polygon where `inside` is not negative.
 fn cut(corners: &mut Vec<Chord>, inside: impl Fn(&Chord) -> f64) {
     if corners.iter().all(|line| inside(line) >= 0.0) {
         return;
@@ -119,7 +119,7 @@ pub(super) fn least_squares(points: &[FitPoint]) -> Chord {
     }
 }
 
-/// A robust line: medians, with slopes of points half the list apart.
+/// Medians, with slopes of points half the list apart.
 pub(super) fn robust(points: &[FitPoint]) -> Chord {
     let apart = points.len() / 2;
     let pairs = points.iter().zip(&points[apart..]);

@@ -1,4 +1,4 @@
-//! Fits a metric to points: outliers, intervals, choice between a line and pieces.
+//! Fits a metric to points: a line or pieces.
 
 use super::check::{check_monotone, check_points};
 use super::corridor::{Corridor, least_squares, robust};
@@ -10,12 +10,12 @@ use super::{Chord, FitPoint, PointFit, PointMetric};
 use crate::wide::mul_div_round;
 use crate::{Fixed, TimeError};
 
-/// Positions at which a line's uncertainty is stored. It is convex, so chords do not underestimate it.
+/// Positions with a stored uncertainty of a line. It is convex: chords do not underestimate it.
 const MARGINS: u32 = 16;
-/// At most one point in so many is excluded in favour of a line.
+/// Points per point excluded in favour of a line, at least.
 const POINTS_PER_EXCLUSION: usize = 10;
 
-/// Line through the first and the last point, the origin of the fit's coordinates.
+/// Through the first and the last point: the origin of the fit's coordinates.
 struct ReferenceLine {
     first: PointPair,
     last: PointPair,
@@ -111,7 +111,7 @@ fn candidates(points: &[PointPair], used: &[usize]) -> Result<Vec<Candidate>, Ti
     used.iter().map(place).collect()
 }
 
-/// Half-widths of the points in use, by position; zero for the others.
+/// Half-widths of the points in use, by position; else zero.
 fn halves(points: &[PointPair], used: &[usize]) -> Result<Vec<f64>, TimeError> {
     let candidates = candidates(points, used)?;
     let scatter = scatter(&candidates);

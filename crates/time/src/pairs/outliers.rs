@@ -1,23 +1,21 @@
 //! Outliers among points, and the scatter of the others.
 //!
-//! A point is compared with the lines through five points before and five behind it, by medians of slopes, which
-//! tolerate one wrong point in five. It is an outlier if it differs from both in the same direction by far more than is
-//! typical. If the clock's rate steps, one side still agrees; if it drifts, the point is near the line between its
-//! neighbours.
+//! Compares a point with lines through five points before and five behind it, by medians of slopes, which tolerate one
+//! wrong point in five. An outlier differs from both in the same direction by far more than is typical. If the rate
+//! steps, one side still agrees; if it drifts, the point is near the line between its neighbours.
 
 const SIDE_POINTS: usize = 5;
 /// Minimum points on a side.
 const MIN_SIDE_POINTS: usize = 3;
 /// Minimum points for detection.
 const MIN_POINTS: usize = 8;
-/// Threshold in multiples of the third quartile: 5.7 standard deviations of Gaussian scatter.
+/// In multiples of the third quartile: 5.7 standard deviations of Gaussian scatter.
 const OUTLIER_THRESHOLD: f64 = 5.0;
 /// Threshold of the distance from the line between neighbours.
 const NEIGHBOUR_THRESHOLD: f64 = 3.0;
-/// At most one point in so many is an outlier: beyond that they cannot be told apart.
+/// Points per outlier, at least: more cannot be told apart.
 const POINTS_PER_OUTLIER: usize = 4;
 
-/// A point: coordinates, and its stated half-width.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) x: f64,
@@ -31,7 +29,7 @@ pub(super) fn outliers(points: &[Candidate]) -> Vec<usize> {
     if points.len() < MIN_POINTS {
         return out;
     }
-    // Of several close together, remove the worst first: it may distort the others.
+    // The worst of several close together may distort the others.
     loop {
         let left: Vec<Candidate> = used.iter().map(|&at| points[at]).collect();
         let excess: Vec<f64> = (0..left.len()).map(|at| disagreement(&left, at)).collect();
@@ -62,7 +60,7 @@ pub(super) fn outliers(points: &[Candidate]) -> Vec<usize> {
     }
 }
 
-/// Disagreement of a point with both sides, beyond the uncertainties.
+/// Disagreement with both sides, beyond the uncertainties.
 fn disagreement(points: &[Candidate], at: usize) -> f64 {
     let before = &points[at.saturating_sub(SIDE_POINTS)..at];
     let behind = &points[at + 1..(at + 1 + SIDE_POINTS).min(points.len())];
@@ -72,7 +70,7 @@ fn disagreement(points: &[Candidate], at: usize) -> f64 {
         let off = points[at].y - (line.y + line.slope * apart);
         let halves = side.iter().filter_map(|point| point.half);
         let stated = halves.fold(0.0, f64::max);
-        // A slope between two points is as uncertain as both of them over their distance.
+        // A slope is as uncertain as both points over their distance.
         let predicted = stated * (1.0 + 3.0 * apart.abs() / line.reach);
         let allowed = points[at].half.unwrap_or(0.0) + predicted;
         Some(off.signum() * (off.abs() - allowed).max(0.0))
@@ -84,8 +82,7 @@ fn disagreement(points: &[Candidate], at: usize) -> f64 {
     }
 }
 
-/// Distance of a point from the line through its two nearest points; doubled if they are on both sides, since either
-/// may be wrong.
+/// Distance from the line through the two nearest points; doubled if they are on both sides, since either may be wrong.
 fn off_neighbours(points: &[Candidate], at: usize) -> f64 {
     let last = points.len() - 1;
     let (a, b, weight) = match at {
@@ -102,7 +99,6 @@ struct MedianLine {
     x: f64,
     y: f64,
     slope: f64,
-    /// Typical distance between two of the points.
     reach: f64,
 }
 
@@ -125,8 +121,8 @@ fn median_line(points: &[Candidate]) -> Option<MedianLine> {
     Some(MedianLine { x, y, slope, reach })
 }
 
-/// Half-width of a point's interval from its scatter about the lines between neighbours: five standard deviations, or
-/// twice the upper decile if larger (outliers, long tails).
+/// Half-width of an interval from the scatter about lines between neighbours: five standard deviations, or twice the
+/// upper decile if larger (outliers, long tails).
 pub(super) fn scatter(points: &[Candidate]) -> f64 {
     let mut off: Vec<f64> = interpolation_errors(points).map(f64::abs).collect();
     if off.is_empty() {
@@ -137,7 +133,7 @@ pub(super) fn scatter(points: &[Candidate]) -> f64 {
     (5.0 * sigma).max(2.0 * off[off.len() * 9 / 10])
 }
 
-/// Whether random scatter exceeds the stated uncertainties. A wandering clock leaves the line between neighbours, too,
+/// Whether random scatter exceeds the stated uncertainties. A wandering clock also leaves the line between neighbours,
 /// but to one side for a while.
 pub(super) fn contradicts_stated(points: &[Candidate]) -> bool {
     let beyond = points.windows(3).filter(|three| {

@@ -160,7 +160,7 @@ fn a_flagged_leap_second_is_recognised() {
             .iter()
             .all(|p| *p == Placement::Contiguous)
     );
-    // Without the flag, the same step is a clock step.
+    // Without the flag, a clock step.
     let mut unflagged = files;
     unflagged.iter_mut().for_each(|f| f.stamp.leap = false);
     let im = import(config(&rec), &unflagged, true);
@@ -251,7 +251,7 @@ fn a_small_gap_after_the_first_file_is_no_rate() {
                 .iter()
                 .all(|p| *p == Placement::Contiguous)
         );
-        // Without the next stamp it is taken for a rate at first, never for a step.
+        // Without the next stamp it looks like a rate first, never like a step.
         let im = import(config(&rec), &files, false);
         assert!(
             im.placements[1..]
@@ -285,7 +285,7 @@ fn a_wrong_rate_is_no_gap_after_the_first_file() {
     }
 }
 
-/// A clock that steps by half a sample at times: start and length in samples, stamp error in us. Two recordings are
+/// A clock that sometimes steps by half a sample: start and length in samples, stamp error in us. Two recordings are
 /// lost near the start, one near the end.
 const STEPPING: [(i64, u64, i64); 22] = [
     (0, 566, 0),
@@ -337,6 +337,6 @@ fn a_recording_that_is_lost_after_steps_of_half_a_sample_is_a_gap() {
     }
     let lost: Vec<usize> = gaps.iter().map(|gap| gap.0).collect();
     assert_eq!(lost, [8, 13, 21], "{gaps:?}");
-    // To the sample that such a clock leaves open.
+    // Such a clock leaves one sample open.
     assert!((gaps[2].1 as i64 - 562).abs() <= 1, "{gaps:?}");
 }

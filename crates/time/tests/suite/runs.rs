@@ -112,7 +112,7 @@ fn runs_are_ordered_by_civil_time() {
 #[test]
 fn times_between_and_outside_runs() {
     let metric = stepped();
-    // Between run 2 (ends at -15 s, index 2500) and run 0 (starts at 0, index 0): not ordered by index.
+    // Between run 2 (ends at -15 s, index 2500) and run 0 (starts at 0, index 0): not in index order.
     let between = metric.index_of(at(-5.0), Lookup::default()).unwrap();
     assert!(between.in_gap);
     assert_eq!((between.run, between.index), (RunId(2), 2500));
@@ -134,7 +134,7 @@ fn times_between_and_outside_runs() {
         (0, RunId(0))
     );
     assert!(matches!(round(Round::Exact), Err(TimeError::InGap { .. })));
-    // Before all: the earliest run's line; after all: that of the run that ends last.
+    // Before all the earliest run's line; after all that of the run that ends last.
     let before = metric.index_of(at(-21.0), Lookup::default()).unwrap();
     assert_eq!(
         (before.index, before.run, before.in_gap),
@@ -149,7 +149,7 @@ fn times_between_and_outside_runs() {
 
 #[test]
 fn a_late_run_inside_a_gap_wins_over_the_gap() {
-    // Run 0 has a gap from 10 s to 30 s; run 1, stored after it, fills 15 to 20 s.
+    // Run 1, stored after run 0, fills 15 to 20 s of its gap from 10 s to 30 s.
     let metric = Empirical::from_runs(vec![
         piece(0, 0, 1000, 0.0),
         piece(0, 3000, 1000, 30.0),

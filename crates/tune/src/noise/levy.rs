@@ -178,7 +178,7 @@ impl ModifiedLevy {
 
     /// Draws `count` values in seconds by inversion, deterministic by seed.
     pub fn samples(&self, count: usize, seed: u64) -> Vec<f64> {
-        // Seeds a generator by a draw, since generators of neighbouring seeds correlate.
+        // Must not correlate with generators of the same or the next seed.
         let mut random = fastrand::Rng::with_seed(fastrand::Rng::with_seed(seed).u64(..));
         (0..count).map(|_| self.inverse(random.f64())).collect()
     }

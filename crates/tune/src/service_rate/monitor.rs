@@ -1,4 +1,4 @@
-//! State machine that searches a period, estimates, and watches for changes.
+//! State machine: searches a period, estimates, watches for changes.
 
 use super::change::ChangeDetector;
 use super::period::{Found, PeriodSearch};
@@ -14,7 +14,7 @@ use crate::TuneError;
 /// Estimates the service rate of the server at one end of a queue.
 ///
 /// The caller waits [`period_s`](Self::period_s), reads and clears the queue's counters, and calls
-/// [`push`](Self::push); [`rate`](Self::rate) is the result so far. A sample takes constant time and no allocation.
+/// [`push`](Self::push), which takes constant time and allocates nothing; [`rate`](Self::rate) is the result so far.
 ///
 /// ```
 /// use isochrony_tune::service_rate::{
@@ -57,7 +57,7 @@ enum Phase {
     },
 }
 
-// Both are small, and one lives as long as its queue: a box would only add a pointer.
+// Both are small; a box would only add a pointer.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone)]
 enum Estimator {
@@ -138,10 +138,10 @@ impl ServiceRateMonitor {
         ServiceRate::Unknown { why }
     }
 
-    /// Adds a sample and returns the monitor's next step.
+    /// Adds a sample and returns its effect.
     ///
     /// # Errors
-    /// [`TuneError::Parameter`] unless `elapsed_s` is finite and above 0; the sample is not used.
+    /// [`TuneError::Parameter`] unless `elapsed_s` is finite and above 0; the sample is then unused.
     pub fn push(&mut self, sample: PeriodSample) -> Result<RateProgress, TuneError> {
         let legal = sample.elapsed_s.is_finite() && sample.elapsed_s > 0.0;
         TuneError::unless(

@@ -1,22 +1,21 @@
-//! Search for a sampling period that is stable and fits the estimation method.
+//! Searches for a sampling period that is stable and fits the method.
 
 use super::{PeriodSample, RateMethod, UnknownRate};
 
 const WINDOW: u32 = 128;
-/// Largest relative deviation of a realised period from the candidate.
+/// Largest relative deviation of a stable period.
 const PERIOD_TOLERANCE: f64 = 0.1;
-/// Largest share of periods that deviate more.
+/// Largest share of unstable periods.
 const MAX_UNSTABLE: f64 = 1.0 / 8.0;
-/// Ratio of the search bounds at which it ends.
+/// Ratio of the bounds at which the search ends.
 const CLOSED: f64 = 1.25;
 /// Windows without items before the search fails.
 const MAX_IDLE_WINDOWS: u32 = 16;
 
 /// Unblocked share from which the utilization law needs no finer period.
 pub(super) const MOSTLY_BUSY: f64 = 0.9;
-/// Largest share of unblocked pairs in which both have items, if single services are resolved.
+/// Largest share of unblocked pairs with items in both, if single services are resolved.
 const RESOLVED: f64 = 0.06;
-/// Fewest unblocked pairs for that share.
 const MIN_PAIRS: u32 = 4;
 /// Fewest items per period for the utilization law.
 const MIN_ITEMS_OF_SINGLES: f64 = 1.0 / 32.0;
@@ -65,12 +64,12 @@ pub(super) struct PeriodSearch {
     too_short_s: Option<f64>,
     too_long_s: Option<f64>,
     usable_s: Option<f64>,
-    /// Whether half of a fitting period is tried.
+    /// Half of a fitting period is tried.
     is_margin: bool,
     unstable_at: Option<f64>,
     idle_windows: u32,
     window: Window,
-    /// Whether the last sample was unblocked and had items.
+    /// Whether the last sample was unblocked, with items.
     previous: Option<bool>,
 }
 
@@ -137,7 +136,7 @@ impl PeriodSearch {
             return Some(Found::Period(self.period_s));
         }
         match verdict {
-            // A period reached from above may hide short services: half of it shows more of them.
+            // A period reached from above may hide short services; half of it shows more.
             Verdict::Fits if self.needs_margin() => {
                 self.usable_s = Some(here);
                 self.is_margin = true;
@@ -227,7 +226,7 @@ impl Window {
                 return Verdict::TooLong;
             }
         }
-        // A server that waits before each item has its items in blocked periods only.
+        // A server that waits before each item has items in blocked periods only.
         if (self.items as f64) < MIN_ITEMS_OF_SINGLES * f64::from(self.samples) {
             return Verdict::TooShort;
         }

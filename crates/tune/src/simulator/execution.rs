@@ -1,4 +1,4 @@
-//! Bursts: a stage or replica takes items, computes them and sends the results.
+//! Bursts: a stage or replica takes items, computes them and sends results.
 
 use super::SimulatedSource;
 use super::engine::Engine;
@@ -6,15 +6,14 @@ use super::reorder::Item;
 use super::stage_queue::{BurstOutcome, Notice};
 use super::thread::{ThreadState, Work};
 
-/// An item taken by a stage, and its transfer cost.
 struct TakenItem {
     item: Item,
-    /// Bytes from memory, and seconds for what comes from another core.
+    /// Bytes from memory, and seconds from other cores.
     memory_bytes: f64,
     transfer_s: f64,
 }
 
-/// Items put into a link after a number were taken.
+/// Items sent after `taken` were taken.
 fn items_after(gain: f64, taken: u64) -> u64 {
     (gain * taken as f64).floor() as u64
 }
@@ -70,7 +69,7 @@ impl Engine {
             return Err(BurstOutcome::Ended);
         }
         if replica >= self.stages[stage].replicas {
-            // Another one takes what this one was woken for.
+            // Another replica takes what this one was woken for.
             for other in self.stages[stage]
                 .entries
                 .clone()
@@ -97,7 +96,7 @@ impl Engine {
         Ok(taken)
     }
 
-    /// Computes an item; `hand_over` is the thread's time to get here.
+    /// `hand_over`: the thread's time to get here.
     fn compute(&mut self, thread: usize, entry: usize, taken: TakenItem, hand_over: f64) {
         let stage = self.queue.entries[entry].stage;
         let state = &mut self.stages[stage];
@@ -115,7 +114,7 @@ impl Engine {
         let rate = self.machine.memory_bytes_per_s;
         let memory = match rate > 0.0 && bytes > 0.0 {
             true => {
-                // Memory serves requests one by one; the core waits meanwhile.
+                // Memory serves requests one by one; the core waits.
                 self.memory_free_s = self.memory_free_s.max(self.now) + bytes / rate;
                 self.memory_free_s - self.now
             }
@@ -188,7 +187,7 @@ impl Engine {
         }
     }
 
-    /// Nothing follows, and all was taken.
+    /// The inputs have ended and are empty.
     fn has_ended_input(&self, stage: usize) -> bool {
         let mut inputs = self.stages[stage].inputs.iter();
         let links =
@@ -215,7 +214,7 @@ impl Engine {
         }
     }
 
-    /// Takes an item from a source or a link, if the stage may take one now.
+    /// Takes an item if the stage may.
     fn take_item(&mut self, stage: usize, thread: usize) -> Option<TakenItem> {
         let inputs = self.stages[stage].inputs.len();
         // The source counts as the input after all links.
@@ -253,7 +252,7 @@ impl Engine {
         }
     }
 
-    /// The least advanced input; None if all have ended. The stage waits for it.
+    /// The least advanced input, for which the stage waits; None if all have ended.
     fn lagging_input(&self, stage: usize) -> Option<usize> {
         let state = &self.stages[stage];
         let links = state.inputs.iter().enumerate().filter_map(|(at, &link)| {
@@ -295,7 +294,7 @@ impl Engine {
         let transfers = (received.evicted || from != to) && machine.transfer_bytes_per_s > 0.0;
         Some(TakenItem {
             item,
-            // It is written to memory, and read from there.
+            // Written to memory, and read from there.
             memory_bytes: if received.evicted {
                 bytes * (1.0 + distance)
             } else {
@@ -308,7 +307,6 @@ impl Engine {
         })
     }
 
-    /// Sends results of a replicated stage while there is room.
     fn send_completed(&mut self, stage: usize) {
         let mut sent = false;
         while self.has_room(stage)

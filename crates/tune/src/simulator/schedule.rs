@@ -1,10 +1,10 @@
-//! Which ready entry a thread takes, and which thread is woken for one.
+//! Which entry a thread takes, and which thread is woken.
 
 use super::StageSchedule;
 use super::engine::Engine;
 use super::thread::ThreadState;
 
-/// Owner of entries that no thread prefers.
+/// Owner of entries without a preferred thread.
 pub(super) const NOBODY: usize = usize::MAX;
 
 impl Engine {
@@ -29,7 +29,7 @@ impl Engine {
         Some(entry)
     }
 
-    /// A thread's own ready entry nearest to the end of the plan.
+    /// The thread's own ready entry nearest to the end.
     fn own_ready(&self, thread: usize) -> Option<usize> {
         let mut end = self.queue.entries.len();
         if self.owned_ready[thread] == 0 {
@@ -44,7 +44,7 @@ impl Engine {
         None
     }
 
-    /// The first ready entry of the thread that has most, except the last stage.
+    /// The first ready entry of the thread with most, except the last stage.
     fn steal(&self, thief: usize, threshold: usize) -> Option<usize> {
         let others = (0..self.owned_ready.len()).filter(|&other| other != thief);
         let victim = others.max_by_key(|&other| (self.owned_ready[other], usize::MAX - other))?;
@@ -55,7 +55,7 @@ impl Engine {
         entries.find(|&entry| self.owners[entry] == victim && self.queue.is_ready(entry))
     }
 
-    /// Wakes an idle thread that can execute a ready entry.
+    /// Wakes an idle thread for a ready entry.
     pub(super) fn wake_for(&mut self, entry: usize) {
         let is_idle = |thread: usize| {
             let thread = self.threads.get(thread);
@@ -81,7 +81,7 @@ impl Engine {
         }
     }
 
-    /// Gives each thread consecutive entries of equal expected load, where threads own entries.
+    /// Assigns consecutive entries of equal expected load, where threads own entries.
     pub(super) fn assign_owners(&mut self) {
         let entries = self.queue.entries.len();
         self.owners = vec![NOBODY; entries];
@@ -104,7 +104,7 @@ impl Engine {
         let total: f64 = (0..entries).map(load).sum();
         let mut before = 0.0;
         for entry in 0..entries {
-            // The middle of its load lies in its owner's share.
+            // The owner's share holds the middle of the entry's load.
             let middle = (before + load(entry) / 2.0) / total.max(f64::MIN_POSITIVE);
             self.owners[entry] = ((middle * threads as f64) as usize).min(threads - 1);
             before += load(entry);

@@ -3,7 +3,7 @@
 use super::PerModel;
 use super::features::Vector;
 
-/// A layer of weighted sums with biases.
+/// Weighted sums with biases.
 #[derive(Debug, Clone, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Layer {
@@ -19,7 +19,7 @@ impl Layer {
     }
 }
 
-/// One output per model: the log odds that it is right.
+/// One output per model: log odds that it is right.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Network {
     pub(super) hidden: Vec<Layer>,
@@ -27,7 +27,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Log odds for standardised features.
+    /// Inputs are standardised.
     pub(super) fn scores(&self, inputs: &Vector) -> PerModel {
         let mut values = inputs.to_vec();
         for layer in &self.hidden {

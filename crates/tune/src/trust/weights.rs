@@ -10,12 +10,12 @@ use crate::TuneError;
 
 const FORMAT: u64 = 1;
 
-/// Centre and width for standardising features, and their training range.
+/// Standardises features; knows their training range.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scaling(Vec<FeatureEntry>);
 
 impl Scaling {
-    /// Rejects the first of `values` outside the training range.
+    /// Rejects values outside the training range.
     pub(super) fn check(&self, values: &[f64]) -> Result<(), Reason> {
         for (entry, &got) in self.0.iter().zip(values) {
             if !(got >= entry.least && got <= entry.most) {

@@ -1,4 +1,4 @@
-//! Tuner actions have the effect that they have in a real run.
+//! Tuner actions have the same effect as in a real run.
 
 use isochrony_tune::TuneError;
 use isochrony_tune::simulator::{CostChange, SimulatedMachine, SimulatedPlan, SimulatedSource};

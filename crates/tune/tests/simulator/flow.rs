@@ -1,4 +1,4 @@
-//! Throughputs equal the flow model's where its assumptions hold, and never exceed its bound.
+//! Throughputs equal the flow model's under its assumptions, and never exceed its bound.
 
 use isochrony_tune::simulator::{
     SimulatedMachine, SimulatedPlan, SimulatedRun, SimulatedStage, TimeDistribution, random_plan,
@@ -64,8 +64,8 @@ fn few_cores_have_the_rate_of_the_flow_model() {
             1000.0 / flow,
             6000.0 / flow,
         );
-        // Threads prefer stages near the end, so a bottleneck near the start sometimes waits for cores; and the
-        // caller's thread may be busy when the last stage is ready.
+        // Threads prefer stages near the end, so an early bottleneck may wait for cores; the caller's thread may be
+        // busy when the last stage is ready.
         let part = found / flow;
         assert!(
             (0.8..1.02).contains(&part),

@@ -11,7 +11,7 @@ use crate::{ITEM, UNBOUNDED, assert_close, constant, exponential, finite, run, s
 
 const ITEMS: u64 = 60_000;
 
-/// Poisson arrivals at a server with so many replicas; mean wait and mean number of waiting items.
+/// Poisson arrivals; mean wait and mean number of waiting items.
 fn queue(load: f64, servers: usize, service: &TimeDistribution, seed: u64) -> (f64, f64) {
     let interval = exponential(service.mean() / (load * servers as f64));
     let source = SimulatedSource::Arrivals {
@@ -40,7 +40,7 @@ fn queue(load: f64, servers: usize, service: &TimeDistribution, seed: u64) -> (f
     (link.wait_s / ITEMS as f64, link.item_seconds / makespan)
 }
 
-/// The closed form lies in the interval of ten runs, and the interval is narrow.
+/// In the interval of ten runs, which must be narrow.
 #[track_caller]
 fn assert_in_interval(results: &[f64], closed: f64) {
     let (mean, half_width) = interval(results);
