@@ -26,7 +26,7 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// Times `summaries` on every instruction set against `bare`, a plain loop for extremes and sum.
+/// Times `summaries` on every instruction set against `bare`.
 fn against_bare<T: Statistic>(
     case: &Case,
     window: usize,
@@ -89,7 +89,7 @@ macro_rules! bare {
 
 fn main() {
     let measured = std::env::args().any(|argument| argument == "--bench");
-    // In the L2 cache, where the kernel limits, and beyond the last cache, where memory does.
+    // In the L2 cache, limited by the kernel; beyond the last cache, by memory.
     let cases = if measured {
         vec![
             Case {

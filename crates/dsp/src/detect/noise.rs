@@ -6,15 +6,15 @@ use crate::running::Real;
 
 /// Distance of numbers from noise whose mean and deviation are estimated online.
 ///
-/// Input: a stream of numbers, such as scores of windows. Output: distance from the noise mean over that of detection:
-/// 1 or more is a detection. 0 for the first `memory` numbers, and where the deviation and the distance are zero.
+/// Input: numbers, such as scores of windows. Output: distance from the noise mean over that of detection; 1 or more is
+/// a detection. 0 for the first `memory` numbers, and where deviation and distance are zero.
 ///
 /// The model is an exponentially weighted mean and variance with a time constant of `memory` numbers (equal weights at
-/// first), without detected numbers; the bias of the cut tail is corrected for Gaussian noise. After `timeout`
-/// detections in a row all numbers enter until one is not detected, so a lasting step becomes the new noise.
+/// first). Detected numbers do not enter; the cut tail's bias is corrected for Gaussian noise. After `timeout`
+/// detections in a row all numbers enter until one is not detected: a lasting step becomes the new noise.
 ///
-/// For a probability of false alarms the threshold is that of Student's t, since mean and deviation are estimates from
-/// an effective (2 memory - 1) numbers. NaN gives NaN, an infinity itself; neither enters the model.
+/// The threshold is that of Student's t, since mean and deviation are estimates from an effective (2 memory - 1)
+/// numbers. NaN gives NaN, an infinity itself; neither enters the model.
 ///
 /// Source: Girod et al., *XStream* (2008), section II; Trifa, *A framework for bird songs detection* (2006).
 ///
@@ -104,7 +104,7 @@ impl NoiseCfar {
         )
     }
 
-    /// Computes the next levels, one per value.
+    /// Computes one level per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         for (value, result) in values.iter().zip(results) {
             *result = T::of(self.level(value.double()));
@@ -133,7 +133,7 @@ impl NoiseCfar {
         level
     }
 
-    /// Noise mean, corrected for the cut tail.
+    /// Corrected for the cut tail.
     #[inline]
     fn center(&self) -> f64 {
         self.mean - self.cut.0 * self.limit / self.deviations
@@ -154,7 +154,7 @@ impl NoiseCfar {
         self.limit = self.deviations * (self.variance * self.widen).sqrt();
     }
 
-    /// Starts another contiguous range: learns the noise anew.
+    /// Starts a contiguous range: learns the noise anew.
     pub fn reset(&mut self) {
         (self.count, self.detected) = (0, 0);
         (self.mean, self.variance, self.limit) = (0.0, 0.0, 0.0);

@@ -5,11 +5,11 @@ use num_complex::Complex;
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::{Detrend, Forward, Inverse, Precision};
 
-/// Magnitude of the analytic signal of windows of one length (`abs(scipy.signal.hilbert(window))`).
+/// Magnitude of the analytic signal (`abs(scipy.signal.hilbert(window))`).
 ///
-/// Each window is transformed as one period of a periodic signal: a step from its end to its beginning distorts both
-/// ends, less farther inside; overlap windows and use their middle to avoid it. A sample that is NaN or infinite makes
-/// the whole envelope NaN. The mean contributes: detrend first to remove an offset.
+/// A window is one period of a periodic signal: a step from end to beginning distorts both ends, so overlap windows and
+/// use the middle. NaN and infinities make the whole envelope NaN. The mean contributes: detrend first to remove an
+/// offset.
 pub struct Envelope<T: Precision> {
     forward: Forward<T>,
     inverse: Inverse<T>,
@@ -18,7 +18,7 @@ pub struct Envelope<T: Precision> {
 }
 
 impl<T: Precision> Envelope<T> {
-    /// Transforms windows of `width` real samples.
+    /// For windows of `width` real samples.
     ///
     /// ```
     /// use isochrony_dsp::features::Envelope;
@@ -49,7 +49,7 @@ impl<T: Precision> Envelope<T> {
         for value in spectrum.iter_mut() {
             *value = Complex::new(value.im, -value.re);
         }
-        // DC and Nyquist have no quadrature component.
+        // No quadrature component.
         spectrum[0] = Complex::new(T::zero(), T::zero());
         if width.is_multiple_of(2) {
             spectrum[width / 2] = Complex::new(T::zero(), T::zero());

@@ -1,14 +1,14 @@
-//! Elliptic integrals and functions of a real argument, for elliptic filters.
+//! Elliptic integrals and functions of a real argument.
 //!
 //! By the arithmetic-geometric mean (Abramowitz and Stegun 16.4, 17.6). The parameter `m` and its complement `m1 = 1 -
-//! m` are both passed, to keep digits near zero.
+//! m` are separate, to keep digits near zero.
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
-/// Iterations: each doubles the digits, and parameters are at least 1e-308.
+/// Each doubles the digits; parameters are at least 1e-308.
 const STEPS: usize = 16;
 
-/// Complete integral of the first kind, by the complement `m1` of the parameter.
+/// Complete integral of the first kind, for the complement `m1`.
 pub(super) fn quarter_period(m1: f64) -> f64 {
     let (mut a, mut b) = (1.0, m1.sqrt());
     for _ in 0..STEPS {
@@ -35,10 +35,10 @@ pub(super) fn jacobi(u: f64, m: f64, m1: f64) -> (f64, f64, f64) {
     (sn, cn, (m1 + m * cn * cn).sqrt())
 }
 
-/// Inverse of sc with the complementary parameter: `z` with `w = sc(z, 1 - m)`.
+/// `z` with `w = sc(z, 1 - m)`.
 pub(super) fn arc_sc(w: f64, m: f64) -> f64 {
     let (mut k, mut w, mut scale) = (m.sqrt(), w, 1.0);
-    // Landen's transformation squares the modulus: it is zero after a few steps.
+    // Landen's transformation squares the modulus: zero after a few steps.
     for _ in 0..STEPS {
         if k == 0.0 {
             break;
@@ -53,8 +53,7 @@ pub(super) fn arc_sc(w: f64, m: f64) -> f64 {
     scale * w.asinh()
 }
 
-/// Parameter, with its complement, of a filter whose selectivity has the parameter `m1`: the degree equation, solved by
-/// nomes.
+/// Parameter, with complement, of a filter whose selectivity has the parameter `m1`: the degree equation, by nomes.
 pub(super) fn degree(order: usize, m1: f64) -> (f64, f64) {
     let q1 = (-PI * quarter_period(m1) / quarter_period(1.0 - m1)).exp();
     let q = q1.powf(1.0 / order as f64);

@@ -1,8 +1,8 @@
 //! Up to four second-order sections in parallel, as lanes of a vector.
 //!
-//! While section 0 processes sample t, section k processes sample t - 4k, output by section k-1 four steps earlier: a
-//! step depends only on the last result, so four sections take as long as one. The skew is filled and drained within a
-//! call, section by section with the same operations, so results do not depend on how the signal is cut.
+//! While section 0 processes sample t, section k processes t - 4k: a step depends only on the last result, so four
+//! sections take as long as one. The skew is filled and drained within a call, section by section with the same
+//! operations, so results do not depend on cuts.
 
 use super::sections::Section;
 
@@ -15,7 +15,7 @@ const DECAY_THRESHOLD: f64 = 1e-200;
 /// One number per section.
 pub(super) type Lane = [f64; LANES];
 
-/// Up to [`LANES`] sections in parallel; unused lanes are zeros.
+/// Unused lanes are zeros.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub(super) count: usize,
@@ -81,7 +81,7 @@ impl Group {
         (self.y[0][k], self.y[1][k]) = (y1, y2);
     }
 
-    /// Runs all sections over samples, in place; in parallel if there are enough samples.
+    /// Runs all sections in place; in parallel if there are enough samples.
     #[inline(always)]
     pub(super) fn pass<V: Vector>(&mut self, level: V::Level, samples: &mut [f64]) {
         let shift_in = SKEW * (self.count - 1);
@@ -97,7 +97,7 @@ impl Group {
         for k in 0..self.count - 1 {
             self.run_section(k, &mut first[..shift_in - SKEW * k]);
         }
-        // Last outputs of each section: lane k of `last_outputs[j]` is j + 1 steps old.
+        // Lane k of `last_outputs[j]` is j + 1 steps old.
         let mut last_outputs = [Lane::default(); SKEW];
         for k in 0..self.count - 1 {
             for (j, lane) in last_outputs.iter_mut().enumerate() {
@@ -113,7 +113,7 @@ impl Group {
             _ => steps::<V, 3>(level, self, last_outputs, samples),
         };
         (self.y[0], self.y[1]) = (last_outputs[0], last_outputs[1]);
-        // The later sections drain the last outputs of the earlier ones.
+        // Later sections drain the last outputs of earlier ones.
         let mut rest = [0.0; SKEW * (LANES - 1)];
         for k in 1..self.count {
             rest.copy_within(..SKEW * (k - 1), SKEW);
@@ -129,19 +129,19 @@ impl Group {
 
 /// A vector of four f64.
 pub(super) trait Vector: Copy {
-    /// Proof that its instructions are available.
+    /// Proof of its instructions.
     type Level: Copy;
     fn load(level: Self::Level, lane: &Lane) -> Self;
     fn store(self) -> Lane;
     fn mul(self, other: Self) -> Self;
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
-    /// Moves every number up one lane, and puts a new one in lane 0.
+    /// Moves every number up one lane, with a new one in lane 0.
     fn shift_in(self, first: f64) -> Self;
     fn lane<const K: usize>(self) -> f64;
 }
 
-/// The steps in which all sections have a sample. Takes and returns their last outputs.
+/// Steps in which all sections have a sample. Takes and returns their last outputs.
 #[inline(always)]
 fn steps<V: Vector, const LAST: usize>(
     level: V::Level,

@@ -1,8 +1,8 @@
-//! FIR filters by overlap-save, for many taps.
+//! FIR filters by overlap-save.
 //!
-//! Two blocks of samples are the real and the imaginary part of one transform: taps are real, so both blocks of results
-//! are, too. Each block starts with the last samples of the one before, one fewer than taps, where circular wrap-around
-//! falls; these are dropped. Blocks lie at fixed distances from the first sample, however samples arrive.
+//! Two blocks are the real and imaginary part of one transform: taps are real, so both blocks of results are, too. Each
+//! block starts with the last samples of the one before, one fewer than taps, where circular wrap-around falls; these
+//! are dropped. Blocks lie at fixed distances from the first sample.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use super::direct_sums::DirectSums;
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::{Precision, plan_cache};
 
-/// Two blocks of samples, and the results of the two blocks before.
+/// Two blocks of samples, and the results of the two before.
 #[derive(Clone)]
 pub(super) struct OverlapSave<T: Precision> {
     isa: Isa,
     forward: Arc<dyn Fft<T>>,
     inverse: Arc<dyn Fft<T>>,
-    /// Spectrum of the taps, divided by the transform length.
+    /// Spectrum of the taps over the transform length.
     gains: Vec<Complex<T>>,
-    /// Last samples of the blocks before, one fewer than taps, then both blocks.
+    /// Last samples before, one fewer than taps, then both blocks.
     row: Vec<T>,
-    /// Samples of these blocks so far.
+    /// Samples in the blocks.
     filled: usize,
     /// Results of the blocks before.
     ready: Vec<T>,
@@ -31,10 +31,10 @@ pub(super) struct OverlapSave<T: Precision> {
     scratch: Vec<Complex<T>>,
 }
 
-/// Taps from which transforms are shorter relative to the taps: longer ones leave the caches and need more memory.
+/// Longer transforms leave the caches and need more memory.
 const LONG_FILTER_TAPS: usize = 1 << 16;
 
-/// Transform length: at least four times the taps, so that most of a block is results; twice for very long filters.
+/// At least four times the taps, so that most of a block is results; twice for very long filters.
 fn transform_length(taps: usize) -> usize {
     let times = if taps < LONG_FILTER_TAPS { 4 } else { 2 };
     (times * taps).next_power_of_two().max(1024)
@@ -144,7 +144,7 @@ impl<T: Precision> OverlapSave<T> {
     }
 }
 
-/// Interleaves two rows as complex numbers; whether all are finite.
+/// Whether all are finite.
 struct Interleave<'a, T> {
     first: &'a [T],
     second: &'a [T],
@@ -156,7 +156,7 @@ impl<T: Precision> Kernel for Interleave<'_, T> {
 
     #[inline(always)]
     fn run<L: Level>(self, _: L) -> bool {
-        // Zero times a non-finite number is NaN. Sixteen independent sums hide latency.
+        // Zero times a non-finite number is NaN. Sixteen sums hide latency.
         let mut sums = [T::zero(); 16];
         let rows = self
             .first
@@ -192,7 +192,6 @@ impl<T: Precision> Kernel for Products<'_, T> {
     }
 }
 
-/// Splits complex numbers into two rows.
 struct Deinterleave<'a, T> {
     from: &'a [Complex<T>],
     first: &'a mut [T],

@@ -1,11 +1,11 @@
-//! Exact remainders of truncated division, with the sign of the dividend.
+//! Exact remainders of truncated division (sign of the dividend).
 
 use super::{pick, two_product};
 
 const MAX_QUOTIENT: f64 = 1_125_899_906_842_624.0; // 2^50
 const MAX_QUOTIENT_F32: f64 = 268_435_456.0; // 2^28: 24 bits times this is exact
 
-/// Adding it to a smaller positive f64 rounds that to an integer.
+/// Adding it rounds a smaller positive f64 to an integer.
 const ROUND_TO_INTEGER: f64 = 4_503_599_627_370_496.0; // 2^52
 
 const SMALL: f64 = 1e-270;

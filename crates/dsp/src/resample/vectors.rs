@@ -6,9 +6,9 @@ use crate::spectrum::Precision;
 
 pub(super) const VECTOR_BYTES: usize = 32;
 
-/// A SIMD vector. All implementations give the same bits.
+/// All implementations give the same bits.
 pub(super) trait Vector: Copy {
-    /// Proof that its instructions are available.
+    /// Proof of its instructions.
     type Level: Copy;
     type Number: Precision;
     type Lane: Pod;

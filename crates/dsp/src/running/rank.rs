@@ -1,6 +1,6 @@
-//! [`QuantileRank`]: where a quantile lies among the numbers of a window.
+//! [`QuantileRank`]: where a quantile lies in a window.
 
-/// Rank of the quantile among the numbers so far.
+/// Among the numbers so far.
 #[derive(Debug, Clone)]
 pub(super) struct QuantileRank {
     window: usize,
@@ -12,7 +12,6 @@ pub(super) struct QuantileRank {
 }
 
 impl QuantileRank {
-    /// Of the quantile `at`, from 0 to 1, before the first number.
     pub(super) fn new(window: usize, at: f64) -> Self {
         Self {
             window,
@@ -23,7 +22,6 @@ impl QuantileRank {
         }
     }
 
-    /// Starts another contiguous range.
     pub(super) fn reset(&mut self) {
         self.counted = 0;
     }

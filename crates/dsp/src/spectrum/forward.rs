@@ -10,9 +10,9 @@ use super::detrend::Prepare;
 use super::{Detrend, Precision, frequencies, plan_cache};
 use crate::Isa;
 
-/// Unscaled transform of windows of one length: `sum over j of x[j] exp(-2 pi i j k / N)`.
+/// Unscaled transform of windows: `sum over j of x[j] exp(-2 pi i j k / N)`.
 ///
-/// NaN and infinities spread to all frequencies of their window.
+/// NaN and infinities spread to all frequencies.
 ///
 /// ```
 /// use isochrony_dsp::spectrum::{Detrend, Forward};
@@ -40,7 +40,7 @@ enum TransformPlan<T> {
 }
 
 impl<T: Precision> Forward<T> {
-    /// Transforms windows of `width` samples, detrended, then multiplied by `factors`: one per sample, or none for ones.
+    /// For windows of `width` samples, detrended, then multiplied by `factors`: one per sample, or none for ones.
     #[must_use]
     pub fn new(width: usize, complex: bool, factors: &[f64], detrend: Detrend) -> Self {
         let zeros = |len| vec![Complex::new(T::zero(), T::zero()); len];

@@ -37,15 +37,15 @@ impl Scaling {
     }
 }
 
-/// Power spectra of windows of one length, as SciPy's `periodogram`: one-sided for real windows (doubled between zero
-/// and half the rate), two-sided for complex ones.
+/// Power spectra of windows, as SciPy's `periodogram`: one-sided for real windows (doubled between zero and half the
+/// rate), two-sided for complex ones.
 pub struct Power<T: Precision> {
     forward: Forward<T>,
     scales: Scales<T>,
     isa: Isa,
 }
 
-/// Factors of the first squared magnitude, those in between, and the last.
+/// Factors of the first squared magnitude, those between, and the last.
 #[derive(Clone, Copy)]
 pub(crate) struct Scales<T> {
     first: T,

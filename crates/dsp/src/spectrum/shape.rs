@@ -4,7 +4,7 @@ use super::detrend::Prepare;
 use super::{Detrend, Precision};
 use crate::Isa;
 
-/// Detrends windows of one length, then multiplies by factors.
+/// Detrends windows, then multiplies by factors.
 ///
 /// Least squares, as `scipy.signal.detrend`; a single sample has no slope. With detrending, NaN and infinities spread
 /// to the whole window.

@@ -1,4 +1,4 @@
-//! Tile operations against scalar ones, on every instruction set.
+//! Tiles against scalars, on every instruction set.
 
 use isochrony_dsp::{Isa, Kernel, Level, Tile};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Elementary functions by series in fixed point: slow, and far more precise than f64.
+//! Elementary functions by series in fixed point, far more precise than f64.
 
 use std::sync::LazyLock;
 
@@ -29,7 +29,7 @@ fn over(a: &Fixed, b: &Fixed) -> Fixed {
     (a << PLACES) / b
 }
 
-/// Sum of terms, each computed from the one before, until they vanish.
+/// Sum of terms until they vanish, each computed from the one before.
 fn series(mut term: Fixed, next: impl Fn(&Fixed, u32) -> Fixed) -> Fixed {
     let mut sum = Fixed::from(0);
     let mut k = 0;
@@ -74,7 +74,7 @@ fn atan_of_inverse(n: i64) -> Fixed {
 
 static LN_2: LazyLock<Fixed> = LazyLock::new(|| twice_atanh(&(one() / 3)));
 static LN_10: LazyLock<Fixed> = LazyLock::new(|| &*LN_2 * 3 + twice_atanh(&(one() / 9)));
-/// pi/2 by Machin's formula.
+/// Machin's formula.
 static HALF_PI: LazyLock<Fixed> =
     LazyLock::new(|| (atan_of_inverse(5) * 4 - atan_of_inverse(239)) * 2);
 
@@ -82,7 +82,7 @@ fn rounded(x: &Fixed) -> BigInt {
     (x + (one() >> 1)) >> PLACES
 }
 
-/// `e^r` for a small `r`.
+/// For a small `r`.
 fn exp_series(r: &Fixed) -> Fixed {
     series(one(), |term, k| times(term, r) / k)
 }
@@ -230,7 +230,7 @@ impl Exact {
         (-125..127).contains(&self.scale())
     }
 
-    /// Distance from an f64, in units of the last of `digits` digits.
+    /// In units of the last of `digits` digits.
     fn distance(&self, x: f64, digits: i64, least: i64) -> f64 {
         let unit = (self.scale() - (digits - 1)).max(least);
         let x = Self::of(x);

@@ -1,5 +1,5 @@
-//! Shared by tests of streams: noise, and kernels called in pieces.
-#![allow(dead_code)] // Not every test needs all of it.
+//! Noise, and kernels called in pieces.
+#![allow(dead_code)] // Not every test needs all.
 
 /// SplitMix64.
 pub(crate) struct Random(pub(crate) u64);
@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// Results of calls with these lengths, cyclically.
+/// Calls have these lengths, cyclically.
 pub(crate) fn in_parts(
     values: &[f64],
     cuts: &[usize],
