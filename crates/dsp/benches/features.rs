@@ -9,7 +9,6 @@ use isochrony_dsp::features::{Haar, HaarOfCounts, HaarOutput, Normalise, Score};
 use isochrony_dsp::spectrum::{Detrend, Precision};
 use isochrony_segment::Calibration;
 
-/// Median, ns per sample.
 fn time(samples: usize, rounds: usize, mut work: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..rounds)
         .map(|_| {

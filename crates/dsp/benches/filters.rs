@@ -11,7 +11,6 @@ use isochrony_dsp::filter::{
 };
 use isochrony_dsp::spectrum::Precision;
 
-/// Median, in Msamples/s.
 fn throughput(samples: usize, rounds: usize, mut work: impl FnMut()) -> f64 {
     let mut speeds: Vec<f64> = (0..rounds)
         .map(|_| {

@@ -32,7 +32,7 @@ fn quantile(values: &mut [f64], q: f64) -> f64 {
     values[((values.len() - 1) as f64 * q) as usize]
 }
 
-/// Times two interleaved loops, and prints the speed-up of the first.
+/// Prints the speed-up of the first of two interleaved loops.
 fn interleaved(name: &str, case: &Case, mut ours: impl FnMut(), mut bare: impl FnMut()) {
     let (mut rates, mut ratios) = (vec![], vec![]);
     for round in 0..case.rounds {
@@ -165,7 +165,6 @@ fn spectra<T: Precision>(name: &str, width: usize, case: &Case) {
     }
 }
 
-/// Kernels compared to a sum of squares.
 fn features<T: Precision>(name: &str, width: usize, case: &Case) {
     let noise = |i: usize| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / 65_536.0 - 128.0;
     let samples: Vec<T> = (0..case.samples).map(|i| T::of(noise(i))).collect();

@@ -26,7 +26,6 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// Times `summaries` on every instruction set against `bare`.
 fn against_bare<T: Statistic>(
     case: &Case,
     window: usize,

@@ -5,7 +5,7 @@
 #[cfg(target_arch = "x86_64")]
 const PREFETCH_DISTANCE: usize = 2 * 4096;
 
-/// Prefetches [`PREFETCH_DISTANCE`] bytes behind `from`; nothing on other architectures.
+/// Does nothing on other architectures.
 #[inline(always)]
 pub(crate) fn prefetch_ahead<T>(from: &T) {
     #[cfg(target_arch = "x86_64")]

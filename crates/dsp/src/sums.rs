@@ -1,6 +1,6 @@
 //! Sums in lanes: every bit depends on the length alone.
 
-/// Partial sums; a multiple of every vector width.
+/// A multiple of every vector width.
 pub(crate) const LANES: usize = 16;
 
 /// Value `i` belongs to lane `i % LANES`; lanes are added pairwise.

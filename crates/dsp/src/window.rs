@@ -98,7 +98,6 @@ impl Taper {
         (0..width).map(|at| half[at.min(span - at)]).collect()
     }
 
-    /// For the first half, its middle included.
     fn factor(self, at: usize, span: usize) -> f64 {
         let (x, full) = (at as f64, span as f64);
         match self {
@@ -206,7 +205,6 @@ impl fmt::Display for Taper {
     }
 }
 
-/// `hann`, `kaiser(8.6)`.
 impl FromStr for Taper {
     type Err = DspError;
 

@@ -330,7 +330,6 @@ impl<'a> Cursor<'a> {
         self.rest.as_bytes().first().is_some_and(u8::is_ascii_digit)
     }
 
-    /// Exactly `count` digits, at most `max`.
     fn digits(&mut self, count: usize, max: u32) -> Option<u32> {
         let head = self.rest.as_bytes().get(..count)?;
         if !head.iter().all(u8::is_ascii_digit) {

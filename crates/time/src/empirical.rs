@@ -30,7 +30,6 @@ pub struct RunSpan {
     pub civil_end: Fixed,
 }
 
-/// A run and its pieces in `order`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct RunPieces {
     pub(crate) run: RunId,
@@ -87,7 +86,6 @@ impl From<Empirical> for Parts {
     }
 }
 
-/// An index range with one line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexSpan {
     pub(crate) line: Line,
@@ -270,13 +268,13 @@ impl Empirical {
             .reduce(f64::max)
     }
 
-    /// Half-width and nanoseconds per sample at an index; interpolated inside a gap.
+    /// Interpolated inside a gap.
     pub(crate) fn uncertainty_and_slope(&self, index: i64) -> Result<(f64, f64), TimeError> {
         let line = self.span_at(Fixed::from_int(index))?.line;
         Ok((self.uncertainty_ns(index), 1.0 / line.slope()))
     }
 
-    /// The last piece that starts at or before `index`, else the first.
+    /// Else the first.
     fn piece_before(&self, index: i64) -> usize {
         self.pieces
             .partition_point(|p| p.index <= index)
@@ -376,7 +374,6 @@ fn check(position: usize, piece: &Piece, next: Option<&Piece>) -> Result<(), Tim
     }
 }
 
-/// Checks that civil time ascends from `piece` to `next` in the run.
 fn check_order(position: usize, piece: &Piece, next: &Piece) -> Result<(), TimeError> {
     let bad = |reason| TimeError::BadPiece {
         position,

@@ -80,7 +80,6 @@ impl Exact {
         i64::try_from(self.0.ceil().numer()).ok()
     }
 
-    /// Nearest integer, halves up, if it fits 64 bits.
     #[must_use]
     pub(crate) fn round_i64(&self) -> Option<i64> {
         let half = BigRational::new(1.into(), 2.into());

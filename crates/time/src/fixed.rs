@@ -200,7 +200,7 @@ impl Fixed {
     }
 }
 
-/// Nearest multiple of 2^-32 to `0.digits`, halves up.
+/// Halves up.
 fn fraction_bits(digits: &str) -> i128 {
     // Long arithmetic: doubles the decimal fraction 33 times and collects carries.
     let mut d: Vec<u8> = digits.bytes().map(|b| b - b'0').collect();
@@ -247,7 +247,6 @@ impl FromStr for Fixed {
     }
 }
 
-/// Exact decimal value, without trailing zeros.
 impl fmt::Display for Fixed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let magnitude = self.0.unsigned_abs();

@@ -225,7 +225,7 @@ impl Graph {
         names
     }
 
-    /// Edges of the shortest path (breadth-first search).
+    /// By breadth-first search.
     fn path(&self, from: TimebaseId, to: TimebaseId) -> Option<Vec<usize>> {
         let mut came_by: Vec<Option<usize>> = vec![None; self.timebases.len()];
         let mut queue = VecDeque::from([from]);

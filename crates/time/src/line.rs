@@ -25,7 +25,7 @@ impl Line {
         }
     }
 
-    /// From `(index, civil)` to `(index_end, civil_end)`; indices must not descend, civil time must ascend.
+    /// Indices must not descend, civil time must ascend.
     pub(crate) fn between(index: i64, civil: Fixed, index_end: i64, civil_end: Fixed) -> Self {
         let num = civil_end.to_bits().saturating_sub(civil.to_bits()).max(1);
         let den = (i128::from(index_end) - i128::from(index)).max(0) << 32;
@@ -56,8 +56,7 @@ impl Line {
         Ok(index.on_line(origin, self.civil, self.num, self.den))
     }
 
-    /// Exact index of a civil time. Within 2^-32 ns of a sample's time it is that sample, since both it and the line's
-    /// start may be rounded.
+    /// Within 2^-32 ns of a sample's time it is that sample, since both it and the line's start may be rounded.
     pub(crate) fn position_exact(&self, civil: &Exact) -> Result<Exact, TimeError> {
         let origin = Fixed::from_int(self.index);
         let position = civil.on_line(self.civil, origin, self.den, self.num);
@@ -75,7 +74,6 @@ impl Line {
         Ok(position)
     }
 
-    /// To the nearest 2^-32.
     pub(crate) fn position(&self, civil: Fixed) -> Result<Fixed, TimeError> {
         civil
             .checked_sub(self.civil)

@@ -60,7 +60,6 @@ pub(crate) struct CivilSpan {
     pub(crate) run: RunId,
     pub(crate) in_gap: bool,
     pub(crate) until: Fixed,
-    /// For a gap between runs.
     next_run: Option<(i64, RunId)>,
 }
 
@@ -146,7 +145,6 @@ impl Empirical {
         }
     }
 
-    /// The line for `civil`, and its extent.
     pub(crate) fn civil_span(
         &self,
         civil: Fixed,
@@ -186,7 +184,6 @@ impl Empirical {
         self.span_outside(civil, started)
     }
 
-    /// Between runs, or outside all.
     fn span_outside(&self, civil: Fixed, started: usize) -> Result<CivilSpan, TimeError> {
         let Some(before) = started
             .checked_sub(1)

@@ -83,7 +83,7 @@ impl Edge {
         }
     }
 
-    /// Converts both ends; the end of an index range belongs to the samples before it.
+    /// The end of an index range belongs to the samples before it.
     pub(crate) fn apply_range(&self, range: &Range<Exact>) -> Result<Range<Exact>, TimeError> {
         let (start, mut end) = (self.apply(&range.start)?, self.apply(&range.end)?);
         match &self.metric {
@@ -101,7 +101,7 @@ impl Edge {
         Range::new(start, end)
     }
 
-    /// With the half-width of the true value; `half` is that of `time`.
+    /// `half` is that of `time`.
     pub(crate) fn apply_with_uncertainty(
         &self,
         time: &Time<Exact>,
@@ -138,7 +138,7 @@ impl Edge {
         Ok((after, half))
     }
 
-    /// With the tolerance from rounding and uncertainty.
+    /// From rounding and uncertainty.
     pub(crate) fn apply_with_slack(
         &self,
         time: Time<Exact>,
@@ -166,7 +166,7 @@ impl Edge {
         Ok((self.apply(&time)?, slack + ROUNDING))
     }
 
-    /// Values of `from` for comparison with another path.
+    /// For comparison with another path.
     pub(crate) fn probes(&self) -> Vec<Fixed> {
         match &self.metric {
             // Two points fix a line; the far one shows small slope errors.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Fixed, Rate, Ratio, TimeError, TimebaseId};
 
-/// Set in these ids; bits between are an index of the table.
+/// Bits between are an index of the table.
 const ID_MARK: u32 = 0x8000_000f;
 const INDEX_SHIFT: u32 = 4;
 

@@ -63,7 +63,6 @@ impl Rate {
 }
 
 impl From<u64> for SampleCount {
-    /// Whole samples.
     fn from(count: u64) -> Self {
         Self {
             num: count.into(),
@@ -102,7 +101,6 @@ impl SampleCount {
     }
 }
 
-/// Digits and power of ten of the shortest decimal.
 fn decimal(value: f64) -> (u64, i32) {
     // Such as 1.234e-5; at most 17 digits.
     let text = format!("{value:e}");

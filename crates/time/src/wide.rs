@@ -4,7 +4,7 @@
 
 use ethnum::I256;
 
-/// `a * b / d` rounded to nearest, halves up. `None` on overflow, or if `d` is not positive.
+/// Halves up. `None` on overflow, or if `d` is not positive.
 pub(crate) fn mul_div_round(a: i128, b: i128, d: i128) -> Option<i128> {
     if d <= 0 {
         return None;
@@ -18,7 +18,7 @@ pub(crate) fn mul_div_round(a: i128, b: i128, d: i128) -> Option<i128> {
     i128::try_from(q + I256::from(u8::from(r >= d - r))).ok()
 }
 
-/// `a * b / d` rounded down, and the remainder in `0..d`.
+/// The remainder is in `0..d`.
 pub(crate) fn mul_div_floor(a: i128, b: i128, d: i128) -> Option<(i128, i128)> {
     if d <= 0 {
         return None;
@@ -47,10 +47,8 @@ pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// The rational nearest to `num / den` whose parts fit 63 bits.
-///
-/// Exact if the reduced fraction fits; else the last continued-fraction convergent that does, within 2^-61 relative.
-/// `None` outside 2^-63..2^63.
+/// The rational nearest to `num / den` whose parts fit 63 bits: exact if the reduced fraction does, else the last
+/// continued-fraction convergent that does, within 2^-61 relative. `None` outside 2^-63..2^63.
 pub(crate) fn best_u64_ratio(num: u128, den: u128) -> Option<(u64, u64)> {
     if num == 0 || den == 0 {
         return None;

@@ -50,7 +50,7 @@ fn quantile(values: &[f64], part: f64) -> f64 {
     values[(part * (values.len() - 1) as f64).round() as usize]
 }
 
-/// Throughput of random plans: the flow model against the simulator with typical costs.
+/// The flow model against the simulator.
 fn flow_model() -> Value {
     const PLANS: u64 = 40;
     const CORES: usize = 16;
@@ -102,7 +102,7 @@ fn share(outcomes: impl Iterator<Item = bool>) -> f64 {
     outcomes.iter().filter(|&&one| one).count() as f64 / outcomes.len() as f64
 }
 
-/// Whether the link capacity that M/M/1 gives for 95 % of the throughput suffices, for other readers.
+/// Whether the capacity that M/M/1 gives for 95 % of the throughput suffices for other readers.
 fn buffers() -> Value {
     const MEAN_S: f64 = 1e-3;
     const ITEM_BYTES: u64 = 1000;
@@ -140,7 +140,7 @@ fn buffers() -> Value {
     })
 }
 
-/// Nearest noise distribution of execution times of equal work, from 1 to 100 µs.
+/// Nearest noise distribution, for 1 to 100 µs of work.
 fn noise() -> Value {
     const RUNS: usize = 3000;
     let mut groups = Vec::new();
@@ -228,7 +228,7 @@ fn service_rate() -> Value {
     json!(rows)
 }
 
-/// Whether a service time that doubles, or falls by two fifths, is noticed.
+/// Service times double, or fall by two fifths.
 fn changes() -> Value {
     const MOST_SAMPLES: usize = 4096;
     let (mut noticed, mut both) = (Vec::new(), Vec::new());
@@ -262,7 +262,7 @@ fn changes() -> Value {
     })
 }
 
-/// The classifier on links with times of an untrained family.
+/// Times of an untrained family.
 fn classifier() -> Value {
     let classifier = TrustClassifier::builtin().expect("the weights are built in");
     let rows = rows::held_out();

@@ -41,7 +41,6 @@ impl TuningCase {
         .expect("configurations are within the limits of the plan")
     }
 
-    /// Items per second, after a quarter of the run.
     fn rate(&self, configuration: &Configuration) -> f64 {
         let mut run = self.run(configuration, 77);
         run.window(1.0);
@@ -74,9 +73,9 @@ struct Tuned {
     configuration: Configuration,
     windows: usize,
     kept: usize,
-    /// Windows until the kept configuration reaches 95 % of the optimum.
+    /// To 95 % of the optimum.
     windows_to_goal: Option<usize>,
-    /// Predicted over measured throughput in the last windows.
+    /// In the last windows.
     prediction: Option<f64>,
 }
 

@@ -10,12 +10,12 @@ use isochrony_tune::{
 struct FormulaPlan {
     costs: Vec<f64>,
     cores: usize,
-    /// Fraction of its speed that each core loses per further busy thread.
+    /// Loss of speed per further busy thread, as a fraction.
     contention: f64,
     noise: f64,
-    /// Samples arriving per second; None: unlimited.
+    /// Per second; None: unlimited.
     arrivals: Option<f64>,
-    /// Bytes of a thousand samples; stages take turns if a link holds fewer than two such items.
+    /// Per thousand samples; stages take turns if a link holds fewer than two items.
     item_bytes: f64,
     random: fastrand::Rng,
 }

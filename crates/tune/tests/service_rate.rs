@@ -25,7 +25,7 @@ fn monitor(method: RateMethod, seed: u64) -> ServiceRateMonitor {
     monitor_for(method, MEAN_S, seed)
 }
 
-/// Rate and standard error are relative to the truth; samples include the search.
+/// Rates are relative to the truth; samples include the search.
 #[derive(Debug)]
 struct Outcome {
     rate: f64,
@@ -81,7 +81,7 @@ fn known(outcomes: &[Result<Outcome, UnknownRate>]) -> impl Iterator<Item = &Out
     outcomes.iter().filter_map(|outcome| outcome.as_ref().ok())
 }
 
-/// Mean relative rate, if at least half of the attempts know it.
+/// If at least half of the attempts know it.
 fn mean_rate(outcomes: &[Result<Outcome, UnknownRate>]) -> Option<f64> {
     let count = known(outcomes).count();
     let sum: f64 = known(outcomes).map(|outcome| outcome.rate).sum();
@@ -116,7 +116,6 @@ fn utilization_law_is_within_a_tenth_or_unknown() {
     }
 }
 
-/// The tables of the documentation.
 #[test]
 fn mean_estimates_are_those_of_the_documented_table() {
     use RateMethod::{FilteredQuantile, UtilizationLaw};
@@ -232,7 +231,7 @@ fn standard_errors_are_those_of_repeated_attempts() {
     }
 }
 
-/// Samples until a change is noticed, at most `limit`.
+/// At most `limit`.
 fn samples_to_notice(
     monitor: &mut ServiceRateMonitor,
     simulation: &mut QueueSimulation,

@@ -156,7 +156,6 @@ impl<T: Precision> Correlator<T> {
         out[self.max_lag..].copy_from_slice(&self.wrapped[..=self.max_lag]);
     }
 
-    /// Keeps only phases of the band.
     fn whiten(&mut self, regularise: T) {
         let (low, high) = self.band;
         let (below, rest) = self.cross.split_at_mut(low);
@@ -178,7 +177,7 @@ impl<T: Precision> Correlator<T> {
         }
     }
 
-    /// Spectrum of the last correlation, and its transform length.
+    /// Of the last correlation, with its transform length.
     pub(super) fn spectrum(&self) -> (&[Complex<T>], usize) {
         (&self.cross, self.padded.len())
     }

@@ -112,7 +112,7 @@ impl<T: Precision> Delays<T> {
     }
 }
 
-/// The band-limited function through a correlation's values: a sum of cosines.
+/// The band-limited function through the values: a sum of cosines.
 struct CorrelationFunction<'a, T> {
     spectrum: &'a [Complex<T>],
     length: usize,
@@ -159,7 +159,7 @@ impl<'a, T: Precision> CorrelationFunction<'a, T> {
         }
     }
 
-    /// Newton's method, bounded by the neighbours of `lag`, which are lower.
+    /// Newton's method near `lag`, whose value exceeds its neighbours'.
     fn highest(&self, lag: f64, offset: f64) -> Delay {
         let (mut low, mut high) = (lag - 1.0, lag + 1.0);
         let mut here = lag + offset;

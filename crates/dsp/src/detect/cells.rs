@@ -54,7 +54,6 @@ pub struct CellCfar {
     training: usize,
     guard: usize,
     sides: Sides,
-    /// Of the sum or the order statistic.
     factor: f64,
     trained: TrainingCells,
     /// Delayed values, and results still to be 0.
@@ -66,7 +65,6 @@ pub struct CellCfar {
 enum TrainingCells {
     /// Sum of the newest cells, and earlier sums.
     Sum { sum: SlidingSum, before: Delay },
-    /// Slots of the cells before and behind, and values that will move to those before.
     Rank {
         below: usize,
         cells: Option<Ranked>,
@@ -75,7 +73,6 @@ enum TrainingCells {
     },
 }
 
-/// Initially zeros.
 #[derive(Debug, Clone)]
 struct Delay {
     by: usize,

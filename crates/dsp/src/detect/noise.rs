@@ -40,12 +40,11 @@ pub struct NoiseCfar {
     count: u64,
     mean: f64,
     variance: f64,
-    /// Detection threshold, in deviations above the mean.
     limit: f64,
     detected: u64,
 }
 
-/// Effective sample size of an exponential average with this time constant.
+/// Effective sample size of the exponential average.
 fn weight(memory: u64) -> f64 {
     2.0 * memory as f64 - 1.0
 }

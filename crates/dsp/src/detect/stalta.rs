@@ -4,7 +4,6 @@ use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
 use crate::running::{Real, SlidingSum, checked};
 
-/// Checks both windows, in samples.
 fn windows(sta: usize, lta: usize) -> Result<(usize, usize), DspError> {
     let sta = checked("stalta", "sta", sta, 1)?;
     let lta = checked("stalta", "lta", lta, 1)?;
@@ -48,11 +47,9 @@ fn at_least(value: f64, least: f64) -> f64 {
 pub struct ClassicStaLta {
     sta: SlidingSum,
     lta: SlidingSum,
-    /// Until the long window is full.
     missing: usize,
     /// lta / sta, from sums to means.
     scale: f64,
-    /// Lower bound of the long sum.
     least: f64,
 }
 
@@ -107,10 +104,9 @@ impl ClassicStaLta {
 }
 
 const LANES: usize = 4;
-/// Values between checks for subnormal averages.
 const TILE: usize = 64;
 
-/// Full windows. Only block sums are serial; the rest is vectorised.
+/// Only block sums of full windows are serial; the rest is vectorised.
 struct RatioKernel<'a, T> {
     state: &'a mut ClassicStaLta,
     values: &'a [T],
@@ -200,7 +196,6 @@ pub struct RecursiveStaLta {
     gains: [f64; 2],
     averages: [f64; 2],
     lta: usize,
-    /// Samples so far, up to `lta`.
     count: usize,
 }
 
@@ -244,8 +239,7 @@ impl RecursiveStaLta {
         }
     }
 
-    /// Skips the check of each average for subnormal numbers, which takes longer than the rest. False if one was:
-    /// recompute with checks.
+    /// Omits the check for subnormal averages, which takes longer than the rest. False if one was: recompute with checks.
     fn run_normal<T: Real>(&mut self, values: &[T], results: &mut [T]) -> bool {
         let ([sta_gain, lta_gain], [mut sta, mut lta]) = (self.gains, self.averages);
         let (sta_rest, lta_rest) = (1.0 - sta_gain, 1.0 - lta_gain);

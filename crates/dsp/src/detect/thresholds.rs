@@ -6,7 +6,7 @@
 use crate::DspError;
 use crate::math::{exp, ln, ln_1p};
 
-/// For x >= 0.5: Lanczos sum, g = 7, nine terms (Godfrey 2001).
+/// Lanczos sum, g = 7, nine terms (Godfrey 2001), for x >= 0.5.
 fn ln_gamma(x: f64) -> f64 {
     const TERMS: [f64; 8] = [
         676.520_368_121_885_1,
@@ -26,7 +26,7 @@ fn ln_gamma(x: f64) -> f64 {
     HALF_LN_TAU + (x + 0.5) * ln(top) - top + ln(0.999_999_999_999_809_9 + sum)
 }
 
-/// Of the incomplete beta function for x < (a + 1) / (a + b + 2), by Lentz's method.
+/// Lentz's method, for x < (a + 1) / (a + b + 2).
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     let away = |value: f64| {
         if value.abs() < 1e-300 { 1e-300 } else { value }
@@ -71,7 +71,7 @@ pub fn f_tail(above: f64, below: f64, ratio: f64) -> f64 {
     beta(below / 2.0, above / 2.0, below / both, above * ratio / both)
 }
 
-/// The x at which a decreasing function, near 1 at 0, reaches `probability`.
+/// The function is near 1 at 0.
 fn invert_decreasing(probability: f64, tail: impl Fn(f64) -> f64) -> f64 {
     // Bisects the logarithm: equal cost for all magnitudes.
     let (mut low, mut high) = (-80.0, 700.0);

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use crate::DspError;
 
-/// Numbers searched together.
 const BLOCK: usize = 64;
 
 /// Number k starts at index `start + k * hop` and covers `span` indices.
@@ -53,7 +52,6 @@ pub struct Triggers {
     off: f64,
     least: u64,
     merge: u64,
-    /// The last range, which may still grow.
     open: Option<Range<i64>>,
     /// Above `on` earlier, not below `off` since.
     active: bool,

@@ -93,7 +93,6 @@ impl<T: Precision> Haar<T> {
     }
 }
 
-/// Checks that `width` can be halved `levels` times.
 pub(super) fn check_levels(width: usize, levels: usize) -> Result<(), DspError> {
     let most = if width == 0 {
         0
@@ -121,7 +120,6 @@ pub(super) fn bins(output: HaarOutput, width: usize, levels: usize) -> usize {
     }
 }
 
-/// Normalises sums and differences of a level.
 #[inline(always)]
 pub(super) fn factor(level: usize) -> f64 {
     0.5f64.powi(level as i32).sqrt()
@@ -144,7 +142,7 @@ fn halve<T: Precision>(from: &[T], sums: &mut [T], differences: &mut [T]) {
 
 const LANES: usize = 8;
 
-/// Serial for few samples, else in lanes (sample `i` in `i % LANES`), added pairwise.
+/// Serial for few samples, else in lanes.
 #[inline(always)]
 fn sum<T: Precision>(samples: &[T]) -> T {
     let (chunks, rest) = samples.as_chunks::<LANES>();
@@ -159,7 +157,7 @@ fn sum<T: Precision>(samples: &[T]) -> T {
     rest.iter().fold(all, |sum, &sample| sum + sample)
 }
 
-/// Of a single level: differences of half-block sums.
+/// Differences of half-block sums.
 #[inline(always)]
 fn details<T: Precision>(window: &[T], level: usize, out: &mut [T]) {
     let half = 1_usize << (level - 1);

@@ -235,7 +235,6 @@ fn halve<F: Copy, W: Wide>(from: &[F], sums: &mut [W], wide: impl Fn(F) -> W) ->
     all
 }
 
-/// Sums of neighbours, and scaled differences.
 #[inline(always)]
 fn transform<F: Copy, W: Wide>(
     from: &[F],

@@ -80,7 +80,7 @@ fn first_extreme<T: Precision>(row: &[T], from: usize, extreme: Extreme) -> Opti
 /// Independent comparisons that hide latency.
 const SIDE: usize = 32;
 
-/// Position of the first maximum; None if all are NaN.
+/// None if all are NaN.
 struct FirstLargest<'a, T, F>(&'a [T], F);
 
 impl<T: Precision, F: Fn(T) -> T> Kernel for FirstLargest<'_, T, F> {

@@ -9,7 +9,6 @@ use crate::spectrum::Precision;
 /// Selects instead of sorting: linear time.
 pub struct Quantiles<T> {
     at: Vec<f64>,
-    /// A copy of the window, and the needed ranks in order.
     values: Vec<T>,
     places: Vec<usize>,
 }

@@ -116,7 +116,7 @@ impl<T: Precision> Score<T> {
 }
 
 struct DirectFrequencies<T> {
-    /// Cosines, then sines, of all frequencies for each pair of samples.
+    /// Cosines, then sines, per pair of samples.
     waves: Vec<[T; 2 * PARTS]>,
     weights: [T; MAX_DIRECT_FREQUENCIES],
 }
@@ -182,7 +182,7 @@ impl<T: Precision> Kernel for Sums<'_, T> {
     }
 }
 
-/// By value and in one loop, so sums stay in registers.
+/// By value and in one loop: sums stay in registers.
 #[inline(always)]
 fn with<T: Precision>(
     sums: [T; 2 * PARTS],

@@ -148,7 +148,7 @@ impl Iir {
     }
 }
 
-/// For one frequency: cosine of its angle, and the gain for the bandwidth.
+/// Cosine of the frequency's angle, and the gain for the bandwidth.
 fn one_frequency(
     operator: &'static str,
     hz: f64,

@@ -3,7 +3,7 @@
 use crate::isa::{Kernel, Level};
 use crate::spectrum::Precision;
 
-/// Bytes of results in parallel, to hide the latency of additions.
+/// Bytes of results in parallel: hides the latency of additions.
 const SIDE_BYTES: usize = 256;
 
 /// Result n is the sum of `reversed[k] row[n + k]`.

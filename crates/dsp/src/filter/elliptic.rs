@@ -53,7 +53,7 @@ pub(super) fn arc_sc(w: f64, m: f64) -> f64 {
     scale * w.asinh()
 }
 
-/// Parameter, with complement, of a filter whose selectivity has the parameter `m1`: the degree equation, by nomes.
+/// Parameter and complement of a filter, from `m1` of its selectivity: the degree equation, by nomes.
 pub(super) fn degree(order: usize, m1: f64) -> (f64, f64) {
     let q1 = (-PI * quarter_period(m1) / quarter_period(1.0 - m1)).exp();
     let q = q1.powf(1.0 / order as f64);

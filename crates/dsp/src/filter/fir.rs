@@ -12,7 +12,6 @@ use crate::DspError;
 use crate::isa::Isa;
 use crate::spectrum::Precision;
 
-/// Samples that the row takes at a time.
 const BLOCK: usize = 2048;
 
 /// How results are computed.
@@ -142,7 +141,6 @@ fn uses_overlap_save(taps: usize, method: FirMethod) -> bool {
 #[derive(Debug, Clone)]
 struct Direct<T> {
     isa: Isa,
-    /// Taps, last first.
     reversed: Vec<T>,
     /// The last samples, one fewer than taps, and a block.
     row: Vec<T>,

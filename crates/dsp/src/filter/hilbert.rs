@@ -69,12 +69,11 @@ pub fn hilbert(
     ))
 }
 
-/// Margin for errors between and beyond the measured frequencies.
+/// For errors between the measured frequencies.
 const ERROR_MARGIN: f64 = 0.97;
-/// Designs tried before giving up.
 const MAX_DESIGNS: usize = 64;
 
-/// `2 / (pi n)` for odd n from `-middle` to `middle`, times a Kaiser window.
+/// `2 / (pi n)` for odd n, times a Kaiser window.
 fn windowed(middle: usize, beta: f64) -> Vec<f64> {
     let middle = middle.max(1) as i64;
     let tap = |n: i64| {
@@ -88,9 +87,8 @@ fn windowed(middle: usize, beta: f64) -> Vec<f64> {
     (-middle..=middle).map(tap).collect()
 }
 
-/// Largest deviation of the gain from 1 between `low` and 0.5 - `low`, in cycles per sample.
-///
-/// Ripples grow towards the steps, and the gain is symmetric: those next to `low` decide.
+/// Largest deviation of the gain from 1 between `low` and 0.5 - `low`, in cycles per sample. Ripples grow towards the
+/// steps, and the gain is symmetric: those next to `low` decide.
 fn largest_error(taps: &[f64], low: f64) -> f64 {
     const RIPPLES: usize = 24;
     const POINTS: usize = 16;
@@ -104,9 +102,7 @@ fn largest_error(taps: &[f64], low: f64) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// Gain of the taps 1, 3, 5, ... from the middle.
-///
-/// Rotation is several times as fast as sines; restarted before rounding errors add up.
+/// Rotates instead of computing sines, several times as fast; restarted before rounding errors add up.
 fn gain(odd: &[f64], cycles: f64) -> f64 {
     const RESTART_INTERVAL: usize = 32;
     let turn = 2.0 * PI * cycles;

@@ -7,12 +7,10 @@
 use super::sections::Section;
 
 pub(super) const LANES: usize = 4;
-/// Samples between one section and the next.
 const SKEW: usize = 4;
 /// Smaller numbers have decayed.
 const DECAY_THRESHOLD: f64 = 1e-200;
 
-/// One number per section.
 pub(super) type Lane = [f64; LANES];
 
 /// Unused lanes are zeros.
@@ -21,9 +19,7 @@ pub(super) struct Group {
     pub(super) count: usize,
     pub(super) b: [Lane; 3],
     pub(super) a: [Lane; 2],
-    /// Last two inputs of each section.
     pub(super) x: [Lane; 2],
-    /// Last two outputs of each section.
     pub(super) y: [Lane; 2],
 }
 
@@ -81,7 +77,7 @@ impl Group {
         (self.y[0][k], self.y[1][k]) = (y1, y2);
     }
 
-    /// Runs all sections in place; in parallel if there are enough samples.
+    /// In place; in parallel if there are enough samples.
     #[inline(always)]
     pub(super) fn pass<V: Vector>(&mut self, level: V::Level, samples: &mut [f64]) {
         let shift_in = SKEW * (self.count - 1);
@@ -127,21 +123,19 @@ impl Group {
     }
 }
 
-/// A vector of four f64.
 pub(super) trait Vector: Copy {
-    /// Proof of its instructions.
     type Level: Copy;
     fn load(level: Self::Level, lane: &Lane) -> Self;
     fn store(self) -> Lane;
     fn mul(self, other: Self) -> Self;
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
-    /// Moves every number up one lane, with a new one in lane 0.
+    /// Moves every number up one lane.
     fn shift_in(self, first: f64) -> Self;
     fn lane<const K: usize>(self) -> f64;
 }
 
-/// Steps in which all sections have a sample. Takes and returns their last outputs.
+/// Steps in which all sections have a sample.
 #[inline(always)]
 fn steps<V: Vector, const LAST: usize>(
     level: V::Level,

@@ -13,7 +13,7 @@ use super::direct_sums::DirectSums;
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::{Precision, plan_cache};
 
-/// Two blocks of samples, and the results of the two before.
+/// Two blocks, and the results of the two before.
 #[derive(Clone)]
 pub(super) struct OverlapSave<T: Precision> {
     isa: Isa,
@@ -23,9 +23,7 @@ pub(super) struct OverlapSave<T: Precision> {
     gains: Vec<Complex<T>>,
     /// Last samples before, one fewer than taps, then both blocks.
     row: Vec<T>,
-    /// Samples in the blocks.
     filled: usize,
-    /// Results of the blocks before.
     ready: Vec<T>,
     work: Vec<Complex<T>>,
     scratch: Vec<Complex<T>>,
@@ -34,7 +32,7 @@ pub(super) struct OverlapSave<T: Precision> {
 /// Longer transforms leave the caches and need more memory.
 const LONG_FILTER_TAPS: usize = 1 << 16;
 
-/// At least four times the taps, so that most of a block is results; twice for very long filters.
+/// Four times the taps, so that most of a block is results; twice for very long filters.
 fn transform_length(taps: usize) -> usize {
     let times = if taps < LONG_FILTER_TAPS { 4 } else { 2 };
     (times * taps).next_power_of_two().max(1024)

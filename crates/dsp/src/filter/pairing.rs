@@ -23,7 +23,6 @@ fn is_real(root: Complex64) -> bool {
     root.im == 0.0
 }
 
-/// Takes the first root of least `cost` that fits.
 fn take(
     roots: &mut Vec<Complex64>,
     fit: impl Fn(Complex64) -> bool,

@@ -22,7 +22,6 @@ impl Roots {
         self.reals.len() + 2 * self.pairs.len()
     }
 
-    /// Product of `at - root` over all roots.
     pub(super) fn product(&self, at: f64) -> f64 {
         let reals: f64 = self.reals.iter().map(|root| at - root).product();
         let pairs = self.pairs.iter().map(|root| (at - root).norm_sqr());
@@ -38,12 +37,11 @@ pub(super) struct Zpk {
     pub(super) gain: f64,
 }
 
-/// `10^(db / 10) - 1`, without cancellation.
+/// Without cancellation.
 fn power_above_one(db: f64) -> f64 {
     (db / 10.0 * LN_10).exp_m1()
 }
 
-/// Angles of the poles above the real axis.
 fn angles(order: usize) -> impl Iterator<Item = f64> {
     let steps = (1 - order % 2..order).step_by(2).filter(|&m| m > 0);
     steps.map(move |m| PI * m as f64 / (2 * order) as f64)

@@ -13,7 +13,6 @@ use super::fir_design::count;
 use super::parameter_error;
 use crate::DspError;
 
-/// Grid points per coefficient.
 const DENSITY: usize = 16;
 const MAX_EXCHANGES: usize = 60;
 /// Time is quadratic.
@@ -34,15 +33,13 @@ pub struct FirBand {
 
 #[derive(Debug, Clone, Copy)]
 struct Point {
-    /// Cosine of its angle.
     x: f64,
     desired: f64,
     weight: f64,
-    /// First or last of its band.
     edge: bool,
 }
 
-/// The polynomial through points, in barycentric form.
+/// In barycentric form.
 struct Interpolant {
     x: Vec<f64>,
     values: Vec<f64>,
@@ -64,7 +61,7 @@ impl Interpolant {
     }
 }
 
-/// By logarithms, which do not overflow; a common factor cancels.
+/// Logarithms do not overflow; a common factor cancels.
 fn barycentric(x: &[f64]) -> Vec<f64> {
     let logs: Vec<(f64, bool)> = x
         .iter()
@@ -127,7 +124,7 @@ fn checked(operator: &'static str, bands: &[FirBand], rate: f64) -> Result<(), D
     Ok(())
 }
 
-/// Points of every band, ascending. Even numbers of taps exclude half the rate.
+/// Even numbers of taps exclude half the rate.
 fn grid(bands: &[FirBand], rate: f64, coefficients: usize, odd: bool) -> Vec<Point> {
     let step = 0.5 / (DENSITY * coefficients) as f64;
     let mut grid = Vec::new();

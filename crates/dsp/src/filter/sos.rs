@@ -18,9 +18,8 @@ use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::Precision;
 
-/// Samples per group of sections: fits the L1 cache.
+/// Fits the L1 cache.
 const BLOCK: usize = 1024;
-/// Samples between checks for decayed numbers.
 const DECAY_CHECK_PERIOD: usize = 4096;
 
 /// The signal before the first sample.
@@ -51,10 +50,8 @@ pub enum Initial {
 #[derive(Debug, Clone)]
 pub struct SosFilter {
     groups: Vec<Group>,
-    /// f32 samples as f64.
     block: Vec<f64>,
     initial: Initial,
-    /// Samples since the last check; None before the first sample.
     at: Option<usize>,
     isa: Isa,
 }
@@ -155,7 +152,7 @@ impl SosFilter {
         }
     }
 
-    /// Length of the next block; clears decayed numbers when due.
+    /// Clears decayed numbers when due.
     fn advance(&mut self, samples: usize) -> usize {
         let mut at = self.at.unwrap_or(0);
         if at == DECAY_CHECK_PERIOD {
@@ -184,7 +181,6 @@ impl SosFilter {
     }
 }
 
-/// All groups, over at most [`BLOCK`] samples.
 struct Pass<'a, T> {
     groups: &'a mut [Group],
     input: &'a [T],

@@ -46,7 +46,6 @@ pub struct ZeroPhase {
     /// Unused forward results; raw samples until the padding is complete.
     passed: Vec<f64>,
     begun: bool,
-    /// For the padding at the end.
     last: Vec<f64>,
     ready: Vec<f64>,
     work: Vec<f64>,
@@ -197,7 +196,7 @@ impl ZeroPhase {
         }
     }
 
-    /// Runs the padding through the filter: the signal mirrored at its first sample, as far as it reaches.
+    /// The padding mirrors the signal at its first sample, as far as it reaches.
     fn begin(&mut self) {
         self.begun = true;
         let Some(first) = self.passed.first() else {

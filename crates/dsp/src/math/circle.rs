@@ -103,7 +103,7 @@ fn reduced_short(x: f64) -> (u64, f64, f64) {
     (shifted.to_bits(), sine, cosine)
 }
 
-/// Selects by the lowest bit; the second lowest is the sign.
+/// The lowest bit selects; the second lowest is the sign.
 #[inline(always)]
 fn of_quadrant(quadrant: u64, even: f64, odd: f64) -> f64 {
     let mask = 0u64.wrapping_sub(quadrant & 1);

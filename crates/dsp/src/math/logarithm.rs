@@ -80,7 +80,7 @@ pub fn ln_1p(x: f64) -> f64 {
     pick(x.abs() < 1e-17, x, value)
 }
 
-/// Divides `ln(1 + f)` by the logarithm of a base, given inverse as 32 bits and the rest.
+/// The base's inverse logarithm is given as 32 bits and the rest.
 #[inline(always)]
 fn based(f: f64, high: f64, low: f64) -> (f64, f64) {
     const UPPER: u64 = 0xffff_ffff_0000_0000;

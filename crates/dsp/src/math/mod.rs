@@ -38,7 +38,7 @@ const SHIFT: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
 const LN_2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fefa_4000); // 41 bits: times 11 bits is exact
 const LN_2_LOW: f64 = f64::from_bits(0xbd48_432a_1b0e_2634);
 
-/// The exponent is in the low bits of `shifted`, an integer plus [`SHIFT`].
+/// The exponent is in the low bits of `shifted`.
 #[inline(always)]
 fn two_to(shifted: f64) -> f64 {
     f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52)
@@ -50,7 +50,6 @@ fn pick(which: bool, a: f64, b: f64) -> f64 {
     if which { a } else { b }
 }
 
-/// Sum and its rounding error.
 #[inline(always)]
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
@@ -73,7 +72,7 @@ fn halves(a: f64) -> (f64, f64) {
     (high, a - high)
 }
 
-/// Product and its rounding error, barring overflow and subnormals.
+/// Barring overflow and subnormals.
 #[inline(always)]
 fn two_product(a: f64, b: f64) -> (f64, f64) {
     let product = a * b;
@@ -81,7 +80,7 @@ fn two_product(a: f64, b: f64) -> (f64, f64) {
     (product, ((ah * bh - product) + ah * bl + al * bh) + al * bl)
 }
 
-/// Lowest coefficient first, in pairs, which halves the dependency chain.
+/// In pairs, which halves the dependency chain; lowest coefficient first.
 macro_rules! polynomial {
     ($x:expr, $square:expr, [$even:expr $(,)?]) => { $even };
     ($x:expr, $square:expr, [$even:expr, $odd:expr $(,)?]) => { $even + $odd * $x };

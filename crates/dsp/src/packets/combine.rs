@@ -55,13 +55,10 @@ pub struct Combiner {
     bytes: usize,
     /// By cluster, the best of each first.
     voters: Vec<Voter>,
-    /// Receivers by ascending error rate.
     order: Vec<usize>,
     syndromes: Vec<u32>,
     search: u32,
-    /// Bits in which copies differ.
     differ: Vec<u64>,
-    /// Bits voted on, with the margin.
     disputed: Vec<DisputedBit>,
 }
 
@@ -224,7 +221,6 @@ impl Combiner {
         support
     }
 
-    /// Tries all combinations of the bits with the closest votes.
     fn search(&mut self, wrong: u32, packet: &mut [u8]) -> Recovery {
         let closest = |a: &DisputedBit, b: &DisputedBit| {
             let nearer = a.margin.total_cmp(&b.margin);

@@ -21,13 +21,10 @@ use super::{is_intact, words};
 #[derive(Debug, Clone)]
 pub struct ErrorCounts {
     receivers: usize,
-    /// Bits of packets that receivers i and j both have, at `i * receivers + j`.
+    /// By pair of receivers, at `i * receivers + j`.
     common: Vec<u64>,
-    /// Errors of i in these.
     errors: Vec<u64>,
-    /// Joint errors in the same bits.
     joint: Vec<u64>,
-    /// Copies with errors, and the error masks.
     broken: Vec<(usize, u64)>,
     wrong: Vec<u64>,
 }
@@ -134,7 +131,7 @@ fn ones(words: impl Iterator<Item = u64>) -> u64 {
     words.map(|word| u64::from(word.count_ones())).sum()
 }
 
-/// Phi coefficient of two bits that are 1 in `a` and `b` of `n` cases, and in `both` together.
+/// Phi coefficient: bits are 1 in `a` and `b` of `n` cases, and in `both` together.
 fn phi(n: u64, a: u64, b: u64, both: u64) -> f64 {
     // The difference of integer products is exact.
     let [n, a, b, both] = [n, a, b, both].map(i128::from);

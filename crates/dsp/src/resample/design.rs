@@ -27,7 +27,7 @@ pub(super) struct Spec {
     pub(super) attenuation_db: f64,
 }
 
-/// For a transition of `width` cycles per sample.
+/// `width` is in cycles per sample.
 pub(super) fn taps_for(attenuation_db: f64, width: f64) -> f64 {
     ((attenuation_db - 7.95) / (2.285 * 2.0 * PI * width) + 3.0).ceil()
 }
@@ -44,9 +44,9 @@ pub(super) fn has_rows(spec: &Spec) -> bool {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Weights<T> {
     pub(super) taps: usize,
-    /// Taps at or before the result's position, for windows of a single result.
+    /// Taps at or before the result's position.
     pub(super) before: usize,
-    /// Maximum distance between two results that share a window; 0 if not shared.
+    /// Maximum distance of two results that share a window; 0 if not shared.
     pub(super) shift: usize,
     pub(super) table: Table<T>,
 }
@@ -55,7 +55,7 @@ pub(super) struct Weights<T> {
 pub(super) enum Table<T> {
     /// A row per phase, of `up` results.
     Rows(Vec<T>),
-    /// Cubics between phases: four coefficients per weight, by vectors of weights.
+    /// Four coefficients per weight, by vectors of weights.
     Cubics { phases: u64, coefficients: Vec<T> },
 }
 
@@ -81,7 +81,7 @@ impl Lowpass {
         sinc * bessel_i0(self.beta * ((1.0 - part) * (1.0 + part)).sqrt())
     }
 
-    /// Weights at a fractional position, with sum 1.
+    /// Sums to 1.
     fn row(&self, part: f64, taps: usize) -> impl Iterator<Item = f64> {
         let first = 1.0 - self.reach;
         let row: Vec<f64> = (0..taps)
@@ -156,7 +156,7 @@ impl<T: Precision> Weights<T> {
     }
 }
 
-/// Through the rows of four neighbouring phases, dense enough for the lowpass's accuracy.
+/// Dense enough for the lowpass's accuracy.
 fn cubics<T: Precision>(lowpass: &Lowpass, taps: usize, spec: &Spec) -> Table<T> {
     // A cubic's error is at most 3 w^4 / 128 for a sine of w radians per phase; it gets half the tolerance.
     let error = 10f64.powf(-spec.attenuation_db / 20.0) / 2.0;

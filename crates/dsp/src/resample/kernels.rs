@@ -14,15 +14,14 @@ use crate::avx2::Avx2;
 use crate::isa::{Kernel, Level};
 use crate::spectrum::Precision;
 
-/// Vectors of results in parallel; a second phase still fits the registers.
+/// A second phase still fits the registers.
 const SIDE: usize = 4;
-/// Samples behind the last window that may be read, without effect.
+/// Samples behind the last window that may be read.
 pub(super) const READ_AHEAD: usize = SIDE * VECTOR_BYTES / size_of::<f32>();
 
 /// Windows start at sample `at` of `row` and advance by `down / up` samples.
 pub(super) struct Sums<'a, T> {
     pub(super) taps: usize,
-    /// A row per turn, or cubics between so many phases.
     pub(super) weights: &'a [T],
     pub(super) between: Option<u64>,
     /// Whether an even turn and the next share a window.
@@ -32,7 +31,7 @@ pub(super) struct Sums<'a, T> {
     pub(super) at: usize,
     /// First result's index, modulo `up`.
     pub(super) turn: u64,
-    /// First result's fractional position, in parts of `up`.
+    /// In parts of `up`.
     pub(super) phase: u64,
     pub(super) up: u64,
     pub(super) down: u64,
@@ -87,7 +86,6 @@ impl<'a, T: Precision> Sums<'a, T> {
         }
     }
 
-    /// Two phases of [`SIDE`] vectors of windows at a time.
     #[inline(always)]
     fn side_by_side<V: Vector<Number = T>>(self, level: V::Level) {
         let (taps, up) = (self.taps, self.up as usize);
@@ -185,7 +183,6 @@ impl<'a, T: Precision> Sums<'a, T> {
         }
     }
 
-    /// One by one, with interpolated weights.
     #[inline(always)]
     fn between_phases<V: Vector<Number = T>>(self, level: V::Level, phases: u64) {
         let (whole, part) = ((self.down / self.up) as usize, self.down % self.up);
@@ -207,7 +204,7 @@ impl<'a, T: Precision> Sums<'a, T> {
     }
 }
 
-/// Two phases of neighbouring windows, oldest sample first.
+/// Oldest sample first.
 #[inline(always)]
 fn neighbouring_windows<V: Vector>(
     level: V::Level,
@@ -316,7 +313,6 @@ fn four_windows_two_phases<V: Vector>(
     ]
 }
 
-/// Weights are cubics of `rest`.
 #[inline(always)]
 fn cubic<V: Vector>(
     level: V::Level,

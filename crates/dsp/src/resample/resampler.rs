@@ -12,9 +12,7 @@ use crate::filter::parameter_error;
 use crate::isa::Isa;
 use crate::spectrum::Precision;
 
-/// Samples passed between stages at a time.
 const BLOCK: usize = 2048;
-/// None overflows 64 bits on the way.
 const LEGAL_INDICES: Range<i64> = -(1 << 62)..1 << 62;
 
 /// Resamples contiguous ranges, with state.
@@ -44,7 +42,6 @@ pub struct Resampler<T> {
     stages: Vec<Stage<T>>,
     between: [Vec<T>; 2],
     next: i64,
-    /// Index behind the last sample, and that sample.
     end: i64,
     last: Option<T>,
 }
@@ -205,7 +202,6 @@ impl<T: Precision> Resampler<T> {
         Ok(())
     }
 
-    /// Feeds padding samples.
     fn continued(&mut self, nearest: T, count: usize, mut output: &mut [T]) {
         let outside = match self.edges {
             Edges::Steady => nearest,

@@ -14,29 +14,25 @@ use super::design::{Spec, has_rows, taps_for};
 use crate::DspError;
 use crate::filter::parameter_error;
 
-/// Maximum integer ratio of a coarse stage.
 const MAX_COARSE_RATIO: u64 = 64;
 /// Products per cubic weight.
 const CUBIC_COST: f64 = 5.0;
-/// Products that a result's position and the reduction of a vector cost.
+/// Position and reduction, in products.
 const RESULT_COST: f64 = 8.0;
-/// Of a first upsampling stage before cubics.
 const MAX_FINE_RATIO: u64 = 4;
-/// Largest relative cost of a split that is worth another pass.
+/// Largest relative cost that is worth another pass.
 const MAX_RELATIVE_COST: f64 = 0.8;
 const MAX_COARSE_STAGES: usize = 3;
-/// Maximum ratio between rates.
 pub(super) const MAX_RATIO: f64 = 1_048_576.0;
 
 impl Spec {
-    /// Products per result.
     fn products(&self) -> f64 {
         let taps = taps_for(self.attenuation_db, self.stop - self.pass);
         let each = if has_rows(self) { 1.0 } else { CUBIC_COST };
         each * (taps + RESULT_COST)
     }
 
-    /// For another ratio, at an input rate `dense` times as high.
+    /// At an input rate `dense` times as high.
     fn with(self, ratio: Ratio, dense: f64, (pass, stop): (f64, f64)) -> Self {
         Self {
             ratio,
@@ -46,7 +42,6 @@ impl Spec {
         }
     }
 
-    /// Down by `by` first.
     fn down_first(self, by: u64) -> Option<[Self; 2]> {
         let coarse = Ratio::new(1, by).ok()?;
         let rest = Ratio::new(by, 1).ok()?.then(self.ratio).ok()?;
@@ -61,7 +56,6 @@ impl Spec {
         })
     }
 
-    /// Up by `by` first, and a coarse stage for the rest.
     fn up_first(self, by: u64) -> Option<[Self; 2]> {
         let first = Ratio::new(by, 1).ok()?;
         let rest = Ratio::new(1, by).ok()?.then(self.ratio).ok()?;
@@ -74,7 +68,6 @@ impl Spec {
         Some([fine, self.with(rest, dense, (self.pass, images))])
     }
 
-    /// Up by `by` last.
     fn up_last(self, by: u64) -> Option<[Self; 2]> {
         let coarse = Ratio::new(by, 1).ok()?;
         let rest = self.ratio.then(Ratio::new(1, by).ok()?).ok()?;

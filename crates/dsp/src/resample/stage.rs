@@ -21,12 +21,10 @@ pub(super) struct Stage<T> {
     isa: Isa,
     weights: Arc<Weights<T>>,
     ratio: Ratio,
-    /// Samples, room for a block and for reads of kernels beyond it.
+    /// Samples, room for a block, and reads of kernels beyond it.
     row: Vec<T>,
-    /// Samples in the row, and the first one's index.
     len: usize,
     base: i64,
-    /// The next result, and its position: a sample, and parts of `up`.
     next: i64,
     place: i64,
     phase: u64,
@@ -53,7 +51,6 @@ impl<T: Precision> Stage<T> {
         self.ratio
     }
 
-    /// Samples that a result needs before the one at its position, and behind.
     pub(super) fn reach(&self) -> (u64, u64) {
         let Weights {
             taps,
@@ -68,7 +65,7 @@ impl<T: Precision> Stage<T> {
         size_of_val(&self.row[..])
     }
 
-    /// Starts at a sample index; returns the first result's index, None on overflow.
+    /// None on overflow.
     pub(super) fn begin(&mut self, start: i64) -> Option<i64> {
         let before = self.reach().0.cast_signed();
         let first = self.ratio.first_from(start.checked_add(before)?)?;
@@ -76,7 +73,7 @@ impl<T: Precision> Stage<T> {
         self.seek(first)
     }
 
-    /// Skips results before one; None on overflow.
+    /// None on overflow.
     pub(super) fn seek(&mut self, result: i64) -> Option<i64> {
         (self.place, self.phase) = self.ratio.place(result)?;
         self.next = result;
@@ -94,8 +91,8 @@ impl<T: Precision> Stage<T> {
         usize::try_from(end.unwrap_or(i64::MAX).saturating_sub(self.next)).unwrap_or(0)
     }
 
-    /// Takes samples and computes the results that become [`ready`](Self::ready), as far as there is room; then later
-    /// results need the rest.
+    /// Computes the results that become [`ready`](Self::ready), as far as there is room; then later results need the
+    /// rest.
     pub(super) fn process(&mut self, mut input: &[T], mut output: &mut [T]) {
         while !input.is_empty() {
             if self.len == self.row.len() - READ_AHEAD {

@@ -8,18 +8,16 @@ pub(super) const VECTOR_BYTES: usize = 32;
 
 /// All implementations give the same bits.
 pub(super) trait Vector: Copy {
-    /// Proof of its instructions.
     type Level: Copy;
     type Number: Precision;
     type Lane: Pod;
 
     fn load(level: Self::Level, lane: &Self::Lane) -> Self;
-    /// Broadcasts a number.
     fn all(level: Self::Level, number: Self::Number) -> Self;
     fn store(self) -> Self::Lane;
     fn mul(self, other: Self) -> Self;
     fn add(self, other: Self) -> Self;
-    /// Horizontal sum, by halves.
+    /// By halves.
     fn sum(self) -> Self::Number;
 }
 

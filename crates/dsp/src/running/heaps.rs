@@ -35,7 +35,7 @@ impl<const MAX: bool> Heap<MAX> {
         places[entry.slot as usize] = at as u32 | Self::MARK;
     }
 
-    /// Sifts up an entry that replaces the one at `at`.
+    /// The entry replaces the one at `at`.
     fn up(&mut self, mut at: usize, entry: Entry, places: &mut [u32]) {
         while at > 0 {
             let parent = (at - 1) / 2;
@@ -48,7 +48,7 @@ impl<const MAX: bool> Heap<MAX> {
         self.put(at, entry, places);
     }
 
-    /// Sifts down an entry that replaces the one at `at`.
+    /// The entry replaces the one at `at`.
     fn down(&mut self, mut at: usize, entry: Entry, places: &mut [u32]) {
         loop {
             let left = 2 * at + 1;
@@ -111,7 +111,6 @@ impl<const MAX: bool> Heap<MAX> {
 pub struct Ranked {
     lower: Heap<true>,
     upper: Heap<false>,
-    /// Heap position of each slot's entry.
     places: Vec<u32>,
     nans: usize,
 }

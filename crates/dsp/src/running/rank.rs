@@ -1,12 +1,11 @@
 //! [`QuantileRank`]: where a quantile lies in a window.
 
-/// Among the numbers so far.
 #[derive(Debug, Clone)]
 pub(super) struct QuantileRank {
     window: usize,
     at: f64,
     counted: usize,
-    /// Numbers below it, and its fractional distance from the last of them.
+    /// With the fractional distance from the last number below.
     below: usize,
     part: f64,
 }
@@ -46,7 +45,7 @@ impl QuantileRank {
         self.below
     }
 
-    /// Counts a number; whether the window grew.
+    /// Returns whether the window grew.
     #[inline(always)]
     pub(super) fn count(&mut self) -> bool {
         let grows = !self.is_full();
@@ -59,7 +58,6 @@ impl QuantileRank {
         grows
     }
 
-    /// Interpolates between the last number below and the first above.
     #[inline(always)]
     pub(super) fn between(&self, a: f64, above: Option<f64>) -> f64 {
         let part = self.part;

@@ -13,7 +13,7 @@ pub(super) trait SortKey: Copy + Ord + Send {
     const LEAST: Self;
     const GREATEST: Self;
 
-    /// Of a number that it represents exactly, or NaN.
+    /// The number is exact in this type, or NaN.
     fn of(number: f64) -> Self;
     /// NaN for the greatest.
     fn number(self) -> f64;
@@ -57,9 +57,7 @@ struct CacheLine<K, const LANES: usize>([K; LANES]);
 
 #[derive(Debug, Clone)]
 pub(super) struct SortedWindow<K, const LANES: usize> {
-    /// Padded with the greatest key.
     sorted: Vec<CacheLine<K, LANES>>,
-    /// Ring buffer, the oldest at `oldest`.
     kept: Vec<K>,
     oldest: usize,
     nans: usize,
@@ -86,7 +84,7 @@ impl<K: SortKey, const LANES: usize> SortedWindow<K, LANES> {
         self.nans = 0;
     }
 
-    /// Converts keys to a type that represents them.
+    /// The type represents all keys.
     fn converted<L: SortKey, const OTHER: usize>(&self) -> SortedWindow<L, OTHER> {
         let mut converted = SortedWindow::new(self.kept.len());
         let key = |key: &K| L::of(key.number());
@@ -114,7 +112,7 @@ impl<K: SortKey, const LANES: usize> SortedWindow<K, LANES> {
         self.sorted[place / LANES].0[place % LANES]
     }
 
-    /// Replaces `old`, which is present.
+    /// `old` is present.
     #[inline(always)]
     fn replace(&mut self, old: K, new: K) {
         let lines = &mut self.sorted[..];
@@ -192,7 +190,6 @@ impl SortedNumbers {
     /// Heaps are faster for longer windows.
     pub(super) const MAX_F32_WINDOW: usize = 288;
     pub(super) const MAX_F64_WINDOW: usize = 160;
-    /// Numbers checked together for exactness in f32.
     const BLOCK: usize = 1024;
 
     pub(super) fn new(window: usize) -> Self {
@@ -210,7 +207,6 @@ impl SortedNumbers {
         }
     }
 
-    /// In order of arrival.
     pub(super) fn numbers(&self, counted: usize) -> Vec<f64> {
         match self {
             Self::Singles(state) => state.numbers(counted).collect(),
@@ -218,7 +214,7 @@ impl SortedNumbers {
         }
     }
 
-    /// Returns how many quantiles were computed: if fewer than values, heaps take over.
+    /// Returns the count of quantiles: if fewer than values, heaps take over.
     pub(super) fn run<T: Real>(
         &mut self,
         rank: &mut QuantileRank,

@@ -60,7 +60,6 @@ impl SlidingSum {
         }
     }
 
-    /// Values until the block is full.
     #[inline(always)]
     pub(crate) fn room(&self) -> usize {
         self.window - self.at
@@ -88,7 +87,6 @@ impl SlidingSum {
         }
     }
 
-    /// Ends a full block: computes suffix sums, returns its sum.
     #[inline(never)]
     fn end_block(&mut self) -> f64 {
         // Four at a time shorten the dependency chain.

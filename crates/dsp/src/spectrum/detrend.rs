@@ -37,7 +37,7 @@ impl fmt::Display for Detrend {
     }
 }
 
-/// Its value in the middle, in two parts for exact subtraction from f32, and the slope per sample.
+/// The value in the middle has two parts, for exact subtraction from f32.
 #[derive(Clone, Copy)]
 struct Line<T> {
     high: T,
@@ -45,7 +45,7 @@ struct Line<T> {
     slope: T,
 }
 
-/// Mean and slope of every `PARTS`-th number, in fixed lanes.
+/// Of every `PARTS`-th number, in fixed lanes.
 #[inline(always)]
 fn line<T: Precision, const PARTS: usize>(
     detrend: Detrend,

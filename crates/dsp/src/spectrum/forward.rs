@@ -23,7 +23,6 @@ use crate::Isa;
 pub struct Forward<T: Precision> {
     plan: TransformPlan<T>,
     detrend: Detrend,
-    /// Empty for ones.
     factors: Vec<T>,
     width: usize,
     spectrum: Vec<Complex<T>>,

@@ -31,7 +31,7 @@ pub fn fft_instruction_set() -> &'static str {
     "scalar"
 }
 
-/// Cached samples per precision (about 30 bytes each in f64). Longer transforms are planned each time.
+/// Per precision, about 30 bytes each in f64. Longer transforms are planned each time.
 const MAX_CACHED_SAMPLES: usize = 1 << 20;
 
 /// Cached planners of one precision.
@@ -40,7 +40,7 @@ pub struct Planners<T: Precision>(Mutex<Option<PlannerCache<T>>>);
 struct PlannerCache<T: Precision> {
     real: RealFftPlanner<T>,
     complex: FftPlanner<T>,
-    /// Lengths, and whether real; forward and inverse share most.
+    /// Lengths, and whether real.
     lengths: BTreeSet<(usize, bool)>,
 }
 
@@ -122,7 +122,7 @@ mod tests {
 
     type Planner<T> = Box<dyn FnMut(usize, FftDirection) -> Arc<dyn Fft<T>>>;
 
-    /// A planner per instruction set of this CPU, the portable first.
+    /// The portable one is first.
     fn planners<T: Precision>() -> Vec<(&'static str, Planner<T>)> {
         let mut scalar = FftPlannerScalar::new();
         let mut all: Vec<(_, Planner<T>)> = vec![(

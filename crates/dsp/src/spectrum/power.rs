@@ -45,7 +45,6 @@ pub struct Power<T: Precision> {
     isa: Isa,
 }
 
-/// Factors of the first squared magnitude, those between, and the last.
 #[derive(Clone, Copy)]
 pub(crate) struct Scales<T> {
     first: T,

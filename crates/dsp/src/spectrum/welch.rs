@@ -42,7 +42,7 @@ pub struct Welch<T: Precision> {
     hop: usize,
     parts: usize,
     average: Average,
-    /// Mean: one segment's spectrum. Median: all, by frequency.
+    /// Mean: one spectrum. Median: all, by frequency.
     gathered: Vec<T>,
     bins: usize,
     isa: Isa,

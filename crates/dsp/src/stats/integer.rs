@@ -59,7 +59,6 @@ impl<T: Integer> Default for Sums<T> {
 }
 
 impl<T: Integer> Sums<T> {
-    /// Exact, so in any order.
     pub(super) fn append(&mut self, other: &Self) {
         self.count += other.count;
         self.sum += other.sum;
@@ -131,7 +130,6 @@ fn wide_m2(count: u64, sum: i128, squares: u128) -> f64 {
     }
 }
 
-/// Loops that compilers vectorise.
 #[inline(always)]
 fn block_of_32_bits<L: Level, T>(_level: L, samples: &[T]) -> Block<T>
 where
@@ -176,7 +174,6 @@ where
     block
 }
 
-/// At most 16 bits, without special instructions.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn plain_block<L: Level, T>(_level: L, samples: &[T]) -> Block<T>

@@ -11,7 +11,6 @@ use crate::isa::Level;
 /// Partial sums; a multiple of every vector width.
 pub const LANES: usize = 16;
 
-/// Groups of [`LANES`] samples between checks for non-finite ones.
 const GROUPS: usize = 64;
 
 /// A number that lanes sum.
@@ -97,8 +96,7 @@ impl<T: Lane> Sums<T> {
         self.squares[lane] += deviation * deviation;
     }
 
-    /// Adds groups of finite samples. Extremes and sums have a loop each over the L1 cache: together they exceed AVX2's
-    /// registers.
+    /// Extremes and sums have a loop each over the L1 cache: together they exceed AVX2's registers.
     #[inline(always)]
     fn add_finite(mut self, groups: &[[T; LANES]], shift: T) -> Self {
         for group in groups {
@@ -121,7 +119,6 @@ impl<T: Lane> Sums<T> {
 pub struct Lanes<T> {
     sums: Sums<T>,
     shift: Option<T>,
-    /// Samples so far; the remainder is the next lane.
     seen: u64,
     skipped: u64,
 }

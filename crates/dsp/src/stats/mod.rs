@@ -169,7 +169,7 @@ impl<T: Statistic> Kernel for Summaries<'_, T> {
 #[serde(bound = "")]
 pub struct Accumulator<T: Statistic> {
     moments: T::Moments,
-    /// Not stored: a process that reads it uses its own.
+    /// Not stored: each process uses its own.
     #[serde(skip, default = "Isa::best")]
     isa: Isa,
 }

@@ -40,7 +40,6 @@ pub(super) fn powers_i16<L: Level>(level: L, samples: &[i16]) -> (i64, u128) {
     (sum, squares.into())
 }
 
-/// As [`block_u16`].
 #[inline(always)]
 pub(super) fn powers_u16<L: Level>(level: L, samples: &[u16]) -> (i64, u128) {
     let (sum, squares) = powers(level, bytemuck::cast_slice(samples), i16::MIN);
@@ -115,12 +114,11 @@ fn bytes<L: Level>(_level: L, samples: &[u8], flip: u8) -> Short<u8> {
     }
 }
 
-/// Per vector width: names, target feature, instructions.
 macro_rules! kernels {
     ($words:ident, $powers:ident, $bytes:ident, $feature:literal, $vector:ident, $width:literal, $load:ident, $set16:ident, $set8:ident,
      $set64:ident, $zero:ident, $xor:ident, $and:ident, $min16:ident, $max16:ident, $min8:ident, $max8:ident, $madd:ident,
      $add32:ident, $add64:ident, $shift:ident, $shift32:ident, $sad:ident, $low:ident, $high:ident) => {
-        /// Sums at most `BLOCK` words after flipping bits; 32-bit sums stay below 2^28.
+        /// 32-bit sums stay below 2^28.
         #[inline]
         #[target_feature(enable = $feature)]
         fn $words(samples: &[i16], flip: i16) -> Short<i16> {
@@ -162,8 +160,6 @@ macro_rules! kernels {
             all
         }
 
-        /// Without extremes.
-        ///
         /// Squares, up to 2^31, are summed twice in 32 bits: whole, with wrap-around, and their upper halves, of which
         /// 2^11 fit. The difference is the sum of the lower halves.
         #[inline]
@@ -200,7 +196,7 @@ macro_rules! kernels {
             (sum, squares)
         }
 
-        /// Sums at most `BLOCK` bytes after flipping bits; 32-bit sums stay below 2^28.
+        /// 32-bit sums stay below 2^28.
         #[inline]
         #[target_feature(enable = $feature)]
         fn $bytes(samples: &[u8], flip: u8) -> Short<u8> {

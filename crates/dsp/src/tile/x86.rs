@@ -22,7 +22,7 @@ macro_rules! eight {
     };
 }
 
-/// New value from vectors `a` of the tile and `x` of the operand.
+/// From vectors `a` of the tile and `x` of the operand.
 macro_rules! with {
     ($($method:ident |$a:ident, $x:ident| $map:expr;)*) => {$(
         #[inline(always)]

@@ -48,7 +48,6 @@ impl Noise {
         }
     }
 
-    /// Tapered, so that edges do not matter.
     fn at(&self, width: usize, delay: f64) -> Vec<f64> {
         let middle = (width as f64 - 1.0) / 2.0;
         let count = self.phases.len() as f64;

@@ -14,7 +14,6 @@ fn values(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(-1000.0f64..1000.0, len)
 }
 
-/// The textbook transform.
 fn slow_haar(window: &[f64], levels: usize) -> (Vec<f64>, Vec<Vec<f64>>) {
     let (mut approximation, mut details) = (window.to_vec(), Vec::new());
     for _ in 0..levels {

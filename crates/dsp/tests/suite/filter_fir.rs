@@ -25,7 +25,6 @@ fn convolution<T: Precision + Into<f64>>(taps: &[f64], samples: &[T]) -> Vec<f64
         .collect()
 }
 
-/// All results of a signal in pieces.
 fn filtered<T: Precision>(filter: &mut Fir<T>, samples: &[T], cuts: &[usize]) -> Vec<T> {
     let held = filter.held();
     let mut input = samples.to_vec();
@@ -210,7 +209,7 @@ fn bands(case: &Value) -> Vec<FirBand> {
         .collect()
 }
 
-/// Largest weighted error, on a grid of its own.
+/// On a grid of its own.
 fn worst(taps: &[f64], bands: &[FirBand], rate: f64) -> f64 {
     let errors = bands.iter().flat_map(|band| {
         (0..=3000).map(move |k| {

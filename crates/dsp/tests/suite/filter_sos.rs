@@ -4,7 +4,6 @@ use isochrony_dsp::Isa;
 use isochrony_dsp::filter::{Band, Family, Iir, Initial, Sections, SosFilter};
 use proptest::prelude::*;
 
-/// Section by section.
 fn difference_equation(sections: &Sections, samples: &[f64]) -> Vec<f64> {
     let mut samples = samples.to_vec();
     for section in sections.as_slice() {

@@ -24,7 +24,6 @@ fn once(sections: &Sections, values: &mut [f64]) {
     SosFilter::new(sections, Initial::Steady).process_in_place(values);
 }
 
-/// Pad, filter, reverse, filter, reverse.
 fn at_once(sections: &Sections, samples: &[f64], pad: usize) -> Vec<f64> {
     let (n, pad) = (samples.len(), pad.min(samples.len() - 1));
     let before = (1..=pad).rev().map(|k| 2.0 * samples[0] - samples[k]);

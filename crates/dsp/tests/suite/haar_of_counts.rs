@@ -25,7 +25,6 @@ fn row<T: Count>(
     row
 }
 
-/// Level by level, in 128 bits.
 fn exact(counts: &[i64], levels: usize) -> (Vec<i128>, Vec<Vec<i128>>) {
     let mut sums: Vec<i128> = counts.iter().map(|&count| i128::from(count)).collect();
     let mut differences = Vec::new();
@@ -41,7 +40,7 @@ fn is_near(got: f64, want: f64, size: f64) -> bool {
     (got - want).abs() <= 8.0 * f64::EPSILON * size
 }
 
-/// By definition, with the magnitude that each number is rounded from.
+/// With the magnitude that each number is rounded from.
 fn defined(counts: &[i64], levels: usize, values: &Calibration) -> [Vec<(f64, f64)>; 3] {
     let (sums, differences) = exact(counts, levels);
     let (scale, offset) = (values.scale(), values.offset());
@@ -84,7 +83,7 @@ fn defined(counts: &[i64], levels: usize, values: &Calibration) -> [Vec<(f64, f6
     [energies, details(levels).collect(), coefficients]
 }
 
-/// Compares outputs with exact sums; returns their number.
+/// Returns the number of exact outputs.
 fn agrees<T: Count + Into<f64> + Into<i64>>(
     counts: &[T],
     levels: usize,
@@ -120,7 +119,6 @@ fn agrees<T: Count + Into<f64> + Into<i64>>(
     compared
 }
 
-/// Extends to a multiple of 2^levels by changed repetition.
 fn stretched<T: Copy>(counts: &[T], levels: usize, change: impl Fn(T, usize) -> T) -> Vec<T> {
     let all = counts.iter().cycle().take(counts.len() << levels);
     all.enumerate()

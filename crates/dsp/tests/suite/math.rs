@@ -118,7 +118,6 @@ fn check(function: &Function, x: f64) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Both signs, from tiny to where results are finite.
 fn near() -> impl Strategy<Value = f64> {
     prop_oneof![
         -2.0f64..2.0,

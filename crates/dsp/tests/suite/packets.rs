@@ -48,7 +48,6 @@ fn a_packet_is_intact_where_the_standard_check_says_so() {
     assert_eq!(residual(&[]), None);
 }
 
-/// Of two lists of 0 and 1, by definition.
 fn pearson(a: &[f64], b: &[f64]) -> f64 {
     let n = a.len() as f64;
     let (ma, mb) = (a.iter().sum::<f64>() / n, b.iter().sum::<f64>() / n);
@@ -134,7 +133,6 @@ proptest! {
     }
 }
 
-/// A linear congruential generator.
 struct Lcg(u64);
 
 impl Lcg {

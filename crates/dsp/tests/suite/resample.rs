@@ -25,7 +25,6 @@ fn ratio((up, down): (u64, u64)) -> Ratio {
     Ratio::new(up, down).unwrap()
 }
 
-/// All results of a range in pieces, and the first one's index.
 fn resampled<T: Precision>(
     resampler: &mut Resampler<T>,
     start: i64,
@@ -70,7 +69,6 @@ fn tone(cycles: f64, place: i128, parts: i128) -> f64 {
     (std::f64::consts::TAU * turns.fract() + 0.3).cos()
 }
 
-/// Largest error of a tone.
 fn tone_error<T: Precision>(pair: (u64, u64), quality: Quality, cycles: f64, stops: bool) -> f64 {
     let start = 123;
     let (up, down) = pair;

@@ -32,7 +32,7 @@ fn scaled(value: f64) -> BigInt {
     value.numer() * ((BigInt::from(1) << FINEST) / value.denom())
 }
 
-/// Tolerances in half units of the last place and absolute.
+/// In half units of the last place, and absolute.
 fn close(got: f64, want: &BigRational, relative: f64, absolute: f64) -> Result<(), TestCaseError> {
     let zero = BigRational::from_integer(0.into());
     let size = if *want < zero { -want } else { want.clone() };
@@ -45,7 +45,6 @@ fn close(got: f64, want: &BigRational, relative: f64, absolute: f64) -> Result<(
 
 const U: f64 = f64::EPSILON / 2.0;
 
-/// For any chunking and on any CPU.
 fn powers_are_those_of_the_summary<T: Integer>(
     samples: &[T],
     whole: &Summary<T::Extreme>,
@@ -137,7 +136,6 @@ fn any_chunking_and_cpu_equals_one_pass<T: Statistic>(
     Ok(())
 }
 
-/// Squares neither overflow nor vanish; some are non-finite.
 fn float() -> impl Strategy<Value = f64> {
     prop_oneof![
         20 => -1.0f64..1.0,

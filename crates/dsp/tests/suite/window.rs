@@ -39,7 +39,6 @@ proptest! {
     }
 }
 
-/// Around the middle: `x` from -1 to 1.
 fn definition(text: &str, x: f64, width: usize) -> f64 {
     let cosines = |terms: &[f64]| {
         let terms = terms.iter().enumerate();

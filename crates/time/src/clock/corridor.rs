@@ -11,7 +11,7 @@ pub(crate) struct Corridor {
     upper: Vec<(f64, f64)>,
     smin: f64,
     smax: f64,
-    /// Largest distance of stamps outside their stated resolution.
+    /// How far stamps lie outside their stated resolution.
     pub(crate) missed: f64,
 }
 
@@ -31,7 +31,7 @@ impl Corridor {
     }
 
     /// Requires `low <= line(x) <= high`, for ascending `x`. An interval that misses every feasible line by at most
-    /// `leeway` is widened; otherwise returns `false` and changes nothing.
+    /// `leeway` is widened; else returns `false` and changes nothing.
     pub(crate) fn require(&mut self, x: f64, mut low: f64, mut high: f64, leeway: f64) -> bool {
         let (bottom, top) = self.reach(x);
         let miss = (low - top).max(bottom - high);
@@ -62,7 +62,7 @@ impl Corridor {
         )
     }
 
-    /// Range of feasible slopes, in order even if rounding makes limits cross.
+    /// In order, even if rounding makes limits cross.
     pub(crate) fn slopes(&self) -> (f64, f64) {
         (self.smin.min(self.smax), self.smax.max(self.smin))
     }
@@ -81,7 +81,7 @@ impl Corridor {
     }
 }
 
-/// Extends an upper (`side` = 1) or lower (-1) hull; `x` ascends.
+/// Upper (`side` = 1) or lower (-1); `x` ascends.
 fn push(hull: &mut Vec<(f64, f64)>, p: (f64, f64), side: f64) {
     while let [.., a, b] = hull[..] {
         // b stays only if the turn bends away from the other hull.

@@ -4,7 +4,6 @@
 
 use super::observation::Observation;
 
-/// Centred sums, which give squared distances from any line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ExcludedStamps {
     pub(crate) count: f64,
@@ -42,7 +41,7 @@ impl ExcludedStamps {
         self.count = count;
     }
 
-    /// RMS distance from `y = offset + slope * x`; 0 without stamps.
+    /// From `y = offset + slope * x`; 0 without stamps.
     pub(crate) fn residual(&self, offset: f64, slope: f64) -> f64 {
         (self.squares(offset, slope) / self.count.max(1.0)).sqrt()
     }

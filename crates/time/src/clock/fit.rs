@@ -9,14 +9,13 @@ use super::excluded::ExcludedStamps;
 use super::model::spread;
 use super::observation::{Observation, Scatter, Slope};
 
-/// Samples that may be missing before a stamp taken as contiguous.
+/// Samples that may be missing before a contiguous stamp.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HiddenGap {
     pub(crate) reach: f64,
     pub(crate) least: f64,
 }
 
-/// A possible gap between two stamps.
 #[derive(Clone, Copy, Debug)]
 struct SuspectedGap {
     gap: HiddenGap,
@@ -42,15 +41,14 @@ impl FitLine {
 #[derive(Clone, Debug)]
 pub(crate) struct Fit {
     prior: Slope,
-    /// Start of a fit that continues another.
+    /// Start of a continued fit.
     anchor: Option<(f64, f64)>,
-    /// Lower bound of the start: time advances after a gap.
+    /// Lower bound of the start.
     floor: Option<f64>,
-    /// First stamps, to rebuild the hulls when the scatter is better known.
+    /// To rebuild the hulls when the scatter is better known.
     early: Vec<Observation>,
     corridor: Corridor,
     sums: RegressionSums,
-    /// Range of `y`, to detect nominal stamps.
     y_range: (f64, f64),
     width: f64,
     pub(crate) last: Observation,
@@ -92,7 +90,7 @@ impl Fit {
     const KEPT_STAMPS: usize = 24;
     /// Stamps whose slope tells a gap from a rate.
     const MIN_TELLING_STAMPS: f64 = 6.0;
-    /// Weight of the anchor in stamps, which fixes the start.
+    /// In stamps: fixes the start.
     const ANCHOR: f64 = 1e9;
 
     pub(crate) fn new(
@@ -107,7 +105,6 @@ impl Fit {
         fit
     }
 
-    /// Continues from `(x, y)`, which is not a stamp.
     pub(crate) fn anchored(at: Observation, prior: Slope) -> Self {
         let mut fit = Self::empty(at, prior);
         fit.anchor = Some((at.x, at.y));
@@ -166,7 +163,7 @@ impl Fit {
         }
     }
 
-    /// Adds a stamp if a line through all corridors remains; else returns `false` and changes nothing.
+    /// Adds a stamp if a line through all corridors remains; else returns `false`, unchanged.
     pub(crate) fn add(&mut self, obs: Observation, scatter: Scatter) -> bool {
         if self.early.len() < Self::KEPT_STAMPS && self.sums.n as usize == self.early.len() {
             self.early.push(obs);
@@ -271,7 +268,7 @@ impl Fit {
         }
     }
 
-    /// Slope by regularised regression, kept feasible.
+    /// Regularised regression, kept feasible.
     pub(crate) fn slope(&self, scatter: Scatter) -> Slope {
         let p = self.prior.value;
         let prior_sigma = (self.prior.half / COVERAGE_SIGMAS).max(1e-12);
@@ -312,14 +309,14 @@ impl Fit {
     }
 
     /// Whether fine stamps are ticks of the reference to a nanosecond (disciplined digitisers): the metric then goes
-    /// through the stamps, not through the middle of their last digit.
+    /// through the stamps, not the middle of their last digit.
     pub(crate) fn nominal(&self, scatter: Scatter) -> bool {
         let (low, high) = self.y_range;
         let free = self.anchor.is_none() && !self.coarse(scatter);
         free && high - low <= 1.0 && low.abs() <= 1.0
     }
 
-    /// Scatter about the line over that between neighbours, at least 1: heavy tails, or wander.
+    /// Scatter over that between neighbours, at least 1: heavy tails, or wander.
     pub(crate) fn excess(&self, scatter: Scatter) -> f64 {
         if self.sums.n < 5.0 {
             return 1.0;
@@ -327,7 +324,7 @@ impl Fit {
         ((self.sums.sse / (self.sums.n - 2.0)).sqrt() / self.sigma(scatter)).max(1.0)
     }
 
-    /// Excess of stamps over their stated resolution: the observed miss and some constant latency.
+    /// The observed miss and some constant latency.
     fn resolution_excess(&self) -> f64 {
         2.0 * self.corridor.missed + HIDDEN_LATENCY * self.width
     }
@@ -360,7 +357,7 @@ impl Fit {
         worst
     }
 
-    /// RMS distance of the stamps' centres from a line, including excluded ones.
+    /// Includes excluded stamps.
     pub(crate) fn residual_with(&self, line: &FitLine, excluded: &ExcludedStamps) -> f64 {
         if excluded.count == 0.0 {
             return line.residual;
@@ -370,7 +367,7 @@ impl Fit {
         ((own + others) / (self.sums.n + excluded.count)).sqrt()
     }
 
-    /// RMS distance of the fitted stamps' centres from a line.
+    /// RMS distance of the fitted stamps' centres.
     fn residual(&self, slope: f64, offset: f64) -> f64 {
         let s = &self.sums;
         if s.n == 0.0 {

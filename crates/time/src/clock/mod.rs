@@ -69,7 +69,7 @@ struct RunState {
     last_civil: Fixed,
     closed: Vec<Piece>,
     open_span: OpenSpan,
-    /// State before the run, in case its stamps prove wrong.
+    /// In case its stamps prove wrong.
     before: ClockModel,
 }
 

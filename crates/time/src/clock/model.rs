@@ -6,14 +6,13 @@ use super::config::{
 };
 use super::observation::{Observation, Scatter, Slope};
 
-/// Robust scatter, from second differences: independent of offset and rate.
+/// From second differences: independent of offset and rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Jitter {
-    /// Half-width until the scatter is known, ns.
     guess: f64,
     ring: Vec<f64>,
     next: usize,
-    /// Last stamps since the last gap, as `(x, y)`.
+    /// As `(x, y)`, since the last gap.
     last: [Option<(f64, f64)>; 2],
     sigma: f64,
     bound: f64,
@@ -22,13 +21,11 @@ pub(crate) struct Jitter {
 
 impl Jitter {
     const MEMORY: usize = 64;
-    /// Differences needed for a valid scatter.
     const MIN_DIFFERENCES: usize = 12;
     /// Differences needed to exclude chance.
     const MIN_SEEN: usize = 2;
     const FLOOR_NS: f64 = 1.0;
 
-    /// Assumes the latency of a busy system, at least a quarter of a sample period.
     fn new(period_ns: f64) -> Self {
         let guess = (0.25 * period_ns).max(GUESS_NS);
         Self {
@@ -42,7 +39,6 @@ impl Jitter {
         }
     }
 
-    /// The next stamp is not contiguous.
     pub(crate) fn interrupt(&mut self) {
         self.last = [None; 2];
     }
@@ -83,7 +79,7 @@ impl Jitter {
         self.ring.len() >= Self::MIN_DIFFERENCES
     }
 
-    /// Largest scatter so far, if beyond chance; ns.
+    /// If beyond chance, ns.
     pub(crate) fn seen(&self) -> Option<f64> {
         (self.ring.len() >= Self::MIN_SEEN).then_some(self.worst.max(Self::FLOOR_NS))
     }
@@ -92,13 +88,13 @@ impl Jitter {
         self.worst > resolution + Self::FLOOR_NS
     }
 
-    /// Whether rounding explains every difference: less than one resolution between a stamp and its neighbours' middle,
+    /// Whether rounding explains every difference: below one resolution between a stamp and its neighbours' middle,
     /// over sqrt(1.5) by normalisation.
     pub(crate) fn only_rounding(&self, resolution: f64) -> bool {
         self.worst <= 0.82 * resolution
     }
 
-    /// Standard deviation beyond the resolution, ns.
+    /// Beyond the resolution, ns.
     pub(crate) fn sigma(&self, resolution: f64) -> f64 {
         if !self.known() {
             return (self.guess - resolution).max(0.0) / 3.0;
@@ -110,11 +106,9 @@ impl Jitter {
         }
     }
 
-    /// Half-width that practically every stamp keeps, beyond its resolution, ns.
-    ///
-    /// If rounding explains coarse stamps, they get room for hidden latency: near the turn of a second, milliseconds
-    /// decide which second is named, and the corridor would take that for precision. Others get at least a resolution,
-    /// at no cost to a regression.
+    /// Half-width that practically every stamp keeps, beyond its resolution, ns. If rounding explains coarse stamps, it
+    /// leaves room for hidden latency: near the turn of a second, milliseconds decide which second is named, and the
+    /// corridor would take that for precision. Others get at least a resolution, at no cost to a regression.
     pub(crate) fn bound(&self, resolution: f64) -> f64 {
         let few = !self.known();
         if resolution >= COARSE_NS && (few || self.only_rounding(resolution)) {
@@ -129,19 +123,18 @@ impl Jitter {
     }
 }
 
-/// How long stamps have kept to the ticks of the reference rate.
-///
-/// Stamps of a disciplined digitiser do, to the last digit; with latency or drift, three in a row never do. So one
-/// sample off means one lost sample, even before the scatter is known.
+/// How long stamps have kept to the ticks of the reference rate. Stamps of a disciplined digitiser do, to the last
+/// digit; with latency or drift, three in a row never do. So one sample off means one lost sample, even before the
+/// scatter is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TickStreak {
     stamps: u32,
-    /// Longest nominal duration covered, ns.
+    /// Longest, ns.
     span: f64,
 }
 
 impl TickStreak {
-    /// Adds a contiguous stamp at `x`; `range` is that of all offsets since the last gap.
+    /// `range` is that of all offsets since the last gap.
     pub(crate) fn follow(&mut self, x: f64, range: f64, width: f64) {
         if range <= width.max(Jitter::FLOOR_NS) {
             self.stamps += 1;
@@ -151,15 +144,14 @@ impl TickStreak {
         }
     }
 
-    /// Half-width of the rate that such ticks allow; `None`: not steady.
+    /// Half-width; `None`: not steady.
     pub(crate) fn slope(&self, width: f64) -> Option<f64> {
         (self.stamps >= 2).then(|| (Jitter::FLOOR_NS + width) / self.span.max(1.0))
     }
 }
 
-/// The running rate: exponentially weighted regression of stamps on index.
-///
-/// Sums are centred between gaps; only slopes survive a gap, so an offset never becomes a rate.
+/// Exponentially weighted regression of stamps on index. Sums are centred between gaps; only slopes survive a gap, so
+/// an offset never becomes a rate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunningRate {
     pub(crate) points: u64,
@@ -168,12 +160,10 @@ pub(crate) struct RunningRate {
     mean_y: f64,
     sxx: f64,
     sxy: f64,
-    /// Weighted count of `sxx`, over all gaps.
     count: f64,
 }
 
 impl RunningRate {
-    /// After a gap or step the offset is unknown.
     pub(crate) fn interrupt(&mut self) {
         (self.weight, self.mean_x, self.mean_y) = (0.0, 0.0, 0.0);
     }
@@ -199,8 +189,6 @@ impl RunningRate {
         self.points += 1;
     }
 
-    /// Slope and its standard deviation, for stamps of scatter `sigma`.
-    ///
     /// Rounding errors are correlated (a slow clock rounds alike for hours): all stamps together count as one.
     pub(crate) fn slope(&self, sigma: f64, resolution: f64) -> (f64, f64) {
         let variance = spread(sigma, resolution, self.count);
@@ -219,14 +207,13 @@ pub(crate) fn spread(sigma: f64, resolution: f64, count: f64) -> f64 {
     (rounding + sigma * sigma).max(0.09)
 }
 
-/// Running rate and jitter.
 #[derive(Clone, Debug)]
 pub(crate) struct ClockModel {
     pub(crate) alpha: f64,
     pub(crate) jitter: Jitter,
     pub(crate) running: RunningRate,
     pub(crate) steady: TickStreak,
-    /// With a third of the memory: a difference shows a wandering rate, behind which the longer one lags.
+    /// A third of the memory: a difference shows a wandering rate, behind which the longer one lags.
     quick: RunningRate,
 }
 
@@ -241,7 +228,6 @@ impl ClockModel {
         }
     }
 
-    /// After a gap or step.
     pub(crate) fn interrupt(&mut self) {
         self.jitter.interrupt();
         self.interrupt_rate();
@@ -252,8 +238,7 @@ impl ClockModel {
         self.quick.interrupt();
     }
 
-    /// A step was found between contiguous stamps. Two stamps mistook it for a rate, which is forgotten; more have
-    /// outweighed it.
+    /// Two stamps mistook the step for a rate, which is forgotten; more have outweighed it.
     pub(crate) fn step_found(&mut self) {
         if self.running.points <= 2 {
             (self.running, self.quick) = (RunningRate::default(), RunningRate::default());
@@ -274,7 +259,7 @@ impl ClockModel {
         }
     }
 
-    /// Running slope; the half-width includes wander.
+    /// The half-width includes wander.
     pub(crate) fn slope(&self, resolution: f64) -> Slope {
         let scatter = self.scatter(resolution);
         let (value, sd) = self.running.slope(scatter.sigma, resolution);

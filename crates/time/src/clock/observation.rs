@@ -21,13 +21,11 @@ impl Observation {
 /// Distances of stamps from a line, beyond their resolution.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scatter {
-    /// Standard deviation, ns.
     pub(crate) sigma: f64,
-    /// Half-width that practically every stamp keeps, ns.
+    /// That practically every stamp keeps, ns.
     pub(crate) bound: f64,
 }
 
-/// A slope and its half-width.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slope {
     pub(crate) value: f64,

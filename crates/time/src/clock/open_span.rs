@@ -8,18 +8,17 @@ use super::model::ClockModel;
 use super::observation::{Observation, Scatter, Slope};
 use crate::{Fixed, Piece, Rate, RunId, TimeError};
 
-/// Samples since the last gap, relative to `origin`, a line at the reference rate through the first stamp.
+/// Relative to `origin`, a line at the reference rate through the first stamp.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenSpan {
     origin: Piece,
-    /// Start of the open piece, and its civil time if fixed.
     start: i64,
     start_civil: Option<Fixed>,
     pub(crate) fit: Fit,
     range: (f64, f64),
-    /// A stamp that the fit rejected; the next decides whether it is an outlier.
+    /// Rejected by the fit; the next stamp decides whether it is an outlier.
     pending: Option<Observation>,
-    /// Excluded stamps of the open piece, before the fit's last stamp and behind.
+    /// Before the fit's last stamp, and behind.
     excluded: ExcludedStamps,
     excluded_behind: ExcludedStamps,
 }
@@ -32,8 +31,8 @@ pub(crate) struct StampedBlock {
 }
 
 impl OpenSpan {
-    /// `start` precedes the stamp only if earlier stamps of the run were discarded. `not_before`: index and time of the
-    /// end before a gap.
+    /// `start` precedes the stamp only if earlier ones of the run were discarded. `not_before`: index and time before a
+    /// gap.
     pub(crate) fn new(
         run: RunId,
         reference: Rate,
@@ -87,7 +86,6 @@ impl OpenSpan {
         (i128::from(index) - i128::from(self.origin.index)) as f64 * self.origin.ns_per_sample()
     }
 
-    /// Expected civil time of an index after the last stamp.
     pub(crate) fn predict(&self, index: i64, model: &ClockModel) -> Result<Fixed, TimeError> {
         let (x, width) = (self.x_of(index), self.fit.last.width);
         let line = self
@@ -98,8 +96,8 @@ impl OpenSpan {
         self.civil(index, y)
     }
 
-    /// Time of a stamped sample, to compare with [`predict`](Self::predict): the middle of its last digit, or the stamp
-    /// itself if the line goes through stamps. Mixing them is off by half a resolution, up to a sample.
+    /// To compare with [`predict`](Self::predict): the middle of the last digit, or the stamp itself if the line goes
+    /// through stamps. Mixing them is off by half a resolution, up to a sample.
     pub(crate) fn time_of(&self, stamp: &Stamp, model: &ClockModel) -> Result<Fixed, TimeError> {
         let width = self.fit.last.width;
         let as_written =
@@ -110,7 +108,7 @@ impl OpenSpan {
         stamp.centre()
     }
 
-    /// Current slope: the running one, or the corridor's if sharper.
+    /// The running one, or the corridor's if sharper.
     pub(crate) fn rate(&self, model: &ClockModel) -> Slope {
         let width = self.fit.last.width;
         let (running, fit) = (model.slope(width), self.fit.slope(model.scatter(width)));
@@ -128,7 +126,7 @@ impl OpenSpan {
         }
     }
 
-    /// Adds a contiguous stamp; completed pieces go to `closed`.
+    /// Completed pieces go to `closed`.
     pub(crate) fn take(
         &mut self,
         stamp: StampedBlock,
@@ -195,7 +193,6 @@ impl OpenSpan {
         self.turn(refused, obs, model, closed)
     }
 
-    /// Moves excluded stamps so far into the fit's range.
     fn catch_up(&mut self) {
         let behind = std::mem::take(&mut self.excluded_behind);
         self.excluded.merge(&behind);
@@ -308,7 +305,7 @@ impl OpenSpan {
         })
     }
 
-    /// The open piece; its uncertainty must hold up to `upto`.
+    /// The uncertainty must hold up to `upto`.
     pub(crate) fn piece(
         &self,
         end: Option<i64>,
@@ -347,7 +344,7 @@ impl OpenSpan {
         civil.ok_or(TimeError::Overflow { what: "civil time" })
     }
 
-    /// Nanoseconds per sample, as a ratio: the reference's for slope zero, else a float's exact value.
+    /// Nanoseconds per sample: the reference's for slope zero, else a float's exact value.
     fn ratio(&self, slope: f64) -> (u64, u64) {
         if slope == 0.0 {
             return (self.origin.num, self.origin.den);

@@ -27,7 +27,7 @@ const LOCK_REACH_NS: f64 = 60e9;
 const LEAP_NS: f64 = 1e9;
 /// Resolutions that a stamp may be off.
 const ALLOWED_RESOLUTIONS: f64 = 2.5;
-/// With a known scatter, a single stamp off by fewer periods must be off by whole samples.
+/// With a known scatter, single stamps off by fewer periods must be off by whole samples.
 const WHOLE_SAMPLE_PERIODS: f64 = 2.5;
 /// Finer stamps, as a fraction of a period, resolve single samples.
 const MAX_FINE_RESOLUTION: f64 = 0.2;
@@ -97,8 +97,8 @@ impl Clock {
         })
     }
 
-    /// Whether a run's second stamp is a step although a wrong nominal rate could explain it, which would double the
-    /// next offset.
+    /// Whether a second stamp is a step although a wrong nominal rate could explain it, which would double the next
+    /// offset.
     fn early_step(
         &self,
         run: &RunState,
@@ -126,8 +126,8 @@ impl Clock {
         Ok(more.abs() <= tight && (more - by_rate).abs() > tight)
     }
 
-    /// Whether early stamps are off by whole samples from the first stamp's ticks, to their last digit: hardly by
-    /// chance, and never twice in a row. Samples were lost or repeated, even if a wrong nominal rate could explain it.
+    /// Whether early stamps are off by whole samples from the first's ticks, to the last digit: hardly chance, and
+    /// never twice in a row. Samples were lost or repeated, even if a wrong nominal rate could explain it.
     fn on_tick(
         &self,
         run: &RunState,
@@ -171,7 +171,7 @@ impl Clock {
         Ok(off_whole_periods(more, period) <= slack && !is_rate)
     }
 
-    /// Whether a disagreement beyond the slip needs no second stamp: it is large, or whole samples.
+    /// Whether a disagreement needs no second stamp: it is large, or whole samples.
     fn whole(&self, run: &RunState, stamp: &Stamp, off: f64) -> bool {
         let Slope { value, half } = run.open_span.rate(&self.model);
         let period = self.period() * (1.0 + value);
@@ -189,7 +189,6 @@ impl Clock {
         Ok(minus(next, expected)?.to_f64())
     }
 
-    /// Placement that the following stamp implies.
     fn look_ahead(
         &self,
         run: &RunState,
@@ -210,7 +209,7 @@ impl Clock {
         Ok((agrees && lone_first).then_some(Placement::Lock))
     }
 
-    /// Largest disagreement that is neither gap nor step, `ahead` samples after the end.
+    /// Largest disagreement that is neither gap nor step.
     fn slip(&self, run: &RunState, stamp: &Stamp, ahead: u64) -> f64 {
         match self.config.gap_slip_ns {
             Some(slip) if slip >= ALLOWED_RESOLUTIONS * resolution(run, stamp) => slip,
@@ -218,7 +217,7 @@ impl Clock {
         }
     }
 
-    /// Time uncertainty from the rate since the last stamp, ns.
+    /// From the rate's uncertainty since the last stamp, ns.
     fn drift(&self, run: &RunState, stamp: &Stamp, ahead: u64) -> f64 {
         let mut half = run.open_span.rate(&self.model).half;
         if self.model.running.points <= 2 {
@@ -247,7 +246,7 @@ impl Clock {
         self.config.gap_slip_ns.is_none() && !self.model.jitter.known()
     }
 
-    /// Possible latency of early fine stamps, ns; 0 if their resolution covers it, or it is below half a sample.
+    /// Possible latency of early fine stamps, ns; 0 if their resolution covers it, or below half a sample.
     fn early_latency(&self, run: &RunState, stamp: &Stamp) -> f64 {
         let (resolution, period) = (resolution(run, stamp), self.period());
         let exact = resolution >= GUESS_NS || self.steady(run, stamp).is_some();
@@ -261,7 +260,7 @@ impl Clock {
         ALLOWED_RESOLUTIONS * resolution + latency + self.drift(run, stamp, 0)
     }
 
-    /// The gap that a contiguous stamp may hide: more than its resolution, and a sample or more.
+    /// Off by more than the resolution, and a sample or more.
     pub(super) fn hidden_gap(
         &self,
         run: &RunState,
@@ -312,7 +311,7 @@ impl Clock {
         }
     }
 
-    /// Distance of a stamp from the line by resolution and jitter, ns.
+    /// By resolution and jitter, ns.
     fn scatter(&self, run: &RunState, stamp: &Stamp) -> f64 {
         // One width between line and stamp; half a width to the stamp's centre; and jitter of half a width to either
         // side that rounding may hide.
@@ -329,7 +328,6 @@ impl Clock {
         ALLOWED_RESOLUTIONS * resolution + 3.0 * jitter
     }
 
-    /// Half-width of the rate if fine stamps keep to its ticks.
     fn steady(&self, run: &RunState, stamp: &Stamp) -> Option<f64> {
         let resolution = resolution(run, stamp);
         let fine = resolution <= MAX_FINE_RESOLUTION * self.period();
@@ -340,7 +338,7 @@ impl Clock {
         1e9 / self.config.reference().to_f64()
     }
 
-    /// Gap length in samples at the current rate, at least one.
+    /// At least one.
     fn gap_samples(&self, gap: Fixed) -> Result<u64, TimeError> {
         u64::try_from(self.samples_in(gap)?.round().max(1)).map_err(|_| TimeError::Overflow {
             what: "gap in samples",

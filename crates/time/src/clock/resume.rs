@@ -91,7 +91,7 @@ impl Clock {
     }
 }
 
-/// End of the samples that continue `pieces[0]` without a gap or change of run, if before `until`.
+/// End of the samples that continue `pieces[0]`, if before `until`.
 fn gap_after(pieces: &[Piece], run: RunId, until: i64) -> Option<i64> {
     for (k, piece) in pieces.iter().enumerate() {
         let end = piece.end?;

@@ -7,12 +7,11 @@ use super::{Chord, FitPoint};
 
 #[derive(Clone, Debug)]
 pub(super) struct Corridor {
-    /// In order around the polygon.
     corners: Vec<Chord>,
 }
 
 impl Corridor {
-    /// Lines through all points, with intervals widened by `pad`, if any.
+    /// `pad` widens the intervals.
     pub(super) fn through(points: &[FitPoint], pad: f64) -> Option<Self> {
         let (first, last) = (points.first()?, points.last()?);
         let rows = [first.low() - pad, first.high() + pad];
@@ -32,7 +31,7 @@ impl Corridor {
         Some(Self { corners })
     }
 
-    /// The least-squares line, moved towards the corridor's middle until inside.
+    /// Least squares, moved towards the middle until inside.
     pub(super) fn best(&self, points: &[FitPoint], pad: f64) -> Chord {
         let count = self.corners.len() as f64;
         let middle = Chord {
@@ -57,7 +56,6 @@ impl Corridor {
         }
     }
 
-    /// Distance of the farthest line at `t` from `line`.
     pub(super) fn reach(&self, line: &Chord, t: f64) -> f64 {
         let far = self.corners.iter().map(|other| other.at(t) - line.at(t));
         far.map(f64::abs).fold(0.0, f64::max)
@@ -70,7 +68,7 @@ impl Corridor {
     }
 }
 
-/// Keeps the part of a convex polygon where `inside` is not negative.
+/// Where `inside` is not negative.
 fn cut(corners: &mut Vec<Chord>, inside: impl Fn(&Chord) -> f64) {
     if corners.iter().all(|line| inside(line) >= 0.0) {
         return;

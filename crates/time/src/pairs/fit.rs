@@ -10,12 +10,12 @@ use super::{Chord, FitPoint, PointFit, PointMetric};
 use crate::wide::mul_div_round;
 use crate::{Fixed, TimeError};
 
-/// Positions with a stored uncertainty of a line. It is convex: chords do not underestimate it.
+/// A line's uncertainty is convex: chords do not underestimate it.
 const MARGINS: u32 = 16;
-/// Points per point excluded in favour of a line, at least.
+/// At least so many per excluded point.
 const POINTS_PER_EXCLUSION: usize = 10;
 
-/// Through the first and the last point: the origin of the fit's coordinates.
+/// The origin of the fit's coordinates.
 struct ReferenceLine {
     first: PointPair,
     last: PointPair,
@@ -37,7 +37,7 @@ impl ReferenceLine {
         distance(self.first.to, self.last.to)
     }
 
-    /// Distance from the first point, and from the line; differences are exact up to the last step.
+    /// From the first point and from the line; exact up to the last step.
     fn place(&self, point: &PointPair) -> Result<(f64, f64), TimeError> {
         let overflow = TimeError::Overflow { what: "point" };
         let along = point.from.checked_sub(self.first.from);
@@ -111,7 +111,7 @@ fn candidates(points: &[PointPair], used: &[usize]) -> Result<Vec<Candidate>, Ti
     used.iter().map(place).collect()
 }
 
-/// Half-widths of the points in use, by position; else zero.
+/// Of the points in use, by position; else zero.
 fn halves(points: &[PointPair], used: &[usize]) -> Result<Vec<f64>, TimeError> {
     let candidates = candidates(points, used)?;
     let scatter = scatter(&candidates);
@@ -131,7 +131,6 @@ struct UsedPoints<'a> {
     used: Vec<usize>,
     placed: Vec<FitPoint>,
     reference: ReferenceLine,
-    /// Rounding error of floats.
     pad: f64,
 }
 
@@ -200,8 +199,7 @@ impl<'a> UsedPoints<'a> {
         )))
     }
 
-    /// A line for any points: those off it widen all intervals, since without a straight truth only the largest
-    /// distance bounds the error.
+    /// Points off the line widen all intervals: without a straight truth only the largest distance bounds the error.
     fn forced_line(
         mut self,
         options: &PointFitOptions,
@@ -269,7 +267,6 @@ impl<'a> UsedPoints<'a> {
         Ok(self.report(metric, FitShape::Pieces, left_out, |t| polyline.at(t)))
     }
 
-    /// Points inside and outside their intervals about a robust line.
     fn beside_robust_line(&self) -> (Vec<usize>, Vec<usize>) {
         let line: Chord = robust(&self.placed);
         let both = self.used.iter().zip(&self.placed);
@@ -296,7 +293,7 @@ impl<'a> UsedPoints<'a> {
         Ok(Knot { from, to })
     }
 
-    /// Growth of the uncertainty per unit of the first timebase, beyond the points.
+    /// Per unit of the first timebase.
     fn outside(&self, slope: f64, options: &PointFitOptions) -> f64 {
         let wander = options.wander * self.reference.advance().to_f64().abs();
         (slope + wander) / self.reference.span().to_f64()

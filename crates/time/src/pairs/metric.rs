@@ -11,9 +11,9 @@ use crate::{Exact, Fixed, TimeError};
 pub struct PointMetric {
     /// At least two, ascending in `from`.
     pub(super) knots: Vec<Knot>,
-    /// At least one, ascending in `from`.
+    /// At least one, ascending.
     pub(super) margins: Vec<Margin>,
-    /// Growth of the half-width per unit of the first timebase, before the first margin and behind the last.
+    /// Growth of the half-width per unit of the first timebase, beyond the margins.
     pub(super) outside: (f64, f64),
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Knot {
     pub(super) to: Fixed,
 }
 
-/// Half-width that holds the truth, in units of the second timebase.
+/// In units of the second timebase.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Margin {
     pub(super) from: Fixed,
@@ -100,7 +100,6 @@ impl PointFit {
     }
 }
 
-/// One unit of 2^-32.
 const ROUNDING: f64 = 1.0 / (1u64 << 32) as f64;
 
 /// Limit for pieces, which have a margin per point.
@@ -193,7 +192,7 @@ impl PointMetric {
         inner.max(self.half_at(from)).max(self.half_at(to)) + ROUNDING
     }
 
-    /// Values between `from` and `to` where slope or uncertainty change, ascending.
+    /// Where slope or uncertainty change, ascending.
     pub(crate) fn breaks(&self, from: Fixed, to: Fixed) -> Vec<Fixed> {
         let mut breaks: Vec<Fixed> = self.knots.iter().map(|knot| knot.from).collect();
         if self.margins.len() <= MAX_BREAKS {

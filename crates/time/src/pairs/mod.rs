@@ -50,7 +50,6 @@ impl FitPoint {
     }
 }
 
-/// A line by its values at `t` = 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Chord {
     first: f64,

@@ -9,16 +9,14 @@ use super::FitPoint;
 pub(super) struct Polyline {
     /// Ascending in `t`, from 0 to 1.
     pub(super) knots: Vec<(f64, f64)>,
-    /// Half-widths at each point; linear between.
     pub(super) margins: Vec<(f64, f64)>,
-    /// Growth of the half-width per unit of `t`, before the first point and behind the last.
+    /// Growth of the half-width per unit of `t`, beyond the points.
     pub(super) outside: (f64, f64),
 }
 
-/// Minimum rate of a piece, relative to the mean: time advances.
+/// Relative to the mean: time advances.
 const MIN_RATE: f64 = 1e-3;
 
-/// Range of a piece's slopes.
 #[derive(Clone, Copy)]
 struct Rates {
     least: f64,
@@ -26,8 +24,7 @@ struct Rates {
 }
 
 impl Polyline {
-    /// Through all points, of a map that advances by `advance`; `Err` with the position of the point behind which no
-    /// piece continues.
+    /// `advance` is that of the whole map; `Err` has the point behind which no piece continues.
     pub(super) fn through(
         points: &[FitPoint],
         advance: f64,
@@ -135,7 +132,7 @@ fn end_of(knot: (f64, f64), point: &FitPoint, cone: (f64, f64)) -> f64 {
     knot.1 + wanted.max(cone.0).min(cone.1) * span
 }
 
-/// Possible rates in each piece: its own and its neighbours', widened by as much again.
+/// A piece's own and its neighbours' slopes, widened by as much again.
 fn rates(knots: &[(f64, f64)], halves: &[f64], wander: f64) -> Vec<Rates> {
     let pieces = knots.len() - 1;
     let own: Vec<Rates> = (0..pieces)

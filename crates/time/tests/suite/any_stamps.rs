@@ -49,7 +49,7 @@ struct FedClock {
     points: Vec<Point>,
 }
 
-/// Like a store: places, opens runs, leaves gaps, keeps points and pieces.
+/// Like a store.
 fn feed(fed: &mut FedClock, stamps: &[(Stamp, u64)], look_ahead: bool) {
     for (k, (stamp, samples)) in stamps.iter().enumerate() {
         let next = stamps.get(k + 1).map(|s| &s.0).filter(|_| look_ahead);
@@ -106,7 +106,6 @@ fn stamps(steps: &[Step], resolution: i64, hz: u64) -> Vec<(Stamp, u64)> {
     out
 }
 
-/// At 1 Hz, without leap seconds.
 fn metric_of(steps: &[(i64, u64)]) -> Empirical {
     let steps: Vec<Step> = steps.iter().map(|&(off, n)| (off, n, false)).collect();
     let config = ClockConfig::new(isochrony_time::Rate::from_hz(1).unwrap());

@@ -18,7 +18,6 @@ fn stamp(seconds: f64) -> Stamp {
     )
 }
 
-/// Ten blocks of 10 s.
 fn running() -> Clock {
     let mut clock = Clock::new(config(), RunId(0)).unwrap();
     for k in 0..10 {

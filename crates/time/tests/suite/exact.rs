@@ -7,7 +7,6 @@ use proptest::prelude::*;
 
 const START: i64 = 1_267_401_600_000_000_000;
 const TEN_YEARS_S: i64 = 10 * 366 * 86_400;
-/// Shorter pieces and gaps keep their length.
 const SHORT: i64 = 1000;
 
 fn rational(x: Fixed) -> BigRational {
@@ -75,7 +74,6 @@ fn every_index_near_the_start_and_after_ten_years_comes_back() {
     }
 }
 
-/// One run of ten years, with long and short pieces and gaps.
 fn many_pieces() -> impl Strategy<Value = Vec<Piece>> {
     let step = (
         prop_oneof![1i64..1000, SHORT..5_000_000],

@@ -26,7 +26,7 @@ fn recorder(
     }
 }
 
-/// One sample lost (repeated for `lost` -1) after each of `at`; finds these only.
+/// Loses (for `lost` -1 repeats) one sample after each of `at`; only these are found.
 fn finds(rec: &Recorder, at: &[usize], lost: i64, look_ahead: impl Fn(u64) -> bool) {
     let (mut outside, mut times) = (0, 0);
     for seed in 0..SEEDS {

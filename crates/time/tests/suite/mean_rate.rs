@@ -5,7 +5,6 @@ use isochrony_time::{Empirical, Fixed, MeanRate, Piece, Rate, RunId};
 
 const SEEDS: u64 = 200;
 
-/// Samples per second of true time, without gaps.
 fn true_mean(files: &[File], next: &File) -> f64 {
     let (mut samples, mut ns) = (0.0, 0.0);
     for (k, file) in files.iter().enumerate() {
@@ -16,7 +15,7 @@ fn true_mean(files: &[File], next: &File) -> f64 {
     samples / ns * 1e9
 }
 
-/// At most one seed in a hundred lies outside the uncertainty; returns its mean, ppm.
+/// Returns the mean uncertainty, ppm.
 fn honesty(rec: &Recorder, files: usize, event: impl Fn(usize) -> Event + Copy) -> f64 {
     let (mut misses, mut worst, mut stated) = (0, 0f64, 0.0);
     for seed in 0..SEEDS {

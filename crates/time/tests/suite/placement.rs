@@ -285,8 +285,8 @@ fn a_wrong_rate_is_no_gap_after_the_first_file() {
     }
 }
 
-/// A clock that sometimes steps by half a sample: start and length in samples, stamp error in us. Two recordings are
-/// lost near the start, one near the end.
+/// Start and length in samples, stamp error in us of a clock that steps by half a sample. Two recordings are lost near
+/// the start, one near the end.
 const STEPPING: [(i64, u64, i64); 22] = [
     (0, 566, 0),
     (566, 565, 0),

@@ -368,7 +368,6 @@ fn a_graph_converts_through_points_and_carries_the_uncertainty() {
     );
 }
 
-/// 100 Hz, 20 ppm fast, with a gap, and again after a clock step.
 fn recorded() -> Empirical {
     let rate = Rate::from_hz(100).unwrap();
     let piece = |run: u32, index: i64, end: i64, ns: i64| Piece {

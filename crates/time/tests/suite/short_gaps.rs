@@ -5,10 +5,9 @@
 use crate::common::START;
 use isochrony_time::{Clock, ClockConfig, Empirical, Fixed, Placement, Rate, RunId, Stamp};
 
-/// Largest relative rate error for which the short-gap rule detects lost samples.
+/// Largest rate error at which the rule detects lost samples.
 const CRYSTAL: f64 = 100e-6;
 
-/// A recording with at most one gap.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     rate: u32,
@@ -16,24 +15,18 @@ struct Case {
     /// Samples before the gap, and per record.
     before: i64,
     record: i64,
-    /// Lost samples.
     lost: i64,
-    /// Samples after the gap.
     after: i64,
-    /// First sample, ns after `START`.
+    /// In ns after `START`.
     phase: f64,
-    /// Error of the sample clock.
     ppm: f64,
     look_ahead: bool,
 }
 
 struct Outcome {
-    /// Gap between the two parts.
     gap: Option<u64>,
-    /// Any other placement.
     spurious: bool,
     metric: Empirical,
-    /// First index after the gap.
     resumed: i64,
 }
 
@@ -42,7 +35,6 @@ impl Case {
         1e9 / f64::from(self.rate)
     }
 
-    /// Lost samples included, ns after `START`.
     fn truth(&self, sample: i64) -> f64 {
         self.phase + sample as f64 * self.period() / (1.0 + self.ppm * 1e-6)
     }
@@ -56,7 +48,7 @@ impl Case {
         )
     }
 
-    /// First sample and length of every record, and whether the gap precedes it.
+    /// First sample, length, and whether the gap precedes it.
     fn records(&self) -> Vec<(i64, i64, bool)> {
         let cut = |from: i64, to: i64| {
             (from..to)
@@ -111,7 +103,7 @@ impl Case {
         }
     }
 
-    /// Whether stamps show the loss: more than half a sample beyond resolution and crystal tolerance.
+    /// By more than half a sample beyond resolution and crystal tolerance.
     fn tells(&self) -> bool {
         let since = (self.before - (self.before - 1) / self.record * self.record) as f64;
         let slack = 0.5 * self.period()
@@ -120,7 +112,7 @@ impl Case {
         self.resolution_ns as f64 <= self.period() && self.lost as f64 * self.period() > slack
     }
 
-    /// Largest distance from the truth, beyond the uncertainty, ns.
+    /// Beyond the uncertainty, ns.
     fn excess(&self, outcome: &Outcome) -> f64 {
         let parts = [
             (0, self.before, 0),
@@ -242,7 +234,6 @@ fn the_truth_lies_within_the_stated_uncertainty_also_where_stamps_cannot_tell() 
     );
 }
 
-/// Exact stamps with several short losses.
 #[derive(Clone, Debug)]
 struct Losses {
     rate: u32,

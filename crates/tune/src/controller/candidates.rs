@@ -9,16 +9,14 @@ use super::trial::Gain;
 pub(super) struct Candidate {
     pub(super) configuration: Configuration,
     pub(super) kind: CandidateKind,
-    /// Of the model, corrected by earlier trials.
+    /// Corrected by earlier trials.
     pub(super) predicted_gain: Option<f64>,
-    /// Of the model alone.
     model_gain: f64,
     pub(super) reason: String,
-    /// Filled in when it is chosen.
     pub(super) alternatives: Vec<(Configuration, Option<f64>)>,
 }
 
-/// What a candidate changes. Predictions of one kind err alike.
+/// Predictions of one kind err alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CandidateKind {
     Threads,
@@ -28,7 +26,7 @@ pub(super) enum CandidateKind {
 }
 
 impl Candidate {
-    /// The previous configuration, after a fall of throughput.
+    /// After a fall of throughput.
     pub(super) fn back_to(configuration: Configuration) -> Self {
         Self {
             configuration,
@@ -88,15 +86,14 @@ impl Corrections {
     }
 }
 
-/// Smallest share of time waiting for room from which a larger link may help.
+/// Share of time from which a larger link may help.
 const MIN_OUTPUT_WAIT: f64 = 0.05;
-/// Fewest items in a link for several threads: the writer makes one while the reader consumes another. A single thread
-/// gains nothing from larger links.
+/// The writer makes one item while the reader consumes another. A single thread gains nothing.
 const LINK_ITEMS: f64 = 2.0;
 /// Leaves replicas free in each stage, since service times vary.
 const REPLICA_UTILIZATION: f64 = 0.9;
 
-/// The configuration of largest predicted gain, with that gain; None if it is `kept`.
+/// None if it is `kept`.
 pub(super) fn model_optimum(
     costs: &StageCosts,
     kept: &Configuration,
@@ -188,7 +185,6 @@ impl Proposals<'_> {
         });
     }
 
-    /// The fewest threads and replicas of largest predicted throughput.
     fn model_optimum(&mut self) {
         let largest = Configuration {
             workers: self.limits.workers,
@@ -268,7 +264,7 @@ impl Proposals<'_> {
         }
     }
 
-    /// The model allows only the replicas that mean times need. Idle ones cost little, and varying times may need more.
+    /// The model allows only what mean times need. Idle replicas cost little; varying times may need more.
     fn most_replicas(&mut self) {
         let mut most = Configuration {
             replicas: self.limits.replicas.clone(),
@@ -289,9 +285,8 @@ impl Proposals<'_> {
         }
     }
 
-    /// Enlarges links that hold fewer items. Returns the reason; empty if all were large enough.
-    ///
-    /// Rounds up to a power of two: measured item sizes vary, and rejected configurations are compared by value.
+    /// Returns the reason; empty if all links were large enough. Rounds up to a power of two: measured item sizes vary,
+    /// and rejected configurations are compared by value.
     fn hold_items(&self, configuration: &mut Configuration, items: f64) -> &'static str {
         let mut words = "";
         let links = configuration.link_bytes.iter_mut();
@@ -348,7 +343,7 @@ impl Proposals<'_> {
         }
     }
 
-    /// Halving comes first: one thread fewer may change too little to be measured.
+    /// Halves first: one thread fewer may change too little to be measured.
     fn fewer_threads(&mut self) {
         let workers = self.kept.workers;
         for (workers, reason) in [

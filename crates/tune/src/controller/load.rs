@@ -4,16 +4,13 @@ use crate::Window;
 
 /// A smaller relative change is noise.
 const MIN_CHANGE: f64 = 0.05;
-/// Drift allowed per window and sum that signals a change, in standard deviations (Page, Biometrika 41, 1954: one-sided
-/// cumulative sums).
+/// In standard deviations (Page, Biometrika 41, 1954: one-sided cumulative sums).
 const DRIFT: f64 = 1.0;
 const ALARM: f64 = 8.0;
-/// Least standard deviation of the logarithm of throughput: few windows underestimate it.
+/// Of the logarithm of throughput: few windows underestimate it.
 const MIN_DEVIATION: f64 = 0.02;
-/// Windows over which the mean follows slow drift.
 const MEMORY: f64 = 50.0;
 
-/// Two-sided CUSUM over the logarithm of the throughput.
 pub(super) struct LoadWatch {
     mean: f64,
     deviation: f64,
@@ -43,7 +40,7 @@ impl LoadWatch {
         }
     }
 
-    /// Adds a window; returns new over old throughput if it has changed.
+    /// Returns new over old throughput if it has changed.
     pub(super) fn add(&mut self, rate: f64) -> Option<f64> {
         let rate = log_rate(rate);
         let step = (rate - self.mean) / self.deviation;

@@ -75,7 +75,7 @@ impl Default for ControllerOptions {
     }
 }
 
-/// Windows of the shortest deciding trial: two groups of four, and one discarded after each change.
+/// Two groups of four windows, and one discarded after each change.
 const SHORTEST_TRIAL: f64 = 13.0;
 
 enum State {
@@ -91,11 +91,11 @@ pub struct Controller {
     kept: Configuration,
     before: Option<Configuration>,
     state: State,
-    /// The last windows under `kept` since the load changed.
+    /// The last ones under `kept`.
     observed: Vec<Window>,
     /// The next window follows a change and is discarded.
     settles: bool,
-    /// Candidates without gain under the present load.
+    /// Without gain under the present load.
     rejected: HashSet<Configuration>,
     corrections: Corrections,
     trials: usize,
@@ -103,7 +103,6 @@ pub struct Controller {
     decisions: Vec<Decision>,
 }
 
-/// Windows that estimates use.
 const REMEMBERED_WINDOWS: usize = 8;
 
 impl Controller {

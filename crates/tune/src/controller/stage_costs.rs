@@ -118,7 +118,6 @@ impl StageCosts {
         }
     }
 
-    /// One server per stage, visited once per sample; threads are cores.
     fn model(&self, configuration: &Configuration, cores: usize) -> Option<FlowModel> {
         let stages = self.seconds_per_sample.iter().zip(&configuration.replicas);
         let servers: Vec<Server> = stages

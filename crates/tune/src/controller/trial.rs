@@ -42,19 +42,18 @@ pub(super) enum TrialState {
 
 const ORDER: [bool; 4] = [false, true, true, false];
 
-/// A candidate that loses more in its first windows is dropped at once.
+/// Candidates that lose more in their first windows are dropped at once.
 const HOPELESS: f64 = -0.25;
-/// Largest loss of throughput at which saved processor time counts.
+/// Beyond this loss, saved processor time does not count.
 const MAX_RATE_LOSS: f64 = 0.01;
 
 pub(super) struct Trial {
-    /// Whether processor time per sample counts instead of throughput.
+    /// Processor time per sample counts instead of throughput.
     saves_time: bool,
-    /// Logarithms of the compared quantity in the present group.
+    /// Logarithms, of the present group.
     group: Vec<f64>,
-    /// Logarithms of throughput of the same windows.
     rates: Vec<f64>,
-    /// Logarithm of the gain of each group.
+    /// Logarithms, by group.
     gains: Vec<f64>,
     rate_gains: Vec<f64>,
 }
@@ -130,7 +129,7 @@ fn group_gain(values: &[f64]) -> f64 {
     (values[1] + values[2] - values[0] - values[3]) / 2.0
 }
 
-/// Mean and two one-sided bounds of Student's t.
+/// Student's t.
 fn gain(gains: &[f64], confidence: f64) -> Gain {
     let groups = gains.len();
     let mean = gains.iter().sum::<f64>() / groups as f64;
@@ -153,7 +152,7 @@ fn gain(gains: &[f64], confidence: f64) -> Gain {
     }
 }
 
-/// Least standard error of one group.
+/// Of one group.
 const MIN_ERROR: f64 = 0.003;
 
 #[cfg(test)]

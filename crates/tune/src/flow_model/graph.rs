@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::TuneError;
 
-/// Rounding allowed in a sum of route probabilities.
 const SUM_TOLERANCE: f64 = 1e-9;
 
 /// A stage of a plan, or a link, split or merge between stages.
@@ -114,7 +113,7 @@ pub struct FlowGraph {
 }
 
 impl FlowGraph {
-    /// Checks each value; the traffic equations check the graph.
+    /// The traffic equations check the graph.
     pub(super) fn check(&self) -> Result<(), TuneError> {
         for (index, server) in self.servers.iter().enumerate() {
             let values = [

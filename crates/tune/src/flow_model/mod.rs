@@ -50,7 +50,7 @@ use crate::TuneError;
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowModel {
     graph: FlowGraph,
-    /// Visits per source item, as `[source][server]`.
+    /// As `[source][server]`.
     visits: Vec<Vec<f64>>,
     core_seconds: Vec<f64>,
     lock_seconds: Vec<f64>,

@@ -44,7 +44,7 @@ pub struct FlowSolution {
     pub disk_utilization: Option<f64>,
 }
 
-/// A constraint: the sum of `loads[i] · rate[i]` is at most `capacity`.
+/// The sum of `loads[i] · rate[i]` is at most `capacity`.
 #[derive(Debug, Clone)]
 pub(super) struct Constraint {
     limit: Limit,
@@ -55,7 +55,7 @@ pub(super) struct Constraint {
 pub(super) struct SourceFlow {
     pub(super) rates: Vec<f64>,
     pub(super) limits: Vec<Limit>,
-    /// Rate by weight of the slowest source that arrivals do not limit, and its limit.
+    /// By weight, of the slowest source that arrivals do not limit.
     pub(super) level: f64,
     pub(super) bottleneck: Limit,
 }

@@ -3,7 +3,7 @@
 use super::FlowGraph;
 use crate::TuneError;
 
-/// A loop that returns at least this share is endless: beyond it, visit ratios are rounding noise.
+/// Beyond it, visit ratios are rounding noise.
 const MAX_RETURNED: f64 = 1.0 - 1e-9;
 
 /// Visits per source item, as `[source][server]`.
@@ -65,7 +65,7 @@ fn transfer(graph: &FlowGraph) -> Vec<Vec<f64>> {
     rows
 }
 
-/// Solves rows that are zero left of the diagonal, in place.
+/// In place.
 fn substitute_back(rows: &[Vec<f64>], values: &mut [f64]) {
     for k in (0..rows.len()).rev() {
         // Skips zeros, so an infinite value spoils only what depends on it.

@@ -9,7 +9,6 @@ use crate::TuneError;
 
 const MIN_SAMPLES: usize = 20;
 
-/// Checks that location and scale can be fitted.
 pub(super) fn check(samples: &[f64], place: &'static str) -> Result<(), TuneError> {
     if samples.len() < MIN_SAMPLES {
         return Err(TuneError::TooFewSamples {
@@ -76,7 +75,7 @@ impl ModifiedLevy {
     }
 }
 
-/// The best scale for a location, and its log-likelihood up to a constant.
+/// The best scale, and its log-likelihood up to a constant.
 fn levy_profile(samples: &[f64], location: f64, upper: f64) -> (f64, f64) {
     let n = samples.len() as f64;
     let width = upper - location;
@@ -133,9 +132,7 @@ pub(super) fn normal(samples: &[f64]) -> (f64, f64) {
     (mean, variance.sqrt())
 }
 
-/// Mode and scale of the Gumbel distribution of maxima.
-///
-/// Bisection for `scale = mean - Σ x exp(-x / scale) / Σ exp(-x / scale)`.
+/// Solves `scale = mean - Σ x exp(-x / scale) / Σ exp(-x / scale)` by bisection.
 pub(super) fn gumbel(samples: &[f64]) -> (f64, f64) {
     let n = samples.len() as f64;
     let mean = samples.iter().sum::<f64>() / n;
@@ -164,7 +161,7 @@ pub(super) fn gumbel(samples: &[f64]) -> (f64, f64) {
     (mode, high)
 }
 
-/// Median and scale of the Cauchy distribution, by expectation maximisation from the quartiles.
+/// Expectation maximisation from the quartiles.
 pub(super) fn cauchy(samples: &[f64]) -> (f64, f64) {
     let n = samples.len() as f64;
     let mut sorted = samples.to_vec();

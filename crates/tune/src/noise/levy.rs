@@ -8,7 +8,7 @@ use statrs::function::erf::erfc_inv;
 
 use crate::TuneError;
 
-/// Largest scale, in widths of the support; beyond remains less than 1.6e-12 of the untruncated mass.
+/// In widths of the support; less than 1.6e-12 of the untruncated mass remains beyond.
 pub(super) const MAX_SCALE_PER_WIDTH: f64 = 50.0;
 
 /// Levy distribution truncated to `(location, upper]`, for deviations with a sharp lower end and a heavy, bounded upper

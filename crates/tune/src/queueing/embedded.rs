@@ -3,20 +3,18 @@
 //! Needs the distribution of Poisson arrivals during a service: for gamma-distributed times negative binomial, which
 //! covers any coefficient of variation (Poisson for constant times, geometric for exponential ones).
 
-/// Smallest probability of a number of arrivals that is kept.
 const SMALLEST: f64 = 1e-60;
 
-/// Larger weights are scaled to 1. With a load of at most [`MAX_UTILIZATION`](super::MAX_UTILIZATION) no weight exceeds
-/// the sum of those before by more than 10^44, so none overflows.
+/// Larger weights are scaled to 1. At loads up to [`MAX_UTILIZATION`](super::MAX_UTILIZATION) no weight exceeds the sum
+/// of those before by more than 10^44: none overflows.
 const LARGEST_WEIGHT: f64 = 1e150;
 
-/// Weights of the states 0, 1, ... at departures, proportional to probabilities.
-///
-/// Independent of the capacity: with room for `K` the chain is the same up to state `K - 1`.
+/// Weights of the states at departures, proportional to probabilities. With room for `K` the chain is the same up to
+/// state `K - 1`.
 pub(super) struct DepartureChain {
-    /// Probability of no arrival during a service.
+    /// Of arrivals during a service.
     none: f64,
-    /// `more[k]`: probability of more than `k` arrivals during a service.
+    /// `more[k]`: more than `k` arrivals.
     more: Vec<f64>,
     weights: Vec<f64>,
     sum: f64,
@@ -75,12 +73,12 @@ impl DepartureChain {
         self.weights.len()
     }
 
-    /// Probability that a departure leaves no items, among the states so far.
+    /// Among the states so far.
     pub(super) fn empty(&self) -> f64 {
         self.weights[0] / self.sum
     }
 
-    /// Probability that a departure leaves `state` items, among the states so far.
+    /// Among the states so far.
     pub(super) fn probability(&self, state: usize) -> f64 {
         self.weights[state] / self.sum
     }

@@ -102,7 +102,7 @@ fn smallest_legal(queue: &Queue) -> usize {
     if queue.is_poisson() { 1 } else { 2 }
 }
 
-/// Converts probabilities at departures: arrivals see those over time (PASTA), less lost ones.
+/// Arrivals see probabilities over time (PASTA), less lost ones.
 fn departure_probabilities(queue: &Queue, capacity: usize) -> Vec<f64> {
     let load = queue.utilization();
     let mut chain = DepartureChain::new(load, queue.service_scv);
@@ -132,7 +132,7 @@ fn geometric_probabilities(queue: &Queue, capacity: usize) -> Vec<f64> {
     shares
 }
 
-/// Geometric approximation for a load of at most 1, symmetric in producer and server except for the load.
+/// For a load of at most 1; symmetric in producer and server except for the load.
 struct GeometricLine {
     load: f64,
     variability: f64,
@@ -140,7 +140,7 @@ struct GeometricLine {
 }
 
 impl GeometricLine {
-    /// The approximation, and whether producer and server are exchanged.
+    /// With whether producer and server are exchanged.
     fn of(queue: &Queue) -> (Self, bool) {
         let offered = queue.utilization();
         let exchanged = offered > 1.0;

@@ -2,13 +2,13 @@
 
 use super::stats::RunningStats;
 
-/// Uncounted drift per block, in standard deviations.
+/// Uncounted drift per block, in deviations.
 const ALLOWANCE: f64 = 0.5;
-/// Sum that signals a change, in standard deviations.
+/// In deviations.
 const THRESHOLD: f64 = 12.0;
-/// Largest step per block, in standard deviations: one outlier signals no change.
+/// Per block, in deviations: one outlier signals no change.
 const LARGEST_STEP: f64 = 4.0;
-/// Least standard deviation of the logarithm of a rate: smaller changes are useless to a tuner.
+/// Smaller changes are useless to a tuner.
 const LEAST_DEVIATION: f64 = 0.02;
 
 #[derive(Debug, Clone, Copy)]
@@ -30,7 +30,7 @@ impl ChangeDetector {
         }
     }
 
-    /// Adds a logarithm; returns whether the rate has changed.
+    /// Returns whether the rate has changed.
     pub(super) fn push(&mut self, logarithm: f64) -> bool {
         let step = (logarithm - self.centre) / self.deviation;
         let step = step.clamp(-LARGEST_STEP, LARGEST_STEP);

@@ -41,7 +41,6 @@ pub struct ServiceRateMonitor {
     period_s: f64,
     phase: Phase,
     failure: Option<UnknownRate>,
-    /// Samples since the last failure, change or start.
     attempt_samples: u64,
     changes: u64,
 }

@@ -9,22 +9,21 @@ const PERIOD_TOLERANCE: f64 = 0.1;
 const MAX_UNSTABLE: f64 = 1.0 / 8.0;
 /// Ratio of the bounds at which the search ends.
 const CLOSED: f64 = 1.25;
-/// Windows without items before the search fails.
 const MAX_IDLE_WINDOWS: u32 = 16;
 
-/// Unblocked share from which the utilization law needs no finer period.
+/// The utilization law then needs no finer period.
 pub(super) const MOSTLY_BUSY: f64 = 0.9;
-/// Largest share of unblocked pairs with items in both, if single services are resolved.
+/// Share of unblocked pairs with items in both, up to which single services are resolved.
 const RESOLVED: f64 = 0.06;
 const MIN_PAIRS: u32 = 4;
-/// Fewest items per period for the utilization law.
+/// Per period, for the utilization law.
 const MIN_ITEMS_OF_SINGLES: f64 = 1.0 / 32.0;
 
-/// Fewest items per unblocked period for the filtered quantile.
+/// Per unblocked period, for the filtered quantile.
 const MIN_ITEMS: f64 = 4.0;
-/// Items per period from which it is not lengthened further.
+/// Per period: it is not lengthened further.
 const ENOUGH_ITEMS: f64 = 64.0;
-/// Smallest unblocked share for the filtered quantile.
+/// For the filtered quantile.
 const MIN_UNBLOCKED: f64 = 0.1;
 
 enum Verdict {
@@ -54,7 +53,7 @@ pub(super) enum Found {
     Failure(UnknownRate),
 }
 
-/// Bisection between the longest period that is too short and the shortest that is too long.
+/// Bisection between the longest too short and the shortest too long period.
 #[derive(Debug, Clone)]
 pub(super) struct PeriodSearch {
     method: RateMethod,
@@ -64,12 +63,11 @@ pub(super) struct PeriodSearch {
     too_short_s: Option<f64>,
     too_long_s: Option<f64>,
     usable_s: Option<f64>,
-    /// Half of a fitting period is tried.
+    /// Tries half of a fitting period.
     is_margin: bool,
     unstable_at: Option<f64>,
     idle_windows: u32,
     window: Window,
-    /// Whether the last sample was unblocked, with items.
     previous: Option<bool>,
 }
 

@@ -4,24 +4,21 @@ use super::stats::RunningStats;
 use super::{Estimate, PeriodSample};
 
 const WINDOW: usize = 32;
-/// Radius of the unpadded Gaussian filter.
 const RADIUS: usize = 2;
 const FILTERED: usize = WINDOW - 2 * RADIUS;
-/// From the mean to a normal distribution's 95 % quantile, in standard deviations (eq. 6.3).
+/// In standard deviations above the mean (eq. 6.3).
 const QUANTILE_95: f64 = 1.644_85;
-/// Consecutive second-filter responses that must be within the tolerance.
+/// Second-filter responses in a row within the tolerance.
 const CONVERGENCE_WINDOW: usize = 16;
 const TOLERANCE: f64 = 2e-6;
-/// Samples without a new window after which a server with items is too fast for the periods.
+/// Samples without a new window: a server with items is too fast for the periods.
 const LONGEST_SILENCE: u64 = 1_024;
-/// Fewest blocks of an estimate.
 const MIN_BLOCKS: u64 = 8;
 
 #[derive(Debug, Clone)]
 pub(super) struct FilteredQuantile {
     gaussian: [f64; 2 * RADIUS + 1],
     laplacian: [f64; 3],
-    /// Ring of the last unblocked periods' rates.
     rates: [f64; WINDOW],
     unblocked: u64,
     samples: u64,
@@ -56,9 +53,8 @@ impl FilteredQuantile {
         &self.logarithms
     }
 
-    /// Adds a sample; returns the logarithm of a quantile for each window disjoint from the previous one.
-    ///
-    /// A server that becomes faster waits in every period, so no window fills: returns infinity.
+    /// Returns the logarithm of a quantile for each disjoint window. A server that becomes faster waits in every
+    /// period, so no window fills: infinity.
     pub(super) fn push(&mut self, sample: &PeriodSample, blocked: bool) -> Option<f64> {
         self.samples += 1;
         self.silence += 1;
@@ -93,7 +89,7 @@ impl FilteredQuantile {
         Some(logarithm)
     }
 
-    /// 95 % quantile of the filtered window; `oldest` is the ring's first value.
+    /// `oldest` is the ring's first value.
     fn quantile(&self, oldest: usize) -> f64 {
         let mut filtered = RunningStats::default();
         for start in 0..FILTERED {
@@ -140,7 +136,7 @@ impl FilteredQuantile {
     }
 }
 
-/// Kernel of eq. 6.2, scaled to sum 1; as printed it lowers every rate by 0.9 %.
+/// Eq. 6.2, scaled to sum 1; as printed it lowers every rate by 0.9 %.
 fn gaussian_kernel() -> [f64; 2 * RADIUS + 1] {
     let weight = |i: usize| (-(i as f64 - RADIUS as f64).powi(2) / 2.0).exp();
     let kernel = std::array::from_fn(weight);
@@ -148,8 +144,8 @@ fn gaussian_kernel() -> [f64; 2 * RADIUS + 1] {
     kernel.map(|value| value / sum)
 }
 
-/// Kernel of eq. 6.4 for a standard deviation of 1/2, shifted to sum 0; as printed it responds to the error itself, not
-/// to its rate of change.
+/// Eq. 6.4 for a standard deviation of 1/2, shifted to sum 0; as printed it responds to the error itself, not to its
+/// rate of change.
 fn laplacian_kernel() -> [f64; 3] {
     let deviation = 0.5f64;
     let value = |i: usize| {

@@ -31,7 +31,6 @@ pub struct RunCounters {
 /// Tunes one run from its counters.
 pub struct PolledTuning {
     session: TuningSession,
-    /// The reading at the start of the window.
     begun: RunCounters,
 }
 

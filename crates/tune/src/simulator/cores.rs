@@ -20,11 +20,10 @@ enum Task {
 pub(super) struct CoreUse {
     pub(super) on_core: bool,
     pub(super) core: usize,
-    /// Seconds used when it got the core; adjusted after sleep.
+    /// At the start of its slice; adjusted after sleep.
     used_s: f64,
     since_s: f64,
     slice_end_s: f64,
-    /// CPU time is counted up to here.
     counted_s: f64,
 }
 
@@ -52,13 +51,11 @@ struct CompetitorThread {
 pub(super) struct Cores {
     tasks: Vec<Option<Task>>,
     busy: usize,
-    /// Tasks waiting for a core: bits of the seconds used, then sequence numbers.
+    /// By the bits of the seconds used, then sequence numbers.
     waiting: BinaryHeap<Reverse<(u64, u64, Task)>>,
     next_sequence: u64,
     competitors: Vec<CompetitorThread>,
-    /// Whether each competitor computes.
     active: Vec<bool>,
-    /// Least time used by any task since it slept.
     least_used_s: f64,
     watched: bool,
 }
@@ -251,7 +248,7 @@ impl Engine {
         }
     }
 
-    /// Tasks whose slice is over yield to those that have used less.
+    /// They yield to tasks that have used less.
     pub(super) fn end_slices(&mut self) {
         self.cores.watched = false;
         let (now, slice) = (self.now, self.machine.time_slice_s);
@@ -297,7 +294,6 @@ impl Engine {
         self.fill_cores();
     }
 
-    /// Competitors' threads with a core or waiting for one.
     fn competitors_with_cores(&self) -> usize {
         let is_competitor = |task: &Task| matches!(task, Task::Competitor(_));
         let running = self.cores.tasks.iter().flatten();

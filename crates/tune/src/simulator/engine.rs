@@ -15,7 +15,7 @@ use super::thread::{SimulatedThread, ThreadState};
 use super::{SimulatedMachine, SimulatedPlan, SimulatedSource, StageSchedule};
 use crate::{Configuration, TuneError};
 
-/// Reorder buffer slots per possible replica.
+/// Per possible replica.
 pub(super) const BLOCKS_PER_REPLICA: usize = 3;
 
 pub(super) struct StageState {
@@ -52,17 +52,15 @@ pub(super) struct Engine {
     pub(super) links: Vec<LinkState>,
     pub(super) threads: Vec<SimulatedThread>,
     pub(super) looking: VecDeque<usize>,
-    /// Idle threads other than the caller's; the last was busy last.
+    /// Without the caller's; the last was busy last.
     pub(super) idle: Vec<usize>,
     pub(super) helpers_began: bool,
     pub(super) cores: Cores,
     /// When memory has served all requests.
     pub(super) memory_free_s: f64,
     pub(super) cpu_s: f64,
-    /// Items of each source whose results have reached the end.
     pub(super) delivered: Progress,
     pub(super) is_over: bool,
-    /// Preferred thread of each entry, if any, and ready entries per thread.
     pub(super) owners: Vec<usize>,
     pub(super) owned_ready: Vec<usize>,
 }
@@ -177,7 +175,7 @@ impl Engine {
         self.look_all();
     }
 
-    /// Handles all events until a time, the end of the run, or a standstill.
+    /// Until a time, the end of the run, or a standstill.
     pub(super) fn advance(&mut self, until: f64) {
         while !self.is_over {
             let Some((time, event)) = self.events.pop_until(until) else {
@@ -252,7 +250,7 @@ impl Engine {
         self.notify(self.stages[stage].entries.start, Notice::Input);
     }
 
-    /// Notifies an entry; returns whether it waited for that.
+    /// Returns whether the entry waited for that.
     pub(super) fn notify(&mut self, entry: usize, notice: Notice) -> bool {
         let waited = self.queue.notify(entry, notice, self.now);
         if waited {
@@ -262,7 +260,7 @@ impl Engine {
         waited
     }
 
-    /// Retires idle unwanted replicas; others take what these were woken for.
+    /// Others take what these were woken for.
     pub(super) fn retire_replicas(&mut self) {
         for stage in 0..self.stages.len() {
             let state = &self.stages[stage];
@@ -301,7 +299,7 @@ impl Engine {
         entries.any(|entry| self.notify(entry, Notice::Input));
     }
 
-    /// After a burst. The thread looks for its next entry before threads woken now.
+    /// The thread looks for its next entry before threads woken now.
     pub(super) fn put_back(&mut self, thread: usize, entry: usize, outcome: BurstOutcome) {
         let outcome = match self.stages[self.queue.entries[entry].stage].ended {
             true => BurstOutcome::Ended,
@@ -317,7 +315,7 @@ impl Engine {
         }
     }
 
-    /// How much of each source a stage has received: the least over paths from it.
+    /// The least over paths from each source.
     pub(super) fn progress(&self, stage: usize) -> Progress {
         let state = &self.stages[stage];
         let mut progress = [u64::MAX; MAX_SOURCES];

@@ -21,7 +21,7 @@ pub(super) enum Event {
 
 #[derive(Default)]
 pub(super) struct EventQueue {
-    /// Time and sequence number in one integer: bits of non-negative floats sort as the floats.
+    /// Time and sequence number: bits of non-negative floats sort as the floats.
     heap: BinaryHeap<Reverse<(u128, Event)>>,
     planned: u64,
 }

@@ -13,7 +13,6 @@ struct TakenItem {
     transfer_s: f64,
 }
 
-/// Items sent after `taken` were taken.
 fn items_after(gain: f64, taken: u64) -> u64 {
     (gain * taken as f64).floor() as u64
 }
@@ -187,7 +186,6 @@ impl Engine {
         }
     }
 
-    /// The inputs have ended and are empty.
     fn has_ended_input(&self, stage: usize) -> bool {
         let mut inputs = self.stages[stage].inputs.iter();
         let links =
@@ -214,7 +212,6 @@ impl Engine {
         }
     }
 
-    /// Takes an item if the stage may.
     fn take_item(&mut self, stage: usize, thread: usize) -> Option<TakenItem> {
         let inputs = self.stages[stage].inputs.len();
         // The source counts as the input after all links.
@@ -252,7 +249,7 @@ impl Engine {
         }
     }
 
-    /// The least advanced input, for which the stage waits; None if all have ended.
+    /// The stage waits for it; None if all have ended.
     fn lagging_input(&self, stage: usize) -> Option<usize> {
         let state = &self.stages[stage];
         let links = state.inputs.iter().enumerate().filter_map(|(at, &link)| {

@@ -6,12 +6,12 @@ use super::SimulatedLink;
 
 pub(super) const MAX_SOURCES: usize = 8;
 
-/// Items of each source that have arrived completely.
+/// Complete items of each source.
 pub(super) type Progress = [u64; MAX_SOURCES];
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LinkItem {
-    /// Source items that the stage had read when it made this one.
+    /// Source items read when the stage made this one.
     pub(super) position: u64,
     pub(super) progress: Progress,
     pub(super) core: u32,
@@ -28,15 +28,14 @@ pub(super) struct LinkState {
     pub(super) sources: Vec<usize>,
     progress: Progress,
     pub(super) position: u64,
-    /// Progress at the end of the writing stage.
     pub(super) ended: Option<Progress>,
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// Sum of the occupancy over sent items.
+    /// Over sent items.
     pub(super) occupancy_sum: f64,
-    /// Seconds in the link, summed over received items.
+    /// Summed over received items.
     pub(super) wait_s: f64,
-    /// Integral over time of the number of items.
+    /// Integral over time.
     pub(super) item_seconds: f64,
     changed_s: f64,
 }
@@ -65,7 +64,7 @@ impl LinkState {
         self.bytes >= self.capacity
     }
 
-    /// Whether the reader notifies the writer: half is free, or so few items are held that each matters.
+    /// Half is free, or so few items are held that each matters.
     pub(super) fn has_room(&self) -> bool {
         let holds_few = self.link.item_bytes > self.capacity / 4;
         self.bytes <= self.capacity / 2 || holds_few && self.bytes < self.capacity
@@ -84,7 +83,7 @@ impl LinkState {
         self.changed_s = now;
     }
 
-    /// Accepts every item; the writer keeps the bound. `cache_bytes` 0: no limit.
+    /// The writer keeps the bound. `cache_bytes` 0: no limit.
     pub(super) fn send(
         &mut self,
         position: u64,

@@ -257,5 +257,5 @@ impl SimulatedPlan {
     }
 }
 
-/// Maximum threads of a run, without competitors'.
+/// Without competitors'.
 pub(super) const MAX_THREADS: usize = 4096;

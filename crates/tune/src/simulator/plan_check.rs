@@ -161,10 +161,8 @@ impl SimulatedPlan {
         Ok(())
     }
 
-    /// Rejects plans whose stages could deadlock.
-    ///
-    /// A stage that waits for one source while it has items of another can hold that one up. A cycle of waits needs
-    /// sources joined by two paths of such stages: a forest has none.
+    /// Rejects deadlocks: a stage that waits for one source while it has items of another can hold that one up. A cycle
+    /// of waits needs sources joined by two paths of such stages: a forest has none.
     fn check_joins(&self) -> Result<(), TuneError> {
         let sources = self.source_sets();
         // A forest: sources that meet in a stage share a tree.
@@ -224,7 +222,7 @@ impl SimulatedPlan {
         sets
     }
 
-    /// Whether the stage takes from the lagging input: its inputs have no common source.
+    /// The inputs have no common source.
     pub(super) fn waits_in_step(&self, sources: &[SourceSet], stage: usize) -> bool {
         let mut seen: SourceSet = vec![false; self.stages.len()];
         seen[stage] = self.stages[stage].source.is_some();

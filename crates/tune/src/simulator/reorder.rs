@@ -6,9 +6,7 @@ use super::link::Progress;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
-    /// Item number within the stage, from 0.
     pub(super) number: u64,
-    /// As of a [`LinkItem`](super::link::LinkItem).
     pub(super) position: u64,
     pub(super) progress: Progress,
     pub(super) core: u32,

@@ -4,7 +4,6 @@ use super::StageSchedule;
 use super::engine::Engine;
 use super::thread::ThreadState;
 
-/// Owner of entries without a preferred thread.
 pub(super) const NOBODY: usize = usize::MAX;
 
 impl Engine {
@@ -29,7 +28,6 @@ impl Engine {
         Some(entry)
     }
 
-    /// The thread's own ready entry nearest to the end.
     fn own_ready(&self, thread: usize) -> Option<usize> {
         let mut end = self.queue.entries.len();
         if self.owned_ready[thread] == 0 {
@@ -44,7 +42,7 @@ impl Engine {
         None
     }
 
-    /// The first ready entry of the thread with most, except the last stage.
+    /// Of the thread with most, except the last stage.
     fn steal(&self, thief: usize, threshold: usize) -> Option<usize> {
         let others = (0..self.owned_ready.len()).filter(|&other| other != thief);
         let victim = others.max_by_key(|&other| (self.owned_ready[other], usize::MAX - other))?;
@@ -55,7 +53,6 @@ impl Engine {
         entries.find(|&entry| self.owners[entry] == victim && self.queue.is_ready(entry))
     }
 
-    /// Wakes an idle thread for a ready entry.
     pub(super) fn wake_for(&mut self, entry: usize) {
         let is_idle = |thread: usize| {
             let thread = self.threads.get(thread);
@@ -81,7 +78,7 @@ impl Engine {
         }
     }
 
-    /// Assigns consecutive entries of equal expected load, where threads own entries.
+    /// Consecutive entries of equal expected load, where threads own entries.
     pub(super) fn assign_owners(&mut self) {
         let entries = self.queue.entries.len();
         self.owners = vec![NOBODY; entries];

@@ -54,7 +54,6 @@ pub fn best_configuration(
     ConfigurationSearch::default().find(plan, machine)
 }
 
-/// Least relative gain of another configuration.
 const LEAST_GAIN: f64 = 1e-3;
 
 type Point = Vec<usize>;
@@ -245,7 +244,7 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// One coordinate changed by one or two steps, or all replicas by one.
+    /// One coordinate by one or two steps, or all replicas by one.
     fn neighbours(&self, at: &Point) -> Vec<Point> {
         let moved = |from: &Point, coordinate: usize, step: isize| {
             let mut to = from.clone();
@@ -269,7 +268,7 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// Source rate that cores and non-replicable stages allow.
+/// Allowed by cores and non-replicable stages.
 fn flow_rate(plan: &SimulatedPlan, cores: usize) -> f64 {
     let visits = plan.visits();
     let stages = plan.stages.iter().zip(&visits);

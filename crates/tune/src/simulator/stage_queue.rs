@@ -51,7 +51,6 @@ pub(super) struct Entry {
     pub(super) replica: usize,
     phase: Phase,
     since: f64,
-    /// Since last taken.
     notices: u8,
 }
 
@@ -62,7 +61,6 @@ pub(super) struct StageQueue {
 }
 
 impl StageQueue {
-    /// All ready; `replicas` per stage.
     pub(super) fn new(replicas: impl Iterator<Item = usize>) -> Self {
         let entry = |stage, replica| Entry {
             stage,
@@ -107,14 +105,13 @@ impl StageQueue {
         }
     }
 
-    /// Counts all entries' times.
     pub(super) fn count_times(&mut self, now: f64) {
         for at in 0..self.entries.len() {
             self.enter(at, self.entries[at].phase, now);
         }
     }
 
-    /// Whether the entry waited for the notice, and is ready.
+    /// Whether the entry waited for it, and is ready.
     pub(super) fn notify(&mut self, at: usize, notice: Notice, now: f64) -> bool {
         let entry = &mut self.entries[at];
         entry.notices |= notice.bit();
@@ -125,7 +122,7 @@ impl StageQueue {
         waited
     }
 
-    /// Stops a replica from taking items. False if it executes a burst, or has retired or ended.
+    /// False if it executes a burst, or has retired or ended.
     pub(super) fn retire(&mut self, at: usize, now: f64) -> bool {
         let retires = matches!(self.entries[at].phase, Phase::Ready | Phase::Waiting(_));
         if retires {
@@ -147,7 +144,7 @@ impl StageQueue {
         self.enter(at, Phase::Running, now);
     }
 
-    /// After a burst; whether the entry is ready again. Notices during the burst are kept.
+    /// Returns whether the entry is ready again. Notices during the burst are kept.
     pub(super) fn put_back(&mut self, at: usize, outcome: BurstOutcome, now: f64) -> bool {
         let wait = match outcome {
             BurstOutcome::Ran => None,

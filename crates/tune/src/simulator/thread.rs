@@ -29,11 +29,9 @@ pub(super) struct SimulatedThread {
     pub(super) work: Option<(usize, Work)>,
     pub(super) burst_left: usize,
     pub(super) core_use: CoreUse,
-    /// Seconds of work left at `work_since`.
     pub(super) remaining: f64,
     pub(super) work_since: f64,
     pub(super) idle_since: f64,
-    /// Changes at preemption.
     pub(super) version: u32,
 }
 

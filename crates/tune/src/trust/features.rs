@@ -27,10 +27,9 @@ pub(super) const FEATURES: [&str; 20] = [
     "two_moment_histogram_distance",
 ];
 
-/// Features without a model.
+/// Number of features without a model.
 pub(super) const MEASURED: usize = 10;
 
-/// Features that compare a model with measurements.
 const COMPARED: usize = FEATURES.len() - MEASURED;
 
 pub(super) type Vector = [f64; FEATURES.len()];
@@ -89,7 +88,7 @@ impl LinkFeatures {
         ])
     }
 
-    /// Compares each model with the measurements, which `measured` has accepted.
+    /// The measurements must be valid.
     pub(super) fn compared(&self) -> Result<[f64; COMPARED], Reason> {
         let mut found = [0.0; COMPARED];
         let [mean, _] = self.occupancy_moments();
@@ -161,7 +160,6 @@ impl LinkFeatures {
         self.occupancy.iter().map(|&count| count as f64).sum()
     }
 
-    /// Mean and standard deviation of the occupancy, 0 to 1.
     fn occupancy_moments(&self) -> [f64; 2] {
         let sent = self.sent();
         let shares = self.occupancy.map(|count| count as f64 / sent);

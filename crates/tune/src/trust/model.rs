@@ -71,7 +71,7 @@ impl Model {
         })
     }
 
-    /// Items per second at the measured capacity, and the shares of sends by occupancy in eighths.
+    /// With the shares of sends by occupancy in eighths.
     pub(super) fn measurable(
         self,
         features: &LinkFeatures,
@@ -101,12 +101,12 @@ impl Model {
     }
 }
 
-/// Items in the link: of a full queue, the reader holds the first and the writer the last.
+/// Of a full queue, the reader holds the first item and the writer the last.
 fn waiting(in_system: usize, capacity: usize) -> usize {
     in_system.saturating_sub(1).min(capacity)
 }
 
-/// What sends find. The last state is left out: a waiting writer finishes no other item.
+/// Without the last state: a waiting writer finishes no other item.
 fn occupancy(finite: &FiniteQueue, capacity: usize) -> [f64; 9] {
     let mut shares = [0.0; 9];
     for n in 0..finite.capacity() {

@@ -3,7 +3,6 @@
 use super::PerModel;
 use super::features::Vector;
 
-/// Weighted sums with biases.
 #[derive(Debug, Clone, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Layer {
@@ -19,7 +18,7 @@ impl Layer {
     }
 }
 
-/// One output per model: log odds that it is right.
+/// Log odds per model that it is right.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Network {
     pub(super) hidden: Vec<Layer>,

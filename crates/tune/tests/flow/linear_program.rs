@@ -12,7 +12,6 @@ const SECONDS: f64 = 1000.0;
 
 #[derive(Clone, Copy)]
 enum Objective {
-    /// The common level, by weight, of sources that are not fixed.
     Level,
     Source(usize),
 }
@@ -138,7 +137,7 @@ fn add_capacities(problem: &mut Problem, graph: &FlowGraph, servers: &[Variable]
     }
 }
 
-/// Max-min fair rates by repeated programs: the common level, then the sources that cannot exceed it.
+/// Max-min fair rates: repeatedly the common level, then the sources that cannot exceed it.
 fn by_programs(graph: &FlowGraph) -> Result<Optimum, Error> {
     let mut fixed = vec![None; graph.sources.len()];
     loop {

@@ -37,7 +37,7 @@ fn resources() -> impl Strategy<Value = Resources> {
     })
 }
 
-/// Between any servers, including backward and self-loops; the rest leaves the graph.
+/// Including backward and self-loops; the rest leaves the graph.
 fn routes(servers: usize) -> impl Strategy<Value = Vec<Route>> {
     let one = (0..servers, 0..servers, 1..=8u32, any::<bool>());
     (

@@ -49,7 +49,6 @@ impl Arrivals {
 }
 
 const CAPACITY: u64 = 64;
-/// Share of samples that lose an item.
 const LOST: f64 = 0.01;
 
 /// Random arrivals; the writer waits while the queue is full, the reader while too few items to fire are queued.

@@ -90,7 +90,7 @@ pub(crate) struct Found {
     pub(crate) wait: Interval,
     pub(crate) throughput: Interval,
     pub(crate) blocked: Interval,
-    /// Share of arrivals that found 0, 1, 2, ... items.
+    /// By items found.
     pub(crate) seen: Vec<Interval>,
 }
 

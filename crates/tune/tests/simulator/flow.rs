@@ -7,7 +7,6 @@ use isochrony_tune::{Configuration, FlowModel};
 
 use crate::{ITEM, assert_close, constant, endless, rate, stage};
 
-/// Room for so many items in each link.
 fn roomy(plan: &SimulatedPlan, workers: usize, items: u64) -> Configuration {
     let links = plan.links.iter();
     Configuration {

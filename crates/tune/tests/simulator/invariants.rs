@@ -85,7 +85,6 @@ fn random_configuration(random: &mut Rng, plan: &SimulatedPlan) -> Configuration
     }
 }
 
-/// Items into a link equal the stage's output.
 fn assert_conserved(plan: &SimulatedPlan, totals: &RunTotals, is_over: bool) {
     let mut received = vec![0; plan.stages.len()];
     for (link, of_link) in plan.links.iter().zip(&totals.links) {

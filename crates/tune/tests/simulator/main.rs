@@ -18,10 +18,9 @@ use isochrony_tune::simulator::{
     TimeDistribution,
 };
 
-/// Where item bytes do not matter.
 const ITEM: u64 = 1000;
 
-/// A link that is never full.
+/// Never full.
 const UNBOUNDED: u64 = 1 << 50;
 
 fn constant(mean_s: f64) -> TimeDistribution {

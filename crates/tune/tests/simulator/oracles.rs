@@ -48,7 +48,7 @@ pub(crate) fn tandem_throughput(first_rate: f64, second_rate: f64, slots: usize)
     second_rate * (1.0 - idle)
 }
 
-/// Mean and half the width of the 99.9 % confidence interval of 10 results.
+/// 99.9 % confidence interval of 10 results: mean and half-width.
 pub(crate) fn interval(results: &[f64]) -> (f64, f64) {
     const T_QUANTILE: f64 = 4.781;
     assert_eq!(results.len(), 10);

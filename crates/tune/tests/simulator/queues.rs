@@ -11,7 +11,6 @@ use crate::{ITEM, UNBOUNDED, assert_close, constant, exponential, finite, run, s
 
 const ITEMS: u64 = 60_000;
 
-/// Poisson arrivals; mean wait and mean number of waiting items.
 fn queue(load: f64, servers: usize, service: &TimeDistribution, seed: u64) -> (f64, f64) {
     let interval = exponential(service.mean() / (load * servers as f64));
     let source = SimulatedSource::Arrivals {

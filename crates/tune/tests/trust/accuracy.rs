@@ -56,7 +56,6 @@ fn classified(rows: &[Row], model: Model) -> Counts {
     }))
 }
 
-/// Rules that trust a model below some utilization.
 fn below_utilization(rows: &[Row], model: Model) -> impl Iterator<Item = Counts> {
     let limits: Vec<f64> = (0..=100)
         .map(|percent| f64::from(percent) / 100.0)

@@ -5,7 +5,6 @@
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// Above 0, at most 1.
     pub(crate) fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

@@ -75,7 +75,7 @@ impl Recorder {
         self.nominal * (1.0 + self.rate_error(t))
     }
 
-    /// Duration of a sample at `t`, ns, relative to nominal.
+    /// In ns, relative to nominal.
     fn sample_duration(&self, t: f64) -> f64 {
         1.0 / (1.0 + self.rate_error(t))
     }
