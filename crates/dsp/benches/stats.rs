@@ -1,7 +1,6 @@
 //! Throughput of window statistics against a plain loop: `cargo bench -p isochrony-dsp --bench stats`.
 //!
-//! Pairs run interleaved; median and spread of their ratio are reported. Results are asserted; without `--bench` each
-//! case runs once.
+//! Pairs run interleaved. Results are asserted; without `--bench` each case runs once.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -88,7 +87,7 @@ macro_rules! bare {
 
 fn main() {
     let measured = std::env::args().any(|argument| argument == "--bench");
-    // In the L2 cache, limited by the kernel; beyond the last cache, by memory.
+    // Bound by the kernel in the L2 cache, and by memory.
     let cases = if measured {
         vec![
             Case {

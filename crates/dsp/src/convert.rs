@@ -5,7 +5,7 @@ use isochrony_segment::{Calibration, Complex32, Complex64, DType, Sample};
 use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
 
-/// Reverses the bytes of every number of `size` bytes. A `size` of 0 or 1 changes nothing.
+/// Reverses the bytes of every number of `size` bytes; a `size` of 0 or 1 changes nothing.
 ///
 /// For complex samples, `size` is that of a component ([`isochrony_segment::DType::component_size`]).
 ///
@@ -59,8 +59,7 @@ fn reverse_each<const N: usize>(bytes: &mut [u8]) {
 
 /// Calibrates counts: `value = count * scale + offset`, in two roundings.
 ///
-/// Same bits as [`Calibration::apply`], compiled for this CPU. `out` is as long as `counts`: f64, or complex f64 with a
-/// real offset.
+/// Same bits as [`Calibration::apply`]. `out` is as long as `counts`: f64, or complex f64 with a real offset.
 ///
 /// # Errors
 /// [`DspError::OutputLength`].

@@ -3,8 +3,7 @@
 //! [`Taper::periodic`] is for spectra; [`Taper::symmetric`], with equal ends, for filters. Names and values are
 //! SciPy's: a periodic taper of n is the symmetric one of n + 1 without its last factor; one sample has the factor 1.
 //!
-//! The first half is computed with [`math`](crate::math) and mirrored: exactly symmetric, with the same bits
-//! everywhere.
+//! The first half is mirrored: exactly symmetric. The bits are the same everywhere ([`math`](crate::math)).
 
 use std::f64::consts::PI;
 use std::fmt;

@@ -126,8 +126,8 @@ pub fn complete_date(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// As [`parse`], with the resolution of the digits in nanoseconds: one second for `...:07`, one day for a date. A year
-/// or month alone is an error: in a file it is likely another number.
+/// As [`parse`], with the resolution of the digits in ns: one second for `...:07`, one day for a date. A year or month
+/// alone is an error: in a file it is likely another number.
 ///
 /// # Errors
 /// [`TimeError::BadCivil`].
@@ -211,8 +211,8 @@ pub fn fraction_ns(digits: &str) -> (Fixed, Fixed) {
     )
 }
 
-/// ISO 8601 with `Z` and the fewest of 0, 3, 6 or 9 fraction digits that are exact to a nanosecond; a fraction of a
-/// nanosecond follows exactly.
+/// ISO 8601 with `Z` and the fewest of 0, 3, 6 or 9 fraction digits exact to a nanosecond; a fraction of a nanosecond
+/// follows exactly.
 pub fn format(time: Fixed) -> String {
     let (seconds, ns) = (
         time.floor().div_euclid(NS_PER_S.into()),

@@ -205,7 +205,7 @@ impl Empirical {
     /// Civil time of an index, whole or fractional, to the nearest 2^-32 ns.
     ///
     /// Inside a gap: interpolated, flagged. Outside all runs: extrapolated from the preceding piece (or the first), not
-    /// flagged. The result remembers its run.
+    /// flagged.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].

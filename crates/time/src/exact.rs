@@ -1,7 +1,6 @@
 //! [`Exact`]: a timebase value as a ratio of big integers.
 //!
-//! Conversions compose ratios along a path and round once at the end; paths are unbounded, and so are integers. Samples
-//! never pass through here.
+//! Conversions compose ratios along a path and round once, at the end. Samples never pass through here.
 
 use std::fmt;
 

@@ -1,7 +1,6 @@
 //! [`Fixed`]: a fixed-point number with 32 fraction bits, in an `i128`.
 //!
-//! The integer part of 95 bits holds nanoseconds of the years -9999 to 9999 and sample indices. Overflow is checked;
-//! nothing saturates or wraps.
+//! The integer part of 95 bits holds nanoseconds of the years -9999 to 9999 and indices. Nothing saturates or wraps.
 
 use std::fmt;
 use std::str::FromStr;

@@ -141,8 +141,7 @@ impl Graph {
 
     /// Converts along the path of fewest metrics: composes ratios exactly, and rounds once.
     ///
-    /// An index is whole if the time came from that signal's sample, else perhaps fractional. `in_gap` is set if any
-    /// step interpolated in a gap.
+    /// An index is whole if the time came from that signal's sample. `in_gap` is set if any step interpolated in a gap.
     ///
     /// # Errors
     /// [`TimeError::UnknownTimebase`], [`TimeError::Unreachable`], and those of [`crate::Empirical::index_of_time`].
@@ -167,8 +166,7 @@ impl Graph {
         path.iter().try_fold(time, |t, &n| self.edges[n].apply(&t))
     }
 
-    /// As [`Graph::convert_exact`], with the half-width of the true value, in its unit: uncertainties propagated along
-    /// the path.
+    /// As [`Graph::convert_exact`], with the half-width of the true value, in its unit.
     ///
     /// # Errors
     /// As [`Graph::convert`].
@@ -324,8 +322,8 @@ impl Graph {
 impl Range {
     /// Converts both ends to another timebase.
     ///
-    /// A negative slope swaps them. From indices to civil time the end is that of the last index before it
-    /// ([`crate::Empirical::end_of`]): a range up to a clock step or gap ends there.
+    /// A negative slope swaps them. To civil time the end is that of the last index before it
+    /// ([`crate::Empirical::end_of`]).
     ///
     /// # Errors
     /// As [`Graph::convert`]; [`TimeError::ReversedRange`] if a clock step within goes back before the start.

@@ -1,8 +1,8 @@
 //! Exact time for sampled signals.
 //!
-//! A [`Time`] is a [`Fixed`] value in a named [`Timebase`]: samples of an index timebase, or UTC nanoseconds since
-//! 1970. Metrics join timebases: [`Derived`], a rational line; [`Empirical`], the piecewise-linear fit of stamped
-//! recordings; [`PointMetric`], fitted to pairs of points. A [`Graph`] converts along the shortest path.
+//! A [`Time`] is a [`Fixed`] value in a named [`Timebase`]: samples, or UTC nanoseconds since 1970. Metrics join
+//! timebases: [`Derived`], a rational line; [`Empirical`], the piecewise-linear fit of stamped recordings;
+//! [`PointMetric`], fitted to pairs of points. A [`Graph`] converts along the shortest path.
 //!
 //! [`Clock`] turns stamps of consecutive recordings into placements (contiguous, gap, step) and [`Piece`]s.
 //!

@@ -76,8 +76,8 @@ impl Empirical {
         self.index_in(&span, civil, lookup.round)
     }
 
-    /// Index of a time, whose run overrides `lookup.prefer`: exactly inverts [`Empirical::time_of`]. A run of another
-    /// origin ([`Empirical::with_timebase`]) is ignored.
+    /// Exactly inverts [`Empirical::time_of`]: the time's run overrides `lookup.prefer`. A run of another origin
+    /// ([`Empirical::with_timebase`]) is ignored.
     ///
     /// # Errors
     /// As [`Empirical::index_of`].

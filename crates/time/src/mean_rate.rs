@@ -17,9 +17,8 @@ pub struct MeanRate {
 impl Empirical {
     /// Mean rate of a run; `None` if unknown or still growing ([`Empirical::closed_at`] ends it).
     ///
-    /// Sums samples and civil time without gaps. A contiguous range is as uncertain as both ends, plus the excess
-    /// uncertainty of pieces between (bridged steps). Larger uncertainties are cut to 350 ppm about `nominal`, unless
-    /// the stamps contradict it.
+    /// Without gaps. A contiguous range is as uncertain as both ends, plus the excess uncertainty of pieces between
+    /// (bridged steps). Larger uncertainties are cut to 350 ppm about `nominal`, unless the stamps contradict it.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].

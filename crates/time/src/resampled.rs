@@ -1,8 +1,8 @@
 //! Process-local timebases: resampled signals, feeds, generated samples.
 //!
 //! Index `j` of a resampled timebase lies exactly at `j * down / up` of the origin, independent of clocks and gaps.
-//! Equal compositions share a timebase: up two and down two is the origin. Ids have the highest bit and the last four
-//! set, unlike those of signals and view levels.
+//! Equal compositions share a timebase. Ids have the highest bit and the last four set, unlike those of signals and
+//! view levels.
 
 use std::sync::{Mutex, PoisonError};
 

@@ -1,7 +1,7 @@
 //! [`SampleCount`]: the exact number of samples in a duration in seconds.
 //!
-//! 0.07 s means seven hundredths: at 100 Hz 7 samples, but the product of floats is 7.000000000000001. So a float
-//! stands for its shortest decimal, as in [`Rate`].
+//! 0.07 s at 100 Hz are 7 samples, but the product of floats is 7.000000000000001. So a float stands for its shortest
+//! decimal, as in [`Rate`].
 
 use ethnum::U256;
 

@@ -47,8 +47,8 @@ pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// The rational nearest to `num / den` whose parts fit 63 bits: exact if the reduced fraction does, else the last
-/// continued-fraction convergent that does, within 2^-61 relative. `None` outside 2^-63..2^63.
+/// Exact if the reduced fraction fits 63 bits, else the last continued-fraction convergent that does, within 2^-61
+/// relative. `None` outside 2^-63..2^63.
 pub(crate) fn best_u64_ratio(num: u128, den: u128) -> Option<(u64, u64)> {
     if num == 0 || den == 0 {
         return None;

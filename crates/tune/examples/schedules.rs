@@ -5,9 +5,9 @@
 //! ```
 //!
 //! `PLANS` random plans (50) run on machines of 4, 16 and 64 cores with typical costs, until their source has given
-//! `ITEMS` items (2000). Links have 4 MiB. *Allocated* replicas are those of the flow model, for at least one core per
-//! stage; *most* is a replica per core of every replicable stage. A plan's rate is divided by the highest rate of its
-//! flow model, and by its rate under this package's rule.
+//! `ITEMS` items (2000). Links have 4 MiB. *Allocated* replicas are those of the flow model; *most* is a replica per
+//! core of every replicable stage. A plan's rate is divided by the highest rate of its flow model, and by its rate
+//! under this package's rule.
 
 use std::error::Error;
 

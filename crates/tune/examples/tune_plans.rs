@@ -5,8 +5,7 @@
 //! ```
 //!
 //! Prints JSON: for each method geometric mean and worst decile of the reached fraction of the optimum, over starts
-//! below 70 % of it; for the controller also windows and changes. Each method has the windows that the controller takes
-//! to settle, at most `MAX_WINDOWS`.
+//! below 70 % of it. Each method has the windows that the controller takes to settle, at most `MAX_WINDOWS`.
 
 use isochrony_tune::controller::StageCosts;
 use isochrony_tune::simulator::{

@@ -1,14 +1,14 @@
 //! Estimates service rates from queue counters: the rate of a server that never waits.
 //!
 //! A monitor reads and clears a queue's counters once per sampling period. Source: chapter 6 of Beard, *Online Modeling
-//! and Tuning of Parallel Stream Processing Systems* (dissertation, Washington University in St. Louis, 2015); the
-//! default method is not Beard's.
+//! and Tuning of Parallel Stream Processing Systems* (dissertation, Washington University in St. Louis, 2015), except
+//! for the default method.
 //!
 //! # Sampling period
 //! 128 samples judge a period. It is too short if more than an eighth of them are off by more than 10 %, or if too few
-//! items pass; too long if the server waits too often. It is doubled or halved until both bounds are known, then their
-//! geometric mean is tried. The search fails when they are within a factor of 1.25, or at the limits of the options.
-//! The utilization law prefers half of a period reached from above, which may hide short services.
+//! items pass; too long if the server waits too often. It is doubled or halved until both bounds are known; then their
+//! geometric mean is tried, until they are within a factor of 1.25 (failure). The utilization law prefers half of a
+//! period reached from above, which may hide short services.
 //!
 //! | method | too short | too long | lengthened, though usable |
 //! |---|---|---|---|
@@ -17,21 +17,21 @@
 //!
 //! # Methods
 //! [`RateMethod::FilteredQuantile`] (the dissertation's): the last 32 unblocked counts pass a Gaussian filter of radius
-//! [`RateMethod::FilteredQuantile`] (the dissertation's): the last 32 unblocked counts pass a Gaussian filter of radius
 //! 2 (eq. 6.2); mean plus 1.64485 standard deviations estimates their 95 % quantile (eq. 6.3); the rate is the running
 //! mean of the quantiles. It is known when the standard error of that mean, after a Laplacian-of-Gaussian filter (eq.
 //! 6.4), stays within 2e-6 of the rate for 16 quantiles in a row. Corrections: the kernel of eq. 6.2 sums to 1
 //! (printed: 0.991), that of eq. 6.4 to 0 (printed: -0.6), and the tolerance is relative (printed: 5e-7, absolute).
-//! [`RateMethod::UtilizationLaw`] (distribution-free): throughput divided by utilisation, the server's busy share. The
-//! share of unblocked periods is too low, since a short wait blocks a whole period; the shares of single periods and of
-//! consecutive pairs extrapolate it linearly to zero length. The rate is known when the jackknife standard error over
-//! 16 to 32 batches is within [`ServiceRateOptions::relative_error`], utilisation is at least 0.4, and the period is
-//! short enough: it blocks in less than 10 % of periods, or it resolves single services and a quadratic extrapolation
-//! over three periods differs by less than 5 %. If only the last fails, the search continues with shorter periods.
 //!
-//! Mean estimates relative to the truth over deterministic, exponential, normal (20 %) and bimodal (1 : 11) service, by
-//! utilisation. Simulated: random arrivals, mean service 1 ms, periods off by 5 %, a lost item in 1 % of samples, first
-//! period 0.1 or 10 ms; unknown where fewer than half of 50 attempts converge (test
+//! [`RateMethod::UtilizationLaw`] (distribution-free): throughput divided by utilisation, the server's busy share. A
+//! short wait blocks a whole period, so the unblocked shares of single periods and of consecutive pairs are
+//! extrapolated linearly to zero length. The rate is known when the jackknife standard error over 16 to 32 batches is
+//! within [`ServiceRateOptions::relative_error`], utilisation is at least 0.4, and the period is short enough: less
+//! than 10 % of periods block, or it resolves single services and a quadratic extrapolation over three periods differs
+//! by less than 5 %. If only the last fails, shorter periods are tried.
+//!
+//! Simulated mean estimates over the truth, for deterministic, exponential, normal (20 %) and bimodal (1 : 11) service,
+//! by utilisation: random arrivals, mean service 1 ms, periods off by 5 %, an item lost in 1 % of samples, first period
+//! 0.1 or 10 ms; unknown where fewer than half of 50 attempts converge (test
 //! `mean_estimates_are_those_of_the_documented_table`):
 //!
 //! | method | 0.3 | 0.5 | 0.6 | 0.7 | 0.9 | 0.98 |
@@ -39,8 +39,8 @@
 //! | `UtilizationLaw` | unknown | 0.99–1.01 | 0.99 | 0.98–1.00 | 0.99–1.00 | 1.00 |
 //! | `FilteredQuantile` | unknown | unknown (bimodal: 0.78) | 0.90–1.06 | 1.04–1.05 | 1.03–1.31 | 1.02–1.39 |
 //!
-//! The filtered quantile has two biases: a 95 % quantile exceeds the mean, and unblocked periods are those with slow
-//! services. They cancel only by chance. The utilization law has neither: from utilisation 0.5 on, at least 90 % of its
+//! The filtered quantile has two biases, which cancel only by chance: a 95 % quantile exceeds the mean, and unblocked
+//! periods are those with slow services. The utilization law has neither: from utilisation 0.5 on, at least 90 % of its
 //! estimates are within 10 %, also for regular arrivals and bursts (tests
 //! `utilization_law_is_within_a_tenth_or_unknown`, `utilization_law_does_not_depend_on_the_arrivals`). At utilisation
 //! 0.7 half of the attempts take fewer than 2,000 samples for deterministic and normal, 13,000 for exponential and

@@ -15,12 +15,12 @@ pub enum Kind {
     /// Correlation over the product of norms: -1 to 1; zero if a window is zero.
     Coefficient,
     /// Generalised cross-correlation with phase transform (Knapp and Carter 1976): all frequencies weigh the same, so
-    /// the peak is as sharp as the band allows. The pure delay of a signal that fills the band peaks at 1.
+    /// the peak is as sharp as the band allows. A pure delay of a full band peaks at 1.
     Phat {
-        /// Added to the denominator, as a fraction (from 0) of the largest cross-power in the band: gives weak
-        /// frequencies less weight.
+        /// Added to the denominator, as a fraction (from 0) of the largest cross-power: gives weak frequencies less
+        /// weight.
         regularise: f64,
-        /// The band, both ends included, as fractions of the sample rate from 0 to 0.5.
+        /// Both ends included, as fractions of the sample rate, 0 to 0.5.
         band: (f64, f64),
     },
 }
@@ -165,7 +165,7 @@ impl<T: Precision> Correlator<T> {
         above.fill(zero);
         let largest = band.iter().map(|cross| cross.norm_sqr());
         let floor = regularise * largest.fold(T::zero(), T::max).sqrt();
-        // A spectrum of ones peaks at lag zero; scales that to 1 for the band.
+        // A spectrum of ones peaks at lag zero: 1 for the band.
         let scale = T::of(self.padded.len() as f64 / self.counted);
         for cross in band {
             let size = cross.norm_sqr().sqrt() + floor;

@@ -70,8 +70,7 @@ impl<T: Precision> Delays<T> {
         })
     }
 
-    /// Lag of the highest peak, refined if it has neighbours on both sides. NaN if a window has NaN, or nothing
-    /// correlates.
+    /// Lag of the highest peak, refined between neighbours. NaN if a window has NaN, or nothing correlates.
     pub fn of(&mut self, x: &[T], y: &[T]) -> Delay {
         self.correlator.row(x, y, &mut self.row);
         let mut highest = 0;

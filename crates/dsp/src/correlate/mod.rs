@@ -2,9 +2,8 @@
 //!
 //! **Sign**: a lag is positive if the second window is later. With `y[i] = x[i - d]` the peak is at `d`.
 //!
-//! Windows are zero-padded, not circular: `r[l]` is the sum of `x[i] y[i + l]` over all `i` where both exist, SciPy's
-//! `correlate(y, x)` at lag `l`. Absolute error: about `log2(N) eps |x| |y|` (norms). NaN and infinities spread to all
-//! lags.
+//! Windows are zero-padded, not circular: `r[l]` is the sum of `x[i] y[i + l]`, SciPy's `correlate(y, x)` at lag `l`.
+//! Absolute error: about `log2(N) eps |x| |y|` (norms). NaN and infinities spread to all lags.
 
 mod correlator;
 mod delay;

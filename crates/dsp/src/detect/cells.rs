@@ -28,13 +28,13 @@ pub enum Noise {
     },
 }
 
-/// Power over a threshold from the surrounding noise, for a given probability of false alarms.
+/// Power over a threshold from the surrounding noise.
 ///
 /// Input: non-negative powers. Output: their ratios to a threshold; 1 or more is a detection. The result of number i
-/// comes with number i + [`lag`](Self::lag); the first [`skip`](Self::skip) results of a contiguous range are zero. The
-/// threshold is a factor times the mean, or an order statistic, of `training` cells before the number (and as many
-/// behind, with [`Sides::Both`]), beyond `guard` cells next to it. The probability holds for noise of any equal power.
-/// A positive number above zeros is infinite, zero among zeros is 0. NaN affects its own result and those with it in
+/// comes with number i + [`lag`](Self::lag); the first [`skip`](Self::skip) results of a range are zero. The threshold
+/// is a factor times the mean, or an order statistic, of `training` cells before the number (and as many behind, with
+/// [`Sides::Both`]), beyond `guard` cells. The probability of false alarms holds for noise of any equal power. A
+/// positive number above zeros is infinite, zero among zeros is 0. NaN affects its own result and those with it in
 /// training.
 ///
 /// Source: Finn and Johnson (1968); Rohling (1983); factors as in [`thresholds`].

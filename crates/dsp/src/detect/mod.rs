@@ -5,8 +5,7 @@
 //! - [`NoiseCfar`]: a number over a running model of Gaussian noise (XStream's audio detector).
 //! - [`Triggers`]: ranges from exceeding one threshold to falling below another.
 //!
-//! State is kept between calls: the same bits however the stream is cut. Nothing allocates per sample. [`thresholds`]
-//! has factors for a probability of false alarms.
+//! State is kept between calls: the same bits however the stream is cut. Nothing allocates per sample.
 
 mod cells;
 mod noise;

@@ -10,11 +10,11 @@ use crate::running::Real;
 /// a detection. 0 for the first `memory` numbers, and where deviation and distance are zero.
 ///
 /// The model is an exponentially weighted mean and variance with a time constant of `memory` numbers (equal weights at
-/// first). Detected numbers do not enter; the cut tail's bias is corrected for Gaussian noise. After `timeout`
-/// detections in a row all numbers enter until one is not detected: a lasting step becomes the new noise.
+/// first). Detected numbers do not enter; the bias of the cut tail is corrected. After `timeout` detections in a row
+/// all numbers enter until one is not detected: a lasting step becomes the new noise.
 ///
-/// The threshold is that of Student's t, since mean and deviation are estimates from an effective (2 memory - 1)
-/// numbers. NaN gives NaN, an infinity itself; neither enters the model.
+/// The threshold is Student's t for an effective (2 memory - 1) numbers. NaN gives NaN, an infinity itself; neither
+/// enters the model.
 ///
 /// Source: Girod et al., *XStream* (2008), section II; Trifa, *A framework for bird songs detection* (2006).
 ///
@@ -34,7 +34,7 @@ pub struct NoiseCfar {
     timeout: u64,
     /// Mean and variance of standard Gaussian numbers without those detected.
     cut: (f64, f64),
-    /// Correction of the measured variance: for the cut tail, and for the estimated mean.
+    /// For the cut tail, and for the estimated mean.
     widen: f64,
     /// Numbers in the model, until weights are constant.
     count: u64,

@@ -25,12 +25,12 @@ fn at_least(value: f64, least: f64) -> f64 {
     if value < least { least } else { value }
 }
 
-/// Ratio of the mean squares of the last `sta` and the last `lta` samples.
+/// Ratio of the mean squares of the last `sta` and `lta` samples.
 ///
 /// Input: numbers. Output: the ratio for each sample, without delay; 0 for the first `lta - 1`. A long-term average
 /// below the least normal f64 (2.2e-308) counts as that, so silence gives 0. Relative error: at most (sta + lta + 4) *
-/// 2^-53, independent of earlier samples ([`SlidingSum`]). NaN and infinities affect the `lta` ratios of their windows;
-/// an infinity gives NaN while in both windows, then 0.
+/// 2^-53 ([`SlidingSum`]). NaN and infinities affect the `lta` ratios of their windows; an infinity gives NaN while in
+/// both, then 0.
 ///
 /// Source: Allen, *Automatic earthquake recognition and timing from single traces* (1978); conventions of ObsPy's
 /// `classic_sta_lta`.
@@ -177,8 +177,8 @@ fn array<T: Copy>(numbers: &[T]) -> [T; LANES] {
 ///
 /// Input: numbers. Output: the ratio s / l for each sample, without delay; 0 for the first `lta`. From 0, s grows by
 /// (x² - s) / sta and l by (x² - l) / lta at each sample after a range's first. An average below the least normal f64
-/// (2.2e-308) is 0 in s and that number in l, so silence gives 0. The weight of a sample has a relative error of at
-/// most 2^-52 per sample of age. NaN and infinities last to the end of the range.
+/// (2.2e-308) is 0 in s and that number in l, so silence gives 0. Relative error: at most 2^-52 per sample of age. NaN
+/// and infinities last to the end of the range.
 ///
 /// Source: Withers et al., *A comparison of select trigger algorithms for automated global seismic phase and event
 /// detection* (1998); conventions of ObsPy's `recursive_sta_lta`, including the first sample's.

@@ -102,8 +102,8 @@ fn checked(operator: &'static str, pfa: f64) -> Result<f64, DspError> {
 
 /// Factor for the mean of `cells` cells, exceeded by noise with probability `pfa`.
 ///
-/// A cell is the mean of `degrees` squares of Gaussian numbers: 2 for the power of complex noise or a spectral bin (the
-/// factor is N (pfa^(-1/N) - 1)), 1 for the square of a real number.
+/// A cell is the mean of `degrees` squares of Gaussian numbers: 2 for complex noise or a spectral bin (the factor is N
+/// (pfa^(-1/N) - 1)), 1 for a real number.
 ///
 /// Source: Finn and Johnson, *Adaptive detection mode with threshold control* (1968), extended by the F distribution.
 ///

@@ -32,8 +32,7 @@ impl Grid {
 ///
 /// Input: numbers with their indices. Output: half-open ranges, from the start of the first number at or above `on` to
 /// the end of the last consecutive one at or above `off`. Ranges with at most `merge` indices between them are joined,
-/// then those of fewer than `least` indices are dropped. A range is emitted once it cannot grow. NaN is below all
-/// thresholds.
+/// then those of fewer than `least` are dropped. A range is emitted once it cannot grow. NaN is below all thresholds.
 ///
 /// Source: ObsPy's `trigger_onset`, whose ends are inclusive.
 ///

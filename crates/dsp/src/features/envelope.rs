@@ -7,9 +7,8 @@ use crate::spectrum::{Detrend, Forward, Inverse, Precision};
 
 /// Magnitude of the analytic signal (`abs(scipy.signal.hilbert(window))`).
 ///
-/// A window is one period of a periodic signal: a step from end to beginning distorts both ends, so overlap windows and
-/// use the middle. NaN and infinities make the whole envelope NaN. The mean contributes: detrend first to remove an
-/// offset.
+/// A step from a window's end to its beginning distorts both ends: overlap windows and use the middle. NaN and
+/// infinities make the whole envelope NaN. The mean contributes: detrend first to remove an offset.
 pub struct Envelope<T: Precision> {
     forward: Forward<T>,
     inverse: Inverse<T>,

@@ -31,8 +31,7 @@ impl HaarOutput {
     }
 }
 
-/// Haar transform of windows. Level `l` covers roughly `rate / 2^(l + 1)` to `rate / 2^l`: Haar filters are short and
-/// not sharp.
+/// Haar transform of windows. Level `l` covers roughly `rate / 2^(l + 1)` to `rate / 2^l`: Haar filters are not sharp.
 ///
 /// The approximation of a, b is (a + b) / √2, the detail (a - b) / √2; the next level transforms the approximations.
 /// Scaled once at the end: infinite if sums of `2^levels` samples overflow.

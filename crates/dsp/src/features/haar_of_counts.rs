@@ -89,7 +89,7 @@ count! {
 /// As [`Haar`](super::Haar) of the values in f64, without converting each count.
 ///
 /// Without calibration, same bits as `Haar<f64>`. A calibration is applied once, where `Haar<f64>` rounds every value:
-/// results differ by that rounding, more for a larger offset.
+/// results differ by that rounding.
 pub struct HaarOfCounts<T: Count> {
     width: usize,
     levels: usize,

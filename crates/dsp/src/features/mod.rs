@@ -1,7 +1,7 @@
 //! Features: one or a few numbers per window.
 //!
 //! Sums run in fixed lanes of f64 and are rounded once: the same bits on every CPU (except Fourier transforms,
-//! [`spectrum`](crate::spectrum)). Otherwise unstated, NaN and infinities propagate within their window.
+//! [`spectrum`](crate::spectrum)). Unless stated, NaN and infinities propagate within their window.
 
 mod envelope;
 mod haar;

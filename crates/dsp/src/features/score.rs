@@ -36,8 +36,7 @@ const PARTS: usize = 2 * MAX_DIRECT_FREQUENCIES;
 
 /// Weighted sum of a window's spectral magnitudes: score of XStream's DETECTAUDIO (Girod et al. 2008, section II).
 ///
-/// Up to eight frequencies of a short real window are computed directly, else by a transform; results differ by
-/// rounding.
+/// Up to eight frequencies of a short real window are computed directly; results differ by rounding.
 pub struct Score<T: Precision> {
     few: Option<DirectFrequencies<T>>,
     forward: Forward<T>,

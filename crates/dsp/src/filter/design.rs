@@ -51,7 +51,7 @@ pub struct Iir {
     pub family: Family,
     /// Pass band.
     pub band: Band,
-    /// Order of the lowpass prototype, 1 to [`Iir::MAX_ORDER`]; two-sided bands have twice as many poles.
+    /// Order of the lowpass prototype, 1 to [`Iir::MAX_ORDER`]; two-sided bands have twice the poles.
     pub order: usize,
 }
 
@@ -59,13 +59,12 @@ impl Iir {
     /// Highest order.
     pub const MAX_ORDER: usize = 32;
 
-    /// Designs the filter for a rate in Hz, as SciPy's `iirfilter(output="sos")`: analog prototype, bilinear transform
-    /// with prewarped corners, nearest pole-zero pairing.
+    /// Designs the filter for a rate in Hz, as SciPy's `iirfilter(output="sos")`: bilinear transform with prewarped
+    /// corners, nearest pole-zero pairing.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] for a corner not between zero and half the rate, corners that do not ascend, or an
-    /// order, ripple or attenuation out of range. [`DspError::Unstable`] if double precision cannot represent the
-    /// filter.
+    /// [`DspError::Parameter`] for corners not ascending between zero and half the rate, or an order, ripple or
+    /// attenuation out of range. [`DspError::Unstable`] if double precision cannot represent the filter.
     ///
     /// ```
     /// use isochrony_dsp::filter::{Band, Family, Iir};
@@ -167,8 +166,7 @@ fn one_frequency(
 /// Notch (SciPy's `iirnotch`): removes one frequency; attenuates by 3 dB or more within `hz / q`.
 ///
 /// # Errors
-/// [`DspError::Parameter`] for a frequency not between zero and half the rate, or a band (`hz / q`) wider than half the
-/// rate.
+/// [`DspError::Parameter`] for a frequency not between zero and half the rate, or a band wider than that.
 pub fn notch(operator: &'static str, hz: f64, q: f64, rate: f64) -> Result<Sections, DspError> {
     let (cosine, gain) = one_frequency(operator, hz, q, rate)?;
     Sections::new(

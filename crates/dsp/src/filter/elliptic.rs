@@ -1,7 +1,7 @@
 //! Elliptic integrals and functions of a real argument.
 //!
-//! By the arithmetic-geometric mean (Abramowitz and Stegun 16.4, 17.6). The parameter `m` and its complement `m1 = 1 -
-//! m` are separate, to keep digits near zero.
+//! By the arithmetic-geometric mean (Abramowitz and Stegun 16.4, 17.6). The parameter `m` and `m1 = 1 - m` are
+//! separate, to keep digits near zero.
 
 use std::f64::consts::{FRAC_PI_2, PI};
 

@@ -1,8 +1,7 @@
 //! FIR filters of a signal in pieces.
 //!
 //! Few taps: sums of products, 32 or 64 results in parallel, oldest sample first: a result's bits depend on its samples
-//! alone. Many taps: overlap-save in blocks at fixed distances from the first sample, however the signal is cut;
-//! results come a block later.
+//! alone. Many taps: overlap-save in blocks at fixed distances from the first sample; results come a block later.
 //!
 //! State: samples needed later, stored in a row before the new block.
 

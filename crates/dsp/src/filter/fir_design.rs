@@ -1,8 +1,8 @@
 //! FIR design by the window method.
 //!
 //! The impulse response of an ideal filter times a symmetric window, scaled to a gain of 1 in the middle of the pass
-//! band (or at 0 Hz or half the rate). All frequencies are delayed by half the length. Source: A. V. Oppenheim and R.
-//! W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 7.5; Kaiser's formulas are 7.75 and 7.76.
+//! band (or at 0 Hz or half the rate). The delay is half the length. Source: A. V. Oppenheim and R. W. Schafer,
+//! "Discrete-Time Signal Processing", 3rd edition, 7.5; Kaiser's formulas are 7.75 and 7.76.
 
 use std::f64::consts::PI;
 
@@ -101,8 +101,8 @@ pub fn kaiser_taps(
 /// Designs taps, as SciPy's `firwin`.
 ///
 /// # Errors
-/// [`DspError::Parameter`] for no taps or too many, corners out of range or not ascending, or an even number of taps
-/// that is to pass half the rate.
+/// [`DspError::Parameter`] for no taps or too many, corners out of range or not ascending, or an even number of taps to
+/// pass half the rate.
 ///
 /// ```
 /// use isochrony_dsp::filter::{Band, FirWindow, fir_window};

@@ -87,8 +87,8 @@ fn windowed(middle: usize, beta: f64) -> Vec<f64> {
     (-middle..=middle).map(tap).collect()
 }
 
-/// Largest deviation of the gain from 1 between `low` and 0.5 - `low`, in cycles per sample. Ripples grow towards the
-/// steps, and the gain is symmetric: those next to `low` decide.
+/// Largest deviation of the gain from 1. Ripples grow towards the steps, and the gain is symmetric: those next to `low`
+/// decide.
 fn largest_error(taps: &[f64], low: f64) -> f64 {
     const RIPPLES: usize = 24;
     const POINTS: usize = 16;

@@ -1,8 +1,8 @@
 //! Up to four second-order sections in parallel, as lanes of a vector.
 //!
 //! While section 0 processes sample t, section k processes t - 4k: a step depends only on the last result, so four
-//! sections take as long as one. The skew is filled and drained within a call, section by section with the same
-//! operations, so results do not depend on cuts.
+//! sections take as long as one. The skew is filled and drained within a call by the same operations, so results do not
+//! depend on cuts.
 
 use super::sections::Section;
 

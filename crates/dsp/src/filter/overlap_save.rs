@@ -1,8 +1,8 @@
 //! FIR filters by overlap-save.
 //!
-//! Two blocks are the real and imaginary part of one transform: taps are real, so both blocks of results are, too. Each
-//! block starts with the last samples of the one before, one fewer than taps, where circular wrap-around falls; these
-//! are dropped. Blocks lie at fixed distances from the first sample.
+//! Taps are real, so one transform filters two blocks, as its real and imaginary part. Each block starts with the last
+//! samples of the one before, one fewer than taps, where circular wrap-around falls; these are dropped. Blocks lie at
+//! fixed distances from the first sample.
 
 use std::sync::Arc;
 

@@ -3,9 +3,8 @@
 //! Symmetric taps have the response `c(f) P(cos 2 pi f)`, where `c` is 1 for an odd number of taps and `cos pi f` for
 //! an even one, and P is a polynomial. P is optimal if its largest error, with alternating sign, occurs at one more
 //! point than it has coefficients. The exchange alternates between the polynomial with equal errors at given points and
-//! the extremes of its error. Source: J. H. McClellan, T. W. Parks, L. R. Rabiner, "A computer program for designing
-//! optimum FIR linear phase digital filters", IEEE Trans. Audio Electroacoust. 21 (1973), with barycentric
-//! interpolation (R. Pachón and L. N. Trefethen, BIT 49 (2009)).
+//! the extremes of its error. Source: J. H. McClellan, T. W. Parks, L. R. Rabiner, IEEE Trans. Audio Electroacoust. 21
+//! (1973), with barycentric interpolation (R. Pachón and L. N. Trefethen, BIT 49 (2009)).
 
 use std::f64::consts::PI;
 
@@ -192,8 +191,7 @@ fn first_of_band(grid: &[Point], at: usize) -> bool {
 ///
 /// # Errors
 /// [`DspError::Parameter`] for bands that do not ascend from 0 to half the rate, weights that are not positive, taps
-/// outside 3 to 2,048, or an even number that is to pass half the rate; [`DspError::NotConverged`] if no optimum is
-/// found.
+/// outside 3 to 2,048, or an even number to pass half the rate; [`DspError::NotConverged`].
 ///
 /// ```
 /// use isochrony_dsp::filter::{FirBand, remez};

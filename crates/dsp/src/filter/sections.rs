@@ -94,7 +94,7 @@ impl Sections {
         self.0.iter().map(one).product()
     }
 
-    /// Samples until the rest of the impulse response is below `rel_err` of the whole; `u64::MAX` if never.
+    /// Samples until the rest of the impulse response is below `rel_err`; `u64::MAX` if never.
     ///
     /// As if all `m` poles lay at the largest radius r on the real axis: the rest after n samples is the probability of
     /// fewer than m events at rate `n (1 - r)`.

@@ -1,14 +1,12 @@
 //! A cascade of second-order sections applied to a signal in pieces.
 //!
 //! State: the last two inputs and outputs of each section (direct form I), in f64. `w = b0 x + (b1 x' + b2 x'')`
-//! depends on the input only, so the recursion `y = (w - a2 y'') - a1 y'` takes one product and one difference per
-//! sample.
+//! depends on the input only, so the recursion `y = (w - a2 y'') - a1 y'` takes one product and one difference.
 //!
-//! Up to four sections run in parallel (`lanes.rs`), more in groups of four over blocks that fit the cache. Bits do not
+//! Four sections run in parallel (`lanes.rs`), more in groups of four over blocks that fit the cache. Bits do not
 //! depend on cuts.
 //!
-//! Every 4,096 samples numbers below 1e-200 are cleared: trailing zeros would leave denormal numbers, a hundred times
-//! as slow.
+//! Every 4,096 samples numbers below 1e-200 are cleared: denormal numbers are a hundred times as slow.
 
 use isochrony_segment::DType;
 

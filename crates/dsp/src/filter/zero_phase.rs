@@ -1,7 +1,7 @@
 //! Forward-backward recursive filtering: squared gain, zero phase.
 //!
-//! The backward pass of a block starts where the unknown future has decayed to [`REL_ERR`]; the last one at the end.
-//! Blocks lie at fixed distances from the first sample.
+//! The backward pass of a block starts where the unknown future has decayed to [`REL_ERR`]. Blocks lie at fixed
+//! distances from the first sample.
 //!
 //! State: unused forward results, at most a block and the settling time.
 
@@ -17,8 +17,7 @@ const MIN_BLOCK: usize = 1 << 14;
 /// Maximum settling time; twice as many samples are buffered.
 const MAX_SETTLING: u64 = 1 << 23;
 
-/// Filters forward and backward, as SciPy's `sosfiltfilt` with odd padding, at most the length of a contiguous range
-/// less one.
+/// Filters forward and backward, as SciPy's `sosfiltfilt` with odd padding, shorter than the range.
 ///
 /// Results come [`lag`](Self::lag) samples late, the last by [`finish`](Self::finish). NaN and infinities make the
 /// range NaN, from up to a lag before.

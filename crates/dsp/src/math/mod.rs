@@ -2,8 +2,8 @@
 //!
 //! Branch-free, without fused multiply-add or tables. The C library's last bits depend on the CPU.
 //!
-//! Special values (signed zeros, infinities, NaN, subnormals) are those of C and NumPy. Error bounds in units of the
-//! last place, tested against exact arithmetic (`tests/math.rs`):
+//! Special values are those of C and NumPy. Error bounds in units of the last place, tested against exact arithmetic
+//! (`tests/math.rs`):
 //!
 //! | function | f64 | f32 |
 //! |---|---|---|
@@ -13,11 +13,10 @@
 //!
 //! f32 is computed in f64 with shorter polynomials and rounded once.
 //!
-//! Loops recompute arguments of `sin`, `cos`, `tan`, `pow` and `fmod` that need other code, as told by predicates like
-//! `is_far`.
+//! Loops recompute arguments that need other code, as told by predicates like `is_far`.
 //!
-//! Methods: Cody and Waite, *Software Manual for the Elementary Functions* (1980), range reduction; Dekker, *A
-//! floating-point technique for extending the available precision* (1971), exact sums and products; polynomials through
+//! Methods: range reduction by Cody and Waite, *Software Manual for the Elementary Functions* (1980); exact sums and
+//! products by Dekker, *A floating-point technique for extending the available precision* (1971); polynomials through
 //! Chebyshev nodes.
 
 mod circle;

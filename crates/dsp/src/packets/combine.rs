@@ -32,8 +32,8 @@ pub enum Recovery {
 /// Takes the intact copy of the best receiver. Otherwise bits in which copies differ are voted on: within a cluster a
 /// copy weighs ln((1 - p) / p), with p its receiver's error rate; the cluster's decision weighs as much as its best
 /// copy, since its errors are correlated. This is the likelier bit if clusters err independently. If the checksum
-/// fails, all combinations of the bits with the closest votes are tried, and the likeliest that passes is taken (Chase
-/// 1972). A wrong packet passes once in 2^(32 - searched) tries.
+/// fails, all combinations of the closest votes are tried, and the likeliest that passes is taken (Chase 1972). A wrong
+/// packet passes once in 2^(32 - searched) tries.
 ///
 /// ```
 /// use isochrony_dsp::packets::{Combiner, Recovery};

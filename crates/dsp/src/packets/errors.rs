@@ -103,7 +103,7 @@ impl ErrorCounts {
     }
 
     /// Writes a square matrix by rows: error rates on the diagonal, elsewhere the correlation of two receivers' errors
-    /// (phi coefficient, -1 to 1), over common packets. NaN without such packets or without errors of either.
+    /// (phi coefficient, -1 to 1) over common packets; NaN without such packets or errors.
     ///
     /// # Panics
     /// Unless `matrix` has a number per pair.

@@ -1,11 +1,10 @@
 //! Recovery of packets heard by several receivers with bit errors.
 //!
-//! Copies of a packet have one length. The last four bytes are the CRC-32 of the rest, little-endian, as the FCS of
-//! Ethernet and 802.11; a matching copy is intact.
+//! The last four bytes of a packet are the CRC-32 of the rest, little-endian, as the FCS of Ethernet and 802.11; a
+//! matching copy is intact.
 //!
 //! After Girod et al. (XStream, 2008, section II):
-//! - [`ErrorCounts`]: an intact copy shows the errors of all others, and their correlation, which is high for close
-//!   receivers.
+//! - [`ErrorCounts`]: an intact copy shows the errors of all others, and their correlation.
 //! - [`Combiner`]: receivers with correlated errors form a cluster with one vote, as strong as its best receiver.
 //!
 //! Works on 64-bit words; on bits only where copies differ.

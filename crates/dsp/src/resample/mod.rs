@@ -1,11 +1,10 @@
 //! Resampling on a grid that depends on the ratio, not on the recording.
 //!
 //! Output sample `j` lies at input index `j * down / up` ([`Ratio`]), wherever computing starts: any range on any
-//! worker gives the same samples. Each is a weighted sum of the samples around it: a Kaiser-windowed sinc of even
-//! length that stops at half the lower rate, without delay.
+//! worker gives the same samples. Each is a sum weighted by a Kaiser-windowed sinc of even length that stops at half
+//! the lower rate, without delay.
 //!
-//! - `design` computes weights from a [`Quality`]: a row per phase, or cubics between rows if there are too many. Rows
-//!   sum to 1.
+//! - `design` computes weights from a [`Quality`]: a row per phase, or cubics between rows if there are too many.
 //! - `split` divides large ratios into stages: coarse ones with wide transitions need few weights.
 //! - `kernels` computes sums with `vectors`; `Stage` buffers samples; [`Resampler`] chains stages.
 //!
@@ -31,7 +30,7 @@ use crate::filter::parameter_error;
 ///
 /// Up to `passband` of half the lower rate, gain is within `10^(-attenuation_db / 20)` of 1; from that half on,
 /// frequencies, aliases and images are attenuated by `attenuation_db`. Samples per result: about `(attenuation_db - 8)
-/// / (7.2 * (1 - passband))` at the lower rate, 128 by default.
+/// / (7.2 * (1 - passband))` at the lower rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quality {
     /// Stopband attenuation in dB, 20 to 160.

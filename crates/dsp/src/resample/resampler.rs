@@ -122,7 +122,7 @@ impl<T: Precision> Resampler<T> {
         self.next
     }
 
-    /// Starts a range at an index, and returns the index of its first result, if the range is long enough.
+    /// Starts a range, and returns the index of its first result, if it is long enough.
     ///
     /// # Errors
     /// [`DspError::Parameter`] if an index, before or after resampling, is beyond 2^62.

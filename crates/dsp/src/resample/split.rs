@@ -1,8 +1,7 @@
 //! Splits large ratios into stages.
 //!
-//! Cost depends on the narrowest transition and its rate. When downsampling, a first stage may alias what the last one
-//! stops: its transition is wide, and the narrow one runs at a lower rate. Upsampling is the reverse. Coarse stages
-//! have integer ratios, so positions stay exact.
+//! When downsampling, a first stage may alias what the last one stops: its transition is wide, and the narrow, costly
+//! one runs at a lower rate. Upsampling is the reverse. Coarse stages have integer ratios, so positions stay exact.
 //!
 //! Cubics cost several products per weight: a first stage with the narrow transition upsamples by a small integer, and
 //! the cubics get a wide one.

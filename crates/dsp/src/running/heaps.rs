@@ -1,9 +1,8 @@
 //! Order statistics of numbers that are replaced one by one.
 //!
 //! Numbers below a rank are in a max-heap, the others in a min-heap, and each *slot* knows its number's position:
-//! replacing takes O(log n) comparisons and no allocation. -0 is before 0: results do not depend on arrival order.
-//! Invariants: each used slot's position names its entry; after [`Ranked::divide`] no number of the lower heap exceeds
-//! one of the upper.
+//! replacing takes O(log n) comparisons. -0 is before 0: results do not depend on arrival order. Invariants: each used
+//! slot's position names its entry; after [`Ranked::divide`] no number of the lower heap exceeds one of the upper.
 
 /// NaN is stored as infinity and counted.
 #[derive(Debug, Clone, Copy)]

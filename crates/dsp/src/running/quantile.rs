@@ -8,9 +8,9 @@ use crate::DspError;
 /// A quantile of the last W samples.
 ///
 /// Output: for each number the quantile of the window that ends there (shorter at the start), interpolated linearly as
-/// NumPy's `quantile`. Each takes O(log W) comparisons, or a few vector instructions per 8 or 16 numbers of a short
-/// window. A NaN makes its W quantiles NaN. Infinities are ordered; between an infinity and a number lies the infinity,
-/// between both infinities NaN.
+/// NumPy's `quantile`. Each takes O(log W) comparisons, or few vector instructions for a short window. A NaN makes its
+/// W quantiles NaN. Infinities are ordered; between an infinity and a number lies the infinity, between both infinities
+/// NaN.
 ///
 /// ```
 /// use isochrony_dsp::running::RunningQuantile;

@@ -1,8 +1,7 @@
 //! Quantiles of short windows, kept sorted.
 //!
 //! A replaced number moves the others by one position at most. All are rewritten, several per instruction and without
-//! branches: up to some hundred numbers faster than heaps, whose branches are unpredictable. Numbers compare as
-//! integers, -0 before 0.
+//! branches: up to some hundred numbers faster than heaps. Numbers compare as integers, -0 before 0.
 
 use super::Real;
 use super::rank::QuantileRank;

@@ -42,9 +42,9 @@ impl SlidingAverage {
 
 /// Means of the last W samples.
 ///
-/// Output: for each number the mean of the window that ends there (shorter at the start); group delay `(W - 1) / 2`
-/// samples. Error: at most W roundings of 2^-53 times the mean magnitude. NaN and infinities affect the W results of
-/// their windows.
+/// Output: for each number the mean of the window that ends there (shorter at the start); group delay `(W - 1) / 2`.
+/// Error: at most W roundings of 2^-53 times the mean magnitude. NaN and infinities affect the W results of their
+/// windows.
 ///
 /// ```
 /// use isochrony_dsp::running::RunningMean;

@@ -1,12 +1,11 @@
 //! Sums of sliding windows without subtraction.
 //!
-//! The stream is cut into blocks of W samples. A window is a suffix of a block and a prefix of the next: its sum is a
-//! suffix sum of the former plus a running sum of the latter. For numbers of one sign the error is at most W - 1
-//! roundings of 2^-53, however long the stream, and infinities and NaN leave with their window. Additions are ordered
-//! by block: the same bits for any cutting.
+//! The stream is cut into blocks of W samples. A window's sum is a suffix sum of one block plus a running sum of the
+//! next. For numbers of one sign the error is at most W - 1 roundings of 2^-53, however long the stream, and infinities
+//! and NaN leave with their window. Additions are ordered by block: the same bits for any cutting.
 //!
-//! Rejected: a running sum (add new, subtract old) keeps the rounding errors of the largest samples for ever; exact
-//! integers would need scaled floats. Source: van Herk, Gil and Werman's sliding maxima (1992, 1993).
+//! Rejected: a running sum (add new, subtract old) keeps the rounding errors of the largest samples for ever. Source:
+//! van Herk, Gil and Werman's sliding maxima (1992, 1993).
 
 /// Sums of the last W values.
 #[derive(Debug, Clone)]

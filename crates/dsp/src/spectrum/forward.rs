@@ -77,7 +77,7 @@ impl<T: Precision> Forward<T> {
         matches!(self.plan, TransformPlan::Complex(_))
     }
 
-    /// Transforms a window; complex samples are pairs of numbers. Slices of another length leave `spectrum` unchanged.
+    /// Complex samples are pairs of numbers. Slices of another length leave `spectrum` unchanged.
     pub fn transform(&mut self, window: &[T], spectrum: &mut [Complex<T>]) {
         if spectrum.len() != frequencies(self.width, self.is_complex()) {
             return;

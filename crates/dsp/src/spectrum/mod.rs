@@ -1,11 +1,10 @@
 //! Discrete Fourier transforms of windows, planned once, without allocation per window.
 //!
-//! In the input's precision. Real windows of N have N / 2 + 1 frequencies from zero to half the rate; complex ones have
-//! N, negative ones in the second half. Complex numbers are pairs of numbers. The FFT library selects its instruction
-//! set: last bits may differ between processors ([`FFT_ROUNDINGS`]), never between runs, chunkings or threads.
+//! Real windows of N have N / 2 + 1 frequencies from zero to half the rate; complex ones have N, negative ones in the
+//! second half. Complex numbers are pairs of numbers. Precision is the input's. Last bits may differ between processors
+//! ([`FFT_ROUNDINGS`]), never between runs, chunkings or threads.
 //!
-//! Windows are detrended and tapered while copied ([`Forward`]). [`Power`] and [`Welch`] scale as SciPy's `periodogram`
-//! and `welch`.
+//! [`Forward`] detrends and tapers while copying. [`Power`] and [`Welch`] scale as SciPy's `periodogram` and `welch`.
 
 mod detrend;
 mod forward;

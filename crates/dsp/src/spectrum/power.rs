@@ -37,8 +37,8 @@ impl Scaling {
     }
 }
 
-/// Power spectra of windows, as SciPy's `periodogram`: one-sided for real windows (doubled between zero and half the
-/// rate), two-sided for complex ones.
+/// Power spectra, as SciPy's `periodogram`: one-sided for real windows (doubled between zero and half the rate),
+/// two-sided for complex ones.
 pub struct Power<T: Precision> {
     forward: Forward<T>,
     scales: Scales<T>,

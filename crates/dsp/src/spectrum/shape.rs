@@ -6,8 +6,7 @@ use crate::Isa;
 
 /// Detrends windows, then multiplies by factors.
 ///
-/// Least squares, as `scipy.signal.detrend`; a single sample has no slope. With detrending, NaN and infinities spread
-/// to the whole window.
+/// Least squares, as `scipy.signal.detrend`. With detrending, NaN and infinities spread to the whole window.
 pub struct Shaper<T> {
     detrend: Detrend,
     factors: Vec<T>,

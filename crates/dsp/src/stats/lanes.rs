@@ -1,7 +1,7 @@
 //! Sums of floats and 64-bit integers in a fixed number of lanes.
 //!
 //! Sample `i` belongs to lane `i % LANES`, and lanes are added in a fixed tree: vector width and cuts do not matter.
-//! Summed are deviations from the first finite sample, which bounds cancellation: `n * (shift - mean)^2 <= n * M2`.
+//! Deviations from the first finite sample bound cancellation: `n * (shift - mean)^2 <= n * M2`.
 
 use serde::{Deserialize, Serialize};
 
@@ -66,8 +66,7 @@ impl Lane for i64 {
     }
 }
 
-/// For CPUs without vector conversion of 64-bit integers: converts 51 bits, since in [2^52, 2^53) an f64's last bit
-/// counts ones.
+/// Without vector conversion of 64-bit integers: converts 51 bits, since in [2^52, 2^53) an f64's last bit counts ones.
 #[inline(always)]
 fn short_to_f64(value: i64) -> f64 {
     const MAGIC: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52

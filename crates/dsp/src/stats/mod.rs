@@ -4,11 +4,10 @@
 //! - only finite samples count; a complex sample by its magnitude, a bool as 0 or 1;
 //! - minimum and maximum are exact, in the sample's type (u8 for bool; f32 and f64, rounded from f64, for complex
 //!   magnitudes);
-//! - bool and integers up to 32 bits: exact sums, so mean and M2 are within one unit in the last place;
+//! - bool and integers up to 32 bits: mean and M2 are within one unit in the last place;
 //! - 64-bit integers and floats: deviations from the first finite sample, in [`LANES`] sums of f64. The relative error
-//!   of M2, whatever the mean, is below `3 (count / LANES + 8) (count + 1) 2^-53`, reached only if the first sample is
-//!   an extreme outlier, and usually near 2^-50. M2 is infinite if squares overflow f64 (deviations beyond about
-//!   1e154), and loses digits below 1e-146;
+//!   of M2, whatever the mean, is below `3 (count / LANES + 8) (count + 1) 2^-53`, and usually near 2^-50. M2 is
+//!   infinite if squares overflow f64 (deviations beyond about 1e154), and loses digits below 1e-146;
 //! - the same bits for any chunking and on any CPU.
 //!
 //! ```
@@ -211,8 +210,8 @@ impl<T: Statistic> Accumulator<T> {
 }
 
 impl<T: Integer + Statistic<Moments = integer::Sums<T>>> Accumulator<T> {
-    /// Adds another accumulator's samples, for types with exact sums: bools and integers up to 32 bits.
-    /// ([`Summary::merge`] is for all, and rounds.)
+    /// Adds another accumulator's samples; only for bools and integers up to 32 bits, whose sums are exact.
+    /// ([`Summary::merge`] rounds.)
     pub fn append(&mut self, other: &Self) {
         self.moments.append(&other.moments);
     }

@@ -1,8 +1,8 @@
 //! Tiles: 256 bytes of floats that stay in vector registers between operations.
 //!
-//! Building blocks of operation chains composed at run time. An operand is 256 bytes of memory, or a number held in one
-//! register. Tiles use AVX2 even with AVX-512, since chains are bound by memory; otherwise they are memory, and
-//! operations are loops. All give the same bits.
+//! Building blocks of operation chains composed at run time. An operand is 256 bytes of memory, or a number in one
+//! register. Tiles use AVX2 even with AVX-512, since chains are bound by memory; without AVX2 they are memory. All give
+//! the same bits.
 //!
 //! Masks have all bits of a sample set, or none. Comparisons with NaN hold for "not equal" only.
 

@@ -115,8 +115,8 @@ fn factors_are_those_of_scipy() {
     );
 }
 
-/// Within 20 % of the promised number, 6 standard deviations of 36 / 0.2^2 = 900 independent alarms. Neighbours hardly
-/// correlate: they share cells, not tested numbers.
+/// Within 20 %, 6 standard deviations of 36 / 0.2^2 = 900 independent alarms. Neighbours share cells, not tested
+/// numbers.
 fn false_alarms(name: &str, pfa: f64, count: usize, levels: impl Iterator<Item = f64>) {
     let alarms = levels.filter(|&level| level >= 1.0).count();
     let expected = pfa * count as f64;

@@ -50,8 +50,7 @@ fn design(case: &Value) -> Iir {
     }
 }
 
-/// Tens of roundings of numbers up to 2, in both; for corners far apart SciPy's subtraction of nearly equal roots adds
-/// as many.
+/// Tens of roundings of numbers up to 2; for corners far apart SciPy's subtraction of nearly equal roots adds as many.
 const COEFFICIENT: f64 = 1e-13;
 
 #[test]

@@ -129,8 +129,8 @@ fn tones_that_pass_keep_their_values_at_exact_places() {
                     error < bound + 2e-11,
                     "{pair:?} at {part}, {quality:?}: {error:e}"
                 );
-                // 200 additions of f32 round partial sums below 1.5 with a standard deviation of 6e-7 in all; the
-                // largest of some thousand is within six of these.
+                // 200 additions of f32 below 1.5 have a standard deviation of 6e-7 in all; the largest of some thousand
+                // is within six of these.
                 let error = tone_error::<f32>(pair, quality, cycles, false);
                 assert!(
                     error < bound + 4e-6,

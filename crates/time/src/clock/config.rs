@@ -36,8 +36,7 @@ pub struct ClockConfig {
     /// Weight of the past per stamp in the running rate, in (0, 1].
     ///
     /// The estimate remembers about `1 / (1 - alpha)` stamps; 1 never forgets. The default, 0.95, is ten minutes for
-    /// files of 30 s: it follows a crystal through daily temperatures, and gives the rate to 0.02 ppm for microsecond
-    /// stamps with 50 us of jitter.
+    /// files of 30 s: it follows a crystal through daily temperatures.
     pub alpha: f64,
     /// Largest disagreement, in either direction, that is neither gap nor step.
     ///
@@ -45,7 +44,7 @@ pub struct ClockConfig {
     /// jitter, plus the rate's uncertainty since the last stamp. Until the jitter is known (about 14 stamps): half a
     /// period and the resolution, plus a crystal's tolerance; stamps finer than 100 us above 1.7 kHz must also be off
     /// by whole samples, up to 2.5 periods, since computers write them late. A stated value holds unless stamps are too
-    /// coarse for it.
+    /// coarse.
     pub gap_slip_ns: Option<f64>,
     /// Longest gap that takes its full length on the index axis. Default 30 days.
     pub max_gap_ns: Fixed,

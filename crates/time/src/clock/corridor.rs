@@ -1,7 +1,7 @@
 //! [`Corridor`]: all straight lines through the intervals so far.
 //!
-//! A feasible slope satisfies every pair of intervals. Later intervals can only contradict vertices of the convex hulls
-//! of lower and upper ends (O'Rourke 1981), so memory is bounded.
+//! Feasible slopes satisfy every pair of intervals. Only vertices of the convex hulls of lower and upper ends can be
+//! contradicted later (O'Rourke 1981), so memory is bounded.
 
 use super::config::MAX_SLOPE;
 

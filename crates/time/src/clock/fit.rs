@@ -1,7 +1,7 @@
 //! [`Fit`]: a line through the corridors of its stamps, computed online.
 //!
 //! Each stamp requires `lower <= line(x) <= upper`. Regression towards the prior chooses among feasible slopes
-//! (`corridor`). A fit that continues a piece starts with its end as a stamp of zero width: the metric is continuous.
+//! (`corridor`). A fit that continues a piece starts at its end, so the metric is continuous.
 
 use super::config::{COVERAGE_SIGMAS, HIDDEN_LATENCY};
 use super::corridor::Corridor;
@@ -183,8 +183,7 @@ impl Fit {
         true
     }
 
-    /// Distance from the line if scatter does not explain it. Coarse stamps and young free fits accept every feasible
-    /// stamp.
+    /// None if scatter explains it. Coarse stamps and young free fits accept every feasible stamp.
     pub(crate) fn off(&self, obs: &Observation, scatter: Scatter) -> Option<f64> {
         if self.sums.n < 8.0 && self.anchor.is_none() || self.coarse(scatter) {
             return None;

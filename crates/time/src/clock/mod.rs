@@ -10,8 +10,7 @@
 //! - `place`: contiguous, gap, step or outlier;
 //! - `resume`: restores from stored points.
 //!
-//! Deterministic: equal stamps in equal order give equal placements and pieces, even if interrupted. Memory: a hundred
-//! stamps and the closed pieces.
+//! Deterministic: equal stamps in equal order give equal placements and pieces, even if interrupted.
 
 mod config;
 mod corridor;
@@ -293,8 +292,7 @@ impl Clock {
     pub fn samples_in(&self, ns: Fixed) -> Result<Fixed, TimeError> {
         let nominal = self.config.reference().samples_in(ns)?;
         let slope = self.slope().value;
-        // A float product would lose samples of long durations: the nominal part is exact, the correction at most a
-        // hundredth.
+        // A float product would lose samples; the correction is at most a hundredth.
         let correction = Fixed::from_f64_nearest(-nominal.to_f64() * slope / (1.0 + slope))?;
         nominal.checked_add(correction).ok_or(TimeError::Overflow {
             what: "duration in samples",

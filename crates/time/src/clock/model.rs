@@ -69,8 +69,7 @@ impl Jitter {
         let median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0;
         self.sigma = median / 0.6745;
         self.worst = sorted[n - 1];
-        // The upper decile shows heavy tails (one-sided latencies); the margin allows for a poor median of few
-        // differences.
+        // The upper decile shows heavy tails (one-sided latencies); the margin allows for few differences.
         let tail = 2.0 * sorted[(n * 9 / 10).min(n - 1)];
         self.bound = (5.0 * self.sigma).max(tail) * (1.0 + 12.0 / n as f64);
     }
@@ -106,9 +105,9 @@ impl Jitter {
         }
     }
 
-    /// Half-width that practically every stamp keeps, beyond its resolution, ns. If rounding explains coarse stamps, it
-    /// leaves room for hidden latency: near the turn of a second, milliseconds decide which second is named, and the
-    /// corridor would take that for precision. Others get at least a resolution, at no cost to a regression.
+    /// Half-width that practically every stamp keeps, beyond its resolution, ns. If rounding explains coarse stamps,
+    /// leaves room for hidden latency: near the turn of a second, milliseconds decide which second is named. Others get
+    /// at least a resolution, at no cost to a regression.
     pub(crate) fn bound(&self, resolution: f64) -> f64 {
         let few = !self.known();
         if resolution >= COARSE_NS && (few || self.only_rounding(resolution)) {
@@ -123,9 +122,8 @@ impl Jitter {
     }
 }
 
-/// How long stamps have kept to the ticks of the reference rate. Stamps of a disciplined digitiser do, to the last
-/// digit; with latency or drift, three in a row never do. So one sample off means one lost sample, even before the
-/// scatter is known.
+/// How long stamps have kept to the ticks of the reference rate. Stamps of a disciplined digitiser do; with latency or
+/// drift, three in a row never do. So one sample off means one lost sample, even before the scatter is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TickStreak {
     stamps: u32,

@@ -97,7 +97,7 @@ impl OpenSpan {
     }
 
     /// To compare with [`predict`](Self::predict): the middle of the last digit, or the stamp itself if the line goes
-    /// through stamps. Mixing them is off by half a resolution, up to a sample.
+    /// through stamps. Mixing them is off by half a resolution.
     pub(crate) fn time_of(&self, stamp: &Stamp, model: &ClockModel) -> Result<Fixed, TimeError> {
         let width = self.fit.last.width;
         let as_written =

@@ -2,11 +2,11 @@
 //!
 //! Compares a stamp with the expected end of the file before (paper, listing 3.2). Corrections to the paper: the first
 //! file is not a gap; the tolerance applies in both directions and is at least the stamps' resolution; the expectation
-//! is the fitted line, not the last stamp; gaps and steps never enter the rate.
+//! is the fitted line; gaps and steps never enter the rate.
 //!
-//! A single stamp cannot tell an outlier from a step. It is an outlier if the `next` one agrees with the old line, or
-//! is at least four times nearer to it. Without `next` a disagreement counts, at no loss: a backward stamp opens a run,
-//! and the return is a gap. Below 2.5 periods it must be whole samples, as losses are and late stamps are not.
+//! A single stamp is an outlier if the `next` one agrees with the old line, or is at least four times nearer to it.
+//! Without `next` a disagreement counts, at no loss: a backward stamp opens a run, and the return is a gap. Below 2.5
+//! periods it must be whole samples, as losses are and late stamps are not.
 //!
 //! Until scatter and rate are known, half a sample beyond the resolution is a gap, too: an unmeasured rate does not
 //! explain lost samples.
@@ -126,8 +126,8 @@ impl Clock {
         Ok(more.abs() <= tight && (more - by_rate).abs() > tight)
     }
 
-    /// Whether early stamps are off by whole samples from the first's ticks, to the last digit: hardly chance, and
-    /// never twice in a row. Samples were lost or repeated, even if a wrong nominal rate could explain it.
+    /// Whether early stamps are off by whole samples from the first's ticks, to the last digit: samples were lost or
+    /// repeated, even if a wrong nominal rate could explain it.
     fn on_tick(
         &self,
         run: &RunState,
@@ -313,8 +313,8 @@ impl Clock {
 
     /// By resolution and jitter, ns.
     fn scatter(&self, run: &RunState, stamp: &Stamp) -> f64 {
-        // One width between line and stamp; half a width to the stamp's centre; and jitter of half a width to either
-        // side that rounding may hide.
+        // One width between line and stamp, half a width to the stamp's centre, and jitter of half a width to either
+        // side.
         let resolution = resolution(run, stamp);
         let jitter = if self.steady(run, stamp).is_some() {
             0.0

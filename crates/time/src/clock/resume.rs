@@ -7,8 +7,8 @@ impl Clock {
     /// The clock after the last of these points.
     ///
     /// `points` and `pieces` are those of all runs of a signal, in index order; `run` is to be continued, and ends
-    /// before index `end`. Points are replayed, so an incremental import continues as if uninterrupted; without earlier
-    /// runs their rate is unknown. Points out of index order (a late file in an old gap) are skipped, as at first.
+    /// before `end`. Points are replayed, so an incremental import continues as if uninterrupted. Points out of index
+    /// order (a late file in an old gap) are skipped, as at first.
     ///
     /// # Errors
     /// [`TimeError::BadConfig`], [`TimeError::BadResolution`],

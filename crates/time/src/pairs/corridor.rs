@@ -1,7 +1,7 @@
 //! [`Corridor`]: the lines through all points' intervals.
 //!
-//! A line is a point in the plane of its values at `t` = 0 and 1, an interval a strip. So the lines through all
-//! intervals form a convex polygon, and the farthest from any other line, at any `t`, is a corner.
+//! A line is a point in the plane of its values at `t` = 0 and 1, an interval a strip: the lines through all intervals
+//! form a convex polygon, and the farthest from any other line, at any `t`, is a corner.
 
 use super::{Chord, FitPoint};
 

@@ -9,12 +9,12 @@
 //! - `metric`: the result;
 //! - `corrected`: corrects a signal's metric.
 //!
-//! A point says: where the first timebase is at `from`, the second is within `uncertainty` of `to`. The fit uses floats
-//! relative to the line through the first and last point; their rounding error adds to the uncertainty. The metric
-//! itself is exact: its knots are [`Fixed`](crate::Fixed).
+//! Where the first timebase is at `from`, the second is within `uncertainty` of `to`. The fit uses floats relative to
+//! the line through the first and last point; their rounding error adds to the uncertainty. The metric is exact: its
+//! knots are [`Fixed`](crate::Fixed).
 //!
 //! Uncertainties assume that every point in use has the truth within its interval, and
-//! - for a *line*: the truth is a straight line through all intervals; the uncertainty is the distance to the farthest;
+//! - for a *line*: a straight truth; the uncertainty is the distance to the farthest line through all intervals;
 //! - for *pieces*: the rate between two points is within the rates of this piece and its neighbours, widened by their
 //!   spread and by [`PointFitOptions::wander`].
 //!

@@ -1,8 +1,8 @@
 //! Outliers among points, and the scatter of the others.
 //!
-//! Compares a point with lines through five points before and five behind it, by medians of slopes, which tolerate one
-//! wrong point in five. An outlier differs from both in the same direction by far more than is typical. If the rate
-//! steps, one side still agrees; if it drifts, the point is near the line between its neighbours.
+//! Compares a point with lines through five points on either side, by medians of slopes, which tolerate one wrong point
+//! in five. An outlier differs from both in the same direction by far more than is typical. If the rate steps, one side
+//! still agrees; if it drifts, the point is near the line between its neighbours.
 
 const SIDE_POINTS: usize = 5;
 const MIN_SIDE_POINTS: usize = 3;

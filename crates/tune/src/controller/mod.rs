@@ -9,18 +9,18 @@
 //! ```
 //!
 //! - *Observe*: counters give each stage's computing time per sample ([`StageCosts`]).
-//! - *Model*: the flow model predicts each candidate's throughput (`candidates`). Measured gains correct later
-//!   predictions of the same kind. Where the model sees no gain, a bounded local search continues.
+//! - *Model*: the flow model predicts each candidate's throughput (`candidates`), corrected by measured gains of the
+//!   same kind. Where it sees no gain, a bounded local search continues.
 //! - *Trial*: windows under the present configuration (A) and the candidate (B) alternate, which cancels drift. The
-//!   first window after each change is discarded, since queues settle. A candidate is kept once the lower confidence
-//!   bound of its gain is above zero (`trial`), and dropped once the upper bound is below.
+//!   first window after each change is discarded. A candidate is kept once the lower confidence bound of its gain is
+//!   above zero (`trial`), and dropped once the upper bound is below.
 //! - *Watch*: a change of the load discards what was learnt (`load`). After a fall soon after a kept change, the
 //!   earlier configuration is tried first.
 //!
 //! Throughput counts behind the last stage. If the plan keeps up with a feed, fewer threads and replicas are tried, and
-//! kept if they save processor time per sample and still keep up.
+//! kept if they save processor time per sample.
 //!
-//! The controller has no clock and no threads: it takes [`Window`]s and returns a [`Configuration`] for the next.
+//! No clock and no threads: takes [`Window`]s and returns a [`Configuration`] for the next.
 
 mod candidates;
 mod decision;
@@ -173,8 +173,8 @@ impl Controller {
         StageCosts::of(&self.observed)?.predict(&self.kept, self.options.cores)
     }
 
-    /// The configuration that the model recommends without a trial, with its predicted gain. None without samples, or
-    /// without a gain worth a change.
+    /// The model's recommended configuration, with its predicted gain. None without samples, or without a gain worth a
+    /// change.
     #[must_use]
     pub fn recommendation(&self) -> Option<(Configuration, f64)> {
         let costs = StageCosts::of(&self.observed).filter(|costs| !costs.keeps_up)?;

@@ -1,4 +1,4 @@
-//! Paired trials: windows in the order A B B A, where A is the present configuration and B the candidate.
+//! Paired trials: windows in the order A B B A, where A is the present configuration.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use super::ControllerOptions;
 use crate::Window;
 
-/// A measured gain with its confidence interval; 0.1 is 10 %. Of throughput or, on a feed that the plan keeps up with,
-/// of processor time saved per sample.
+/// A measured gain with its confidence interval; 0.1 is 10 %. Of throughput or, if the plan keeps up with a feed, of
+/// processor time per sample.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
     /// Geometric mean of the groups.

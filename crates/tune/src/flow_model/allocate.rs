@@ -20,17 +20,16 @@ pub struct Allocation {
 impl FlowModel {
     /// The fewest replicas of largest throughput within a core budget.
     ///
-    /// `budget` counts cores, one per replica of a server that takes a core. Replicable servers that take a core get
-    /// replicas from 1 on; others keep theirs. Shared resources limit throughput as in [`solve`](Self::solve).
+    /// `budget` counts cores, one per replica of a server that takes a core. Servers that are not replicable or take no
+    /// core keep their replicas. Shared resources limit throughput as in [`solve`](Self::solve).
     ///
     /// Maximises the source rate; with several sources, the rate by weight of the slowest that arrivals do not limit.
     /// Replicas that only speed up others are not added.
     ///
-    /// The greedy algorithm starts with one replica each, and adds to the bottleneck until it moves off the servers or
-    /// the budget is spent. It is optimal: let `T` be the best level, reached with replicas `m`. Below `T`, the
-    /// bottleneck server is full and its load grows with the level, so `T` needs another replica of it. Hence no server
-    /// gets more than in `m`, the budget lasts, and the level reaches `T`. (Ibaraki and Katoh, Resource Allocation
-    /// Problems, 1988, chapter 5.)
+    /// Greedy: starts with one replica each, and adds to the bottleneck until it moves off the servers or the budget is
+    /// spent. Optimal: let `T` be the best level, reached with replicas `m`. Below `T`, the bottleneck server is full
+    /// and its load grows with the level, so `T` needs another replica of it. Hence no server gets more than in `m`,
+    /// the budget lasts, and the level reaches `T`. (Ibaraki and Katoh, Resource Allocation Problems, 1988, chapter 5.)
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
 //! Flow model of a plan: rates, utilizations, bottleneck, and the gain of one more replica.
 //!
 //! A plan is a graph of servers: stages, links, splits and merges. Each emits `gain` items per input item along its
-//! routes in fixed shares. The model is the maximum flow with gains and routing of Beard's RaftLib dissertation (2015,
-//! chapter 4): conservation (eq. 4.2), gain (4.3), capacity (4.4), routing (4.5), bounded utilization (4.6). With fixed
-//! routing all rates are proportional to the source rates, so the optimum has a closed form: the traffic equations give
-//! visits per source item, and the smallest `capacity / load` limits the source.
+//! routes in fixed shares. The model is the maximum flow of Beard's RaftLib dissertation (2015, chapter 4):
+//! conservation (eq. 4.2), gain (4.3), capacity (4.4), routing (4.5), bounded utilization (4.6). With fixed routing all
+//! rates are proportional to the source rates, so the optimum has a closed form: the traffic equations give visits per
+//! source item, and the smallest `capacity / load` limits the source.
 //!
 //! The dissertation divides a core's rate by its number of kernels (eq. 4.8); here a server takes a core, the
 //! interpreter's lock or the disk only while busy.
@@ -63,8 +63,7 @@ impl FlowModel {
     /// # Errors
     ///
     /// [`TuneError::Parameter`], [`TuneError::UnknownServer`], [`TuneError::RouteSum`], [`TuneError::NoSources`],
-    /// [`TuneError::EndlessLoop`] for a loop that returns at least as many items as it takes, and
-    /// [`TuneError::UnlimitedSource`].
+    /// [`TuneError::EndlessLoop`], [`TuneError::UnlimitedSource`].
     pub fn new(graph: FlowGraph) -> Result<Self, TuneError> {
         graph.check()?;
         let visits = traffic::visits(&graph)?;
@@ -157,7 +156,7 @@ impl FlowModel {
 
     /// Describes why a limit holds, and what would lift it.
     ///
-    /// `limit` comes from [`solve`](Self::solve) of this model; an unknown server or source is described without
+    /// `limit` comes from [`solve`](Self::solve) of this model; unknown servers or sources are described without
     /// values.
     ///
     /// ```

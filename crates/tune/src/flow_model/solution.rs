@@ -98,9 +98,9 @@ impl FlowModel {
         constraints
     }
 
-    /// Raises all sources in the ratio of their weights until a constraint is full, and stops those that it holds;
-    /// under max-min fairness the others rise further (progressive filling: Bertsekas and Gallager, Data Networks,
-    /// 1992, section 6.5.2).
+    /// Raises all sources in the ratio of their weights until a constraint is full; under max-min fairness the sources
+    /// that it does not hold rise further (progressive filling: Bertsekas and Gallager, Data Networks, 1992, section
+    /// 6.5.2).
     pub(super) fn fill(&self, constraints: &[Constraint]) -> SourceFlow {
         let sources = &self.graph.sources;
         let mut rates = vec![0.0; sources.len()];

@@ -24,9 +24,9 @@ pub(super) const MAX_SCALE_PER_WIDTH: f64 = 50.0;
 /// 5.1 to 5.3). The mean is `α + β (exp(-u²) / (u √π erfc(u)) - 1)`, eq. 5.4 with `Γ(-1/2, u²)` written out. The
 /// variance uses the second moment about α, `β² Γ(-3/2, u²) / (4 √π erfc(u))`, shorter than eq. 5.5 and equal to it.
 ///
-/// In eqs. 5.3 to 5.5 only `w` is negative: `-w = u²`. Eqs. 5.8 and 5.9 have coefficients of one or two digits, and eq.
-/// 5.8 integrates to 0.84 to 1.11 over the ranges of [`from_sharing`](Self::from_sharing), which therefore uses eqs.
-/// 5.7 and the exact normalisation.
+/// In eqs. 5.3 to 5.5 only `w` is negative: `-w = u²`. Eq. 5.8, with coefficients of one or two digits, integrates to
+/// 0.84 to 1.11 over the ranges of [`from_sharing`](Self::from_sharing), which therefore uses eqs. 5.7 and the exact
+/// normalisation.
 ///
 /// # Source
 /// Beard (2015), section 5.1.3.
@@ -80,8 +80,7 @@ impl ModifiedLevy {
     /// - `nominal_s`: nominal execution time in seconds, 0.25e-6 to 3.7e-3.
     ///
     /// # Conventions
-    /// The regression holds for two machines of 2010 and a fair scheduler; prefer fitting samples. For short times on
-    /// shared cores `location` is above 0, against the dissertation's expectation.
+    /// The regression holds for two machines of 2010 and a fair scheduler; prefer fitting samples.
     ///
     /// # Errors
     /// [`TuneError::Parameter`] outside the ranges.

@@ -17,8 +17,8 @@ const NOISE_VALUES: usize = 1024;
 /// At least 0. Computed on 64 cells of equal probability: a lower bound of the divergence of the densities.
 ///
 /// # Conventions
-/// The larger the divergence, the worse M/M/1 predicts (fig. 5.7). The dissertation sets no limit. A simulated queue at
-/// utilisation 0.7, with growing noise in arrivals and services, gives (test `occupancy_error_grows_with_divergence`):
+/// The larger, the worse M/M/1 predicts (fig. 5.7). A simulated queue at utilisation 0.7, with growing noise in
+/// arrivals and services, gives (test `occupancy_error_grows_with_divergence`):
 ///
 /// | divergence of services, nats | error of the M/M/1 mean occupancy |
 /// |---|---|

@@ -5,8 +5,8 @@ use crate::TuneError;
 
 /// A queue with room for a number of items, in steady state.
 ///
-/// Arrivals at a full queue are lost. A waiting Poisson producer gives the same throughput, since it is memoryless; for
-/// others see the table of [`queueing`](crate::queueing).
+/// Arrivals at a full queue are lost. A waiting Poisson producer gives the same throughput; for others see the table of
+/// [`queueing`](crate::queueing).
 ///
 /// M/M/1/K: `p(n) ∝ ρ^n`. Other Poisson arrivals: the chain at departures (Tijms, A First Course in Stochastic Models,
 /// 2003, chapter 9), exact for constant and gamma-distributed service. Else the approximation of Buzacott and

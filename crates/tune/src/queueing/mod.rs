@@ -14,8 +14,8 @@
 //!
 //! Largest error of [`FiniteQueue::throughput`] in percent over utilizations 0.5, 0.8, 0.95 and 1.25, against a
 //! simulation; positive: the model promises too much. *Lost*: arrivals at a full queue are turned away. *Waits*: the
-//! producer keeps its finished item until a slot is free; `K - 2` slots lie between it and the server. Distributions:
-//! constant (scv 0), Erlang (0.25), exponential (1), hyperexponential with balanced means (4).
+//! producer keeps its finished item until one of `K - 2` slots is free. Distributions: constant (scv 0), Erlang (0.25),
+//! exponential (1), hyperexponential with balanced means (4).
 //!
 //! | arrival scv | service scv | lost, K=2 | K=5 | K=10 | waits, K=2 | K=5 | K=10 |
 //! |---|---|---|---|---|---|---|---|

@@ -14,7 +14,7 @@ use crate::TuneError;
 /// Estimates the service rate of the server at one end of a queue.
 ///
 /// The caller waits [`period_s`](Self::period_s), reads and clears the queue's counters, and calls
-/// [`push`](Self::push), which takes constant time and allocates nothing; [`rate`](Self::rate) is the result so far.
+/// [`push`](Self::push), which takes constant time and allocates nothing.
 ///
 /// ```
 /// use isochrony_tune::service_rate::{

@@ -1,7 +1,7 @@
 //! [`TuningSession`]: tunes one run by [`TuningMode`] and reports.
 //!
-//! It wraps a [`Controller`] and has no clock or thread. Plans pass measured [`Window`]s to [`TuningSession::observe`];
-//! for anything else with counters, [`PolledTuning`] makes the windows.
+//! No clock or thread. Plans pass measured [`Window`]s to [`TuningSession::observe`]; for anything else with counters,
+//! [`PolledTuning`] makes the windows.
 
 mod polled;
 

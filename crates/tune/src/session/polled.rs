@@ -1,7 +1,6 @@
 //! [`PolledTuning`]: tunes a run whose counters are read at arbitrary times.
 //!
-//! A window ends at the first reading after [`MIN_WINDOW_S`] with [`MIN_RESULTS`] results, or after [`MAX_WINDOW_S`]: a
-//! single result would weigh too much in a short window.
+//! A window ends at the first reading after [`MIN_WINDOW_S`] with [`MIN_RESULTS`] results, or after [`MAX_WINDOW_S`].
 
 use super::{TuningReport, TuningSession};
 use crate::{Configuration, StageWindow, Window};

@@ -41,8 +41,8 @@ pub struct SimulatedMachine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StageSchedule {
-    /// The rule of this package: a free thread takes the ready stage nearest to the end of the plan; only the caller's
-    /// thread takes the last stage, and that first.
+    /// A free thread takes the ready stage nearest to the end of the plan; only the caller's thread takes the last, and
+    /// that first.
     #[default]
     NearestToEnd,
     /// A thread per stage and replica, on cores chosen by the operating system; `workers` has no effect.

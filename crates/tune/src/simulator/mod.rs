@@ -6,10 +6,9 @@
 //! # What it mirrors
 //! Queue entries are stages and replicas. A free thread takes the ready entry nearest to the end of the plan, executes
 //! a burst and puts it back; only the caller's thread takes the last stage, and that first. Entries wait for input or
-//! room and are notified; a full link has room once half is free, and accepts all results of an item beyond its
-//! capacity. Replicas take the next item of their link; results leave in order, through a reorder buffer of three items
-//! per possible replica. A stage whose inputs have different sources takes from the lagging one, and waits for it; else
-//! it takes what comes.
+//! room; a full link has room once half is free, and accepts all results of an item beyond its capacity. Results of
+//! replicas leave in order, through a reorder buffer of three items per possible replica. A stage whose inputs have
+//! different sources takes from the lagging one, and waits for it; else it takes what comes.
 //!
 //! # Effects beyond a flow model
 //! | effect | parameter of [`SimulatedMachine`] | cost |
@@ -25,10 +24,10 @@
 //! Always simulated: varying service times, bounded links, reordering, fewer threads than stages.
 //!
 //! # What it lacks
-//! Memory budgets, errors, branches, cells, homes of pinned threads, blocks computed by a cluster, a stage that waits
-//! within an item whose results fill a link twice over, and the 20 ms poll of waiting stages. Batches are items.
-//! Retired replicas are not woken. Items past the slowest path to the end count as delivered; a real run counts by the
-//! first link of each stage.
+//! Memory budgets, errors, branches, cells, pinned threads, blocks computed by a cluster, a stage that waits within an
+//! item whose results fill a link twice over, and the 20 ms poll of waiting stages. Batches are items. Retired replicas
+//! are not woken. Items past the slowest path to the end count as delivered; a real run counts by the first link of
+//! each stage.
 
 mod cores;
 mod engine;

@@ -10,9 +10,9 @@ const ITEM_BYTES: [f64; 2] = [32768.0, 1_048_576.0];
 
 /// A random plan: a chain, a fan or a diamond of 3 to 12 stages after an endless source.
 ///
-/// Service times are 20 µs to 2 ms: a quarter constant, a quarter exponential, the rest lognormal with a coefficient of
-/// variation of 0.1 to 1. Two in three replicable stages have up to `cores` replicas. The last stage mostly takes 20 to
-/// 60 µs. One link in five halves or doubles the items. Deterministic by seed.
+/// Service times are 20 µs to 2 ms, constant, exponential or lognormal with a coefficient of variation of 0.1 to 1. Two
+/// in three replicable stages have up to `cores` replicas. The last stage mostly takes 20 to 60 µs. One link in five
+/// halves or doubles the items. Deterministic by seed.
 #[must_use]
 pub fn random_plan(seed: u64, cores: usize) -> SimulatedPlan {
     let mut random = Rng::with_seed(seed);

@@ -72,9 +72,8 @@ impl ConfigurationSearch {
     /// Searches a grid: replicas of 1, 2, 3, 4, 6, 8, 12, 16 and so on up to the cores, and the capacities. `workers`
     /// is the number of cores.
     ///
-    /// Tries all points if at most `max_runs`. Else changes one coordinate by one or two steps, or all replicas by one,
-    /// while the rate improves, starting from the flow model's replicas, one each, and the maximum. Finite sources
-    /// count as endless.
+    /// Tries all points if at most `max_runs`. Else climbs by one or two steps of one coordinate, or one of all
+    /// replicas, from the flow model's replicas, one each, and the maximum. Finite sources count as endless.
     ///
     /// # Errors
     /// [`TuneError`] for invalid plan, machine or search.

@@ -4,7 +4,7 @@
 //! capacity, its throughput within 5 % and its mean number of items within 25 % or half an item of the long run.
 //!
 //! A support vector machine and a small neural network must agree. `tools/train_trust.py` trains both on simulated
-//! links. Thresholds favour few false positives, since a tuner can measure instead. Data and figures: `docs/trust.md`.
+//! links. Thresholds favour few false positives, since a tuner can measure instead. See `docs/trust.md`.
 //!
 //! Source: Beard, Online Modeling and Tuning of Parallel Stream Processing Systems (2015), chapter 7, which uses
 //! hardware properties instead of measurements.
@@ -169,9 +169,8 @@ impl TrustClassifier {
     /// A classifier with weights written by `tools/train_trust.py`.
     ///
     /// # Errors
-    /// [`TuneError::WeightsSyntax`], [`TuneError::WeightsFormat`] for another version, [`TuneError::WeightsNames`] for
-    /// other features or models, [`TuneError::WeightsShape`] for a wrong count, [`TuneError::Parameter`] for an
-    /// impossible scaling.
+    /// [`TuneError::WeightsSyntax`], [`TuneError::WeightsFormat`], [`TuneError::WeightsNames`],
+    /// [`TuneError::WeightsShape`], [`TuneError::Parameter`] for an impossible scaling.
     pub fn from_json(text: &str) -> Result<Self, TuneError> {
         weights::parse(text)
     }
