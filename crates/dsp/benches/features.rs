@@ -1,6 +1,6 @@
 //! Throughput of window features: `cargo bench -p isochrony-dsp --bench features`.
 //!
-//! Without `--bench` each case runs once on little data.
+//! Without `--bench` cases run once.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! Throughput of filters: `cargo bench -p isochrony-dsp --bench filters`.
 //!
-//! Results are asserted; without `--bench` each case runs once on little data.
+//! Results are asserted; without `--bench` cases run once.
 
 use std::hint::black_box;
 use std::time::Instant;

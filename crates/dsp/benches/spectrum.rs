@@ -1,6 +1,6 @@
 //! Throughput of spectra and window features against plain realfft: `cargo bench -p isochrony-dsp --bench spectrum`.
 //!
-//! Pairs run interleaved. Results are asserted; without `--bench` each case runs once.
+//! Pairs run interleaved. Results are asserted; without `--bench` cases run once.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! Throughput of window statistics against a plain loop: `cargo bench -p isochrony-dsp --bench stats`.
 //!
-//! Pairs run interleaved. Results are asserted; without `--bench` each case runs once.
+//! Pairs run interleaved. Results are asserted; without `--bench` cases run once.
 
 use std::hint::black_box;
 use std::time::Instant;

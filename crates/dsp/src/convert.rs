@@ -57,7 +57,7 @@ fn reverse_each<const N: usize>(bytes: &mut [u8]) {
     }
 }
 
-/// Calibrates counts: `value = count * scale + offset`, in two roundings.
+/// Calibrates: `value = count * scale + offset`, in two roundings.
 ///
 /// Same bits as [`Calibration::apply`]. `out` is as long as `counts`: f64, or complex f64 with a real offset.
 ///
@@ -83,7 +83,7 @@ pub fn calibrate<T: Sample>(
     Ok(())
 }
 
-/// A value in a unit: single or double precision, real or complex.
+/// A value in a unit, real or complex.
 pub trait ValueType: Sample {
     /// Result of calibration: f64 or complex f64.
     type Exact: Sample;

@@ -55,7 +55,7 @@ pub enum DspError {
         operator: &'static str,
         /// Taps.
         taps: usize,
-        /// Excess of the largest error over the common level, relative.
+        /// Relative excess of the largest error over the common level.
         uneven: f64,
     },
     /// Unstable recursive filter.

@@ -7,7 +7,7 @@
 //! | [`Linear`](Interpolation::Linear) | 1, 1 | A w² / 8 | 0.05 A | 5e-4 A |
 //! | [`Cubic`](Interpolation::Cubic) | 2, 2 | 3 A w⁴ / 128 | 0.004 A | 4e-7 A |
 //!
-//! Exact for polynomials of their degree, apart from rounding.
+//! Exact for polynomials of their degree.
 
 /// Interpolation method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Interpolation {
 }
 
 impl Interpolation {
-    /// Samples needed before that at or before the position.
+    /// Samples needed before that at the position.
     #[must_use]
     pub const fn before(self) -> usize {
         match self {
@@ -47,7 +47,7 @@ impl Interpolation {
     /// ```
     ///
     /// # Panics
-    /// With fewer than [`before`](Self::before) samples before `at`, or [`after`](Self::after) behind.
+    /// With fewer samples than [`before`](Self::before) and [`after`](Self::after).
     #[inline]
     #[must_use]
     pub fn value(self, samples: &[f64], at: usize, part: f64) -> f64 {

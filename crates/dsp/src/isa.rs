@@ -1,4 +1,4 @@
-//! Instruction sets: kernels are compiled for each, and selected at run time.
+//! Kernels, compiled for each instruction set and selected at run time.
 //!
 //! [`Isa::run`] inlines a [`Kernel`] into a function compiled for the instruction set. An [`Isa`] exists only if the
 //! CPU has it.
@@ -127,7 +127,7 @@ impl Isa {
         Self::BASELINE
     }
 
-    /// All of this CPU, baseline first, for tests and benchmarks.
+    /// All of this CPU, baseline first.
     #[must_use]
     pub fn available() -> Vec<Self> {
         [
@@ -154,7 +154,7 @@ impl Isa {
         }
     }
 
-    /// Runs a kernel compiled for this instruction set.
+    /// Runs a kernel.
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {

@@ -220,7 +220,7 @@ impl FromStr for Taper {
 /// Whether windows with these factors, one every `hop` samples, add up to a constant (COLA), so that overlap-add
 /// restores a signal.
 ///
-/// Sums may differ by `tolerance` of their median; SciPy's `check_COLA` uses 1e-10.
+/// Sums may differ by `tolerance` of their median; SciPy uses 1e-10.
 ///
 /// # Errors
 /// [`DspError::Parameter`] unless `hop` is from 1 to the number of factors.

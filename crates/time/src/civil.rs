@@ -30,9 +30,9 @@ pub fn days_from_ymd(year: i32, month: u32, day: u32) -> Option<i64> {
     Some(era * 146_097 + doe - 719_468)
 }
 
-/// Days from 1970-01-01 to a day of the year, 1 to 366.
+/// Days from 1970-01-01 to a day of the year.
 ///
-/// `None` for a day that the year does not have.
+/// `None` unless the year has it.
 pub fn days_from_ordinal(year: i32, day_of_year: u32) -> Option<i64> {
     let length = if is_leap(year) { 366 } else { 365 };
     if day_of_year == 0 || day_of_year > length {
@@ -102,7 +102,7 @@ pub fn parse(text: &str) -> Result<Fixed, TimeError> {
     parse_with_resolution(&complete_date(text)).map(|(time, _)| time)
 }
 
-/// Completes a year or month to its first day; returns other text unchanged.
+/// Completes a year or month to its first day.
 ///
 /// ```
 /// use isochrony_time::civil::complete_date;
@@ -194,7 +194,7 @@ pub fn follows_leap_second(time: Fixed) -> bool {
     of_day == 0 && day == 1 && matches!(month, 1 | 7)
 }
 
-/// Nanoseconds in the fraction `0.digits` of a second, and its resolution.
+/// Nanoseconds in the fraction `0.digits`, and its resolution.
 pub fn fraction_ns(digits: &str) -> (Fixed, Fixed) {
     let (whole, frac) = digits.split_at(digits.len().min(9));
     let ns: i64 = whole.parse().unwrap_or(0);

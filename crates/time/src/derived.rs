@@ -62,7 +62,7 @@ impl Derived {
         Ok(Self { num, den, offset })
     }
 
-    /// Samples at `rate` to civil nanoseconds, sample 0 at `start`.
+    /// Samples at `rate` to civil ns, sample 0 at `start`.
     ///
     /// # Errors
     /// [`TimeError::Overflow`] if the period needs more than 63 bits.

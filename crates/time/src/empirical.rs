@@ -202,7 +202,7 @@ impl Empirical {
         }
     }
 
-    /// Civil time of an index, whole or fractional, to the nearest 2^-32 ns.
+    /// Civil time of an index, to the nearest 2^-32 ns.
     ///
     /// Inside a gap: interpolated, flagged. Outside all runs: extrapolated from the preceding piece (or the first), not
     /// flagged.
@@ -255,12 +255,12 @@ impl Empirical {
         })
     }
 
-    /// Half-width around [`Empirical::time_of`] that holds the true civil time, in ns.
+    /// Half-width around [`Empirical::time_of`], ns.
     pub fn uncertainty_ns(&self, index: i64) -> f64 {
         self.pieces[self.piece_before(index)].uncertainty_ns
     }
 
-    /// Largest uncertainty of a run's pieces, in ns; `None` for an unknown run.
+    /// Largest uncertainty of a run, ns; `None` for an unknown run.
     #[must_use]
     pub fn run_uncertainty_ns(&self, run: RunId) -> Option<f64> {
         self.pieces_of(run)

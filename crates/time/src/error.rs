@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use crate::{Fixed, RunId, civil};
 
-/// An error of this crate. [`TimeError::code`] is stable, messages may change.
+/// [`TimeError::code`] is stable, messages may change.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum TimeError {
@@ -16,7 +16,7 @@ pub enum TimeError {
         /// Value.
         value: f64,
     },
-    /// A float that is no multiple of 2^-32 within 95 bits.
+    /// No multiple of 2^-32 within 95 bits.
     #[error(
         "{value:e} has no exact value in units of 2^-32 within 95 bits; round it first or give it as decimal text"
     )]
@@ -92,7 +92,7 @@ pub enum TimeError {
         /// Known names.
         known: String,
     },
-    /// A timebase name in use for another kind.
+    /// A name in use for another kind.
     #[error("timebase {name:?} exists already as {existing}; choose another name")]
     DuplicateTimebase {
         /// Name.
@@ -192,7 +192,7 @@ pub enum TimeError {
         /// Reason.
         reason: &'static str,
     },
-    /// A point that repeats or precedes the last one.
+    /// A repeated or earlier point.
     #[error(
         "point at index {index} does not follow the last one, which ends at {expected}; give points in index order, each once"
     )]
@@ -220,7 +220,7 @@ pub enum TimeError {
         /// Legal range.
         legal: &'static str,
     },
-    /// A placement that the clock cannot accept now.
+    /// A placement unacceptable now.
     #[error("placement {placement} at index {index}: {reason}")]
     BadPlacement {
         /// Kind.
@@ -260,7 +260,7 @@ pub enum TimeError {
         /// Uncertainty.
         uncertainty: Fixed,
     },
-    /// A point without uncertainty, among too few to estimate it.
+    /// A point without uncertainty, among too few.
     #[error(
         "point {position} has no uncertainty, and {points} points are too few to show one by their scatter ({least} or more do); give uncertainty, 0 for exact points"
     )]
@@ -272,7 +272,7 @@ pub enum TimeError {
         /// Needed points.
         least: usize,
     },
-    /// Points between which the second timebase does not advance.
+    /// Points between which the second value does not advance.
     #[error(
         "the second value goes from {before_to} at point {before} to {after_to} at point {after}, where it {} elsewhere; correct or leave out one of the two, or state a larger uncertainty",
         if *falls { "falls" } else { "rises" }

@@ -43,7 +43,7 @@ impl Exact {
         Ok(Self(BigRational::new(num, den)))
     }
 
-    /// Decimal texts of numerator (with sign) and denominator.
+    /// Decimal texts of numerator and denominator.
     #[must_use]
     pub fn parts(&self) -> (String, String) {
         (self.0.numer().to_string(), self.0.denom().to_string())

@@ -61,7 +61,7 @@ impl Fixed {
         Self(((whole as i128) << FRAC) | frac as i128)
     }
 
-    /// Rounds down. Distant years exceed 64 bits; see [`Fixed::floor_i64`].
+    /// Rounds down; see [`Fixed::floor_i64`].
     pub const fn floor(self) -> i128 {
         self.0 >> FRAC
     }
@@ -160,7 +160,6 @@ impl Fixed {
 
     /// Nearest float.
     pub fn to_f64(self) -> f64 {
-        // Conversion rounds to nearest; the power of two is exact.
         self.0 as f64 / ONE as f64
     }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use crate::metric::{Edge, Metric};
 use crate::{Exact, Fixed, Range, Time, TimeError, Timebase, TimebaseId, TimebaseKind};
 
-/// Timebases and metrics between them. Civil time, `utc`, always exists as [`TimebaseId::CIVIL`].
+/// Timebases and metrics; civil time always exists as [`TimebaseId::CIVIL`].
 ///
 /// ```
 /// use isochrony_time::{Derived, Fixed, Graph, Metric, Time, Timebase, TimebaseId, TimebaseKind};
@@ -86,7 +86,7 @@ impl Graph {
         self.timebases.get(id.0 as usize)
     }
 
-    /// Joins two timebases; `metric` maps `from` to `to` and works both ways.
+    /// Joins two timebases; `metric` maps `from` to `to`.
     ///
     /// # Errors
     /// [`TimeError::UnknownTimebase`], [`TimeError::ContradictoryCycle`] if a path already joins them and disagrees
@@ -139,7 +139,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Converts along the path of fewest metrics: composes ratios exactly, and rounds once.
+    /// Converts along the path of fewest metrics, and rounds once.
     ///
     /// An index is whole if the time came from that signal's sample. `in_gap` is set if any step interpolated in a gap.
     ///
@@ -166,7 +166,7 @@ impl Graph {
         path.iter().try_fold(time, |t, &n| self.edges[n].apply(&t))
     }
 
-    /// As [`Graph::convert_exact`], with the half-width of the true value, in its unit.
+    /// [`Graph::convert_exact`] with the half-width of the true value.
     ///
     /// # Errors
     /// As [`Graph::convert`].
@@ -200,7 +200,7 @@ impl Graph {
         steps.try_fold(range, |range, &n| self.edges[n].apply_range(&range))
     }
 
-    /// Names of the timebases on the shortest path, both ends included.
+    /// Timebases on the shortest path, both ends included.
     ///
     /// # Errors
     /// As [`Graph::convert`].

@@ -10,14 +10,14 @@ use crate::lookup::CivilSpan;
 use crate::wide::{mul_div_floor, mul_div_round};
 use crate::{Empirical, Fixed, IndexAt, Lookup, Prefer, RunId, TimeError};
 
-/// Consecutive points of a civil grid on one line.
+/// Points of a civil grid on one line.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct GridSpan {
     /// First grid point.
     pub first: u64,
     /// Number of grid points.
     pub count: u64,
-    /// Fractional index of the first point, to the nearest 2^-32.
+    /// Fractional index of the first point.
     pub position: Fixed,
     /// Samples per grid point, as a float: point `first + k` is at `position + k * step`.
     pub step: f64,
@@ -45,7 +45,7 @@ impl Empirical {
         Ok(())
     }
 
-    /// Civil times of `start, start + step, ...`, as many as `out` holds.
+    /// Civil times of `start, start + step, ...`.
     ///
     /// # Errors
     /// As [`Empirical::time_of`]; [`TimeError::ZeroSlope`] for a step below one.
@@ -95,7 +95,7 @@ impl Empirical {
             let left = (i128::from(s.to) - i128::from(index) - 1) / i128::from(step) + 1;
             let points = usize::try_from(left).unwrap_or(usize::MAX).min(count - k);
             let d = (i128::from(index) - i128::from(s.line.index)) << 32;
-            // Half a denominator ahead: rounding down rounds to nearest.
+            // Half a denominator ahead: rounds to nearest.
             let walk = mul_div_floor(d, s.line.num, s.line.den).zip(mul_div_floor(
                 i128::from(step) << 32,
                 s.line.num,
@@ -111,7 +111,7 @@ impl Empirical {
             };
             rest += s.line.den / 2;
             carry(&mut whole, &mut rest);
-            // Both ends are in range: sums between need no checks.
+            // Sums between the ends need no checks.
             let last = i128::from(index) + (points as i128 - 1) * i128::from(step);
             s.line.civil_at(Fixed::from_bits(last << 32))?;
             s.line.civil_at(index.into())?;
@@ -128,7 +128,7 @@ impl Empirical {
         Ok(())
     }
 
-    /// Indices of civil times in any order; fastest if ascending. Clears `out` first.
+    /// Indices of civil times in any order. Clears `out` first.
     ///
     /// # Errors
     /// As [`Empirical::index_of`].

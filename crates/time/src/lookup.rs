@@ -6,7 +6,7 @@ use crate::empirical::{RunPieces, civil_end};
 use crate::line::Line;
 use crate::{Empirical, Fixed, RunId, RunSpan, Time, TimeError};
 
-/// Rounding of a civil time between two samples.
+/// Rounding between two samples.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Round {
     /// The nearest sample (default): inverts `time_of`.
@@ -20,12 +20,12 @@ pub enum Round {
     Exact,
 }
 
-/// Choice between two runs that cover a civil time.
+/// Choice between overlapping runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Prefer {
-    /// The run that starts first in civil time.
+    /// Starts first in civil time.
     First,
-    /// The run that starts last in civil time.
+    /// Starts last in civil time.
     Last,
     /// This run, extrapolated outside its span.
     Run(RunId),
@@ -36,11 +36,11 @@ pub enum Prefer {
 pub struct Lookup {
     /// Rounding.
     pub round: Round,
-    /// Choice of a run; `None`: an error where runs overlap.
+    /// `None`: an error where runs overlap.
     pub prefer: Option<Prefer>,
 }
 
-/// Position of a civil time on the index axis.
+/// Index of a civil time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct IndexAt {
     /// The rounded index.
@@ -156,7 +156,6 @@ impl Empirical {
         let started = self.runs.partition_point(|r| r.civil <= civil);
         let mut until = self.runs.get(started).map_or(Fixed::MAX, |r| r.civil);
         let (mut chosen, mut gap): (Option<CivilSpan>, Option<CivilSpan>) = (None, None);
-        // Later starts first, until no earlier run extends this far.
         for k in (0..started).rev() {
             if self.runs[self.latest[k] as usize].civil_end <= civil {
                 break;
@@ -228,7 +227,7 @@ impl Empirical {
         };
         let end = civil_end(piece)?;
         let (Some(next), Some(end_index)) = (next, piece.end) else {
-            // The run's last piece: recorded up to its end, extrapolated beyond.
+            // Recorded up to its end, extrapolated beyond.
             let until = if civil < end { end } else { Fixed::MAX };
             return Ok(CivilSpan { until, ..whole });
         };

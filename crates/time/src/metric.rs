@@ -169,7 +169,7 @@ impl Edge {
     /// For comparison with another path.
     pub(crate) fn probes(&self) -> Vec<Fixed> {
         match &self.metric {
-            // Two points fix a line; the far one shows small slope errors.
+            // The far one shows small slope errors.
             Metric::Derived(_) => [0, 1 << 40, -(1 << 40)].map(Fixed::from_int).to_vec(),
             Metric::Points(metric) => metric.knots().map(|(from, _)| from).take(1000).collect(),
             Metric::Empirical(metric) => {

@@ -156,7 +156,7 @@ impl Rate {
             .unwrap_or((i64::MAX as u64, 1))
     }
 
-    /// Duration of `samples` in nanoseconds, to the nearest 2^-32.
+    /// Duration of `samples` in ns, to the nearest 2^-32.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -169,7 +169,7 @@ impl Rate {
             })
     }
 
-    /// Samples in so many nanoseconds, to the nearest 2^-32.
+    /// Samples in `ns`, to the nearest 2^-32.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].

@@ -81,7 +81,7 @@ impl TimebaseId {
         timebase_of(TimebaseDefinition::Resampled { origin, ratio })
     }
 
-    /// A new timebase, such as a feed's, for this process.
+    /// A new timebase, for this process.
     ///
     /// # Errors
     /// [`TimeError::Overflow`] after 2^27.
@@ -106,7 +106,7 @@ impl TimebaseId {
         timebase_of(TimebaseDefinition::Grid { start, rate })
     }
 
-    /// Whether its id is valid in this process only.
+    /// Whether it is valid in this process only.
     #[must_use]
     pub fn is_of_process(self) -> bool {
         self.0 & ID_MARK == ID_MARK
@@ -124,7 +124,7 @@ impl TimebaseId {
         known.unwrap_or(TimebaseDefinition::Unique)
     }
 
-    /// The timebase it was resampled from, and the ratio; else itself and one.
+    /// Where it was resampled from, and the ratio; else itself and one.
     #[must_use]
     pub fn origin(self) -> (Self, Ratio) {
         match self.definition() {

@@ -25,7 +25,7 @@ pub struct SampleCount {
 }
 
 impl Rate {
-    /// Samples in so many seconds, by the float's shortest decimal.
+    /// Samples in a duration, by the float's shortest decimal.
     ///
     /// # Errors
     /// [`TimeError::NotFinite`], also if negative; [`TimeError::Overflow`] beyond 1e38 s.

@@ -19,7 +19,7 @@ pub struct RunId(pub u32);
 pub struct TimebaseId(pub u32);
 
 impl TimebaseId {
-    /// UTC nanoseconds since 1970, present in every [`Graph`](crate::Graph).
+    /// UTC nanoseconds since 1970.
     pub const CIVIL: Self = Self(0);
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for TimebaseKind {
 /// A named axis of time.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Timebase {
-    /// Unique within its graph; of an index timebase, the signal's name.
+    /// Unique within its graph: a signal's name.
     pub name: String,
     /// What it counts.
     pub kind: TimebaseKind,
@@ -63,7 +63,7 @@ pub struct Time<V = Fixed> {
     pub value: V,
     /// Its timebase.
     pub timebase: TimebaseId,
-    /// The run, if known: makes the inverse unambiguous.
+    /// Makes the inverse unambiguous.
     pub run: Option<RunId>,
     /// Whether it was interpolated in a gap.
     pub in_gap: bool,
@@ -128,7 +128,7 @@ impl From<Time> for Time<Exact> {
     }
 }
 
-/// A half-open range `[start, end)` of [`Fixed`] or [`Exact`] values.
+/// A half-open range `[start, end)`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Range<V = Fixed> {
     /// Start, inclusive.
@@ -158,7 +158,7 @@ impl<V: Clone + Ord + Into<Exact>> Range<V> {
         self.start.timebase
     }
 
-    /// Whether two ranges intersect; empty ones do not.
+    /// Whether ranges intersect; empty ones do not.
     ///
     /// # Errors
     /// [`TimeError::TimebaseMismatch`].
@@ -177,7 +177,7 @@ impl<V: Clone + Ord + Into<Exact>> Range<V> {
         Ok(self.start.value <= time.value && time.value < self.end.value)
     }
 
-    /// Whether `other` lies wholly inside (the 2010 paper's overlaps).
+    /// Whether `other` lies wholly inside.
     ///
     /// # Errors
     /// [`TimeError::TimebaseMismatch`].

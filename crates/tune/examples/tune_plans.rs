@@ -275,7 +275,6 @@ fn main() {
             case.random(&mut random),
         ];
         let most = case.configuration(cores, |_| cores);
-        // The search may miss what a method finds.
         let mut best = case.rate(&searched.configuration).max(case.rate(&most));
         let tuned: Vec<Tuned> = starts
             .iter()

@@ -10,7 +10,7 @@ use crate::TuneError;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
-    /// Threads that compute at once, including the caller's; at least 1.
+    /// Computing threads, including the caller's; at least 1.
     pub workers: usize,
     /// Replicas of each stage in plan order; 1 where not replicable.
     pub replicas: Vec<usize>,
@@ -18,7 +18,7 @@ pub struct Configuration {
     pub link_bytes: Vec<u64>,
 }
 
-/// Values allowed by plan, machine and user. Every stage may have 1 replica.
+/// Values allowed by plan, machine and user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigurationLimits {
     /// Fewest threads.

@@ -41,7 +41,7 @@ pub enum TuneError {
         /// Number of servers in the graph.
         servers: usize,
     },
-    /// Route probabilities of one server that sum to more than 1.
+    /// Route probabilities that sum to more than 1.
     #[error(
         "the routes from server {server} ({name}) have probabilities that sum to {sum}, more than 1; lower them, and \
          let gain say how many items come out"
@@ -54,7 +54,7 @@ pub enum TuneError {
         /// Sum of the probabilities.
         sum: f64,
     },
-    /// Loop that returns at least as many items as it takes.
+    /// Loop that returns as many items as it takes, or more.
     #[error(
         "a loop never drains: server {server} ({name}) gets {returned} items back for each item that it takes; lower \
          gains or probabilities on the loop until that is below 1"

@@ -78,7 +78,7 @@ mod utilization_law;
 
 pub use monitor::ServiceRateMonitor;
 
-/// End of a queue whose server is estimated.
+/// End of a queue with the estimated server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueEnd {
@@ -96,7 +96,7 @@ pub enum RateMethod {
     /// Throughput over busy share.
     #[default]
     UtilizationLaw,
-    /// Mean of 95 % quantiles of filtered counts in unblocked periods.
+    /// Mean of 95 % quantiles of filtered counts.
     FilteredQuantile,
 }
 
@@ -136,7 +136,7 @@ pub enum UnknownRate {
         /// Samples of the attempt.
         samples: u64,
     },
-    /// The server waited in every period and handled no item.
+    /// The server waited in every period.
     #[error(
         "the server waited in each of {samples} periods; give it work, or sample while it has some"
     )]
@@ -224,7 +224,7 @@ pub enum RateProgress {
     Estimating,
     /// The rate is now known.
     Converged,
-    /// The rate is known, and watched for changes.
+    /// Known, and watched for changes.
     Watching,
     /// The rate has changed; the search restarts.
     Changed,
@@ -239,15 +239,15 @@ pub struct ServiceRateOptions {
     pub end: QueueEnd,
     /// Estimation method.
     pub method: RateMethod,
-    /// First period tried, in seconds; `min_period_s` to `max_period_s`.
+    /// First period tried, in seconds.
     pub first_period_s: f64,
     /// Shortest period in seconds; above 0.
     pub min_period_s: f64,
-    /// Longest period in seconds; finite and at least `min_period_s`.
+    /// Longest period in seconds; finite, at least `min_period_s`.
     pub max_period_s: f64,
     /// Relative standard error at which a [`RateMethod::UtilizationLaw`] estimate is known; above 0 and below 1.
     pub relative_error: f64,
-    /// Samples, including the search, after which an attempt fails; at least 2,048.
+    /// Samples after which an attempt fails; at least 2,048.
     pub max_samples: u64,
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Differences between two readings of a plan's counters.
+/// Differences of a plan's counters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Window {
     /// Length in seconds.
@@ -49,7 +49,7 @@ pub struct LinkWindow {
 }
 
 impl Window {
-    /// Samples per second that reached the end; 0 in an empty interval.
+    /// Samples per second delivered; 0 in an empty interval.
     #[must_use]
     pub fn rate(&self) -> f64 {
         match self.elapsed_s > 0.0 {

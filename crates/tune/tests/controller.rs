@@ -51,7 +51,7 @@ impl FormulaPlan {
 
     fn window(&mut self, configuration: &Configuration) -> Window {
         let elapsed_s = 0.05;
-        // Nearly normal with deviation 1: a sum of twelve uniform numbers.
+        // A sum of twelve uniform numbers has deviation 1.
         let normal = (0..12).map(|_| self.random.f64()).sum::<f64>() - 6.0;
         let rate = self.rate(configuration) * (self.noise * normal).exp();
         let starved = self.arrivals.is_some_and(|arrivals| rate > arrivals);
@@ -159,7 +159,7 @@ fn reaches_the_optimum_from_one_thread() {
         let best = 16.0 / 16.5e-6;
         let reached = plan.rate(controller.kept());
         assert!(reached > 0.95 * best, "seed {seed}: {reached} of {best}");
-        // The model fits this plan: few changes suffice.
+        // Few changes suffice.
         assert!(kept(&controller) <= 3, "seed {seed}: {}", kept(&controller));
     }
 }

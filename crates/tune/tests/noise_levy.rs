@@ -142,7 +142,7 @@ fn printed_density_in_terms_of_sharing_is_off_by_its_rounding() {
         for t in [0.25e-6, 1e-6, 1e-5, 1e-4, 1e-3, 3.7e-3] {
             let levy = ModifiedLevy::from_sharing(p, t).unwrap();
             let p = f64::from(p);
-            // Coefficients are rounded differently: the support begins at the larger lower end.
+            // The support begins at the larger lower end.
             let location = (4.8e-9 * p - 0.22 * t).max((p - 4.6e7 * t) / 2.1e8);
             let area = integral(location, levy.upper(), levy.scale(), |x| printed(x, p, t));
             (least, most) = (least.min(area), most.max(area));

@@ -43,7 +43,7 @@ fn each_family_wins_on_its_own_samples() {
 
 #[test]
 fn fits_recover_the_parameters_of_drawn_samples() {
-    // Standard errors are below 0.02, less than a quarter of the bound.
+    // Standard errors are below a quarter of the bound.
     for seed in 0..10 {
         for kind in [NoiseKind::Normal, NoiseKind::Gumbel, NoiseKind::Cauchy] {
             let model = NoiseModel::fit(kind, &draw(kind, 20_000, seed)).unwrap();

@@ -42,7 +42,7 @@ pub struct Correlator<T: Precision> {
 }
 
 impl<T: Precision> Correlator<T> {
-    /// For windows of `width` real samples and lags from `-max_lag` to `max_lag`.
+    /// For windows of `width` real samples, and lags up to `max_lag` either way.
     ///
     /// # Errors
     /// [`DspError::Parameter`] if `max_lag` is not below the width, or band or `regularise` is out of range.
@@ -119,13 +119,13 @@ impl<T: Precision> Correlator<T> {
         })
     }
 
-    /// Length of a row, `2 max_lag + 1`; the lowest lag is first.
+    /// Length of a row, `2 max_lag + 1`; lowest lag first.
     #[must_use]
     pub fn lags(&self) -> usize {
         2 * self.max_lag + 1
     }
 
-    /// Correlates two windows. Slices of another length leave `out` unchanged.
+    /// Correlates two windows. Other lengths leave `out` unchanged.
     pub fn row(&mut self, x: &[T], y: &[T], out: &mut [T]) {
         if x.len() != self.width || y.len() != self.width || out.len() != self.lags() {
             return;

@@ -48,7 +48,7 @@ pub struct Delays<T: Precision> {
 }
 
 impl<T: Precision> Delays<T> {
-    /// For windows of `width` real samples and delays from `-max_lag` to `max_lag`.
+    /// For windows of `width` real samples, and delays up to `max_lag` either way.
     ///
     /// # Errors
     /// As [`Correlator::new`].
@@ -134,7 +134,7 @@ impl<'a, T: Precision> CorrelationFunction<'a, T> {
         let mut phase = Complex::new(1.0, 0.0);
         let (mut value, mut slope, mut bend) = (0.0, 0.0, 0.0);
         for (k, cross) in self.spectrum.iter().enumerate() {
-            // Restart the rotation before rounding errors add up.
+            // Before rounding errors add up.
             if k % 64 == 0 {
                 phase = Complex::from_polar(1.0, step * lag * k as f64);
             }

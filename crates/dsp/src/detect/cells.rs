@@ -16,7 +16,7 @@ pub enum Sides {
 /// Estimate of the noise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Noise {
-    /// Mean. Each cell is the mean of `degrees` squares of Gaussian numbers.
+    /// Their mean. A cell is the mean of `degrees` squares of Gaussian numbers.
     Mean {
         /// 2 for exponential power (complex samples, spectral bins), 1 for squares of real samples.
         degrees: u32,
@@ -56,7 +56,6 @@ pub struct CellCfar {
     sides: Sides,
     factor: f64,
     trained: TrainingCells,
-    /// Delayed values, and results still to be 0.
     waiting: Delay,
     missing: u64,
 }
@@ -140,7 +139,6 @@ impl CellCfar {
             got,
             allowed: allowed.into(),
         };
-        // From the newest cell behind to the newest before.
         let before = Delay::new(lag + guard + 1);
         let (factor, trained) = match noise {
             Noise::Mean { degrees: 0 } => {

@@ -4,7 +4,7 @@ use super::thresholds;
 use crate::DspError;
 use crate::running::Real;
 
-/// Distance of numbers from noise whose mean and deviation are estimated online.
+/// Distance from Gaussian noise, whose mean and deviation are estimated online.
 ///
 /// Input: numbers, such as scores of windows. Output: distance from the noise mean over that of detection; 1 or more is
 /// a detection. 0 for the first `memory` numbers, and where deviation and distance are zero.
@@ -32,11 +32,9 @@ pub struct NoiseCfar {
     deviations: f64,
     memory: u64,
     timeout: u64,
-    /// Mean and variance of standard Gaussian numbers without those detected.
     cut: (f64, f64),
     /// For the cut tail, and for the estimated mean.
     widen: f64,
-    /// Numbers in the model, until weights are constant.
     count: u64,
     mean: f64,
     variance: f64,
@@ -94,7 +92,7 @@ impl NoiseCfar {
     /// Detects Gaussian noise with probability `pfa`.
     ///
     /// # Errors
-    /// As [`new`](Self::new); [`DspError::Parameter`] if the probability is outside 1e-15 to 0.1.
+    /// As [`new`](Self::new); [`DspError::Parameter`] for a probability outside 1e-15 to 0.1.
     pub fn with_probability(pfa: f64, memory: u64, timeout: u64) -> Result<Self, DspError> {
         Self::new(
             thresholds::of_deviation(pfa, weight(memory).max(2.0))?,
@@ -153,7 +151,7 @@ impl NoiseCfar {
         self.limit = self.deviations * (self.variance * self.widen).sqrt();
     }
 
-    /// Starts a contiguous range: learns the noise anew.
+    /// Starts a contiguous range with unknown noise.
     pub fn reset(&mut self) {
         (self.count, self.detected) = (0, 0);
         (self.mean, self.variance, self.limit) = (0.0, 0.0, 0.0);

@@ -239,7 +239,7 @@ impl RecursiveStaLta {
         }
     }
 
-    /// Omits the check for subnormal averages, which takes longer than the rest. False if one was: recompute with checks.
+    /// Omits the check for subnormal averages, which takes longer than the rest. If one was, false: recompute with it.
     fn run_normal<T: Real>(&mut self, values: &[T], results: &mut [T]) -> bool {
         let ([sta_gain, lta_gain], [mut sta, mut lta]) = (self.gains, self.averages);
         let (sta_rest, lta_rest) = (1.0 - sta_gain, 1.0 - lta_gain);
@@ -261,7 +261,7 @@ impl RecursiveStaLta {
         let power = value * value;
         for (average, gain) in self.averages.iter_mut().zip(self.gains) {
             let next = gain * power + (1.0 - gain) * *average;
-            // Subnormal averages never decay to zero, and cost a hundred cycles each.
+            // Subnormal averages never decay, and cost a hundred cycles each.
             *average = if next < f64::MIN_POSITIVE { 0.0 } else { next };
         }
         self.averages

@@ -73,7 +73,7 @@ pub fn f_tail(above: f64, below: f64, ratio: f64) -> f64 {
 
 /// The function is near 1 at 0.
 fn invert_decreasing(probability: f64, tail: impl Fn(f64) -> f64) -> f64 {
-    // Bisects the logarithm: equal cost for all magnitudes.
+    // Equal cost for all magnitudes.
     let (mut low, mut high) = (-80.0, 700.0);
     loop {
         let middle = f64::midpoint(low, high);
@@ -100,7 +100,7 @@ fn checked(operator: &'static str, pfa: f64) -> Result<f64, DspError> {
     })
 }
 
-/// Factor for the mean of `cells` cells, exceeded by noise with probability `pfa`.
+/// Factor for the mean of `cells` cells; noise exceeds it with probability `pfa`.
 ///
 /// A cell is the mean of `degrees` squares of Gaussian numbers: 2 for complex noise or a spectral bin (the factor is N
 /// (pfa^(-1/N) - 1)), 1 for a real number.
@@ -156,7 +156,7 @@ fn density(x: f64) -> f64 {
 /// Mean and variance of standard Gaussian numbers below `limit` (positive).
 #[must_use]
 pub fn cut_above(limit: f64) -> (f64, f64) {
-    // Student's t with many degrees is the Gaussian tail to 1e-4.
+    // With many degrees, Student's t is Gaussian to 1e-4.
     let above = 0.5 * f_tail(1.0, 1e7, limit * limit);
     let mean = -density(limit) / (1.0 - above);
     (mean, 1.0 + limit * mean - mean * mean)

@@ -95,7 +95,7 @@ impl Triggers {
         Ok(())
     }
 
-    /// Processes the next numbers, and emits complete ranges.
+    /// Takes the next numbers, emits complete ranges.
     pub fn run(&mut self, values: &[f64], grid: Grid, mut found: impl FnMut(Range<i64>)) {
         let mut k = 0;
         loop {
@@ -125,7 +125,6 @@ impl Triggers {
             }
             self.active = true;
         }
-        // The next number is too far away to be merged.
         let next = grid.start_of(values.len());
         let far = |open: &Range<i64>| next > open.end.saturating_add_unsigned(self.merge);
         if !self.active && self.open.as_ref().is_some_and(far) {
@@ -162,7 +161,7 @@ impl Triggers {
         }
     }
 
-    /// Ends the contiguous range: emits the rest and resets.
+    /// Ends the range: emits the rest and resets.
     pub fn finish(&mut self, mut found: impl FnMut(Range<i64>)) {
         self.flush(&mut found);
         self.active = false;

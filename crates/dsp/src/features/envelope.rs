@@ -35,7 +35,7 @@ impl<T: Precision> Envelope<T> {
         }
     }
 
-    /// The envelope of a window, of equal length.
+    /// The envelope of a window.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         let width = self.forward.width();
         let spectrum = self.inverse.spectrum();

@@ -14,7 +14,7 @@ pub enum HaarOutput {
     /// Details of the last level, `width / 2^levels` numbers: orthonormal differences of neighbouring means over
     /// `2^(levels - 1)` samples.
     Details,
-    /// All coefficients in PyWavelets' order: last approximation, then details from the last level.
+    /// All coefficients in PyWavelets' order: last approximation, then details, last level first.
     Coefficients,
 }
 
@@ -79,7 +79,7 @@ impl<T: Precision> Haar<T> {
         bins(self.output, self.width, self.levels)
     }
 
-    /// Transforms a window. Slices of another length leave `out` unchanged.
+    /// Transforms a window. Other lengths leave `out` unchanged.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         if window.len() == self.width && out.len() == self.bins() {
             let isa = self.isa;

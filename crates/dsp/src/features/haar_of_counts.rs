@@ -86,7 +86,7 @@ count! {
     u32 => i64, 32;
 }
 
-/// As [`Haar`](super::Haar) of the values in f64, without converting each count.
+/// As [`Haar`](super::Haar) of the values in f64.
 ///
 /// Without calibration, same bits as `Haar<f64>`. A calibration is applied once, where `Haar<f64>` rounds every value:
 /// results differ by that rounding.
@@ -102,7 +102,7 @@ pub struct HaarOfCounts<T: Count> {
 }
 
 impl<T: Count> HaarOfCounts<T> {
-    /// For windows of `width` counts; None if sums might not be exact.
+    /// For windows of `width` counts; None if sums might be inexact.
     ///
     /// # Errors
     /// As [`Haar::new`](super::Haar::new).
@@ -162,7 +162,7 @@ impl<T: Count> HaarOfCounts<T> {
         bins(self.output, self.width, self.levels)
     }
 
-    /// Transforms a window. Slices of another length leave `out` unchanged.
+    /// Transforms a window. Other lengths leave `out` unchanged.
     pub fn row(&mut self, window: &[T], out: &mut [f64]) {
         if window.len() == self.width && out.len() == self.bins() {
             let (isa, output) = (self.isa, self.output);
@@ -211,7 +211,7 @@ fn halve<F: Copy, W: Wide>(from: &[F], sums: &mut [W], wide: impl Fn(F) -> W) ->
     let (sum_groups, sum_rest) = sums.as_chunks_mut::<LANES>();
     let mut squares = [0_i64; LANES];
     for (group, sums) in groups.iter().zip(sum_groups) {
-        // One operation per loop: compilers do not vectorise pairs here.
+        // Compilers do not vectorise pairs here.
         let (mut a, mut b) = ([W::default(); LANES], [W::default(); LANES]);
         for ((pair, a), b) in group.iter().zip(&mut a).zip(&mut b) {
             *a = wide(pair[0]);
@@ -289,7 +289,6 @@ impl<T: Count> Kernel for Row<'_, T> {
             }
             std::mem::swap(sums, next);
         }
-        // A sum of 2^levels counts has as many offsets.
         let shift = haar.offset * (1_u64 << levels) as f64;
         let value = |sum: T::Wide| sum.value() * scale + shift;
         let last = &haar.sums[..haar.width >> levels];

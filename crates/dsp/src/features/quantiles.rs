@@ -48,7 +48,7 @@ impl<T: Precision> Quantiles<T> {
         self.at.len()
     }
 
-    /// Quantiles of a window, in the given order; NaN if empty.
+    /// In the given order; NaN if the window is empty.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         if window.is_empty() || window.iter().any(|value| value.is_nan()) {
             out.fill(T::nan());
@@ -77,7 +77,7 @@ impl<T: Precision> Quantiles<T> {
             let part = at - below;
             let low: f64 = self.values[below as usize].into();
             let high: f64 = self.values[(below as usize + 1).min(last)].into();
-            // From the nearer end, as NumPy: monotonic in q.
+            // As NumPy: monotonic in q.
             let value = if part < 0.5 {
                 low + (high - low) * part
             } else {

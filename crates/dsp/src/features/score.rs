@@ -94,7 +94,7 @@ impl<T: Precision> Score<T> {
         })
     }
 
-    /// Score of a window; complex samples are pairs of numbers.
+    /// Complex samples are pairs of numbers.
     pub fn of(&mut self, window: &[T]) -> T {
         if let Some(few) = &self.few {
             return self.isa.run(Sums { few, window });

@@ -25,17 +25,17 @@ pub enum Band {
 pub enum Family {
     /// Maximally flat; gain `1 / sqrt(2)` at a corner.
     Butterworth,
-    /// Ripple in the passband; at a corner the gain leaves `-ripple_db`.
+    /// Ripple in the passband; the gain leaves `-ripple_db` at a corner.
     Chebyshev1 {
         /// Passband ripple in dB, above 0.
         ripple_db: f64,
     },
-    /// Ripple in the stopband; at a corner the gain reaches `-attenuation_db`.
+    /// Ripple in the stopband; the gain reaches `-attenuation_db` at a corner.
     Chebyshev2 {
         /// Least attenuation in dB, above 0.
         attenuation_db: f64,
     },
-    /// Ripple in both, narrowest transition; at a corner the gain leaves `-ripple_db`.
+    /// Ripple in both, narrowest transition; the gain leaves `-ripple_db` at a corner.
     Elliptic {
         /// Passband ripple in dB, above 0.
         ripple_db: f64,

@@ -38,13 +38,13 @@ pub(super) fn jacobi(u: f64, m: f64, m1: f64) -> (f64, f64, f64) {
 /// `z` with `w = sc(z, 1 - m)`.
 pub(super) fn arc_sc(w: f64, m: f64) -> f64 {
     let (mut k, mut w, mut scale) = (m.sqrt(), w, 1.0);
-    // Landen's transformation squares the modulus: zero after a few steps.
+    // Landen's transformation squares the modulus.
     for _ in 0..STEPS {
         if k == 0.0 {
             break;
         }
         let complement = ((1.0 - k) * (1.0 + k)).sqrt();
-        // (1 - k') / (1 + k') without cancellation for small k.
+        // Without cancellation for small k.
         let next = (k / (1.0 + complement)).powi(2);
         w = 2.0 * w / ((1.0 + next) * (1.0 + (1.0 + (k * w) * (k * w)).sqrt()));
         scale *= 1.0 + next;
@@ -57,7 +57,7 @@ pub(super) fn arc_sc(w: f64, m: f64) -> f64 {
 pub(super) fn degree(order: usize, m1: f64) -> (f64, f64) {
     let q1 = (-PI * quarter_period(m1) / quarter_period(1.0 - m1)).exp();
     let q = q1.powf(1.0 / order as f64);
-    // The complement has the complementary nome; neither sum cancels.
+    // Complementary nome; neither sum cancels.
     (parameter(q), parameter((PI * PI / q.ln()).exp()))
 }
 

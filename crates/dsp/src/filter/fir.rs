@@ -3,7 +3,7 @@
 //! Few taps: sums of products, 32 or 64 results in parallel, oldest sample first: a result's bits depend on its samples
 //! alone. Many taps: overlap-save in blocks at fixed distances from the first sample; results come a block later.
 //!
-//! State: samples needed later, stored in a row before the new block.
+//! State: samples needed later, in a row before the new block.
 
 use super::direct_sums::DirectSums;
 use super::overlap_save::OverlapSave;
@@ -16,10 +16,10 @@ const BLOCK: usize = 2048;
 /// How results are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FirMethod {
-    /// The faster one for the number of taps.
+    /// The faster one.
     #[default]
     Auto,
-    /// Sums of products: a result depends on its own samples only.
+    /// Sums of products of a result's own samples.
     Direct,
     /// Overlap-save: errors of 1e-15 (f32: 1e-7) of the block's largest samples.
     Fft,
@@ -59,7 +59,7 @@ impl<T: Precision> Fir<T> {
         Self::on(Isa::best(), operator, taps, method)
     }
 
-    /// As [`new`](Self::new), on an instruction set, for tests and benchmarks.
+    /// [`new`](Self::new) on an instruction set, for tests.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -85,7 +85,7 @@ impl<T: Precision> Fir<T> {
         })
     }
 
-    /// Bytes of a filter with so many taps.
+    /// Memory of a filter, in bytes.
     #[must_use]
     pub fn bytes(taps: usize, method: FirMethod) -> u64 {
         let direct = 2 * taps.saturating_add(BLOCK) as u64 * size_of::<T>() as u64;
@@ -141,7 +141,6 @@ fn uses_overlap_save(taps: usize, method: FirMethod) -> bool {
 struct Direct<T> {
     isa: Isa,
     reversed: Vec<T>,
-    /// The last samples, one fewer than taps, and a block.
     row: Vec<T>,
 }
 

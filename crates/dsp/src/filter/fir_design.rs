@@ -62,7 +62,7 @@ pub(crate) fn bessel_i0(x: f64) -> f64 {
     sum
 }
 
-/// Shape for an attenuation in dB, and a passband ripple as small.
+/// Shape for an attenuation in dB.
 #[must_use]
 pub fn kaiser_beta(attenuation_db: f64) -> f64 {
     if attenuation_db > 50.0 {
@@ -74,7 +74,7 @@ pub fn kaiser_beta(attenuation_db: f64) -> f64 {
     }
 }
 
-/// Taps for a transition of `width_hz`; odd, so every band is possible.
+/// Taps for a transition of `width_hz`; odd: every band is possible.
 ///
 /// # Errors
 /// [`DspError::Parameter`] if the width is not between 0 and half the rate, or needs too many taps.

@@ -87,7 +87,6 @@ impl Group {
             }
             return;
         }
-        // Each section but the last starts ahead of the next.
         let mut first = [0.0; SKEW * (LANES - 1)];
         first[..shift_in].copy_from_slice(&samples[..shift_in]);
         for k in 0..self.count - 1 {
@@ -109,7 +108,6 @@ impl Group {
             _ => steps::<V, 3>(level, self, last_outputs, samples),
         };
         (self.y[0], self.y[1]) = (last_outputs[0], last_outputs[1]);
-        // Later sections drain the last outputs of earlier ones.
         let mut rest = [0.0; SKEW * (LANES - 1)];
         for k in 1..self.count {
             rest.copy_within(..SKEW * (k - 1), SKEW);

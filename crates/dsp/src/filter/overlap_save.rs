@@ -19,9 +19,9 @@ pub(super) struct OverlapSave<T: Precision> {
     isa: Isa,
     forward: Arc<dyn Fft<T>>,
     inverse: Arc<dyn Fft<T>>,
-    /// Spectrum of the taps over the transform length.
+    /// Over the transform length.
     gains: Vec<Complex<T>>,
-    /// Last samples before, one fewer than taps, then both blocks.
+    /// One sample fewer than taps, then both blocks.
     row: Vec<T>,
     filled: usize,
     ready: Vec<T>,
@@ -116,7 +116,7 @@ impl<T: Precision> OverlapSave<T> {
             into: &mut self.work,
         });
         if !finite {
-            // A transform would spread non-finite values over both blocks.
+            // Transforms spread non-finite values over both blocks.
             self.isa.run(DirectSums {
                 reversed,
                 row: &self.row,
@@ -154,7 +154,7 @@ impl<T: Precision> Kernel for Interleave<'_, T> {
 
     #[inline(always)]
     fn run<L: Level>(self, _: L) -> bool {
-        // Zero times a non-finite number is NaN. Sixteen sums hide latency.
+        // Sixteen sums hide latency.
         let mut sums = [T::zero(); 16];
         let rows = self
             .first

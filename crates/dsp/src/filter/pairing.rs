@@ -44,7 +44,7 @@ fn polynomial(first: Complex64, second: Complex64) -> [f64; 3] {
 
 impl Zpk {
     pub(super) fn sections(&self) -> Vec<Section> {
-        // Odd orders get a pole and a zero at the origin, which cancel.
+        // A pole and a zero at the origin cancel.
         let odd = self.poles.count() % 2;
         let mut poles = listed(&self.poles, odd);
         let mut zeros = listed(&self.zeros, odd);

@@ -84,7 +84,7 @@ pub(super) fn chebyshev1(order: usize, ripple_db: f64) -> Zpk {
 pub(super) fn chebyshev2(order: usize, attenuation_db: f64) -> Zpk {
     let (sinh, cosh) = sinh_cosh(power_above_one(attenuation_db).sqrt().asinh() / order as f64);
     let pole = |angle: f64| {
-        // The conjugate of a pole's inverse lies above the axis.
+        // Its conjugate lies above the axis.
         let inverse = Complex64::new(-sinh * angle.cos(), -cosh * angle.sin());
         1.0 / inverse
     };

@@ -157,7 +157,6 @@ fn extremes(errors: &[f64], grid: &[Point], wanted: usize) -> Option<Vec<usize>>
         if before || after || *error == 0.0 {
             continue;
         }
-        // Of neighbours with the same sign, the larger.
         match found.last() {
             Some(&last) if (errors[last] > 0.0) == (*error > 0.0) => {
                 if error.abs() > errors[last].abs() {
@@ -187,7 +186,7 @@ fn first_of_band(grid: &[Point], at: usize) -> bool {
     grid[at].edge && at > 0 && grid[at - 1].edge
 }
 
-/// Designs symmetric taps of least maximal weighted error, as SciPy's `remez`.
+/// Symmetric taps of least maximal weighted error, as SciPy's `remez`.
 ///
 /// # Errors
 /// [`DspError::Parameter`] for bands that do not ascend from 0 to half the rate, weights that are not positive, taps

@@ -83,7 +83,7 @@ impl Sections {
         self.0.iter().map(row).collect()
     }
 
-    /// Response at a frequency: magnitude is gain, angle is phase.
+    /// Response at a frequency.
     #[must_use]
     pub fn response(&self, hz: f64, rate: f64) -> Complex64 {
         let delay = Complex64::from_polar(1.0, -2.0 * PI * hz / rate);
@@ -130,7 +130,7 @@ impl Sections {
             }
         }
         let samples = high / -radius.ln();
-        // Poles at the origin and zeros add two samples per section.
+        // Poles at the origin and zeros: two samples per section.
         samples.ceil() as u64 + 2 * self.0.len() as u64
     }
 }

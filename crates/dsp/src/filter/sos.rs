@@ -1,4 +1,4 @@
-//! A cascade of second-order sections applied to a signal in pieces.
+//! A cascade of second-order sections over a signal in pieces.
 //!
 //! State: the last two inputs and outputs of each section (direct form I), in f64. `w = b0 x + (b1 x' + b2 x'')`
 //! depends on the input only, so the recursion `y = (w - a2 y'') - a1 y'` takes one product and one difference.
@@ -32,7 +32,7 @@ pub enum Initial {
 
 /// Applies [`Sections`] with state, without delay.
 ///
-/// After NaN or infinity all results are NaN until [`reset`](Self::reset).
+/// NaN and infinities make all later results NaN, until [`reset`](Self::reset).
 ///
 /// ```
 /// use isochrony_dsp::filter::{Band, Family, Iir, Initial, SosFilter};
@@ -61,7 +61,7 @@ impl SosFilter {
         Self::on(Isa::best(), sections, initial)
     }
 
-    /// As [`new`](Self::new), on an instruction set, for tests and benchmarks.
+    /// [`new`](Self::new) on an instruction set, for tests.
     #[must_use]
     pub fn on(isa: Isa, sections: &Sections, initial: Initial) -> Self {
         Self {

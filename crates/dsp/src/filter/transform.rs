@@ -84,7 +84,6 @@ impl Zpk {
         let invert =
             |roots: &Roots| roots.map(|root| width / 2.0 / root, |root| width / 2.0 / root);
         let mut zeros = invert(&self.zeros).split(centre);
-        // Zeros at infinity move to the middle of the stop band.
         let middle = Complex64::new(0.0, centre);
         zeros.pairs.extend(vec![middle; self.relative_degree()]);
         Self {

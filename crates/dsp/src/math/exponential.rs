@@ -75,7 +75,6 @@ pub fn exp(x: f64) -> f64 {
 pub fn exp_m1(x: f64) -> f64 {
     let within = limited(x, -60.0, OVERFLOW);
     let (shifted, r, rest) = reduced(within, 0.0);
-    // Half of 2^n: representable for n = 1024.
     let power = two_to(shifted - 1.0);
     let (sum, lost) = fast_two_sum(power - 0.5, power * r);
     let value = (sum + (lost + power * rest)) * 2.0;

@@ -152,7 +152,7 @@ pub fn ln_1p_f32(x: f32) -> f32 {
     let sum = 1.0 + wide;
     let (k, rest) = short(sum);
     let value = checked(sum, k * LN_2 + rest);
-    // Near zero the sum has lost digits; two terms of the series suffice.
+    // The sum has lost digits; two terms of the series suffice.
     pick(wide.abs() < 1e-5, wide - 0.5 * wide * wide, value) as f32
 }
 

@@ -1,4 +1,4 @@
-//! Vectorisable elementary functions with the same bits on every instruction set.
+//! Elementary functions with the same bits on every instruction set.
 //!
 //! Branch-free, without fused multiply-add or tables. The C library's last bits depend on the CPU.
 //!
@@ -11,7 +11,7 @@
 //! | `tan`, `tanh` | 2 | 0.51 |
 //! | `fmod`, and its remainder | exact | exact |
 //!
-//! f32 is computed in f64 with shorter polynomials and rounded once.
+//! f32 is computed in f64 and rounded once.
 //!
 //! Loops recompute arguments that need other code, as told by predicates like `is_far`.
 //!

@@ -27,19 +27,19 @@ pub fn is_uneven_f32(a: f32, b: f32) -> bool {
     !((size < f64::INFINITY) & (f64::from(a.abs()) < MAX_QUOTIENT_F32 * size))
 }
 
-/// Remainder of two numbers that are not [`is_uneven`].
+/// Remainder, unless [`is_uneven`].
 #[inline(always)]
 #[must_use]
 pub fn fmod(a: f64, b: f64) -> f64 {
     let (x, y) = (a.abs(), b.abs());
     let times = (x / y + ROUND_TO_INTEGER) - ROUND_TO_INTEGER;
     let (product, lost) = two_product(times, y);
-    // At most half of y from zero; both differences are exact.
+    // Both differences are exact.
     let rest = (x - product) - lost;
     pick(rest < 0.0, rest + y, rest).copysign(a)
 }
 
-/// Remainder of two numbers that are not [`is_uneven_f32`].
+/// Remainder, unless [`is_uneven_f32`].
 #[inline(always)]
 #[must_use]
 pub fn fmod_f32(a: f32, b: f32) -> f32 {

@@ -212,7 +212,6 @@ impl Combiner {
                 best = best.or(Some((weight, sign)));
                 sum += weight * sign;
             }
-            // Ties within a cluster go to its best receiver.
             if let Some((weight, sign)) = best {
                 let decided = if sum == 0.0 { sign } else { f64::signum(sum) };
                 support += weight * decided;
@@ -233,7 +232,7 @@ impl Combiner {
         self.disputed.select_nth_unstable_by(tried - 1, closest);
         let bits = &mut self.disputed[..tried];
         bits.sort_unstable_by(closest);
-        // A Gray code: neighbours differ in one bit.
+        // A Gray code.
         let mut left = wrong;
         let mut found: Option<(f64, u32)> = None;
         for step in 1..1_u32 << tried {

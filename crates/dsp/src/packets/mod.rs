@@ -7,7 +7,7 @@
 //! - [`ErrorCounts`]: an intact copy shows the errors of all others, and their correlation.
 //! - [`Combiner`]: receivers with correlated errors form a cluster with one vote, as strong as its best receiver.
 //!
-//! Works on 64-bit words; on bits only where copies differ.
+//! Works on words; on bits only where copies differ.
 
 mod combine;
 mod errors;
@@ -18,7 +18,7 @@ pub use errors::ErrorCounts;
 /// Bytes of the checksum.
 pub const CHECK_BYTES: usize = 4;
 
-/// CRC-32 of a packet XOR its checksum: zero if intact. None without data.
+/// CRC-32 of a packet XOR its checksum; None without data.
 ///
 /// Linear: residuals of bit errors combine by XOR.
 #[inline]

@@ -55,7 +55,7 @@ pub(super) struct Weights<T> {
 pub(super) enum Table<T> {
     /// A row per phase, of `up` results.
     Rows(Vec<T>),
-    /// Four coefficients per weight, by vectors of weights.
+    /// Four coefficients per weight.
     Cubics { phases: u64, coefficients: Vec<T> },
 }
 
@@ -115,7 +115,7 @@ impl<T: Precision> Weights<T> {
         let (up, down) = (spec.ratio.up(), spec.ratio.down());
         let least = (taps as usize).next_multiple_of(2);
         let kept = has_rows(spec);
-        // With few samples per result, neighbouring windows mostly overlap.
+        // Neighbouring windows mostly overlap.
         let shift = match kept && up > 1 && down > 1 && down < 2 * up {
             true => down.div_ceil(up) as usize,
             false => 0,

@@ -69,14 +69,14 @@ impl Quality {
     }
 }
 
-/// Results near the ends of a contiguous range.
+/// Results near the ends of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Edges {
-    /// Only those with all samples in the range.
+    /// With all samples in the range.
     #[default]
     Inside,
-    /// One per position in the range, with zeros outside.
+    /// One per position, with zeros outside.
     Zeros,
-    /// One per position in the range, with the first and last sample repeated outside.
+    /// One per position, with the nearest sample outside.
     Steady,
 }

@@ -60,7 +60,7 @@ impl<T: Precision> Resampler<T> {
         Self::on(Isa::best(), operator, ratio, quality, edges)
     }
 
-    /// As [`new`](Self::new), on an instruction set, for tests and benchmarks.
+    /// [`new`](Self::new) on an instruction set, for tests.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -100,7 +100,6 @@ impl<T: Precision> Resampler<T> {
         let (mut before, mut behind) = (0, 0);
         for (at, stage) in self.stages.iter().enumerate() {
             let (back, ahead) = stage.reach();
-            // A position between samples counts from the first.
             let back = back + u64::from(at > 0);
             before += (back as f64 / dense).ceil() as u64;
             behind += (ahead as f64 / dense).ceil() as u64;
@@ -173,7 +172,7 @@ impl<T: Precision> Resampler<T> {
         usize::try_from(behind.saturating_sub(self.next)).unwrap_or(0)
     }
 
-    /// Takes samples and computes the results that become [`ready`](Self::ready).
+    /// Computes the results that become [`ready`](Self::ready).
     ///
     /// # Errors
     /// [`DspError::OutputLength`] unless `output` has that length.
@@ -189,7 +188,7 @@ impl<T: Precision> Resampler<T> {
         Ok(())
     }
 
-    /// Computes the results left. Then [`begin`](Self::begin) is needed.
+    /// Computes the rest; then [`begin`](Self::begin) is needed.
     ///
     /// # Errors
     /// [`DspError::OutputLength`] unless `output` is as long as [`ready_at_end`](Self::ready_at_end).
@@ -209,7 +208,6 @@ impl<T: Precision> Resampler<T> {
         };
         let block = [outside; 256];
         let mut left = count;
-        // At the end, stop when all results are computed.
         let until_full = !output.is_empty();
         while left > 0 && !(until_full && output.is_empty()) {
             let now = left.min(block.len());

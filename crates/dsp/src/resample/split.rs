@@ -58,7 +58,7 @@ impl Spec {
     fn up_first(self, by: u64) -> Option<[Self; 2]> {
         let first = Ratio::new(by, 1).ok()?;
         let rest = Ratio::new(1, by).ok()?.then(self.ratio).ok()?;
-        // Images lie around multiples of the intermediate rate; aliases are already removed.
+        // Images lie around multiples of the intermediate rate.
         let (dense, images) = (by as f64, by as f64 - self.stop);
         let fine = Self {
             ratio: first,
@@ -70,7 +70,7 @@ impl Spec {
     fn up_last(self, by: u64) -> Option<[Self; 2]> {
         let coarse = Ratio::new(by, 1).ok()?;
         let rest = self.ratio.then(Ratio::new(1, by).ok()?).ok()?;
-        // Density of samples between stages; images lie around that rate.
+        // Images lie around the rate between stages.
         let dense = rest.to_f64();
         let images = dense - self.stop;
         (dense > 1.0 && images > self.pass).then(|| {

@@ -21,7 +21,7 @@ pub(super) struct Stage<T> {
     isa: Isa,
     weights: Arc<Weights<T>>,
     ratio: Ratio,
-    /// Samples, room for a block, and reads of kernels beyond it.
+    /// With room for a block and reads beyond it.
     row: Vec<T>,
     len: usize,
     base: i64,
@@ -114,7 +114,7 @@ impl<T: Precision> Stage<T> {
 
     fn compute(&mut self, results: &mut [T]) {
         let count = results.len() as i64;
-        // Not before the first sample: the row keeps what the next result needs.
+        // The row keeps what the next result needs.
         let middle = (self.place - self.base) as usize;
         let at = middle + 1 - self.weights.before;
         if results.is_empty() {

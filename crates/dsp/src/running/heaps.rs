@@ -166,7 +166,6 @@ impl Ranked {
             self.nans -= usize::from(self.upper.0[at].nan);
             self.upper.replace(at, entry, places);
         }
-        // Exchange the tops of the heaps if out of order.
         if let (Some(&below), Some(&above)) = (self.lower.0.first(), self.upper.0.first())
             && below.key.total_cmp(&above.key).is_gt()
         {
@@ -175,7 +174,7 @@ impl Ranked {
         }
     }
 
-    /// Divides at a rank: the lower heap gets `below` numbers, at most all.
+    /// The lower heap gets `below` numbers, at most all.
     #[inline]
     pub fn divide(&mut self, below: usize) {
         while self.lower.0.len() < below

@@ -5,7 +5,7 @@ pub(super) struct QuantileRank {
     window: usize,
     at: f64,
     counted: usize,
-    /// With the fractional distance from the last number below.
+    /// With the distance from the last number below.
     below: usize,
     part: f64,
 }

@@ -88,7 +88,7 @@ impl SlidingSum {
 
     #[inline(never)]
     fn end_block(&mut self) -> f64 {
-        // Four at a time shorten the dependency chain.
+        // Shortens the dependency chain.
         let mut tail = 0.0;
         let mut fours = self.kept[..self.window].rchunks_exact_mut(4);
         for four in &mut fours {

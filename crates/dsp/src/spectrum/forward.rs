@@ -115,7 +115,7 @@ impl<T: Precision> Forward<T> {
         }
     }
 
-    /// Transforms a window; the result is valid until the next call.
+    /// The result is valid until the next call.
     pub fn spectrum(&mut self, window: &[T]) -> &[Complex<T>] {
         let mut spectrum = std::mem::take(&mut self.spectrum);
         self.transform(window, &mut spectrum);

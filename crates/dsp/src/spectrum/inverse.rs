@@ -8,7 +8,7 @@ use rustfft::Fft;
 
 use super::{Precision, frequencies, plan_cache};
 
-/// Inverse of [`Forward`](super::Forward), divided by the number of samples.
+/// Inverse of [`Forward`](super::Forward).
 ///
 /// Real windows take N / 2 + 1 frequencies; imaginary parts at zero and half the rate are ignored, as in NumPy's
 /// `irfft`.
@@ -74,7 +74,7 @@ impl<T: Precision> Inverse<T> {
                 {
                     last.im = T::zero();
                 }
-                // Fails for other lengths, and for imaginary parts that were just cleared.
+                // Fails for other lengths only.
                 let _ = plan.process_with_scratch(&mut self.row, window, &mut self.scratch);
             }
             TransformPlan::Complex(plan) => {

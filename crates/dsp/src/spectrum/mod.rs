@@ -1,4 +1,4 @@
-//! Discrete Fourier transforms of windows, planned once, without allocation per window.
+//! Fourier transforms of windows, without allocation per window.
 //!
 //! Real windows of N have N / 2 + 1 frequencies from zero to half the rate; complex ones have N, negative ones in the
 //! second half. Complex numbers are pairs of numbers. Precision is the input's. Last bits may differ between processors
@@ -65,7 +65,7 @@ pub fn frequencies(width: usize, complex: bool) -> usize {
     if complex { width } else { width / 2 + 1 }
 }
 
-/// Frequencies in Hz, in a spectrum's order: NumPy's `rfftfreq`, for complex samples `fftfreq`.
+/// Frequencies in Hz: NumPy's `rfftfreq`, for complex samples `fftfreq`.
 ///
 /// ```
 /// use isochrony_dsp::spectrum::frequencies_hz;

@@ -94,7 +94,7 @@ impl<T: Precision> Kernel for Squares<'_, T> {
 }
 
 impl<T: Precision> Power<T> {
-    /// For windows as long as `factors`, at `rate` samples per second.
+    /// For windows as long as `factors`, at `rate`.
     ///
     /// ```
     /// use isochrony_dsp::spectrum::{Detrend, Power, Scaling};
@@ -119,7 +119,7 @@ impl<T: Precision> Power<T> {
         }
     }
 
-    /// Spectrum of a window; complex samples are pairs of numbers.
+    /// Complex samples are pairs of numbers.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         let spectrum = self.forward.spectrum(window);
         self.isa.run(Squares {

@@ -103,7 +103,7 @@ impl<T: Precision> Welch<T> {
         self.bins
     }
 
-    /// Spectrum of a window; complex samples are pairs of numbers.
+    /// Complex samples are pairs of numbers.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         let numbers = if self.forward.is_complex() { 2 } else { 1 };
         let (nfft, hop) = (numbers * self.forward.width(), numbers * self.hop);

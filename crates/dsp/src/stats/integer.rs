@@ -125,7 +125,7 @@ fn wide_m2(count: u64, sum: i128, squares: u128) -> f64 {
     let whole = whole - part;
     match whole.checked_mul(u128::from(count)) {
         Some(product) => (product - rest) as f64 / count as f64,
-        // Beyond 2^64 the fraction is below half a unit in the last place.
+        // The fraction is below half a unit in the last place.
         None => whole as f64,
     }
 }

@@ -58,7 +58,7 @@ impl Lane for i64 {
     /// Differences of halves have 33 bits: only their sum is rounded.
     #[inline(always)]
     fn deviation(self, shift: Self) -> f64 {
-        // Flipping the sign bit maps to unsigned order: vectors lack signed 64-bit shifts.
+        // Unsigned order: vectors lack signed 64-bit shifts.
         let (a, b) = (self as u64 ^ 1 << 63, shift as u64 ^ 1 << 63);
         let high = (a >> 32) as i64 - (b >> 32) as i64;
         let low = (a & 0xffff_ffff) as i64 - (b & 0xffff_ffff) as i64;

@@ -101,7 +101,7 @@ pub fn summary<T: Statistic>(samples: &[T]) -> Summary<T::Extreme> {
     accumulator.finish()
 }
 
-/// Summarises consecutive full windows of `window` samples; returns how many.
+/// Summarises full windows of `window` samples; returns how many.
 ///
 /// # Errors
 /// [`DspError::ZeroWindow`]; [`DspError::OutputLength`] if `out` is too short.
@@ -174,13 +174,13 @@ pub struct Accumulator<T: Statistic> {
 }
 
 impl<T: Statistic> Accumulator<T> {
-    /// An empty window, on the best instruction set.
+    /// On the best instruction set.
     #[must_use]
     pub fn new() -> Self {
         Self::on(Isa::best())
     }
 
-    /// An empty window on an instruction set; the same bits on all.
+    /// On an instruction set; the same bits on all.
     #[must_use]
     pub fn on(isa: Isa) -> Self {
         Self {

@@ -3,7 +3,7 @@
 use super::integer::{BLOCK, Integer, mean_and_m2};
 use crate::isa::{Isa, Kernel, Level};
 
-/// Exact sums and sums of squares of a window that arrives in pieces.
+/// Exact sums of a window that arrives in pieces.
 ///
 /// Mean and variance have the bits of [`summary`](super::summary).
 ///

@@ -22,7 +22,6 @@ macro_rules! eight {
     };
 }
 
-/// From vectors `a` of the tile and `x` of the operand.
 macro_rules! with {
     ($($method:ident |$a:ident, $x:ident| $map:expr;)*) => {$(
         #[inline(always)]

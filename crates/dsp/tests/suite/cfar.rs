@@ -40,7 +40,6 @@ proptest! {
                     thresholds::of_rank(pfa, n, rank).unwrap() * cells[rank - 1]
                 }
             };
-            // Sums of 16 numbers; the power approaches 1 with many cells.
             prop_assert!((got - power[tested] / threshold).abs() <= 1e-13 * got, "{} at {}", got, at);
         }
         kernel.reset();

@@ -91,11 +91,11 @@ proptest! {
         let noise = Noise::new(seed, top);
         let (x, y) = (noise.at(512, 0.0), noise.at(512, delay));
         let find = |kind, refine| Delays::new(512, 40, kind, refine).unwrap().of(&x, &y);
-        // The taper has fallen to 4e-5 at the cuts.
+        // The taper is 4e-5 at the cuts.
         let exact = find(Kind::Coefficient, Refine::BandLimited);
         prop_assert!((exact.lag - delay).abs() < 1e-3, "{} {}", exact.lag, delay);
         prop_assert!((exact.peak - 1.0).abs() < 1e-3);
-        // The documented bias up to a quarter, or half, of the rate.
+        // The documented bias.
         let bias = if top <= 0.25 { 0.035 } else { 0.12 };
         let parabola = find(Kind::Coefficient, Refine::Parabola);
         prop_assert!((parabola.lag - delay).abs() < bias, "{} {} {}", parabola.lag, delay, top);

@@ -62,7 +62,7 @@ fn designs_equal_scipy() {
         let (ours, theirs) = (sections.to_sos(), rows(&case["sos"]));
         assert_eq!(ours.len(), theirs.len(), "{case}");
         for (k, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
-            // The first section's numerator has the gain, with the same relative error.
+            // The first section has the gain, with the same relative error.
             let scale = if k == 0 { theirs[0].abs() } else { 1.0 };
             for (at, (x, y)) in ours.iter().zip(theirs).enumerate() {
                 let near = COEFFICIENT
@@ -110,7 +110,7 @@ fn filtered_signals_equal_scipy() {
             let mut y = vec![0.0; x.len()];
             let mut filter = SosFilter::new(&sections, initial);
             filter.process(&x, &mut y).expect("equal lengths");
-            // Rounding errors of both forms, amplified by the poles by less than 1e3.
+            // Amplified by the poles by less than 1e3.
             for (y, theirs) in y.iter().zip(numbers(&case[name])) {
                 assert!(
                     (y - theirs).abs() < 1e3 * f64::EPSILON * 20.0,

@@ -66,7 +66,7 @@ proptest! {
 
 #[test]
 fn long_inputs_give_the_same_bits_in_one_call_and_in_many() {
-    // Longer than blocks and period, with a decaying end.
+    // Longer than blocks and period.
     let mut samples = noise(9000);
     samples.extend(vec![0.0; 60_000]);
     for order in [1, 2, 3, 4, 5, 9] {

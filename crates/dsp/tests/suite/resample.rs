@@ -251,7 +251,7 @@ fn constants_stay_and_steady_edges_continue_them() {
         let samples = [7.5f64; 3000];
         for edges in [Edges::Inside, Edges::Steady] {
             let (_, results) = at_once(pair, Quality::default(), edges, 11, &samples);
-            // Rounding of a row of 128 or more weights.
+            // Rounding of a row.
             let off = results.iter().map(|value| (value / 7.5 - 1.0).abs());
             assert!(off.fold(0.0, f64::max) < 2e-14, "{pair:?} {edges:?}");
         }
@@ -284,7 +284,7 @@ fn nan_spreads_no_further_than_the_reach() {
                 assert_eq!(got.to_bits(), want.to_bits(), "{pair:?} at {place}");
             }
         }
-        // Stages reach slightly less far than the sum of their reaches.
+        // Stages reach slightly less far.
         let within = (before + behind) as f64 * pair.0 as f64 / pair.1 as f64;
         assert!(
             hit as f64 > 0.9 * within - 2.0,
@@ -309,7 +309,6 @@ fn short_ranges_give_the_results_inside() {
     };
     assert_eq!(short((1, 10), Edges::Inside, 500).1.len(), 0);
     for edges in [Edges::Zeros, Edges::Steady] {
-        // Position 100 is the first at a tenth of the rate.
         assert_eq!(short((1, 10), edges, 5).1.len(), 0);
         let (first, results) = short((1, 10), edges, 6);
         assert_eq!((first, results.len()), (10, 1));

@@ -190,7 +190,6 @@ fn nan_and_infinities_reach_the_windows_that_have_them() {
         assert_eq!(quantiles[at].is_nan(), (8..13).contains(&at), "{at}");
         assert!(quantiles[at].is_nan() || quantiles[at] == 1.0, "{at}");
     }
-    // Between infinity and a number, and between infinities.
     let mut least = [0.0; 2];
     RunningQuantile::new(2, 0.25)
         .unwrap()

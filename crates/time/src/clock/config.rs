@@ -33,12 +33,12 @@ pub(crate) fn prior_reach(slope: f64) -> Option<f64> {
 pub struct ClockConfig {
     /// Nominal sample rate.
     pub nominal: Rate,
-    /// Weight of the past per stamp in the running rate, in (0, 1].
+    /// Weight of the past per stamp, in (0, 1].
     ///
     /// The estimate remembers about `1 / (1 - alpha)` stamps; 1 never forgets. The default, 0.95, is ten minutes for
     /// files of 30 s: it follows a crystal through daily temperatures.
     pub alpha: f64,
-    /// Largest disagreement, in either direction, that is neither gap nor step.
+    /// Largest disagreement, either way, that is neither gap nor step.
     ///
     /// `None`, the default: the greater of half a sample period and 2.5 resolutions plus 15 standard deviations of
     /// jitter, plus the rate's uncertainty since the last stamp. Until the jitter is known (about 14 stamps): half a
@@ -48,7 +48,7 @@ pub struct ClockConfig {
     pub gap_slip_ns: Option<f64>,
     /// Longest gap that takes its full length on the index axis. Default 30 days.
     pub max_gap_ns: Fixed,
-    /// A better estimate of the rate, if known.
+    /// A better estimate, if known.
     pub initial_rate: Option<Rate>,
 }
 

@@ -45,7 +45,6 @@ pub(crate) struct Fit {
     anchor: Option<(f64, f64)>,
     /// Lower bound of the start.
     floor: Option<f64>,
-    /// To rebuild the hulls when the scatter is better known.
     early: Vec<Observation>,
     corridor: Corridor,
     sums: RegressionSums,
@@ -208,7 +207,6 @@ impl Fit {
             low = low.max(floor);
             high = high.max(low);
         }
-        // A near miss is scatter beyond the estimated bound.
         let leeway = 0.25 * obs.width.max(2.0 * scatter.bound);
         if !self.corridor.require(obs.x, low, high, leeway) {
             return false;
@@ -230,7 +228,6 @@ impl Fit {
         } else {
             self.sums.y - slope.value * self.sums.x
         };
-        // If rounding makes the ends cross, use the middle.
         let chosen = if low <= high {
             free.clamp(low, high)
         } else {
@@ -279,7 +276,6 @@ impl Fit {
                 half: ((1.0 + self.width) / span).min(self.prior.half),
             };
         }
-        // Range of the prior, unless stamps rule it out.
         let reach = (
             (p - self.prior.half).max(low),
             (p + self.prior.half).min(high),
@@ -372,7 +368,6 @@ impl Fit {
         if s.n == 0.0 {
             return 0.0;
         }
-        // The anchor outweighs all stamps, but lies on the line.
         let middle = if self.anchor.is_some() {
             0.0
         } else {

@@ -110,12 +110,12 @@ impl Clock {
         &self.config
     }
 
-    /// Index of the run's first sample, if any.
+    /// Index of the run's first sample.
     pub fn start(&self) -> Option<i64> {
         self.state.as_ref().map(|s| s.start)
     }
 
-    /// Index after the run's last sample, if any.
+    /// Index after the run's last sample.
     pub fn end(&self) -> Option<i64> {
         self.state.as_ref().map(|s| s.end)
     }
@@ -265,7 +265,7 @@ impl Clock {
         Ok(())
     }
 
-    /// Expected civil time of the next sample; `None` before the first stamp.
+    /// Expected time of the next sample; `None` before the first stamp.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -275,7 +275,7 @@ impl Clock {
             .transpose()
     }
 
-    /// Current rate, which sizes gaps; for a whole run see [`crate::Empirical::mean_rate`].
+    /// Current rate; for a whole run see [`crate::Empirical::mean_rate`].
     pub fn rate(&self) -> RateEstimate {
         let Slope { value, half } = self.slope();
         RateEstimate {
@@ -285,14 +285,14 @@ impl Clock {
         }
     }
 
-    /// Samples in a duration in nanoseconds, at the current rate.
+    /// Samples in `ns` at the current rate.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
     pub fn samples_in(&self, ns: Fixed) -> Result<Fixed, TimeError> {
         let nominal = self.config.reference().samples_in(ns)?;
         let slope = self.slope().value;
-        // A float product would lose samples; the correction is at most a hundredth.
+        // A float product would lose samples.
         let correction = Fixed::from_f64_nearest(-nominal.to_f64() * slope / (1.0 + slope))?;
         nominal.checked_add(correction).ok_or(TimeError::Overflow {
             what: "duration in samples",

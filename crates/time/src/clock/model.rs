@@ -1,4 +1,4 @@
-//! Clock properties kept across gaps and steps: rate, and scatter of stamps.
+//! Clock properties kept across gaps and steps.
 
 use super::config::{
     COARSE_NS, COVERAGE_SIGMAS, GUESS_NS, HIDDEN_LATENCY, MAX_SLOPE, MIN_SLOPE_UNCERTAINTY,
@@ -263,7 +263,7 @@ impl ClockModel {
         let (value, sd) = self.running.slope(scatter.sigma, resolution);
         let (recent, recent_sd) = self.quick.slope(scatter.sigma, resolution);
         let lag = 2.0 * ((recent - value).abs() - recent_sd).max(0.0);
-        // Stamps of a stepping clock scatter arbitrarily; unbounded, this would accept any gap.
+        // Unbounded, this would accept any gap.
         Slope {
             value: value.clamp(-MAX_SLOPE, MAX_SLOPE),
             half: (COVERAGE_SIGMAS * sd + lag + MIN_SLOPE_UNCERTAINTY).min(MAX_SLOPE),

@@ -16,7 +16,7 @@ pub(crate) struct OpenSpan {
     start_civil: Option<Fixed>,
     pub(crate) fit: Fit,
     range: (f64, f64),
-    /// Rejected by the fit; the next stamp decides whether it is an outlier.
+    /// The next stamp decides whether it is an outlier.
     pending: Option<Observation>,
     /// Before the fit's last stamp, and behind.
     excluded: ExcludedStamps,
@@ -223,7 +223,6 @@ impl OpenSpan {
         if drifts {
             self.fit = fit;
         } else {
-            // A step within the slip: bridge it, keep it out of the rate.
             let anchor = self.bridge(anchor, refused, rate.value, scatter, closed)?;
             model.step_found();
             let rate = model.slope(obs.width);
@@ -351,7 +350,7 @@ impl OpenSpan {
         }
         let mut num = self.origin.ns_per_sample() * (1.0 + slope);
         let mut den = 1u64;
-        // Doubling is exact: the 53-bit mantissa becomes whole.
+        // Doubling is exact.
         while num.fract() != 0.0 && den < 1 << 61 {
             (num, den) = (num * 2.0, den * 2);
         }

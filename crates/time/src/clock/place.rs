@@ -300,7 +300,6 @@ impl Clock {
                 }
             }
             None => {
-                // A resolution wider than a sample hides jitter of samples.
                 let resolution = resolution(run, stamp);
                 if resolution > period {
                     scatter

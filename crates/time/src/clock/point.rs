@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Fixed, TimeError};
 
-/// Time of a recording's first sample, by its source.
+/// Time of a recording's first sample.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Stamp {
     /// UTC nanoseconds since 1970.
     pub civil: Fixed,
-    /// The true time is in `[civil, civil + resolution)`; 0: exact.
+    /// The true time is in `[civil, civil + resolution)`.
     pub resolution: Fixed,
-    /// The source flags a leap second since the previous stamp.
+    /// A leap second since the previous stamp.
     pub leap: bool,
 }
 
@@ -44,11 +44,11 @@ impl Stamp {
 pub enum PointUse {
     /// Part of the fit.
     Used = 0,
-    /// Disagrees with its neighbours; its samples are contiguous.
+    /// Disagrees with its neighbours; samples are contiguous.
     Outlier = 1,
-    /// Stamped before the source knew the time; samples are kept.
+    /// Stamped before the source knew the time.
     BeforeLock = 2,
-    /// First after a leap second; part of the fit.
+    /// First after a leap second; used.
     LeapSecond = 3,
 }
 
@@ -94,7 +94,7 @@ pub enum Placement {
         /// Duration.
         duration_ns: Fixed,
     },
-    /// The clock stepped back: open a run with [`crate::Clock::next_run`].
+    /// Stepped back: open a run with [`crate::Clock::next_run`].
     Backward {
         /// Size of the step.
         by_ns: Fixed,
@@ -104,7 +104,7 @@ pub enum Placement {
         /// Time that repeats.
         by_ns: Fixed,
     },
-    /// The stamp is wrong (its neighbours agree); contiguous.
+    /// Its neighbours agree; contiguous.
     Outlier,
     /// The source has just learned the time; contiguous. Earlier points of the run become [`PointUse::BeforeLock`], and
     /// one piece from its start replaces its pieces.

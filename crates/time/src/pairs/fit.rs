@@ -83,7 +83,6 @@ impl PointFit {
                 if let Some(line) = selected.line(options, &left_out)? {
                     return Ok(line);
                 }
-                // Perhaps only a few points, just outside, contradict a line.
                 let (inside, outside) = selected.beside_robust_line();
                 let most = points.len() / POINTS_PER_EXCLUSION;
                 if !outside.is_empty() && left_out.len() + outside.len() <= most {

@@ -4,9 +4,9 @@ use super::options::FitShape;
 use crate::wide::mul_div_round;
 use crate::{Exact, Fixed, TimeError};
 
-/// A continuous, exact, piecewise-linear map between timebases, with an uncertainty at every value.
+/// A continuous, exact, piecewise-linear map, with uncertainties.
 ///
-/// Strictly monotonic, converts both ways, and continues beyond the outermost knots.
+/// Strictly monotonic; continues beyond the outermost knots.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PointMetric {
     /// At least two, ascending in `from`.
@@ -30,7 +30,7 @@ pub(super) struct Margin {
     pub(super) half: f64,
 }
 
-/// A metric fitted to points, and its quality.
+/// A fitted metric and its quality.
 ///
 /// ```
 /// use isochrony_time::{Fixed, FitShape, PointFit, PointFitOptions, PointPair};
@@ -75,7 +75,7 @@ impl PointFit {
         self.residual
     }
 
-    /// Largest distance of a point in use from the metric.
+    /// Largest distance of a point in use.
     #[must_use]
     pub fn largest_residual(&self) -> f64 {
         self.largest_residual
@@ -156,7 +156,7 @@ impl PointMetric {
             let (num, den) = slope(a, b);
             (num as f64 / den as f64).abs()
         };
-        // The true value may lie where slope and uncertainty differ.
+        // Slope and uncertainty may differ there.
         let reach = 2.0 * self.half_at(at) / rate_at(at);
         let reach = Fixed::from_f64_nearest(reach).unwrap_or(Fixed::ZERO);
         let ends = [at.checked_sub(reach), Some(at), at.checked_add(reach)];

@@ -27,7 +27,7 @@ pub(super) fn outliers(points: &[Candidate]) -> Vec<usize> {
     if points.len() < MIN_POINTS {
         return out;
     }
-    // The worst of several close together may distort the others.
+    // The worst first: it may distort others.
     loop {
         let left: Vec<Candidate> = used.iter().map(|&at| points[at]).collect();
         let excess: Vec<f64> = (0..left.len()).map(|at| disagreement(&left, at)).collect();
@@ -68,7 +68,7 @@ fn disagreement(points: &[Candidate], at: usize) -> f64 {
         let off = points[at].y - (line.y + line.slope * apart);
         let halves = side.iter().filter_map(|point| point.half);
         let stated = halves.fold(0.0, f64::max);
-        // A slope is as uncertain as both points over their distance.
+        // As uncertain as both points over their distance.
         let predicted = stated * (1.0 + 3.0 * apart.abs() / line.reach);
         let allowed = points[at].half.unwrap_or(0.0) + predicted;
         Some(off.signum() * (off.abs() - allowed).max(0.0))

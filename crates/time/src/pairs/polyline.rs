@@ -51,7 +51,6 @@ impl Polyline {
             while piece + 2 < knots.len() && knots[piece + 1].0 <= pair[0].t {
                 piece += 1;
             }
-            // Largest distance of a curve with such slopes from its chord.
             let Rates { least, most } = rates[piece];
             bumps.push((most - least) * (pair[1].t - pair[0].t) / 4.0);
         }
@@ -89,7 +88,7 @@ fn slope(a: (f64, f64), b: (f64, f64)) -> f64 {
 }
 
 fn knots(points: &[FitPoint], advance: f64) -> Result<Vec<(f64, f64)>, usize> {
-    // Relative to a line that itself advances, slopes have a one-sided limit.
+    // The reference itself advances: a one-sided limit.
     let limit = -(1.0 - MIN_RATE) * advance;
     let all = match advance < 0.0 {
         true => (f64::NEG_INFINITY, limit),

@@ -84,7 +84,6 @@ fn many_pieces() -> impl Strategy<Value = Vec<Piece>> {
     (prop::collection::vec(step, 1..40), 0usize..5, any::<u32>()).prop_map(|(steps, r, frac)| {
         let rate = rates()[r];
         let (mut index, mut civil) = (0i64, Fixed::from_parts(START, frac));
-        // Long ones, at least one, fill ten years.
         let first = (steps[0].0.max(SHORT), steps[0].1, steps[0].2, steps[0].3);
         let mut steps: Vec<_> = [first]
             .into_iter()

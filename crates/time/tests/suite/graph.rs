@@ -249,7 +249,6 @@ fn a_range_of_indices_ends_where_its_last_sample_does() {
     }
     assert_eq!(civil(160, 170, tens).unwrap().end.value, at(20.0));
     assert_eq!(civil(1700, 1700, a).unwrap().length().unwrap(), Fixed::ZERO);
-    // 19 s before the step, 7 s behind it.
     let error = civil(1600, 1800, a).unwrap_err();
     assert!(matches!(error, TimeError::ReversedRange { .. }), "{error}");
 }

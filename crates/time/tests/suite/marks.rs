@@ -110,7 +110,7 @@ fn an_import_in_parts_equals_one_import() {
         let whole = import(config(&rec), &files, true);
         for cut in [1, 3, 7, 45, 61, 100, 121, 150] {
             let mut part = import(config(&rec), &files[..cut], true);
-            // The whole import looked ahead to the first file of the rest.
+            // The whole import looked ahead to the next file.
             if part.placements[..] != whole.placements[..cut] {
                 continue;
             }

@@ -38,7 +38,7 @@ fn gaps_of_all_sizes_are_found_and_measured() {
                     unreachable!()
                 };
                 let want = files[at + 1].gap_before * 1e-9 * rec.hz(0.0);
-                // Jitter, and uncertainty of the rate: 100 ppm at first.
+                // Jitter, and the rate's 100 ppm.
                 let unsure = if at == 0 {
                     120e-6
                 } else if at < 5 {

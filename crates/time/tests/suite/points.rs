@@ -46,7 +46,6 @@ proptest! {
         seed in any::<u64>(),
         probes in prop::collection::vec(-1.0f64..2.0, 20),
     ) {
-        // The truth is offset + from * num / 1000.
         let num = if falls { -num } else { num };
         let froms: Vec<i64> = gaps.iter().scan(0, |at, gap| { *at += gap * 1000; Some(*at) }).collect();
         let span = froms[froms.len() - 1] - froms[0];
@@ -59,14 +58,14 @@ proptest! {
         }).collect();
         let options = PointFitOptions { shape: Some(FitShape::Line), ..PointFitOptions::default() };
         let fit = match PointFit::new(&points, &options) {
-            // Points closer than their intervals may not show the direction.
+            // They may not show the direction.
             Err(TimeError::NotMonotone { .. }) => return Ok(()),
             fit => fit.unwrap(),
         };
         prop_assert!(fit.outliers().is_empty());
         prop_assert_eq!(fit.resolution(), width as f64);
         for share in probes {
-            // Multiples of a thousand: the truth is an integer.
+            // The truth is an integer.
             let from = froms[0] + (share * span as f64 / 1000.0) as i64 * 1000;
             let found = fit.metric().forward(int(from)).unwrap();
             let off = found.checked_sub(Fixed::from_i128(truth(from)).unwrap()).unwrap().to_f64().abs();
@@ -114,7 +113,7 @@ proptest! {
             let found = fit.metric().forward(int(from)).unwrap().checked_sub(int(from)).unwrap().to_f64();
             let off = (found - truth(from)).abs();
             let stated = fit.metric().uncertainty(int(from));
-            // Floats of these times are precise to a thousandth of a nanosecond.
+            // The precision of these floats.
             prop_assert!(off <= stated + 1e-3, "at {}: off by {off}, stated {stated}", from as f64 / step as f64);
         }
     }
@@ -191,7 +190,7 @@ fn a_log_with_jitter_shows_its_scatter_and_its_outliers() {
     let expected: Vec<usize> = (0..1440).filter(|&k| wrong(k as i64)).collect();
     assert_eq!(fit.outliers(), expected);
     assert_eq!(fit.shape(), FitShape::Line);
-    // The jitter's standard deviation is 32.7 us; an interval has five.
+    // An interval has five standard deviations of 32.7 us.
     assert!(
         (28_000.0..38_000.0).contains(&fit.residual()),
         "{}",
@@ -351,7 +350,7 @@ fn a_graph_converts_through_points_and_carries_the_uncertainty() {
         time.rounded().unwrap().value,
         int(START + 200_200 * 1_000_000)
     );
-    // Half a sample of a is 500 us; its clock adds 500 ns.
+    // Half a sample of a, and 500 ns of its clock.
     assert!((500_499.0..500_600.0).contains(&off), "{off}");
     let (back, off) = graph
         .convert_with_uncertainty(Time::civil(START + 200_200 * 1_000_000).into(), b)

@@ -279,7 +279,6 @@ fn rejects_invalid_pieces() {
     );
     assert_eq!(from(&[good, piece(1, 50, 10, 1.0)]), "bad_piece");
     assert_eq!(from(&[good, good]), "bad_piece");
-    // Time runs backwards within a run, or a gap has indices without duration.
     assert_eq!(from(&[good, piece(0, 100, 10, 0.5)]), "bad_piece");
     assert_eq!(from(&[good, piece(0, 200, 10, 1.0)]), "bad_piece");
 }

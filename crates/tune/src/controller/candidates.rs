@@ -143,7 +143,7 @@ pub(super) fn candidates(
     }
     proposals.model_optimum();
     proposals.one_more();
-    // The model does not see these: the likeliest gain comes first.
+    // The model does not see these: likeliest gain first.
     proposals.most_replicas();
     proposals.links_of_few_items();
     proposals.links_that_block();
@@ -155,7 +155,7 @@ pub(super) fn candidates(
             .predicted_gain
             .filter(|&gain| gain >= options.min_gain);
     }
-    // The sort is stable: candidates without a prediction keep their order.
+    // Stable: candidates without a prediction keep their order.
     let gain = |one: &Candidate| one.predicted_gain.unwrap_or(0.0);
     all.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
     all
@@ -291,7 +291,6 @@ impl Proposals<'_> {
         let mut words = "";
         let links = configuration.link_bytes.iter_mut();
         for (bytes, item_bytes) in links.zip(&self.costs.link_item_bytes) {
-            // The link accepts another item while a byte is free.
             let before = ((items - 1.0) * item_bytes) as u64;
             let rounded = before.saturating_add(1).checked_next_power_of_two();
             let needed = self.clamp(rounded.unwrap_or(u64::MAX));

@@ -15,9 +15,9 @@ pub enum Outcome {
     Kept,
     /// The candidate did not certainly gain.
     Rejected,
-    /// The load changed; earlier results no longer count.
+    /// The load changed.
     LoadChanged,
-    /// The rest of the run is too short for a trial.
+    /// Too little is left for a trial.
     TooShort,
 }
 
@@ -32,13 +32,13 @@ pub struct Decision {
     pub from: Configuration,
     /// The candidate.
     pub to: Configuration,
-    /// Why the candidate was tried, or what happened.
+    /// Why it was tried, or what happened.
     pub reason: String,
-    /// Predicted gain as a share of the throughput; None without a prediction.
+    /// Share of the throughput; None without a prediction.
     pub predicted_gain: Option<f64>,
     /// Measured gain.
     pub gain: Option<Gain>,
-    /// Other candidates then, with predicted gains, best first.
+    /// Other candidates with predicted gains, best first.
     pub alternatives: Vec<(Configuration, Option<f64>)>,
 }
 

@@ -16,7 +16,6 @@ pub(super) struct LoadWatch {
     deviation: f64,
     up: f64,
     down: f64,
-    /// Windows since each sum was zero, and the sum of their logarithms.
     since_up: (f64, f64),
     since_down: (f64, f64),
 }

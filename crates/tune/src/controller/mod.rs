@@ -45,11 +45,11 @@ use trial::{Trial, TrialState};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ControllerOptions {
-    /// Cores of the run; the model expects no gain from more threads.
+    /// Cores; more threads promise no gain.
     pub cores: usize,
     /// One-sided confidence of a gain, above 0.5 and below 1.
     pub confidence: f64,
-    /// Smallest gain worth a change, as a share of the throughput.
+    /// Smallest gain worth a change, as a share.
     pub min_gain: f64,
     /// Windows before the first trial, at least 1.
     pub observed_windows: usize,
@@ -93,7 +93,7 @@ pub struct Controller {
     state: State,
     /// The last ones under `kept`.
     observed: Vec<Window>,
-    /// The next window follows a change and is discarded.
+    /// The next window is discarded.
     settles: bool,
     /// Without gain under the present load.
     rejected: HashSet<Configuration>,
@@ -148,7 +148,7 @@ impl Controller {
         &self.kept
     }
 
-    /// Whether no candidate is left, until the load changes.
+    /// Whether no candidate is left.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         matches!(self.state, State::Watch(_))
@@ -160,14 +160,14 @@ impl Controller {
         &self.decisions
     }
 
-    /// The bottleneck of the kept configuration; None before the first window.
+    /// None before the first window.
     #[must_use]
     pub fn bottleneck(&self) -> Option<Bottleneck> {
         let costs = StageCosts::of(&self.observed)?;
         Some(costs.bottleneck(&self.kept, self.options.cores))
     }
 
-    /// Predicted samples per second of the kept configuration; None before the first window.
+    /// Predicted samples per second; None before the first window.
     #[must_use]
     pub fn predicted_rate(&self) -> Option<f64> {
         StageCosts::of(&self.observed)?.predict(&self.kept, self.options.cores)
@@ -252,7 +252,7 @@ impl Controller {
         });
         let earlier = std::mem::replace(&mut self.kept, candidate.configuration);
         self.before = Some(earlier);
-        // They may gain in combination with this one.
+        // They may gain beside this one.
         self.rejected.clear();
         self.observed.clear();
         State::Observe

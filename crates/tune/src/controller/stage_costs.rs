@@ -9,10 +9,10 @@ use crate::{
     Window,
 };
 
-/// Costs per source sample that reaches the end of the plan.
+/// Costs per source sample delivered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageCosts {
-    /// Computing seconds per sample of each stage, all replicas together.
+    /// Computing seconds per sample and stage, all replicas together.
     pub seconds_per_sample: Vec<f64>,
     /// Samples per second.
     pub rate: f64,
@@ -24,7 +24,7 @@ pub struct StageCosts {
     pub core_wait: f64,
     /// Links with their traffic.
     pub links: Vec<LinkWindow>,
-    /// Bytes that each link carries per item of its writing stage.
+    /// Bytes per item of each link's writing stage.
     pub link_item_bytes: Vec<f64>,
 }
 
@@ -32,16 +32,16 @@ pub struct StageCosts {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bottleneck {
-    /// All replicas of a stage are busy all the time.
+    /// All replicas of a stage are busy.
     Stage {
         /// Stage number.
         stage: usize,
-        /// Predicted gain of one more replica, as a share of the throughput.
+        /// Predicted gain of one more replica, as a share.
         replica_gain: f64,
     },
     /// All threads, or all cores, are busy.
     Threads {
-        /// Predicted gain of one more thread; 0 if all cores are in use.
+        /// Predicted gain of one more thread, as a share.
         thread_gain: f64,
     },
     /// The plan keeps up with its sources.
@@ -49,7 +49,7 @@ pub enum Bottleneck {
 }
 
 impl StageCosts {
-    /// Costs over windows of one configuration; None if no sample reached the end.
+    /// Costs over windows of one configuration; None if nothing was delivered.
     #[must_use]
     pub fn of(windows: &[Window]) -> Option<Self> {
         let mut all = Window::default();
@@ -83,7 +83,7 @@ impl StageCosts {
         })
     }
 
-    /// Predicted samples per second; None if nothing limits the plan.
+    /// Predicted samples per second; None if unlimited.
     #[must_use]
     pub fn predict(&self, configuration: &Configuration, cores: usize) -> Option<f64> {
         let model = self.model(configuration, cores)?;

@@ -74,7 +74,7 @@ impl Trial {
     }
 
     pub(super) fn add(&mut self, window: &Window, options: &ControllerOptions) -> TrialState {
-        // An empty window counts as a very slow one.
+        // Counts as very slow.
         let delivered = window.delivered.max(f64::MIN_POSITIVE.sqrt());
         let rate = (delivered / window.elapsed_s).ln();
         let value = match self.saves_time {

@@ -1,4 +1,4 @@
-//! Allocation of cores to the replicas of servers.
+//! Allocation of cores to replicas.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub struct Allocation {
 }
 
 impl FlowModel {
-    /// The fewest replicas of largest throughput within a core budget.
+    /// The fewest replicas of largest throughput within a budget.
     ///
     /// `budget` counts cores, one per replica of a server that takes a core. Servers that are not replicable or take no
     /// core keep their replicas. Shared resources limit throughput as in [`solve`](Self::solve).

@@ -6,7 +6,7 @@ use crate::TuneError;
 
 const SUM_TOLERANCE: f64 = 1e-9;
 
-/// A stage of a plan, or a link, split or merge between stages.
+/// A stage, link, split or merge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Server {
     /// Name for messages.
@@ -17,13 +17,13 @@ pub struct Server {
     pub replicas: u32,
     /// Whether [`FlowModel::allocate`](crate::FlowModel::allocate) may change `replicas`.
     pub replicable: bool,
-    /// Mean outputs, over all routes, per input item; finite, at least 0.
+    /// Mean outputs per input, over all routes; finite, at least 0.
     pub gain: f64,
     /// Whether a busy replica takes a core.
     pub uses_core: bool,
     /// Whether a busy replica holds the interpreter's lock.
     pub holds_lock: bool,
-    /// Disk bytes read or written per item; finite, at least 0.
+    /// Disk bytes per item; finite, at least 0.
     pub bytes_per_item: f64,
 }
 
@@ -43,7 +43,7 @@ impl Server {
     }
 }
 
-/// A share of a server's output, sent to another server.
+/// A share of a server's output.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Route {
     /// Number of the sending server.
@@ -102,7 +102,7 @@ impl Default for Resources {
 pub struct FlowGraph {
     /// Servers, numbered from 0.
     pub servers: Vec<Server>,
-    /// Routes between servers, in any order; loops are allowed.
+    /// Routes in any order; loops are allowed.
     pub routes: Vec<Route>,
     /// Sources, at least one.
     pub sources: Vec<Source>,

@@ -125,7 +125,7 @@ impl FlowModel {
         })
     }
 
-    /// The largest steady rates with the graph's replicas.
+    /// The largest steady rates.
     pub fn solve(&self) -> FlowSolution {
         let replicas = self.replicas();
         let flow = self.fill(&self.constraints(&replicas));
@@ -154,7 +154,7 @@ impl FlowModel {
             .collect()
     }
 
-    /// Describes why a limit holds, and what would lift it.
+    /// Why a limit holds, and what would lift it.
     ///
     /// `limit` comes from [`solve`](Self::solve) of this model; unknown servers or sources are described without
     /// values.

@@ -9,7 +9,7 @@ use super::{FlowModel, SourceRule};
 pub enum Limit {
     /// Arrivals at this source.
     Arrivals(usize),
-    /// All replicas of this server are at their utilization limit.
+    /// All replicas of this server are busy.
     Server(usize),
     /// All cores are busy.
     Cores,
@@ -30,7 +30,7 @@ pub struct FlowSolution {
     pub bottleneck: Limit,
     /// Items per second into each server.
     pub server_rates: Vec<f64>,
-    /// Mean busy share of each server's replicas; 0 to 1.
+    /// Mean busy share of each server; 0 to 1.
     pub server_utilizations: Vec<f64>,
     /// Mean number of busy cores.
     pub busy_cores: f64,

@@ -68,7 +68,7 @@ fn transfer(graph: &FlowGraph) -> Vec<Vec<f64>> {
 /// In place.
 fn substitute_back(rows: &[Vec<f64>], values: &mut [f64]) {
     for k in (0..rows.len()).rev() {
-        // Skips zeros, so an infinite value spoils only what depends on it.
+        // An infinite value spoils only what depends on it.
         let terms = rows[k][k + 1..].iter().zip(&values[k + 1..]);
         let later: f64 = terms
             .filter(|(factor, _)| **factor != 0.0)

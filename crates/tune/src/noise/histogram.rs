@@ -27,7 +27,7 @@ pub struct Histogram {
 /// Result of testing a model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Goodness {
-    /// Kullback-Leibler divergence of the samples from the model, in nats.
+    /// Kullback-Leibler divergence from the model, in nats.
     pub divergence: f64,
     /// Largest divergence explained by chance, in nats.
     pub limit: f64,
@@ -89,7 +89,7 @@ impl Histogram {
             .collect();
         edges.dedup();
         if edges.is_empty() {
-            // If most samples equal the largest, one edge below it separates the rest.
+            // One edge below the largest separates the rest.
             match sorted.iter().rfind(|&&x| x < largest) {
                 Some(&edge) => edges.push(edge),
                 None => {

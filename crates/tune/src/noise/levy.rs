@@ -175,7 +175,7 @@ impl ModifiedLevy {
         second - first * first
     }
 
-    /// Draws `count` values in seconds by inversion, deterministic by seed.
+    /// Draws values in seconds by inversion, deterministic by seed.
     pub fn samples(&self, count: usize, seed: u64) -> Vec<f64> {
         // Must not correlate with generators of the same or the next seed.
         let mut random = fastrand::Rng::with_seed(fastrand::Rng::with_seed(seed).u64(..));

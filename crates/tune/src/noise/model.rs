@@ -117,7 +117,7 @@ impl NoiseModel {
             Self::ModifiedLevy(levy) => levy.cumulative(x),
             Self::Normal { mean, deviation } => erfc((mean - x) / (deviation * SQRT_2)) / 2.0,
             Self::Gumbel { mode, scale } => (-(-(x - mode) / scale).exp()).exp(),
-            // `atan` of the reciprocal keeps the digits of the lower tail.
+            // Keeps the digits of the lower tail.
             Self::Cauchy { median, scale } if x < median => (scale / (median - x)).atan() / PI,
             Self::Cauchy { median, scale } => 0.5 + ((x - median) / scale).atan() / PI,
         }

@@ -3,7 +3,7 @@
 use super::{DepartureChain, MAX_CAPACITY, Queue};
 use crate::TuneError;
 
-/// A queue with room for a number of items, in steady state.
+/// A queue of bounded capacity, in steady state.
 ///
 /// Arrivals at a full queue are lost. A waiting Poisson producer gives the same throughput; for others see the table of
 /// [`queueing`](crate::queueing).
@@ -55,12 +55,12 @@ impl FiniteQueue {
         self.probabilities.len() - 1
     }
 
-    /// Probability of `items` waiting or in service; 0 above the capacity.
+    /// Probability of `items` waiting or in service.
     pub fn probability(&self, items: usize) -> f64 {
         self.probabilities.get(items).copied().unwrap_or(0.0)
     }
 
-    /// Probability of `items` waiting, without the one in service; 0 above the capacity.
+    /// Probability of `items` waiting, without the one in service.
     pub fn probability_waiting(&self, items: usize) -> f64 {
         match items {
             0 => self.probability(0) + self.probability(1),
@@ -85,7 +85,7 @@ impl FiniteQueue {
         pairs.map(|(items, share)| items as f64 * share).sum()
     }
 
-    /// Mean items waiting, without the one in service.
+    /// Mean items waiting.
     pub fn mean_queue_length(&self) -> f64 {
         let pairs = self.probabilities.iter().skip(1).enumerate();
         pairs.map(|(waiting, share)| waiting as f64 * share).sum()

@@ -45,7 +45,7 @@ use embedded::DepartureChain;
 /// Largest utilization; beyond it the server is never idle.
 pub const MAX_UTILIZATION: f64 = 100.0;
 
-/// Largest squared coefficient of variation; beyond it two moments say little.
+/// Largest scv; beyond it two moments say little.
 pub const MAX_SCV: f64 = 100.0;
 
 /// Largest capacity tried by [`Queue::smallest_capacity`].
@@ -133,7 +133,7 @@ impl Queue {
         })
     }
 
-    /// Arrival rate times service time: the server's busy share, if below 1.
+    /// Arrival rate times service time: the busy share, below 1.
     pub fn utilization(&self) -> f64 {
         self.arrival_rate * self.service_time
     }
@@ -153,7 +153,7 @@ impl Queue {
         Ok(load / (1.0 - load) * self.variability() * self.service_time)
     }
 
-    /// Mean items waiting, without the one in service (Little's law).
+    /// Mean items waiting (Little's law).
     ///
     /// # Errors
     ///
@@ -207,7 +207,7 @@ impl Queue {
         })
     }
 
-    /// Probability of `items` waiting, without the one in service. Errors as for [`probability`](Self::probability).
+    /// Probability of `items` waiting. Errors as for [`probability`](Self::probability).
     pub fn probability_waiting(&self, items: usize) -> Result<f64, TuneError> {
         match items {
             0 => Ok(self.probability(0)? + self.probability(1)?),
@@ -215,7 +215,7 @@ impl Queue {
         }
     }
 
-    /// This queue with room for `capacity` items, including the one in service.
+    /// This queue with room for `capacity` items, with the one in service.
     ///
     /// Has a steady state at every utilization. `capacity` is at least 1, or 2 for non-Poisson arrivals, and at most
     /// [`MAX_CAPACITY`].

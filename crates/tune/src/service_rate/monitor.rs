@@ -11,7 +11,7 @@ use super::{
 };
 use crate::TuneError;
 
-/// Estimates the service rate of the server at one end of a queue.
+/// Estimates the service rate at one end of a queue.
 ///
 /// The caller waits [`period_s`](Self::period_s), reads and clears the queue's counters, and calls
 /// [`push`](Self::push), which takes constant time and allocates nothing.
@@ -56,7 +56,7 @@ enum Phase {
     },
 }
 
-// Both are small; a box would only add a pointer.
+// A box would only add a pointer.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone)]
 enum Estimator {

@@ -82,7 +82,7 @@ impl FilteredQuantile {
         }
         self.silence = 0;
         self.had_items = false;
-        // Half an item stands for none, which has no logarithm.
+        // None has no logarithm: counts as half an item.
         let least = 0.5 / sample.elapsed_s / WINDOW as f64;
         let logarithm = quantile.max(least).ln();
         self.logarithms.push(logarithm);

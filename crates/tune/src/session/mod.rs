@@ -26,7 +26,7 @@ pub enum TuningMode {
     Recommend,
     /// Changes nothing; only measures.
     Measure,
-    /// Applies a configuration at the start, then changes nothing.
+    /// Applies a configuration, then changes nothing.
     Apply(Configuration),
 }
 
@@ -45,15 +45,15 @@ impl TuningMode {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct TuningReport {
-    /// The last or recommended configuration; None if one thread executed the plan.
+    /// Last or recommended; None if one thread executed the plan.
     pub configuration: Option<Configuration>,
-    /// Predicted gain of the recommended configuration, as a share of the throughput.
+    /// Predicted gain of the recommendation, as a share.
     pub predicted_gain: Option<f64>,
     /// What limited the plan at the end.
     pub bottleneck: Option<Bottleneck>,
     /// Samples per second in the last windows.
     pub rate: f64,
-    /// Samples per second predicted from the last windows' costs.
+    /// Samples per second predicted from their costs.
     pub predicted_rate: Option<f64>,
     /// Windows observed.
     pub windows: usize,
@@ -69,7 +69,7 @@ pub struct TuningSession {
 }
 
 impl TuningSession {
-    /// Begins with the mode's configuration, else with `own`, the run's.
+    /// Begins with the mode's configuration, else `own`.
     ///
     /// # Errors
     /// [`TuneError::OtherPlan`], or [`TuneError::Parameter`] for the configuration or the options.

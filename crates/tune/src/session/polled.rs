@@ -17,7 +17,7 @@ pub const MIN_RESULTS: u64 = 8;
 pub struct RunCounters {
     /// Seconds since the start.
     pub elapsed_s: f64,
-    /// What has reached the end, in the unit of throughput: bytes, tasklets.
+    /// What has reached the end: bytes, tasklets.
     pub delivered: f64,
     /// The same for the whole run; None if unknown.
     pub total: Option<f64>,

@@ -146,7 +146,7 @@ impl Engine {
     }
 
     fn wait_for_core(&mut self, task: Task) {
-        // Without time slices tasks get cores in request order.
+        // Request order without time slices.
         let used = match self.machine.time_slice_s > 0.0 {
             true => self.core_use(task).used_s.max(0.0).to_bits(),
             false => 0,
@@ -279,7 +279,6 @@ impl Engine {
             }
             let task = Task::Competitor(number);
             if begins {
-                // Without time slices, competitors would keep all cores.
                 let has_slices = self.machine.time_slice_s > 0.0;
                 if has_slices || self.competitors_with_cores() + 1 < self.machine.cores {
                     self.wake_task(task);

@@ -87,7 +87,7 @@ impl Engine {
                 let own = links.filter(|(_, link)| end(link) == number);
                 own.map(|(link, _)| link).collect()
             };
-            // Own generators: times do not depend on the order of execution.
+            // Times do not depend on the order of execution.
             let mut seeds =
                 Rng::with_seed(seed ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             StageState {

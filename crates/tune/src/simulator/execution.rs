@@ -8,7 +8,6 @@ use super::thread::{ThreadState, Work};
 
 struct TakenItem {
     item: Item,
-    /// Bytes from memory, and seconds from other cores.
     memory_bytes: f64,
     transfer_s: f64,
 }
@@ -68,7 +67,6 @@ impl Engine {
             return Err(BurstOutcome::Ended);
         }
         if replica >= self.stages[stage].replicas {
-            // Another replica takes what this one was woken for.
             for other in self.stages[stage]
                 .entries
                 .clone()
@@ -113,7 +111,7 @@ impl Engine {
         let rate = self.machine.memory_bytes_per_s;
         let memory = match rate > 0.0 && bytes > 0.0 {
             true => {
-                // Memory serves requests one by one; the core waits.
+                // The core waits.
                 self.memory_free_s = self.memory_free_s.max(self.now) + bytes / rate;
                 self.memory_free_s - self.now
             }

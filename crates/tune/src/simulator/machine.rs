@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::TuneError;
 
-/// A machine and its scheduler of stages. Costs of 0 do not apply.
+/// A machine and its scheduling. Costs of 0 do not apply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SimulatedMachine {
@@ -14,11 +14,11 @@ pub struct SimulatedMachine {
     pub nodes: usize,
     /// Assignment of stages to threads.
     pub schedule: StageSchedule,
-    /// Seconds at the start with the caller's thread alone.
+    /// Seconds with the caller's thread alone.
     pub helpers_after_s: f64,
-    /// Seconds to take a stage and put it back, even without work.
+    /// Seconds to take a stage and put it back.
     pub hand_over_s: f64,
-    /// Seconds from waking a thread until it looks for work.
+    /// Seconds to wake a thread.
     pub wake_s: f64,
     /// Seconds of spinning before sleep; counts as CPU time, takes no core from others.
     pub spin_s: f64,
@@ -41,8 +41,8 @@ pub struct SimulatedMachine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StageSchedule {
-    /// A free thread takes the ready stage nearest to the end of the plan; only the caller's thread takes the last, and
-    /// that first.
+    /// This package's rule: a free thread takes the ready stage nearest to the end of the plan; only the caller's
+    /// thread takes the last, and that first.
     #[default]
     NearestToEnd,
     /// A thread per stage and replica, on cores chosen by the operating system; `workers` has no effect.

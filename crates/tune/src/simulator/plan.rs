@@ -34,13 +34,13 @@ pub struct SimulatedStage {
     /// Maximum replicas; 1 if not replicable. A replicable stage has one link in and no source.
     #[serde(default = "one")]
     pub max_replicas: usize,
-    /// Whether replicas' results leave in item order, as in a real plan.
+    /// Whether results leave in item order, as in a real plan.
     #[serde(default = "yes")]
     pub in_order: bool,
     /// Items per burst, at least 1. A replica computes one per burst.
     #[serde(default = "one")]
     pub burst_items: usize,
-    /// Bytes of memory traffic per item, whatever caches hold; finite, at least 0.
+    /// Memory traffic per item in bytes; finite, at least 0.
     #[serde(default)]
     pub memory_bytes: f64,
 }
@@ -66,7 +66,7 @@ pub enum SimulatedSource {
     },
 }
 
-/// A bounded queue between stages; the [`Configuration`] has its capacity.
+/// A bounded queue; the [`Configuration`] has its capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SimulatedLink {
@@ -86,9 +86,9 @@ pub struct SimulatedLink {
 pub struct CostChange {
     /// Stage number.
     pub stage: usize,
-    /// Seconds of the run from which it holds.
+    /// Seconds of the run.
     pub at_s: f64,
-    /// Multiple of the stage's service time; finite, above 0.
+    /// Multiple of the service time; finite, above 0.
     pub factor: f64,
 }
 
@@ -101,7 +101,7 @@ fn yes() -> bool {
 }
 
 impl SimulatedStage {
-    /// A stage with one replica, bursts of one item, and no source.
+    /// One replica, bursts of one item, no source.
     #[must_use]
     pub fn new(name: impl Into<String>, service: TimeDistribution) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl SimulatedStage {
 }
 
 impl SimulatedPlan {
-    /// Stages in a row, with links of gain 1 and `item_bytes`.
+    /// Stages in a row, with gain 1 and `item_bytes`.
     #[must_use]
     pub fn chain(stages: Vec<SimulatedStage>, item_bytes: u64) -> Self {
         let link = |to| SimulatedLink {
@@ -161,7 +161,7 @@ impl SimulatedPlan {
         }
     }
 
-    /// A tuner's limits on a machine with so many cores.
+    /// A tuner's limits on so many cores.
     #[must_use]
     pub fn limits(
         &self,

@@ -165,7 +165,7 @@ impl SimulatedPlan {
     /// of waits needs sources joined by two paths of such stages: a forest has none.
     fn check_joins(&self) -> Result<(), TuneError> {
         let sources = self.source_sets();
-        // A forest: sources that meet in a stage share a tree.
+        // Sources that meet in a stage share a tree.
         let mut tree: Vec<usize> = (0..self.stages.len()).collect();
         for stage in (0..self.stages.len()).filter(|&stage| self.waits_in_step(&sources, stage)) {
             let own = self.stages[stage].source.as_ref();

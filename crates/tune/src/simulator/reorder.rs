@@ -49,7 +49,6 @@ impl ReorderBuffer {
 
     pub(super) fn complete(&mut self, item: Item) {
         if !self.in_order {
-            // Results that may leave precede all in flight.
             self.slots.pop_back();
             self.slots.push_front(Some(item));
             return;

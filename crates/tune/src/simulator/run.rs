@@ -38,7 +38,7 @@ pub struct SimulatedRun {
     counted: Counts,
 }
 
-/// Statistics of a run, beyond a real one's counters.
+/// Statistics that a real run lacks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunTotals {
     /// All windows as one.
@@ -99,7 +99,7 @@ impl SimulatedRun {
         Ok(Self { engine, counted })
     }
 
-    /// Runs for so many seconds, or to the end, and returns statistics.
+    /// Runs for so many seconds, or to the end.
     ///
     /// # Panics
     /// If `seconds` is negative or not finite.
@@ -177,7 +177,7 @@ impl SimulatedRun {
         &self.engine.configuration
     }
 
-    /// Statistics since the start, without ending a window.
+    /// Statistics since the start; ends no window.
     pub fn totals(&mut self) -> RunTotals {
         let counts = self.count();
         let counted = std::mem::replace(&mut self.counted, counts);

@@ -101,7 +101,6 @@ impl Engine {
         let total: f64 = (0..entries).map(load).sum();
         let mut before = 0.0;
         for entry in 0..entries {
-            // The owner's share holds the middle of the entry's load.
             let middle = (before + load(entry) / 2.0) / total.max(f64::MIN_POSITIVE);
             self.owners[entry] = ((middle * threads as f64) as usize).min(threads - 1);
             before += load(entry);

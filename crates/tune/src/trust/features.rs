@@ -34,13 +34,13 @@ const COMPARED: usize = FEATURES.len() - MEASURED;
 
 pub(super) type Vector = [f64; FEATURES.len()];
 
-/// Measurements of a link, its writer and its reader, under one configuration.
+/// A link under one configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkFeatures {
     /// Items carried.
     pub items: u64,
-    /// Capacity in items: bytes over the mean item size.
+    /// Capacity in items.
     pub capacity: usize,
     /// Mean seconds per item of the writer, including its waits for input, excluding waits for room in the link.
     pub interarrival_s: f64,

@@ -33,7 +33,7 @@ type PerModel = [f64; Model::ALL.len()];
 static BUILTIN: LazyLock<Result<TrustClassifier, TuneError>> =
     LazyLock::new(|| TrustClassifier::from_json(include_str!("weights.json")));
 
-/// Judges which model of a link can be trusted.
+/// Judges which model of a link is right.
 ///
 /// ```
 /// use isochrony_tune::trust::{LinkFeatures, Model, TrustClassifier};
@@ -73,7 +73,7 @@ pub struct TrustClassifier {
 pub struct ModelScores {
     /// Model.
     pub model: Model,
-    /// Signed distance from the support vector machine's margin.
+    /// Signed distance from the margin.
     pub svm: f64,
     /// The network's log odds that the model is right.
     pub network: f64,
@@ -84,7 +84,7 @@ pub struct ModelScores {
 /// The trusted model of a link, if any.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The queueing model of largest score, else the flow model, else none.
+    /// The best queueing model, else the flow model, else none.
     pub trusted: Option<Model>,
     /// Margin of the trusted model, else the largest; negative infinity if features could not be judged.
     pub score: f64,
@@ -158,7 +158,7 @@ impl fmt::Display for Reason {
 }
 
 impl TrustClassifier {
-    /// The classifier with built-in weights, parsed on first use.
+    /// The classifier with built-in weights.
     ///
     /// # Errors
     /// As [`from_json`](Self::from_json).
@@ -184,7 +184,7 @@ impl TrustClassifier {
         features: &LinkFeatures,
     ) -> Result<[ModelScores; Model::ALL.len()], Reason> {
         let mut vector: Vector = [0.0; FEATURES.len()];
-        // The range check comes first: predictions cost the square of the capacity.
+        // Predictions cost the square of the capacity.
         vector[..MEASURED].copy_from_slice(&features.measured()?);
         self.scaling.check(&vector[..MEASURED])?;
         vector[MEASURED..].copy_from_slice(&features.compared()?);
@@ -199,7 +199,7 @@ impl TrustClassifier {
         }))
     }
 
-    /// The trusted model. Features that cannot be judged give none.
+    /// The trusted model; none if the features cannot be judged.
     pub fn verdict(&self, features: &LinkFeatures) -> Verdict {
         let scores = match self.scores(features) {
             Ok(scores) => scores,
@@ -217,7 +217,7 @@ impl TrustClassifier {
         };
         let [flow, mm1k, md1k, two_moment] = scores;
         let queueing = larger(larger(mm1k, md1k), two_moment);
-        // The flow model comes last: it does not predict items.
+        // It does not predict items.
         for best in [queueing, flow] {
             if best.margin >= 0.0 {
                 return Verdict {

@@ -123,7 +123,6 @@ fn counters_tell_what_the_bottleneck_is() {
     assert_close(window.cpu_s, 15.0, 0.01);
     assert_close(window.links[0].bytes, 2500.0 * ITEM as f64, 0.01);
     assert!(window.links[0].occupancy > 0.5 && window.links[1].occupancy == 0.0);
-    // With two threads it waits for a core, too.
     let start = plan.configuration(1, 8 * ITEM);
     let mut run = crate::run(&plan, &SimulatedMachine::ideal(3), &start);
     let window = run.window(12.0);

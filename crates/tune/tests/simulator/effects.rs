@@ -124,7 +124,7 @@ fn items_of_another_core_cost_a_transfer_and_of_another_node_more() {
         ..SimulatedMachine::ideal(2)
     };
     let start = |workers| plan.configuration(workers, 400_000);
-    // Two threads stay on two cores, but either may compute the first stage.
+    // Either may compute the first stage.
     let near = rate(&plan, &machine, &start(2), 1.0, 10.0);
     assert_close(near, 1.0 / 0.00125, 0.02);
     let machine = SimulatedMachine {
@@ -181,7 +181,7 @@ fn competitors_share_cores_in_turn_or_leave_one() {
         }],
         ..SimulatedMachine::ideal(4)
     };
-    // Four threads and four competitors share four cores while all threads compute.
+    // They share the cores while all threads compute.
     let shared = rate(&plan, &machine(4, 0.003), &start, 1.0, 20.0);
     assert!((0.42..0.56).contains(&(shared / 8000.0)), "{shared}");
     // Without time slices competitors take whole cores, all but one.
