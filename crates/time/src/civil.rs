@@ -1,4 +1,4 @@
-//! Civil time: ISO 8601 text to and from UTC nanoseconds since 1970.
+//! ISO 8601 text to and from UTC nanoseconds since 1970.
 //!
 //! POSIX UTC, proleptic Gregorian calendar, years -9999 to 9999. Fractions are rounded to the nearest 2^-32 ns. A leap
 //! second, `23:59:60` UTC at the end of June or December, is the first second of the next day, as in POSIX; other

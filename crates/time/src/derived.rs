@@ -1,4 +1,4 @@
-//! [`Derived`]: a rational linear map between two timebases.
+//! [`Derived`]: a rational line between two timebases.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! [`Empirical`]: the metric from a signal's samples to civil time.
+//! [`Empirical`]: from a signal's samples to civil time.
 //!
 //! `pieces` are in index order; `order` groups them by run, with its inverse `rank`; `runs` are by civil start, with
 //! `latest[k]` the one of `runs[..=k]` that ends last.

@@ -1,4 +1,4 @@
-//! [`Exact`]: a timebase value as a ratio of big integers.
+//! [`Exact`]: a value as a ratio of big integers.
 //!
 //! Conversions compose ratios along a path and round once, at the end. Samples never pass through here.
 

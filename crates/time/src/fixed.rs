@@ -1,4 +1,4 @@
-//! [`Fixed`]: a fixed-point number with 32 fraction bits, in an `i128`.
+//! [`Fixed`]: fixed point with 32 fraction bits.
 //!
 //! The integer part of 95 bits holds nanoseconds of the years -9999 to 9999 and indices. Nothing saturates or wraps.
 

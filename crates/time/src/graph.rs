@@ -1,4 +1,4 @@
-//! [`Graph`]: timebases joined by metrics; converts along the shortest path.
+//! [`Graph`]: timebases joined by metrics.
 //!
 //! Invariant: every cycle of metrics is consistent within rounding and stated uncertainty, so all shortest paths are
 //! equivalent.

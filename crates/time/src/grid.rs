@@ -45,7 +45,7 @@ impl Empirical {
         Ok(())
     }
 
-    /// Civil times of `start, start + step, ...`.
+    /// Civil times of `start, start + step, ...`, as many as `out` holds.
     ///
     /// # Errors
     /// As [`Empirical::time_of`]; [`TimeError::ZeroSlope`] for a step below one.

@@ -1,4 +1,4 @@
-//! [`Line`]: the line of a piece or gap, ready to evaluate.
+//! [`Line`]: the line of a piece or gap.
 
 use crate::wide::mul_div_round;
 use crate::{Exact, Fixed, Piece, TimeError};

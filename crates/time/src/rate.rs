@@ -1,4 +1,4 @@
-//! [`Rate`]: samples per second as an exact rational.
+//! [`Rate`]: an exact rational sample rate.
 
 use std::fmt;
 use std::str::FromStr;

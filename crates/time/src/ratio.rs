@@ -1,4 +1,4 @@
-//! [`Ratio`]: the ratio of two sample grids that share index 0.
+//! [`Ratio`]: ratio of two sample grids.
 
 use std::fmt;
 

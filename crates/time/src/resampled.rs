@@ -1,4 +1,4 @@
-//! Process-local timebases: resampled signals, feeds, generated samples.
+//! Process-local timebases.
 //!
 //! Index `j` of a resampled timebase lies exactly at `j * down / up` of the origin, independent of clocks and gaps.
 //! Equal compositions share a timebase. Ids have the highest bit and the last four set, unlike those of signals and

@@ -1,4 +1,4 @@
-//! [`SampleCount`]: the exact number of samples in a duration in seconds.
+//! [`SampleCount`]: exact samples in a duration.
 //!
 //! 0.07 s at 100 Hz are 7 samples, but the product of floats is 7.000000000000001. So a float stands for its shortest
 //! decimal, as in [`Rate`].

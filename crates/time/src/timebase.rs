@@ -1,4 +1,4 @@
-//! Axes of time ([`Timebase`]) and values on them ([`Time`], [`Range`]).
+//! [`Timebase`], [`Time`] and [`Range`].
 
 use std::fmt;
 
@@ -47,7 +47,7 @@ impl fmt::Display for TimebaseKind {
 /// A named axis of time.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Timebase {
-    /// Unique within its graph: a signal's name.
+    /// Unique within its graph; for an index timebase, the signal's name.
     pub name: String,
     /// What it counts.
     pub kind: TimebaseKind,

@@ -1,4 +1,4 @@
-//! Compares three schedules of stages in the simulator, as a Markdown table.
+//! Compares three schedules of stages, as a Markdown table.
 //!
 //! ```text
 //! cargo run --profile tested -p isochrony-tune --example schedules -- [PLANS] [ITEMS]

@@ -1,4 +1,4 @@
-//! Simulates a plan given as JSON, and prints the results as JSON.
+//! Simulates a plan: JSON in, JSON out.
 //!
 //! ```text
 //! cargo run --profile tested -p isochrony-tune --example simulate_plans -- plan.json

@@ -1,4 +1,4 @@
-//! Tunes random plans in the simulator, and compares with the best configuration found by search.
+//! Tunes random plans in the simulator, and compares with a search.
 //!
 //! ```text
 //! cargo run --release -p isochrony-tune --example tune_plans -- CORES PLANS [SEED]

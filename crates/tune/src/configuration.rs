@@ -18,7 +18,7 @@ pub struct Configuration {
     pub link_bytes: Vec<u64>,
 }
 
-/// Values allowed by plan, machine and user.
+/// Values allowed by plan, machine and user. Every stage may have 1 replica.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigurationLimits {
     /// Fewest threads.

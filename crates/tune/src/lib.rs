@@ -1,4 +1,4 @@
-//! Models of a running plan: throughput, buffering, and trust in a model.
+//! Models of a running plan, and tuning.
 //!
 //! Pure functions without threads, clock or I/O; seeded randomness. Times are seconds, rates items per second.
 

@@ -1,4 +1,4 @@
-//! Noise of execution times: fitted distributions, and tests that reject a model.
+//! Noise of execution times.
 //!
 //! Source: chapter 5 of Beard, *Online Modeling and Tuning of Parallel Stream Processing Systems* (dissertation,
 //! Washington University in St. Louis, 2015). Noise is measured minus nominal execution time, in seconds.

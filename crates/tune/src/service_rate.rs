@@ -1,4 +1,4 @@
-//! Estimates service rates from queue counters: the rate of a server that never waits.
+//! Service rates from queue counters: the rate of a server that never waits.
 //!
 //! A monitor reads and clears a queue's counters once per sampling period. Source: chapter 6 of Beard, *Online Modeling
 //! and Tuning of Parallel Stream Processing Systems* (dissertation, Washington University in St. Louis, 2015), except
@@ -239,7 +239,7 @@ pub struct ServiceRateOptions {
     pub end: QueueEnd,
     /// Estimation method.
     pub method: RateMethod,
-    /// First period tried, in seconds.
+    /// First period tried; `min_period_s` to `max_period_s`.
     pub first_period_s: f64,
     /// Shortest period in seconds; above 0.
     pub min_period_s: f64,
@@ -247,7 +247,7 @@ pub struct ServiceRateOptions {
     pub max_period_s: f64,
     /// Relative standard error at which a [`RateMethod::UtilizationLaw`] estimate is known; above 0 and below 1.
     pub relative_error: f64,
-    /// Samples after which an attempt fails; at least 2,048.
+    /// Samples, with the search, after which an attempt fails; at least 2,048.
     pub max_samples: u64,
 }
 

@@ -1,4 +1,4 @@
-//! [`Window`]: counters of a running plan over an interval.
+//! [`Window`]: counters over an interval.
 
 use serde::{Deserialize, Serialize};
 

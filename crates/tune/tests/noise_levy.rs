@@ -1,4 +1,4 @@
-//! The modified Levy distribution against integration, SciPy and eqs. 5.5 and 5.8 as printed.
+//! The modified Levy distribution against integration and SciPy.
 
 use isochrony_tune::TuneError;
 use isochrony_tune::noise::ModifiedLevy;

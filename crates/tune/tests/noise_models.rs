@@ -1,4 +1,4 @@
-//! Ranking and rejection of noise models; divergence against hand calculation.
+//! Ranking, rejection and divergence of noise models.
 
 use std::f64::consts::PI;
 

@@ -1,4 +1,4 @@
-//! Service rate estimates against simulated queues of known rate.
+//! Estimates against simulated queues.
 
 mod queue;
 

@@ -1,4 +1,4 @@
-//! Period search, unknown rates and input checks, on handmade samples.
+//! Period search, unknown rates and input checks.
 
 mod queue;
 

@@ -1,4 +1,4 @@
-//! The lag at which two windows agree best, with sub-sample resolution.
+//! The lag at which two windows agree best.
 
 use std::f64::consts::PI;
 

@@ -1,4 +1,4 @@
-//! Detectors: how far each number of a stream stands out, and ranges where it does.
+//! Detectors of what stands out of a stream.
 //!
 //! - [`ClassicStaLta`], [`RecursiveStaLta`]: short-term over long-term average power (seismology).
 //! - [`CellCfar`]: power over that of surrounding cells (radar's CFAR).

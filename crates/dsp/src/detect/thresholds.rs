@@ -1,4 +1,4 @@
-//! Detection thresholds for a probability of false alarms.
+//! Thresholds for a probability of false alarms.
 //!
 //! Tails of F distributions, by the continued fraction of the incomplete beta function (DLMF 8.17.22), relative error
 //! below 1e-11, inverted by bisection once per detector.

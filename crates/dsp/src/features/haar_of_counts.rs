@@ -1,4 +1,4 @@
-//! The Haar transform of integers: exact sums in a wider integer, scaled once.
+//! The Haar transform of integers: exact sums, scaled once.
 //!
 //! Conversion to f64 first takes three times as long as the sums.
 

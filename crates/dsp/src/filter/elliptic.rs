@@ -1,4 +1,4 @@
-//! Elliptic integrals and functions of a real argument.
+//! Elliptic integrals and functions.
 //!
 //! By the arithmetic-geometric mean (Abramowitz and Stegun 16.4, 17.6). The parameter `m` and `m1 = 1 - m` are
 //! separate, to keep digits near zero.

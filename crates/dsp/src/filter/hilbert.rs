@@ -1,4 +1,4 @@
-//! Hilbert transformer: the imaginary part of the analytic signal.
+//! Hilbert transformers.
 //!
 //! The ideal impulse response, `2 / (pi n)` for odd n, times a Kaiser window. Source: A. V. Oppenheim and R. W.
 //! Schafer, "Discrete-Time Signal Processing", 3rd edition, 12.4.

@@ -1,4 +1,4 @@
-//! Up to four second-order sections in parallel, as lanes of a vector.
+//! Second-order sections in parallel, as lanes of a vector.
 //!
 //! While section 0 processes sample t, section k processes t - 4k: a step depends only on the last result, so four
 //! sections take as long as one. The skew is filled and drained within a call by the same operations, so results do not

@@ -1,4 +1,4 @@
-//! Poles and zeros of a digital filter as second-order sections.
+//! Poles and zeros as second-order sections.
 //!
 //! The pole nearest to the unit circle takes the nearest zero, and so on; sections run in reverse order, the first has
 //! the gain. As SciPy's `zpk2sos(pairing="nearest")`.

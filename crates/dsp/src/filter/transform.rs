@@ -1,4 +1,4 @@
-//! Frequency transforms of the analog prototype, then the bilinear transform.
+//! Frequency and bilinear transforms of prototypes.
 //!
 //! Frequencies are `tan(pi f / rate)`, which the bilinear transform `z = (1 + s) / (1 - s)` maps back to `f`.
 

@@ -1,4 +1,4 @@
-//! Forward-backward recursive filtering: squared gain, zero phase.
+//! Forward-backward recursive filtering.
 //!
 //! The backward pass of a block starts where the unknown future has decayed to [`REL_ERR`]. Blocks lie at fixed
 //! distances from the first sample.

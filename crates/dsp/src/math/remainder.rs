@@ -1,4 +1,4 @@
-//! Exact remainders of truncated division (sign of the dividend).
+//! Exact remainders, with the sign of the dividend.
 
 use super::{pick, two_product};
 

@@ -1,4 +1,4 @@
-//! Recovery of a packet from copies of several receivers.
+//! Recovery of a packet from several copies.
 
 use super::{CHECK_BYTES, residual, word, words};
 use crate::DspError;

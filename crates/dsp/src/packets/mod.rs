@@ -18,7 +18,7 @@ pub use errors::ErrorCounts;
 /// Bytes of the checksum.
 pub const CHECK_BYTES: usize = 4;
 
-/// CRC-32 of a packet XOR its checksum; None without data.
+/// CRC-32 of a packet XOR its checksum: zero if intact. None without data.
 ///
 /// Linear: residuals of bit errors combine by XOR.
 #[inline]

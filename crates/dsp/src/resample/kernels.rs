@@ -1,4 +1,4 @@
-//! Dot products of weights and samples, in an order that depends on the ratio alone.
+//! Dot products, in an order that depends on the ratio alone.
 //!
 //! Integer upsampling: neighbouring results of one phase have neighbouring windows and run in parallel, oldest sample
 //! first. Otherwise a result's products accumulate in a vector, then reduce; results of one phase share loads of

@@ -1,4 +1,4 @@
-//! Order statistics of numbers that are replaced one by one.
+//! Order statistics of replaced numbers.
 //!
 //! Numbers below a rank are in a max-heap, the others in a min-heap, and each *slot* knows its number's position:
 //! replacing takes O(log n) comparisons. -0 is before 0: results do not depend on arrival order. Invariants: each used

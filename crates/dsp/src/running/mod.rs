@@ -1,4 +1,4 @@
-//! Sliding-window statistics: sums, means, root mean squares, quantiles.
+//! Statistics of sliding windows.
 //!
 //! A *sliding window* of W samples ends at each sample (fewer at the start). Nothing is subtracted when a sample
 //! leaves, so errors do not accumulate.

@@ -1,4 +1,4 @@
-//! Means and root mean squares of sliding windows.
+//! Means and RMS of sliding windows.
 
 use super::{Real, SlidingSum, checked};
 use crate::DspError;

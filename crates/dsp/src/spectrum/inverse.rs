@@ -74,7 +74,7 @@ impl<T: Precision> Inverse<T> {
                 {
                     last.im = T::zero();
                 }
-                // Fails for other lengths only.
+                // Fails for other lengths, and for imaginary parts, just cleared.
                 let _ = plan.process_with_scratch(&mut self.row, window, &mut self.scratch);
             }
             TransformPlan::Complex(plan) => {

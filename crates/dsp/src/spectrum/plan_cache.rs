@@ -1,4 +1,4 @@
-//! A cache of planned transforms: planning takes longer than ten transforms.
+//! Cached plans: planning takes longer than ten transforms.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

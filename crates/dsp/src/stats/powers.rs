@@ -1,4 +1,4 @@
-//! Mean and variance of integers without extremes: a third of the instructions.
+//! Mean and variance of integers, without extremes.
 
 use super::integer::{BLOCK, Integer, mean_and_m2};
 use crate::isa::{Isa, Kernel, Level};

@@ -1,4 +1,4 @@
-//! Blocks of 8-bit and 16-bit integers with x86 instructions: pairwise multiply-add of words, horizontal sums of bytes.
+//! Blocks of 8-bit and 16-bit integers with x86 instructions.
 //!
 //! Kernels take signed words or unsigned bytes. The other types flip the sign bit, a bias that exact sums correct.
 #![allow(unsafe_code)] // Vector instructions and pointers.

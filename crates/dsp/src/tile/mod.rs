@@ -1,4 +1,4 @@
-//! Tiles: 256 bytes of floats that stay in vector registers between operations.
+//! Tiles: 256 bytes of floats in vector registers.
 //!
 //! Building blocks of operation chains composed at run time. An operand is 256 bytes of memory, or a number in one
 //! register. Tiles use AVX2 even with AVX-512, since chains are bound by memory; without AVX2 they are memory. All give

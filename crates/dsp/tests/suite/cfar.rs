@@ -1,4 +1,4 @@
-//! CFAR detectors against definitions, reference values and promised rates.
+//! CFAR detectors against definitions and promised rates.
 
 use crate::streams::{Random, bits, in_parts};
 use isochrony_dsp::detect::{CellCfar, Noise, NoiseCfar, Sides, thresholds};

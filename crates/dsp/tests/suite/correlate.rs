@@ -1,4 +1,4 @@
-//! Correlations against their definition, and known delays.
+//! Correlations and delays.
 
 use isochrony_dsp::correlate::{Correlator, Delays, Kind, Refine};
 use proptest::prelude::*;

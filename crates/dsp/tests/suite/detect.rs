@@ -1,4 +1,4 @@
-//! STA/LTA and triggers against their definitions; rejected parameters.
+//! STA/LTA and triggers against their definitions.
 
 use crate::streams::{bits, in_parts};
 use isochrony_dsp::DspError;

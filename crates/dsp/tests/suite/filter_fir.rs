@@ -1,4 +1,4 @@
-//! FIR filters against their definition, designs against their specification.
+//! FIR filters and their designs.
 
 use isochrony_dsp::Isa;
 use isochrony_dsp::filter::{

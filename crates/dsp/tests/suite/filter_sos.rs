@@ -1,4 +1,4 @@
-//! The cascade against the difference equation; the same bits for any chunking.
+//! The cascade against the difference equation.
 
 use isochrony_dsp::Isa;
 use isochrony_dsp::filter::{Band, Family, Iir, Initial, Sections, SosFilter};

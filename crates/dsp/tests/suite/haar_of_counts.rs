@@ -1,4 +1,4 @@
-//! The Haar transform of integers against exact integers and that of their values.
+//! The Haar transform of integers against exact integers.
 
 use isochrony_dsp::Isa;
 use isochrony_dsp::features::{Count, Haar, HaarOfCounts, HaarOutput};

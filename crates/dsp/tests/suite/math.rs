@@ -1,4 +1,4 @@
-//! Elementary functions against 640-bit fixed point, and NumPy's special values.
+//! Elementary functions against 640-bit fixed point.
 
 use crate::exact::{Exact, ulps_f32, ulps_f64};
 use isochrony_dsp::math;

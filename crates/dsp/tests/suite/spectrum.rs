@@ -1,4 +1,4 @@
-//! Transforms, detrending and averaged spectra against their definitions.
+//! Spectra and detrending against their definitions.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::spectrum::{

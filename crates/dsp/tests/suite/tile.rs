@@ -1,4 +1,4 @@
-//! Tiles against scalars, on every instruction set.
+//! Tiles against scalars.
 
 use isochrony_dsp::{Isa, Kernel, Level, Tile};
 use proptest::prelude::*;

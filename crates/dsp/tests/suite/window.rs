@@ -1,4 +1,4 @@
-//! Tapers against definitions and known properties.
+//! Tapers against their definitions.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::window::{Taper, adds_up};

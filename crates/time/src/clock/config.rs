@@ -1,4 +1,4 @@
-//! Options of [`crate::Clock`], and constants of its tolerances.
+//! Options and constants of [`crate::Clock`].
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! [`Corridor`]: all straight lines through the intervals so far.
+//! [`Corridor`]: all lines through the intervals so far.
 //!
 //! Feasible slopes satisfy every pair of intervals. Only vertices of the convex hulls of lower and upper ends can be
 //! contradicted later (O'Rourke 1981), so memory is bounded.

@@ -1,4 +1,4 @@
-//! [`Fit`]: a line through the corridors of its stamps, computed online.
+//! [`Fit`]: a line through its stamps' corridors, computed online.
 //!
 //! Each stamp requires `lower <= line(x) <= upper`. Regression towards the prior chooses among feasible slopes
 //! (`corridor`). A fit that continues a piece starts at its end, so the metric is continuous.

@@ -1,4 +1,4 @@
-//! [`Observation`]: a stamp in the coordinates of fits, with [`Scatter`] and [`Slope`].
+//! [`Observation`], [`Scatter`] and [`Slope`]: coordinates of fits.
 //!
 //! Relative to the reference rate (initial or nominal): `x` is a nominal duration in ns, `y` a stamp minus its nominal
 //! time in ns, a slope dimensionless (1e-6 is 1 ppm).

@@ -1,4 +1,4 @@
-//! [`OpenSpan`]: the gap-free end of a run, with its open piece.
+//! [`OpenSpan`]: the gap-free end of a run.
 
 use super::Stamp;
 use super::config::{MAX_SLOPE, WANDER};

@@ -1,4 +1,4 @@
-//! Placement of stamped blocks of samples: all gap logic.
+//! All gap logic: placement of stamped blocks.
 //!
 //! Compares a stamp with the expected end of the file before (paper, listing 3.2). Corrections to the paper: the first
 //! file is not a gap; the tolerance applies in both directions and is at least the stamps' resolution; the expectation

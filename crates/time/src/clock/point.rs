@@ -1,4 +1,4 @@
-//! Inputs ([`Stamp`]) and outputs ([`Placement`], [`Point`]) of a clock.
+//! Inputs and outputs of a clock.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::{Fixed, TimeError};
 pub struct Stamp {
     /// UTC nanoseconds since 1970.
     pub civil: Fixed,
-    /// The true time is in `[civil, civil + resolution)`.
+    /// The true time is in `[civil, civil + resolution)`; 0: exact.
     pub resolution: Fixed,
     /// A leap second since the previous stamp.
     pub leap: bool,

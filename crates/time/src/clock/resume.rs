@@ -1,4 +1,4 @@
-//! Restores a clock's state from stored points and pieces.
+//! Restores a clock from stored points and pieces.
 
 use super::{Clock, ClockConfig, Placement, Point, PointUse, Stamp};
 use crate::{Piece, RunId, TimeError};

@@ -1,4 +1,4 @@
-//! Every variant's message says what is wrong, with values, and how to fix it.
+//! Messages say what is wrong, with values, and how to fix it.
 
 use std::collections::BTreeSet;
 

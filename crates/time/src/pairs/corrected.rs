@@ -1,4 +1,4 @@
-//! Correction of a signal's metric by a comparison of its clock with a better one.
+//! Correction of a signal's metric by a better clock.
 
 use super::PointMetric;
 use crate::clock::COVERAGE_SIGMAS;

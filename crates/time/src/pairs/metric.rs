@@ -1,4 +1,4 @@
-//! [`PointMetric`], a line through knots, and [`PointFit`], with the quality of its fit.
+//! [`PointMetric`], a line through knots, and [`PointFit`].
 
 use super::options::FitShape;
 use crate::wide::mul_div_round;

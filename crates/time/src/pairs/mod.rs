@@ -1,4 +1,4 @@
-//! [`PointMetric`]: a metric between any two timebases, fitted to pairs of points.
+//! [`PointMetric`]: a metric fitted to pairs of points.
 //!
 //! - `options`: inputs;
 //! - `check`: validation;

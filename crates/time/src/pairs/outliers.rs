@@ -1,4 +1,4 @@
-//! Outliers among points, and the scatter of the others.
+//! Outliers and scatter of points.
 //!
 //! Compares a point with lines through five points on either side, by medians of slopes, which tolerate one wrong point
 //! in five. An outlier differs from both in the same direction by far more than is typical. If the rate steps, one side

@@ -1,4 +1,4 @@
-//! [`Polyline`]: connected straight pieces through all points' intervals.
+//! [`Polyline`]: connected pieces through all intervals.
 //!
 //! A cone of slopes from each knot narrows with each point; where it closes, the piece ends at the point before. For
 //! the uncertainty between points see [`super`].

@@ -1,4 +1,4 @@
-//! Conversions against exact rationals (`num-rational`), over ten years.
+//! Conversions against exact rationals, over ten years.
 
 use isochrony_time::{Empirical, Fixed, Lookup, Piece, Prefer, Rate, Round, RunId};
 use num_bigint::BigInt;

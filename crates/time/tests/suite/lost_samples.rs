@@ -1,4 +1,4 @@
-//! Single lost and repeated samples, against a simulator that knows them.
+//! Single lost and repeated samples.
 
 use crate::common::*;
 use isochrony_time::{Empirical, Placement};

@@ -1,4 +1,4 @@
-//! One binary for all tests, which links faster.
+//! One binary for all tests links faster.
 
 mod any_stamps;
 mod clock;

@@ -1,4 +1,4 @@
-//! Stamps excluded from the metric, and interrupted imports.
+//! Excluded stamps, and interrupted imports.
 
 use crate::common::*;
 use isochrony_time::{Empirical, Fixed, Placement};

@@ -1,4 +1,4 @@
-//! Placement of simulated recordings: gaps, steps, leap seconds.
+//! Placement of simulated recordings.
 
 use crate::common::*;
 use isochrony_time::{Clock, ClockConfig, Empirical, Fixed, Placement, RunId, Stamp};

@@ -1,4 +1,4 @@
-//! Overlapping runs, and lookups in, between and outside them.
+//! Overlapping runs, and lookups around them.
 
 use isochrony_time::{Empirical, Fixed, Lookup, Piece, Prefer, Rate, Round, RunId, TimeError};
 

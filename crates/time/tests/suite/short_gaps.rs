@@ -1,4 +1,4 @@
-//! Early gaps of a few samples, for many rates, resolutions and lengths.
+//! Early gaps of a few samples.
 //!
 //! Oracle: sample times are sums of periods, stamps are rounded down to the resolution.
 

@@ -1,4 +1,4 @@
-//! `Fixed`, `Rate`, civil text and `Derived` against independent arithmetic.
+//! Values against independent arithmetic.
 
 use isochrony_time::{Derived, Fixed, Rate, TimeError, civil};
 use num_bigint::BigInt;

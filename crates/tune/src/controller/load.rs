@@ -1,4 +1,4 @@
-//! [`LoadWatch`]: detects a change of throughput of a settled plan.
+//! [`LoadWatch`]: detects a change of throughput.
 
 use crate::Window;
 

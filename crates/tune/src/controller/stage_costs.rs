@@ -1,4 +1,4 @@
-//! [`StageCosts`]: costs and bottleneck of a running plan, from windows.
+//! [`StageCosts`]: costs and bottleneck of a running plan.
 
 use std::fmt;
 

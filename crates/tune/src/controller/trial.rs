@@ -1,4 +1,4 @@
-//! Paired trials: windows in the order A B B A, where A is the present configuration.
+//! Trials in windows A B B A, where A is the present configuration.
 
 use std::fmt;
 

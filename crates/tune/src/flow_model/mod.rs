@@ -1,4 +1,4 @@
-//! Flow model of a plan: rates, utilizations, bottleneck, and the gain of one more replica.
+//! Flow model of a plan: rates, utilizations, bottleneck.
 //!
 //! A plan is a graph of servers: stages, links, splits and merges. Each emits `gain` items per input item along its
 //! routes in fixed shares. The model is the maximum flow of Beard's RaftLib dissertation (2015, chapter 4):

@@ -9,7 +9,7 @@ use super::{FlowModel, SourceRule};
 pub enum Limit {
     /// Arrivals at this source.
     Arrivals(usize),
-    /// All replicas of this server are busy.
+    /// This server is at its utilization limit.
     Server(usize),
     /// All cores are busy.
     Cores,

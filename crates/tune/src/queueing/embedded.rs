@@ -1,4 +1,4 @@
-//! M/G/1 at departures: a Markov chain over the items left behind.
+//! M/G/1 at departures, as a Markov chain.
 //!
 //! Needs the distribution of Poisson arrivals during a service: for gamma-distributed times negative binomial, which
 //! covers any coefficient of variation (Poisson for constant times, geometric for exponential ones).

@@ -1,4 +1,4 @@
-//! Queues with room for a bounded number of items.
+//! Queues of bounded capacity.
 
 use super::{DepartureChain, MAX_CAPACITY, Queue};
 use crate::TuneError;
@@ -55,12 +55,12 @@ impl FiniteQueue {
         self.probabilities.len() - 1
     }
 
-    /// Probability of `items` waiting or in service.
+    /// Probability of `items` waiting or in service; 0 above the capacity.
     pub fn probability(&self, items: usize) -> f64 {
         self.probabilities.get(items).copied().unwrap_or(0.0)
     }
 
-    /// Probability of `items` waiting, without the one in service.
+    /// Probability of `items` waiting; 0 above the capacity.
     pub fn probability_waiting(&self, items: usize) -> f64 {
         match items {
             0 => self.probability(0) + self.probability(1),

@@ -1,4 +1,4 @@
-//! Queueing models of one server: waiting times, queue lengths and buffer sizes.
+//! Queueing models of one server.
 //!
 //! [`Queue`] has an unbounded buffer, [`FiniteQueue`] room for a number of items. Arrivals and service have a mean and
 //! a squared coefficient of variation (*scv*: variance over squared mean; 0 for constant, 1 for exponential times).
@@ -133,7 +133,7 @@ impl Queue {
         })
     }
 
-    /// Arrival rate times service time: the busy share, below 1.
+    /// Arrival rate times service time: the busy share, if below 1.
     pub fn utilization(&self) -> f64 {
         self.arrival_rate * self.service_time
     }

@@ -1,4 +1,4 @@
-//! Change detection: a two-sided CUSUM over the rates of blocks of samples.
+//! Two-sided CUSUM over the rates of blocks.
 
 use super::stats::RunningStats;
 

@@ -1,4 +1,4 @@
-//! State machine: searches a period, estimates, watches for changes.
+//! Searches a period, estimates, watches for changes.
 
 use super::change::ChangeDetector;
 use super::period::{Found, PeriodSearch};

@@ -1,4 +1,4 @@
-//! Searches for a sampling period that is stable and fits the method.
+//! Searches for a sampling period.
 
 use super::{PeriodSample, RateMethod, UnknownRate};
 

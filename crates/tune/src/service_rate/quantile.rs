@@ -1,4 +1,4 @@
-//! Service rate as the mean of 95 % quantiles of filtered counts (dissertation, section 6.3.3).
+//! Mean of 95 % quantiles of filtered counts (dissertation, section 6.3.3).
 
 use super::stats::RunningStats;
 use super::{Estimate, PeriodSample};

@@ -1,4 +1,4 @@
-//! [`PolledTuning`]: tunes a run whose counters are read at arbitrary times.
+//! [`PolledTuning`]: tunes a run read at arbitrary times.
 //!
 //! A window ends at the first reading after [`MIN_WINDOW_S`] with [`MIN_RESULTS`] results, or after [`MAX_WINDOW_S`].
 

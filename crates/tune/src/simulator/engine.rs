@@ -1,4 +1,4 @@
-//! Event loop, notices between stages, and threads looking for work.
+//! Event loop.
 
 use std::collections::VecDeque;
 use std::ops::Range;

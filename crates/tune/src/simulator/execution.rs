@@ -1,4 +1,4 @@
-//! Bursts: a stage or replica takes items, computes them and sends results.
+//! Bursts: stages take, compute and send items.
 
 use super::SimulatedSource;
 use super::engine::Engine;

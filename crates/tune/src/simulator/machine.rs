@@ -16,7 +16,7 @@ pub struct SimulatedMachine {
     pub schedule: StageSchedule,
     /// Seconds with the caller's thread alone.
     pub helpers_after_s: f64,
-    /// Seconds to take a stage and put it back.
+    /// Seconds to take a stage and put it back, even without work.
     pub hand_over_s: f64,
     /// Seconds to wake a thread.
     pub wake_s: f64,

@@ -1,4 +1,4 @@
-//! Discrete-event simulator of a plan, on up to some hundred cores.
+//! Discrete-event simulator of plans.
 //!
 //! A [`SimulatedRun`] takes [`Configuration`](crate::Configuration)s and returns [`Window`](crate::Window)s like a real
 //! run, deterministic by seed.

@@ -1,4 +1,4 @@
-//! [`SimulatedPlan`]: stages, links and sources of a plan, with their costs.
+//! [`SimulatedPlan`]: stages, links and sources.
 
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ pub struct SimulatedStage {
     /// Items per burst, at least 1. A replica computes one per burst.
     #[serde(default = "one")]
     pub burst_items: usize,
-    /// Memory traffic per item in bytes; finite, at least 0.
+    /// Memory traffic per item in bytes, whatever caches hold; finite, at least 0.
     #[serde(default)]
     pub memory_bytes: f64,
 }

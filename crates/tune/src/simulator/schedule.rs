@@ -1,4 +1,4 @@
-//! Which entry a thread takes, and which thread is woken.
+//! Which entry a thread takes, and which thread wakes.
 
 use super::StageSchedule;
 use super::engine::Engine;

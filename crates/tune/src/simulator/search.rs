@@ -1,4 +1,4 @@
-//! [`best_configuration`]: searches the configuration of highest throughput.
+//! [`best_configuration`]: searches the highest throughput.
 
 use std::collections::BTreeMap;
 

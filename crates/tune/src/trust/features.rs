@@ -1,4 +1,4 @@
-//! [`LinkFeatures`]: measurements of a link, and features derived from them.
+//! [`LinkFeatures`]: measurements of a link.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! [`SupportVectorMachine`]: a Gaussian kernel on landmarks, one output per model.
+//! [`SupportVectorMachine`]: a Gaussian kernel on landmarks.
 
 use super::PerModel;
 use super::features::Vector;

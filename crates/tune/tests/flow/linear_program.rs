@@ -1,4 +1,4 @@
-//! Oracle: the flow model as a linear program over flows of servers and routes.
+//! Oracle: the flow model as a linear program.
 
 use isochrony_tune::{FlowGraph, FlowModel, Limit, SourceRule, TuneError};
 use microlp::{ComparisonOp, Error, OptimizationDirection, Problem, SolveOptions, Variable};

@@ -1,4 +1,4 @@
-//! The flow model against linear programming, exhaustive search and known answers.
+//! The flow model against oracles.
 
 mod allocation;
 mod errors;

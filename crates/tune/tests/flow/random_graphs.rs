@@ -1,4 +1,4 @@
-//! Random graphs with chains, splits, merges, feedback, shared resources and up to three sources.
+//! Random graphs with feedback, shared resources and up to three sources.
 
 use isochrony_tune::{FlowGraph, Resources, Route, Server, Source, SourceRule};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! Reproduces the error table in the documentation of `queueing`.
+//! Reproduces the error table of `queueing`.
 
 use isochrony_tune::Queue;
 

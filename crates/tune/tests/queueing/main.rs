@@ -1,4 +1,4 @@
-//! Queueing models against numerical Markov chains, closed forms and a simulation.
+//! Queueing models against oracles.
 
 mod chains;
 mod closed_forms;

@@ -1,4 +1,4 @@
-//! A simulated server, with confidence intervals by batch means.
+//! A simulated server, with confidence intervals.
 
 use fastrand::Rng;
 

@@ -1,4 +1,4 @@
-//! Throughputs equal the flow model's under its assumptions, and never exceed its bound.
+//! Throughputs against the flow model.
 
 use isochrony_tune::simulator::{
     SimulatedMachine, SimulatedPlan, SimulatedRun, SimulatedStage, TimeDistribution, random_plan,

@@ -1,4 +1,4 @@
-//! Invariants of every run: conservation, Little's law, an end, determinism, and windows that add up.
+//! Invariants of every run.
 
 use fastrand::Rng;
 use isochrony_tune::simulator::{

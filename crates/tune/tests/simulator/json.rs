@@ -1,4 +1,4 @@
-//! Plans, machines and configurations from JSON; runs the example of `examples/simulate_plans.rs`.
+//! Plans, machines and configurations from JSON.
 
 use isochrony_tune::Configuration;
 use isochrony_tune::simulator::{SimulatedMachine, SimulatedPlan, SimulatedRun};

@@ -1,4 +1,4 @@
-//! The simulator against closed forms, exact schedules, the flow model and invariants.
+//! The simulator against closed forms, the flow model and invariants.
 
 mod adaptation;
 mod effects;

@@ -1,4 +1,4 @@
-//! Order of results and of reading sources, and what counts as delivered.
+//! Order of results, and what counts as delivered.
 
 use isochrony_tune::simulator::{
     CostChange, SimulatedLink, SimulatedMachine, SimulatedPlan, SimulatedStage,

@@ -1,4 +1,4 @@
-//! False positives and accuracy on links whose writer or reader has times of an untrained family.
+//! Accuracy on links with times of an untrained family.
 
 use isochrony_tune::trust::{Model, TrustClassifier};
 

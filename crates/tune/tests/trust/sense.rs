@@ -1,4 +1,4 @@
-//! The classifiers trust links that fit a model, and no others.
+//! The classifiers trust links that fit a model.
 
 use isochrony_tune::trust::{LinkFeatures, Model, TrustClassifier};
 use isochrony_tune::{FiniteQueue, Queue};

@@ -1,4 +1,4 @@
-//! Elementary functions by series in fixed point, far more precise than f64.
+//! Elementary functions by series in fixed point.
 
 use std::sync::LazyLock;
 
