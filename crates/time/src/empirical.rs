@@ -274,7 +274,7 @@ impl Empirical {
         Ok((self.uncertainty_ns(index), 1.0 / line.slope()))
     }
 
-    /// Else the first.
+    /// The last piece that starts at or before `index`, else the first.
     fn piece_before(&self, index: i64) -> usize {
         self.pieces
             .partition_point(|p| p.index <= index)

@@ -198,7 +198,7 @@ impl Fixed {
     }
 }
 
-/// Halves up.
+/// Nearest multiple of 2^-32, halves up.
 fn fraction_bits(digits: &str) -> i128 {
     // Long arithmetic: doubles the decimal fraction 33 times and collects carries.
     let mut d: Vec<u8> = digits.bytes().map(|b| b - b'0').collect();

@@ -101,7 +101,7 @@ impl Edge {
         Range::new(start, end)
     }
 
-    /// `half` is that of `time`.
+    /// `half` is the half-width of `time`.
     pub(crate) fn apply_with_uncertainty(
         &self,
         time: &Time<Exact>,
@@ -138,7 +138,7 @@ impl Edge {
         Ok((after, half))
     }
 
-    /// From rounding and uncertainty.
+    /// Also gives the tolerance from rounding and uncertainty.
     pub(crate) fn apply_with_slack(
         &self,
         time: Time<Exact>,
@@ -166,7 +166,7 @@ impl Edge {
         Ok((self.apply(&time)?, slack + ROUNDING))
     }
 
-    /// For comparison with another path.
+    /// Values of `from` for comparison with another path.
     pub(crate) fn probes(&self) -> Vec<Fixed> {
         match &self.metric {
             // The far one shows small slope errors.

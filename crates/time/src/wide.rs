@@ -4,7 +4,7 @@
 
 use ethnum::I256;
 
-/// Halves up. `None` on overflow, or if `d` is not positive.
+/// Rounds to nearest, halves up. `None` on overflow, or if `d` is not positive.
 pub(crate) fn mul_div_round(a: i128, b: i128, d: i128) -> Option<i128> {
     if d <= 0 {
         return None;
@@ -18,7 +18,7 @@ pub(crate) fn mul_div_round(a: i128, b: i128, d: i128) -> Option<i128> {
     i128::try_from(q + I256::from(u8::from(r >= d - r))).ok()
 }
 
-/// The remainder is in `0..d`.
+/// Rounds down; the remainder is in `0..d`.
 pub(crate) fn mul_div_floor(a: i128, b: i128, d: i128) -> Option<(i128, i128)> {
     if d <= 0 {
         return None;

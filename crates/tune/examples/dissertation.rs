@@ -262,7 +262,7 @@ fn changes() -> Value {
     })
 }
 
-/// Times of an untrained family.
+/// Links with times of an untrained family.
 fn classifier() -> Value {
     let classifier = TrustClassifier::builtin().expect("the weights are built in");
     let rows = rows::held_out();

@@ -72,9 +72,9 @@ struct Tuned {
     configuration: Configuration,
     windows: usize,
     kept: usize,
-    /// To 95 % of the optimum.
+    /// Windows until 95 % of the optimum.
     windows_to_goal: Option<usize>,
-    /// In the last windows.
+    /// Predicted over measured throughput.
     prediction: Option<f64>,
 }
 

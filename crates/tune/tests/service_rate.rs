@@ -81,7 +81,7 @@ fn known(outcomes: &[Result<Outcome, UnknownRate>]) -> impl Iterator<Item = &Out
     outcomes.iter().filter_map(|outcome| outcome.as_ref().ok())
 }
 
-/// If at least half of the attempts know it.
+/// Mean relative rate, if at least half of the attempts know it.
 fn mean_rate(outcomes: &[Result<Outcome, UnknownRate>]) -> Option<f64> {
     let count = known(outcomes).count();
     let sum: f64 = known(outcomes).map(|outcome| outcome.rate).sum();
@@ -231,7 +231,7 @@ fn standard_errors_are_those_of_repeated_attempts() {
     }
 }
 
-/// At most `limit`.
+/// Samples until a change is noticed, at most `limit`.
 fn samples_to_notice(
     monitor: &mut ServiceRateMonitor,
     simulation: &mut QueueSimulation,

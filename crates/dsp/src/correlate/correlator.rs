@@ -177,7 +177,7 @@ impl<T: Precision> Correlator<T> {
         }
     }
 
-    /// Of the last correlation, with its transform length.
+    /// Spectrum of the last correlation, with its transform length.
     pub(super) fn spectrum(&self) -> (&[Complex<T>], usize) {
         (&self.cross, self.padded.len())
     }

@@ -33,7 +33,7 @@ pub struct NoiseCfar {
     memory: u64,
     timeout: u64,
     cut: (f64, f64),
-    /// For the cut tail, and for the estimated mean.
+    /// Corrects the variance for the cut tail and the estimated mean.
     widen: f64,
     count: u64,
     mean: f64,
@@ -130,7 +130,7 @@ impl NoiseCfar {
         level
     }
 
-    /// Corrected for the cut tail.
+    /// Noise mean, corrected for the cut tail.
     #[inline]
     fn center(&self) -> f64 {
         self.mean - self.cut.0 * self.limit / self.deviations

@@ -71,7 +71,7 @@ pub fn f_tail(above: f64, below: f64, ratio: f64) -> f64 {
     beta(below / 2.0, above / 2.0, below / both, above * ratio / both)
 }
 
-/// The function is near 1 at 0.
+/// `tail` decreases from near 1 at 0.
 fn invert_decreasing(probability: f64, tail: impl Fn(f64) -> f64) -> f64 {
     // Equal cost for all magnitudes.
     let (mut low, mut high) = (-80.0, 700.0);

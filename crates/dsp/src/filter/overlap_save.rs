@@ -19,9 +19,9 @@ pub(super) struct OverlapSave<T: Precision> {
     isa: Isa,
     forward: Arc<dyn Fft<T>>,
     inverse: Arc<dyn Fft<T>>,
-    /// Over the transform length.
+    /// Spectrum of the taps over the transform length.
     gains: Vec<Complex<T>>,
-    /// One sample fewer than taps, then both blocks.
+    /// The last samples, one fewer than taps, then both blocks.
     row: Vec<T>,
     filled: usize,
     ready: Vec<T>,
@@ -142,7 +142,7 @@ impl<T: Precision> OverlapSave<T> {
     }
 }
 
-/// Whether all are finite.
+/// Returns whether all are finite.
 struct Interleave<'a, T> {
     first: &'a [T],
     second: &'a [T],

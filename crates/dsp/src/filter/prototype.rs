@@ -37,7 +37,7 @@ pub(super) struct Zpk {
     pub(super) gain: f64,
 }
 
-/// Without cancellation.
+/// `10^(db / 10) - 1`, without cancellation.
 fn power_above_one(db: f64) -> f64 {
     (db / 10.0 * LN_10).exp_m1()
 }

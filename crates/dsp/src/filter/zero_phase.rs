@@ -42,7 +42,7 @@ pub struct ZeroPhase {
     pad: usize,
     settling: usize,
     block: usize,
-    /// Raw samples until the padding is complete.
+    /// Forward results; raw samples until the padding is complete.
     passed: Vec<f64>,
     begun: bool,
     last: Vec<f64>,

@@ -53,7 +53,7 @@ pub enum Recovery {
 #[derive(Debug, Clone)]
 pub struct Combiner {
     bytes: usize,
-    /// By cluster, the best of each first.
+    /// Receivers by cluster, the best of each first.
     voters: Vec<Voter>,
     order: Vec<usize>,
     syndromes: Vec<u32>,

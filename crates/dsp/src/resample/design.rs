@@ -81,7 +81,7 @@ impl Lowpass {
         sinc * bessel_i0(self.beta * ((1.0 - part) * (1.0 + part)).sqrt())
     }
 
-    /// Sums to 1.
+    /// Weights with sum 1.
     fn row(&self, part: f64, taps: usize) -> impl Iterator<Item = f64> {
         let first = 1.0 - self.reach;
         let row: Vec<f64> = (0..taps)

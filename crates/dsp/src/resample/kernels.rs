@@ -14,7 +14,7 @@ use crate::avx2::Avx2;
 use crate::isa::{Kernel, Level};
 use crate::spectrum::Precision;
 
-/// A second phase still fits the registers.
+/// Vectors in parallel: a second phase still fits the registers.
 const SIDE: usize = 4;
 /// Samples behind the last window that may be read.
 pub(super) const READ_AHEAD: usize = SIDE * VECTOR_BYTES / size_of::<f32>();
@@ -31,7 +31,7 @@ pub(super) struct Sums<'a, T> {
     pub(super) at: usize,
     /// First result's index, modulo `up`.
     pub(super) turn: u64,
-    /// In parts of `up`.
+    /// Phase of the first result, in parts of `up`.
     pub(super) phase: u64,
     pub(super) up: u64,
     pub(super) down: u64,

@@ -16,7 +16,7 @@ use crate::filter::parameter_error;
 const MAX_COARSE_RATIO: u64 = 64;
 /// Products per cubic weight.
 const CUBIC_COST: f64 = 5.0;
-/// Position and reduction, in products.
+/// Cost of position and reduction, in products.
 const RESULT_COST: f64 = 8.0;
 const MAX_FINE_RATIO: u64 = 4;
 /// Largest relative cost that is worth another pass.

@@ -21,7 +21,7 @@ pub(super) struct Stage<T> {
     isa: Isa,
     weights: Arc<Weights<T>>,
     ratio: Ratio,
-    /// With room for a block and reads beyond it.
+    /// Samples, with room for a block and reads beyond it.
     row: Vec<T>,
     len: usize,
     base: i64,

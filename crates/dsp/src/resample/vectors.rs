@@ -17,7 +17,7 @@ pub(super) trait Vector: Copy {
     fn store(self) -> Self::Lane;
     fn mul(self, other: Self) -> Self;
     fn add(self, other: Self) -> Self;
-    /// By halves.
+    /// Sums by halves.
     fn sum(self) -> Self::Number;
 }
 

@@ -5,7 +5,7 @@ pub(super) struct QuantileRank {
     window: usize,
     at: f64,
     counted: usize,
-    /// With the distance from the last number below.
+    /// Numbers below, with the distance from the last of them.
     below: usize,
     part: f64,
 }

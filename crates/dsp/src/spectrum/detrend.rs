@@ -45,7 +45,7 @@ struct Line<T> {
     slope: T,
 }
 
-/// Of every `PARTS`-th number, in fixed lanes.
+/// Mean and slope of every `PARTS`-th number, in fixed lanes.
 #[inline(always)]
 fn line<T: Precision, const PARTS: usize>(
     detrend: Detrend,

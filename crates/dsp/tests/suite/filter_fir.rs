@@ -209,7 +209,7 @@ fn bands(case: &Value) -> Vec<FirBand> {
         .collect()
 }
 
-/// On a grid of its own.
+/// Largest weighted error, on a grid of its own.
 fn worst(taps: &[f64], bands: &[FirBand], rate: f64) -> f64 {
     let errors = bands.iter().flat_map(|band| {
         (0..=3000).map(move |k| {

@@ -40,7 +40,7 @@ fn is_near(got: f64, want: f64, size: f64) -> bool {
     (got - want).abs() <= 8.0 * f64::EPSILON * size
 }
 
-/// With the magnitude that each number is rounded from.
+/// Rows by definition, with the magnitude that each number is rounded from.
 fn defined(counts: &[i64], levels: usize, values: &Calibration) -> [Vec<(f64, f64)>; 3] {
     let (sums, differences) = exact(counts, levels);
     let (scale, offset) = (values.scale(), values.offset());

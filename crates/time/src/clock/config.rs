@@ -4,22 +4,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Fixed, Rate, TimeError};
 
-/// Of true about nominal rates: 100 ppm for crystals.
+/// Standard deviation of true about nominal rates, for crystals.
 pub(crate) const PRIOR_SIGMA: f64 = 100e-6;
 /// Standard deviations that a stated uncertainty covers.
 pub(crate) const COVERAGE_SIGMAS: f64 = 3.5;
-/// Of a rate from the reference, within a run.
+/// Largest deviation of a rate from the reference within a run.
 pub(crate) const MAX_SLOPE: f64 = 0.01;
 /// Coarser stamps are limited by resolution only, as long as rounding explains them, ns.
 pub(crate) const COARSE_NS: f64 = 5e7;
 /// Latency that a coarse resolution may hide, as a fraction of it.
 pub(crate) const HIDDEN_LATENCY: f64 = 0.05;
-/// Assumed until the scatter is known, ns.
+/// Latency assumed until the scatter is known, ns.
 pub(crate) const LATENCY_NS: f64 = 5e6;
-/// Assumed until the scatter is known, ns.
+/// Scatter assumed until it is known, ns.
 pub(crate) const GUESS_NS: f64 = 1e5;
 pub(crate) const MIN_SLOPE_UNCERTAINTY: f64 = 5e-9;
-/// Of a rate between two stamps.
+/// Wander of a rate between two stamps.
 pub(crate) const WANDER: f64 = 1e-6;
 
 /// Deviation of the true rate from one off by `slope`; `None` beyond crystals.

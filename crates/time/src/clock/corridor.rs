@@ -62,7 +62,7 @@ impl Corridor {
         )
     }
 
-    /// In order, even if rounding makes limits cross.
+    /// Feasible slopes, in order even if rounding makes limits cross.
     pub(crate) fn slopes(&self) -> (f64, f64) {
         (self.smin.min(self.smax), self.smax.max(self.smin))
     }
@@ -81,7 +81,7 @@ impl Corridor {
     }
 }
 
-/// Upper (`side` = 1) or lower (-1); `x` ascends.
+/// Extends an upper (`side` = 1) or lower (-1) hull; `x` ascends.
 fn push(hull: &mut Vec<(f64, f64)>, p: (f64, f64), side: f64) {
     while let [.., a, b] = hull[..] {
         // b stays only if the turn bends away from the other hull.

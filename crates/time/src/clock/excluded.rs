@@ -41,7 +41,7 @@ impl ExcludedStamps {
         self.count = count;
     }
 
-    /// From `y = offset + slope * x`; 0 without stamps.
+    /// RMS distance from `y = offset + slope * x`; 0 without stamps.
     pub(crate) fn residual(&self, offset: f64, slope: f64) -> f64 {
         (self.squares(offset, slope) / self.count.max(1.0)).sqrt()
     }

@@ -41,9 +41,9 @@ impl FitLine {
 #[derive(Clone, Debug)]
 pub(crate) struct Fit {
     prior: Slope,
-    /// Start of a continued fit.
+    /// Start of a fit that continues another.
     anchor: Option<(f64, f64)>,
-    /// Lower bound of the start.
+    /// Lower bound of the start: time advances.
     floor: Option<f64>,
     early: Vec<Observation>,
     corridor: Corridor,
@@ -89,7 +89,7 @@ impl Fit {
     const KEPT_STAMPS: usize = 24;
     /// Stamps whose slope tells a gap from a rate.
     const MIN_TELLING_STAMPS: f64 = 6.0;
-    /// In stamps: fixes the start.
+    /// Weight in stamps, which fixes the start.
     const ANCHOR: f64 = 1e9;
 
     pub(crate) fn new(
@@ -182,7 +182,8 @@ impl Fit {
         true
     }
 
-    /// None if scatter explains it. Coarse stamps and young free fits accept every feasible stamp.
+    /// Distance from the line if scatter does not explain it. Coarse stamps and young free fits accept every feasible
+    /// stamp.
     pub(crate) fn off(&self, obs: &Observation, scatter: Scatter) -> Option<f64> {
         if self.sums.n < 8.0 && self.anchor.is_none() || self.coarse(scatter) {
             return None;
@@ -264,7 +265,7 @@ impl Fit {
         }
     }
 
-    /// Regularised regression, kept feasible.
+    /// Slope by regularised regression, kept feasible.
     pub(crate) fn slope(&self, scatter: Scatter) -> Slope {
         let p = self.prior.value;
         let prior_sigma = (self.prior.half / COVERAGE_SIGMAS).max(1e-12);
@@ -311,7 +312,7 @@ impl Fit {
         free && high - low <= 1.0 && low.abs() <= 1.0
     }
 
-    /// Scatter over that between neighbours, at least 1: heavy tails, or wander.
+    /// Scatter about the line over that between neighbours, at least 1: heavy tails, or wander.
     pub(crate) fn excess(&self, scatter: Scatter) -> f64 {
         if self.sums.n < 5.0 {
             return 1.0;
@@ -352,7 +353,7 @@ impl Fit {
         worst
     }
 
-    /// Includes excluded stamps.
+    /// RMS distance of the stamps' centres, excluded ones included.
     pub(crate) fn residual_with(&self, line: &FitLine, excluded: &ExcludedStamps) -> f64 {
         if excluded.count == 0.0 {
             return line.residual;

@@ -68,7 +68,7 @@ struct RunState {
     last_civil: Fixed,
     closed: Vec<Piece>,
     open_span: OpenSpan,
-    /// In case its stamps prove wrong.
+    /// State before the run, in case its stamps prove wrong.
     before: ClockModel,
 }
 

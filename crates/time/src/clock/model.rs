@@ -78,7 +78,7 @@ impl Jitter {
         self.ring.len() >= Self::MIN_DIFFERENCES
     }
 
-    /// If beyond chance, ns.
+    /// Largest scatter so far, if beyond chance; ns.
     pub(crate) fn seen(&self) -> Option<f64> {
         (self.ring.len() >= Self::MIN_SEEN).then_some(self.worst.max(Self::FLOOR_NS))
     }
@@ -93,7 +93,7 @@ impl Jitter {
         self.worst <= 0.82 * resolution
     }
 
-    /// Beyond the resolution, ns.
+    /// Standard deviation beyond the resolution, ns.
     pub(crate) fn sigma(&self, resolution: f64) -> f64 {
         if !self.known() {
             return (self.guess - resolution).max(0.0) / 3.0;
@@ -127,7 +127,7 @@ impl Jitter {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TickStreak {
     stamps: u32,
-    /// Longest, ns.
+    /// Longest nominal duration, ns.
     span: f64,
 }
 
@@ -142,7 +142,7 @@ impl TickStreak {
         }
     }
 
-    /// Half-width; `None`: not steady.
+    /// Half-width of the rate; `None`: not steady.
     pub(crate) fn slope(&self, width: f64) -> Option<f64> {
         (self.stamps >= 2).then(|| (Jitter::FLOOR_NS + width) / self.span.max(1.0))
     }
@@ -187,7 +187,8 @@ impl RunningRate {
         self.points += 1;
     }
 
-    /// Rounding errors are correlated (a slow clock rounds alike for hours): all stamps together count as one.
+    /// Slope and its standard deviation. Rounding errors are correlated (a slow clock rounds alike for hours): all
+    /// stamps together count as one.
     pub(crate) fn slope(&self, sigma: f64, resolution: f64) -> (f64, f64) {
         let variance = spread(sigma, resolution, self.count);
         let prior = variance / (PRIOR_SIGMA * PRIOR_SIGMA);
@@ -211,7 +212,7 @@ pub(crate) struct ClockModel {
     pub(crate) jitter: Jitter,
     pub(crate) running: RunningRate,
     pub(crate) steady: TickStreak,
-    /// A third of the memory: a difference shows a wandering rate, behind which the longer one lags.
+    /// With a third of the memory: a difference shows a wandering rate, behind which the longer one lags.
     quick: RunningRate,
 }
 

@@ -22,7 +22,7 @@ impl Observation {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scatter {
     pub(crate) sigma: f64,
-    /// That practically every stamp keeps, ns.
+    /// Half-width that practically every stamp keeps, ns.
     pub(crate) bound: f64,
 }
 

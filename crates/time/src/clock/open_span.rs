@@ -18,7 +18,7 @@ pub(crate) struct OpenSpan {
     range: (f64, f64),
     /// The next stamp decides whether it is an outlier.
     pending: Option<Observation>,
-    /// Before the fit's last stamp, and behind.
+    /// Excluded stamps before the fit's last one, and behind.
     excluded: ExcludedStamps,
     excluded_behind: ExcludedStamps,
 }
@@ -96,8 +96,8 @@ impl OpenSpan {
         self.civil(index, y)
     }
 
-    /// To compare with [`predict`](Self::predict): the middle of the last digit, or the stamp itself if the line goes
-    /// through stamps. Mixing them is off by half a resolution.
+    /// Time of a stamp to compare with [`predict`](Self::predict): the middle of the last digit, or the stamp itself if
+    /// the line goes through stamps. Mixing them is off by half a resolution.
     pub(crate) fn time_of(&self, stamp: &Stamp, model: &ClockModel) -> Result<Fixed, TimeError> {
         let width = self.fit.last.width;
         let as_written =
@@ -108,7 +108,7 @@ impl OpenSpan {
         stamp.centre()
     }
 
-    /// The running one, or the corridor's if sharper.
+    /// The running slope, or the corridor's if sharper.
     pub(crate) fn rate(&self, model: &ClockModel) -> Slope {
         let width = self.fit.last.width;
         let (running, fit) = (model.slope(width), self.fit.slope(model.scatter(width)));

@@ -217,7 +217,7 @@ impl Clock {
         }
     }
 
-    /// From the rate's uncertainty since the last stamp, ns.
+    /// Time uncertainty from the rate since the last stamp, ns.
     fn drift(&self, run: &RunState, stamp: &Stamp, ahead: u64) -> f64 {
         let mut half = run.open_span.rate(&self.model).half;
         if self.model.running.points <= 2 {
@@ -260,7 +260,7 @@ impl Clock {
         ALLOWED_RESOLUTIONS * resolution + latency + self.drift(run, stamp, 0)
     }
 
-    /// Off by more than the resolution, and a sample or more.
+    /// The gap that a contiguous stamp may hide: more than its resolution, and a sample or more.
     pub(super) fn hidden_gap(
         &self,
         run: &RunState,
@@ -310,7 +310,7 @@ impl Clock {
         }
     }
 
-    /// By resolution and jitter, ns.
+    /// Distance of a stamp from the line by resolution and jitter, ns.
     fn scatter(&self, run: &RunState, stamp: &Stamp) -> f64 {
         // One width between line and stamp, half a width to the stamp's centre, and jitter of half a width to either
         // side.
@@ -337,7 +337,7 @@ impl Clock {
         1e9 / self.config.reference().to_f64()
     }
 
-    /// At least one.
+    /// At the current rate, at least one.
     fn gap_samples(&self, gap: Fixed) -> Result<u64, TimeError> {
         u64::try_from(self.samples_in(gap)?.round().max(1)).map_err(|_| TimeError::Overflow {
             what: "gap in samples",

@@ -31,7 +31,7 @@ impl Corridor {
         Some(Self { corners })
     }
 
-    /// Least squares, moved towards the middle until inside.
+    /// The least-squares line, moved towards the middle until inside.
     pub(super) fn best(&self, points: &[FitPoint], pad: f64) -> Chord {
         let count = self.corners.len() as f64;
         let middle = Chord {
@@ -68,7 +68,7 @@ impl Corridor {
     }
 }
 
-/// Where `inside` is not negative.
+/// Keeps the part where `inside` is not negative.
 fn cut(corners: &mut Vec<Chord>, inside: impl Fn(&Chord) -> f64) {
     if corners.iter().all(|line| inside(line) >= 0.0) {
         return;

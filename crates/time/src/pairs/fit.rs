@@ -12,7 +12,7 @@ use crate::{Fixed, TimeError};
 
 /// A line's uncertainty is convex: chords do not underestimate it.
 const MARGINS: u32 = 16;
-/// At least so many per excluded point.
+/// At least so many points per excluded one.
 const POINTS_PER_EXCLUSION: usize = 10;
 
 /// The origin of the fit's coordinates.
@@ -37,7 +37,7 @@ impl ReferenceLine {
         distance(self.first.to, self.last.to)
     }
 
-    /// From the first point and from the line; exact up to the last step.
+    /// Distances from the first point and from the line; exact up to the last step.
     fn place(&self, point: &PointPair) -> Result<(f64, f64), TimeError> {
         let overflow = TimeError::Overflow { what: "point" };
         let along = point.from.checked_sub(self.first.from);
@@ -110,7 +110,7 @@ fn candidates(points: &[PointPair], used: &[usize]) -> Result<Vec<Candidate>, Ti
     used.iter().map(place).collect()
 }
 
-/// Of the points in use, by position; else zero.
+/// Half-widths of the points in use, by position; else zero.
 fn halves(points: &[PointPair], used: &[usize]) -> Result<Vec<f64>, TimeError> {
     let candidates = candidates(points, used)?;
     let scatter = scatter(&candidates);
@@ -292,7 +292,7 @@ impl<'a> UsedPoints<'a> {
         Ok(Knot { from, to })
     }
 
-    /// Per unit of the first timebase.
+    /// Growth of the uncertainty beyond the points, per unit of the first timebase.
     fn outside(&self, slope: f64, options: &PointFitOptions) -> f64 {
         let wander = options.wander * self.reference.advance().to_f64().abs();
         (slope + wander) / self.reference.span().to_f64()

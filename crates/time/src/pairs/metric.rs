@@ -23,7 +23,7 @@ pub(super) struct Knot {
     pub(super) to: Fixed,
 }
 
-/// In units of the second timebase.
+/// A half-width, in units of the second timebase.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Margin {
     pub(super) from: Fixed,
@@ -192,7 +192,7 @@ impl PointMetric {
         inner.max(self.half_at(from)).max(self.half_at(to)) + ROUNDING
     }
 
-    /// Where slope or uncertainty change, ascending.
+    /// Values where slope or uncertainty change, ascending.
     pub(crate) fn breaks(&self, from: Fixed, to: Fixed) -> Vec<Fixed> {
         let mut breaks: Vec<Fixed> = self.knots.iter().map(|knot| knot.from).collect();
         if self.margins.len() <= MAX_BREAKS {

@@ -9,9 +9,9 @@ const MIN_SIDE_POINTS: usize = 3;
 const MIN_POINTS: usize = 8;
 /// In multiples of the third quartile: 5.7 standard deviations of Gaussian scatter.
 const OUTLIER_THRESHOLD: f64 = 5.0;
-/// For the distance from the line between neighbours.
+/// Threshold of the distance from the line between neighbours.
 const NEIGHBOUR_THRESHOLD: f64 = 3.0;
-/// More cannot be told apart.
+/// More outliers cannot be told apart.
 const POINTS_PER_OUTLIER: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
@@ -58,7 +58,7 @@ pub(super) fn outliers(points: &[Candidate]) -> Vec<usize> {
     }
 }
 
-/// With both sides, beyond the uncertainties.
+/// Disagreement with both sides, beyond the uncertainties.
 fn disagreement(points: &[Candidate], at: usize) -> f64 {
     let before = &points[at.saturating_sub(SIDE_POINTS)..at];
     let behind = &points[at + 1..(at + 1 + SIDE_POINTS).min(points.len())];
@@ -80,7 +80,7 @@ fn disagreement(points: &[Candidate], at: usize) -> f64 {
     }
 }
 
-/// Through the two nearest points; doubled if they are on both sides, since either may be wrong.
+/// Distance from the line through the two nearest points; doubled if they are on both sides, since either may be wrong.
 fn off_neighbours(points: &[Candidate], at: usize) -> f64 {
     let last = points.len() - 1;
     let (a, b, weight) = match at {
@@ -119,8 +119,8 @@ fn median_line(points: &[Candidate]) -> Option<MedianLine> {
     Some(MedianLine { x, y, slope, reach })
 }
 
-/// Half-width about lines between neighbours: five standard deviations, or twice the upper decile if larger (outliers,
-/// long tails).
+/// Half-width of points about lines between neighbours: five standard deviations, or twice the upper decile if larger
+/// (outliers, long tails).
 pub(super) fn scatter(points: &[Candidate]) -> f64 {
     let mut off: Vec<f64> = interpolation_errors(points).map(f64::abs).collect();
     if off.is_empty() {
@@ -152,7 +152,7 @@ pub(super) fn contradicts_stated(points: &[Candidate]) -> bool {
     off.len() >= 6 && together < -0.4 * square
 }
 
-/// Of inner points from the line between neighbours, in standard deviations of equal points.
+/// Distances of inner points from the line between neighbours, in standard deviations of equal points.
 fn interpolation_errors(points: &[Candidate]) -> impl Iterator<Item = f64> + '_ {
     points.windows(3).map(|three| {
         let share = (three[1].x - three[0].x) / (three[2].x - three[0].x);

@@ -14,7 +14,7 @@ pub(super) struct Polyline {
     pub(super) outside: (f64, f64),
 }
 
-/// Relative to the mean: time advances.
+/// Minimum rate over the mean: time advances.
 const MIN_RATE: f64 = 1e-3;
 
 #[derive(Clone, Copy)]
@@ -124,14 +124,14 @@ fn knots(points: &[FitPoint], advance: f64) -> Result<Vec<(f64, f64)>, usize> {
     Ok(knots)
 }
 
-/// As near to the middle of the last point as the cone allows.
+/// Ends as near to the middle of the last point as the cone allows.
 fn end_of(knot: (f64, f64), point: &FitPoint, cone: (f64, f64)) -> f64 {
     let span = point.t - knot.0;
     let wanted = (point.y - knot.1) / span;
     knot.1 + wanted.max(cone.0).min(cone.1) * span
 }
 
-/// A piece's own and its neighbours' slopes, widened by as much again.
+/// Slopes of a piece and its neighbours, widened by as much again.
 fn rates(knots: &[(f64, f64)], halves: &[f64], wander: f64) -> Vec<Rates> {
     let pieces = knots.len() - 1;
     let own: Vec<Rates> = (0..pieces)

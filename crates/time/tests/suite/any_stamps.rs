@@ -49,7 +49,7 @@ struct FedClock {
     points: Vec<Point>,
 }
 
-/// Like a store.
+/// Feeds as a store does.
 fn feed(fed: &mut FedClock, stamps: &[(Stamp, u64)], look_ahead: bool) {
     for (k, (stamp, samples)) in stamps.iter().enumerate() {
         let next = stamps.get(k + 1).map(|s| &s.0).filter(|_| look_ahead);

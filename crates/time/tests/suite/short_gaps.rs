@@ -103,7 +103,7 @@ impl Case {
         }
     }
 
-    /// By more than half a sample beyond resolution and crystal tolerance.
+    /// Whether stamps show the loss: more than half a sample beyond resolution and crystal tolerance.
     fn tells(&self) -> bool {
         let since = (self.before - (self.before - 1) / self.record * self.record) as f64;
         let slack = 0.5 * self.period()
@@ -112,7 +112,7 @@ impl Case {
         self.resolution_ns as f64 <= self.period() && self.lost as f64 * self.period() > slack
     }
 
-    /// Beyond the uncertainty, ns.
+    /// Largest distance from the truth beyond the uncertainty, ns.
     fn excess(&self, outcome: &Outcome) -> f64 {
         let parts = [
             (0, self.before, 0),

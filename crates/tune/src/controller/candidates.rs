@@ -9,7 +9,7 @@ use super::trial::Gain;
 pub(super) struct Candidate {
     pub(super) configuration: Configuration,
     pub(super) kind: CandidateKind,
-    /// Corrected by earlier trials.
+    /// The model's gain, corrected by earlier trials.
     pub(super) predicted_gain: Option<f64>,
     model_gain: f64,
     pub(super) reason: String,
@@ -86,9 +86,9 @@ impl Corrections {
     }
 }
 
-/// Share of time from which a larger link may help.
+/// Share of waiting time from which a larger link may help.
 const MIN_OUTPUT_WAIT: f64 = 0.05;
-/// The writer makes one item while the reader consumes another. A single thread gains nothing.
+/// Items that a link needs: the writer makes one while the reader consumes another. A single thread gains nothing.
 const LINK_ITEMS: f64 = 2.0;
 /// Leaves replicas free in each stage, since service times vary.
 const REPLICA_UTILIZATION: f64 = 0.9;

@@ -7,7 +7,7 @@ const MIN_CHANGE: f64 = 0.05;
 /// In standard deviations (Page, Biometrika 41, 1954: one-sided cumulative sums).
 const DRIFT: f64 = 1.0;
 const ALARM: f64 = 8.0;
-/// Of the logarithm of throughput: few windows underestimate it.
+/// Least deviation of the logarithm of throughput: few windows underestimate it.
 const MIN_DEVIATION: f64 = 0.02;
 const MEMORY: f64 = 50.0;
 

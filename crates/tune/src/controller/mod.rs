@@ -91,11 +91,11 @@ pub struct Controller {
     kept: Configuration,
     before: Option<Configuration>,
     state: State,
-    /// The last ones under `kept`.
+    /// The last windows under `kept`.
     observed: Vec<Window>,
     /// The next window is discarded.
     settles: bool,
-    /// Without gain under the present load.
+    /// Candidates without gain under the present load.
     rejected: HashSet<Configuration>,
     corrections: Corrections,
     trials: usize,

@@ -50,10 +50,10 @@ const MAX_RATE_LOSS: f64 = 0.01;
 pub(super) struct Trial {
     /// Processor time per sample counts instead of throughput.
     saves_time: bool,
-    /// Logarithms, of the present group.
+    /// Logarithms of the compared quantity, in the present group.
     group: Vec<f64>,
     rates: Vec<f64>,
-    /// Logarithms, by group.
+    /// Logarithms of the gains, by group.
     gains: Vec<f64>,
     rate_gains: Vec<f64>,
 }
@@ -129,7 +129,7 @@ fn group_gain(values: &[f64]) -> f64 {
     (values[1] + values[2] - values[0] - values[3]) / 2.0
 }
 
-/// Student's t.
+/// Mean and bounds, by Student's t.
 fn gain(gains: &[f64], confidence: f64) -> Gain {
     let groups = gains.len();
     let mean = gains.iter().sum::<f64>() / groups as f64;
@@ -152,7 +152,7 @@ fn gain(gains: &[f64], confidence: f64) -> Gain {
     }
 }
 
-/// Of one group.
+/// Least standard error of one group.
 const MIN_ERROR: f64 = 0.003;
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ pub(super) struct Constraint {
 pub(super) struct SourceFlow {
     pub(super) rates: Vec<f64>,
     pub(super) limits: Vec<Limit>,
-    /// By weight, of the slowest source that arrivals do not limit.
+    /// Rate by weight of the slowest source that arrivals do not limit.
     pub(super) level: f64,
     pub(super) bottleneck: Limit,
 }

@@ -12,9 +12,9 @@ const LARGEST_WEIGHT: f64 = 1e150;
 /// Weights of the states at departures, proportional to probabilities. With room for `K` the chain is the same up to
 /// state `K - 1`.
 pub(super) struct DepartureChain {
-    /// Of arrivals during a service.
+    /// Probability of no arrival during a service.
     none: f64,
-    /// `more[k]`: more than `k` arrivals.
+    /// `more[k]`: probability of more than `k` arrivals.
     more: Vec<f64>,
     weights: Vec<f64>,
     sum: f64,
@@ -73,12 +73,12 @@ impl DepartureChain {
         self.weights.len()
     }
 
-    /// Among the states so far.
+    /// Probability of no items, among the states so far.
     pub(super) fn empty(&self) -> f64 {
         self.weights[0] / self.sum
     }
 
-    /// Among the states so far.
+    /// Probability among the states so far.
     pub(super) fn probability(&self, state: usize) -> f64 {
         self.weights[state] / self.sum
     }

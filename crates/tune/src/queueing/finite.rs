@@ -102,7 +102,7 @@ fn smallest_legal(queue: &Queue) -> usize {
     if queue.is_poisson() { 1 } else { 2 }
 }
 
-/// Arrivals see probabilities over time (PASTA), less lost ones.
+/// Converts those at departures: arrivals see probabilities over time (PASTA), less lost ones.
 fn departure_probabilities(queue: &Queue, capacity: usize) -> Vec<f64> {
     let load = queue.utilization();
     let mut chain = DepartureChain::new(load, queue.service_scv);
@@ -140,7 +140,7 @@ struct GeometricLine {
 }
 
 impl GeometricLine {
-    /// With whether producer and server are exchanged.
+    /// Also whether producer and server are exchanged.
     fn of(queue: &Queue) -> (Self, bool) {
         let offered = queue.utilization();
         let exchanged = offered > 1.0;

@@ -4,11 +4,11 @@ use super::stats::RunningStats;
 
 /// Uncounted drift per block, in deviations.
 const ALLOWANCE: f64 = 0.5;
-/// In deviations.
+/// Sum that signals a change, in deviations.
 const THRESHOLD: f64 = 12.0;
-/// Per block, in deviations: one outlier signals no change.
+/// Largest step per block, in deviations: one outlier signals no change.
 const LARGEST_STEP: f64 = 4.0;
-/// Smaller changes are useless to a tuner.
+/// Least deviation: smaller changes are useless to a tuner.
 const LEAST_DEVIATION: f64 = 0.02;
 
 #[derive(Debug, Clone, Copy)]

@@ -16,14 +16,14 @@ pub(super) const MOSTLY_BUSY: f64 = 0.9;
 /// Share of unblocked pairs with items in both, up to which single services are resolved.
 const RESOLVED: f64 = 0.06;
 const MIN_PAIRS: u32 = 4;
-/// Per period, for the utilization law.
+/// Fewest items per period, for the utilization law.
 const MIN_ITEMS_OF_SINGLES: f64 = 1.0 / 32.0;
 
-/// Per unblocked period, for the filtered quantile.
+/// Fewest items per unblocked period, for the filtered quantile.
 const MIN_ITEMS: f64 = 4.0;
-/// Per period: it is not lengthened further.
+/// From so many items a period is not lengthened.
 const ENOUGH_ITEMS: f64 = 64.0;
-/// For the filtered quantile.
+/// Smallest unblocked share, for the filtered quantile.
 const MIN_UNBLOCKED: f64 = 0.1;
 
 enum Verdict {

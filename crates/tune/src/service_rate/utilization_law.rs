@@ -4,13 +4,13 @@ use super::period::MOSTLY_BUSY;
 use super::stats::RunningStats;
 use super::{Estimate, PeriodSample};
 
-/// In samples, for batches and change detection.
+/// Samples per block, for batches and change detection.
 const BLOCK: u64 = 64;
-/// When full, neighbours merge.
+/// Batches kept; when full, neighbours merge.
 const BATCHES: usize = 32;
-/// Of unblocked pairs with items in both periods. The period search is stricter.
+/// Largest share of unblocked pairs with items in both periods. The period search is stricter.
 const RESOLVED: f64 = 0.1;
-/// Of quadratic from linear extrapolation.
+/// Largest relative difference of quadratic from linear extrapolation.
 const MAX_CURVATURE: f64 = 0.05;
 /// Below it, short busy spells between samples bias the rate upward.
 const MIN_UTILIZATION: f64 = 0.4;
@@ -60,7 +60,7 @@ impl Sums {
         self.unblocked_s / self.elapsed_s
     }
 
-    /// Unblocked shares of one and two periods, extrapolated to zero.
+    /// Busy share: unblocked shares of one and two periods, extrapolated to zero.
     fn utilization(&self) -> f64 {
         let one = self.unblocked_share();
         let two = if self.pairs_s > 0.0 {
@@ -88,7 +88,7 @@ impl Sums {
         self.items / self.busy_s()
     }
 
-    /// From at least half an item and half a period; None without work.
+    /// Logarithm of the rate, from at least half an item and half a period; None without work.
     fn logarithm(&self) -> Option<f64> {
         let half_period = self.elapsed_s / BLOCK as f64 / 2.0;
         let busy_s = self.busy_s();

@@ -20,7 +20,7 @@ enum Task {
 pub(super) struct CoreUse {
     pub(super) on_core: bool,
     pub(super) core: usize,
-    /// At the start of its slice; adjusted after sleep.
+    /// Seconds used at the start of its slice; adjusted after sleep.
     used_s: f64,
     since_s: f64,
     slice_end_s: f64,

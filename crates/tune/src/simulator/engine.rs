@@ -15,7 +15,7 @@ use super::thread::{SimulatedThread, ThreadState};
 use super::{SimulatedMachine, SimulatedPlan, SimulatedSource, StageSchedule};
 use crate::{Configuration, TuneError};
 
-/// Per possible replica.
+/// Reorder buffer slots per possible replica.
 pub(super) const BLOCKS_PER_REPLICA: usize = 3;
 
 pub(super) struct StageState {
@@ -52,7 +52,7 @@ pub(super) struct Engine {
     pub(super) links: Vec<LinkState>,
     pub(super) threads: Vec<SimulatedThread>,
     pub(super) looking: VecDeque<usize>,
-    /// Without the caller's; the last was busy last.
+    /// Idle threads without the caller's; the last was busy last.
     pub(super) idle: Vec<usize>,
     pub(super) helpers_began: bool,
     pub(super) cores: Cores,
@@ -175,7 +175,7 @@ impl Engine {
         self.look_all();
     }
 
-    /// Until a time, the end of the run, or a standstill.
+    /// Handles events until a time, the end of the run, or a standstill.
     pub(super) fn advance(&mut self, until: f64) {
         while !self.is_over {
             let Some((time, event)) = self.events.pop_until(until) else {
@@ -315,7 +315,7 @@ impl Engine {
         }
     }
 
-    /// The least over paths from each source.
+    /// Least progress over paths from each source.
     pub(super) fn progress(&self, stage: usize) -> Progress {
         let state = &self.stages[stage];
         let mut progress = [u64::MAX; MAX_SOURCES];

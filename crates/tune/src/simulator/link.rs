@@ -31,11 +31,11 @@ pub(super) struct LinkState {
     pub(super) ended: Option<Progress>,
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// Over sent items.
+    /// Sum of the occupancy over sent items.
     pub(super) occupancy_sum: f64,
-    /// Summed over received items.
+    /// Seconds in the link, over received items.
     pub(super) wait_s: f64,
-    /// Integral over time.
+    /// Items, integrated over time.
     pub(super) item_seconds: f64,
     changed_s: f64,
 }

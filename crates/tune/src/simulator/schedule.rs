@@ -42,7 +42,7 @@ impl Engine {
         None
     }
 
-    /// Of the thread with most, except the last stage.
+    /// Takes the first entry of the thread with most ready, except the last stage.
     fn steal(&self, thief: usize, threshold: usize) -> Option<usize> {
         let others = (0..self.owned_ready.len()).filter(|&other| other != thief);
         let victim = others.max_by_key(|&other| (self.owned_ready[other], usize::MAX - other))?;

@@ -243,7 +243,7 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// One coordinate by one or two steps, or all replicas by one.
+    /// Changes one coordinate by one or two steps, or all replicas by one.
     fn neighbours(&self, at: &Point) -> Vec<Point> {
         let moved = |from: &Point, coordinate: usize, step: isize| {
             let mut to = from.clone();
@@ -267,7 +267,7 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// Allowed by cores and non-replicable stages.
+/// Source rate that cores and non-replicable stages allow.
 fn flow_rate(plan: &SimulatedPlan, cores: usize) -> f64 {
     let visits = plan.visits();
     let stages = plan.stages.iter().zip(&visits);

@@ -71,7 +71,7 @@ impl Model {
         })
     }
 
-    /// With the shares of sends by occupancy in eighths.
+    /// Throughput, and the shares of sends by occupancy in eighths.
     pub(super) fn measurable(
         self,
         features: &LinkFeatures,
@@ -106,7 +106,7 @@ fn waiting(in_system: usize, capacity: usize) -> usize {
     in_system.saturating_sub(1).min(capacity)
 }
 
-/// Without the last state: a waiting writer finishes no other item.
+/// Shares of sends, without the last state: a waiting writer finishes no other item.
 fn occupancy(finite: &FiniteQueue, capacity: usize) -> [f64; 9] {
     let mut shares = [0.0; 9];
     for n in 0..finite.capacity() {

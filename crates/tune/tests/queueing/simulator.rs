@@ -90,7 +90,7 @@ pub(crate) struct Found {
     pub(crate) wait: Interval,
     pub(crate) throughput: Interval,
     pub(crate) blocked: Interval,
-    /// By items found.
+    /// Shares of arrivals by items found.
     pub(crate) seen: Vec<Interval>,
 }
 
