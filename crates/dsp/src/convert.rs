@@ -172,7 +172,6 @@ impl<T: Sample, V: ValueType> Kernel for ValueKernel<'_, T, V> {
             let pairs = out.iter_mut().zip(counts);
             return pairs.for_each(|(value, &count)| *value = count as f32);
         }
-        // A cast between equal types.
         let rounded = |value: T::Physical| V::rounded(bytemuck::cast(value));
         let pairs = self.out.iter_mut().zip(self.counts);
         if self.calibration.is_identity() {

@@ -57,7 +57,6 @@ impl Interpolation {
                 let near = &samples[at - 1..at + 3];
                 let (t, back, rest) = (part, part + 1.0, 1.0 - part);
                 let far = 2.0 - part;
-                // Lagrange's basis.
                 near[0] * (-t * rest * far / 6.0)
                     + near[1] * (back * rest * far / 2.0)
                     + near[2] * (back * t * far / 2.0)

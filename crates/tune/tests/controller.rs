@@ -69,7 +69,6 @@ impl FormulaPlan {
             elapsed_s,
             delivered: rate * elapsed_s,
             starved,
-            // Threads poll.
             cpu_s: busy + 0.05 * elapsed_s * threads,
             stages,
             links: (1..self.costs.len())
@@ -159,7 +158,6 @@ fn reaches_the_optimum_from_one_thread() {
         let best = 16.0 / 16.5e-6;
         let reached = plan.rate(controller.kept());
         assert!(reached > 0.95 * best, "seed {seed}: {reached} of {best}");
-        // Few changes suffice.
         assert!(kept(&controller) <= 3, "seed {seed}: {}", kept(&controller));
     }
 }

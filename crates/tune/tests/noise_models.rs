@@ -88,7 +88,6 @@ fn divergence_is_the_sum_by_hand() {
     let uniform = |x: f64| x.clamp(0.0, 1.0);
     let expected = 0.75 * (0.75f64 / 0.5).ln() + 0.25 * (0.25f64 / 0.5).ln();
     assert!((histogram.divergence(uniform) - expected).abs() < 1e-15);
-    // A model that excludes a sample.
     assert_eq!(histogram.divergence(|x| f64::from(x >= 0.5)), f64::INFINITY);
 }
 

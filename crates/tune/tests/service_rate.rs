@@ -120,7 +120,6 @@ fn utilization_law_is_within_a_tenth_or_unknown() {
 fn mean_estimates_are_those_of_the_documented_table() {
     use RateMethod::{FilteredQuantile, UtilizationLaw};
     use Service::{Bimodal, Deterministic, Exponential, Normal};
-    // 0: unknown.
     let documented = [
         (
             UtilizationLaw,

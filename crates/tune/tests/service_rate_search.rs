@@ -231,7 +231,6 @@ fn unknown_rates_say_why() {
         panic!("{between:?}")
     };
     assert!(too_short_s <= 300e-6 && 300e-6 < too_long_s && too_long_s <= 1.25 * too_short_s);
-    // A thousand items at once, rarely.
     let bursts = ServiceRateOptions {
         max_samples: 2_048,
         ..options

@@ -134,7 +134,7 @@ impl<'a, T: Precision> CorrelationFunction<'a, T> {
         let mut phase = Complex::new(1.0, 0.0);
         let (mut value, mut slope, mut bend) = (0.0, 0.0, 0.0);
         for (k, cross) in self.spectrum.iter().enumerate() {
-            // Before rounding errors add up.
+            // Restart before rounding errors add up.
             if k % 64 == 0 {
                 phase = Complex::from_polar(1.0, step * lag * k as f64);
             }

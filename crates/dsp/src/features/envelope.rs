@@ -40,7 +40,6 @@ impl<T: Precision> Envelope<T> {
         let width = self.forward.width();
         let spectrum = self.inverse.spectrum();
         self.forward.transform(window, spectrum);
-        // The sum of all samples.
         if !spectrum[0].re.is_finite() {
             out.fill(T::nan());
             return;

@@ -122,7 +122,6 @@ pub fn fir_window(
 ) -> Result<Vec<f64>, DspError> {
     count(operator, taps)?;
     let corner = |hz: f64| Ok(frequency(operator, "cutoff_hz", hz, rate)? / rate * 2.0);
-    // In fractions of half the rate.
     let bands: &[(f64, f64)] = match band {
         Band::Lowpass(hz) => &[(0.0, corner(hz)?)],
         Band::Highpass(hz) => &[(corner(hz)?, 1.0)],

@@ -48,7 +48,7 @@ pub fn hilbert(
         })
     };
     let target = ERROR_MARGIN * 10f64.powf(-attenuation_db / 20.0);
-    // From -1 to 1: twice the ripple.
+    // A step from -1 to 1 has twice the ripple.
     let mut attenuation = attenuation_db + 6.0;
     let mut middle = needed(attenuation)? / 2;
     // Estimates hold for many taps only: measure.

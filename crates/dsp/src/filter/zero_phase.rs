@@ -159,7 +159,6 @@ impl ZeroPhase {
             *result = T::of(*value);
         }
         if count > 0 {
-            // The signal mirrored at its last sample.
             let pad = self.last.len() - 1;
             let turn = 2.0 * self.last[pad];
             let work = &mut self.work[..count + pad];

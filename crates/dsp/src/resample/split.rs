@@ -44,7 +44,6 @@ impl Spec {
     fn down_first(self, by: u64) -> Option<[Self; 2]> {
         let coarse = Ratio::new(1, by).ok()?;
         let rest = Ratio::new(by, 1).ok()?.then(self.ratio).ok()?;
-        // Lowest frequency that aliases below `stop`.
         let folds = 1.0 / by as f64 - self.stop;
         (folds > self.pass).then(|| {
             let edges = (self.pass, self.stop);

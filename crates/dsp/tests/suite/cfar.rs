@@ -232,7 +232,6 @@ fn a_detection_does_not_become_noise_and_a_lasting_step_does_after_the_timeout()
     assert_eq!(detected(5_000..5_400), 400); // it did not raise its own threshold
     assert_eq!(detected(5_400..10_000), 0);
     assert_eq!(detected(10_000..10_500), 500);
-    // Then it is learned.
     assert_eq!(detected(10_000 + 500 + 5 * 200..20_000), 0);
     scores[19_000] += 10.0;
     NoiseCfar::new(5.0, memory, timeout)

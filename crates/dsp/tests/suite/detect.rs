@@ -45,7 +45,6 @@ proptest! {
         quiet in 0usize..900, sta in 1usize..40, more in 1usize..200, cuts in prop::collection::vec(1usize..300, 1..5),
     ) {
         let lta = sta + more;
-        // Averages decay in silence.
         let values: Vec<f64> = values.iter().enumerate().map(|(k, &value)| if k < quiet { value } else { value * 1e-200 }).collect();
         let mut sums = [SlidingSum::new(sta), SlidingSum::new(lta)];
         sums.iter_mut().for_each(SlidingSum::prepare);

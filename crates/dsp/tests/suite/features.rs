@@ -175,7 +175,6 @@ proptest! {
         few in prop::collection::vec(prop::sample::select(vec![-2.0, -0.0, 0.0, 1.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY]), 1..8),
         places in prop::collection::vec(0usize..200, 0..40), len in 1usize..200, skip in 1usize..90,
     ) {
-        // Mostly one value.
         let mut window = vec![few[0]; len];
         for (at, value) in places.iter().zip(few.iter().cycle()) {
             window[at % len] = *value;

@@ -56,7 +56,6 @@ proptest! {
         taps in 1usize..90, count in 0usize..900, cuts in prop::collection::vec(1usize..300, 1..6),
     ) {
         let (taps, samples) = (lowpass(taps), noise::<f64>(count));
-        // The same operations in the same order.
         let expected = convolution(&taps, &samples);
         for isa in Isa::available() {
             let mut filter = Fir::on(isa, "fir", &taps, FirMethod::Direct).expect("taps");

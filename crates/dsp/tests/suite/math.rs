@@ -106,7 +106,6 @@ fn check(function: &Function, x: f64) -> Result<(), TestCaseError> {
     );
     let x = x as f32;
     let y = (function.narrow)(x);
-    // Other tests check special values.
     if x.is_normal() && y.is_finite() {
         let exact = (function.reference)(&Exact::of(x.into()));
         let error = ulps_f32(y, &exact);
@@ -180,7 +179,6 @@ proptest! {
 
     #[test]
     fn powers_are_within_their_bounds(x in positive(), part in -0.99f64..0.99) {
-        // Exponents with a finite result.
         let most = 700.0 / x.ln().abs().max(1e-3);
         for y in [part * most, (part * most).round(), 1.5, -0.75] {
             let exact = Exact::pow(x, y);

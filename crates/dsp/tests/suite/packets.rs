@@ -93,7 +93,6 @@ proptest! {
                     both.flat_map(|(a, b)| a.iter().copied().zip(b.iter().copied())).unzip();
                 let expected = if i == j { a.iter().sum::<f64>() / a.len() as f64 } else { pearson(&a, &b) };
                 let got = matrix[4 * i + j];
-                // Sums of some hundred f64.
                 prop_assert!(
                     (got - expected).abs() < 1e-12 || got.is_nan() && (expected.is_nan() || !expected.is_finite()),
                     "{i} {j}: {got} {expected}"

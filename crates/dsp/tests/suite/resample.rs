@@ -72,7 +72,6 @@ fn tone(cycles: f64, place: i128, parts: i128) -> f64 {
 fn tone_error<T: Precision>(pair: (u64, u64), quality: Quality, cycles: f64, stops: bool) -> f64 {
     let start = 123;
     let (up, down) = pair;
-    // At least a hundred results.
     let reach = Resampler::<T>::new("resample", ratio(pair), quality, Edges::Inside).unwrap();
     let reach = reach.reach().0 + reach.reach().1;
     let count = (reach + 100 * down / up + 1000) as i64;
@@ -185,7 +184,6 @@ fn any_cut<T: Precision>(pair: (u64, u64), edges: Edges, count: usize, start: i6
     let (first, want) = at_once(pair, quality, edges, start, &samples);
     for isa in Isa::available() {
         let mut resampler = Resampler::on(isa, "resample", ratio(pair), quality, edges).unwrap();
-        // A second range starts like the first.
         for _ in 0..2 {
             let (begins, got) = resampled(&mut resampler, start, &samples, cuts);
             assert_eq!(begins, first);
@@ -251,7 +249,6 @@ fn constants_stay_and_steady_edges_continue_them() {
         let samples = [7.5f64; 3000];
         for edges in [Edges::Inside, Edges::Steady] {
             let (_, results) = at_once(pair, Quality::default(), edges, 11, &samples);
-            // Rounding of a row.
             let off = results.iter().map(|value| (value / 7.5 - 1.0).abs());
             assert!(off.fold(0.0, f64::max) < 2e-14, "{pair:?} {edges:?}");
         }

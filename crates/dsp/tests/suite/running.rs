@@ -55,7 +55,6 @@ proptest! {
 
     #[test]
     fn quantiles_are_those_of_their_windows(
-        // Few distinct values.
         values in prop::collection::vec((0u8..12).prop_map(f64::from), 1..300), width in 1usize..50, at in 0.0..=1.0f64,
         cuts in prop::collection::vec(1usize..90, 1..5),
     ) {

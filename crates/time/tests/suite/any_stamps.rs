@@ -198,7 +198,6 @@ proptest! {
         let rate = fed.clock.rate();
         prop_assert!(rate.hz.is_finite() && rate.uncertainty_ppm.is_finite() && rate.uncertainty_ppm > 0.0);
 
-        // In two parts, with a resume.
         if !look_ahead {
             let cut = (stamps.len() as f64 * cut) as usize;
             let mut part = new();

@@ -159,7 +159,6 @@ proptest! {
         }
         for i in indices {
             let time = metric.time_of(i).unwrap();
-            // With the remembered run, and by civil time alone.
             prop_assert_eq!(metric.index_of_time(&time, Lookup::default()).unwrap().index, i);
             let at = metric.index_of(time.value, Lookup::default()).unwrap();
             prop_assert_eq!(at.index, i);

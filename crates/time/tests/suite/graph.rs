@@ -158,7 +158,6 @@ fn contradictory_cycles_are_refused_and_named() {
         Err(TimeError::ContradictoryCycle { cycle, .. }) => assert_eq!(cycle, "ms -> min -> ms"),
         other => panic!("{other:?}"),
     }
-    // Nothing was added.
     assert_eq!(
         graph
             .convert(Time::new(120_000, ms), min)

@@ -51,7 +51,6 @@ fn gaps_of_all_sizes_are_found_and_measured() {
                     off <= 1.0 + 2.0 * want * unsure + 30.0 * unsure * 2000.0,
                     "{off} samples of {want}"
                 );
-                // The gap does not affect the rate.
                 let rate = im.clock.rate();
                 assert!((rate.hz / rec.hz(0.0) - 1.0).abs() * 1e6 < 0.3, "{rate:?}");
             }

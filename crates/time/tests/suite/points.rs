@@ -58,7 +58,7 @@ proptest! {
         }).collect();
         let options = PointFitOptions { shape: Some(FitShape::Line), ..PointFitOptions::default() };
         let fit = match PointFit::new(&points, &options) {
-            // They may not show the direction.
+            // Close points may not show the direction.
             Err(TimeError::NotMonotone { .. }) => return Ok(()),
             fit => fit.unwrap(),
         };
@@ -113,7 +113,7 @@ proptest! {
             let found = fit.metric().forward(int(from)).unwrap().checked_sub(int(from)).unwrap().to_f64();
             let off = (found - truth(from)).abs();
             let stated = fit.metric().uncertainty(int(from));
-            // The precision of these floats.
+            // The precision of floats of this size.
             prop_assert!(off <= stated + 1e-3, "at {}: off by {off}, stated {stated}", from as f64 / step as f64);
         }
     }
@@ -137,7 +137,6 @@ proptest! {
         let there = graph.convert_exact(Time::new(value, a).into(), b).unwrap();
         let back = graph.convert_exact(there, a).unwrap();
         prop_assert_eq!(back.value, int(value).into());
-        // Exact points are met exactly.
         for (position, point) in points.iter().enumerate() {
             if fit.outliers().binary_search(&position).is_err() {
                 let off = fit.metric().forward(point.from).unwrap().checked_sub(point.to).unwrap();
@@ -206,7 +205,6 @@ fn a_log_with_jitter_shows_its_scatter_and_its_outliers() {
         let recorded = int(START + k * 60 * S);
         let off = fit.metric().forward(recorded).unwrap();
         let off = off.checked_sub(int(true_ns)).unwrap().to_f64().abs();
-        // A thousand points average out.
         assert!(off < 5_000.0, "{off}");
         assert!(off <= fit.metric().uncertainty(recorded));
     }
@@ -417,7 +415,6 @@ fn a_correction_moves_the_times_of_its_run_alone_and_inverts_exactly() {
             recorded.time_of(index).unwrap().value
         );
     }
-    // Less certain behind the last point.
     assert!(corrected.uncertainty_ns(50_000) < 101.0);
     let short: Vec<PointPair> = points[..2].to_vec();
     let short = super::points::fit(&short).unwrap();
@@ -432,7 +429,6 @@ fn a_correction_measures_what_few_stamps_left_open() {
         for piece in &mut pieces {
             (piece.uncertainty_ns, piece.residual_ns) = (uncertainty_ns, residual_ns);
         }
-        // A bridged step of 5 us.
         pieces[1].end = Some(150_000);
         let civil = pieces[1].civil_at(int(150_000)).unwrap();
         let bridge = Piece {

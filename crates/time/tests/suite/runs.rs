@@ -62,7 +62,6 @@ fn ambiguous_times_name_both_runs_unless_one_is_preferred() {
         index(7.0, prefer(Prefer::Run(RunId(1)))).unwrap().index,
         1100
     );
-    // A preferred run is extrapolated.
     assert_eq!(
         index(7.0, prefer(Prefer::Run(RunId(2)))).unwrap().index,
         4700
@@ -189,7 +188,6 @@ fn a_late_run_inside_a_gap_wins_over_the_gap() {
 
 #[test]
 fn a_late_piece_between_others_splits_the_index_axis_only() {
-    // Run 1 has indices within run 0's gap.
     let metric = Empirical::from_runs(vec![
         piece(0, 0, 1000, 0.0),
         piece(1, 1500, 500, 15.2),

@@ -142,7 +142,6 @@ fn grid(lost: i64, ppm: f64) -> impl Iterator<Item = Case> {
     settings.flat_map(move |(rate, resolution_ns)| {
         BEFORE.into_iter().flat_map(move |before| {
             let mut cases = Vec::new();
-            // One record, three, many.
             for record in [before, before / 3, before / 20 + 1] {
                 for after in [5, 100] {
                     for phase in [0.0, 0.31, 0.77] {

@@ -74,7 +74,7 @@ impl Trial {
     }
 
     pub(super) fn add(&mut self, window: &Window, options: &ControllerOptions) -> TrialState {
-        // Counts as very slow.
+        // An empty window counts as very slow.
         let delivered = window.delivered.max(f64::MIN_POSITIVE.sqrt());
         let rate = (delivered / window.elapsed_s).ln();
         let value = match self.saves_time {
@@ -196,7 +196,6 @@ mod tests {
 
     #[test]
     fn drift_of_the_machine_is_no_gain() {
-        // Each window is 2 % slower than the last, under both.
         let slower = |at: usize| 100.0 * 0.98f64.powi(at as i32);
         let (state, _) = run(slower, slower);
         let TrialState::NoGain(gain) = state else {

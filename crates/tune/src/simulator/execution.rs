@@ -60,7 +60,6 @@ impl Engine {
             self.queue.entries[entry].stage,
             self.queue.entries[entry].replica,
         );
-        // What did not fit before.
         self.send_completed(stage);
         self.end_if_done(stage);
         if self.stages[stage].ended {
@@ -111,7 +110,7 @@ impl Engine {
         let rate = self.machine.memory_bytes_per_s;
         let memory = match rate > 0.0 && bytes > 0.0 {
             true => {
-                // The core waits.
+                // Memory serves requests one by one; the core waits.
                 self.memory_free_s = self.memory_free_s.max(self.now) + bytes / rate;
                 self.memory_free_s - self.now
             }

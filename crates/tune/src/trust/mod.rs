@@ -217,7 +217,7 @@ impl TrustClassifier {
         };
         let [flow, mm1k, md1k, two_moment] = scores;
         let queueing = larger(larger(mm1k, md1k), two_moment);
-        // It does not predict items.
+        // The flow model comes last: it does not predict items.
         for best in [queueing, flow] {
             if best.margin >= 0.0 {
                 return Verdict {

@@ -85,7 +85,6 @@ fn a_split_with_gain_three_gives_every_branch_each_item() {
     );
     assert_eq!(model.solve().bottleneck, Limit::Server(4));
     assert!(close(model.solve().source_rates[0], 1.0 / 0.3));
-    // The bottleneck moves to the stages after the split.
     assert!(close(model.replica_gains()[4], 5.0 - 1.0 / 0.3));
 }
 

@@ -115,7 +115,6 @@ proptest! {
         let shares: Vec<f64> = (0..=capacity).map(|items| finite.probability(items)).collect();
         prop_assert!(shares.iter().all(|&share| (0.0..=1.0).contains(&share)), "{:?}", shares);
         prop_assert!(near(shares.iter().sum(), 1.0, 1e-9));
-        // Admitted items are served.
         prop_assert!(near(load * (1.0 - finite.blocking_probability()), finite.throughput(), 1e-9));
     }
 

@@ -37,7 +37,6 @@ fn replicas_and_workers_come_and_go() {
         run.window(1.0);
         let window = run.window(4.0);
         assert_close(window.rate(), expected, 0.01);
-        // Retired replicas do not count.
         let filter = window.stages[1];
         let sum = filter.busy_s + filter.input_wait_s + filter.output_wait_s + filter.core_wait_s;
         assert_close(sum, 4.0 * replicas as f64, 0.01);

@@ -133,7 +133,6 @@ fn items_of_another_core_cost_a_transfer_and_of_another_node_more() {
     };
     let far = rate(&plan, &machine, &start(2), 1.0, 10.0);
     assert_close(far, 1.0 / 0.00175, 0.02);
-    // One thread has all in its cache.
     let alone = rate(&plan, &machine, &start(1), 1.0, 10.0);
     assert_close(alone, 1.0 / 0.0015, 0.01);
 }

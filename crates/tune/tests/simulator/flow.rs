@@ -24,7 +24,6 @@ fn flow_rate(plan: &SimulatedPlan, configuration: &Configuration, cores: usize) 
 fn random_plans_with_a_core_for_each_stage_have_the_rate_of_the_flow_model() {
     for seed in 0..60 {
         let mut plan = random_plan(seed, 4);
-        // The flow model lacks variation.
         for stage in &mut plan.stages {
             stage.service = constant(stage.service.mean());
         }

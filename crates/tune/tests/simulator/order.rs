@@ -46,7 +46,6 @@ fn results_wait_in_the_reorder_buffer_for_earlier_ones() {
     // Three slots per replica: the first item, and five behind it.
     assert_eq!(window.stages[1].items, 5.0);
     assert!(window.stages[1].output_wait_s > 0.85);
-    // Two replicas then take the backlog.
     assert_close(ordered.window(0.3).delivered, 400.0, 0.02);
 
     let plan = with_slow_first_item(false);

@@ -122,12 +122,10 @@ fn constant_stages_take_the_time_of_the_slowest_and_of_one_item() {
     stages.extend(times[1..].iter().map(|&time| stage("next", constant(time))));
     let plan = SimulatedPlan::chain(stages, ITEM);
     let all: f64 = times.iter().sum();
-    // Blocking does not slow down constant stages.
     for link_bytes in [1, ITEM, 3 * ITEM, UNBOUNDED] {
         let start = plan.configuration(4, link_bytes);
         let makespan = run(&plan, &SimulatedMachine::ideal(4), &start).run_to_end();
         assert_close(makespan, all + 999.0 * 0.005, 1e-9);
-        // One thread does one after the other.
         let start = plan.configuration(1, link_bytes);
         let makespan = run(&plan, &SimulatedMachine::ideal(4), &start).run_to_end();
         assert_close(makespan, 1000.0 * all, 1e-9);

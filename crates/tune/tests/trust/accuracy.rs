@@ -86,7 +86,7 @@ fn more_right_models_are_trusted_than_below_a_utilization_with_as_few_false_posi
     let rows = rows::held_out();
     for model in Model::ALL {
         let counts = classified(&rows, model);
-        // Favours it.
+        // Chosen on the rows it is judged by.
         let best = below_utilization(&rows, model)
             .filter(|rule| rule.false_rate() <= 0.05)
             .map(|rule| rule.true_rate())
