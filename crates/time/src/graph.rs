@@ -223,7 +223,6 @@ impl Graph {
         names
     }
 
-    /// By breadth-first search.
     fn path(&self, from: TimebaseId, to: TimebaseId) -> Option<Vec<usize>> {
         let mut came_by: Vec<Option<usize>> = vec![None; self.timebases.len()];
         let mut queue = VecDeque::from([from]);

@@ -23,9 +23,9 @@ pub enum Round {
 /// Choice between overlapping runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Prefer {
-    /// Starts first in civil time.
+    /// The run that starts first.
     First,
-    /// Starts last in civil time.
+    /// The run that starts last.
     Last,
     /// This run, extrapolated outside its span.
     Run(RunId),

@@ -50,7 +50,6 @@ fn quantile(values: &[f64], part: f64) -> f64 {
     values[(part * (values.len() - 1) as f64).round() as usize]
 }
 
-/// The flow model against the simulator.
 fn flow_model() -> Value {
     const PLANS: u64 = 40;
     const CORES: usize = 16;

@@ -5,10 +5,10 @@
 //! for the default method.
 //!
 //! # Sampling period
-//! 128 samples judge a period. It is too short if more than an eighth of them are off by more than 10 %, or if too few
-//! items pass; too long if the server waits too often. It is doubled or halved until both bounds are known; then their
-//! geometric mean is tried, until they are within a factor of 1.25 (failure). The utilization law prefers half of a
-//! period reached from above, which may hide short services.
+//! 128 samples judge a period by the table; it is also too short if more than an eighth of them are off by more than 10
+//! %. It is doubled or halved until both bounds are known; then their geometric mean is tried, until they are within a
+//! factor of 1.25 (failure). The utilization law prefers half of a period reached from above, which may hide short
+//! services.
 //!
 //! | method | too short | too long | lengthened, though usable |
 //! |---|---|---|---|

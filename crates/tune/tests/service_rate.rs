@@ -327,7 +327,6 @@ fn false_alarms_are_rare() {
     }
 }
 
-/// Beyond the documented table.
 #[test]
 fn utilization_law_does_not_depend_on_the_arrivals() {
     for arrivals in [Arrivals::Regular, Arrivals::Bursts] {

@@ -19,7 +19,7 @@ pub enum Refine {
 }
 
 impl Refine {
-    /// Names of the variants, in order.
+    /// Names, in order.
     pub const NAMES: [&'static str; 2] = ["parabola", "band_limited"];
 
     /// Parses a name.

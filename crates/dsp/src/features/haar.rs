@@ -19,7 +19,7 @@ pub enum HaarOutput {
 }
 
 impl HaarOutput {
-    /// Names of the variants, in order.
+    /// Names, in order.
     pub const NAMES: [&'static str; 3] = ["energies", "details", "coefficients"];
 
     /// Parses a name.

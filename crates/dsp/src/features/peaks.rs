@@ -15,7 +15,7 @@ pub enum Extreme {
 }
 
 impl Extreme {
-    /// Names of the variants, in order.
+    /// Names, in order.
     pub const NAMES: [&'static str; 3] = ["max", "min", "abs"];
 
     /// Parses a name.

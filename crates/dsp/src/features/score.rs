@@ -17,7 +17,7 @@ pub enum Normalise {
 }
 
 impl Normalise {
-    /// Names of the variants, in order.
+    /// Names, in order.
     pub const NAMES: [&'static str; 2] = ["none", "total"];
 
     /// Parses a name.
@@ -94,7 +94,7 @@ impl<T: Precision> Score<T> {
         })
     }
 
-    /// Complex samples are pairs of numbers.
+    /// Score of a window; complex samples are pairs of numbers.
     pub fn of(&mut self, window: &[T]) -> T {
         if let Some(few) = &self.few {
             return self.isa.run(Sums { few, window });

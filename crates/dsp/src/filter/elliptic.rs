@@ -61,7 +61,6 @@ pub(super) fn degree(order: usize, m1: f64) -> (f64, f64) {
     (parameter(q), parameter((PI * PI / q.ln()).exp()))
 }
 
-/// The parameter with the nome `q`.
 fn parameter(q: f64) -> f64 {
     let (mut above, mut below) = (0.0, 0.5);
     for n in (0..24).rev() {

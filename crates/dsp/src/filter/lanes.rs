@@ -128,7 +128,6 @@ pub(super) trait Vector: Copy {
     fn mul(self, other: Self) -> Self;
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
-    /// Moves every number up one lane.
     fn shift_in(self, first: f64) -> Self;
     fn lane<const K: usize>(self) -> f64;
 }

@@ -75,7 +75,7 @@ fn signed(base: f64, exponent: f64, value: f64) -> f64 {
     pick(exponent == 0.0, 1.0, value)
 }
 
-/// A power whose exponent is not [`is_steep`].
+/// Power, unless [`is_steep`].
 #[inline(always)]
 #[must_use]
 pub fn pow(base: f64, exponent: f64) -> f64 {
@@ -85,7 +85,7 @@ pub fn pow(base: f64, exponent: f64) -> f64 {
     signed(base, exponent, value)
 }
 
-/// A power whose exponent is not [`is_steep`].
+/// Power, unless [`is_steep`].
 #[inline(always)]
 #[must_use]
 pub fn pow_f32(base: f32, exponent: f32) -> f32 {

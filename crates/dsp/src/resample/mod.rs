@@ -72,7 +72,7 @@ impl Quality {
 /// Results near the ends of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Edges {
-    /// With all samples in the range.
+    /// Only those with all samples in the range.
     #[default]
     Inside,
     /// One per position, with zeros outside.

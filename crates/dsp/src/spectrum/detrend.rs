@@ -19,7 +19,7 @@ pub enum Detrend {
 }
 
 impl Detrend {
-    /// Names of the variants, in order.
+    /// Names, in order.
     pub const NAMES: [&'static str; 3] = ["none", "constant", "linear"];
 
     /// Parses a name.

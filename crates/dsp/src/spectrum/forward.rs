@@ -77,7 +77,7 @@ impl<T: Precision> Forward<T> {
         matches!(self.plan, TransformPlan::Complex(_))
     }
 
-    /// Complex samples are pairs of numbers. Slices of another length leave `spectrum` unchanged.
+    /// Transforms a window; complex samples are pairs of numbers. Other lengths leave `spectrum` unchanged.
     pub fn transform(&mut self, window: &[T], spectrum: &mut [Complex<T>]) {
         if spectrum.len() != frequencies(self.width, self.is_complex()) {
             return;
@@ -115,7 +115,7 @@ impl<T: Precision> Forward<T> {
         }
     }
 
-    /// The result is valid until the next call.
+    /// Transforms a window; the result is valid until the next call.
     pub fn spectrum(&mut self, window: &[T]) -> &[Complex<T>] {
         let mut spectrum = std::mem::take(&mut self.spectrum);
         self.transform(window, &mut spectrum);

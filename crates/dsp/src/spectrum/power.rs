@@ -16,7 +16,7 @@ pub enum Scaling {
 }
 
 impl Scaling {
-    /// Names of the variants, in order.
+    /// Names, in order.
     pub const NAMES: [&'static str; 2] = ["density", "spectrum"];
 
     /// Parses a name.
@@ -119,7 +119,7 @@ impl<T: Precision> Power<T> {
         }
     }
 
-    /// Complex samples are pairs of numbers.
+    /// Spectrum of a window; complex samples are pairs of numbers.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         let spectrum = self.forward.spectrum(window);
         self.isa.run(Squares {

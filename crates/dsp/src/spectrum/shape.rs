@@ -33,7 +33,7 @@ impl<T: Precision> Shaper<T> {
         }
     }
 
-    /// Complex samples are pairs of numbers. Other lengths leave `out` unchanged.
+    /// Shapes a window; complex samples are pairs of numbers. Other lengths leave `out` unchanged.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         let parts = if self.complex { 2 } else { 1 };
         if window.len() != parts * self.factors.len() || out.len() != window.len() {

@@ -15,7 +15,7 @@ pub enum Average {
 }
 
 impl Average {
-    /// Names of the variants, in order.
+    /// Names, in order.
     pub const NAMES: [&'static str; 2] = ["mean", "median"];
 
     /// Parses a name.
@@ -103,7 +103,7 @@ impl<T: Precision> Welch<T> {
         self.bins
     }
 
-    /// Complex samples are pairs of numbers.
+    /// Spectrum of a window; complex samples are pairs of numbers.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         let numbers = if self.forward.is_complex() { 2 } else { 1 };
         let (nfft, hop) = (numbers * self.forward.width(), numbers * self.hop);

@@ -213,7 +213,6 @@ impl<T: Lane> Moments<T> for Lanes<T> {
     }
 }
 
-/// Pairwise sum of the lanes.
 fn tree(mut lanes: [f64; LANES]) -> f64 {
     let mut width = LANES / 2;
     while width > 0 {

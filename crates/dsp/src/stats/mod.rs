@@ -174,13 +174,13 @@ pub struct Accumulator<T: Statistic> {
 }
 
 impl<T: Statistic> Accumulator<T> {
-    /// On the best instruction set.
+    /// An empty window, on the best instruction set.
     #[must_use]
     pub fn new() -> Self {
         Self::on(Isa::best())
     }
 
-    /// On an instruction set; the same bits on all.
+    /// An empty window on an instruction set; the same bits on all.
     #[must_use]
     pub fn on(isa: Isa) -> Self {
         Self {

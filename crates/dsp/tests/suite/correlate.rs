@@ -4,7 +4,6 @@ use isochrony_dsp::correlate::{Correlator, Delays, Kind, Refine};
 use proptest::prelude::*;
 use std::f64::consts::PI;
 
-/// By definition.
 fn slow(x: &[f64], y: &[f64], max_lag: usize) -> Vec<f64> {
     let at = |lag: i64| {
         let pairs = x.iter().enumerate().filter_map(|(i, x)| {

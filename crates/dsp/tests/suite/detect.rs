@@ -11,7 +11,6 @@ use std::ops::Range;
 
 const EPSILON: f64 = 1.2e-16; // slightly above 2^-53
 
-/// By definition.
 fn slow_triggers(values: &[f64], on: f64, off: f64, least: u64, merge: u64) -> Vec<Range<i64>> {
     let mut found: Vec<Range<i64>> = Vec::new();
     let mut k = 0;

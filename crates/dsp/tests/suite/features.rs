@@ -24,7 +24,6 @@ fn slow_haar(window: &[f64], levels: usize) -> (Vec<f64>, Vec<Vec<f64>>) {
     (approximation, details)
 }
 
-/// By definition.
 fn slow_dft(window: &[f64]) -> Vec<Complex<f64>> {
     let n = window.len();
     let term =

@@ -14,7 +14,6 @@ fn noise<T: Precision>(count: usize) -> Vec<T> {
         .collect()
 }
 
-/// By definition.
 fn convolution<T: Precision + Into<f64>>(taps: &[f64], samples: &[T]) -> Vec<f64> {
     let term = |n: usize, k: usize| {
         let sample: f64 = if n < k { 0.0 } else { samples[n - k].into() };

@@ -12,7 +12,6 @@ fn values(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(-1000.0f64..1000.0, len)
 }
 
-/// By the normal equations.
 fn line(window: &[f64], detrend: Detrend) -> Vec<f64> {
     let n = window.len() as f64;
     let mean = window.iter().sum::<f64>() / n;

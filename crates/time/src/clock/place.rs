@@ -25,7 +25,6 @@ const EPOCH_DAYS: i64 = 30;
 /// A first stamp farther back is a clock step, not a missing lock, ns.
 const LOCK_REACH_NS: f64 = 60e9;
 const LEAP_NS: f64 = 1e9;
-/// Resolutions that a stamp may be off.
 const ALLOWED_RESOLUTIONS: f64 = 2.5;
 /// With a known scatter, single stamps off by fewer periods must be off by whole samples.
 const WHOLE_SAMPLE_PERIODS: f64 = 2.5;

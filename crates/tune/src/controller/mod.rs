@@ -160,7 +160,7 @@ impl Controller {
         &self.decisions
     }
 
-    /// None before the first window.
+    /// The bottleneck; None before the first window.
     #[must_use]
     pub fn bottleneck(&self) -> Option<Bottleneck> {
         let costs = StageCosts::of(&self.observed)?;

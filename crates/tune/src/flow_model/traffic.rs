@@ -11,8 +11,8 @@ const MAX_RETURNED: f64 = 1.0 - 1e-9;
 /// The visits `v` of one source solve `v = e + Mᵀ v`, where `e` is 1 at the source's server and `M[i][j] = gain(i) ·
 /// probability(i, j)`. Elimination of `(I - Mᵀ) v = e` without pivoting also shows whether loops drain: all pivots are
 /// positive exactly if the spectral radius of `M` is below 1 (`I - M` is then a non-singular M-matrix: Berman and
-/// Plemmons, Nonnegative Matrices, 1994, theorem 6.2.3). A pivot is 1 minus the share of items that return through
-/// servers eliminated before. No off-diagonal value is ever positive, so elimination is stable.
+/// Plemmons, Nonnegative Matrices, 1994, theorem 6.2.3). A pivot is 1 minus the share of items that return. No
+/// off-diagonal value is ever positive, so elimination is stable.
 pub(super) fn visits(graph: &FlowGraph) -> Result<Vec<Vec<f64>>, TuneError> {
     let mut rows = transfer(graph);
     let mut visits = vec![vec![0.0; graph.servers.len()]; graph.sources.len()];

@@ -3,7 +3,6 @@
 use super::ModifiedLevy;
 use crate::TuneError;
 
-/// Cells of equal probability.
 const CELLS: usize = 64;
 const NOISE_VALUES: usize = 1024;
 

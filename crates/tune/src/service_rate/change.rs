@@ -20,7 +20,6 @@ pub(super) struct ChangeDetector {
 }
 
 impl ChangeDetector {
-    /// `logarithms`: the reference.
     pub(super) fn new(logarithms: &RunningStats) -> Self {
         Self {
             centre: logarithms.mean(),

@@ -5,7 +5,6 @@ use super::{PeriodSample, RateMethod, UnknownRate};
 const WINDOW: u32 = 128;
 /// Largest relative deviation of a stable period.
 const PERIOD_TOLERANCE: f64 = 0.1;
-/// Largest share of unstable periods.
 const MAX_UNSTABLE: f64 = 1.0 / 8.0;
 /// Ratio of the bounds at which the search ends.
 const CLOSED: f64 = 1.25;

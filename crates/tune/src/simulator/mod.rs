@@ -4,11 +4,11 @@
 //! run, deterministic by seed.
 //!
 //! # What it mirrors
-//! Queue entries are stages and replicas. A free thread takes the ready entry nearest to the end of the plan, executes
-//! a burst and puts it back; only the caller's thread takes the last stage, and that first. Entries wait for input or
-//! room; a full link has room once half is free, and accepts all results of an item beyond its capacity. Results of
-//! replicas leave in order, through a reorder buffer of three items per possible replica. A stage whose inputs have
-//! different sources takes from the lagging one, and waits for it; else it takes what comes.
+//! Queue entries are stages and replicas. A free thread takes a ready entry (`StageSchedule`), executes a burst and
+//! puts it back. Entries wait for input or room; a full link has room once half is free, and accepts all results of an
+//! item beyond its capacity. Results of replicas leave in order, through a reorder buffer of three items per possible
+//! replica. A stage whose inputs have different sources takes from the lagging one, and waits for it; else it takes
+//! what comes.
 //!
 //! # Effects beyond a flow model
 //! | effect | parameter of [`SimulatedMachine`] | cost |
