@@ -17,7 +17,7 @@ pub struct MeanRate {
 impl Empirical {
     /// Mean rate of a run; `None` if unknown or still growing ([`Empirical::closed_at`] ends it).
     ///
-    /// Without gaps. A contiguous range is as uncertain as both ends, plus the excess uncertainty of pieces between
+    /// Gaps do not count. A contiguous range is as uncertain as both ends, plus the excess uncertainty of pieces between
     /// (bridged steps). Larger uncertainties are cut to 350 ppm about `nominal`, unless the stamps contradict it.
     ///
     /// # Errors

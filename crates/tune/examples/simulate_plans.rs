@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | `plan` | a `SimulatedPlan` | |
 //! | `random_plan` | seed of a random plan for the machine's cores, instead of `plan` | |
-//! | `machine` | a `SimulatedMachine` | two ideal cores |
+//! | `machine` | a `SimulatedMachine`; what it leaves out costs nothing | two ideal cores |
 //! | `typical_cores` | that many cores with typical costs, instead of `machine` | |
 //! | `configuration` | a `Configuration` | a thread for each core, one replica each, links of 1 MiB |
 //! | `seed` | seed of the run | 0 |

@@ -239,7 +239,7 @@ impl RecursiveStaLta {
         }
     }
 
-    /// Omits the check for subnormal averages, which takes longer than the rest. If one was, false: recompute with it.
+    /// Omits the check for subnormal averages, which takes longer than the rest. Returns false if one was.
     fn run_normal<T: Real>(&mut self, values: &[T], results: &mut [T]) -> bool {
         let ([sta_gain, lta_gain], [mut sta, mut lta]) = (self.gains, self.averages);
         let (sta_rest, lta_rest) = (1.0 - sta_gain, 1.0 - lta_gain);

@@ -1,11 +1,9 @@
 //! [`Clock`]: estimates the clock of a run, and decides about gaps.
 //!
 //! - `point`: inputs and outputs;
-//! - `config`: options and constants;
 //! - `model`: rate and scatter, kept across gaps and steps;
 //! - `corridor`: feasible straight lines;
 //! - `fit`: a line through its stamps' corridors;
-//! - `excluded`: excluded stamps;
 //! - `open_span`: the gap-free end of a run;
 //! - `place`: contiguous, gap, step or outlier;
 //! - `resume`: restores from stored points.

@@ -1,7 +1,5 @@
 //! [`PointMetric`]: a metric fitted to pairs of points.
 //!
-//! - `options`: inputs;
-//! - `check`: validation;
 //! - `outliers`: outliers and scatter;
 //! - `corridor`: lines through all intervals;
 //! - `polyline`: straight pieces through all intervals;

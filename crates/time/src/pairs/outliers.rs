@@ -131,7 +131,7 @@ pub(super) fn scatter(points: &[Candidate]) -> f64 {
     (5.0 * sigma).max(2.0 * off[off.len() * 9 / 10])
 }
 
-/// Random scatter does; a wandering clock also leaves the line between neighbours, but to one side for a while.
+/// By random scatter: a wandering clock also leaves the line between neighbours, but to one side for a while.
 pub(super) fn contradicts_stated(points: &[Candidate]) -> bool {
     let beyond = points.windows(3).filter(|three| {
         let [a, b, c] = [three[0], three[1], three[2]];

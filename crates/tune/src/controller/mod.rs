@@ -13,7 +13,7 @@
 //!   same kind. Where it sees no gain, a bounded local search continues.
 //! - *Trial*: windows under the present configuration (A) and the candidate (B) alternate, which cancels drift. The
 //!   first window after each change is discarded. A candidate is kept once the lower confidence bound of its gain is
-//!   above zero (`trial`), and dropped once the upper bound is below.
+//!   above zero (`trial`), and dropped once the upper bound is below `min_gain`.
 //! - *Watch*: a change of the load discards what was learnt (`load`). After a fall soon after a kept change, the
 //!   earlier configuration is tried first.
 //!
