@@ -20,6 +20,7 @@ impl Empirical {
     /// Gaps do not count. A contiguous range is as uncertain as both ends, plus the excess uncertainty of pieces
     /// between (bridged steps). Larger uncertainties are cut to 350 ppm about `nominal`, unless the stamps contradict
     /// it.
+    ///
     /// # Errors
     /// [`TimeError::Overflow`].
     pub fn mean_rate(&self, run: RunId, nominal: Rate) -> Result<Option<MeanRate>, TimeError> {
