@@ -1,6 +1,6 @@
 //! Throughput of window features: `cargo bench -p isochrony-dsp --bench features`.
 //!
-//! Without `--bench` (as under `cargo test`) each case runs once on little data.
+//! Without `--bench` cases run once.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,7 +9,6 @@ use isochrony_dsp::features::{Haar, HaarOfCounts, HaarOutput, Normalise, Score};
 use isochrony_dsp::spectrum::{Detrend, Precision};
 use isochrony_segment::Calibration;
 
-/// Median time in ns per sample.
 fn time(samples: usize, rounds: usize, mut work: impl FnMut()) -> f64 {
     let mut times: Vec<f64> = (0..rounds)
         .map(|_| {

@@ -1,6 +1,6 @@
 //! Throughput of filters: `cargo bench -p isochrony-dsp --bench filters`.
 //!
-//! Results are asserted; without `--bench` (as under `cargo test`) each case runs once on little data.
+//! Results are asserted; without `--bench` cases run once.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -11,7 +11,6 @@ use isochrony_dsp::filter::{
 };
 use isochrony_dsp::spectrum::Precision;
 
-/// Median, in Msamples/s.
 fn throughput(samples: usize, rounds: usize, mut work: impl FnMut()) -> f64 {
     let mut speeds: Vec<f64> = (0..rounds)
         .map(|_| {

@@ -1,6 +1,6 @@
 //! Throughput of resampling: `cargo bench -p isochrony-dsp --bench resample`, with `-- NAME` for one case.
 //!
-//! Results are asserted; without `--bench` (as under `cargo test`) each case runs once on little data.
+//! Results are asserted; without `--bench` cases run once.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -53,7 +53,6 @@ fn resample<T: Precision>(name: &str, samples: usize, rounds: usize) {
                 })
                 .collect();
             times.sort_by(f64::total_cmp);
-            // Best round beside the median, since the machine may be shared.
             let (best, median) = (times[0], times[times.len() / 2]);
             assert!(output.iter().all(|y| (-0.1..2.1).contains(&(*y).into())));
             let rate = |time: f64| output.len() as f64 / time / 1e6;

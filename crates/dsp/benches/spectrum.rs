@@ -1,8 +1,6 @@
-//! Throughput of power spectra and window features against a plain loop over realfft: `cargo bench -p isochrony-dsp
-//! --bench spectrum`.
+//! Throughput of spectra and window features against plain realfft: `cargo bench -p isochrony-dsp --bench spectrum`.
 //!
-//! Pairs run interleaved; median and spread of their ratio are reported. Results are asserted; without `--bench` each
-//! case runs once.
+//! Pairs run interleaved. Results are asserted; without `--bench` cases run once.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -33,7 +31,7 @@ fn quantile(values: &mut [f64], q: f64) -> f64 {
     values[((values.len() - 1) as f64 * q) as usize]
 }
 
-/// Times two loops over the same samples, interleaved, and prints the speed-up of the first.
+/// Prints the speed-up of the first of two interleaved loops.
 fn interleaved(name: &str, case: &Case, mut ours: impl FnMut(), mut bare: impl FnMut()) {
     let (mut rates, mut ratios) = (vec![], vec![]);
     for round in 0..case.rounds {
@@ -57,7 +55,7 @@ fn interleaved(name: &str, case: &Case, mut ours: impl FnMut(), mut bare: impl F
     );
 }
 
-/// Plain use of realfft: the window is copied to a buffer that may be overwritten.
+/// The window is copied to a buffer that may be overwritten.
 struct PlainTransform<T: Precision> {
     plan: Arc<dyn RealToComplex<T>>,
     row: Vec<T>,
@@ -166,7 +164,6 @@ fn spectra<T: Precision>(name: &str, width: usize, case: &Case) {
     }
 }
 
-/// Kernels without a plain counterpart, compared to a sum of squares.
 fn features<T: Precision>(name: &str, width: usize, case: &Case) {
     let noise = |i: usize| (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as f64 / 65_536.0 - 128.0;
     let samples: Vec<T> = (0..case.samples).map(|i| T::of(noise(i))).collect();

@@ -1,7 +1,6 @@
 //! Throughput of window statistics against a plain loop: `cargo bench -p isochrony-dsp --bench stats`.
 //!
-//! Pairs run interleaved; median and spread of their ratio are reported. Results are asserted; without `--bench` each
-//! case runs once.
+//! Pairs run interleaved. Results are asserted; without `--bench` cases run once.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -26,7 +25,6 @@ fn median(values: &mut [f64]) -> f64 {
     values[values.len() / 2]
 }
 
-/// Times `summaries` on every instruction set against `bare`, a plain loop for extremes and sum.
 fn against_bare<T: Statistic>(
     case: &Case,
     window: usize,
@@ -89,7 +87,7 @@ macro_rules! bare {
 
 fn main() {
     let measured = std::env::args().any(|argument| argument == "--bench");
-    // In the L2 cache, where the kernel limits, and beyond the last cache, where memory does.
+    // Bound by the kernel in the L2 cache, and by memory.
     let cases = if measured {
         vec![
             Case {

@@ -1,8 +1,8 @@
-//! A token that proves that the CPU has AVX2.
+//! Proof that the CPU has AVX2.
 
 use crate::isa::Level;
 
-/// Created only from a level with AVX2; vector types require it.
+/// Created only from a level with AVX2.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(());
 

@@ -1,16 +1,16 @@
-//! Conversion of stored samples: byte order and calibration.
+//! Byte order and calibration of stored samples.
 
 use isochrony_segment::{Calibration, Complex32, Complex64, DType, Sample};
 
 use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
 
-/// Reverses the bytes of every number of `size` bytes, in place. A `size` of 0 or 1 changes nothing.
+/// Reverses the bytes of every number of `size` bytes; a `size` of 0 or 1 changes nothing.
 ///
-/// For complex samples, `size` is that of one component ([`isochrony_segment::DType::component_size`]).
+/// For complex samples, `size` is that of a component ([`isochrony_segment::DType::component_size`]).
 ///
 /// # Errors
-/// [`DspError::PartialSample`] if the bytes are not a whole number of numbers.
+/// [`DspError::PartialSample`] unless the bytes are whole numbers.
 ///
 /// ```
 /// let mut bytes = [0x12, 0x34, 0x56, 0x78];
@@ -57,13 +57,12 @@ fn reverse_each<const N: usize>(bytes: &mut [u8]) {
     }
 }
 
-/// Calibrates counts: `value = count * scale + offset`, in two roundings.
+/// Calibrates: `value = count * scale + offset`, in two roundings.
 ///
-/// Same bits as [`Calibration::apply`], compiled for this CPU. `out` is as long as `counts`: f64, or complex f64 with a
-/// real offset.
+/// Same bits as [`Calibration::apply`]. `out` is as long as `counts`: f64, or complex f64 with a real offset.
 ///
 /// # Errors
-/// [`DspError::OutputLength`] if the lengths differ.
+/// [`DspError::OutputLength`].
 pub fn calibrate<T: Sample>(
     counts: &[T],
     calibration: &Calibration,
@@ -84,9 +83,9 @@ pub fn calibrate<T: Sample>(
     Ok(())
 }
 
-/// The type of a value in a unit: single or double precision, real or complex.
+/// A value in a unit, real or complex.
 pub trait ValueType: Sample {
-    /// Result of calibration: f64, or complex of f64.
+    /// Result of calibration: f64 or complex f64.
     type Exact: Sample;
 
     /// Rounds a value to this type.
@@ -123,14 +122,14 @@ value_type! {
     Complex32, Complex64, |x| Complex32::new(x.re as f32, x.im as f32), |x| x.to_physical();
 }
 
-/// Converts counts to any [`ValueType`]: [`calibrate`], rounded once more. Without calibration, counts are rounded
-/// once, and the sign of zero is kept.
+/// Converts counts to any [`ValueType`]: [`calibrate`], rounded once more. Without calibration the sign of zero is
+/// kept.
 ///
 /// # Errors
-/// [`DspError::OutputLength`] if the lengths differ.
+/// [`DspError::OutputLength`].
 ///
 /// # Panics
-/// If counts and values are not both real or both complex.
+/// Unless counts and values are both real or both complex.
 pub fn values<T: Sample, V: ValueType>(
     counts: &[T],
     calibration: &Calibration,
@@ -173,7 +172,6 @@ impl<T: Sample, V: ValueType> Kernel for ValueKernel<'_, T, V> {
             let pairs = out.iter_mut().zip(counts);
             return pairs.for_each(|(value, &count)| *value = count as f32);
         }
-        // Both f64 or both complex: a cast between equal types.
         let rounded = |value: T::Physical| V::rounded(bytemuck::cast(value));
         let pairs = self.out.iter_mut().zip(self.counts);
         if self.calibration.is_identity() {

@@ -4,76 +4,76 @@
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DspError {
-    /// An empty window.
+    /// Empty window.
     #[error("{operator}: window must be at least 1 sample, got 0; give the window in samples")]
     ZeroWindow {
-        /// Kernel that failed.
+        /// Kernel.
         operator: &'static str,
     },
-    /// The output has another length than the input requires.
+    /// Wrong length of the output.
     #[error(
         "{operator}: the output has room for {got} items but the input makes {expected}; pass an output of {expected}"
     )]
     OutputLength {
-        /// Kernel that failed.
+        /// Kernel.
         operator: &'static str,
-        /// Length that the input requires.
+        /// Required length.
         expected: usize,
-        /// Length of the output.
+        /// Given length.
         got: usize,
     },
-    /// Bytes that are not a whole number of samples.
+    /// Bytes that are no whole number of samples.
     #[error(
         "{operator}: {bytes} bytes are no whole number of numbers of {size} bytes; pass whole samples"
     )]
     PartialSample {
-        /// Kernel that failed.
+        /// Kernel.
         operator: &'static str,
-        /// Length of the input in bytes.
+        /// Input bytes.
         bytes: usize,
         /// Bytes per number.
         size: usize,
     },
-    /// A parameter out of range.
+    /// Parameter out of range.
     #[error("{operator}: {parameter}={got} must be {allowed}; change {parameter}")]
     Parameter {
-        /// Kernel that failed.
+        /// Kernel.
         operator: &'static str,
-        /// Name of the parameter.
+        /// Its name.
         parameter: &'static str,
         /// Its value.
         got: String,
         /// Allowed values, with unit.
         allowed: String,
     },
-    /// An equiripple design that did not converge.
+    /// Equiripple design that did not converge.
     #[error(
         "{operator}: no equiripple filter of {taps} taps was found (errors still differ by {uneven:.1e} of the least); widen the transitions between bands, use fewer taps, or let weights differ less"
     )]
     NotConverged {
-        /// Design that failed.
+        /// Design.
         operator: &'static str,
-        /// Number of taps.
+        /// Taps.
         taps: usize,
-        /// Excess of the largest error over the common level, relative to it.
+        /// Relative excess of the largest error over the common level.
         uneven: f64,
     },
-    /// An unstable recursive filter.
+    /// Unstable recursive filter.
     #[error(
         "{operator}: section {section} of {sections} has a pole on or outside the unit circle; lower the order, or move the corners away from 0, from half the rate and from each other"
     )]
     Unstable {
-        /// Design that failed.
+        /// Design.
         operator: &'static str,
         /// Section, from 0.
         section: usize,
-        /// Number of sections.
+        /// Sections.
         sections: usize,
     },
 }
 
 impl DspError {
-    /// Stable snake_case name of the variant.
+    /// Stable snake_case name.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
@@ -147,7 +147,7 @@ mod tests {
             ),
         ];
         for (at, (error, parts)) in examples.iter().enumerate() {
-            // A new variant does not compile here before it has an index, and fails until it has an example.
+            // A new variant does not compile without an index, and fails without an example.
             let position = match error {
                 DspError::ZeroWindow { .. } => 0,
                 DspError::OutputLength { .. } => 1,

@@ -1,25 +1,25 @@
-//! Values between samples, by polynomials through their neighbours.
+//! Values between samples, by polynomials.
 //!
-//! For a sine of amplitude A with w radians per sample (2 pi f / rate), errors are at most:
+//! Largest errors for a sine of amplitude A with w radians per sample (2 pi f / rate):
 //!
 //! | | samples before, after | error | at a tenth of the rate | at a hundredth |
 //! |---|---|---|---|---|
 //! | [`Linear`](Interpolation::Linear) | 1, 1 | A w² / 8 | 0.05 A | 5e-4 A |
 //! | [`Cubic`](Interpolation::Cubic) | 2, 2 | 3 A w⁴ / 128 | 0.004 A | 4e-7 A |
 //!
-//! Both are exact for polynomials of their degree, apart from rounding.
+//! Exact for polynomials of their degree.
 
 /// Interpolation method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Interpolation {
-    /// Straight line through both neighbours.
+    /// Line through both neighbours.
     Linear,
     /// Lagrange cubic through two samples on either side.
     Cubic,
 }
 
 impl Interpolation {
-    /// Samples needed before the last one at or before the position.
+    /// Samples needed before that at the position.
     #[must_use]
     pub const fn before(self) -> usize {
         match self {
@@ -28,7 +28,7 @@ impl Interpolation {
         }
     }
 
-    /// Samples needed after that one.
+    /// Samples needed behind that one.
     #[must_use]
     pub const fn after(self) -> usize {
         match self {
@@ -37,7 +37,7 @@ impl Interpolation {
         }
     }
 
-    /// The value at `at + part`, with `part` from 0 to 1. NaN and infinities affect the values that depend on them.
+    /// The value at `at + part`, `part` from 0 to 1. NaN and infinities affect the values that depend on them.
     ///
     /// ```
     /// use isochrony_dsp::interpolate::Interpolation;
@@ -47,7 +47,7 @@ impl Interpolation {
     /// ```
     ///
     /// # Panics
-    /// If there are fewer than [`before`](Self::before) samples before `at`, or [`after`](Self::after) after it.
+    /// With fewer samples than [`before`](Self::before) and [`after`](Self::after).
     #[inline]
     #[must_use]
     pub fn value(self, samples: &[f64], at: usize, part: f64) -> f64 {
@@ -57,7 +57,6 @@ impl Interpolation {
                 let near = &samples[at - 1..at + 3];
                 let (t, back, rest) = (part, part + 1.0, 1.0 - part);
                 let far = 2.0 - part;
-                // Lagrange's basis polynomials.
                 near[0] * (-t * rest * far / 6.0)
                     + near[1] * (back * rest * far / 2.0)
                     + near[2] * (back * t * far / 2.0)

@@ -1,8 +1,8 @@
-//! Instruction sets: kernels are compiled for each, and selected at run time.
+//! Kernels, compiled for each instruction set and selected at run time.
 //!
 //! [`Isa::run`] inlines a [`Kernel`] into a function compiled for the instruction set. An [`Isa`] exists only if the
 //! CPU has it.
-#![allow(unsafe_code)] // Calling a function that uses instructions beyond the target's baseline.
+#![allow(unsafe_code)] // Calls functions compiled beyond the target's baseline.
 
 #[cfg(target_arch = "x86_64")]
 use crate::tile::{Avx2F32, Avx2F64};
@@ -26,20 +26,20 @@ pub trait Kernel {
     /// Result of the loop.
     type Output;
 
-    /// The loop. Must be `#[inline(always)]`, as must all that it calls.
+    /// The loop. It and all that it calls must be `#[inline(always)]`.
     fn run<L: Level>(self, level: L) -> Self::Output;
 }
 
 mod sealed {
-    /// Seals `Level`: safe code relies on what it says of the CPU.
+    /// Seals `Level`: safe code relies on it.
     pub trait Sealed {}
 }
 
-/// Proof that an instruction set is available; created only by [`Isa::run`].
+/// Proof of an instruction set; created only by [`Isa::run`].
 pub trait Level: sealed::Sealed + Copy {
     /// Whether AVX2 is available.
     const AVX2: bool;
-    /// The level of tiles.
+    /// Level of tiles.
     type Tiles: Copy;
     /// 64 f32 in vector registers.
     type F32: Tile<Level = Self::Tiles, Number = f32, Memory = [f32; 64]>;
@@ -50,7 +50,7 @@ pub trait Level: sealed::Sealed + Copy {
     fn tiles(self) -> Self::Tiles;
 }
 
-/// The target's minimum: SSE2 on x86-64, NEON on AArch64.
+/// SSE2 on x86-64, NEON on AArch64.
 #[derive(Clone, Copy)]
 pub(crate) struct Baseline(());
 
@@ -109,10 +109,10 @@ impl Level for Avx512 {
 }
 
 impl Isa {
-    /// What every CPU of this architecture has.
+    /// The baseline of this architecture.
     pub const BASELINE: Self = Self(Set::Baseline);
 
-    /// The best one of this CPU; cheap, detection is cached.
+    /// The best of this CPU; detection is cached.
     #[must_use]
     pub fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
@@ -127,7 +127,7 @@ impl Isa {
         Self::BASELINE
     }
 
-    /// All of this CPU, the baseline first, for tests and benchmarks.
+    /// All of this CPU, baseline first.
     #[must_use]
     pub fn available() -> Vec<Self> {
         [
@@ -154,7 +154,7 @@ impl Isa {
         }
     }
 
-    /// Runs a kernel compiled for this instruction set.
+    /// Runs a kernel.
     #[inline]
     pub fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
@@ -168,7 +168,7 @@ impl Isa {
         }
     }
 
-    /// As [`run`](Self::run), with AVX2 instead of AVX-512, for loops that do not gain by it.
+    /// [`run`](Self::run) with AVX2 instead of AVX-512, for loops that do not gain by it.
     #[inline]
     pub fn run_narrow<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {

@@ -1,8 +1,8 @@
 //! Signal operators on slices; independent of store and engine.
 //!
-//! Conventions of all kernels:
-//! - the same input gives the same bits on every CPU: sums run in a fixed number of lanes from the window's first
-//!   sample, without fused multiply-add;
+//! Conventions:
+//! - the same bits on every CPU: sums run in a fixed number of lanes from the window's first sample, without fused
+//!   multiply-add;
 //! - the instruction set is selected once per call ([`Isa`]);
 //! - nothing is allocated, locked or copied per sample.
 

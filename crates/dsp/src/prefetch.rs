@@ -1,11 +1,11 @@
-//! Software prefetch for loops that are bound by memory.
+//! Prefetch for loops bound by memory.
 #![allow(unsafe_code)] // The hint takes a pointer.
 
-/// Prefetch distance in bytes: two pages, since the hardware prefetcher stops at the end of a page.
+/// Two pages: the hardware prefetcher stops at the end of one.
 #[cfg(target_arch = "x86_64")]
 const PREFETCH_DISTANCE: usize = 2 * 4096;
 
-/// Prefetches the line [`PREFETCH_DISTANCE`] bytes behind `from`; does nothing on other architectures.
+/// Does nothing on other architectures.
 #[inline(always)]
 pub(crate) fn prefetch_ahead<T>(from: &T) {
     #[cfg(target_arch = "x86_64")]
@@ -14,7 +14,7 @@ pub(crate) fn prefetch_ahead<T>(from: &T) {
         let target = std::ptr::from_ref(from)
             .cast::<i8>()
             .wrapping_add(PREFETCH_DISTANCE);
-        // SAFETY: a prefetch reads nothing and never faults, whatever the address; every x86-64 CPU has SSE.
+        // SAFETY: a prefetch reads nothing and never faults at any address; every x86-64 CPU has SSE.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(target) }
     }
     #[cfg(not(target_arch = "x86_64"))]

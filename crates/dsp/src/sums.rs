@@ -1,9 +1,9 @@
-//! Sums in lanes: the order of additions, and so every bit, depends on the length alone.
+//! Sums in lanes: every bit depends on the length alone.
 
-/// Partial sums; a multiple of every vector width.
+/// A multiple of every vector width.
 pub(crate) const LANES: usize = 16;
 
-/// Sum of `term(position, value)`: value `i` belongs to lane `i % LANES`, and lanes are added pairwise.
+/// Value `i` belongs to lane `i % LANES`; lanes are added pairwise.
 #[inline(always)]
 pub(crate) fn lanes<T: Copy>(values: &[T], term: impl Fn(usize, T) -> f64) -> f64 {
     let mut sums = [0.0; LANES];

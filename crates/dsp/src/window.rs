@@ -1,11 +1,9 @@
 //! Tapers: window functions that reduce spectral leakage.
 //!
-//! [`Taper::periodic`], with the window's length as period, is for spectra; [`Taper::symmetric`], with equal ends, for
-//! filters. Names and values are SciPy's: a periodic taper of n is the symmetric one of n + 1 without its last factor;
-//! one sample has the factor 1.
+//! [`Taper::periodic`] is for spectra; [`Taper::symmetric`], with equal ends, for filters. Names and values are
+//! SciPy's: a periodic taper of n is the symmetric one of n + 1 without its last factor; one sample has the factor 1.
 //!
-//! The first half is computed with [`math`](crate::math) and mirrored: exactly symmetric, with the same bits
-//! everywhere.
+//! The first half is mirrored: exactly symmetric. The bits are the same everywhere ([`math`](crate::math)).
 
 use std::f64::consts::PI;
 use std::fmt;
@@ -32,16 +30,16 @@ pub enum Taper {
     BlackmanHarris,
     /// Four cosine terms, side lobes below -98 dB (Nuttall 1981).
     Nuttall,
-    /// Five cosine terms, flat main lobe: amplitudes between frequencies are right within 0.01 dB.
+    /// Five cosine terms, flat main lobe: amplitudes between frequencies within 0.01 dB.
     FlatTop,
     /// Bessel functions: a larger `beta` gives lower side lobes and a wider main lobe.
     Kaiser {
         /// From 0, which is [`Boxcar`](Self::Boxcar), to 700.
         beta: f64,
     },
-    /// Flat between two halves of a raised cosine.
+    /// Flat between halves of a raised cosine.
     Tukey {
-        /// Tapered fraction of the window, 0 to 1.
+        /// Tapered fraction, 0 to 1.
         alpha: f64,
     },
     /// Gaussian.
@@ -67,7 +65,7 @@ pub const TAPERS: &str = "boxcar, bartlett, hann, hamming, blackman, blackmanhar
      to 700, tukey(alpha) with alpha from 0 to 1, gaussian(std) with std above 0 samples";
 
 impl Taper {
-    /// Factors of a window of `width` samples for its spectrum: the period is the width.
+    /// Factors for the spectrum of `width` samples.
     ///
     /// ```
     /// use isochrony_dsp::window::Taper;
@@ -82,7 +80,7 @@ impl Taper {
         }
     }
 
-    /// Factors of a window of `width` samples with equal ends.
+    /// Factors with equal ends.
     #[must_use]
     pub fn symmetric(self, width: usize) -> Vec<f64> {
         match width {
@@ -99,7 +97,6 @@ impl Taper {
         (0..width).map(|at| half[at.min(span - at)]).collect()
     }
 
-    /// Factor of a sample in the first half, its middle included.
     fn factor(self, at: usize, span: usize) -> f64 {
         let (x, full) = (at as f64, span as f64);
         match self {
@@ -170,7 +167,7 @@ impl Taper {
     }
 }
 
-/// Alternating sum of cosines; phases are reduced as integers.
+/// Phases are reduced as integers.
 fn cosines(terms: &[f64], at: usize, span: usize) -> f64 {
     let mut sum = 0.0;
     for (k, &term) in terms.iter().enumerate() {
@@ -181,7 +178,7 @@ fn cosines(terms: &[f64], at: usize, span: usize) -> f64 {
     sum
 }
 
-/// Modified Bessel function of the first kind and order zero, by its power series: all terms are positive.
+/// By its power series: all terms are positive.
 fn bessel_i0(x: f64) -> f64 {
     let quarter = x * x / 4.0;
     let (mut term, mut sum, mut k) = (1.0, 1.0, 1.0);
@@ -207,7 +204,6 @@ impl fmt::Display for Taper {
     }
 }
 
-/// Parses the output of [`Display`](fmt::Display): `hann`, `kaiser(8.6)`.
 impl FromStr for Taper {
     type Err = DspError;
 
@@ -224,10 +220,10 @@ impl FromStr for Taper {
 /// Whether windows with these factors, one every `hop` samples, add up to a constant (COLA), so that overlap-add
 /// restores a signal.
 ///
-/// Sums may differ by `tolerance` of their median; SciPy's `check_COLA` uses 1e-10.
+/// Sums may differ by `tolerance` of their median; SciPy uses 1e-10.
 ///
 /// # Errors
-/// [`DspError::Parameter`] if `hop` is not from 1 to the number of factors.
+/// [`DspError::Parameter`] unless `hop` is from 1 to the number of factors.
 ///
 /// ```
 /// use isochrony_dsp::window::{Taper, adds_up};

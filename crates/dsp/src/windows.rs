@@ -1,6 +1,6 @@
 //! Windows of samples in a slice.
 
-/// Rows of equal length at equal distances in one slice, possibly overlapping.
+/// Rows of equal length at equal distances in a slice, possibly overlapping.
 #[derive(Debug, Clone, Copy)]
 pub struct Windows<'a, T> {
     values: &'a [T],
@@ -9,7 +9,7 @@ pub struct Windows<'a, T> {
 }
 
 impl<'a, T> Windows<'a, T> {
-    /// All whole rows of `width` values, one every `stride`, from the start; none if either is zero.
+    /// Whole rows of `width` values, one every `stride`; none if either is zero.
     #[must_use]
     pub fn new(values: &'a [T], width: usize, stride: usize) -> Self {
         Self {

@@ -1,8 +1,8 @@
-//! Civil time: ISO 8601 text to and from UTC nanoseconds since 1970.
+//! ISO 8601 text to and from UTC nanoseconds since 1970.
 //!
-//! POSIX UTC, proleptic Gregorian calendar, years -9999 to 9999. Text without an offset is UTC; fractions are rounded
-//! to the nearest 2^-32 ns. A leap second, `23:59:60` UTC at the end of June or December, is the first second of the
-//! next day, as in POSIX; other minutes have no 61st second.
+//! POSIX UTC, proleptic Gregorian calendar, years -9999 to 9999. Fractions are rounded to the nearest 2^-32 ns. A leap
+//! second, `23:59:60` UTC at the end of June or December, is the first second of the next day, as in POSIX; other
+//! minutes have no 61st second.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::{Fixed, TimeError};
 pub const NS_PER_S: i64 = 1_000_000_000;
 const S_PER_DAY: i64 = 86_400;
 
-/// Days from 1970-01-01 to a date of the proleptic Gregorian calendar.
+/// Days from 1970-01-01 to a date.
 ///
 /// `None` for an impossible date or a year outside -9999..=9999.
 pub fn days_from_ymd(year: i32, month: u32, day: u32) -> Option<i64> {
@@ -22,7 +22,7 @@ pub fn days_from_ymd(year: i32, month: u32, day: u32) -> Option<i64> {
     if day == 0 || day > days_in_month(year, month) {
         return None;
     }
-    // Years start in March here, so the leap day comes last.
+    // Years start in March: the leap day comes last.
     let y = i64::from(year) - i64::from(month <= 2);
     let (era, yoe) = (y.div_euclid(400), y.rem_euclid(400));
     let doy = (153 * ((i64::from(month) + 9) % 12) + 2) / 5 + i64::from(day) - 1;
@@ -30,9 +30,9 @@ pub fn days_from_ymd(year: i32, month: u32, day: u32) -> Option<i64> {
     Some(era * 146_097 + doe - 719_468)
 }
 
-/// Days from 1970-01-01 to a day of the year, 1 to 366.
+/// Days from 1970-01-01 to a day of the year.
 ///
-/// `None` for a day that the year does not have.
+/// `None` unless the year has it.
 pub fn days_from_ordinal(year: i32, day_of_year: u32) -> Option<i64> {
     let length = if is_leap(year) { 366 } else { 365 };
     if day_of_year == 0 || day_of_year > length {
@@ -41,7 +41,7 @@ pub fn days_from_ordinal(year: i32, day_of_year: u32) -> Option<i64> {
     Some(days_from_ymd(year, 1, 1)? + i64::from(day_of_year) - 1)
 }
 
-/// Year, month and day of a number of days since 1970-01-01.
+/// Date of a number of days since 1970-01-01.
 pub fn ymd_from_days(days: i64) -> (i64, u32, u32) {
     let z = i128::from(days) + 719_468;
     let (era, doe) = (z.div_euclid(146_097) as i64, z.rem_euclid(146_097) as i64);
@@ -53,7 +53,7 @@ pub fn ymd_from_days(days: i64) -> (i64, u32, u32) {
     (year, month as u32, (doy - (153 * mp + 2) / 5 + 1) as u32)
 }
 
-/// Year, and day of the year (1 to 366), of a number of days since 1970-01-01.
+/// Year and day of the year (1 to 366) of a number of days since 1970-01-01.
 pub fn ordinal_from_days(days: i64) -> (i64, u32) {
     let (year, month, day) = ymd_from_days(days);
     let before: u32 = (1..month).map(|m| days_in_month(year as i32, m)).sum();
@@ -62,7 +62,7 @@ pub fn ordinal_from_days(days: i64) -> (i64, u32) {
 
 /// Nanoseconds since 1970 of a date (as days) and a time of day.
 ///
-/// `second` may have a fraction. Parts are not range-checked: a 61st second or 25th hour carries over.
+/// Parts are not range-checked: a 61st second or 25th hour carries over.
 ///
 /// # Errors
 /// [`TimeError::Overflow`].
@@ -86,7 +86,7 @@ pub fn from_parts(
 ///
 /// Accepts dates `2010-03-01`, `20100301`, `2010-060` (day of year), signed years, `T` or a space before the time,
 /// times down to hours, with or without `:`, a fraction after `.` or `,`, and `Z`, `+01:00`, `+0100`, `+01` or nothing
-/// (UTC) at the end. A year `2010` or month `2010-03` stands for its first day.
+/// (UTC) at the end. `2010` or `2010-03` stands for its first day.
 ///
 /// ```
 /// use isochrony_time::civil;
@@ -97,12 +97,12 @@ pub fn from_parts(
 /// ```
 ///
 /// # Errors
-/// [`TimeError::BadCivil`] with the reason.
+/// [`TimeError::BadCivil`].
 pub fn parse(text: &str) -> Result<Fixed, TimeError> {
     parse_with_resolution(&complete_date(text)).map(|(time, _)| time)
 }
 
-/// Completes a year or month to the date of its first day; returns other text unchanged.
+/// Completes a year or month to its first day.
 ///
 /// ```
 /// use isochrony_time::civil::complete_date;
@@ -126,8 +126,8 @@ pub fn complete_date(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// As [`parse`], with the resolution of the digits in nanoseconds: one second for `...:07`, one microsecond for
-/// `...:07.000128`, one day for a date. A year or month alone is an error: in a file it is likely another number.
+/// As [`parse`], with the resolution of the digits in ns: one second for `...:07`, one day for a date. A year or month
+/// alone is an error: in a file it is likely another number.
 ///
 /// # Errors
 /// [`TimeError::BadCivil`].
@@ -179,7 +179,7 @@ pub fn parse_with_resolution(text: &str) -> Result<(Fixed, Fixed), TimeError> {
     Ok((time, resolution))
 }
 
-/// Whether a time lies in the second that POSIX also assigns to a leap second: the first of January or July.
+/// Whether POSIX also assigns a time's second to a leap second: the first of January or July.
 #[must_use]
 pub fn follows_leap_second(time: Fixed) -> bool {
     let seconds = time.floor().div_euclid(NS_PER_S.into());
@@ -194,9 +194,7 @@ pub fn follows_leap_second(time: Fixed) -> bool {
     of_day == 0 && day == 1 && matches!(month, 1 | 7)
 }
 
-/// Nanoseconds in the fraction `0.digits` of a second, and its resolution.
-///
-/// Digits that do not matter at 2^-32 ns are dropped.
+/// Nanoseconds in the fraction `0.digits`, and its resolution.
 pub fn fraction_ns(digits: &str) -> (Fixed, Fixed) {
     let (whole, frac) = digits.split_at(digits.len().min(9));
     let ns: i64 = whole.parse().unwrap_or(0);
@@ -213,7 +211,7 @@ pub fn fraction_ns(digits: &str) -> (Fixed, Fixed) {
     )
 }
 
-/// ISO 8601 with `Z` and 0, 3, 6 or 9 fraction digits, as few as are exact to a nanosecond; a fraction of a nanosecond
+/// ISO 8601 with `Z` and the fewest of 0, 3, 6 or 9 fraction digits exact to a nanosecond; a fraction of a nanosecond
 /// follows exactly.
 pub fn format(time: Fixed) -> String {
     let (seconds, ns) = (
@@ -332,7 +330,6 @@ impl<'a> Cursor<'a> {
         self.rest.as_bytes().first().is_some_and(u8::is_ascii_digit)
     }
 
-    /// Exactly `count` digits with a value up to `max`.
     fn digits(&mut self, count: usize, max: u32) -> Option<u32> {
         let head = self.rest.as_bytes().get(..count)?;
         if !head.iter().all(u8::is_ascii_digit) {

@@ -1,4 +1,4 @@
-//! [`Derived`]: a rational linear map between two timebases.
+//! [`Derived`]: a rational line between two timebases.
 
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,7 @@ impl Derived {
         Ok(Self { num, den, offset })
     }
 
-    /// Samples at `rate` to civil nanoseconds, sample 0 at `start`.
+    /// Samples at `rate` to civil ns, sample 0 at `start`.
     ///
     /// # Errors
     /// [`TimeError::Overflow`] if the period needs more than 63 bits.
@@ -72,7 +72,7 @@ impl Derived {
         Self::new(num, den, start)
     }
 
-    /// Converts from the first timebase to the second.
+    /// Converts to the second timebase.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -84,7 +84,7 @@ impl Derived {
             })
     }
 
-    /// Converts from the second timebase to the first.
+    /// Converts to the first timebase.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -120,7 +120,7 @@ impl Derived {
         self.den
     }
 
-    /// Value of the second timebase where the first is zero.
+    /// The second timebase where the first is zero.
     pub fn offset(&self) -> Fixed {
         self.offset
     }

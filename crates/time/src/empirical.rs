@@ -1,14 +1,14 @@
-//! [`Empirical`]: the metric from a signal's samples to civil time.
+//! [`Empirical`]: from a signal's samples to civil time.
 //!
-//! Data structures: `pieces` in index order; `order`, the same grouped by run, with its inverse `rank`; `runs` by civil
-//! start, with `latest[k]` the one of `runs[..=k]` that ends last.
+//! `pieces` are in index order; `order` groups them by run, with its inverse `rank`; `runs` are by civil start, with
+//! `latest[k]` the one of `runs[..=k]` that ends last.
 //!
 //! Invariants, checked by [`Empirical::from_runs`]:
-//! - index ranges of pieces are disjoint and ascending; only the last is open;
-//! - within a run civil time strictly ascends with index, gaps included, by at least 2^-16 ns per sample, so that
-//!   rounding to nearest inverts `time_of`.
+//! - index ranges are disjoint and ascending; only the last is open;
+//! - within a run civil time ascends with index, gaps included, by at least 2^-16 ns per sample, so that rounding to
+//!   nearest inverts `time_of`.
 //!
-//! This file maps index to civil time; `lookup.rs` maps back; `grid.rs` does both in bulk.
+//! `lookup.rs` maps civil time back to an index; `grid.rs` converts in bulk.
 
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +30,6 @@ pub struct RunSpan {
     pub civil_end: Fixed,
 }
 
-/// A run and its pieces in `order`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct RunPieces {
     pub(crate) run: RunId,
@@ -61,7 +60,7 @@ pub struct Empirical {
     pub(crate) timebase: Option<TimebaseId>,
 }
 
-/// Serialised form; the rest is derived and checked again.
+/// Serialised form; the rest is derived.
 #[derive(Serialize, Deserialize)]
 struct Parts {
     pieces: Vec<Piece>,
@@ -87,7 +86,6 @@ impl From<Empirical> for Parts {
     }
 }
 
-/// An index range with one line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct IndexSpan {
     pub(crate) line: Line,
@@ -98,12 +96,11 @@ pub(crate) struct IndexSpan {
 }
 
 impl Empirical {
-    /// Builds a metric from stored pieces, in index order.
+    /// Builds a metric from pieces in index order.
     ///
     /// # Errors
-    /// [`TimeError::Empty`] without pieces, [`TimeError::ZeroSlope`], [`TimeError::BadPiece`] if pieces overlap or are
-    /// unordered, civil time runs backwards, a slope is outside 2^-16..2^62 ns per sample, or an uncertainty is NaN or
-    /// negative.
+    /// [`TimeError::Empty`], [`TimeError::ZeroSlope`], [`TimeError::BadPiece`] if pieces overlap or are unordered,
+    /// civil time runs backwards, a slope is outside 2^-16..2^62 ns per sample, or an uncertainty is NaN or negative.
     pub fn from_runs(pieces: Vec<Piece>) -> Result<Self, TimeError> {
         if pieces.is_empty() {
             return Err(TimeError::Empty);
@@ -183,7 +180,7 @@ impl Empirical {
 
     /// Closes the last piece at the committed length.
     ///
-    /// An open last piece claims all later civil time; close it before lookups if runs may overlap.
+    /// An open piece claims all later civil time; close it before lookups if runs may overlap.
     ///
     /// # Errors
     /// [`TimeError::BadPiece`] unless `end` is after the last piece's start.
@@ -197,7 +194,7 @@ impl Empirical {
         })
     }
 
-    /// Sets the index timebase, which becomes the origin of times: runs of different signals are never confused.
+    /// Sets the index timebase, the origin of times: runs of different signals are never confused.
     pub fn with_timebase(self, timebase: TimebaseId) -> Self {
         Self {
             timebase: Some(timebase),
@@ -205,23 +202,23 @@ impl Empirical {
         }
     }
 
-    /// Civil time of an index, whole or fractional, to the nearest 2^-32 ns.
+    /// Civil time of an index, to the nearest 2^-32 ns.
     ///
-    /// Inside a gap: interpolated between its ends, flagged. Outside all runs: extrapolated from the preceding piece
-    /// (or the first), not flagged. The result remembers its run.
+    /// Inside a gap: interpolated, flagged. Outside all runs: extrapolated from the preceding piece (or the first), not
+    /// flagged.
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] if the result leaves [`Fixed`].
+    /// [`TimeError::Overflow`].
     pub fn time_of(&self, index: impl Into<Fixed>) -> Result<Time, TimeError> {
         let index = index.into();
         self.time_on(self.span_at(index)?, index)
     }
 
-    /// Civil time of the end of an index range that excludes `index`: as [`Empirical::time_of`], but by the clock of
-    /// the samples before it.
+    /// Civil time of the exclusive end of an index range: as [`Empirical::time_of`], by the clock of the samples before
+    /// it.
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] if the result leaves [`Fixed`].
+    /// [`TimeError::Overflow`].
     pub fn end_of(&self, index: impl Into<Fixed>) -> Result<Time, TimeError> {
         let index = index.into();
         let last = index.ceil_i64().and_then(|end| end.checked_sub(1));
@@ -258,12 +255,12 @@ impl Empirical {
         })
     }
 
-    /// Half-width around [`Empirical::time_of`] that holds the true civil time, in nanoseconds.
+    /// Half-width around [`Empirical::time_of`], ns.
     pub fn uncertainty_ns(&self, index: i64) -> f64 {
         self.pieces[self.piece_before(index)].uncertainty_ns
     }
 
-    /// Largest uncertainty of a run's pieces, in nanoseconds; `None` for an unknown run.
+    /// Largest uncertainty of a run, ns; `None` for an unknown run.
     #[must_use]
     pub fn run_uncertainty_ns(&self, run: RunId) -> Option<f64> {
         self.pieces_of(run)
@@ -271,13 +268,13 @@ impl Empirical {
             .reduce(f64::max)
     }
 
-    /// Half-width and nanoseconds per sample at an index; inside a gap, those between its ends.
+    /// Interpolated inside a gap.
     pub(crate) fn uncertainty_and_slope(&self, index: i64) -> Result<(f64, f64), TimeError> {
         let line = self.span_at(Fixed::from_int(index))?.line;
         Ok((self.uncertainty_ns(index), 1.0 / line.slope()))
     }
 
-    /// Position of the last piece that starts at or before `index`, else the first.
+    /// The last piece that starts at or before `index`, else the first.
     fn piece_before(&self, index: i64) -> usize {
         self.pieces
             .partition_point(|p| p.index <= index)
@@ -377,7 +374,6 @@ fn check(position: usize, piece: &Piece, next: Option<&Piece>) -> Result<(), Tim
     }
 }
 
-/// Checks that civil time ascends from `piece` to `next`, its successor in the run.
 fn check_order(position: usize, piece: &Piece, next: &Piece) -> Result<(), TimeError> {
     let bad = |reason| TimeError::BadPiece {
         position,

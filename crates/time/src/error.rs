@@ -1,65 +1,65 @@
-//! Errors of time, each variant with a stable code.
+//! Errors of time.
 
 use thiserror::Error;
 
 use crate::{Fixed, RunId, civil};
 
-/// An error of this crate. [`TimeError::code`] is stable, messages may change.
+/// [`TimeError::code`] is stable, messages may change.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum TimeError {
-    /// A float that is NaN or infinite.
+    /// NaN or infinite float.
     #[error("{what} is {value}, expected a finite number; check the source for missing values")]
     NotFinite {
-        /// Meaning of the float.
+        /// Its meaning.
         what: &'static str,
-        /// The float.
+        /// Value.
         value: f64,
     },
-    /// A float without an exact value in units of 2^-32.
+    /// No multiple of 2^-32 within 95 bits.
     #[error(
         "{value:e} has no exact value in units of 2^-32 within 95 bits; round it first or give it as decimal text"
     )]
     NotRepresentable {
-        /// The float.
+        /// Value.
         value: f64,
     },
-    /// A result out of the range of [`Fixed`] or of a 64-bit index.
+    /// A result out of the range of [`Fixed`] or a 64-bit index.
     #[error("{what} leaves the range of its type; check the index, time or rate that was given")]
     Overflow {
         /// What was computed.
         what: &'static str,
     },
-    /// Text that is not a decimal number.
+    /// Not a decimal number.
     #[error("got {text:?}, expected a decimal number such as -12.5")]
     BadNumber {
-        /// The text.
+        /// Text.
         text: String,
     },
-    /// Text or numbers that are not a sample rate.
+    /// Not a sample rate.
     #[error(
         "got rate {text:?}: {reason}; expected samples per second such as 2000, 100.0000042, 44100000/1001 or 2 kHz"
     )]
     BadRate {
-        /// The text.
+        /// Text.
         text: String,
         /// Reason.
         reason: &'static str,
     },
-    /// Text that is not a civil time.
+    /// Not a civil time.
     #[error(
         "got time {text:?}: {reason}; give ISO 8601 such as 2010-03-01T00:00:07.000128Z (times without offset are UTC)"
     )]
     BadCivil {
-        /// The text.
+        /// Text.
         text: String,
         /// Reason.
         reason: &'static str,
     },
-    /// A metric or grid with a zero or negative slope.
+    /// A zero or negative slope.
     #[error("slope {num}/{den} of {what} is not usable; both parts must be non-zero")]
     ZeroSlope {
-        /// The map or piece.
+        /// Map or piece.
         what: String,
         /// Numerator.
         num: i128,
@@ -84,7 +84,7 @@ pub enum TimeError {
         /// Id expected.
         expected: u32,
     },
-    /// A timebase that the graph does not have.
+    /// A timebase unknown to the graph.
     #[error("no timebase {name:?} in this graph; it has {known}")]
     UnknownTimebase {
         /// Name or id.
@@ -92,10 +92,10 @@ pub enum TimeError {
         /// Known names.
         known: String,
     },
-    /// A timebase name in use for another kind.
+    /// A name in use for another kind.
     #[error("timebase {name:?} exists already as {existing}; choose another name")]
     DuplicateTimebase {
-        /// The name.
+        /// Name.
         name: String,
         /// Its kind.
         existing: String,
@@ -114,7 +114,7 @@ pub enum TimeError {
         /// Timebases reachable from the target.
         to_island: String,
     },
-    /// A metric that contradicts the existing ones.
+    /// A metric that contradicts existing ones.
     #[error(
         "metric contradicts the path {cycle}: {value} in {timebase:?} comes back as {back}, off by {off}; remove one metric of the cycle"
     )]
@@ -148,7 +148,7 @@ pub enum TimeError {
         /// Its civil span.
         second_span: (Fixed, Fixed),
     },
-    /// With `Round::Exact`, a civil time that is not a sample's.
+    /// With `Round::Exact`, a time that is not a sample's.
     #[error(
         "{} is not on a sample: {off_ns} ns after sample {index}; round to nearest, floor or ceil",
         civil::format(*time)
@@ -156,12 +156,12 @@ pub enum TimeError {
     NotOnSample {
         /// Civil time.
         time: Fixed,
-        /// Sample before it.
+        /// Sample before.
         index: i64,
-        /// Distance to that sample.
+        /// Distance to it.
         off_ns: Fixed,
     },
-    /// With `Round::Exact`, a civil time in a gap.
+    /// With `Round::Exact`, a time in a gap.
     #[error("{} lies in a gap of run {}, so no sample has it; round to nearest, floor or ceil", civil::format(*time), run.0)]
     InGap {
         /// Civil time.
@@ -172,18 +172,18 @@ pub enum TimeError {
     /// An empirical metric without pieces.
     #[error("the metric has no pieces yet; import or append samples with a time stamp first")]
     Empty,
-    /// A run that the metric does not have.
+    /// A run unknown to the metric.
     #[error("no run {} in this metric; it has runs {known}", run.0)]
     UnknownRun {
-        /// Run asked for.
+        /// Run.
         run: RunId,
         /// Known runs.
         known: String,
     },
-    /// A piece that breaks the rules of [`crate::Piece`].
+    /// A piece against the rules of [`crate::Piece`].
     #[error("piece {position} (run {}, index {index}): {reason}; rebuild the metric from its points", run.0)]
     BadPiece {
-        /// Position in the table.
+        /// Position.
         position: usize,
         /// Run.
         run: RunId,
@@ -192,7 +192,7 @@ pub enum TimeError {
         /// Reason.
         reason: &'static str,
     },
-    /// A point that repeats or precedes the last one.
+    /// A repeated or earlier point.
     #[error(
         "point at index {index} does not follow the last one, which ends at {expected}; give points in index order, each once"
     )]
@@ -202,7 +202,7 @@ pub enum TimeError {
         /// Least index allowed.
         expected: i64,
     },
-    /// A stamp with a negative resolution.
+    /// A negative resolution.
     #[error(
         "stamp resolution {resolution} ns is negative; give the width of the interval that holds the true time"
     )]
@@ -220,10 +220,10 @@ pub enum TimeError {
         /// Legal range.
         legal: &'static str,
     },
-    /// A placement that the clock cannot accept now.
+    /// A placement unacceptable now.
     #[error("placement {placement} at index {index}: {reason}")]
     BadPlacement {
-        /// Kind of placement.
+        /// Kind.
         placement: &'static str,
         /// Index given.
         index: i64,
@@ -235,22 +235,22 @@ pub enum TimeError {
         "{got} points given, expected two or more: a metric needs two to have a rate; give more"
     )]
     TooFewPoints {
-        /// Points given.
+        /// Given points.
         got: usize,
     },
-    /// A point whose first value is not behind the previous one.
+    /// A point not behind the previous one.
     #[error(
         "point {position} is at {from}, which does not lie behind {before}, where the point before it is; sort the points by their first value and keep one of equal ones"
     )]
     UnsortedPoints {
         /// Position, from 0.
         position: usize,
-        /// Its first value.
+        /// First value.
         from: Fixed,
-        /// First value of the previous point.
+        /// That of the previous point.
         before: Fixed,
     },
-    /// A point with a negative uncertainty.
+    /// A negative uncertainty.
     #[error(
         "uncertainty {uncertainty} of point {position} is below zero; give the half-width that holds the true value, 0 for an exact point"
     )]
@@ -260,31 +260,31 @@ pub enum TimeError {
         /// Uncertainty.
         uncertainty: Fixed,
     },
-    /// A point without uncertainty, among too few to estimate it.
+    /// A point without uncertainty, among too few.
     #[error(
         "point {position} has no uncertainty, and {points} points are too few to show one by their scatter ({least} or more do); give uncertainty, 0 for exact points"
     )]
     UnknownUncertainty {
-        /// Position of the first such point, from 0.
+        /// Its position, from 0.
         position: usize,
-        /// Points given.
+        /// Given points.
         points: usize,
-        /// Points needed to estimate it.
+        /// Needed points.
         least: usize,
     },
-    /// Points between which the second timebase does not advance.
+    /// Points between which the second value does not advance.
     #[error(
         "the second value goes from {before_to} at point {before} to {after_to} at point {after}, where it {} elsewhere; correct or leave out one of the two, or state a larger uncertainty",
         if *falls { "falls" } else { "rises" }
     )]
     NotMonotone {
-        /// Position of the earlier point, from 0.
+        /// Earlier point, from 0.
         before: usize,
-        /// Position of the later point.
+        /// Later point, from 0.
         after: usize,
-        /// Second value of the earlier point.
+        /// Second value of the earlier.
         before_to: Fixed,
-        /// Second value of the later point.
+        /// Second value of the later.
         after_to: Fixed,
         /// Whether the second timebase falls overall.
         falls: bool,

@@ -1,7 +1,6 @@
-//! [`Exact`]: a timebase value as a ratio of big integers.
+//! [`Exact`]: a value as a ratio of big integers.
 //!
-//! Conversions compose such ratios along a path and round once at the end. Integers are unbounded because paths are.
-//! Samples never pass through here.
+//! Conversions compose ratios along a path and round once, at the end. Samples never pass through here.
 
 use std::fmt;
 
@@ -29,7 +28,7 @@ impl Exact {
     /// Parses numerator and denominator.
     ///
     /// # Errors
-    /// [`TimeError::BadNumber`] if a text is not an integer, or the denominator is zero.
+    /// [`TimeError::BadNumber`] for no integer, or a zero denominator.
     pub fn from_ratio(num: &str, den: &str) -> Result<Self, TimeError> {
         let whole = |text: &str| {
             text.parse::<BigInt>().map_err(|_| TimeError::BadNumber {
@@ -44,13 +43,13 @@ impl Exact {
         Ok(Self(BigRational::new(num, den)))
     }
 
-    /// Decimal texts of numerator (with sign) and denominator (positive).
+    /// Decimal texts of numerator and denominator.
     #[must_use]
     pub fn parts(&self) -> (String, String) {
         (self.0.numer().to_string(), self.0.denom().to_string())
     }
 
-    /// The nearest [`Fixed`], halves towards plus infinity.
+    /// The nearest [`Fixed`], halves up.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -68,19 +67,18 @@ impl Exact {
         &self.0 * BigInt::from(1u64 << FRACTION_BITS)
     }
 
-    /// Rounds down to an integer, if it fits 64 bits.
+    /// Rounds down, if it fits 64 bits.
     #[must_use]
     pub fn floor_i64(&self) -> Option<i64> {
         i64::try_from(self.0.floor().numer()).ok()
     }
 
-    /// Rounds up to an integer, if it fits 64 bits.
+    /// Rounds up, if it fits 64 bits.
     #[must_use]
     pub fn ceil_i64(&self) -> Option<i64> {
         i64::try_from(self.0.ceil().numer()).ok()
     }
 
-    /// Nearest integer, halves towards plus infinity, if it fits 64 bits.
     #[must_use]
     pub(crate) fn round_i64(&self) -> Option<i64> {
         let half = BigRational::new(1.into(), 2.into());
@@ -102,7 +100,7 @@ impl Exact {
         }
     }
 
-    /// `from + (self - origin) * num / den`, with a non-zero `den`.
+    /// `from + (self - origin) * num / den`; `den` is not zero.
     pub(crate) fn on_line(&self, origin: Fixed, from: Fixed, num: i128, den: i128) -> Self {
         let slope = BigRational::new(num.into(), den.into());
         Self((&self.0 - Self::from(origin).0) * slope + Self::from(from).0)

@@ -1,7 +1,6 @@
-//! [`Fixed`]: an integer and a 32-bit binary fraction in an `i128`.
+//! [`Fixed`]: fixed point with 32 fraction bits.
 //!
-//! The 95-bit integer part holds nanoseconds of the years -9999 to 9999 and sample indices. Overflow is checked;
-//! nothing saturates or wraps.
+//! The integer part of 95 bits holds nanoseconds of the years -9999 to 9999 and indices. Nothing saturates or wraps.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,9 +12,7 @@ use crate::TimeError;
 const FRAC: u32 = 32;
 const ONE: i128 = 1 << FRAC;
 
-/// A number in units of 2^-32, with exact sums, comparison and text.
-///
-/// Serialised as exact decimal text, in every format.
+/// A number in units of 2^-32. Serialised as exact decimal text.
 ///
 /// ```
 /// use isochrony_time::Fixed;
@@ -54,17 +51,17 @@ impl Fixed {
         Self((whole as i128) << FRAC)
     }
 
-    /// Converts an integer of any size; `None` outside 96 bits.
+    /// Converts an integer; `None` outside 96 bits.
     pub fn from_i128(whole: i128) -> Option<Self> {
         whole.checked_mul(ONE).map(Self)
     }
 
-    /// `whole + frac * 2^-32`; the fraction counts upwards: -0.25 is `from_parts(-1, 0xC000_0000)`.
+    /// `whole + frac * 2^-32`: -0.25 is `from_parts(-1, 0xC000_0000)`.
     pub const fn from_parts(whole: i64, frac: u32) -> Self {
         Self(((whole as i128) << FRAC) | frac as i128)
     }
 
-    /// Rounds down. Wider than 64 bits for civil nanoseconds of distant years; see [`Fixed::floor_i64`].
+    /// Rounds down; see [`Fixed::floor_i64`].
     pub const fn floor(self) -> i128 {
         self.0 >> FRAC
     }
@@ -74,7 +71,7 @@ impl Fixed {
         (self.0 >> FRAC) + (self.frac() != 0) as i128
     }
 
-    /// Nearest integer, halves towards plus infinity.
+    /// Nearest integer, halves up.
     pub const fn round(self) -> i128 {
         (self.0 >> FRAC) + (self.frac() >> (FRAC - 1)) as i128
     }
@@ -124,7 +121,7 @@ impl Fixed {
         self.0.checked_abs().map(Self)
     }
 
-    /// `self * num / den` in 256 bits, rounded to the nearest 2^-32; `None` on overflow or if `den` is zero.
+    /// `self * num / den` in 256 bits, to the nearest 2^-32; `None` on overflow or if `den` is zero.
     pub fn checked_mul_ratio(self, num: i64, den: u64) -> Option<Self> {
         crate::wide::mul_div_round(self.0, i128::from(num), i128::from(den)).map(Self)
     }
@@ -132,11 +129,11 @@ impl Fixed {
     /// Exact value of a float.
     ///
     /// # Errors
-    /// [`TimeError::NotFinite`] for NaN and infinities, [`TimeError::NotRepresentable`] if out of range or not a
-    /// multiple of 2^-32; [`Fixed::from_f64_nearest`] rounds instead.
+    /// [`TimeError::NotFinite`]; [`TimeError::NotRepresentable`] if out of range or not a multiple of 2^-32
+    /// ([`Fixed::from_f64_nearest`] rounds).
     pub fn from_f64(x: f64) -> Result<Self, TimeError> {
         let near = Self::from_f64_nearest(x)?;
-        // Scaling by a power of two is exact, so a loss shows as a fraction.
+        // Scaling by a power of two is exact: a loss shows as a fraction.
         if (x * ONE as f64).fract() != 0.0 {
             return Err(TimeError::NotRepresentable { value: x });
         }
@@ -163,12 +160,10 @@ impl Fixed {
 
     /// Nearest float.
     pub fn to_f64(self) -> f64 {
-        // i128 to f64 rounds to nearest; the power of two is exact.
         self.0 as f64 / ONE as f64
     }
 
-    /// Parses decimal text such as `-12.5` or `7` with any number of fraction digits, rounded to the nearest 2^-32
-    /// (halves away from zero).
+    /// Parses decimal text such as `-12.5` or `7`, rounded to the nearest 2^-32 (halves away from zero).
     ///
     /// # Errors
     /// [`TimeError::BadNumber`] for other text or a value out of range.
@@ -203,9 +198,9 @@ impl Fixed {
     }
 }
 
-/// Nearest multiple of 2^-32 to `0.digits`, halves up; exact for any length.
+/// Nearest multiple of 2^-32, halves up.
 fn fraction_bits(digits: &str) -> i128 {
-    // Doubles the decimal fraction 33 times and collects the carries: long arithmetic on the digits, without loss.
+    // Long arithmetic: doubles the decimal fraction 33 times and collects carries.
     let mut d: Vec<u8> = digits.bytes().map(|b| b - b'0').collect();
     let mut bits = 0i128;
     for _ in 0..=FRAC {
@@ -250,7 +245,6 @@ impl FromStr for Fixed {
     }
 }
 
-/// Exact decimal value, without trailing zeros.
 impl fmt::Display for Fixed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let magnitude = self.0.unsigned_abs();

@@ -1,14 +1,14 @@
-//! [`Graph`]: timebases joined by metrics; converts along the shortest path.
+//! [`Graph`]: timebases joined by metrics.
 //!
-//! Nodes by id, edges in order of insertion, and each node's edges. Invariant: every cycle of metrics is consistent
-//! within rounding and stated uncertainty, so all shortest paths are equivalent.
+//! Invariant: every cycle of metrics is consistent within rounding and stated uncertainty, so all shortest paths are
+//! equivalent.
 
 use std::collections::VecDeque;
 
 use crate::metric::{Edge, Metric};
 use crate::{Exact, Fixed, Range, Time, TimeError, Timebase, TimebaseId, TimebaseKind};
 
-/// Timebases and the metrics between them. The civil timebase, `utc`, always exists as [`TimebaseId::CIVIL`].
+/// Timebases and metrics; civil time always exists as [`TimebaseId::CIVIL`].
 ///
 /// ```
 /// use isochrony_time::{Derived, Fixed, Graph, Metric, Time, Timebase, TimebaseId, TimebaseKind};
@@ -37,7 +37,7 @@ impl Default for Graph {
 }
 
 impl Graph {
-    /// A graph with the civil timebase only.
+    /// A graph of civil time only.
     pub fn new() -> Self {
         let utc = Timebase {
             name: "utc".into(),
@@ -50,7 +50,7 @@ impl Graph {
         }
     }
 
-    /// Adds a timebase, or finds it if it exists with the same kind.
+    /// Adds a timebase, or finds an equal one.
     ///
     /// # Errors
     /// [`TimeError::DuplicateTimebase`] if the name has another kind.
@@ -86,11 +86,11 @@ impl Graph {
         self.timebases.get(id.0 as usize)
     }
 
-    /// Joins two timebases; `metric` maps `from` to `to` and is used both ways.
+    /// Joins two timebases; `metric` maps `from` to `to`.
     ///
     /// # Errors
-    /// [`TimeError::UnknownTimebase`], [`TimeError::ContradictoryCycle`] if a path already joins them and the metric
-    /// disagrees by more than rounding and the stated uncertainties.
+    /// [`TimeError::UnknownTimebase`], [`TimeError::ContradictoryCycle`] if a path already joins them and disagrees
+    /// beyond rounding and stated uncertainties.
     pub fn connect(
         &mut self,
         from: TimebaseId,
@@ -111,10 +111,10 @@ impl Graph {
         Ok(())
     }
 
-    /// Replaces the metric that joins `from` to `to` directly, or adds it: for a growing signal.
+    /// Replaces or adds the metric that joins `from` to `to` directly: for a growing signal.
     ///
     /// # Errors
-    /// As [`Graph::connect`]; the graph is then unchanged.
+    /// As [`Graph::connect`]; the graph is unchanged.
     pub fn replace(
         &mut self,
         from: TimebaseId,
@@ -139,11 +139,9 @@ impl Graph {
         Ok(())
     }
 
-    /// Converts along the shortest path (fewest metrics). Ratios are composed exactly; the value is rounded once, at
-    /// the end.
+    /// Converts along the path of fewest metrics, and rounds once.
     ///
-    /// The value in an index timebase is whole if the time came from one of its samples, else perhaps fractional.
-    /// `in_gap` is set if any step was interpolated in a gap.
+    /// An index is whole if the time came from that signal's sample. `in_gap` is set if any step interpolated in a gap.
     ///
     /// # Errors
     /// [`TimeError::UnknownTimebase`], [`TimeError::Unreachable`], and those of [`crate::Empirical::index_of_time`].
@@ -168,8 +166,7 @@ impl Graph {
         path.iter().try_fold(time, |t, &n| self.edges[n].apply(&t))
     }
 
-    /// As [`Graph::convert_exact`], with the half-width that holds the true value, in its unit: the metrics' stated
-    /// uncertainties, propagated along the path.
+    /// [`Graph::convert_exact`] with the half-width of the true value.
     ///
     /// # Errors
     /// As [`Graph::convert`].
@@ -203,7 +200,7 @@ impl Graph {
         steps.try_fold(range, |range, &n| self.edges[n].apply_range(&range))
     }
 
-    /// Names of the timebases on the shortest path, both ends included.
+    /// Timebases on the shortest path, both ends included.
     ///
     /// # Errors
     /// As [`Graph::convert`].
@@ -226,7 +223,6 @@ impl Graph {
         names
     }
 
-    /// Edges of the shortest path (breadth-first search), if any.
     fn path(&self, from: TimebaseId, to: TimebaseId) -> Option<Vec<usize>> {
         let mut came_by: Vec<Option<usize>> = vec![None; self.timebases.len()];
         let mut queue = VecDeque::from([from]);
@@ -261,7 +257,7 @@ impl Graph {
             let probe = Time::exact(value.into(), edge.from);
             let (mut at, mut slack) = edge.apply_with_slack(probe, 0.0)?;
             for &n in &path {
-                // Forget the run: the way back uses another clock.
+                // The way back uses another clock.
                 at.run = None;
                 (at, slack) = self.edges[n].apply_with_slack(at, slack)?;
             }
@@ -325,12 +321,11 @@ impl Graph {
 impl Range {
     /// Converts both ends to another timebase.
     ///
-    /// A negative slope swaps them. From indices to civil time the end is that of the last index before it
-    /// ([`crate::Empirical::end_of`]): a range up to a clock step or gap ends there.
+    /// A negative slope swaps them. To civil time the end is that of the last index before it
+    /// ([`crate::Empirical::end_of`]).
     ///
     /// # Errors
-    /// Those of [`Graph::convert`]; [`TimeError::ReversedRange`] if a clock step within the range goes back before its
-    /// start.
+    /// As [`Graph::convert`]; [`TimeError::ReversedRange`] if a clock step within goes back before the start.
     pub fn convert(&self, graph: &Graph, to: TimebaseId) -> Result<Self, TimeError> {
         Range::<Exact>::from(*self).convert(graph, to)?.rounded()
     }
@@ -346,7 +341,7 @@ impl Range<Exact> {
     }
 }
 
-/// At most a dozen names, so that an error stays readable.
+/// At most a dozen, to keep errors readable.
 fn listed(names: Vec<&str>) -> String {
     let shown = names[..names.len().min(12)].join(", ");
     if names.len() <= 12 {

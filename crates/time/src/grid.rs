@@ -1,7 +1,7 @@
 //! Bulk conversion without a search per sample.
 //!
-//! Within one index range, civil times of a grid follow by addition of quotients and remainders (as in Bresenham's
-//! algorithm), so every value equals that of [`Empirical::time_of`].
+//! Within an index range, civil times of a grid follow by adding quotients and remainders (Bresenham), so every value
+//! equals [`Empirical::time_of`].
 
 use serde::{Deserialize, Serialize};
 
@@ -10,27 +10,25 @@ use crate::lookup::CivilSpan;
 use crate::wide::{mul_div_floor, mul_div_round};
 use crate::{Empirical, Fixed, IndexAt, Lookup, Prefer, RunId, TimeError};
 
-/// Consecutive points of a civil grid on one line.
+/// Points of a civil grid on one line.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct GridSpan {
     /// First grid point.
     pub first: u64,
     /// Number of grid points.
     pub count: u64,
-    /// Fractional index of the first grid point, to the nearest 2^-32.
+    /// Fractional index of the first point.
     pub position: Fixed,
-    /// Samples per grid point, to float precision: point `first + k` is at `position + k * step`.
+    /// Samples per grid point, as a float: point `first + k` is at `position + k * step`.
     pub step: f64,
     /// The run.
     pub run: RunId,
-    /// Whether it lies in a gap, where `position` has no sample. Not set for extrapolation beyond the signal's ends.
+    /// Whether it lies in a gap, without samples. Not set beyond the signal's ends.
     pub in_gap: bool,
 }
 
 impl Empirical {
-    /// Civil times of indices in any order; fastest if ascending.
-    ///
-    /// Converts as many as both slices hold.
+    /// Civil times of indices in any order; fastest if ascending. Converts as many as both slices hold.
     ///
     /// # Errors
     /// As [`Empirical::time_of`].
@@ -58,7 +56,7 @@ impl Empirical {
         })
     }
 
-    /// As [`Empirical::civil_grid`], rounded to whole nanoseconds, as in NumPy's `datetime64[ns]`.
+    /// As [`Empirical::civil_grid`], rounded to nanoseconds (NumPy's `datetime64[ns]`).
     ///
     /// # Errors
     /// Also [`TimeError::Overflow`] outside the years 1677 to 2262.
@@ -97,7 +95,7 @@ impl Empirical {
             let left = (i128::from(s.to) - i128::from(index) - 1) / i128::from(step) + 1;
             let points = usize::try_from(left).unwrap_or(usize::MAX).min(count - k);
             let d = (i128::from(index) - i128::from(s.line.index)) << 32;
-            // Half a denominator ahead, so that rounding down is rounding to nearest.
+            // Half a denominator ahead: rounds to nearest.
             let walk = mul_div_floor(d, s.line.num, s.line.den).zip(mul_div_floor(
                 i128::from(step) << 32,
                 s.line.num,
@@ -113,7 +111,7 @@ impl Empirical {
             };
             rest += s.line.den / 2;
             carry(&mut whole, &mut rest);
-            // With both ends in range, the sums between need no checks.
+            // Sums between the ends need no checks.
             let last = i128::from(index) + (points as i128 - 1) * i128::from(step);
             s.line.civil_at(Fixed::from_bits(last << 32))?;
             s.line.civil_at(index.into())?;
@@ -130,7 +128,7 @@ impl Empirical {
         Ok(())
     }
 
-    /// Indices of civil times in any order; fastest if ascending. Clears `out` first.
+    /// Indices of civil times in any order. Clears `out` first.
     ///
     /// # Errors
     /// As [`Empirical::index_of`].
@@ -154,11 +152,11 @@ impl Empirical {
         Ok(())
     }
 
-    /// Maps the civil grid `start + k * num / den` ns, `k < count`, to indices: one span per line that it touches.
+    /// Maps the civil grid `start + k * num / den` ns, `k < count`, to indices: one span per line.
     ///
     /// # Errors
-    /// [`TimeError::ZeroSlope`] for a zero step, [`TimeError::Ambiguous`] if two runs cover a point and none is
-    /// preferred, [`TimeError::Overflow`].
+    /// [`TimeError::ZeroSlope`] for a zero step; [`TimeError::Ambiguous`] if two runs cover a point and none is
+    /// preferred; [`TimeError::Overflow`].
     pub fn index_spans(
         &self,
         start: Fixed,

@@ -1,16 +1,14 @@
 //! Exact time for sampled signals.
 //!
-//! A [`Time`] is a [`Fixed`] value (units of 2^-32 in 128 bits) in a named [`Timebase`]: samples of an index timebase,
-//! or UTC nanoseconds since 1970. Metrics join timebases: [`Derived`], a rational linear map; [`Empirical`], the
-//! piecewise-linear fit of stamped recordings; [`PointMetric`], fitted to pairs of points. A [`Graph`] converts along
-//! the shortest path.
+//! A [`Time`] is a [`Fixed`] value in a named [`Timebase`]: samples, or UTC nanoseconds since 1970. Metrics join
+//! timebases: [`Derived`], a rational line; [`Empirical`], the piecewise-linear fit of stamped recordings;
+//! [`PointMetric`], fitted to pairs of points. A [`Graph`] converts along the shortest path.
 //!
-//! [`Clock`] turns the stamps of consecutive recordings into placements (contiguous, gap, step) and [`Piece`]s of an
-//! empirical metric.
+//! [`Clock`] turns stamps of consecutive recordings into placements (contiguous, gap, step) and [`Piece`]s.
 //!
 //! Invariants:
 //! - no intermediate result overflows: products have 256 bits;
-//! - a civil time differs from the exact rational by at most 2^-32 ns;
+//! - a civil time is within 2^-32 ns of the exact rational;
 //! - `index_of(time_of(i)) == i` for every integer `i`;
 //! - gaps and clock steps never enter a rate.
 

@@ -1,12 +1,12 @@
-//! [`Line`]: the line of a piece or gap, ready to evaluate.
+//! [`Line`]: the line of a piece or gap.
 
 use crate::wide::mul_div_round;
 use crate::{Exact, Fixed, Piece, TimeError};
 
-/// `civil = civil0 + (index - index0) * num / den`, with wider parts than a [`Piece`], since a gap's slope is a ratio
-/// of arbitrary lengths.
+/// `civil = civil0 + (index - index0) * num / den`, wider than a [`Piece`]: a gap's slope is a ratio of arbitrary
+/// lengths.
 ///
-/// `den == 0` means a gap without indices: all its civil times map to `index0`.
+/// `den == 0`: a gap without indices maps all its civil times to `index0`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     pub(crate) index: i64,
@@ -25,7 +25,7 @@ impl Line {
         }
     }
 
-    /// The line from `(index, civil)` to `(index_end, civil_end)`; indices must not descend, civil time must ascend.
+    /// Indices must not descend, civil time must ascend.
     pub(crate) fn between(index: i64, civil: Fixed, index_end: i64, civil_end: Fixed) -> Self {
         let num = civil_end.to_bits().saturating_sub(civil.to_bits()).max(1);
         let den = (i128::from(index_end) - i128::from(index)).max(0) << 32;
@@ -56,8 +56,7 @@ impl Line {
         Ok(index.on_line(origin, self.civil, self.num, self.den))
     }
 
-    /// Exact index of a civil time. A time within 2^-32 ns of a sample's is that sample's, since both it and the line's
-    /// start may be rounded.
+    /// Within 2^-32 ns of a sample's time it is that sample, since both it and the line's start may be rounded.
     pub(crate) fn position_exact(&self, civil: &Exact) -> Result<Exact, TimeError> {
         let origin = Fixed::from_int(self.index);
         let position = civil.on_line(self.civil, origin, self.den, self.num);
@@ -75,7 +74,6 @@ impl Line {
         Ok(position)
     }
 
-    /// Fractional index, to the nearest 2^-32.
     pub(crate) fn position(&self, civil: Fixed) -> Result<Fixed, TimeError> {
         civil
             .checked_sub(self.civil)

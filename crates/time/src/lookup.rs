@@ -1,4 +1,4 @@
-//! Lookup of a civil time: finds the run, then the sample.
+//! Lookup by civil time: the run, then the sample.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,26 +6,26 @@ use crate::empirical::{RunPieces, civil_end};
 use crate::line::Line;
 use crate::{Empirical, Fixed, RunId, RunSpan, Time, TimeError};
 
-/// Rounding of a civil time between two samples.
+/// Rounding between two samples.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 pub enum Round {
-    /// The nearest sample, the default: inverts `time_of`.
+    /// The nearest sample (default): inverts `time_of`.
     #[default]
     Nearest,
-    /// The last sample whose (rounded) time is not after the given one.
+    /// The last sample not after the time.
     Floor,
-    /// The first sample whose (rounded) time is not before the given one.
+    /// The first sample not before the time.
     Ceil,
-    /// Only a time that `time_of` returns for a recorded sample; else an error.
+    /// Only a time that `time_of` returns for a recorded sample.
     Exact,
 }
 
-/// Choice between two runs that cover a civil time.
+/// Choice between overlapping runs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Prefer {
-    /// The run that starts first in civil time.
+    /// The run that starts first.
     First,
-    /// The run that starts last in civil time.
+    /// The run that starts last.
     Last,
     /// This run, extrapolated outside its span.
     Run(RunId),
@@ -36,51 +36,48 @@ pub enum Prefer {
 pub struct Lookup {
     /// Rounding.
     pub round: Round,
-    /// Choice where runs overlap; `None`: an error.
+    /// `None`: an error where runs overlap.
     pub prefer: Option<Prefer>,
 }
 
-/// Position of a civil time on the index axis.
+/// Index of a civil time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct IndexAt {
     /// The rounded index.
     pub index: i64,
-    /// The unrounded position, to 2^-32 of a sample.
+    /// The unrounded index, to 2^-32.
     pub position: Fixed,
     /// The run.
     pub run: RunId,
-    /// Whether the time lies in a gap (within or between runs), where indices have no sample. Not set for extrapolation
-    /// beyond the first and last sample.
+    /// Whether the time lies in a gap, within or between runs. Not set beyond the first and last sample.
     pub in_gap: bool,
 }
 
-/// Civil times from the one looked up to `until`, on one line.
+/// Civil times from the given one to `until`, on one line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CivilSpan {
     pub(crate) line: Line,
     pub(crate) run: RunId,
     pub(crate) in_gap: bool,
     pub(crate) until: Fixed,
-    /// Start of the next run, for a gap between runs.
     next_run: Option<(i64, RunId)>,
 }
 
 impl Empirical {
     /// Index of a civil time.
     ///
-    /// Recorded samples take precedence over gaps. The index interpolates inside a gap, and extrapolates before the
-    /// first and after the last run.
+    /// Recorded samples take precedence over gaps. Interpolates inside a gap, extrapolates outside all runs.
     ///
     /// # Errors
-    /// [`TimeError::Ambiguous`] if two runs cover the time and none is preferred, [`TimeError::UnknownRun`],
-    /// [`TimeError::NotOnSample`] and [`TimeError::InGap`] for [`Round::Exact`], [`TimeError::Overflow`].
+    /// [`TimeError::Ambiguous`] if two runs cover the time and none is preferred; [`TimeError::UnknownRun`];
+    /// [`TimeError::NotOnSample`] and [`TimeError::InGap`] for [`Round::Exact`]; [`TimeError::Overflow`].
     pub fn index_of(&self, civil: Fixed, lookup: Lookup) -> Result<IndexAt, TimeError> {
         let span = self.civil_span(civil, lookup.prefer)?;
         self.index_in(&span, civil, lookup.round)
     }
 
-    /// Index of a time; the run that it remembers overrides `lookup.prefer`: exactly inverts [`Empirical::time_of`]. A
-    /// run of another origin (see [`Empirical::with_timebase`]) is ignored.
+    /// Exactly inverts [`Empirical::time_of`]: the time's run overrides `lookup.prefer`. A run of another origin
+    /// ([`Empirical::with_timebase`]) is ignored.
     ///
     /// # Errors
     /// As [`Empirical::index_of`].
@@ -118,7 +115,7 @@ impl Empirical {
             return at(nearest, run);
         }
         if let Some((next_index, next_run)) = span.next_run {
-            // No sample here: the last one before, the first one after.
+            // No sample here.
             return match round {
                 Round::Floor if line.den == 0 => at(line.index - 1, run),
                 Round::Ceil if line.den == 0 => at(next_index, next_run),
@@ -148,7 +145,6 @@ impl Empirical {
         }
     }
 
-    /// The line for `civil`, and its extent.
     pub(crate) fn civil_span(
         &self,
         civil: Fixed,
@@ -160,7 +156,6 @@ impl Empirical {
         let started = self.runs.partition_point(|r| r.civil <= civil);
         let mut until = self.runs.get(started).map_or(Fixed::MAX, |r| r.civil);
         let (mut chosen, mut gap): (Option<CivilSpan>, Option<CivilSpan>) = (None, None);
-        // Later starts first; stop when no earlier run extends this far.
         for k in (0..started).rev() {
             if self.runs[self.latest[k] as usize].civil_end <= civil {
                 break;
@@ -188,7 +183,6 @@ impl Empirical {
         self.span_outside(civil, started)
     }
 
-    /// Between two runs, or before and after all.
     fn span_outside(&self, civil: Fixed, started: usize) -> Result<CivilSpan, TimeError> {
         let Some(before) = started
             .checked_sub(1)
@@ -233,7 +227,7 @@ impl Empirical {
         };
         let end = civil_end(piece)?;
         let (Some(next), Some(end_index)) = (next, piece.end) else {
-            // The run's last piece: recorded up to its end, extrapolated beyond.
+            // Recorded up to its end, extrapolated beyond.
             let until = if civil < end { end } else { Fixed::MAX };
             return Ok(CivilSpan { until, ..whole });
         };

@@ -3,9 +3,9 @@
 use crate::clock::{MIN_SLOPE_UNCERTAINTY, prior_reach};
 use crate::{Empirical, Fixed, Piece, Rate, RunId, TimeError};
 
-/// A run's samples divided by their true duration.
+/// A run's samples over their true duration.
 ///
-/// [`crate::Clock::rate`] is the *current* rate, which sizes the next gap. Clocks wander, so the two differ.
+/// [`crate::Clock::rate`] is the *current* rate; clocks wander.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MeanRate {
     /// Samples per second.
@@ -15,11 +15,11 @@ pub struct MeanRate {
 }
 
 impl Empirical {
-    /// Mean rate of a run; `None` if it is unknown or still grows ([`Empirical::closed_at`] ends it).
+    /// Mean rate of a run; `None` if unknown or still growing ([`Empirical::closed_at`] ends it).
     ///
-    /// Samples and civil time are summed without gaps. The duration of a contiguous range is as uncertain as both ends,
-    /// plus the excess uncertainty of pieces between (bridged steps). Clocks are assumed within 350 ppm of `nominal`: a
-    /// larger uncertainty is cut to that, unless the stamps contradict it.
+    /// Gaps do not count. A contiguous range is as uncertain as both ends, plus the excess uncertainty of pieces
+    /// between (bridged steps). Larger uncertainties are cut to 350 ppm about `nominal`, unless the stamps contradict
+    /// it.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].

@@ -83,7 +83,7 @@ impl Edge {
         }
     }
 
-    /// Converts both ends of a range; the end of an index range belongs to the samples before it.
+    /// The end of an index range belongs to the samples before it.
     pub(crate) fn apply_range(&self, range: &Range<Exact>) -> Result<Range<Exact>, TimeError> {
         let (start, mut end) = (self.apply(&range.start)?, self.apply(&range.end)?);
         match &self.metric {
@@ -101,7 +101,7 @@ impl Edge {
         Range::new(start, end)
     }
 
-    /// As `apply`, with the half-width of the true value; `half` is that of `time`.
+    /// `half` is the half-width of `time`.
     pub(crate) fn apply_with_uncertainty(
         &self,
         time: &Time<Exact>,
@@ -138,7 +138,7 @@ impl Edge {
         Ok((after, half))
     }
 
-    /// As `apply`, with the tolerance from rounding and uncertainty.
+    /// Also gives the tolerance from rounding and uncertainty.
     pub(crate) fn apply_with_slack(
         &self,
         time: Time<Exact>,
@@ -169,7 +169,7 @@ impl Edge {
     /// Values of `from` for comparison with another path.
     pub(crate) fn probes(&self) -> Vec<Fixed> {
         match &self.metric {
-            // Two points fix a line; the far one shows small slope errors.
+            // The far one shows small slope errors.
             Metric::Derived(_) => [0, 1 << 40, -(1 << 40)].map(Fixed::from_int).to_vec(),
             Metric::Points(metric) => metric.knots().map(|(from, _)| from).take(1000).collect(),
             Metric::Empirical(metric) => {

@@ -7,29 +7,29 @@ use crate::{Fixed, Rate, RunId, TimeError};
 
 /// `civil(i) = civil + (i - index) * num / den`, for `index <= i < end`.
 ///
-/// A row of a stored table. One sample lasts at least 2^-16 ns and at most 2^62 ns.
+/// A sample lasts 2^-16 to 2^62 ns.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Piece {
     /// Its run.
     pub run: RunId,
-    /// First sample index, the origin of the line.
+    /// First index, the line's origin.
     pub index: i64,
     /// Index after the last sample; `None` while the piece grows.
     pub end: Option<i64>,
-    /// Civil time of `index`, UTC nanoseconds since 1970.
+    /// Civil time of `index`.
     pub civil: Fixed,
     /// Nanoseconds per sample, numerator.
     pub num: u64,
     /// Nanoseconds per sample, denominator.
     pub den: u64,
-    /// Half-width around the line that holds the true civil time, nanoseconds.
+    /// Half-width of the true time, nanoseconds.
     pub uncertainty_ns: f64,
-    /// RMS distance of the stamps from the line, nanoseconds.
+    /// RMS distance of the stamps, nanoseconds.
     pub residual_ns: f64,
 }
 
 impl Piece {
-    /// An exact, open piece from a stated start and rate, without stamps.
+    /// An exact, open piece without stamps.
     pub fn nominal(run: RunId, index: i64, civil: Fixed, rate: Rate) -> Self {
         let (num, den) = rate.period_ns();
         Self {
@@ -49,7 +49,7 @@ impl Piece {
         self.num as f64 / self.den as f64
     }
 
-    /// Civil time of a fractional index, to the nearest 2^-32 ns.
+    /// Civil time of an index, to the nearest 2^-32 ns.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].

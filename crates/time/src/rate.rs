@@ -1,4 +1,4 @@
-//! [`Rate`]: samples per second as an exact rational.
+//! [`Rate`]: an exact rational sample rate.
 
 use std::fmt;
 use std::str::FromStr;
@@ -53,7 +53,7 @@ impl Rate {
     /// `num / den` samples per second.
     ///
     /// # Errors
-    /// [`TimeError::BadRate`] if either part is zero.
+    /// [`TimeError::BadRate`] if either is zero.
     pub fn new(num: u64, den: u64) -> Result<Self, TimeError> {
         if num == 0 || den == 0 {
             let text = format!("{num}/{den}");
@@ -88,14 +88,14 @@ impl Rate {
                 value: hz,
             });
         }
-        // Display prints the shortest decimal that reads back as the same float.
+        // Prints the shortest decimal that reads back as the same float.
         Self::from_decimal_str(&format!("{hz}"))
     }
 
     /// Parses `2000`, `100.0000042`, `44100000/1001`, `2k`, `2 kHz`, `1.5MHz`.
     ///
     /// # Errors
-    /// [`TimeError::BadRate`] for other text, zero, or parts beyond 64 bits.
+    /// [`TimeError::BadRate`].
     pub fn from_decimal_str(text: &str) -> Result<Self, TimeError> {
         let bad = |reason| TimeError::BadRate {
             text: text.to_owned(),
@@ -144,22 +144,22 @@ impl Rate {
         self.den
     }
 
-    /// The nearest float, in samples per second.
+    /// Nearest float, in samples per second.
     pub fn to_f64(self) -> f64 {
         self.num as f64 / self.den as f64
     }
 
-    /// Nanoseconds per sample as a 63-bit ratio: exact if it fits, else the nearest (within 2^-61 relative).
+    /// Nanoseconds per sample as a 63-bit ratio: exact if it fits, else within 2^-61 relative.
     pub fn period_ns(self) -> (u64, u64) {
-        // Both parts fit for rates from 2^-30 to 2^63 Hz; beyond, clamped.
+        // Both fit for rates from 2^-30 to 2^63 Hz; beyond, clamped.
         best_u64_ratio(u128::from(self.den) * NS, u128::from(self.num))
             .unwrap_or((i64::MAX as u64, 1))
     }
 
-    /// Duration of `samples` in nanoseconds, to the nearest 2^-32.
+    /// Duration of `samples` in ns, to the nearest 2^-32.
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] beyond the range of [`Fixed`].
+    /// [`TimeError::Overflow`].
     pub fn duration_ns(self, samples: i64) -> Result<Fixed, TimeError> {
         let ns = (u128::from(self.den) * NS) as i128;
         mul_div_round(i128::from(samples) << 32, ns, i128::from(self.num))
@@ -169,10 +169,10 @@ impl Rate {
             })
     }
 
-    /// Samples in a duration in nanoseconds, to the nearest 2^-32.
+    /// Samples in `ns`, to the nearest 2^-32.
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] beyond the range of [`Fixed`].
+    /// [`TimeError::Overflow`].
     pub fn samples_in(self, ns: Fixed) -> Result<Fixed, TimeError> {
         let per = (u128::from(self.den) * NS) as i128;
         mul_div_round(ns.to_bits(), i128::from(self.num), per)
@@ -183,7 +183,7 @@ impl Rate {
     }
 }
 
-/// Decimal digits as a ratio whose denominator is a power of ten.
+/// A ratio over a power of ten.
 fn decimal(text: &str) -> Option<(u128, u128)> {
     let (whole, frac) = text.split_once('.').unwrap_or((text, ""));
     let frac = frac.trim_end_matches('0');
@@ -214,7 +214,7 @@ impl FromStr for Rate {
     }
 }
 
-/// Decimal if exact (`100.0000042`), else reduced `num/den`.
+/// Decimal if exact, else reduced `num/den`.
 impl fmt::Display for Rate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (mut scale, mut digits) = (1u128, 0usize);

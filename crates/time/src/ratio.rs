@@ -1,4 +1,4 @@
-//! [`Ratio`]: the ratio of two sample grids that share index 0.
+//! [`Ratio`]: ratio of two sample grids.
 
 use std::fmt;
 
@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::wide::gcd;
 use crate::{Rate, TimeError};
 
-/// `up` samples of one grid per `down` of another: index `j` of the one lies at `j * down / up` of the other. Reduced
-/// and positive.
+/// `up` samples per `down` of another grid: index `j` lies at `j * down / up` of the other. Reduced and positive.
 ///
 /// ```
 /// use isochrony_time::Ratio;
@@ -46,7 +45,7 @@ impl Ratio {
     /// `up` samples per `down`.
     ///
     /// # Errors
-    /// [`TimeError::BadRate`] if either part is zero.
+    /// [`TimeError::BadRate`] if either is zero.
     pub fn new(up: u64, down: u64) -> Result<Self, TimeError> {
         if up == 0 || down == 0 {
             return Err(TimeError::BadRate {
@@ -68,7 +67,7 @@ impl Ratio {
         )
     }
 
-    /// The product of two ratios, applied in sequence.
+    /// The product, applied in sequence.
     ///
     /// # Errors
     /// [`TimeError::Overflow`] if a part needs more than 63 bits.
@@ -94,7 +93,7 @@ impl Ratio {
         })
     }
 
-    /// Samples of the one grid.
+    /// Samples of this grid.
     #[must_use]
     pub fn up(self) -> u64 {
         self.up
@@ -118,7 +117,7 @@ impl Ratio {
         self.up as f64 / self.down as f64
     }
 
-    /// Rate of the one grid, given that of the other.
+    /// Rate of this grid, given the other's.
     ///
     /// # Errors
     /// [`TimeError::Overflow`] if a part needs more than 63 bits.
@@ -128,8 +127,7 @@ impl Ratio {
         Rate::new(made.up, made.down)
     }
 
-    /// Position of an index on the other grid: the index at or before it, and the fraction in parts of `up`. None
-    /// beyond 64 bits.
+    /// Position on the other grid: the index at or before it, and the fraction in parts of `up`. None beyond 64 bits.
     #[must_use]
     pub fn place(self, index: i64) -> Option<(i64, u64)> {
         let product = i128::from(index) * i128::from(self.down);
@@ -138,7 +136,7 @@ impl Ratio {
         Some((whole, product.rem_euclid(up) as u64))
     }
 
-    /// The first index at or after an index of the other grid. None beyond 64 bits.
+    /// The first index at or after one of the other grid. None beyond 64 bits.
     #[must_use]
     pub fn first_from(self, other: i64) -> Option<i64> {
         let product = i128::from(other) * i128::from(self.up);

@@ -1,8 +1,8 @@
-//! Process-local timebases: of resampled signals, feeds and generated samples.
+//! Process-local timebases.
 //!
-//! A resampled timebase is defined by its origin and a ratio: index `j` lies exactly at `j * down / up` of the origin,
-//! independent of clocks and gaps. Equal compositions share a timebase: halving twice is a quarter, up two and down two
-//! is the origin. Ids have the highest bit and the last four set, unlike those of signals and their view levels.
+//! Index `j` of a resampled timebase lies exactly at `j * down / up` of the origin, independent of clocks and gaps.
+//! Equal compositions share a timebase. Ids have the highest bit and the last four set, unlike those of signals and
+//! view levels.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,24 +10,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Fixed, Rate, Ratio, TimeError, TimebaseId};
 
-/// Bits set in these ids; those between are an index of the table.
+/// Bits between are an index of the table.
 const ID_MARK: u32 = 0x8000_000f;
-/// First bit of the index.
 const INDEX_SHIFT: u32 = 4;
 
-/// Definition of a timebase, to recreate it in another process.
+/// Recreates a timebase in another process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum TimebaseDefinition {
-    /// A signal's: its id is global.
+    /// A signal's, with a global id.
     Signal(TimebaseId),
-    /// Resampled from one that is not itself resampled.
+    /// Resampled from one that is not.
     Resampled {
         /// The original.
         origin: TimebaseId,
         /// Samples per sample of the origin.
         ratio: Ratio,
     },
-    /// A start time and a rate; equal grids share a timebase.
+    /// A start time and a rate.
     Grid {
         /// Time of index 0, in ns since 1970.
         start: Fixed,
@@ -40,7 +39,6 @@ pub enum TimebaseDefinition {
 
 static TABLE: Mutex<Vec<TimebaseDefinition>> = Mutex::new(Vec::new());
 
-/// Finds or adds an entry.
 fn timebase_of(entry: TimebaseDefinition) -> Result<TimebaseId, TimeError> {
     // A panic while the lock is held leaves the table intact.
     let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,7 +71,7 @@ impl TimebaseId {
     /// ```
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] for a ratio to the origin beyond 63 bits, or after 2^27 different ones.
+    /// [`TimeError::Overflow`] beyond 63 bits, or after 2^27 ratios.
     pub fn resampled(self, ratio: Ratio) -> Result<Self, TimeError> {
         let (origin, before) = self.origin();
         let ratio = before.then(ratio)?;
@@ -83,15 +81,15 @@ impl TimebaseId {
         timebase_of(TimebaseDefinition::Resampled { origin, ratio })
     }
 
-    /// A new timebase, such as a feed's, valid in this process only.
+    /// A new timebase, for this process.
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] after 2^27 of them.
+    /// [`TimeError::Overflow`] after 2^27.
     pub fn unique() -> Result<Self, TimeError> {
         timebase_of(TimebaseDefinition::Unique)
     }
 
-    /// The timebase whose index 0 is at a civil time in ns, with a constant rate. Equal grids share a timebase.
+    /// A constant rate from a civil time in ns, index 0. Equal grids share a timebase.
     ///
     /// ```
     /// use isochrony_time::{Fixed, Rate, TimebaseId};
@@ -103,12 +101,12 @@ impl TimebaseId {
     /// ```
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] after 2^27 different ones.
+    /// [`TimeError::Overflow`] after 2^27.
     pub fn grid(start: Fixed, rate: Rate) -> Result<Self, TimeError> {
         timebase_of(TimebaseDefinition::Grid { start, rate })
     }
 
-    /// Whether its id is valid in this process only.
+    /// Whether it is valid in this process only.
     #[must_use]
     pub fn is_of_process(self) -> bool {
         self.0 & ID_MARK == ID_MARK
@@ -126,7 +124,7 @@ impl TimebaseId {
         known.unwrap_or(TimebaseDefinition::Unique)
     }
 
-    /// The timebase it was resampled from, and the ratio; itself and one otherwise.
+    /// Where it was resampled from, and the ratio; else itself and one.
     #[must_use]
     pub fn origin(self) -> (Self, Ratio) {
         match self.definition() {

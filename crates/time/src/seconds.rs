@@ -1,16 +1,16 @@
-//! [`SampleCount`]: the exact number of samples in a duration in seconds.
+//! [`SampleCount`]: exact samples in a duration.
 //!
-//! 0.07 s means seven hundredths, not the nearest float: at 100 Hz these are 7 samples, but the product of floats is
-//! 7.000000000000001. So a float stands for its shortest decimal, as in [`Rate`].
+//! 0.07 s at 100 Hz are 7 samples, but the product of floats is 7.000000000000001. So a float stands for its shortest
+//! decimal, as in [`Rate`].
 
 use ethnum::U256;
 
 use crate::{Rate, TimeError};
 
-/// Decimal places beyond which a duration is shorter than any sample.
+/// Decimal places of a duration shorter than any sample.
 const MAX_PLACES: u32 = 38;
 
-/// A non-negative rational number of samples.
+/// A non-negative rational.
 ///
 /// ```
 /// use isochrony_time::Rate;
@@ -25,7 +25,7 @@ pub struct SampleCount {
 }
 
 impl Rate {
-    /// Samples in so many seconds, by the shortest decimal of the float.
+    /// Samples in a duration, by the float's shortest decimal.
     ///
     /// # Errors
     /// [`TimeError::NotFinite`], also if negative; [`TimeError::Overflow`] beyond 1e38 s.
@@ -37,7 +37,7 @@ impl Rate {
             });
         }
         let (digits, exponent) = decimal(seconds);
-        // At most 57 bits of digits, 64 of the rate and 127 of a power of ten.
+        // At most 57, 64 and 127 bits.
         let num = U256::from(digits) * U256::from(self.num());
         let den = U256::from(self.den());
         let places = exponent.unsigned_abs();
@@ -52,7 +52,7 @@ impl Rate {
             return Ok(SampleCount { num, den });
         }
         if places > MAX_PLACES {
-            // Above zero, and below half a sample at any rate.
+            // Above zero, below half a sample at any rate.
             let num = U256::from(u8::from(digits > 0));
             let den = U256::from(1u8) << 190;
             return Ok(SampleCount { num, den });
@@ -63,7 +63,6 @@ impl Rate {
 }
 
 impl From<u64> for SampleCount {
-    /// Whole samples.
     fn from(count: u64) -> Self {
         Self {
             num: count.into(),
@@ -73,7 +72,7 @@ impl From<u64> for SampleCount {
 }
 
 impl SampleCount {
-    /// The duration in steps of `hop` samples, such as windows.
+    /// The duration in steps of `hop` samples.
     #[must_use]
     pub fn per(self, hop: u64) -> Self {
         let den = self.den * U256::from(hop.max(1));
@@ -93,7 +92,7 @@ impl SampleCount {
         whole.checked_add(u64::from(self.num % self.den != 0))
     }
 
-    /// Rounded to nearest, halves up; `None` beyond 64 bits.
+    /// Nearest, halves up; `None` beyond 64 bits.
     #[must_use]
     pub fn round(self) -> Option<u64> {
         let (whole, rest) = (self.num / self.den, self.num % self.den);
@@ -102,9 +101,8 @@ impl SampleCount {
     }
 }
 
-/// Digits and power of ten of the shortest decimal of a finite non-negative float.
 fn decimal(value: f64) -> (u64, i32) {
-    // Formatted as 1.234e-5; at most 17 digits.
+    // Such as 1.234e-5; at most 17 digits.
     let text = format!("{value:e}");
     let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

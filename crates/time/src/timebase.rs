@@ -1,4 +1,4 @@
-//! Axes of time ([`Timebase`]) and values on them ([`Time`], [`Range`]).
+//! [`Timebase`], [`Time`] and [`Range`].
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ pub struct RunId(pub u32);
 pub struct TimebaseId(pub u32);
 
 impl TimebaseId {
-    /// The civil timebase, present in every [`Graph`](crate::Graph): UTC nanoseconds since 1970.
+    /// UTC nanoseconds since 1970.
     pub const CIVIL: Self = Self(0);
 }
 
@@ -28,7 +28,7 @@ impl TimebaseId {
 pub enum TimebaseKind {
     /// Samples of one signal.
     Index,
-    /// UTC nanoseconds since 1970-01-01T00:00:00, POSIX (every day has 86,400 s).
+    /// UTC nanoseconds since 1970, POSIX (every day has 86,400 s).
     Civil,
     /// Any other unit, such as `s` or `cycles`.
     Unit(String),
@@ -47,7 +47,7 @@ impl fmt::Display for TimebaseKind {
 /// A named axis of time.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Timebase {
-    /// Unique within its graph; a signal's index timebase has the signal's name.
+    /// Unique within its graph; for an index timebase, the signal's name.
     pub name: String,
     /// What it counts.
     pub kind: TimebaseKind,
@@ -55,19 +55,19 @@ pub struct Timebase {
 
 /// A value in a timebase.
 ///
-/// Compare values of one timebase only; [`Graph::convert`](crate::Graph::convert) converts. Values are [`Fixed`], or
-/// [`Exact`] if unrounded.
+/// Compare within one timebase; [`Graph::convert`](crate::Graph::convert) converts. Values are [`Fixed`], or [`Exact`]
+/// if unrounded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Time<V = Fixed> {
-    /// The value in the timebase's unit (samples, nanoseconds, ...).
+    /// In the timebase's unit.
     pub value: V,
     /// Its timebase.
     pub timebase: TimebaseId,
-    /// The run it came from, if known: makes the inverse unambiguous.
+    /// Makes the inverse unambiguous.
     pub run: Option<RunId>,
     /// Whether it was interpolated in a gap.
     pub in_gap: bool,
-    /// The index timebase of `run`, so that other signals ignore it; `None` if the metric has no timebase.
+    /// Index timebase of `run`, so other signals ignore it; `None` if the metric has none.
     pub origin: Option<TimebaseId>,
 }
 
@@ -83,7 +83,7 @@ impl Time {
         }
     }
 
-    /// A civil time from UTC nanoseconds since 1970.
+    /// From UTC nanoseconds since 1970.
     pub fn civil(ns: impl Into<Fixed>) -> Self {
         Self::new(ns, TimebaseId::CIVIL)
     }
@@ -128,7 +128,7 @@ impl From<Time> for Time<Exact> {
     }
 }
 
-/// A half-open range `[start, end)` of one timebase, of [`Fixed`] or [`Exact`] values.
+/// A half-open range `[start, end)`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Range<V = Fixed> {
     /// Start, inclusive.
@@ -141,8 +141,7 @@ impl<V: Clone + Ord + Into<Exact>> Range<V> {
     /// A range from its ends.
     ///
     /// # Errors
-    /// [`TimeError::TimebaseMismatch`] for ends in different timebases, [`TimeError::ReversedRange`] if the end is
-    /// before the start.
+    /// [`TimeError::TimebaseMismatch`]; [`TimeError::ReversedRange`] if the end is before the start.
     pub fn new(start: Time<V>, end: Time<V>) -> Result<Self, TimeError> {
         same("range", end.timebase, start.timebase)?;
         if end.value < start.value {
@@ -159,10 +158,10 @@ impl<V: Clone + Ord + Into<Exact>> Range<V> {
         self.start.timebase
     }
 
-    /// Whether two ranges intersect. Empty ranges do not.
+    /// Whether ranges intersect; empty ones do not.
     ///
     /// # Errors
-    /// [`TimeError::TimebaseMismatch`]: convert one of them first.
+    /// [`TimeError::TimebaseMismatch`].
     pub fn overlaps(&self, other: &Self) -> Result<bool, TimeError> {
         same("overlaps", other.timebase(), self.timebase())?;
         let start = (&self.start.value).max(&other.start.value);
@@ -178,7 +177,7 @@ impl<V: Clone + Ord + Into<Exact>> Range<V> {
         Ok(self.start.value <= time.value && time.value < self.end.value)
     }
 
-    /// Whether `other` lies wholly inside (what the 2010 paper calls overlaps).
+    /// Whether `other` lies wholly inside.
     ///
     /// # Errors
     /// [`TimeError::TimebaseMismatch`].

@@ -1,11 +1,10 @@
-//! Multiplication followed by division, in 256 bits.
+//! Multiplication, then division, in 256 bits.
 //!
-//! Ten years at 10 MHz with a 2^-32 ns fraction need 52 + 64 + 32 bits before the division.
+//! Ten years at 10 MHz with a 2^-32 ns fraction need 52 + 64 + 32 bits.
 
 use ethnum::I256;
 
-/// `a * b / d` rounded to the nearest integer, halves towards plus infinity. `None` on overflow, or if `d` is not
-/// positive.
+/// Rounds to nearest, halves up. `None` on overflow, or if `d` is not positive.
 pub(crate) fn mul_div_round(a: i128, b: i128, d: i128) -> Option<i128> {
     if d <= 0 {
         return None;
@@ -19,7 +18,7 @@ pub(crate) fn mul_div_round(a: i128, b: i128, d: i128) -> Option<i128> {
     i128::try_from(q + I256::from(u8::from(r >= d - r))).ok()
 }
 
-/// `a * b / d` rounded down, and the remainder in `0..d`.
+/// Rounds down; the remainder is in `0..d`.
 pub(crate) fn mul_div_floor(a: i128, b: i128, d: i128) -> Option<(i128, i128)> {
     if d <= 0 {
         return None;
@@ -32,13 +31,13 @@ pub(crate) fn mul_div_floor(a: i128, b: i128, d: i128) -> Option<(i128, i128)> {
 }
 
 fn wide_div(a: i128, b: i128, d: i128) -> (I256, I256) {
-    // |a|, |b| <= 2^127, so the product is at most 2^254.
+    // |a|, |b| <= 2^127: the product is at most 2^254.
     let p = I256::from(a) * I256::from(b);
     let d = I256::from(d);
     (p.div_euclid(d), p.rem_euclid(d))
 }
 
-/// Ratios are stored as signed 64-bit columns.
+/// Parts are stored as signed 64-bit columns.
 const MAX_PART: u128 = i64::MAX as u128;
 
 pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
@@ -48,10 +47,8 @@ pub(crate) fn gcd(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// The rational nearest to `num / den` whose parts both fit 63 bits.
-///
-/// Exact if the reduced fraction fits; else the last continued-fraction convergent that does, within 2^-61 relative.
-/// `None` if the value is outside 2^-63..2^63 or not positive.
+/// Exact if the reduced fraction fits 63 bits, else the last continued-fraction convergent that does, within 2^-61
+/// relative. `None` outside 2^-63..2^63.
 pub(crate) fn best_u64_ratio(num: u128, den: u128) -> Option<(u64, u64)> {
     if num == 0 || den == 0 {
         return None;

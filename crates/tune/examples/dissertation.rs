@@ -4,8 +4,8 @@
 //! cargo run --profile tested -p isochrony-tune --example dissertation > bench/out/dissertation/models.json
 //! ```
 //!
-//! Simulated, except for the noise of execution times, measured for some tenths of a second. `bench/dissertation.py`
-//! compares it with the dissertation's figures.
+//! Simulated, except for the measured noise of execution times. `bench/dissertation.py` compares the output with the
+//! dissertation's figures.
 
 #[allow(dead_code)] // The tests use all of it.
 #[path = "../tests/queue/mod.rs"]
@@ -50,7 +50,6 @@ fn quantile(values: &[f64], part: f64) -> f64 {
     values[(part * (values.len() - 1) as f64).round() as usize]
 }
 
-/// Throughput of random plans: the flow model against the simulator with typical costs.
 fn flow_model() -> Value {
     const PLANS: u64 = 40;
     const CORES: usize = 16;
@@ -83,7 +82,6 @@ fn flow_model() -> Value {
     })
 }
 
-/// Coefficient of determination of a linear regression.
 fn r_squared(pairs: &[(f64, f64)]) -> f64 {
     let count = pairs.len() as f64;
     let mean = |value: fn(&(f64, f64)) -> f64| pairs.iter().map(value).sum::<f64>() / count;
@@ -103,8 +101,7 @@ fn share(outcomes: impl Iterator<Item = bool>) -> f64 {
     outcomes.iter().filter(|&&one| one).count() as f64 / outcomes.len() as f64
 }
 
-/// Whether the link capacity that M/M/1 gives for 95 % of the throughput suffices, for an exponential writer and
-/// readers of other distributions.
+/// Whether the capacity that M/M/1 gives for 95 % of the throughput suffices for other readers.
 fn buffers() -> Value {
     const MEAN_S: f64 = 1e-3;
     const ITEM_BYTES: u64 = 1000;
@@ -142,7 +139,7 @@ fn buffers() -> Value {
     })
 }
 
-/// Nearest noise distribution of execution times of the same work, from 1 to 100 µs.
+/// Nearest noise distribution, for 1 to 100 µs of work.
 fn noise() -> Value {
     const RUNS: usize = 3000;
     let mut groups = Vec::new();
@@ -230,7 +227,7 @@ fn service_rate() -> Value {
     json!(rows)
 }
 
-/// Whether a service time that doubles, or falls by two fifths, is noticed, and the new estimate.
+/// Service times double, or fall by two fifths.
 fn changes() -> Value {
     const MOST_SAMPLES: usize = 4096;
     let (mut noticed, mut both) = (Vec::new(), Vec::new());
@@ -264,7 +261,7 @@ fn changes() -> Value {
     })
 }
 
-/// The built-in classifier on links whose writer or reader has times of an untrained family.
+/// Links with times of an untrained family.
 fn classifier() -> Value {
     let classifier = TrustClassifier::builtin().expect("the weights are built in");
     let rows = rows::held_out();

@@ -1,13 +1,13 @@
-//! Compares three schedules of stages in the simulator, as a Markdown table.
+//! Compares three schedules of stages, as a Markdown table.
 //!
 //! ```text
 //! cargo run --profile tested -p isochrony-tune --example schedules -- [PLANS] [ITEMS]
 //! ```
 //!
-//! `PLANS` random plans (50) run on machines of 4, 16 and 64 cores with typical costs, until `ITEMS` items (2000) of
-//! their source have passed. Links have 4 MiB. *Allocated* replicas are those of the flow model for the cores, or for
-//! as many cores as stages if these are more; *most* is a replica per core of every replicable stage. A plan's rate is
-//! divided by the highest rate of its flow model on the cores, and by its rate under this package's rule.
+//! `PLANS` random plans (50) run on machines of 4, 16 and 64 cores with typical costs, until their source has given
+//! `ITEMS` items (2000). Links have 4 MiB. *Allocated* replicas are those of the flow model; *most* is a replica per
+//! core of every replicable stage. A plan's rate is divided by the highest rate of its flow model, and by its rate
+//! under this package's rule.
 
 use std::error::Error;
 
@@ -44,7 +44,6 @@ enum Replicas {
     Most,
 }
 
-/// The configuration, and the flow model's rate.
 fn start(
     plan: &SimulatedPlan,
     cores: usize,

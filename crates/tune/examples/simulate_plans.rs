@@ -1,10 +1,10 @@
-//! Simulates a plan given as JSON, and prints the results as JSON.
+//! Simulates a plan: JSON in, JSON out.
 //!
 //! ```text
 //! cargo run --profile tested -p isochrony-tune --example simulate_plans -- plan.json
 //! ```
 //!
-//! Fields of the file, times in seconds; those with a default are optional:
+//! Fields, times in seconds; those with a default are optional:
 //!
 //! | field | meaning | default |
 //! |---|---|---|
@@ -15,9 +15,9 @@
 //! | `configuration` | a `Configuration` | a thread for each core, one replica each, links of 1 MiB |
 //! | `seed` | seed of the run | 0 |
 //! | `window_s` | length of a window; 0 for none | 0 |
-//! | `seconds` | when to stop; needed if the plan does not end | none |
-//! | `changes` | list of `{"at_s": …, "configuration": …}` in order of time | none |
-//! | `best` | whether to search the best configuration, and start with it | false |
+//! | `seconds` | when to stop; needed for endless plans | none |
+//! | `changes` | list of `{"at_s": …, "configuration": …}` by time | none |
+//! | `best` | search the best configuration, and start with it | false |
 //!
 //! ```json
 //! {
@@ -38,9 +38,8 @@
 //! }
 //! ```
 //!
-//! Printed: `is_over`; `makespan_s`, null if the plan did not end; the final `configuration`; `best_rate`, if searched;
-//! `totals`, a window of the whole run; `windows`; `events`, handled by the simulator; `links`, with items carried and
-//! mean wait.
+//! Output: `is_over`; `makespan_s`, null if the plan did not end; the final `configuration`; `best_rate`, if searched;
+//! `totals` of the run; `windows`; `events` of the simulator; `links`, with items carried and mean wait.
 
 use std::error::Error;
 
@@ -51,7 +50,6 @@ use isochrony_tune::simulator::{
 use serde::Deserialize;
 use serde_json::json;
 
-/// Link capacity without a configuration.
 const LINK_BYTES: u64 = 1 << 20;
 
 #[derive(Deserialize)]

@@ -1,12 +1,11 @@
-//! Tunes random plans in the simulator, and compares with the best configuration found by search.
+//! Tunes random plans in the simulator, and compares with a search.
 //!
 //! ```text
 //! cargo run --release -p isochrony-tune --example tune_plans -- CORES PLANS [SEED]
 //! ```
 //!
 //! Prints JSON: for each method geometric mean and worst decile of the reached fraction of the optimum, over starts
-//! below 70 % of it; for the controller also windows and changes. Each method has as many windows as the controller
-//! takes to settle, at most `MAX_WINDOWS`, in simulated time.
+//! below 70 % of it. Each method has the windows that the controller takes to settle, at most `MAX_WINDOWS`.
 
 use isochrony_tune::controller::StageCosts;
 use isochrony_tune::simulator::{
@@ -18,7 +17,7 @@ use isochrony_tune::{
 
 const WINDOW_S: f64 = 0.25;
 const MAX_WINDOWS: usize = 400;
-/// Starts above this fraction of the optimum are ignored: two threads too many make 95 % easy.
+/// Other starts are too easy: two threads too many reach 95 % of the optimum.
 const COUNTED_BELOW: f64 = 0.7;
 const LINK_BYTES: u64 = 1 << 20;
 
@@ -41,7 +40,6 @@ impl TuningCase {
         .expect("configurations are within the limits of the plan")
     }
 
-    /// Items per second, after a quarter of the run.
     fn rate(&self, configuration: &Configuration) -> f64 {
         let mut run = self.run(configuration, 77);
         run.window(1.0);
@@ -74,9 +72,9 @@ struct Tuned {
     configuration: Configuration,
     windows: usize,
     kept: usize,
-    /// Windows until the kept configuration reaches 95 % of the optimum; None: never.
+    /// Windows until 95 % of the optimum.
     windows_to_goal: Option<usize>,
-    /// Predicted over measured throughput in the last windows.
+    /// Predicted over measured throughput.
     prediction: Option<f64>,
 }
 
@@ -134,7 +132,7 @@ fn random_search(case: &TuningCase, start: &Configuration, windows: usize) -> Co
     best.1
 }
 
-/// One step of one value at a time, kept if a window is faster.
+/// Steps one value at a time, kept if a window is faster.
 fn hill_climbing(case: &TuningCase, start: &Configuration, windows: usize) -> Configuration {
     let mut run = case.run(start, case.seed);
     let mut best = (measure(&mut run, start).0, start.clone());
@@ -167,8 +165,8 @@ fn hill_climbing(case: &TuningCase, start: &Configuration, windows: usize) -> Co
     best.1
 }
 
-/// As DS2 (Kalavri et al., OSDI 2018) with an endless source: each stage's true rate gives the replicas for the
-/// throughput of all cores. Three rounds.
+/// As DS2 (Kalavri et al., OSDI 2018) with an endless source: each stage's true rate gives replicas for the throughput
+/// of all cores. Three rounds.
 fn ds2(case: &TuningCase, start: &Configuration) -> Configuration {
     let mut run = case.run(start, case.seed);
     let mut configuration = start.clone();
@@ -187,7 +185,7 @@ fn ds2(case: &TuningCase, start: &Configuration) -> Configuration {
     configuration
 }
 
-/// The dissertation's rule: add a replica to the busiest stage while windows get faster.
+/// The dissertation's rule: replicate the busiest stage while windows get faster.
 fn dissertation(case: &TuningCase, start: &Configuration, windows: usize) -> Configuration {
     let mut run = case.run(start, case.seed);
     let mut kept = Configuration {
@@ -277,7 +275,6 @@ fn main() {
             case.random(&mut random),
         ];
         let most = case.configuration(cores, |_| cores);
-        // The search may miss what a method finds.
         let mut best = case.rate(&searched.configuration).max(case.rate(&most));
         let tuned: Vec<Tuned> = starts
             .iter()

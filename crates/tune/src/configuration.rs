@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::TuneError;
 
-/// Threads, replicas and link capacities of a running plan. Results do not depend on them.
+/// Threads, replicas and link capacities. Results do not depend on them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
-    /// Threads that compute at once, including the caller's; at least 1.
+    /// Computing threads, including the caller's; at least 1.
     pub workers: usize,
     /// Replicas of each stage in plan order; 1 where not replicable.
     pub replicas: Vec<usize>,
@@ -37,8 +37,7 @@ impl ConfigurationLimits {
     /// Checks a configuration against the limits.
     ///
     /// # Errors
-    /// [`TuneError::Parameter`] names the field, its value and what it may be; [`TuneError::OtherPlan`] for another
-    /// number of stages or links.
+    /// [`TuneError::Parameter`] or, for another number of stages or links, [`TuneError::OtherPlan`].
     pub fn check(&self, configuration: &Configuration, links: usize) -> Result<(), TuneError> {
         for (what, has, needs) in [
             ("stages", configuration.replicas.len(), self.replicas.len()),

@@ -22,7 +22,7 @@ pub enum TuneError {
          way; tune the plan again"
     )]
     OtherPlan {
-        /// What differs in number.
+        /// What differs.
         what: &'static str,
         /// Number in the configuration.
         has: usize,
@@ -41,7 +41,7 @@ pub enum TuneError {
         /// Number of servers in the graph.
         servers: usize,
     },
-    /// Routes of one server that send more than every item.
+    /// Route probabilities that sum to more than 1.
     #[error(
         "the routes from server {server} ({name}) have probabilities that sum to {sum}, more than 1; lower them, and \
          let gain say how many items come out"
@@ -54,7 +54,7 @@ pub enum TuneError {
         /// Sum of the probabilities.
         sum: f64,
     },
-    /// Loop that returns at least as many items as it takes.
+    /// Loop that returns as many items as it takes, or more.
     #[error(
         "a loop never drains: server {server} ({name}) gets {returned} items back for each item that it takes; lower \
          gains or probabilities on the loop until that is below 1"
@@ -83,7 +83,7 @@ pub enum TuneError {
         /// Its name.
         name: String,
     },
-    /// Fewer cores than servers that need one each.
+    /// Fewer cores than servers that need one.
     #[error(
         "budget={budget} cores are fewer than the {needed} that one replica of each server needs; raise budget, or \
          join servers"
@@ -94,7 +94,7 @@ pub enum TuneError {
         /// Needed cores.
         needed: u32,
     },
-    /// Queue that grows without end.
+    /// Queue without a steady state.
     #[error(
         "utilization={utilization} leaves the queue without a steady state, which needs less than 1; lower \
          arrival_rate or service_time, or bound the queue with a capacity"
@@ -136,7 +136,7 @@ pub enum TuneError {
         /// Called function.
         place: &'static str,
     },
-    /// Unreadable weights of the trust classifier.
+    /// Unreadable classifier weights.
     #[error(
         "the weights of the trust classifier cannot be read: {problem}; write them again with tools/train_trust.py"
     )]
@@ -144,7 +144,7 @@ pub enum TuneError {
         /// Parser message, with line and column.
         problem: String,
     },
-    /// Unsupported format of the trust classifier's weights.
+    /// Unsupported format of the classifier's weights.
     #[error(
         "the weights of the trust classifier have format {got} and this version reads format {supported}; write them \
          again with tools/train_trust.py of this version"
@@ -155,7 +155,7 @@ pub enum TuneError {
         /// Supported format.
         supported: u64,
     },
-    /// Weights of the trust classifier for other features or models.
+    /// Classifier weights for other features or models.
     #[error(
         "the weights of the trust classifier have the {place} {got} instead of {needed}; write them again with \
          tools/train_trust.py of this version"
@@ -168,7 +168,7 @@ pub enum TuneError {
         /// Needed names.
         needed: String,
     },
-    /// Wrong number of weights of the trust classifier.
+    /// Wrong number of classifier weights.
     #[error(
         "the weights of the trust classifier have {got} values in {place} where {needed} are needed; write them again \
          with tools/train_trust.py"
@@ -231,7 +231,6 @@ impl TuneError {
         }
     }
 
-    /// Fails unless `holds`, for a parameter of the function or type `place`.
     pub(crate) fn unless(
         holds: bool,
         parameter: &'static str,

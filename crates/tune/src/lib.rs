@@ -1,6 +1,6 @@
-//! Models of a running plan: throughput, buffering, and how far a model can be trusted.
+//! Models of a running plan, and tuning.
 //!
-//! Pure functions without threads, clock or I/O, and seeded randomness. Times are seconds, rates are items per second.
+//! Pure functions without threads, clock or I/O; seeded randomness. Times are seconds, rates items per second.
 
 mod configuration;
 pub mod controller;

@@ -1,12 +1,12 @@
-//! Noise of execution times: distributions fitted to measured deviations, and tests that reject a model.
+//! Noise of execution times.
 //!
-//! Follows chapter 5 of Beard, *Online Modeling and Tuning of Parallel Stream Processing Systems* (dissertation,
-//! Washington University in St. Louis, 2015). Noise is the measured minus the nominal execution time, in seconds.
+//! Source: chapter 5 of Beard, *Online Modeling and Tuning of Parallel Stream Processing Systems* (dissertation,
+//! Washington University in St. Louis, 2015). Noise is measured minus nominal execution time, in seconds.
 //!
-//! - [`ModifiedLevy`]: the Levy distribution truncated above.
-//! - [`NoiseModel`]: it, or the normal, Gumbel or Cauchy distribution; [`rank_noise_models`] fits them all.
-//! - [`Histogram`]: counts, their Kullback-Leibler divergence from a model, and the test that rejects it.
-//! - [`exponential_divergence`]: how far noise moves exponential times, to reject M/M/1 in advance.
+//! - [`ModifiedLevy`]: Levy distribution truncated above.
+//! - [`NoiseModel`]: it, normal, Gumbel or Cauchy; [`rank_noise_models`] fits all.
+//! - [`Histogram`]: Kullback-Leibler divergence from a model, and a test that rejects it.
+//! - [`exponential_divergence`]: distance of noisy from exponential times, to reject M/M/1 in advance.
 
 mod fit;
 mod histogram;

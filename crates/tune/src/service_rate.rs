@@ -1,15 +1,14 @@
-//! Estimates service rates from samples of queue counters: the server's rate while it waits for nothing.
+//! Service rates from queue counters: the rate of a server that never waits.
 //!
-//! A monitor reads and clears a queue's counters once per sampling period. Follows chapter 6 of Beard, *Online Modeling
-//! and Tuning of Parallel Stream Processing Systems* (dissertation, Washington University in St. Louis, 2015), and adds
-//! a second method, the default.
+//! A monitor reads and clears a queue's counters once per sampling period. Source: chapter 6 of Beard, *Online Modeling
+//! and Tuning of Parallel Stream Processing Systems* (dissertation, Washington University in St. Louis, 2015), except
+//! for the default method.
 //!
 //! # Sampling period
-//! A candidate is judged by 128 samples. It is too short if more than an eighth of the realised periods are off by more
-//! than 10 %, or if too few items pass; too long if the server waits too often. It is doubled or halved until both
-//! bounds are known, then their geometric mean is tried; the search fails within a factor of 1.25, or at the limits of
-//! the options. For the utilization law, half of a period reached from above is preferred, else short services stay
-//! hidden. The methods differ in their needs:
+//! 128 samples judge a period by the table; it is also too short if more than an eighth of them are off by more than 10
+//! %. It is doubled or halved until both bounds are known; then their geometric mean is tried, until they are within a
+//! factor of 1.25 (failure). The utilization law prefers half of a period reached from above, which may hide short
+//! services.
 //!
 //! | method | too short | too long | lengthened, though usable |
 //! |---|---|---|---|
@@ -17,54 +16,46 @@
 //! | `FilteredQuantile` | fewer than 4 items | more than 90 % of periods blocked | no period blocked, fewer than 64 items |
 //!
 //! # Methods
-//! [`RateMethod::FilteredQuantile`] is the dissertation's: the last 32 unblocked counts pass a Gaussian filter of
-//! radius 2 (eq. 6.2); mean plus 1.64485 standard deviations estimates their 95 % quantile (eq. 6.3); the rate is the
-//! running mean of the quantiles. It is known when the standard error of that mean, after a Laplacian-of-Gaussian
-//! filter (eq. 6.4), stays within 2e-6 of the rate for 16 quantiles in a row. Corrected here: the kernel of eq. 6.2 is
-//! scaled to sum 1 (printed: 0.991), that of eq. 6.4 shifted to sum 0 (printed: -0.6), and the tolerance is relative
-//! (printed: 5e-7, dependent on the rate's unit).
+//! [`RateMethod::FilteredQuantile`] (the dissertation's): the last 32 unblocked counts pass a Gaussian filter of radius
+//! 2 (eq. 6.2); mean plus 1.64485 standard deviations estimates their 95 % quantile (eq. 6.3); the rate is the running
+//! mean of the quantiles. It is known when the standard error of that mean, after a Laplacian-of-Gaussian filter (eq.
+//! 6.4), stays within 2e-6 of the rate for 16 quantiles in a row. Corrections: the kernel of eq. 6.2 sums to 1
+//! (printed: 0.991), that of eq. 6.4 to 0 (printed: -0.6), and the tolerance is relative (printed: 5e-7, absolute).
 //!
-//! [`RateMethod::UtilizationLaw`] is distribution-free: the rate is the throughput divided by the utilisation (the
-//! server's share of busy time). The share of unblocked periods is below the utilisation, since a short wait blocks a
-//! whole period; shares of single periods and of consecutive pairs extrapolate it linearly to a period of zero length.
-//! The rate is known when the jackknife standard error over 16 to 32 batches is within
-//! [`ServiceRateOptions::relative_error`], the utilisation is at least 0.4, and the period is short enough: it blocks
-//! in less than 10 % of periods, or it resolves single services and a quadratic extrapolation over up to three periods
-//! differs by less than 5 %. If only the last condition fails, the search continues below the period.
+//! [`RateMethod::UtilizationLaw`] (distribution-free): throughput divided by utilisation, the server's busy share. A
+//! short wait blocks a whole period, so the unblocked shares of single periods and of consecutive pairs are
+//! extrapolated linearly to zero length. The rate is known when the jackknife standard error over 16 to 32 batches is
+//! within [`ServiceRateOptions::relative_error`], utilisation is at least 0.4, and the period is short enough: less
+//! than 10 % of periods block, or it resolves single services and a quadratic extrapolation over three periods differs
+//! by less than 5 %. If only the last fails, shorter periods are tried.
 //!
-//! Mean estimates relative to the truth, for a simulated queue with random arrivals, mean service 1 ms, periods off by
-//! 5 %, counters that lose an item in 1 % of samples, and a first period of 0.1 or 10 ms; unknown where fewer than half
-//! of 50 attempts converge (test `mean_estimates_are_those_of_the_documented_table`):
+//! Simulated mean estimates over the truth, for deterministic, exponential, normal (20 %) and bimodal (1 : 11) service,
+//! by utilisation: random arrivals, mean service 1 ms, periods off by 5 %, an item lost in 1 % of samples, first period
+//! 0.1 or 10 ms; unknown where fewer than half of 50 attempts converge (test
+//! `mean_estimates_are_those_of_the_documented_table`):
 //!
-//! | method | service | utilisation 0.3 | 0.5 | 0.6 | 0.7 | 0.9 | 0.98 |
-//! |---|---|---|---|---|---|---|---|
-//! | `UtilizationLaw` | deterministic | unknown | 0.99 | 0.99 | 0.99 | 0.99 | 1.00 |
-//! | | exponential | unknown | 1.01 | 0.99 | 1.00 | 1.00 | 1.00 |
-//! | | normal, 20 % | unknown | 1.00 | 0.99 | 0.99 | 0.99 | 1.00 |
-//! | | bimodal, 1 : 11 | unknown | 0.99 | 0.99 | 0.98 | 0.99 | 1.00 |
-//! | `FilteredQuantile` | deterministic | unknown | unknown | 1.05 | 1.04 | 1.03 | 1.02 |
-//! | | exponential | unknown | unknown | 0.97 | 1.04 | 1.21 | 1.25 |
-//! | | normal, 20 % | unknown | unknown | 1.06 | 1.05 | 1.06 | 1.06 |
-//! | | bimodal, 1 : 11 | unknown | 0.78 | 0.90 | 1.05 | 1.31 | 1.39 |
+//! | method | 0.3 | 0.5 | 0.6 | 0.7 | 0.9 | 0.98 |
+//! |---|---|---|---|---|---|---|
+//! | `UtilizationLaw` | unknown | 0.99–1.01 | 0.99 | 0.98–1.00 | 0.99–1.00 | 1.00 |
+//! | `FilteredQuantile` | unknown | unknown (bimodal: 0.78) | 0.90–1.06 | 1.04–1.05 | 1.03–1.31 | 1.02–1.39 |
 //!
-//! The filtered quantile has two biases: a 95 % quantile exceeds the mean, the more the service times spread, and
-//! unblocked periods are those with slow services, whose mean is too low, the more the shorter they are. They cancel
-//! only by chance. The utilization law has neither; at least 90 % of its estimates are within 10 % from utilisation 0.5
-//! on, also for regular arrivals and for bursts (tests `utilization_law_is_within_a_tenth_or_unknown`,
-//! `utilization_law_does_not_depend_on_the_arrivals`). The simulated item loss makes it 1 % low. At utilisation 0.7
-//! half of the attempts take fewer than 2,000 samples for deterministic and normal, 13,000 for exponential and 32,000
-//! for bimodal service.
+//! The filtered quantile has two biases, which cancel only by chance: a 95 % quantile exceeds the mean, and unblocked
+//! periods are those with slow services. The utilization law has neither: from utilisation 0.5 on, at least 90 % of its
+//! estimates are within 10 %, also for regular arrivals and bursts (tests
+//! `utilization_law_is_within_a_tenth_or_unknown`, `utilization_law_does_not_depend_on_the_arrivals`). At utilisation
+//! 0.7 half of the attempts take fewer than 2,000 samples for deterministic and normal, 13,000 for exponential and
+//! 32,000 for bimodal service.
 //!
-//! Options and limits were chosen by the same simulation, not on machines.
+//! Options and limits were chosen by simulation only.
 //!
-//! Where the shortest period exceeds a service, the utilization law needs a server that waits in less than 10 % of
+//! If the shortest period exceeds a service, the utilization law needs a server that waits in less than 10 % of
 //! periods.
 //!
 //! # Changes
-//! A two-sided CUSUM runs over the logarithms of the rates of blocks: 64 samples (`UtilizationLaw`), or 32 unblocked
-//! periods (`FilteredQuantile`), against their earlier mean and standard deviation; steps are limited to 4 deviations,
-//! 0.5 are allowed, and 12 in sum signal a change. By simulation at utilisations 0.7 and 0.9 (tests
-//! `changes_by_two_and_ten_are_noticed`, `false_alarms_are_rare`):
+//! A two-sided CUSUM compares the logarithms of the rates of blocks, of 64 samples (`UtilizationLaw`) or 32 unblocked
+//! periods (`FilteredQuantile`), with earlier ones. In standard deviations: steps are limited to 4, 0.5 are allowed,
+//! and a sum of 12 signals a change. Simulated at utilisations 0.7 and 0.9 (tests `changes_by_two_and_ten_are_noticed`,
+//! `false_alarms_are_rare`):
 //!
 //! | samples to notice | `UtilizationLaw` | `FilteredQuantile` |
 //! |---|---|---|
@@ -87,14 +78,14 @@ mod utilization_law;
 
 pub use monitor::ServiceRateMonitor;
 
-/// End of a queue whose server is estimated.
+/// End of a queue with the estimated server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum QueueEnd {
-    /// Server that takes items from the queue.
+    /// Server that takes items.
     #[default]
     Reader,
-    /// Server that puts items into it.
+    /// Server that puts items.
     Writer,
 }
 
@@ -102,23 +93,23 @@ pub enum QueueEnd {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RateMethod {
-    /// Throughput divided by the share of busy time.
+    /// Throughput over busy share.
     #[default]
     UtilizationLaw,
-    /// Mean of 95 % quantiles of filtered counts of unblocked periods.
+    /// Mean of 95 % quantiles of filtered counts.
     FilteredQuantile,
 }
 
 /// Queue counters of one sampling period.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PeriodSample {
-    /// Seconds since the last sample, by a monotonic clock; finite and above 0.
+    /// Seconds since the last sample; finite and above 0.
     pub elapsed_s: f64,
     /// Items that passed the estimated end.
     pub items: u64,
-    /// Whether the reader waited in the period, for items or for room in its output.
+    /// Whether the reader waited, for items or for room in its output.
     pub reader_blocked: bool,
-    /// Whether the writer waited in the period, for room or for its input.
+    /// Whether the writer waited, for room or for its input.
     pub writer_blocked: bool,
 }
 
@@ -145,7 +136,7 @@ pub enum UnknownRate {
         /// Samples of the attempt.
         samples: u64,
     },
-    /// The server waited in every period and handled no item.
+    /// The server waited in every period.
     #[error(
         "the server waited in each of {samples} periods; give it work, or sample while it has some"
     )]
@@ -153,7 +144,7 @@ pub enum UnknownRate {
         /// Samples of the attempt.
         samples: u64,
     },
-    /// Even the longest period is not kept.
+    /// Even the longest period is unstable.
     #[error(
         "sampling periods of {period_s} s are off by more than 10 %; raise max_period_s, or run the monitor on a core of its own"
     )]
@@ -216,7 +207,7 @@ pub enum ServiceRate {
     Known {
         /// Rate.
         items_per_second: f64,
-        /// Standard error in items per second, without the method's bias.
+        /// Standard error in items per second, without bias.
         standard_error: f64,
         /// Samples in the estimate.
         samples: u64,
@@ -233,11 +224,11 @@ pub enum RateProgress {
     Estimating,
     /// The rate is now known.
     Converged,
-    /// The rate is known, refined, and watched for changes.
+    /// Known, and watched for changes.
     Watching,
     /// The rate has changed; the search restarts.
     Changed,
-    /// The attempt failed, see [`ServiceRateMonitor::rate`]; the search restarts.
+    /// The attempt failed ([`ServiceRateMonitor::rate`]); the search restarts.
     Failed,
 }
 
@@ -248,15 +239,15 @@ pub struct ServiceRateOptions {
     pub end: QueueEnd,
     /// Estimation method.
     pub method: RateMethod,
-    /// First period tried, in seconds; `min_period_s` to `max_period_s`.
+    /// First period tried; `min_period_s` to `max_period_s`.
     pub first_period_s: f64,
     /// Shortest period in seconds; above 0.
     pub min_period_s: f64,
-    /// Longest period in seconds; finite and at least `min_period_s`.
+    /// Longest period in seconds; finite, at least `min_period_s`.
     pub max_period_s: f64,
     /// Relative standard error at which a [`RateMethod::UtilizationLaw`] estimate is known; above 0 and below 1.
     pub relative_error: f64,
-    /// Samples, including the search, after which an unsettled estimate fails; at least 2,048.
+    /// Samples, with the search, after which an attempt fails; at least 2,048.
     pub max_samples: u64,
 }
 

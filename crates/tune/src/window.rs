@@ -1,16 +1,16 @@
-//! [`Window`]: statistics of a running plan over a short interval, for the controller.
+//! [`Window`]: counters over an interval.
 
 use serde::{Deserialize, Serialize};
 
-/// Statistics between two readings of a plan's counters.
+/// Differences of a plan's counters.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Window {
     /// Length in seconds.
     pub elapsed_s: f64,
-    /// Source samples whose results reached the end of the plan. Counted after the last stage, since draining a backlog
-    /// in front of it would look like a gain.
+    /// Source samples whose results reached the end, counted after the last stage: else draining a backlog would look
+    /// like a gain.
     pub delivered: f64,
-    /// Whether the source was empty for a part of the interval.
+    /// The source was empty for a part of the interval.
     pub starved: bool,
     /// CPU seconds of all threads.
     pub cpu_s: f64,
@@ -20,7 +20,7 @@ pub struct Window {
     pub links: Vec<LinkWindow>,
 }
 
-/// Statistics of all replicas of a stage. The four times sum to at most the interval times the replicas.
+/// All replicas of a stage. The four times sum to at most interval times replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct StageWindow {
     /// Items taken from sources and earlier stages.
@@ -31,7 +31,7 @@ pub struct StageWindow {
     pub input_wait_s: f64,
     /// Seconds waiting for room in a link.
     pub output_wait_s: f64,
-    /// Seconds ready, but all threads were busy.
+    /// Seconds ready while all threads were busy.
     pub core_wait_s: f64,
 }
 
@@ -49,7 +49,7 @@ pub struct LinkWindow {
 }
 
 impl Window {
-    /// Samples per second that reached the end of the plan; 0 in an empty interval.
+    /// Samples per second delivered; 0 in an empty interval.
     #[must_use]
     pub fn rate(&self) -> f64 {
         match self.elapsed_s > 0.0 {

@@ -6,16 +6,16 @@ use isochrony_tune::{
     StageWindow, Window,
 };
 
-/// A plan whose stages share threads: its throughput is a formula, with noise.
+/// Stages share threads; throughput is a formula, with noise.
 struct FormulaPlan {
     costs: Vec<f64>,
     cores: usize,
-    /// Fraction of a core's speed that each further busy thread takes from all.
+    /// Loss of speed per further busy thread, as a fraction.
     contention: f64,
     noise: f64,
-    /// Samples per second that arrive; None: unlimited.
+    /// Per second; None: unlimited.
     arrivals: Option<f64>,
-    /// Bytes of an item of a thousand samples in each link: stages take turns where a link holds fewer than two.
+    /// Per thousand samples; stages take turns if a link holds fewer than two items.
     item_bytes: f64,
     random: fastrand::Rng,
 }
@@ -51,7 +51,7 @@ impl FormulaPlan {
 
     fn window(&mut self, configuration: &Configuration) -> Window {
         let elapsed_s = 0.05;
-        // The sum of twelve uniform numbers is nearly normal, with deviation 1.
+        // A sum of twelve uniform numbers has deviation 1.
         let normal = (0..12).map(|_| self.random.f64()).sum::<f64>() - 6.0;
         let rate = self.rate(configuration) * (self.noise * normal).exp();
         let starved = self.arrivals.is_some_and(|arrivals| rate > arrivals);
@@ -69,7 +69,6 @@ impl FormulaPlan {
             elapsed_s,
             delivered: rate * elapsed_s,
             starved,
-            // Each thread polls a little.
             cpu_s: busy + 0.05 * elapsed_s * threads,
             stages,
             links: (1..self.costs.len())
@@ -159,7 +158,6 @@ fn reaches_the_optimum_from_one_thread() {
         let best = 16.0 / 16.5e-6;
         let reached = plan.rate(controller.kept());
         assert!(reached > 0.95 * best, "seed {seed}: {reached} of {best}");
-        // The model knows this plan: few changes suffice.
         assert!(kept(&controller) <= 3, "seed {seed}: {}", kept(&controller));
     }
 }
@@ -177,14 +175,14 @@ fn noise_alone_changes_nothing_for_the_worse() {
         kept_changes += kept(&controller);
         assert!(plan.rate(controller.kept()) >= 0.999 * before);
     }
-    // Confidence 0.975, looked at up to four times for each of a few candidates.
+    // Confidence 0.975, tested up to four times for a few candidates.
     assert!(kept_changes <= 15, "{kept_changes}");
 }
 
 #[test]
 fn goes_back_where_threads_hinder_each_other() {
     let mut plan = FormulaPlan::new(&[1e-6, 1e-6], 8, 5);
-    // Two threads do as much as one, eight do less than half of it.
+    // Two threads do as much as one, eight less than half of it.
     plan.contention = 1.2;
     let limits = limits(&[8, 8], 8);
     let mut controller = Controller::new(start(2, 8, 8), limits, options(8)).unwrap();

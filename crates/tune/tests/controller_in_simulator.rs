@@ -1,4 +1,4 @@
-//! The controller on simulated plans, which it knows by their windows only.
+//! The controller on simulated plans.
 
 use isochrony_tune::simulator::{
     Competitor, CostChange, SimulatedMachine, SimulatedPlan, SimulatedRun, SimulatedSource,
@@ -25,7 +25,6 @@ fn controller(plan: &SimulatedPlan, cores: usize) -> Controller {
     Controller::new(ones(plan), limits, options).unwrap()
 }
 
-/// Windows until `is_done`.
 fn tune(
     controller: &mut Controller,
     run: &mut SimulatedRun,
@@ -110,7 +109,7 @@ fn an_operator_that_becomes_ten_times_dearer_takes_at_most_three_changes() {
     let later = &controller.decisions()[before..];
     let kept = later.iter().filter(|one| one.outcome == Outcome::Kept);
     assert!(kept.count() <= 3, "{later:#?}");
-    // 2 ms on up to 13 threads beside the others: the model's optimum is 6,250 per second.
+    // 2 ms on up to 13 threads: the model's optimum is 6,250 per second.
     let reached = run.window(4.0).rate();
     assert!(reached > 0.9 * 6250.0, "{reached} {:?}", controller.kept());
 }

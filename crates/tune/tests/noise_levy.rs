@@ -1,20 +1,20 @@
-//! The modified Levy distribution against numerical integration, SciPy and eqs. 5.5 and 5.8 as printed.
+//! The modified Levy distribution against integration and SciPy.
 
 use isochrony_tune::TuneError;
 use isochrony_tune::noise::ModifiedLevy;
 use libm::erfc;
 use proptest::prelude::*;
 
-/// Integrates `f` over `(location, upper]` in `log y`, where the density is smooth, by Simpson's rule.
+/// Simpson's rule over `(location, upper]` in `log y`, where the density is smooth.
 fn integral(location: f64, upper: f64, scale: f64, f: impl Fn(f64) -> f64) -> f64 {
     const STEPS: u32 = 20_000;
-    // Below scale / 200 the density is smaller than exp(-100).
+    // Below, the density is smaller than exp(-100).
     let low = (scale / 200.0).min((upper - location) / 200.0).ln();
     let high = (upper - location).ln();
     let step = (high - low) / f64::from(STEPS);
     let value = |i: u32| {
         let y = (low + f64::from(i) * step).exp();
-        // The last point must not leave the support by rounding.
+        // Rounding must not leave the support.
         f((location + y).min(upper)) * y
     };
     let inner: f64 = (1..STEPS)
@@ -43,7 +43,7 @@ proptest! {
         let levy = ModifiedLevy::new(location, scale, upper).unwrap();
         let over = |f: &dyn Fn(f64) -> f64| integral(location, upper, scale, |x| f(x) * levy.density(x));
         close(over(&|_| 1.0), 1.0, 1e-8);
-        // Rounding of location + y limits the moments about the location.
+        // Rounding of location + y limits the central moments.
         close(levy.mean() - location, over(&|x| x - location), 1e-7);
         let mean = levy.mean();
         close(levy.variance(), over(&|x| (x - mean).powi(2)), 1e-6);
@@ -80,7 +80,7 @@ fn distribution_is_the_integral_of_the_density() {
 
 #[test]
 fn far_truncation_gives_the_plain_levy_distribution_of_scipy() {
-    // scipy 1.17.1: stats.levy.pdf(x, location, scale), .cdf(...), .ppf(probability, location, scale).
+    // scipy 1.17.1: stats.levy.pdf(x, location, scale), .cdf, .ppf(probability, location, scale).
     let far = |location, scale| ModifiedLevy::new(location, scale, 1e22).unwrap();
     close(far(0.0, 1.0).density(1.0), 0.241_970_724_519_143_37, 1e-9);
     close(
@@ -104,7 +104,7 @@ fn far_truncation_gives_the_plain_levy_distribution_of_scipy() {
 
 #[test]
 fn variance_agrees_with_the_printed_equation() {
-    // Eq. 5.5; the exponential integral E_5/2(x), the integral of exp(-x t) t^(-5/2) from 1 on, with t = 1 / v.
+    // Eq. 5.5; exponential integral E_5/2(x), of exp(-x t) t^(-5/2) from 1, with t = 1 / v.
     let exponential_integral = |x: f64| {
         const STEPS: u32 = 100_000;
         let value = |i: u32| {
@@ -130,7 +130,7 @@ fn variance_agrees_with_the_printed_equation() {
 
 #[test]
 fn printed_density_in_terms_of_sharing_is_off_by_its_rounding() {
-    // Eq. 5.8 with its printed coefficients.
+    // Eq. 5.8 as printed.
     let printed = |x: f64, p: f64, t: f64| {
         let exponent = (0.044 * p + 6.98e5 * t) / (p - 4.6e7 * t - 2.1e8 * x);
         8.2e-6 * (p + 1.6e7 * t).sqrt() * exponent.exp()
@@ -142,7 +142,7 @@ fn printed_density_in_terms_of_sharing_is_off_by_its_rounding() {
         for t in [0.25e-6, 1e-6, 1e-5, 1e-4, 1e-3, 3.7e-3] {
             let levy = ModifiedLevy::from_sharing(p, t).unwrap();
             let p = f64::from(p);
-            // Rounded twice differently: the support begins at the larger of the two lower ends.
+            // The support begins at the larger lower end.
             let location = (4.8e-9 * p - 0.22 * t).max((p - 4.6e7 * t) / 2.1e8);
             let area = integral(location, levy.upper(), levy.scale(), |x| printed(x, p, t));
             (least, most) = (least.min(area), most.max(area));
@@ -168,7 +168,7 @@ fn samples_follow_the_distribution_and_the_seed() {
     assert_eq!(samples, levy.samples(100_000, 5));
     assert_ne!(samples, levy.samples(100_000, 6));
     samples.sort_unstable_by(f64::total_cmp);
-    // Kolmogorov-Smirnov: 1.95 / sqrt(n) is exceeded once in a thousand times.
+    // Kolmogorov-Smirnov: exceeded once in a thousand times.
     let n = samples.len() as f64;
     let distances = samples.iter().enumerate().map(|(i, &x)| {
         let expected = levy.cumulative(x);

@@ -1,4 +1,4 @@
-//! Ranking and rejection of noise models, and divergence against values computed by hand.
+//! Ranking, rejection and divergence of noise models.
 
 use std::f64::consts::PI;
 
@@ -6,7 +6,7 @@ use isochrony_tune::noise::{
     Histogram, ModifiedLevy, NoiseKind, NoiseModel, exponential_divergence, rank_noise_models,
 };
 
-/// Independent draws: Box-Muller for the normal, inversion for the others.
+/// Box-Muller for the normal, inversion for the others.
 fn draw(kind: NoiseKind, count: usize, seed: u64) -> Vec<f64> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut value = || match kind {
@@ -43,7 +43,7 @@ fn each_family_wins_on_its_own_samples() {
 
 #[test]
 fn fits_recover_the_parameters_of_drawn_samples() {
-    // Standard errors for 20,000 samples of scale 2 are below 0.02, less than a quarter of the bound.
+    // Standard errors are below a quarter of the bound.
     for seed in 0..10 {
         for kind in [NoiseKind::Normal, NoiseKind::Gumbel, NoiseKind::Cauchy] {
             let model = NoiseModel::fit(kind, &draw(kind, 20_000, seed)).unwrap();
@@ -88,7 +88,6 @@ fn divergence_is_the_sum_by_hand() {
     let uniform = |x: f64| x.clamp(0.0, 1.0);
     let expected = 0.75 * (0.75f64 / 0.5).ln() + 0.25 * (0.25f64 / 0.5).ln();
     assert!((histogram.divergence(uniform) - expected).abs() < 1e-15);
-    // A model that excludes a sample is infinitely far.
     assert_eq!(histogram.divergence(|x| f64::from(x >= 0.5)), f64::INFINITY);
 }
 
@@ -173,7 +172,7 @@ fn exponential_divergence_agrees_with_drawn_times() {
     let times = noisy(1.0, &noise, 1_000_000, 1);
     let edges: Vec<f64> = (0..64).map(|i| -(1.0 - f64::from(i) / 64.0).ln()).collect();
     let histogram = Histogram::new(&times, &edges).unwrap();
-    // The first cell holds the times below 0, which exponential times never are.
+    // The first cell holds times below 0.
     let expected: f64 = histogram.counts()[1..]
         .iter()
         .map(|&count| (1.0 / 64.0 / (count as f64 / 1e6)).ln() / 64.0)
@@ -189,7 +188,7 @@ fn occupancy_error_grows_with_divergence() {
         let noise = ModifiedLevy::new(-0.3 * size, 0.02 * size, 3.0 * size).unwrap();
         let arrivals = noisy(1.0 / 0.7, &noise, COUNT, 10);
         let services = noisy(1.0, &noise, COUNT, 20);
-        // Lindley's recursion for the wait, Little's law for the mean occupancy.
+        // Lindley's recursion, then Little's law.
         let (mut wait, mut sojourn, mut elapsed) = (0.0f64, 0.0, 0.0);
         for (arrival, service) in arrivals.iter().zip(&services) {
             let (arrival, service) = (arrival.max(0.0), service.max(0.0));

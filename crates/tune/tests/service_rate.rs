@@ -1,4 +1,4 @@
-//! Service rate estimates against simulated queues of known rate.
+//! Estimates against simulated queues.
 
 mod queue;
 
@@ -11,7 +11,7 @@ const MEAN_S: f64 = 1e-3;
 const SEEDS: u64 = 50;
 const UTILIZATIONS: [f64; 6] = [0.3, 0.5, 0.6, 0.7, 0.9, 0.98];
 
-/// A monitor whose first period is a tenth or ten times the mean service time, by seed.
+/// The first period is a tenth or ten times the mean service time, by seed.
 fn monitor_for(method: RateMethod, mean_s: f64, seed: u64) -> ServiceRateMonitor {
     let options = ServiceRateOptions {
         method,
@@ -25,7 +25,7 @@ fn monitor(method: RateMethod, seed: u64) -> ServiceRateMonitor {
     monitor_for(method, MEAN_S, seed)
 }
 
-/// Rate and standard error relative to the truth, and all samples including the search.
+/// Rates are relative to the truth; samples include the search.
 #[derive(Debug)]
 struct Outcome {
     rate: f64,
@@ -33,7 +33,6 @@ struct Outcome {
     samples: u64,
 }
 
-/// Samples until the rate is known or an attempt has failed.
 fn attempt(
     monitor: &mut ServiceRateMonitor,
     simulation: &mut QueueSimulation,
@@ -117,12 +116,10 @@ fn utilization_law_is_within_a_tenth_or_unknown() {
     }
 }
 
-/// The tables of the documentation: mean estimate relative to the truth by distribution and utilisation.
 #[test]
 fn mean_estimates_are_those_of_the_documented_table() {
     use RateMethod::{FilteredQuantile, UtilizationLaw};
     use Service::{Bimodal, Deterministic, Exponential, Normal};
-    // 0 stands for an unknown rate.
     let documented = [
         (
             UtilizationLaw,
@@ -166,7 +163,7 @@ fn mean_estimates_are_those_of_the_documented_table() {
     }
 }
 
-/// Why the dissertation's method needs a quantile above the mean, and a mean over unblocked periods does not suffice.
+/// Why the dissertation's method needs a quantile above the mean.
 #[test]
 fn mean_of_unblocked_periods_is_near_the_throughput_for_short_periods() {
     for utilization in [0.5, 0.7, 0.9] {
@@ -248,7 +245,7 @@ fn samples_to_notice(
 #[test]
 fn changes_by_two_and_ten_are_noticed() {
     use RateMethod::{FilteredQuantile, UtilizationLaw};
-    // Factor of the service time, and the documented samples.
+    // Factor of the service time, documented samples.
     let cases = [
         (UtilizationLaw, 10.0, 1_024),
         (UtilizationLaw, 2.0, 4_096),
@@ -330,7 +327,6 @@ fn false_alarms_are_rare() {
     }
 }
 
-/// Other arrivals and utilisations than in the documented table.
 #[test]
 fn utilization_law_does_not_depend_on_the_arrivals() {
     for arrivals in [Arrivals::Regular, Arrivals::Bursts] {

@@ -1,4 +1,4 @@
-//! Period search, reasons of unknown rates and input checks, on handmade samples.
+//! Period search, unknown rates and input checks.
 
 mod queue;
 
@@ -8,7 +8,7 @@ use isochrony_tune::service_rate::{
 };
 use queue::{Arrivals, QueueSimulation, Service};
 
-/// Samples until the first attempt leaves its search or fails; `sample` gets the period and a counter.
+/// Runs until the first attempt leaves its search or fails; `sample` gets the period and a counter.
 fn run(
     options: ServiceRateOptions,
     mut sample: impl FnMut(f64, u64) -> PeriodSample,
@@ -57,7 +57,7 @@ fn period_grows_until_the_timer_is_stable() {
 
 #[test]
 fn period_grows_until_items_pass() {
-    // An item per 6 ms: the first candidate with 1/32 in a period is 200 us.
+    // An item per 6 ms: the first candidate with 1/32 per period is 200 us.
     let mut passed_s = 0.0;
     let slow = |period_s: f64, _: u64| {
         let before = (passed_s / 6e-3) as u64;
@@ -88,7 +88,7 @@ fn period_shrinks_until_single_services_are_resolved() {
 
 #[test]
 fn period_resolves_services_between_regular_arrivals() {
-    // Waits of 0.25 ms between services of about 0.75 ms: three periods must fit into one service.
+    // Waits of 0.25 ms between services of 0.75 ms: three periods must fit into a service.
     let mut simulation = QueueSimulation::new(Service::Normal, 0.75e-3, 0.75, 1, 3);
     simulation.arrivals = Arrivals::Regular;
     let sample = |period_s: f64, _: u64| simulation.sample(period_s);
@@ -100,8 +100,8 @@ fn period_resolves_services_between_regular_arrivals() {
     assert!(monitor.period_s() < 0.25e-3, "{}", monitor.period_s());
 }
 
-/// Samples that fit in each search, then follow `pattern`: `#` is an unblocked period with an item, `-` one without,
-/// `.` a blocked one.
+/// Fits each search, then follows `pattern`: `#` is an unblocked period with an item, `-` one without, `.` a blocked
+/// one.
 fn fits_then(pattern: &'static [u8]) -> impl FnMut(f64, u64) -> PeriodSample {
     let (mut last_s, mut count) = (0.0, 0);
     move |period_s, _| {
@@ -122,8 +122,8 @@ fn fits_then(pattern: &'static [u8]) -> impl FnMut(f64, u64) -> PeriodSample {
 
 #[test]
 fn an_estimate_with_too_long_a_period_goes_back_to_the_search() {
-    // Unblocked shares of one, two and three periods: 1/2, 0, 0, so there are no pairs; 1/2, 1/3, 1/6 with items in
-    // each; and 3/5, 1/5, 0, which are not on a line.
+    // Unblocked shares of one, two and three periods: 1/2, 0, 0 (no pairs); 1/2, 1/3, 1/6 with items in each; 3/5, 1/5,
+    // 0, not on a line.
     for pattern in [b"-.".as_slice(), b"###...", b"--.-."] {
         let mut sample = fits_then(pattern);
         let mut monitor = ServiceRateMonitor::new(Default::default()).unwrap();
@@ -137,7 +137,7 @@ fn an_estimate_with_too_long_a_period_goes_back_to_the_search() {
         assert!(back, "{pattern:?}: {:?}", monitor.rate());
         assert!((monitor.period_s() - first_s / 1.5).abs() < 1e-12);
     }
-    // Items in every second of these: resolved, and the shares lie on a line.
+    // Items in every second: resolved, and the shares lie on a line.
     let monitor = run(
         Default::default(),
         fits_then(b"#--..."),
@@ -152,7 +152,7 @@ fn an_attempt_ends_at_the_shortest_period_or_the_last_sample() {
     let period_s = options.min_period_s;
     let why = failure(options, fits_then(b"-."));
     assert_eq!(why, UnknownRate::PeriodTooLong { period_s });
-    // The end may fall within an estimate, or on its last sample: a search of 128 and an estimate of 1,024, twice.
+    // May end within an estimate, or on its last sample: twice 128 searched and 1,024 estimated.
     for max_samples in [2_048, 2_304] {
         let few = ServiceRateOptions {
             max_samples,
@@ -174,7 +174,7 @@ fn quantile_lengthens_the_period_while_nothing_blocks() {
         method: RateMethod::FilteredQuantile,
         ..Default::default()
     };
-    // 100,000 items per second; blocks above 500 us: the longest usable period is within the last step of it.
+    // Blocks above 500 us: the longest usable period is within the last step of it.
     let sample = |period_s: f64, _: u64| {
         let items = (period_s * 1e5) as u64;
         if period_s > 500e-6 {
@@ -186,7 +186,7 @@ fn quantile_lengthens_the_period_while_nothing_blocks() {
     let monitor = run(options, sample, RateProgress::Estimating);
     let period_s = monitor.period_s();
     assert!((400e-6..=500e-6).contains(&period_s), "{period_s}");
-    // Without blocking it stops at 64 items: 640 us are reached by doubling 100 us three times.
+    // Without blocking it stops at 64 items: 100 us doubled three times reach 640 us.
     let sample = |period_s: f64, _: u64| PeriodSample::unblocked(period_s, (period_s * 1e5) as u64);
     let monitor = run(options, sample, RateProgress::Estimating);
     assert!((monitor.period_s() - 800e-6).abs() < 1e-9);
@@ -231,7 +231,6 @@ fn unknown_rates_say_why() {
         panic!("{between:?}")
     };
     assert!(too_short_s <= 300e-6 && 300e-6 < too_long_s && too_long_s <= 1.25 * too_short_s);
-    // A thousand items at once, rarely.
     let bursts = ServiceRateOptions {
         max_samples: 2_048,
         ..options
@@ -242,7 +241,7 @@ fn unknown_rates_say_why() {
         }),
         UnknownRate::NotConverged { samples: 2_048 }
     );
-    // Two of ten periods unblocked, an item in each second of these.
+    // Two of ten periods unblocked, every second of these with an item.
     let idle = failure(options, |period_s, i| match i % 20 {
         0 => PeriodSample::unblocked(period_s, 1),
         1 | 10 | 11 => PeriodSample::unblocked(period_s, 0),

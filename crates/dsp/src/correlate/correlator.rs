@@ -12,15 +12,15 @@ use crate::spectrum::{Detrend, Forward, Inverse, Precision, frequencies};
 pub enum Kind {
     /// Sums of products.
     Correlation,
-    /// Correlation divided by the product of the windows' norms: from -1 to 1, zero if a window is zero.
+    /// Correlation over the product of norms: -1 to 1; zero if a window is zero.
     Coefficient,
-    /// Generalised cross-correlation with phase transform (Knapp and Carter 1976): equal weight for all frequencies, so
-    /// the peak is as sharp as the band allows. The pure delay of a signal that fills the band peaks at 1.
+    /// Generalised cross-correlation with phase transform (Knapp and Carter 1976): all frequencies weigh the same, so
+    /// the peak is as sharp as the band allows. A pure delay of a full band peaks at 1.
     Phat {
-        /// Added to the denominator, as a fraction (from 0) of the largest cross-power in the band: weak frequencies
-        /// get less weight.
+        /// Added to the denominator, as a fraction (from 0) of the largest cross-power: gives weak frequencies less
+        /// weight.
         regularise: f64,
-        /// The band as fractions of the sample rate, from 0 to 0.5, both ends included.
+        /// Both ends included, as fractions of the sample rate, 0 to 0.5.
         band: (f64, f64),
     },
 }
@@ -36,16 +36,16 @@ pub struct Correlator<T: Precision> {
     first: Vec<Complex<T>>,
     cross: Vec<Complex<T>>,
     wrapped: Vec<T>,
-    /// The band as indices of the spectrum, and its number of frequencies (those between zero and Nyquist count twice).
+    /// First and last frequency, and their number; those between zero and Nyquist count twice.
     band: (usize, usize),
     counted: f64,
 }
 
 impl<T: Precision> Correlator<T> {
-    /// For windows of `width` real samples and lags from `-max_lag` to `max_lag`.
+    /// For windows of `width` real samples, and lags up to `max_lag` either way.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if `max_lag` is not below the width, or the band or `regularise` is out of range.
+    /// [`DspError::Parameter`] if `max_lag` is not below the width, or band or `regularise` is out of range.
     ///
     /// ```
     /// use isochrony_dsp::correlate::{Correlator, Kind};
@@ -119,13 +119,13 @@ impl<T: Precision> Correlator<T> {
         })
     }
 
-    /// Length of a row: `2 max_lag + 1`, lowest lag first.
+    /// Length of a row, `2 max_lag + 1`; lowest lag first.
     #[must_use]
     pub fn lags(&self) -> usize {
         2 * self.max_lag + 1
     }
 
-    /// Correlates two windows. Slices of another length leave `out` unchanged.
+    /// Correlates two windows. Other lengths leave `out` unchanged.
     pub fn row(&mut self, x: &[T], y: &[T], out: &mut [T]) {
         if x.len() != self.width || y.len() != self.width || out.len() != self.lags() {
             return;
@@ -156,7 +156,6 @@ impl<T: Precision> Correlator<T> {
         out[self.max_lag..].copy_from_slice(&self.wrapped[..=self.max_lag]);
     }
 
-    /// Keeps only the phases of the band.
     fn whiten(&mut self, regularise: T) {
         let (low, high) = self.band;
         let (below, rest) = self.cross.split_at_mut(low);
@@ -166,7 +165,7 @@ impl<T: Precision> Correlator<T> {
         above.fill(zero);
         let largest = band.iter().map(|cross| cross.norm_sqr());
         let floor = regularise * largest.fold(T::zero(), T::max).sqrt();
-        // A spectrum of ones has its peak at lag zero; the scale makes that 1 for the band, too.
+        // A spectrum of ones peaks at lag zero: 1 for the band.
         let scale = T::of(self.padded.len() as f64 / self.counted);
         for cross in band {
             let size = cross.norm_sqr().sqrt() + floor;
@@ -178,7 +177,7 @@ impl<T: Precision> Correlator<T> {
         }
     }
 
-    /// Spectrum of the last correlation, and the length of its transform.
+    /// Spectrum of the last correlation, with its transform length.
     pub(super) fn spectrum(&self) -> (&[Complex<T>], usize) {
         (&self.cross, self.padded.len())
     }
@@ -190,7 +189,7 @@ impl<T: Precision> Correlator<T> {
     }
 }
 
-/// Smallest even length from `least` on without a prime factor above 5.
+/// Smallest even length from `least` without a prime factor above 5.
 fn fast_length(least: usize) -> usize {
     let mut length = least.max(2).next_multiple_of(2);
     loop {

@@ -1,4 +1,4 @@
-//! The lag at which two windows agree best, with sub-sample resolution.
+//! The lag at which two windows agree best.
 
 use std::f64::consts::PI;
 
@@ -14,12 +14,12 @@ pub enum Refine {
     /// Parabola through the highest value and its neighbours. Biased towards the nearer sample, most at a third of the
     /// way: up to 0.011 samples for a flat band up to a sixth of the rate, 0.026 up to a quarter, 0.12 up to half.
     Parabola,
-    /// Peak of the band-limited function through all values: unbiased, apart from noise and edge effects.
+    /// Peak of the band-limited function through all values: unbiased, apart from noise and edges.
     BandLimited,
 }
 
 impl Refine {
-    /// Names of the variants, in order.
+    /// Names, in order.
     pub const NAMES: [&'static str; 2] = ["parabola", "band_limited"];
 
     /// Parses a name.
@@ -34,7 +34,7 @@ impl Refine {
 /// A lag and the correlation there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Delay {
-    /// Samples by which the second window lags behind the first; NaN if undefined.
+    /// Samples by which the second window lags; NaN if undefined.
     pub lag: f64,
     /// Value of the correlation at the lag.
     pub peak: f64,
@@ -48,7 +48,7 @@ pub struct Delays<T: Precision> {
 }
 
 impl<T: Precision> Delays<T> {
-    /// For windows of `width` real samples and delays from `-max_lag` to `max_lag` samples.
+    /// For windows of `width` real samples, and delays up to `max_lag` either way.
     ///
     /// # Errors
     /// As [`Correlator::new`].
@@ -70,8 +70,7 @@ impl<T: Precision> Delays<T> {
         })
     }
 
-    /// Lag of the second window at the highest peak, refined if it has neighbours on both sides. NaN if a window has
-    /// NaN, or nothing correlates.
+    /// Lag of the highest peak, refined between neighbours. NaN if a window has NaN, or nothing correlates.
     pub fn of(&mut self, x: &[T], y: &[T]) -> Delay {
         self.correlator.row(x, y, &mut self.row);
         let mut highest = 0;
@@ -112,13 +111,12 @@ impl<T: Precision> Delays<T> {
     }
 }
 
-/// A correlation as the band-limited function through its values: a sum of cosines.
+/// The band-limited function through the values: a sum of cosines.
 struct CorrelationFunction<'a, T> {
     spectrum: &'a [Complex<T>],
     length: usize,
 }
 
-/// Value and derivatives of a function.
 struct Derivatives {
     value: f64,
     slope: f64,
@@ -136,7 +134,7 @@ impl<'a, T: Precision> CorrelationFunction<'a, T> {
         let mut phase = Complex::new(1.0, 0.0);
         let (mut value, mut slope, mut bend) = (0.0, 0.0, 0.0);
         for (k, cross) in self.spectrum.iter().enumerate() {
-            // Restart the rotation before rounding errors of the products add up.
+            // Restart before rounding errors add up.
             if k % 64 == 0 {
                 phase = Complex::from_polar(1.0, step * lag * k as f64);
             }
@@ -144,7 +142,7 @@ impl<'a, T: Precision> CorrelationFunction<'a, T> {
             let sides = if alone { 1.0 } else { 2.0 };
             let (re, im): (f64, f64) = (cross.re.into(), cross.im.into());
             let omega = step * k as f64;
-            // Real and imaginary part of cross * phase; at Nyquist the imaginary part is zero.
+            // Of cross * phase; the imaginary part is zero at Nyquist.
             let real = sides * (re * phase.re - im * phase.im);
             let imaginary = sides * (re * phase.im + im * phase.re);
             value += real;
@@ -160,7 +158,7 @@ impl<'a, T: Precision> CorrelationFunction<'a, T> {
         }
     }
 
-    /// Maximum near a lag whose value exceeds its neighbours: Newton's method, bounded by them.
+    /// Newton's method near `lag`, whose value exceeds its neighbours'.
     fn highest(&self, lag: f64, offset: f64) -> Delay {
         let (mut low, mut high) = (lag - 1.0, lag + 1.0);
         let mut here = lag + offset;

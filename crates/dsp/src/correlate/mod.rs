@@ -1,10 +1,9 @@
-//! Correlation of two windows, and the delay between them.
+//! Correlation and delay of two windows.
 //!
-//! **Sign**: a lag is positive if the second window has the event later. With `y[i] = x[i - d]` the peak is at `d`.
+//! **Sign**: a lag is positive if the second window is later. With `y[i] = x[i - d]` the peak is at `d`.
 //!
-//! Windows are zero-padded, so nothing wraps around: `r[l]` is the sum of `x[i] y[i + l]` over all `i` where both
-//! exist, SciPy's `correlate(y, x)` at lag `l`. Absolute error: of the order of `log2(N) eps |x| |y|` (norms). NaN and
-//! infinities spread to all lags.
+//! Windows are zero-padded, not circular: `r[l]` is the sum of `x[i] y[i + l]`, SciPy's `correlate(y, x)` at lag `l`.
+//! Absolute error: about `log2(N) eps |x| |y|` (norms). NaN and infinities spread to all lags.
 
 mod correlator;
 mod delay;

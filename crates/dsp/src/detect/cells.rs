@@ -4,7 +4,7 @@ use super::thresholds;
 use crate::DspError;
 use crate::running::{Ranked, Real, SlidingSum, checked};
 
-/// Where the training cells lie.
+/// Position of the training cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sides {
     /// Before the tested number: no delay.
@@ -13,30 +13,29 @@ pub enum Sides {
     Both,
 }
 
-/// How noise is estimated from the training cells.
+/// Estimate of the noise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Noise {
-    /// Their mean. Each cell is the mean of `degrees` squares of Gaussian numbers.
+    /// Their mean. A cell is the mean of `degrees` squares of Gaussian numbers.
     Mean {
-        /// 2 for exponentially distributed power (complex samples, bins of a spectrum), 1 for squares of real samples.
+        /// 2 for exponential power (complex samples, spectral bins), 1 for squares of real samples.
         degrees: u32,
     },
-    /// Order statistic of exponential cells (0.75: three quarters are smaller). Other strong cells do not mask a
-    /// detection.
+    /// Order statistic of exponential cells (0.75: three quarters are smaller). Other strong cells mask no detection.
     Rank {
         /// Above 0, at most 1.
         at: f64,
     },
 }
 
-/// Ratio of power to a threshold over the surrounding noise, for a given probability of false alarms.
+/// Power over a threshold from the surrounding noise.
 ///
-/// Input: a stream of non-negative powers. Output: their ratios to a threshold; 1 or more is a detection. The result of
-/// number i comes with number i + [`lag`](Self::lag); the first [`skip`](Self::skip) results of a contiguous range are
-/// zero. The threshold is a factor times the mean, or an order statistic, of `training` cells before the number (and as
-/// many behind it, with [`Sides::Both`]), without `guard` cells next to it. The probability holds for any noise power
-/// that is equal in all cells. A positive number above zeros is infinite, zero among zeros is 0. NaN affects its own
-/// result and those with it in training.
+/// Input: non-negative powers. Output: their ratios to a threshold; 1 or more is a detection. The result of number i
+/// comes with number i + [`lag`](Self::lag); the first [`skip`](Self::skip) results of a range are zero. The threshold
+/// is a factor times the mean, or an order statistic, of `training` cells before the number (and as many behind, with
+/// [`Sides::Both`]), beyond `guard` cells. The probability of false alarms holds for noise of any equal power. A
+/// positive number above zeros is infinite, zero among zeros is 0. NaN affects its own result and those with it in
+/// training.
 ///
 /// Source: Finn and Johnson (1968); Rohling (1983); factors as in [`thresholds`].
 ///
@@ -55,10 +54,8 @@ pub struct CellCfar {
     training: usize,
     guard: usize,
     sides: Sides,
-    /// Multiplies the sum or the order statistic.
     factor: f64,
     trained: TrainingCells,
-    /// Delayed values, and the results still to be 0.
     waiting: Delay,
     missing: u64,
 }
@@ -67,7 +64,6 @@ pub struct CellCfar {
 enum TrainingCells {
     /// Sum of the newest cells, and earlier sums.
     Sum { sum: SlidingSum, before: Delay },
-    /// Slots of the cells before and behind, and values that will move to those before.
     Rank {
         below: usize,
         cells: Option<Ranked>,
@@ -76,7 +72,6 @@ enum TrainingCells {
     },
 }
 
-/// Delay line, initially zeros.
 #[derive(Debug, Clone)]
 struct Delay {
     by: usize,
@@ -116,7 +111,7 @@ impl Delay {
 }
 
 impl CellCfar {
-    /// Detector with `pfa` false alarms per number and `training` cells on each side.
+    /// `pfa`: false alarms per number. `training`: cells on each side.
     ///
     /// # Errors
     /// [`DspError::Parameter`] for a probability outside 1e-15 to 0.1, no training cells, 0 degrees, a rank out of
@@ -144,7 +139,6 @@ impl CellCfar {
             got,
             allowed: allowed.into(),
         };
-        // Delay from the newest cell behind to the newest before.
         let before = Delay::new(lag + guard + 1);
         let (factor, trained) = match noise {
             Noise::Mean { degrees: 0 } => {
@@ -194,13 +188,13 @@ impl CellCfar {
         }
     }
 
-    /// Results at the start of a contiguous range that are not valid.
+    /// Invalid results at the start of a contiguous range.
     #[must_use]
     pub fn skip(&self) -> u64 {
         self.lag() + (self.guard + self.training) as u64
     }
 
-    /// Computes the next levels, one per value.
+    /// Computes one level per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         let (training, both) = (self.training, self.sides == Sides::Both);
         match &mut self.trained {
@@ -258,7 +252,7 @@ impl CellCfar {
         cells + self.waiting.by * size_of::<f64>()
     }
 
-    /// Starts another contiguous range.
+    /// Starts a contiguous range.
     pub fn reset(&mut self) {
         self.waiting.reset();
         self.missing = self.skip();

@@ -1,12 +1,11 @@
-//! Detectors: how far each number of a stream stands out, and the ranges where it does.
+//! Detectors of what stands out of a stream.
 //!
-//! - [`ClassicStaLta`], [`RecursiveStaLta`]: short-term over long-term average power, the trigger of seismology.
-//! - [`CellCfar`]: power over that of surrounding cells, for a given probability of false alarms (radar's CFAR).
-//! - [`NoiseCfar`]: a number over a running model of Gaussian noise, as in XStream's detector of audio events.
+//! - [`ClassicStaLta`], [`RecursiveStaLta`]: short-term over long-term average power (seismology).
+//! - [`CellCfar`]: power over that of surrounding cells (radar's CFAR).
+//! - [`NoiseCfar`]: a number over a running model of Gaussian noise (XStream's audio detector).
 //! - [`Triggers`]: ranges from exceeding one threshold to falling below another.
 //!
-//! State is kept between calls: results have the same bits however the stream is cut. Nothing allocates per sample.
-//! Factors for a probability of false alarms are in [`thresholds`].
+//! State is kept between calls: the same bits however the stream is cut. Nothing allocates per sample.
 
 mod cells;
 mod noise;

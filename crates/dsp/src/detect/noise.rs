@@ -4,17 +4,17 @@ use super::thresholds;
 use crate::DspError;
 use crate::running::Real;
 
-/// Distance of numbers from noise whose mean and deviation are estimated online.
+/// Distance from Gaussian noise, whose mean and deviation are estimated online.
 ///
-/// Input: a stream of numbers, such as scores of windows. Output: distance from the noise mean over that of detection:
-/// 1 or more is a detection. 0 for the first `memory` numbers, and where the deviation and the distance are zero.
+/// Input: numbers, such as scores of windows. Output: distance from the noise mean over that of detection; 1 or more is
+/// a detection. 0 for the first `memory` numbers, and where deviation and distance are zero.
 ///
 /// The model is an exponentially weighted mean and variance with a time constant of `memory` numbers (equal weights at
-/// first), without detected numbers; the bias of the cut tail is corrected for Gaussian noise. After `timeout`
-/// detections in a row all numbers enter until one is not detected, so a lasting step becomes the new noise.
+/// first). Detected numbers do not enter; the bias of the cut tail is corrected. After `timeout` detections in a row
+/// all numbers enter until one is not detected: a lasting step becomes the new noise.
 ///
-/// For a probability of false alarms the threshold is that of Student's t, since mean and deviation are estimates from
-/// an effective (2 memory - 1) numbers. NaN gives NaN, an infinity itself; neither enters the model.
+/// The threshold is Student's t for an effective (2 memory - 1) numbers. NaN gives NaN, an infinity itself; neither
+/// enters the model.
 ///
 /// Source: Girod et al., *XStream* (2008), section II; Trifa, *A framework for bird songs detection* (2006).
 ///
@@ -32,20 +32,17 @@ pub struct NoiseCfar {
     deviations: f64,
     memory: u64,
     timeout: u64,
-    /// Mean and variance of standard Gaussian numbers without those detected.
     cut: (f64, f64),
-    /// Correction of the measured variance: for the cut tail, and for the estimated mean.
+    /// Corrects the variance for the cut tail and the estimated mean.
     widen: f64,
-    /// Numbers in the model, until weights are constant.
     count: u64,
     mean: f64,
     variance: f64,
-    /// Detection threshold, in deviations above the mean.
     limit: f64,
     detected: u64,
 }
 
-/// Effective sample size of an exponential average with this time constant.
+/// Effective sample size of the exponential average.
 fn weight(memory: u64) -> f64 {
     2.0 * memory as f64 - 1.0
 }
@@ -95,7 +92,7 @@ impl NoiseCfar {
     /// Detects Gaussian noise with probability `pfa`.
     ///
     /// # Errors
-    /// As [`new`](Self::new); [`DspError::Parameter`] if the probability is outside 1e-15 to 0.1.
+    /// As [`new`](Self::new); [`DspError::Parameter`] for a probability outside 1e-15 to 0.1.
     pub fn with_probability(pfa: f64, memory: u64, timeout: u64) -> Result<Self, DspError> {
         Self::new(
             thresholds::of_deviation(pfa, weight(memory).max(2.0))?,
@@ -104,7 +101,7 @@ impl NoiseCfar {
         )
     }
 
-    /// Computes the next levels, one per value.
+    /// Computes one level per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         for (value, result) in values.iter().zip(results) {
             *result = T::of(self.level(value.double()));
@@ -154,7 +151,7 @@ impl NoiseCfar {
         self.limit = self.deviations * (self.variance * self.widen).sqrt();
     }
 
-    /// Starts another contiguous range: learns the noise anew.
+    /// Starts a contiguous range with unknown noise.
     pub fn reset(&mut self) {
         (self.count, self.detected) = (0, 0);
         (self.mean, self.variance, self.limit) = (0.0, 0.0, 0.0);

@@ -1,10 +1,9 @@
-//! Short-term over long-term average of a signal's power.
+//! Short-term over long-term average power.
 
 use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
 use crate::running::{Real, SlidingSum, checked};
 
-/// Checks both windows, in samples: `lta` longer than `sta`.
 fn windows(sta: usize, lta: usize) -> Result<(usize, usize), DspError> {
     let sta = checked("stalta", "sta", sta, 1)?;
     let lta = checked("stalta", "lta", lta, 1)?;
@@ -19,19 +18,19 @@ fn windows(sta: usize, lta: usize) -> Result<(usize, usize), DspError> {
     })
 }
 
-/// Lower bound of a long-term average: zeros give the ratio 0, not NaN.
+/// Zeros give the ratio 0, not NaN.
 #[inline(always)]
 fn at_least(value: f64, least: f64) -> f64 {
-    // The comparison keeps NaN.
+    // Keeps NaN.
     if value < least { least } else { value }
 }
 
-/// Ratio of the mean squares of the last `sta` and the last `lta` samples.
+/// Ratio of the mean squares of the last `sta` and `lta` samples.
 ///
-/// Input: a stream of numbers. Output: the ratio for each sample, 0 for the first `lta - 1` samples; no delay. A
-/// long-term average below the least normal f64 (2.2e-308) counts as that, so silence gives 0. Relative error: at most
-/// (sta + lta + 4) * 2^-53, independent of earlier samples ([`SlidingSum`]). NaN and infinities affect the `lta` ratios
-/// whose windows contain them; an infinity gives NaN while in both windows, then 0.
+/// Input: numbers. Output: the ratio for each sample, without delay; 0 for the first `lta - 1`. A long-term average
+/// below the least normal f64 (2.2e-308) counts as that, so silence gives 0. Relative error: at most (sta + lta + 4) *
+/// 2^-53 ([`SlidingSum`]). NaN and infinities affect the `lta` ratios of their windows; an infinity gives NaN while in
+/// both, then 0.
 ///
 /// Source: Allen, *Automatic earthquake recognition and timing from single traces* (1978); conventions of ObsPy's
 /// `classic_sta_lta`.
@@ -48,11 +47,9 @@ fn at_least(value: f64, least: f64) -> f64 {
 pub struct ClassicStaLta {
     sta: SlidingSum,
     lta: SlidingSum,
-    /// Samples until the long window is full.
     missing: usize,
-    /// lta / sta: converts the ratio of sums to that of means.
+    /// lta / sta, from sums to means.
     scale: f64,
-    /// Lower bound of the long sum.
     least: f64,
 }
 
@@ -72,7 +69,7 @@ impl ClassicStaLta {
         })
     }
 
-    /// Computes the next ratios, one per value.
+    /// Computes one ratio per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         self.sta.prepare();
         self.lta.prepare();
@@ -92,7 +89,7 @@ impl ClassicStaLta {
         });
     }
 
-    /// Starts another contiguous range.
+    /// Starts a contiguous range.
     pub fn reset(&mut self) {
         self.missing = self.lta.window() - 1;
         self.sta.reset();
@@ -107,10 +104,9 @@ impl ClassicStaLta {
 }
 
 const LANES: usize = 4;
-/// Values between checks for subnormal averages.
 const TILE: usize = 64;
 
-/// Ratios of full windows. Only the block sums are a serial dependency; the rest is vectorised.
+/// Only block sums of full windows are serial; the rest is vectorised.
 struct RatioKernel<'a, T> {
     state: &'a mut ClassicStaLta,
     values: &'a [T],
@@ -179,10 +175,10 @@ fn array<T: Copy>(numbers: &[T]) -> [T; LANES] {
 
 /// Ratio of exponentially weighted mean squares with time constants of `sta` and `lta` samples.
 ///
-/// Input: a stream of numbers. Output: the ratio s / l for each sample, 0 for the first `lta`; no delay. From 0, s
-/// grows by (x² - s) / sta and l by (x² - l) / lta at each sample after a contiguous range's first. An average below
-/// the least normal f64 (2.2e-308) is 0 in s and that number in l, so silence gives 0. The weight of a sample has a
-/// relative error of at most 2^-52 per sample of age. NaN and infinities last to the end of the range.
+/// Input: numbers. Output: the ratio s / l for each sample, without delay; 0 for the first `lta`. From 0, s grows by
+/// (x² - s) / sta and l by (x² - l) / lta at each sample after a range's first. An average below the least normal f64
+/// (2.2e-308) is 0 in s and that number in l, so silence gives 0. Relative error: at most 2^-52 per sample of age. NaN
+/// and infinities last to the end of the range.
 ///
 /// Source: Withers et al., *A comparison of select trigger algorithms for automated global seismic phase and event
 /// detection* (1998); conventions of ObsPy's `recursive_sta_lta`, including the first sample's.
@@ -200,7 +196,6 @@ pub struct RecursiveStaLta {
     gains: [f64; 2],
     averages: [f64; 2],
     lta: usize,
-    /// Samples so far, up to `lta`.
     count: usize,
 }
 
@@ -219,7 +214,7 @@ impl RecursiveStaLta {
         })
     }
 
-    /// Computes the next ratios, one per value.
+    /// Computes one ratio per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         let early = values.len().min(self.lta - self.count);
         let (filling, values) = values.split_at(early);
@@ -244,8 +239,7 @@ impl RecursiveStaLta {
         }
     }
 
-    /// Skips the check of each average for subnormal numbers, which takes longer than the rest. False if one was
-    /// subnormal: then recompute with checks.
+    /// Omits the check for subnormal averages, which takes longer than the rest. Returns false if one was.
     fn run_normal<T: Real>(&mut self, values: &[T], results: &mut [T]) -> bool {
         let ([sta_gain, lta_gain], [mut sta, mut lta]) = (self.gains, self.averages);
         let (sta_rest, lta_rest) = (1.0 - sta_gain, 1.0 - lta_gain);
@@ -267,13 +261,13 @@ impl RecursiveStaLta {
         let power = value * value;
         for (average, gain) in self.averages.iter_mut().zip(self.gains) {
             let next = gain * power + (1.0 - gain) * *average;
-            // Subnormal averages would never decay to zero, and cost a hundred cycles each.
+            // Subnormal averages never decay, and cost a hundred cycles each.
             *average = if next < f64::MIN_POSITIVE { 0.0 } else { next };
         }
         self.averages
     }
 
-    /// Starts another contiguous range.
+    /// Starts a contiguous range.
     pub fn reset(&mut self) {
         self.averages = [0.0; 2];
         self.count = 0;

@@ -1,12 +1,12 @@
-//! Detection thresholds for a given probability of false alarms.
+//! Thresholds for a probability of false alarms.
 //!
-//! All are tails of F distributions, by the continued fraction of the incomplete beta function (DLMF 8.17.22) with a
-//! relative error below 1e-11, inverted by bisection once per detector.
+//! Tails of F distributions, by the continued fraction of the incomplete beta function (DLMF 8.17.22), relative error
+//! below 1e-11, inverted by bisection once per detector.
 
 use crate::DspError;
 use crate::math::{exp, ln, ln_1p};
 
-/// Logarithm of the gamma function for x >= 0.5: Lanczos sum, g = 7, nine terms (Godfrey 2001).
+/// Lanczos sum, g = 7, nine terms (Godfrey 2001), for x >= 0.5.
 fn ln_gamma(x: f64) -> f64 {
     const TERMS: [f64; 8] = [
         676.520_368_121_885_1,
@@ -26,7 +26,7 @@ fn ln_gamma(x: f64) -> f64 {
     HALF_LN_TAU + (x + 0.5) * ln(top) - top + ln(0.999_999_999_999_809_9 + sum)
 }
 
-/// Continued fraction of the incomplete beta function for x < (a + 1) / (a + b + 2), by Lentz's method.
+/// Lentz's method, for x < (a + 1) / (a + b + 2).
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     let away = |value: f64| {
         if value.abs() < 1e-300 { 1e-300 } else { value }
@@ -51,7 +51,7 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
     result
 }
 
-/// Regularised incomplete beta function I_x(a, b), given x and 1 - x.
+/// Regularised incomplete beta function I_x(a, b); `rest` is 1 - x.
 fn beta(a: f64, b: f64, x: f64, rest: f64) -> f64 {
     if x <= 0.0 || rest <= 0.0 {
         return if x <= 0.0 { 0.0 } else { 1.0 };
@@ -71,9 +71,9 @@ pub fn f_tail(above: f64, below: f64, ratio: f64) -> f64 {
     beta(below / 2.0, above / 2.0, below / both, above * ratio / both)
 }
 
-/// The x at which a decreasing function, near 1 at 0, reaches `probability`.
+/// `tail` decreases from near 1 at 0.
 fn invert_decreasing(probability: f64, tail: impl Fn(f64) -> f64) -> f64 {
-    // Bisects the logarithm: equal cost for all magnitudes.
+    // Equal cost for all magnitudes.
     let (mut low, mut high) = (-80.0, 700.0);
     loop {
         let middle = f64::midpoint(low, high);
@@ -100,15 +100,15 @@ fn checked(operator: &'static str, pfa: f64) -> Result<f64, DspError> {
     })
 }
 
-/// Factor for the mean of `cells` cells: a noise cell exceeds the product with probability `pfa`.
+/// Factor for the mean of `cells` cells; noise exceeds it with probability `pfa`.
 ///
-/// A cell is the mean of `degrees` squares of Gaussian numbers: 2 for the power of complex noise or of a spectral bin
-/// (the factor is N (pfa^(-1/N) - 1)), 1 for the square of a real number.
+/// A cell is the mean of `degrees` squares of Gaussian numbers: 2 for complex noise or a spectral bin (the factor is N
+/// (pfa^(-1/N) - 1)), 1 for a real number.
 ///
 /// Source: Finn and Johnson, *Adaptive detection mode with threshold control* (1968), extended by the F distribution.
 ///
 /// # Errors
-/// [`DspError::Parameter`] if the probability is outside 1e-15 to 0.1.
+/// [`DspError::Parameter`] for a probability outside 1e-15 to 0.1.
 pub fn of_mean(pfa: f64, cells: usize, degrees: u32) -> Result<f64, DspError> {
     let pfa = checked("ca_cfar", pfa)?;
     let cells = cells as f64;
@@ -122,12 +122,12 @@ pub fn of_mean(pfa: f64, cells: usize, degrees: u32) -> Result<f64, DspError> {
     }))
 }
 
-/// Factor for the `rank`-th smallest (from 1) of `cells` exponential cells, for the probability `pfa`.
+/// Factor for the `rank`-th smallest (from 1) of `cells` exponential cells.
 ///
 /// Source: Rohling, *Radar CFAR thresholding in clutter and multiple target situations* (1983), equation 37.
 ///
 /// # Errors
-/// [`DspError::Parameter`] if the probability is outside 1e-15 to 0.1.
+/// [`DspError::Parameter`] for a probability outside 1e-15 to 0.1.
 pub fn of_rank(pfa: f64, cells: usize, rank: usize) -> Result<f64, DspError> {
     let pfa = checked("ca_cfar", pfa)?;
     // Product of (N - i) / (N - i + T) over i below the rank.
@@ -138,11 +138,11 @@ pub fn of_rank(pfa: f64, cells: usize, rank: usize) -> Result<f64, DspError> {
     Ok(invert_decreasing(pfa, tail))
 }
 
-/// Standard deviations by which a Gaussian number exceeds the mean with probability `pfa`, with mean and deviation
-/// estimated from `count` others (Student's t).
+/// Standard deviations that a Gaussian number exceeds with probability `pfa`, with mean and deviation estimated from
+/// `count` others (Student's t).
 ///
 /// # Errors
-/// [`DspError::Parameter`] if the probability is outside 1e-15 to 0.1.
+/// [`DspError::Parameter`] for a probability outside 1e-15 to 0.1.
 pub fn of_deviation(pfa: f64, count: f64) -> Result<f64, DspError> {
     let pfa = checked("cfar", pfa)?;
     let square = invert_decreasing(2.0 * pfa, |square| f_tail(1.0, count - 1.0, square));
@@ -153,10 +153,10 @@ fn density(x: f64) -> f64 {
     0.398_942_280_401_432_7 * exp(-0.5 * x * x)
 }
 
-/// Mean and variance of standard Gaussian numbers without those above `limit` (positive).
+/// Mean and variance of standard Gaussian numbers below `limit` (positive).
 #[must_use]
 pub fn cut_above(limit: f64) -> (f64, f64) {
-    // Student's t with many degrees approximates the Gaussian tail to 1e-4 of itself.
+    // With many degrees, Student's t is Gaussian to 1e-4.
     let above = 0.5 * f_tail(1.0, 1e7, limit * limit);
     let mean = -density(limit) / (1.0 - above);
     (mean, 1.0 + limit * mean - mean * mean)

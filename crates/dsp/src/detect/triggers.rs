@@ -1,20 +1,19 @@
-//! Ranges of indices where a stream of numbers exceeds a threshold.
+//! Ranges where a stream exceeds a threshold.
 
 use std::ops::Range;
 
 use crate::DspError;
 
-/// Numbers searched together for the first above the threshold.
 const BLOCK: usize = 64;
 
-/// Indices of the numbers: number k starts at `start + k * hop` and covers `span` indices.
+/// Number k starts at index `start + k * hop` and covers `span` indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grid {
     /// First index of the first number.
     pub start: i64,
-    /// Indices from one number to the next, at least 1.
+    /// Indices between numbers, at least 1.
     pub hop: u64,
-    /// Indices per number: 1 for a sample, the window length for a window.
+    /// Indices per number: 1, or the window length.
     pub span: u64,
 }
 
@@ -31,10 +30,9 @@ impl Grid {
 
 /// Two-threshold trigger: ranges that start at `on` or above and continue at `off` or above.
 ///
-/// Input: numbers in order, with their indices. Output: half-open ranges in order, from the start of the first number
-/// at or above `on` to the end of the last consecutive one at or above `off`. Ranges with at most `merge` indices
-/// between them are joined, then those of fewer than `least` indices are dropped. A range is emitted once it cannot
-/// grow. NaN is below all thresholds.
+/// Input: numbers with their indices. Output: half-open ranges, from the start of the first number at or above `on` to
+/// the end of the last consecutive one at or above `off`. Ranges with at most `merge` indices between them are joined,
+/// then those of fewer than `least` are dropped. A range is emitted once it cannot grow. NaN is below all thresholds.
 ///
 /// Source: ObsPy's `trigger_onset`, whose ends are inclusive.
 ///
@@ -53,9 +51,8 @@ pub struct Triggers {
     off: f64,
     least: u64,
     merge: u64,
-    /// The last range, which may still grow.
     open: Option<Range<i64>>,
-    /// Above `on` earlier, and not below `off` since.
+    /// Above `on` earlier, not below `off` since.
     active: bool,
 }
 
@@ -77,7 +74,7 @@ impl Triggers {
         Ok(new)
     }
 
-    /// Changes the thresholds from the next number on; an open range continues.
+    /// Changes the thresholds; an open range continues.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -98,7 +95,7 @@ impl Triggers {
         Ok(())
     }
 
-    /// Processes the next numbers, which continue the last ones, and emits complete ranges.
+    /// Takes the next numbers, emits complete ranges.
     pub fn run(&mut self, values: &[f64], grid: Grid, mut found: impl FnMut(Range<i64>)) {
         let mut k = 0;
         loop {
@@ -128,7 +125,6 @@ impl Triggers {
             }
             self.active = true;
         }
-        // The next number is too far away to be merged.
         let next = grid.start_of(values.len());
         let far = |open: &Range<i64>| next > open.end.saturating_add_unsigned(self.merge);
         if !self.active && self.open.as_ref().is_some_and(far) {
@@ -136,14 +132,13 @@ impl Triggers {
         }
     }
 
-    /// Position of the first number at or above `on`.
     fn rises(&self, values: &[f64]) -> Option<usize> {
         if self.active {
             return None;
         }
         let mut from = 0;
         for block in values.chunks(BLOCK) {
-            // Without early exit, so that it vectorises.
+            // Without early exit: vectorises.
             if block
                 .iter()
                 .fold(false, |any, value| any | (*value >= self.on))
@@ -166,7 +161,7 @@ impl Triggers {
         }
     }
 
-    /// Ends the contiguous range: emits the rest and resets.
+    /// Ends the range: emits the rest and resets.
     pub fn finish(&mut self, mut found: impl FnMut(Range<i64>)) {
         self.flush(&mut found);
         self.active = false;

@@ -5,11 +5,10 @@ use num_complex::Complex;
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::{Detrend, Forward, Inverse, Precision};
 
-/// Magnitude of the analytic signal of windows of one length (`abs(scipy.signal.hilbert(window))`).
+/// Magnitude of the analytic signal (`abs(scipy.signal.hilbert(window))`).
 ///
-/// Each window is transformed as one period of a periodic signal: a step from its end to its beginning distorts both
-/// ends, less farther inside; overlap windows and use their middle to avoid it. A sample that is NaN or infinite makes
-/// the whole envelope NaN. The mean contributes: detrend first to remove an offset.
+/// A step from a window's end to its beginning distorts both ends: overlap windows and use the middle. NaN and
+/// infinities make the whole envelope NaN. The mean contributes: detrend first to remove an offset.
 pub struct Envelope<T: Precision> {
     forward: Forward<T>,
     inverse: Inverse<T>,
@@ -18,7 +17,7 @@ pub struct Envelope<T: Precision> {
 }
 
 impl<T: Precision> Envelope<T> {
-    /// Transforms windows of `width` real samples.
+    /// For windows of `width` real samples.
     ///
     /// ```
     /// use isochrony_dsp::features::Envelope;
@@ -36,12 +35,11 @@ impl<T: Precision> Envelope<T> {
         }
     }
 
-    /// The envelope of a window, of equal length.
+    /// The envelope of a window.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         let width = self.forward.width();
         let spectrum = self.inverse.spectrum();
         self.forward.transform(window, spectrum);
-        // The sum of all samples.
         if !spectrum[0].re.is_finite() {
             out.fill(T::nan());
             return;
@@ -49,7 +47,7 @@ impl<T: Precision> Envelope<T> {
         for value in spectrum.iter_mut() {
             *value = Complex::new(value.im, -value.re);
         }
-        // DC and Nyquist have no quadrature component.
+        // No quadrature component.
         spectrum[0] = Complex::new(T::zero(), T::zero());
         if width.is_multiple_of(2) {
             spectrum[width / 2] = Complex::new(T::zero(), T::zero());

@@ -1,25 +1,25 @@
-//! The orthonormal Haar wavelet transform of windows, and the energy per frequency band.
+//! The orthonormal Haar wavelet transform of windows.
 
 use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::Precision;
 use crate::sums::lanes;
 
-/// Which part of the transform is output.
+/// Output of the transform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HaarOutput {
-    /// Energy (sum of squares) of each level's details, from the first, then of the last approximation: `levels + 1`
-    /// numbers that add up to the window's energy.
+    /// Energy of each level's details, from the first, then of the last approximation: `levels + 1` numbers that add up
+    /// to the window's energy.
     Energies,
     /// Details of the last level, `width / 2^levels` numbers: orthonormal differences of neighbouring means over
     /// `2^(levels - 1)` samples.
     Details,
-    /// All coefficients in PyWavelets' order: last approximation, then details from the last level to the first.
+    /// All coefficients in PyWavelets' order: last approximation, then details, last level first.
     Coefficients,
 }
 
 impl HaarOutput {
-    /// Names of the variants, in order.
+    /// Names, in order.
     pub const NAMES: [&'static str; 3] = ["energies", "details", "coefficients"];
 
     /// Parses a name.
@@ -31,11 +31,10 @@ impl HaarOutput {
     }
 }
 
-/// Haar transform of windows of one length. Level `l` covers roughly `rate / 2^(l + 1)` to `rate / 2^l`: Haar filters
-/// are short and not sharp.
+/// Haar transform of windows. Level `l` covers roughly `rate / 2^(l + 1)` to `rate / 2^l`: Haar filters are not sharp.
 ///
-/// For samples a, b the approximation is (a + b) / √2 and the detail (a - b) / √2; the next level transforms the
-/// approximations. Sums and differences are scaled once at the end. Infinite if sums of `2^levels` samples overflow.
+/// The approximation of a, b is (a + b) / √2, the detail (a - b) / √2; the next level transforms the approximations.
+/// Scaled once at the end: infinite if sums of `2^levels` samples overflow.
 pub struct Haar<T> {
     width: usize,
     levels: usize,
@@ -47,10 +46,10 @@ pub struct Haar<T> {
 }
 
 impl<T: Precision> Haar<T> {
-    /// Transforms windows of `width` samples.
+    /// For windows of `width` samples.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if `levels` is 0 or the width is not a multiple of `2^levels`.
+    /// [`DspError::Parameter`] unless the width is a multiple of `2^levels`, `levels` from 1.
     ///
     /// ```
     /// use isochrony_dsp::features::{Haar, HaarOutput};
@@ -80,7 +79,7 @@ impl<T: Precision> Haar<T> {
         bins(self.output, self.width, self.levels)
     }
 
-    /// Transforms a window. Slices of another length leave `out` unchanged.
+    /// Transforms a window. Other lengths leave `out` unchanged.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         if window.len() == self.width && out.len() == self.bins() {
             let isa = self.isa;
@@ -93,7 +92,6 @@ impl<T: Precision> Haar<T> {
     }
 }
 
-/// Checks that windows of `width` samples can be halved `levels` times.
 pub(super) fn check_levels(width: usize, levels: usize) -> Result<(), DspError> {
     let most = if width == 0 {
         0
@@ -121,7 +119,6 @@ pub(super) fn bins(output: HaarOutput, width: usize, levels: usize) -> usize {
     }
 }
 
-/// Normalisation of sums and differences of a level.
 #[inline(always)]
 pub(super) fn factor(level: usize) -> f64 {
     0.5f64.powi(level as i32).sqrt()
@@ -144,7 +141,7 @@ fn halve<T: Precision>(from: &[T], sums: &mut [T], differences: &mut [T]) {
 
 const LANES: usize = 8;
 
-/// Serial for few samples, else in lanes (sample `i` in lane `i % LANES`) that are added pairwise.
+/// Serial for few samples, else in lanes.
 #[inline(always)]
 fn sum<T: Precision>(samples: &[T]) -> T {
     let (chunks, rest) = samples.as_chunks::<LANES>();
@@ -159,7 +156,7 @@ fn sum<T: Precision>(samples: &[T]) -> T {
     rest.iter().fold(all, |sum, &sample| sum + sample)
 }
 
-/// Details of a single level: differences of half-block sums.
+/// Differences of half-block sums.
 #[inline(always)]
 fn details<T: Precision>(window: &[T], level: usize, out: &mut [T]) {
     let half = 1_usize << (level - 1);

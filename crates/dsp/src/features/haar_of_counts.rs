@@ -1,6 +1,6 @@
-//! The Haar wavelet transform of integer samples: exact sums in a wider integer, scaled once.
+//! The Haar transform of integers: exact sums, scaled once.
 //!
-//! Converting samples to f64 first takes three times as long as the sums. Integer sums are exact in any order.
+//! Conversion to f64 first takes three times as long as the sums.
 
 use std::ops::{Add, Sub};
 
@@ -12,9 +12,9 @@ use crate::isa::{Isa, Kernel, Level};
 use crate::prefetch::prefetch_ahead;
 use crate::sums::lanes;
 
-/// An integer type in which sums of samples are exact.
+/// A type with exact sums of samples.
 pub trait Wide: Copy + Default + Add<Output = Self> + Sub<Output = Self> + Send {
-    /// Sums are in `-2^BITS..2^BITS`; f64 represents them exactly.
+    /// Sums are in `-2^BITS..2^BITS`, exact in f64.
     const BITS: u32;
 
     /// Exact conversion to f64.
@@ -52,7 +52,7 @@ impl Wide for i64 {
     }
 }
 
-/// An integer sample type.
+/// An integer sample.
 pub trait Count: Sample {
     /// Type of sums.
     type Wide: Wide;
@@ -86,10 +86,10 @@ count! {
     u32 => i64, 32;
 }
 
-/// As [`Haar`](super::Haar) of the values in f64, without converting each count.
+/// As [`Haar`](super::Haar) of the values in f64.
 ///
-/// Without calibration, same bits as `Haar<f64>`: both are exact before scaling. A calibration is applied once, where
-/// `Haar<f64>` rounds every value: results differ by that rounding, more for a larger offset.
+/// Without calibration, same bits as `Haar<f64>`. A calibration is applied once, where `Haar<f64>` rounds every value:
+/// results differ by that rounding.
 pub struct HaarOfCounts<T: Count> {
     width: usize,
     levels: usize,
@@ -102,7 +102,7 @@ pub struct HaarOfCounts<T: Count> {
 }
 
 impl<T: Count> HaarOfCounts<T> {
-    /// Transforms windows of `width` counts; None if their sums might not be exact.
+    /// For windows of `width` counts; None if sums might be inexact.
     ///
     /// # Errors
     /// As [`Haar::new`](super::Haar::new).
@@ -125,7 +125,7 @@ impl<T: Count> HaarOfCounts<T> {
     ) -> Result<Option<Self>, DspError> {
         check_levels(width, levels)?;
         let bits = T::BITS + levels as u32;
-        // A level has width / 2^level differences of bits + 1 - level bits; a square has twice as many.
+        // A level has width / 2^level differences of bits + 1 - level bits; squares have twice as many.
         let squares = bits + T::BITS + width.next_power_of_two().ilog2();
         let exact = match output {
             HaarOutput::Energies => squares <= f64::MANTISSA_DIGITS,
@@ -162,7 +162,7 @@ impl<T: Count> HaarOfCounts<T> {
         bins(self.output, self.width, self.levels)
     }
 
-    /// Transforms a window. Slices of another length leave `out` unchanged.
+    /// Transforms a window. Other lengths leave `out` unchanged.
     pub fn row(&mut self, window: &[T], out: &mut [f64]) {
         if window.len() == self.width && out.len() == self.bins() {
             let (isa, output) = (self.isa, self.output);
@@ -171,7 +171,7 @@ impl<T: Count> HaarOfCounts<T> {
                 window,
                 out,
             };
-            // Measured: the same for details, half the time for energies, a quarter more for coefficients.
+            // Measured: equal for details, half the time for energies, a quarter more for coefficients.
             match output {
                 HaarOutput::Details | HaarOutput::Energies => isa.run_narrow(row),
                 HaarOutput::Coefficients => isa.run(row),
@@ -204,14 +204,14 @@ fn sum<T: Count>(counts: &[T]) -> T::Wide {
     rest.iter().fold(all, |sum, &count| sum + count.wide())
 }
 
-/// Sums of neighbours, and the sum of their squared differences.
+/// Sums of neighbours, and the sum of squared differences.
 #[inline(always)]
 fn halve<F: Copy, W: Wide>(from: &[F], sums: &mut [W], wide: impl Fn(F) -> W) -> i64 {
     let (groups, rest) = from.as_chunks::<2>().0.as_chunks::<LANES>();
     let (sum_groups, sum_rest) = sums.as_chunks_mut::<LANES>();
     let mut squares = [0_i64; LANES];
     for (group, sums) in groups.iter().zip(sum_groups) {
-        // One operation per loop: compilers do not vectorise work on pairs here.
+        // Compilers do not vectorise pairs here.
         let (mut a, mut b) = ([W::default(); LANES], [W::default(); LANES]);
         for ((pair, a), b) in group.iter().zip(&mut a).zip(&mut b) {
             *a = wide(pair[0]);
@@ -235,7 +235,6 @@ fn halve<F: Copy, W: Wide>(from: &[F], sums: &mut [W], wide: impl Fn(F) -> W) ->
     all
 }
 
-/// Sums of neighbours, and their scaled differences.
 #[inline(always)]
 fn transform<F: Copy, W: Wide>(
     from: &[F],
@@ -277,7 +276,7 @@ impl<T: Count> Kernel for Row<'_, T> {
                 } else {
                     halve(&sums[..2 * half], &mut next[..half], |sum| sum)
                 };
-                // Two multiplications: the square of a scale may overflow where the energy does not.
+                // Multiplied twice: the square of a scale may overflow where the energy does not.
                 out[level - 1] = squares as f64 * 0.5f64.powi(level as i32) * scale * scale;
             } else {
                 let (details, factor) = (&mut out[half..2 * half], factor(level) * scale);
@@ -290,7 +289,6 @@ impl<T: Count> Kernel for Row<'_, T> {
             }
             std::mem::swap(sums, next);
         }
-        // Each is a sum of 2^levels counts, and has as many offsets.
         let shift = haar.offset * (1_u64 << levels) as f64;
         let value = |sum: T::Wide| sum.value() * scale + shift;
         let last = &haar.sums[..haar.width >> levels];

@@ -1,18 +1,18 @@
-//! Level of a window (RMS), and its zero crossings.
+//! RMS and zero crossings of a window.
 
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::Precision;
 use crate::sums::lanes;
 
-/// Mean square; zero for an empty window, infinite if squares overflow f64.
+/// Mean square; zero for an empty window, infinite if squares overflow.
 #[must_use]
 pub fn mean_square<T: Precision>(window: &[T]) -> f64 {
     Isa::best().run(MeanSquare(window))
 }
 
-/// Root mean square of a window; for complex samples, which are pairs of numbers, of their magnitudes.
+/// Root mean square; for complex samples (pairs of numbers), of magnitudes.
 ///
-/// Relative error below `(count / 16 + 8) 2^-53` before rounding to the samples' precision.
+/// Relative error below `(count / 16 + 8) 2^-53`, before rounding to the samples' precision.
 ///
 /// ```
 /// assert_eq!(isochrony_dsp::features::rms(&[3.0, -4.0, 0.0, 0.0], false), 2.5);
@@ -43,9 +43,9 @@ impl<T: Precision> Kernel for MeanSquare<'_, T> {
     }
 }
 
-/// Counts sign changes between consecutive samples that have a sign.
+/// Counts sign changes between consecutive samples.
 ///
-/// Zeros (of either sign) and NaN are skipped: touching zero is not a crossing, and a crossing through zeros is one.
+/// Zeros and NaN are skipped: touching zero is no crossing, a crossing through zeros is one.
 ///
 /// ```
 /// use isochrony_dsp::features::zero_crossings;
@@ -71,7 +71,7 @@ pub fn zero_crossings<T: Precision>(window: &[T]) -> usize {
     }
 }
 
-/// Crossings of a window; None if a sample is zero or NaN.
+/// None if a sample is zero or NaN.
 struct Crossings<'a, T>(&'a [T]);
 
 impl<T: Precision> Kernel for Crossings<'_, T> {

@@ -1,8 +1,7 @@
 //! Features: one or a few numbers per window.
 //!
-//! Sums run in fixed lanes of f64 and are rounded once, so results have the same bits on every CPU (except those of
-//! Fourier transforms, [`spectrum`](crate::spectrum)). Unless stated otherwise, NaN and infinities propagate to the
-//! results of their window only.
+//! Sums run in fixed lanes of f64 and are rounded once: the same bits on every CPU (except Fourier transforms,
+//! [`spectrum`](crate::spectrum)). Unless stated, NaN and infinities propagate within their window.
 
 mod envelope;
 mod haar;

@@ -15,7 +15,7 @@ pub enum Extreme {
 }
 
 impl Extreme {
-    /// Names of the variants, in order.
+    /// Names, in order.
     pub const NAMES: [&'static str; 3] = ["max", "min", "abs"];
 
     /// Parses a name.
@@ -36,11 +36,10 @@ pub struct Peak<T> {
     pub value: T,
 }
 
-/// Finds peaks in a row: its extreme value, then that of the row from `skip` positions behind it, and so on, to fill
-/// `peaks`. None if the rest is empty or NaN.
+/// Fills `peaks`: the row's extreme value, then that from `skip` positions behind it, and so on. None if the rest is
+/// empty or NaN.
 ///
-/// Of equal values the first is the peak. A `skip` of 0 counts as 1. Source: XStream's `trimpeak` (Girod et al. 2008,
-/// figure 3).
+/// Of equal values the first counts. A `skip` of 0 is 1. Source: XStream's `trimpeak` (Girod et al. 2008, figure 3).
 ///
 /// ```
 /// use isochrony_dsp::features::{Extreme, Peak, trim_peaks};
@@ -78,10 +77,10 @@ fn first_extreme<T: Precision>(row: &[T], from: usize, extreme: Extreme) -> Opti
     })
 }
 
-/// Independent comparisons, enough to hide their latency.
+/// Independent comparisons that hide latency.
 const SIDE: usize = 32;
 
-/// Position of the first maximum of a function; None if all are NaN.
+/// None if all are NaN.
 struct FirstLargest<'a, T, F>(&'a [T], F);
 
 impl<T: Precision, F: Fn(T) -> T> Kernel for FirstLargest<'_, T, F> {

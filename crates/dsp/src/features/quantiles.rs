@@ -3,22 +3,21 @@
 use crate::DspError;
 use crate::spectrum::Precision;
 
-/// Quantiles of windows, by NumPy's default method: linear interpolation at `q (N - 1)` of the sorted window. NaN if
-/// the window has NaN.
+/// Quantiles by NumPy's default method: linear interpolation at `q (N - 1)` of the sorted window. NaN if the window has
+/// NaN.
 ///
-/// Values are selected, not sorted: time is linear in the window length.
+/// Selects instead of sorting: linear time.
 pub struct Quantiles<T> {
     at: Vec<f64>,
-    /// A copy of the window, and the needed ranks in order.
     values: Vec<T>,
     places: Vec<usize>,
 }
 
 impl<T: Precision> Quantiles<T> {
-    /// Quantiles, each from 0 (minimum) to 1 (maximum).
+    /// Quantiles, each from 0 to 1.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if one is out of range, or there is none.
+    /// [`DspError::Parameter`] if one is out of range, or none given.
     ///
     /// ```
     /// use isochrony_dsp::features::Quantiles;
@@ -49,7 +48,7 @@ impl<T: Precision> Quantiles<T> {
         self.at.len()
     }
 
-    /// Quantiles of a window, in the order given; NaN if it is empty.
+    /// In the given order; NaN if the window is empty.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         if window.is_empty() || window.iter().any(|value| value.is_nan()) {
             out.fill(T::nan());
@@ -65,7 +64,7 @@ impl<T: Precision> Quantiles<T> {
         }
         self.places.sort_unstable();
         self.places.dedup();
-        // A selection moves larger values behind it, where the next one searches.
+        // A selection moves larger values behind it.
         let (mut from, mut rest) = (0, self.values.as_mut_slice());
         let order = |a: &T, b: &T| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal);
         for &place in &self.places {
@@ -78,7 +77,7 @@ impl<T: Precision> Quantiles<T> {
             let part = at - below;
             let low: f64 = self.values[below as usize].into();
             let high: f64 = self.values[(below as usize + 1).min(last)].into();
-            // Interpolates from the nearer end, as NumPy does, so that results are monotonic in q.
+            // As NumPy: monotonic in q.
             let value = if part < 0.5 {
                 low + (high - low) * part
             } else {

@@ -12,12 +12,12 @@ use crate::sums::lanes;
 pub enum Normalise {
     /// No division.
     None,
-    /// The sum of all magnitudes: with weights from 0 to 1 the score is a fraction. Zero for a window of zeros.
+    /// Sum of all magnitudes: with weights from 0 to 1 the score is a fraction. Zero for a zero window.
     Total,
 }
 
 impl Normalise {
-    /// Names of the variants, in order.
+    /// Names, in order.
     pub const NAMES: [&'static str; 2] = ["none", "total"];
 
     /// Parses a name.
@@ -29,16 +29,14 @@ impl Normalise {
     }
 }
 
-/// Most frequencies computed directly, and the longest window: beyond, a transform is faster.
+/// Beyond these, a transform is faster than direct sums.
 const MAX_DIRECT_FREQUENCIES: usize = 8;
 const MAX_DIRECT_WIDTH: usize = 64;
 const PARTS: usize = 2 * MAX_DIRECT_FREQUENCIES;
 
-/// Detection score of XStream's DETECTAUDIO (Girod et al. 2008, section II): the weighted sum of a window's spectral
-/// magnitudes.
+/// Weighted sum of a window's spectral magnitudes: score of XStream's DETECTAUDIO (Girod et al. 2008, section II).
 ///
-/// At most eight weighted frequencies of a short real window are computed directly, as sums of products; otherwise a
-/// transform computes all. Results differ by rounding.
+/// Up to eight frequencies of a short real window are computed directly; results differ by rounding.
 pub struct Score<T: Precision> {
     few: Option<DirectFrequencies<T>>,
     forward: Forward<T>,
@@ -52,7 +50,7 @@ impl<T: Precision> Score<T> {
     /// For windows as long as `factors`, which multiply them, and one weight per frequency.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if the number of weights is not that of frequencies, or one is not finite.
+    /// [`DspError::Parameter`] for a wrong number of weights, or one not finite.
     ///
     /// ```
     /// use isochrony_dsp::features::{Normalise, Score};
@@ -96,7 +94,7 @@ impl<T: Precision> Score<T> {
         })
     }
 
-    /// Score of a window; for complex samples, windows are pairs of numbers.
+    /// Score of a window; complex samples are pairs of numbers.
     pub fn of(&mut self, window: &[T]) -> T {
         if let Some(few) = &self.few {
             return self.isa.run(Sums { few, window });
@@ -117,13 +115,13 @@ impl<T: Precision> Score<T> {
 }
 
 struct DirectFrequencies<T> {
-    /// Cosines of all frequencies, then sines, for each pair of samples.
+    /// Cosines, then sines, per pair of samples.
     waves: Vec<[T; 2 * PARTS]>,
     weights: [T; MAX_DIRECT_FREQUENCIES],
 }
 
 impl<T: Precision> DirectFrequencies<T> {
-    /// The frequencies with a weight, if direct sums are no slower than the transform.
+    /// None if the transform is faster.
     fn of(factors: &[f64], weights: &[f64]) -> Option<Self> {
         let weighted: Vec<usize> = (0..weights.len()).filter(|&k| weights[k] != 0.0).collect();
         if weighted.len() > MAX_DIRECT_FREQUENCIES || factors.len() > MAX_DIRECT_WIDTH {
@@ -136,7 +134,7 @@ impl<T: Precision> DirectFrequencies<T> {
             own[lane] = T::of(weights[k]);
             let waves = waves.as_flattened_mut().chunks_exact_mut(PARTS);
             for (i, (wave, &factor)) in waves.zip(factors).enumerate() {
-                // Whole turns are removed before rounding.
+                // Removes whole turns before rounding.
                 let turn = (k * i % factors.len()) as f64 / factors.len() as f64;
                 let (sin, cos) = (std::f64::consts::TAU * turn).sin_cos();
                 (wave[lane], wave[MAX_DIRECT_FREQUENCIES + lane]) =
@@ -158,7 +156,7 @@ struct Sums<'a, T> {
 impl<T: Precision> Kernel for Sums<'_, T> {
     type Output = T;
 
-    /// Even and odd samples have separate sums, which halves the dependency chain.
+    /// Separate sums of even and odd samples halve the dependency chain.
     #[inline(always)]
     fn run<L: Level>(self, _level: L) -> T {
         let mut sums = [T::zero(); 2 * PARTS];
@@ -183,7 +181,7 @@ impl<T: Precision> Kernel for Sums<'_, T> {
     }
 }
 
-/// Adds products of two samples; by value and in one loop, so that sums stay in registers.
+/// By value and in one loop: sums stay in registers.
 #[inline(always)]
 fn with<T: Precision>(
     sums: [T; 2 * PARTS],

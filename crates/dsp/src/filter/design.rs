@@ -1,4 +1,4 @@
-//! Design of recursive filters.
+//! Designs recursive filters.
 
 use std::f64::consts::PI;
 
@@ -20,22 +20,22 @@ pub enum Band {
     Bandstop(f64, f64),
 }
 
-/// Filter family, which defines the meaning of its corners.
+/// Filter family.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Family {
-    /// Maximally flat; the gain at a corner is `1 / sqrt(2)`.
+    /// Maximally flat; gain `1 / sqrt(2)` at a corner.
     Butterworth,
-    /// Ripple in the passband; at a corner the gain leaves `-ripple_db`.
+    /// Ripple in the passband; the gain leaves `-ripple_db` at a corner.
     Chebyshev1 {
         /// Passband ripple in dB, above 0.
         ripple_db: f64,
     },
-    /// Ripple in the stopband; at a corner the gain reaches `-attenuation_db`.
+    /// Ripple in the stopband; the gain reaches `-attenuation_db` at a corner.
     Chebyshev2 {
         /// Least attenuation in dB, above 0.
         attenuation_db: f64,
     },
-    /// Ripple in both, with the narrowest transition; at a corner the gain leaves `-ripple_db`.
+    /// Ripple in both, narrowest transition; the gain leaves `-ripple_db` at a corner.
     Elliptic {
         /// Passband ripple in dB, above 0.
         ripple_db: f64,
@@ -51,7 +51,7 @@ pub struct Iir {
     pub family: Family,
     /// Pass band.
     pub band: Band,
-    /// Order of the lowpass prototype, 1 to [`Iir::MAX_ORDER`]; a bandpass or bandstop has twice as many poles.
+    /// Order of the lowpass prototype, 1 to [`Iir::MAX_ORDER`]; two-sided bands have twice the poles.
     pub order: usize,
 }
 
@@ -59,13 +59,12 @@ impl Iir {
     /// Highest order.
     pub const MAX_ORDER: usize = 32;
 
-    /// Designs the filter for a rate in Hz: analog prototype, bilinear transform with prewarped corners, second-order
-    /// sections with nearest pole-zero pairing, as SciPy's `iirfilter(output="sos")`.
+    /// Designs the filter for a rate in Hz, as SciPy's `iirfilter(output="sos")`: bilinear transform with prewarped
+    /// corners, nearest pole-zero pairing.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] for a corner not between zero and half the rate, corners that do not ascend, or an
-    /// order, ripple or attenuation out of range. [`DspError::Unstable`] if double precision cannot represent the
-    /// filter.
+    /// [`DspError::Parameter`] for corners not ascending between zero and half the rate, or an order, ripple or
+    /// attenuation out of range. [`DspError::Unstable`] if double precision cannot represent the filter.
     ///
     /// ```
     /// use isochrony_dsp::filter::{Band, Family, Iir};
@@ -148,7 +147,7 @@ impl Iir {
     }
 }
 
-/// Common part of both filters of one frequency: cosine of its angle, and the gain for the bandwidth.
+/// Cosine of the frequency's angle, and the gain for the bandwidth.
 fn one_frequency(
     operator: &'static str,
     hz: f64,
@@ -156,7 +155,7 @@ fn one_frequency(
     rate: f64,
 ) -> Result<(f64, f64), DspError> {
     let angle = 2.0 * PI * frequency(operator, "hz", hz, rate)? / rate;
-    // Half the width must stay below a quarter turn, where the tangent has its pole.
+    // Half the width must stay below a quarter turn, a pole of the tangent.
     if !(q.is_finite() && q > angle / PI) {
         let allowed = format!("a finite number above {}", angle / PI);
         return Err(parameter_error(operator, "q", q.to_string(), allowed));
@@ -164,11 +163,10 @@ fn one_frequency(
     Ok((angle.cos(), 1.0 / (1.0 + (angle / q / 2.0).tan())))
 }
 
-/// Notch: removes one frequency; attenuates by 3 dB or more within `hz / q`. As SciPy's `iirnotch`.
+/// Notch (SciPy's `iirnotch`): removes one frequency; attenuates by 3 dB or more within `hz / q`.
 ///
 /// # Errors
-/// [`DspError::Parameter`] for a frequency not between zero and half the rate, or a `q` whose band is wider than half
-/// the rate.
+/// [`DspError::Parameter`] for a frequency not between zero and half the rate, or a band wider than that.
 pub fn notch(operator: &'static str, hz: f64, q: f64, rate: f64) -> Result<Sections, DspError> {
     let (cosine, gain) = one_frequency(operator, hz, q, rate)?;
     Sections::new(
@@ -180,7 +178,7 @@ pub fn notch(operator: &'static str, hz: f64, q: f64, rate: f64) -> Result<Secti
     )
 }
 
-/// Peak: passes one frequency; attenuates by at most 3 dB within `hz / q`. As SciPy's `iirpeak`.
+/// Peak (SciPy's `iirpeak`): passes one frequency; attenuates by at most 3 dB within `hz / q`.
 ///
 /// # Errors
 /// As [`notch`].

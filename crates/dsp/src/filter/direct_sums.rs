@@ -1,9 +1,9 @@
-//! [`DirectSums`]: the kernel of FIR filters without transforms, sums of taps times samples.
+//! [`DirectSums`]: sums of taps times samples.
 
 use crate::isa::{Kernel, Level};
 use crate::spectrum::Precision;
 
-/// Bytes of results computed in parallel: enough sums to hide the latency of additions.
+/// Bytes of results in parallel: hides the latency of additions.
 const SIDE_BYTES: usize = 256;
 
 /// Result n is the sum of `reversed[k] row[n + k]`.

@@ -1,14 +1,14 @@
-//! Elliptic integrals and functions of a real argument, for elliptic filters.
+//! Elliptic integrals and functions.
 //!
-//! By the arithmetic-geometric mean (Abramowitz and Stegun 16.4, 17.6). The parameter `m` and its complement `m1 = 1 -
-//! m` are both passed, to keep digits near zero.
+//! By the arithmetic-geometric mean (Abramowitz and Stegun 16.4, 17.6). The parameter `m` and `m1 = 1 - m` are
+//! separate, to keep digits near zero.
 
 use std::f64::consts::{FRAC_PI_2, PI};
 
-/// Iterations: each doubles the digits, and parameters are at least 1e-308.
+/// Each doubles the digits; parameters are at least 1e-308.
 const STEPS: usize = 16;
 
-/// Complete integral of the first kind, by the complement `m1` of the parameter.
+/// Complete integral of the first kind, for the complement `m1`.
 pub(super) fn quarter_period(m1: f64) -> f64 {
     let (mut a, mut b) = (1.0, m1.sqrt());
     for _ in 0..STEPS {
@@ -35,16 +35,16 @@ pub(super) fn jacobi(u: f64, m: f64, m1: f64) -> (f64, f64, f64) {
     (sn, cn, (m1 + m * cn * cn).sqrt())
 }
 
-/// Inverse of sc with the complementary parameter: `z` with `w = sc(z, 1 - m)`.
+/// `z` with `w = sc(z, 1 - m)`.
 pub(super) fn arc_sc(w: f64, m: f64) -> f64 {
     let (mut k, mut w, mut scale) = (m.sqrt(), w, 1.0);
-    // Landen's transformation squares the modulus: it is zero after a few steps.
+    // Landen's transformation squares the modulus.
     for _ in 0..STEPS {
         if k == 0.0 {
             break;
         }
         let complement = ((1.0 - k) * (1.0 + k)).sqrt();
-        // (1 - k') / (1 + k') without cancellation for small k.
+        // Without cancellation for small k.
         let next = (k / (1.0 + complement)).powi(2);
         w = 2.0 * w / ((1.0 + next) * (1.0 + (1.0 + (k * w) * (k * w)).sqrt()));
         scale *= 1.0 + next;
@@ -53,16 +53,14 @@ pub(super) fn arc_sc(w: f64, m: f64) -> f64 {
     scale * w.asinh()
 }
 
-/// Parameter, with its complement, of a filter whose selectivity has the parameter `m1`: the degree equation, solved by
-/// nomes.
+/// Parameter and complement of a filter, from `m1` of its selectivity: the degree equation, by nomes.
 pub(super) fn degree(order: usize, m1: f64) -> (f64, f64) {
     let q1 = (-PI * quarter_period(m1) / quarter_period(1.0 - m1)).exp();
     let q = q1.powf(1.0 / order as f64);
-    // The complement has the complementary nome; neither sum cancels.
+    // Complementary nome; neither sum cancels.
     (parameter(q), parameter((PI * PI / q.ln()).exp()))
 }
 
-/// The parameter with the nome `q`.
 fn parameter(q: f64) -> f64 {
     let (mut above, mut below) = (0.0, 0.5);
     for n in (0..24).rev() {

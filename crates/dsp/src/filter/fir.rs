@@ -1,10 +1,9 @@
-//! FIR filters applied to a signal in pieces.
+//! FIR filters of a signal in pieces.
 //!
-//! Few taps: sums of products, 32 or 64 results in parallel, oldest sample first, so a result's bits depend on its
-//! samples alone. Many taps: overlap-save, with blocks at fixed distances from the first sample, however the signal is
-//! cut; results come a block later.
+//! Few taps: sums of products, 32 or 64 results in parallel, oldest sample first: a result's bits depend on its samples
+//! alone. Many taps: overlap-save in blocks at fixed distances from the first sample; results come a block later.
 //!
-//! State: the samples that later results need, stored in one row before the new block.
+//! State: samples needed later, in a row before the new block.
 
 use super::direct_sums::DirectSums;
 use super::overlap_save::OverlapSave;
@@ -12,27 +11,26 @@ use crate::DspError;
 use crate::isa::Isa;
 use crate::spectrum::Precision;
 
-/// Samples that the row takes at a time.
 const BLOCK: usize = 2048;
 
 /// How results are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FirMethod {
-    /// The faster one for the number of taps.
+    /// The faster one.
     #[default]
     Auto,
-    /// Products and sums: each result depends on its own samples only.
+    /// Sums of products of a result's own samples.
     Direct,
-    /// Overlap-save: rounding errors of 1e-15 (f32: 1e-7) of the largest samples of the block.
+    /// Overlap-save: errors of 1e-15 (f32: 1e-7) of the block's largest samples.
     Fft,
 }
 
-/// Taps from which transforms are faster, measured in both precisions on AVX2.
+/// Taps from which transforms are faster, measured on AVX2.
 const FFT_FROM: usize = 80;
 
 /// An FIR filter with state: result n is the sum of `taps[k] x[n - k]`, with zeros before the first sample.
 ///
-/// NaN and infinities reach as far as the taps do.
+/// NaN and infinities reach as far as the taps.
 ///
 /// ```
 /// use isochrony_dsp::filter::{Fir, FirMethod};
@@ -61,7 +59,7 @@ impl<T: Precision> Fir<T> {
         Self::on(Isa::best(), operator, taps, method)
     }
 
-    /// As [`new`](Self::new), on an instruction set, for tests and benchmarks.
+    /// [`new`](Self::new) on an instruction set, for tests.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -87,7 +85,7 @@ impl<T: Precision> Fir<T> {
         })
     }
 
-    /// Bytes of a filter with so many taps. Long filters use transforms, unless the method is direct.
+    /// Memory of a filter, in bytes.
     #[must_use]
     pub fn bytes(taps: usize, method: FirMethod) -> u64 {
         let direct = 2 * taps.saturating_add(BLOCK) as u64 * size_of::<T>() as u64;
@@ -97,13 +95,13 @@ impl<T: Precision> Fir<T> {
         }
     }
 
-    /// Delay in results: a signal's first results are padding, and as many zeros after its last sample flush the rest.
+    /// Delay in results: the first results are padding, and as many zeros at the end flush the rest.
     #[must_use]
     pub fn held(&self) -> usize {
         self.overlap_save.as_ref().map_or(0, OverlapSave::held)
     }
 
-    /// Forgets all samples: the next one is the first.
+    /// Forgets all samples.
     pub fn reset(&mut self) {
         self.direct.reset();
         if let Some(overlap_save) = &mut self.overlap_save {
@@ -111,7 +109,7 @@ impl<T: Precision> Fir<T> {
         }
     }
 
-    /// Filters the next samples. `output` is as long as `input`, and [`held`](Self::held) samples behind it.
+    /// Filters the next samples. `output` is as long as `input`, and [`held`](Self::held) behind.
     ///
     /// # Errors
     /// [`DspError::OutputLength`].
@@ -142,9 +140,7 @@ fn uses_overlap_save(taps: usize, method: FirMethod) -> bool {
 #[derive(Debug, Clone)]
 struct Direct<T> {
     isa: Isa,
-    /// Taps, last first.
     reversed: Vec<T>,
-    /// The last samples, one fewer than taps, and room for a block.
     row: Vec<T>,
 }
 

@@ -1,9 +1,8 @@
 //! FIR design by the window method.
 //!
 //! The impulse response of an ideal filter times a symmetric window, scaled to a gain of 1 in the middle of the pass
-//! band (or at 0 Hz or half the rate). Taps are symmetric: all frequencies are delayed by half the length. Source: A.
-//! V. Oppenheim and R. W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 7.5; Kaiser's formulas are 7.75 and
-//! 7.76.
+//! band (or at 0 Hz or half the rate). The delay is half the length. Source: A. V. Oppenheim and R. W. Schafer,
+//! "Discrete-Time Signal Processing", 3rd edition, 7.5; Kaiser's formulas are 7.75 and 7.76.
 
 use std::f64::consts::PI;
 
@@ -11,10 +10,10 @@ use super::design::Band;
 use super::{frequency, parameter_error};
 use crate::DspError;
 
-/// Most taps of a design: a second at 1 MHz.
+/// A second at 1 MHz.
 pub(super) const MAX_TAPS: usize = 1 << 20;
 
-/// Symmetric window of a design.
+/// Symmetric window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FirWindow {
     /// `0.54 - 0.46 cos`: 53 dB of attenuation.
@@ -51,7 +50,7 @@ impl FirWindow {
     }
 }
 
-/// Modified Bessel function of order 0, by its series: all terms are positive.
+/// By its series: all terms are positive.
 pub(crate) fn bessel_i0(x: f64) -> f64 {
     let quarter = x * x / 4.0;
     let (mut term, mut sum, mut k) = (1.0, 1.0, 1.0);
@@ -63,7 +62,7 @@ pub(crate) fn bessel_i0(x: f64) -> f64 {
     sum
 }
 
-/// Shape of the Kaiser window for an attenuation in dB, and a passband ripple as small.
+/// Shape for an attenuation in dB.
 #[must_use]
 pub fn kaiser_beta(attenuation_db: f64) -> f64 {
     if attenuation_db > 50.0 {
@@ -75,7 +74,7 @@ pub fn kaiser_beta(attenuation_db: f64) -> f64 {
     }
 }
 
-/// Taps of a Kaiser window for a transition of `width_hz`; odd, so that every band is possible.
+/// Taps for a transition of `width_hz`; odd: every band is possible.
 ///
 /// # Errors
 /// [`DspError::Parameter`] if the width is not between 0 and half the rate, or needs too many taps.
@@ -99,11 +98,11 @@ pub fn kaiser_taps(
     Ok(taps.max(1.0) as usize | 1)
 }
 
-/// Designs taps by a window, as SciPy's `firwin`.
+/// Designs taps, as SciPy's `firwin`.
 ///
 /// # Errors
-/// [`DspError::Parameter`] for no taps or too many, corners out of range or not ascending, or an even number of taps
-/// that is to pass half the rate.
+/// [`DspError::Parameter`] for no taps or too many, corners out of range or not ascending, or an even number of taps to
+/// pass half the rate.
 ///
 /// ```
 /// use isochrony_dsp::filter::{Band, FirWindow, fir_window};
@@ -123,7 +122,6 @@ pub fn fir_window(
 ) -> Result<Vec<f64>, DspError> {
     count(operator, taps)?;
     let corner = |hz: f64| Ok(frequency(operator, "cutoff_hz", hz, rate)? / rate * 2.0);
-    // Pass bands as fractions of half the rate.
     let bands: &[(f64, f64)] = match band {
         Band::Lowpass(hz) => &[(0.0, corner(hz)?)],
         Band::Highpass(hz) => &[(corner(hz)?, 1.0)],

@@ -1,4 +1,4 @@
-//! Taps of a Hilbert transformer: the imaginary part of the analytic signal.
+//! Hilbert transformers.
 //!
 //! The ideal impulse response, `2 / (pi n)` for odd n, times a Kaiser window. Source: A. V. Oppenheim and R. W.
 //! Schafer, "Discrete-Time Signal Processing", 3rd edition, 12.4.
@@ -9,11 +9,11 @@ use super::fir_design::{bessel_i0, kaiser_beta, kaiser_taps};
 use super::parameter_error;
 use crate::DspError;
 
-/// Designs an odd number of antisymmetric taps, delayed by half their number. The gain is 1 within `10^(-attenuation_db
-/// / 20)` from `low_hz` to half the rate less `low_hz`, and 0 at the ends.
+/// Designs an odd number of antisymmetric taps, delayed by half their number. The gain is within `10^(-attenuation_db /
+/// 20)` of 1 from `low_hz` to half the rate less `low_hz`, and 0 at the ends.
 ///
 /// # Errors
-/// [`DspError::Parameter`] unless `low_hz` is above 0 and below a quarter of the rate, or if too many taps are needed.
+/// [`DspError::Parameter`] unless `low_hz` is between 0 and a quarter of the rate, or for too many taps.
 ///
 /// ```
 /// use isochrony_dsp::filter::hilbert;
@@ -38,7 +38,7 @@ pub fn hilbert(
             allowed,
         ));
     }
-    // The transition width is not a parameter of the caller: report it as `low_hz`.
+    // Callers know `low_hz`, not the transition width.
     let needed = |attenuation| {
         kaiser_taps(operator, attenuation, 2.0 * low_hz, rate).map_err(|why| match why {
             DspError::Parameter { allowed, .. } => {
@@ -48,10 +48,10 @@ pub fn hilbert(
         })
     };
     let target = ERROR_MARGIN * 10f64.powf(-attenuation_db / 20.0);
-    // A step from -1 at -low_hz to 1 at low_hz: twice the ripple of a step of one.
+    // A step from -1 to 1 has twice the ripple.
     let mut attenuation = attenuation_db + 6.0;
     let mut middle = needed(attenuation)? / 2;
-    // The estimates for Kaiser windows hold for many taps only, so the result is measured.
+    // Estimates hold for many taps only: measure.
     for _ in 0..MAX_DESIGNS {
         let taps = windowed(middle, kaiser_beta(attenuation));
         let error = largest_error(&taps, low_hz / rate);
@@ -69,12 +69,11 @@ pub fn hilbert(
     ))
 }
 
-/// Margin for errors between the measured frequencies and beyond the checked ripples.
+/// For errors between the measured frequencies.
 const ERROR_MARGIN: f64 = 0.97;
-/// Designs tried before giving up.
 const MAX_DESIGNS: usize = 64;
 
-/// `2 / (pi n)` for odd n from `-middle` to `middle`, times a Kaiser window.
+/// `2 / (pi n)` for odd n, times a Kaiser window.
 fn windowed(middle: usize, beta: f64) -> Vec<f64> {
     let middle = middle.max(1) as i64;
     let tap = |n: i64| {
@@ -88,9 +87,8 @@ fn windowed(middle: usize, beta: f64) -> Vec<f64> {
     (-middle..=middle).map(tap).collect()
 }
 
-/// Largest deviation of the gain from 1 between `low` and 0.5 - `low`, in cycles per sample.
-///
-/// Ripples grow towards the steps at 0 and 0.5, and the gain is symmetric: those next to `low` decide.
+/// Largest deviation of the gain from 1. Ripples grow towards the steps, and the gain is symmetric: those next to `low`
+/// decide.
 fn largest_error(taps: &[f64], low: f64) -> f64 {
     const RIPPLES: usize = 24;
     const POINTS: usize = 16;
@@ -104,9 +102,7 @@ fn largest_error(taps: &[f64], low: f64) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// Gain at a frequency, in cycles per sample, of the taps 1, 3, 5, ... from the middle.
-///
-/// Sines by rotation, several times as fast as computing each; restarted before rounding errors add up.
+/// Rotates instead of computing sines, several times as fast; restarted before rounding errors add up.
 fn gain(odd: &[f64], cycles: f64) -> f64 {
     const RESTART_INTERVAL: usize = 32;
     let turn = 2.0 * PI * cycles;

@@ -1,29 +1,25 @@
-//! Up to four second-order sections in parallel, as lanes of a vector.
+//! Second-order sections in parallel, as lanes of a vector.
 //!
-//! While section 0 processes sample t, section k processes sample t - 4k, output by section k-1 four steps earlier: a
-//! step depends only on the last result, so four sections take as long as one. The skew is filled and drained within a
-//! call, section by section with the same operations, so results do not depend on how the signal is cut.
+//! While section 0 processes sample t, section k processes t - 4k: a step depends only on the last result, so four
+//! sections take as long as one. The skew is filled and drained within a call by the same operations, so results do not
+//! depend on cuts.
 
 use super::sections::Section;
 
 pub(super) const LANES: usize = 4;
-/// Samples between one section and the next.
 const SKEW: usize = 4;
 /// Smaller numbers have decayed.
 const DECAY_THRESHOLD: f64 = 1e-200;
 
-/// One number per section.
 pub(super) type Lane = [f64; LANES];
 
-/// Up to [`LANES`] sections in parallel; unused lanes are zeros.
+/// Unused lanes are zeros.
 #[derive(Debug, Clone)]
 pub(super) struct Group {
     pub(super) count: usize,
     pub(super) b: [Lane; 3],
     pub(super) a: [Lane; 2],
-    /// Last two inputs of each section.
     pub(super) x: [Lane; 2],
-    /// Last two outputs of each section.
     pub(super) y: [Lane; 2],
 }
 
@@ -81,7 +77,7 @@ impl Group {
         (self.y[0][k], self.y[1][k]) = (y1, y2);
     }
 
-    /// Runs all sections over samples, in place; in parallel if there are enough samples.
+    /// In place; in parallel if there are enough samples.
     #[inline(always)]
     pub(super) fn pass<V: Vector>(&mut self, level: V::Level, samples: &mut [f64]) {
         let shift_in = SKEW * (self.count - 1);
@@ -91,13 +87,12 @@ impl Group {
             }
             return;
         }
-        // Each section but the last starts ahead of the next.
         let mut first = [0.0; SKEW * (LANES - 1)];
         first[..shift_in].copy_from_slice(&samples[..shift_in]);
         for k in 0..self.count - 1 {
             self.run_section(k, &mut first[..shift_in - SKEW * k]);
         }
-        // Last outputs of each section: lane k of `last_outputs[j]` is j + 1 steps old.
+        // Lane k of `last_outputs[j]` is j + 1 steps old.
         let mut last_outputs = [Lane::default(); SKEW];
         for k in 0..self.count - 1 {
             for (j, lane) in last_outputs.iter_mut().enumerate() {
@@ -113,7 +108,6 @@ impl Group {
             _ => steps::<V, 3>(level, self, last_outputs, samples),
         };
         (self.y[0], self.y[1]) = (last_outputs[0], last_outputs[1]);
-        // The later sections drain the last outputs of the earlier ones.
         let mut rest = [0.0; SKEW * (LANES - 1)];
         for k in 1..self.count {
             rest.copy_within(..SKEW * (k - 1), SKEW);
@@ -127,21 +121,18 @@ impl Group {
     }
 }
 
-/// A vector of four f64.
 pub(super) trait Vector: Copy {
-    /// Proof that its instructions are available.
     type Level: Copy;
     fn load(level: Self::Level, lane: &Lane) -> Self;
     fn store(self) -> Lane;
     fn mul(self, other: Self) -> Self;
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
-    /// Moves every number up one lane, and puts a new one in lane 0.
     fn shift_in(self, first: f64) -> Self;
     fn lane<const K: usize>(self) -> f64;
 }
 
-/// The steps in which all sections have a sample. Takes and returns their last outputs.
+/// Steps in which all sections have a sample.
 #[inline(always)]
 fn steps<V: Vector, const LAST: usize>(
     level: V::Level,

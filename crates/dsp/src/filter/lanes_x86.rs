@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 use super::lanes::{Lane, Vector};
 use crate::avx2::Avx2;
 
-/// Four f64. Requires [`Avx2`], so the CPU has the instructions.
+/// Four f64; [`Avx2`] proves the instructions.
 #[derive(Clone, Copy)]
 pub(super) struct Quad(__m256d);
 

@@ -1,12 +1,11 @@
-//! Linear filters: design, and application with state from call to call.
+//! Linear filters: design, and application with state.
 //!
-//! - [`Iir`] designs recursive filters (Butterworth, Chebyshev, elliptic), [`notch`] and [`peak`] those of one
-//!   frequency, as [`Sections`], a cascade of second-order sections; [`SosFilter`] applies it, [`ZeroPhase`] forward
-//!   and backward.
-//! - [`fir_window`], [`remez`] and [`hilbert()`] design FIR taps, and [`Fir`] applies them.
+//! - [`Iir`] designs recursive filters, [`notch`] and [`peak`] those of one frequency, as [`Sections`]; [`SosFilter`]
+//!   applies them, [`ZeroPhase`] forward and backward.
+//! - [`fir_window`], [`remez`] and [`hilbert()`] design FIR taps, [`Fir`] applies them.
 //!
-//! Frequencies are in Hz, above zero and below half the given rate. A result depends on its sample and those before,
-//! never on how the signal is cut or on the instruction set.
+//! Frequencies are in Hz, above zero and below half the rate. A result depends on its sample and those before, never on
+//! cuts or the instruction set.
 
 mod design;
 mod direct_sums;
@@ -38,7 +37,6 @@ pub use zero_phase::{REL_ERR, ZeroPhase};
 
 use crate::DspError;
 
-/// Checks that a frequency is above zero and below half the rate.
 pub(crate) fn frequency(
     operator: &'static str,
     parameter: &'static str,

@@ -1,8 +1,8 @@
-//! FIR filters by overlap-save, for many taps.
+//! FIR filters by overlap-save.
 //!
-//! Two blocks of samples are the real and the imaginary part of one transform: taps are real, so both blocks of results
-//! are, too. Each block starts with the last samples of the one before, one fewer than taps, where circular wrap-around
-//! falls; these are dropped. Blocks lie at fixed distances from the first sample, however samples arrive.
+//! Taps are real, so one transform filters two blocks, as its real and imaginary part. Each block starts with the last
+//! samples of the one before, one fewer than taps, where circular wrap-around falls; these are dropped. Blocks lie at
+//! fixed distances from the first sample.
 
 use std::sync::Arc;
 
@@ -13,28 +13,26 @@ use super::direct_sums::DirectSums;
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::{Precision, plan_cache};
 
-/// Two blocks of samples, and the results of the two blocks before.
+/// Two blocks, and the results of the two before.
 #[derive(Clone)]
 pub(super) struct OverlapSave<T: Precision> {
     isa: Isa,
     forward: Arc<dyn Fft<T>>,
     inverse: Arc<dyn Fft<T>>,
-    /// Spectrum of the taps, divided by the transform length.
+    /// Spectrum of the taps over the transform length.
     gains: Vec<Complex<T>>,
-    /// Last samples of the blocks before, one fewer than taps, then both blocks.
+    /// The last samples, one fewer than taps, then both blocks.
     row: Vec<T>,
-    /// Samples of these blocks so far.
     filled: usize,
-    /// Results of the blocks before.
     ready: Vec<T>,
     work: Vec<Complex<T>>,
     scratch: Vec<Complex<T>>,
 }
 
-/// Taps from which transforms are shorter relative to the taps: longer ones leave the caches and need more memory.
+/// Longer transforms leave the caches and need more memory.
 const LONG_FILTER_TAPS: usize = 1 << 16;
 
-/// Transform length: at least four times the taps, so that most of a block is results; twice for very long filters.
+/// Four times the taps, so that most of a block is results; twice for very long filters.
 fn transform_length(taps: usize) -> usize {
     let times = if taps < LONG_FILTER_TAPS { 4 } else { 2 };
     (times * taps).next_power_of_two().max(1024)
@@ -118,7 +116,7 @@ impl<T: Precision> OverlapSave<T> {
             into: &mut self.work,
         });
         if !finite {
-            // A transform would spread non-finite values over both blocks.
+            // Transforms spread non-finite values over both blocks.
             self.isa.run(DirectSums {
                 reversed,
                 row: &self.row,
@@ -144,7 +142,7 @@ impl<T: Precision> OverlapSave<T> {
     }
 }
 
-/// Interleaves two rows as complex numbers; whether all are finite.
+/// Returns whether all are finite.
 struct Interleave<'a, T> {
     first: &'a [T],
     second: &'a [T],
@@ -156,7 +154,7 @@ impl<T: Precision> Kernel for Interleave<'_, T> {
 
     #[inline(always)]
     fn run<L: Level>(self, _: L) -> bool {
-        // Zero times a non-finite number is NaN. Sixteen independent sums hide latency.
+        // Sixteen sums hide latency.
         let mut sums = [T::zero(); 16];
         let rows = self
             .first
@@ -192,7 +190,6 @@ impl<T: Precision> Kernel for Products<'_, T> {
     }
 }
 
-/// Splits complex numbers into two rows.
 struct Deinterleave<'a, T> {
     from: &'a [Complex<T>],
     first: &'a mut [T],

@@ -1,14 +1,14 @@
-//! Poles and zeros of a digital filter as second-order sections.
+//! Poles and zeros as second-order sections.
 //!
-//! The pole nearest to the unit circle takes the nearest zero, and so on; sections run in reverse order, and the first
-//! has the gain. As SciPy's `zpk2sos(pairing="nearest")`.
+//! The pole nearest to the unit circle takes the nearest zero, and so on; sections run in reverse order, the first has
+//! the gain. As SciPy's `zpk2sos(pairing="nearest")`.
 
 use num_complex::Complex64;
 
 use super::prototype::{Roots, Zpk};
 use super::sections::Section;
 
-/// Roots in pairing order: of each pair the one above the real axis, then the real ones.
+/// Of each pair the root above the real axis, then real ones.
 fn listed(roots: &Roots, pad: usize) -> Vec<Complex64> {
     let mut pairs = roots.pairs.clone();
     pairs.sort_by(|x, y| x.re.total_cmp(&y.re).then(x.im.total_cmp(&y.im)));
@@ -23,7 +23,6 @@ fn is_real(root: Complex64) -> bool {
     root.im == 0.0
 }
 
-/// Takes the first root of least `cost` among those that `fit`.
 fn take(
     roots: &mut Vec<Complex64>,
     fit: impl Fn(Complex64) -> bool,
@@ -34,7 +33,7 @@ fn take(
     Some(roots.remove(at))
 }
 
-/// Coefficients of `(1 - r1/z) (1 - r2/z)`; a complex root stands for its pair.
+/// `(1 - r1/z) (1 - r2/z)`; a complex root stands for its pair.
 fn polynomial(first: Complex64, second: Complex64) -> [f64; 3] {
     if is_real(first) {
         [1.0, -(first.re + second.re), first.re * second.re]
@@ -45,7 +44,7 @@ fn polynomial(first: Complex64, second: Complex64) -> [f64; 3] {
 
 impl Zpk {
     pub(super) fn sections(&self) -> Vec<Section> {
-        // Odd orders get a pole and a zero at the origin, which cancel.
+        // A pole and a zero at the origin cancel.
         let odd = self.poles.count() % 2;
         let mut poles = listed(&self.poles, odd);
         let mut zeros = listed(&self.zeros, odd);

@@ -1,8 +1,8 @@
-//! Analog lowpass prototypes with their corner at 1 rad/s, as zeros, poles and gain.
+//! Analog lowpass prototypes with corner 1 rad/s.
 //!
-//! Conjugate pairs and real roots are stored apart, so nothing is paired by a tolerance. Formulas: T. W. Parks and C.
-//! S. Burrus, "Digital Filter Design", Wiley 1987, chapter 7; elliptic filters: S. J. Orfanidis, "Lecture Notes on
-//! Elliptic Filter Design", Rutgers 2006.
+//! Conjugate pairs and real roots are apart, so no tolerance pairs them. Formulas: T. W. Parks and C. S. Burrus,
+//! "Digital Filter Design", Wiley 1987, chapter 7; elliptic filters: S. J. Orfanidis, "Lecture Notes on Elliptic Filter
+//! Design", Rutgers 2006.
 
 use std::f64::consts::{LN_10, PI};
 
@@ -13,7 +13,7 @@ use super::elliptic::{arc_sc, degree, jacobi, quarter_period};
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Roots {
     pub(super) reals: Vec<f64>,
-    /// Of each conjugate pair, the root above the real axis.
+    /// The roots above the real axis.
     pub(super) pairs: Vec<Complex64>,
 }
 
@@ -22,7 +22,6 @@ impl Roots {
         self.reals.len() + 2 * self.pairs.len()
     }
 
-    /// Product of `at - root` over all roots.
     pub(super) fn product(&self, at: f64) -> f64 {
         let reals: f64 = self.reals.iter().map(|root| at - root).product();
         let pairs = self.pairs.iter().map(|root| (at - root).norm_sqr());
@@ -30,7 +29,7 @@ impl Roots {
     }
 }
 
-/// A transfer function: `gain * product(s - zero) / product(s - pole)`.
+/// `gain * product(s - zero) / product(s - pole)`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Zpk {
     pub(super) zeros: Roots,
@@ -43,13 +42,11 @@ fn power_above_one(db: f64) -> f64 {
     (db / 10.0 * LN_10).exp_m1()
 }
 
-/// Angles of the poles above the real axis.
 fn angles(order: usize) -> impl Iterator<Item = f64> {
     let steps = (1 - order % 2..order).step_by(2).filter(|&m| m > 0);
     steps.map(move |m| PI * m as f64 / (2 * order) as f64)
 }
 
-/// Maximally flat.
 pub(super) fn butterworth(order: usize) -> Zpk {
     let pairs = angles(order).map(|angle| Complex64::new(-angle.cos(), angle.sin()));
     Zpk {
@@ -62,7 +59,7 @@ pub(super) fn butterworth(order: usize) -> Zpk {
     }
 }
 
-/// Equal ripple in the passband; the gain leaves it at the corner.
+/// The gain leaves the passband ripple at the corner.
 pub(super) fn chebyshev1(order: usize, ripple_db: f64) -> Zpk {
     let ripple = power_above_one(ripple_db);
     let (sinh, cosh) = sinh_cosh((1.0 / ripple.sqrt()).asinh() / order as f64);
@@ -83,11 +80,11 @@ pub(super) fn chebyshev1(order: usize, ripple_db: f64) -> Zpk {
     }
 }
 
-/// Equal ripple in the stopband, which begins at the corner.
+/// The stopband begins at the corner.
 pub(super) fn chebyshev2(order: usize, attenuation_db: f64) -> Zpk {
     let (sinh, cosh) = sinh_cosh(power_above_one(attenuation_db).sqrt().asinh() / order as f64);
     let pole = |angle: f64| {
-        // The inverse of a pole of the first kind; its conjugate lies above the axis.
+        // Its conjugate lies above the axis.
         let inverse = Complex64::new(-sinh * angle.cos(), -cosh * angle.sin());
         1.0 / inverse
     };
@@ -108,8 +105,7 @@ pub(super) fn chebyshev2(order: usize, attenuation_db: f64) -> Zpk {
     }
 }
 
-/// Equal ripple in both; the gain leaves the passband at the corner. None if double precision cannot represent the
-/// range of gains.
+/// The gain leaves the passband at the corner. None if double precision cannot represent the range of gains.
 pub(super) fn elliptic(order: usize, ripple_db: f64, attenuation_db: f64) -> Option<Zpk> {
     let ripple = power_above_one(ripple_db);
     if order == 1 {

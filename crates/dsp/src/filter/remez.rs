@@ -1,11 +1,10 @@
-//! Equiripple FIR design: the Parks-McClellan algorithm.
+//! Equiripple FIR design: Parks-McClellan.
 //!
 //! Symmetric taps have the response `c(f) P(cos 2 pi f)`, where `c` is 1 for an odd number of taps and `cos pi f` for
-//! an even one, and P is a polynomial. P is optimal if its error is largest, with alternating sign, at one more point
-//! than it has coefficients. The exchange alternates between the polynomial with equal errors at a set of points and
-//! the extremes of its error. Source: J. H. McClellan, T. W. Parks, L. R. Rabiner, "A computer program for designing
-//! optimum FIR linear phase digital filters", IEEE Trans. Audio Electroacoust. 21 (1973), with barycentric
-//! interpolation (R. Pachón and L. N. Trefethen, BIT 49 (2009)).
+//! an even one, and P is a polynomial. P is optimal if its largest error, with alternating sign, occurs at one more
+//! point than it has coefficients. The exchange alternates between the polynomial with equal errors at given points and
+//! the extremes of its error. Source: J. H. McClellan, T. W. Parks, L. R. Rabiner, IEEE Trans. Audio Electroacoust. 21
+//! (1973), with barycentric interpolation (R. Pachón and L. N. Trefethen, BIT 49 (2009)).
 
 use std::f64::consts::PI;
 
@@ -13,11 +12,9 @@ use super::fir_design::count;
 use super::parameter_error;
 use crate::DspError;
 
-/// Grid points per coefficient.
 const DENSITY: usize = 16;
-/// Exchanges before giving up.
 const MAX_EXCHANGES: usize = 60;
-/// Most taps: time is quadratic.
+/// Time is quadratic.
 const MAX_TAPS: usize = 2048;
 
 /// A band and its desired response.
@@ -35,15 +32,13 @@ pub struct FirBand {
 
 #[derive(Debug, Clone, Copy)]
 struct Point {
-    /// Cosine of its angle.
     x: f64,
     desired: f64,
     weight: f64,
-    /// First or last of its band.
     edge: bool,
 }
 
-/// The polynomial through points, in barycentric form.
+/// In barycentric form.
 struct Interpolant {
     x: Vec<f64>,
     values: Vec<f64>,
@@ -65,7 +60,7 @@ impl Interpolant {
     }
 }
 
-/// Barycentric weights up to a common factor, which cancels: their logarithms do not overflow.
+/// Logarithms do not overflow; a common factor cancels.
 fn barycentric(x: &[f64]) -> Vec<f64> {
     let logs: Vec<(f64, bool)> = x
         .iter()
@@ -128,7 +123,7 @@ fn checked(operator: &'static str, bands: &[FirBand], rate: f64) -> Result<(), D
     Ok(())
 }
 
-/// The grid: points of every band, ascending. Even numbers of taps exclude half the rate.
+/// Even numbers of taps exclude half the rate.
 fn grid(bands: &[FirBand], rate: f64, coefficients: usize, odd: bool) -> Vec<Point> {
     let step = 0.5 / (DENSITY * coefficients) as f64;
     let mut grid = Vec::new();
@@ -150,7 +145,7 @@ fn grid(bands: &[FirBand], rate: f64, coefficients: usize, odd: bool) -> Vec<Poi
     grid
 }
 
-/// The `wanted` extremes of the error, with alternating sign; None if there are fewer.
+/// The `wanted` extremes with alternating sign; None if fewer.
 fn extremes(errors: &[f64], grid: &[Point], wanted: usize) -> Option<Vec<usize>> {
     let mut found: Vec<usize> = Vec::new();
     for (at, error) in errors.iter().enumerate() {
@@ -162,7 +157,6 @@ fn extremes(errors: &[f64], grid: &[Point], wanted: usize) -> Option<Vec<usize>>
         if before || after || *error == 0.0 {
             continue;
         }
-        // Of neighbours with the same sign, the larger.
         match found.last() {
             Some(&last) if (errors[last] > 0.0) == (*error > 0.0) => {
                 if error.abs() > errors[last].abs() {
@@ -180,7 +174,7 @@ fn extremes(errors: &[f64], grid: &[Point], wanted: usize) -> Option<Vec<usize>>
             found.remove(if size(0) < size(last) { 0 } else { last });
             continue;
         }
-        // Drop a pair, so that signs still alternate.
+        // Drop a pair: signs still alternate.
         let pair = |at: usize| size(at).max(size(at + 1));
         let least = (0..last).min_by(|&i, &j| pair(i).total_cmp(&pair(j)))?;
         found.drain(least..least + 2);
@@ -192,12 +186,11 @@ fn first_of_band(grid: &[Point], at: usize) -> bool {
     grid[at].edge && at > 0 && grid[at - 1].edge
 }
 
-/// Designs symmetric taps with the least maximal weighted error over the bands, as SciPy's `remez`.
+/// Symmetric taps of least maximal weighted error, as SciPy's `remez`.
 ///
 /// # Errors
-/// [`DspError::Parameter`] for bands that do not ascend from 0 to half the rate, weights that are not positive, fewer
-/// than 3 taps or more than 2,048, or an even number that is to pass half the rate; [`DspError::NotConverged`] if no
-/// optimum is found.
+/// [`DspError::Parameter`] for bands that do not ascend from 0 to half the rate, weights that are not positive, taps
+/// outside 3 to 2,048, or an even number to pass half the rate; [`DspError::NotConverged`].
 ///
 /// ```
 /// use isochrony_dsp::filter::{FirBand, remez};
@@ -264,7 +257,7 @@ pub fn remez(
             .iter()
             .fold(0.0f64, |most, error| most.max(error.abs()));
         ripple = most / level.abs() - 1.0;
-        // Further exchanges would change less than rounding does.
+        // Rounding changes more than further exchanges.
         if ripple < 1e-9 || most < 1e-13 {
             return Ok(taps_of_response(&polynomial, taps, odd));
         }
@@ -281,7 +274,7 @@ pub fn remez(
     })
 }
 
-/// Taps of a known response: a cosine transform at as many frequencies as taps.
+/// A cosine transform at as many frequencies as taps.
 fn taps_of_response(polynomial: &Interpolant, taps: usize, odd: bool) -> Vec<f64> {
     let half = taps.div_ceil(2);
     let angle = |k: usize| 2.0 * PI * k as f64 / taps as f64;

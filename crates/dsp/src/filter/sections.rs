@@ -1,4 +1,4 @@
-//! Recursive filters as cascades of second-order sections.
+//! Cascades of second-order sections.
 
 use std::f64::consts::PI;
 
@@ -6,7 +6,7 @@ use num_complex::Complex64;
 
 use crate::DspError;
 
-/// A second-order section: `y[n] = b0 x[n] + b1 x[n-1] + b2 x[n-2] - a1 y[n-1] - a2 y[n-2]`.
+/// `y[n] = b0 x[n] + b1 x[n-1] + b2 x[n-2] - a1 y[n-1] - a2 y[n-2]`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Section {
     /// Numerator.
@@ -47,11 +47,10 @@ impl Section {
 pub struct Sections(Vec<Section>);
 
 impl Sections {
-    /// Sections in the order in which they run.
+    /// Sections in running order.
     ///
     /// # Errors
-    /// [`DspError::Unstable`] if a pole is not inside the unit circle; [`DspError::Parameter`] if there are no
-    /// sections.
+    /// [`DspError::Unstable`] if a pole is not inside the unit circle; [`DspError::Parameter`] for no sections.
     pub fn new(operator: &'static str, sections: Vec<Section>) -> Result<Self, DspError> {
         if sections.is_empty() {
             return Err(super::parameter_error(
@@ -71,7 +70,7 @@ impl Sections {
         }
     }
 
-    /// Sections in the order in which they run.
+    /// Sections in running order.
     #[must_use]
     pub fn as_slice(&self) -> &[Section] {
         &self.0
@@ -84,7 +83,7 @@ impl Sections {
         self.0.iter().map(row).collect()
     }
 
-    /// Response at a frequency: magnitude is gain, angle is phase.
+    /// Response at a frequency.
     #[must_use]
     pub fn response(&self, hz: f64, rate: f64) -> Complex64 {
         let delay = Complex64::from_polar(1.0, -2.0 * PI * hz / rate);
@@ -95,10 +94,10 @@ impl Sections {
         self.0.iter().map(one).product()
     }
 
-    /// Samples after which the rest of the impulse response is below `rel_err` of the whole; `u64::MAX` if never.
+    /// Samples until the rest of the impulse response is below `rel_err`; `u64::MAX` if never.
     ///
-    /// As if all `m` poles lay at the largest radius r on the real axis: then the rest after n samples is the
-    /// probability of fewer than m events at rate `n (1 - r)`.
+    /// As if all `m` poles lay at the largest radius r on the real axis: the rest after n samples is the probability of
+    /// fewer than m events at rate `n (1 - r)`.
     #[must_use]
     pub fn settling(&self, rel_err: f64) -> u64 {
         let radius = self.0.iter().map(Section::radius).fold(0.0, f64::max);
@@ -131,7 +130,7 @@ impl Sections {
             }
         }
         let samples = high / -radius.ln();
-        // Poles at the origin and zeros add two samples per section.
+        // Poles at the origin and zeros: two samples per section.
         samples.ceil() as u64 + 2 * self.0.len() as u64
     }
 }

@@ -1,14 +1,12 @@
-//! A cascade of second-order sections applied to a signal in pieces.
+//! A cascade of second-order sections over a signal in pieces.
 //!
 //! State: the last two inputs and outputs of each section (direct form I), in f64. `w = b0 x + (b1 x' + b2 x'')`
-//! depends on the input only, so the recursion `y = (w - a2 y'') - a1 y'` takes one product and one difference per
-//! sample.
+//! depends on the input only, so the recursion `y = (w - a2 y'') - a1 y'` takes one product and one difference.
 //!
-//! Up to four sections run in parallel (`lanes.rs`), more in groups of four over blocks that fit the cache. Bits do not
-//! depend on how the signal is cut.
+//! Four sections run in parallel (`lanes.rs`), more in groups of four over blocks that fit the cache. Bits do not
+//! depend on cuts.
 //!
-//! Every 4,096 samples, counted from the first, numbers below 1e-200 are cleared: trailing zeros would leave denormal
-//! numbers, a hundred times as slow.
+//! Every 4,096 samples numbers below 1e-200 are cleared: denormal numbers are a hundred times as slow.
 
 use isochrony_segment::DType;
 
@@ -18,25 +16,23 @@ use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
 use crate::spectrum::Precision;
 
-/// Samples that each group of sections processes in turn: fits the L1 cache.
+/// Fits the L1 cache.
 const BLOCK: usize = 1024;
-/// Samples between checks for decayed numbers.
 const DECAY_CHECK_PERIOD: usize = 4096;
 
 /// The signal before the first sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Initial {
-    /// Zeros: the filter is at rest.
+    /// Zeros.
     #[default]
     Zero,
-    /// Constant at the first sample's value: a constant signal has no transient. As SciPy's `sosfilt_zi` times the
-    /// first sample.
+    /// The first sample's value: a constant signal has no transient. As SciPy's `sosfilt_zi` times the first sample.
     Steady,
 }
 
-/// Applies [`Sections`] and keeps its state from call to call, without delay.
+/// Applies [`Sections`] with state, without delay.
 ///
-/// NaN and infinities propagate: all later results are NaN until [`reset`](Self::reset).
+/// NaN and infinities make all later results NaN, until [`reset`](Self::reset).
 ///
 /// ```
 /// use isochrony_dsp::filter::{Band, Family, Iir, Initial, SosFilter};
@@ -52,22 +48,20 @@ pub enum Initial {
 #[derive(Debug, Clone)]
 pub struct SosFilter {
     groups: Vec<Group>,
-    /// A block of f32 samples, as f64.
     block: Vec<f64>,
     initial: Initial,
-    /// Samples since the last check for decayed numbers; None before the first sample.
     at: Option<usize>,
     isa: Isa,
 }
 
 impl SosFilter {
-    /// A filter before its first sample.
+    /// Before the first sample.
     #[must_use]
     pub fn new(sections: &Sections, initial: Initial) -> Self {
         Self::on(Isa::best(), sections, initial)
     }
 
-    /// As [`new`](Self::new), on an instruction set, for tests and benchmarks.
+    /// [`new`](Self::new) on an instruction set, for tests.
     #[must_use]
     pub fn on(isa: Isa, sections: &Sections, initial: Initial) -> Self {
         Self {
@@ -79,13 +73,13 @@ impl SosFilter {
         }
     }
 
-    /// Forgets all samples: the next one is the first.
+    /// Forgets all samples.
     pub fn reset(&mut self) {
         self.groups.iter_mut().for_each(Group::rest);
         self.at = None;
     }
 
-    /// Filters the samples after those of the last call. `output` is as long as `input`.
+    /// Filters the next samples. `output` is as long as `input`.
     ///
     /// # Errors
     /// [`DspError::OutputLength`].
@@ -147,7 +141,6 @@ impl SosFilter {
         }
     }
 
-    /// Sets the initial state, before the first sample.
     fn begin(&mut self, first: f64) {
         if self.at.is_none() {
             if self.initial == Initial::Steady {
@@ -157,7 +150,7 @@ impl SosFilter {
         }
     }
 
-    /// Length of the next block; clears decayed numbers when due.
+    /// Clears decayed numbers when due.
     fn advance(&mut self, samples: usize) -> usize {
         let mut at = self.at.unwrap_or(0);
         if at == DECAY_CHECK_PERIOD {
@@ -186,7 +179,6 @@ impl SosFilter {
     }
 }
 
-/// All groups over a block of samples: not more than [`BLOCK`].
 struct Pass<'a, T> {
     groups: &'a mut [Group],
     input: &'a [T],

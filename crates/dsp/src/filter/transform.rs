@@ -1,4 +1,4 @@
-//! From the analog prototype to the digital filter: frequency transforms, then the bilinear transform.
+//! Frequency and bilinear transforms of prototypes.
 //!
 //! Frequencies are `tan(pi f / rate)`, which the bilinear transform `z = (1 + s) / (1 - s)` maps back to `f`.
 
@@ -14,7 +14,7 @@ impl Roots {
         }
     }
 
-    /// For each root `r`, both solutions of `x² - 2 r x + centre² = 0`.
+    /// For each root `r`, solves `x² - 2 r x + centre² = 0`.
     fn split(&self, centre: f64) -> Self {
         let mut roots = Self::default();
         for &root in &self.reals {
@@ -22,7 +22,7 @@ impl Roots {
             if inside < 0.0 {
                 roots.pairs.push(Complex64::new(root, (-inside).sqrt()));
             } else {
-                // The larger one first: the other would suffer from cancellation.
+                // The larger first: the other would cancel.
                 let larger = root + inside.sqrt().copysign(root);
                 roots.reals.extend([larger, centre * centre / larger]);
             }
@@ -84,7 +84,6 @@ impl Zpk {
         let invert =
             |roots: &Roots| roots.map(|root| width / 2.0 / root, |root| width / 2.0 / root);
         let mut zeros = invert(&self.zeros).split(centre);
-        // Zeros at infinity move to the middle of the stop band.
         let middle = Complex64::new(0.0, centre);
         zeros.pairs.extend(vec![middle; self.relative_degree()]);
         Self {
@@ -94,7 +93,7 @@ impl Zpk {
         }
     }
 
-    /// The digital filter; zeros at infinity move to half the rate.
+    /// Zeros at infinity move to half the rate.
     pub(super) fn bilinear(&self) -> Self {
         let map = |roots: &Roots| {
             roots.map(

@@ -1,9 +1,9 @@
-//! Forward-backward recursive filtering: squared gain, zero phase.
+//! Forward-backward recursive filtering.
 //!
-//! The backward pass of a block starts so far behind it that the unknown future has decayed to [`REL_ERR`]; the last
-//! one starts at the end. Blocks lie at fixed distances from the first sample, however the signal is cut.
+//! The backward pass of a block starts where the unknown future has decayed to [`REL_ERR`]. Blocks lie at fixed
+//! distances from the first sample.
 //!
-//! State: forward results not yet used, at most a block and the settling time.
+//! State: unused forward results, at most a block and the settling time.
 
 use super::parameter_error;
 use super::sections::Sections;
@@ -14,14 +14,13 @@ use crate::spectrum::Precision;
 /// Relative error from cutting the backward pass.
 pub const REL_ERR: f64 = 1e-12;
 const MIN_BLOCK: usize = 1 << 14;
-/// Maximum settling time in samples: twice as many are buffered.
+/// Maximum settling time; twice as many samples are buffered.
 const MAX_SETTLING: u64 = 1 << 23;
 
-/// Filters forward and backward, as SciPy's `sosfiltfilt` with odd padding, which is at most the length of a contiguous
-/// range less one.
+/// Filters forward and backward, as SciPy's `sosfiltfilt` with odd padding, shorter than the range.
 ///
 /// Results come [`lag`](Self::lag) samples late, the last by [`finish`](Self::finish). NaN and infinities make the
-/// range NaN, from up to a lag before them.
+/// range NaN, from up to a lag before.
 ///
 /// ```
 /// use isochrony_dsp::filter::{Band, Family, Iir, ZeroPhase};
@@ -43,20 +42,19 @@ pub struct ZeroPhase {
     pad: usize,
     settling: usize,
     block: usize,
-    /// Forward results not yet used; raw samples until the padding is complete.
+    /// Forward results; raw samples until the padding is complete.
     passed: Vec<f64>,
     begun: bool,
-    /// Last raw samples, for the padding at the end.
     last: Vec<f64>,
     ready: Vec<f64>,
     work: Vec<f64>,
 }
 
 impl ZeroPhase {
-    /// A filter before its first sample.
+    /// Before the first sample.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if the filter takes more than 8,388,608 samples to settle.
+    /// [`DspError::Parameter`] if the filter needs more than 8,388,608 samples to settle.
     pub fn new(operator: &'static str, sections: &Sections) -> Result<Self, DspError> {
         let settling = sections.settling(REL_ERR);
         if settling > MAX_SETTLING {
@@ -92,7 +90,7 @@ impl ZeroPhase {
         self.block + self.settling
     }
 
-    /// Forgets all samples: the next one is the first.
+    /// Forgets all samples.
     pub fn reset(&mut self) {
         self.forward.reset();
         self.passed.clear();
@@ -100,8 +98,8 @@ impl ZeroPhase {
         self.begun = false;
     }
 
-    /// Filters the next samples. `output` is as long as `input`, with the results for samples a [`lag`](Self::lag)
-    /// before; the first lag of results is undefined.
+    /// Filters the next samples. `output` is as long as `input`, and a [`lag`](Self::lag) behind; the first lag of
+    /// results is undefined.
     ///
     /// # Errors
     /// [`DspError::OutputLength`].
@@ -143,8 +141,7 @@ impl ZeroPhase {
         Ok(())
     }
 
-    /// Ends the signal: results for its last [`lag`](Self::lag) samples. Those of a shorter signal are at the end of
-    /// `output`.
+    /// Ends the signal: results for its last [`lag`](Self::lag) samples, right-aligned if it is shorter.
     ///
     /// # Errors
     /// [`DspError::OutputLength`] unless `output` is as long as the lag.
@@ -162,7 +159,6 @@ impl ZeroPhase {
             *result = T::of(*value);
         }
         if count > 0 {
-            // Odd padding: the signal mirrored at its last sample.
             let pad = self.last.len() - 1;
             let turn = 2.0 * self.last[pad];
             let work = &mut self.work[..count + pad];
@@ -198,7 +194,7 @@ impl ZeroPhase {
         }
     }
 
-    /// Runs the padding through the filter: the signal mirrored at its first sample, as far as it reaches.
+    /// The padding mirrors the signal at its first sample, as far as it reaches.
     fn begin(&mut self) {
         self.begun = true;
         let Some(first) = self.passed.first() else {

@@ -3,17 +3,17 @@
 use super::{SHIFT, pick, polynomial, two_sum};
 use std::f64::consts::FRAC_2_PI;
 
-/// Up to here `n` has 20 bits, so its products with 33 bits of pi are exact.
+/// `n` has 20 bits: its products with 33 bits of pi are exact.
 const MAX_ANGLE: f64 = 1_000_000.0;
 
-/// Whether `x` is finite but too large for [`sin`], [`cos`] and [`tan`].
+/// Whether `x` is finite but too large for the f64 functions.
 #[inline(always)]
 #[must_use]
 pub fn is_far(x: f64) -> bool {
     (x.abs() > MAX_ANGLE) & (x.abs() < f64::INFINITY)
 }
 
-/// Whether `x` is finite but too large for [`sin_f32`], [`cos_f32`] and [`tan_f32`].
+/// Whether `x` is finite but too large for the f32 functions.
 #[inline(always)]
 #[must_use]
 pub fn is_far_f32(x: f32) -> bool {
@@ -68,7 +68,7 @@ fn reduced(x: f64) -> (u64, f64, f64) {
     (shifted.to_bits(), sine, cosine)
 }
 
-/// As [`reduced`], with a relative error of 2^-34.
+/// Relative error 2^-34.
 #[inline(always)]
 fn reduced_short(x: f64) -> (u64, f64, f64) {
     const HIGH: f64 = f64::from_bits(0x3ff9_21fb_5400_0000); // 29 bits
@@ -103,7 +103,7 @@ fn reduced_short(x: f64) -> (u64, f64, f64) {
     (shifted.to_bits(), sine, cosine)
 }
 
-/// Selects by the lowest bit, with the sign of the second lowest.
+/// The lowest bit selects; the second lowest is the sign.
 #[inline(always)]
 fn of_quadrant(quadrant: u64, even: f64, odd: f64) -> f64 {
     let mask = 0u64.wrapping_sub(quadrant & 1);
@@ -111,7 +111,7 @@ fn of_quadrant(quadrant: u64, even: f64, odd: f64) -> f64 {
     f64::from_bits(value ^ ((quadrant & 2) << 62))
 }
 
-/// Sine of an angle in radians; not for [`is_far`].
+/// Sine, in radians; not for [`is_far`].
 #[inline(always)]
 #[must_use]
 pub fn sin(x: f64) -> f64 {
@@ -119,7 +119,7 @@ pub fn sin(x: f64) -> f64 {
     pick(x.abs() < 1e-9, x, of_quadrant(quadrant, sine, cosine))
 }
 
-/// Cosine of an angle in radians; not for [`is_far`].
+/// Cosine, in radians; not for [`is_far`].
 #[inline(always)]
 #[must_use]
 pub fn cos(x: f64) -> f64 {
@@ -135,7 +135,7 @@ fn quotient(quadrant: u64, sine: f64, cosine: f64) -> f64 {
     choose(sine, -cosine) / choose(cosine, sine)
 }
 
-/// Tangent of an angle in radians; not for [`is_far`].
+/// Tangent, in radians; not for [`is_far`].
 #[inline(always)]
 #[must_use]
 pub fn tan(x: f64) -> f64 {
@@ -143,7 +143,7 @@ pub fn tan(x: f64) -> f64 {
     pick(x.abs() < 1e-9, x, quotient(quadrant, sine, cosine))
 }
 
-/// Sine of an angle in radians; not for [`is_far_f32`].
+/// Sine, in radians; not for [`is_far_f32`].
 #[inline(always)]
 #[must_use]
 pub fn sin_f32(x: f32) -> f32 {
@@ -152,7 +152,7 @@ pub fn sin_f32(x: f32) -> f32 {
     pick(x.abs() < 1e-5, x, of_quadrant(quadrant, sine, cosine)) as f32
 }
 
-/// Cosine of an angle in radians; not for [`is_far_f32`].
+/// Cosine, in radians; not for [`is_far_f32`].
 #[inline(always)]
 #[must_use]
 pub fn cos_f32(x: f32) -> f32 {
@@ -160,7 +160,7 @@ pub fn cos_f32(x: f32) -> f32 {
     of_quadrant(quadrant.wrapping_add(1), sine, cosine) as f32
 }
 
-/// Tangent of an angle in radians; not for [`is_far_f32`].
+/// Tangent, in radians; not for [`is_far_f32`].
 #[inline(always)]
 #[must_use]
 pub fn tan_f32(x: f32) -> f32 {

@@ -44,7 +44,7 @@ fn reduced(x: f64, low: f64) -> (f64, f64, f64) {
     (shifted, r, lost + square * series)
 }
 
-/// Multiplies by 2^n in two steps, so that both powers are representable.
+/// In two steps: both powers are representable.
 #[inline(always)]
 fn scaled(value: f64, shifted: f64) -> f64 {
     let half = (shifted - SHIFT) * 0.5 + SHIFT;
@@ -75,7 +75,6 @@ pub fn exp(x: f64) -> f64 {
 pub fn exp_m1(x: f64) -> f64 {
     let within = limited(x, -60.0, OVERFLOW);
     let (shifted, r, rest) = reduced(within, 0.0);
-    // Half of 2^n, representable for n = 1024, too.
     let power = two_to(shifted - 1.0);
     let (sum, lost) = fast_two_sum(power - 0.5, power * r);
     let value = (sum + (lost + power * rest)) * 2.0;
@@ -88,13 +87,13 @@ pub fn exp_m1(x: f64) -> f64 {
 pub fn tanh(x: f64) -> f64 {
     let size = limited(x.abs(), 0.0, 22.0);
     let grown = exp_m1(size + size);
-    // `g / (g + 2)` near zero, else the equivalent `1 - 2 / (g + 2)`, which rounds less.
+    // Near zero `g / (g + 2)`, else the equivalent `1 - 2 / (g + 2)`, which rounds less.
     let large = size > 0.55;
     let value = pick(large, 1.0, 0.0) + pick(large, -2.0, grown) / (grown + 2.0);
     value.copysign(x)
 }
 
-/// `n` plus [`SHIFT`], and `e^r - 1` with a relative error of 2^-34.
+/// `n` plus [`SHIFT`], and `e^r - 1` with relative error 2^-34.
 #[inline(always)]
 fn reduced_short(x: f64) -> (f64, f64) {
     let shifted = x * LOG2_E + SHIFT;

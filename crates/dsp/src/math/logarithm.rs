@@ -80,7 +80,7 @@ pub fn ln_1p(x: f64) -> f64 {
     pick(x.abs() < 1e-17, x, value)
 }
 
-/// `ln(1 + f)` divided by the logarithm of a base, whose inverse is given as 32 bits and the rest.
+/// The base's inverse logarithm is given as 32 bits and the rest.
 #[inline(always)]
 fn based(f: f64, high: f64, low: f64) -> (f64, f64) {
     const UPPER: u64 = 0xffff_ffff_0000_0000;
@@ -116,7 +116,7 @@ pub fn log10(x: f64) -> f64 {
     checked(x, sum + (lost + (small + k * OF_2_LOW)))
 }
 
-/// `k`, and `ln(1 + f)` with a relative error of 2^-35.
+/// `k`, and `ln(1 + f)` with relative error 2^-35.
 #[inline(always)]
 fn short(x: f64) -> (f64, f64) {
     let (k, f) = parts(x);
@@ -152,7 +152,7 @@ pub fn ln_1p_f32(x: f32) -> f32 {
     let sum = 1.0 + wide;
     let (k, rest) = short(sum);
     let value = checked(sum, k * LN_2 + rest);
-    // Near zero, where the sum has lost digits, two terms of the series suffice.
+    // The sum has lost digits; two terms of the series suffice.
     pick(wide.abs() < 1e-5, wide - 0.5 * wide * wide, value) as f32
 }
 

@@ -1,25 +1,23 @@
-//! Vectorisable elementary functions with the same bits on every instruction set.
+//! Elementary functions with the same bits on every instruction set.
 //!
-//! Each is branch-free, without fused multiply-add or tables. The C library is not used: its last bits depend on the
-//! CPU.
+//! Branch-free, without fused multiply-add or tables. The C library's last bits depend on the CPU.
 //!
-//! Special values (signed zeros, infinities, NaN, subnormals) are those of C and NumPy. Errors are tested against exact
-//! arithmetic (`tests/math.rs`); bounds in units of the last place:
+//! Special values are those of C and NumPy. Error bounds in units of the last place, tested against exact arithmetic
+//! (`tests/math.rs`):
 //!
 //! | function | f64 | f32 |
 //! |---|---|---|
 //! | `exp`, `ln`, `log2`, `log10`, `ln_1p`, `exp_m1`, `sin`, `cos`, `pow` | 1 | 0.51 |
 //! | `tan`, `tanh` | 2 | 0.51 |
-//! | `fmod`, and the remainder of it | exact | exact |
+//! | `fmod`, and its remainder | exact | exact |
 //!
-//! Single precision is computed in double precision with shorter polynomials and rounded once.
+//! f32 is computed in f64 and rounded once.
 //!
-//! Some arguments of `sin`, `cos`, `tan`, `pow` and `fmod` need other code, as predicates like `is_far` tell: loops
-//! recompute those.
+//! Loops recompute arguments that need other code, as told by predicates like `is_far`.
 //!
-//! Methods: Cody and Waite, *Software Manual for the Elementary Functions* (1980), for range reduction; Dekker, *A
-//! floating-point technique for extending the available precision* (1971), for exact sums and products; polynomials
-//! through Chebyshev nodes.
+//! Methods: range reduction by Cody and Waite, *Software Manual for the Elementary Functions* (1980); exact sums and
+//! products by Dekker, *A floating-point technique for extending the available precision* (1971); polynomials through
+//! Chebyshev nodes.
 
 mod circle;
 mod exponential;
@@ -33,25 +31,24 @@ pub use logarithm::{ln, ln_1p, ln_1p_f32, ln_f32, log2, log2_f32, log10, log10_f
 pub use power::{is_steep, pow, pow_f32};
 pub use remainder::{fmod, fmod_f32, is_uneven, is_uneven_f32};
 
-/// Adding it rounds an f64 below 2^51 to the nearest integer, held in its low bits.
+/// Adding it rounds an f64 below 2^51 to the nearest integer, in its low bits.
 const SHIFT: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
 
 const LN_2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fefa_4000); // 41 bits: times 11 bits is exact
 const LN_2_LOW: f64 = f64::from_bits(0xbd48_432a_1b0e_2634);
 
-/// Power of two whose exponent is in the low bits of `shifted`, an integer plus [`SHIFT`].
+/// The exponent is in the low bits of `shifted`.
 #[inline(always)]
 fn two_to(shifted: f64) -> f64 {
     f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52)
 }
 
-/// `if which {a} else {b}`, with both evaluated.
+/// Evaluates both.
 #[inline(always)]
 fn pick(which: bool, a: f64, b: f64) -> f64 {
     if which { a } else { b }
 }
 
-/// Sum and its rounding error.
 #[inline(always)]
 fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
@@ -59,14 +56,14 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, (a - (sum - of_b)) + (b - of_b))
 }
 
-/// As [`two_sum`], if `a` is zero or not the smaller one.
+/// As [`two_sum`], if `a` is zero or not the smaller.
 #[inline(always)]
 fn fast_two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     (sum, (a - sum) + b)
 }
 
-/// Splits a number into halves of 26 bits.
+/// Halves of 26 bits.
 #[inline(always)]
 fn halves(a: f64) -> (f64, f64) {
     let scaled = 134_217_729.0 * a; // 2^27 + 1
@@ -74,7 +71,7 @@ fn halves(a: f64) -> (f64, f64) {
     (high, a - high)
 }
 
-/// Product and its rounding error, barring overflow and subnormal numbers.
+/// Barring overflow and subnormals.
 #[inline(always)]
 fn two_product(a: f64, b: f64) -> (f64, f64) {
     let product = a * b;
@@ -82,7 +79,7 @@ fn two_product(a: f64, b: f64) -> (f64, f64) {
     (product, ((ah * bh - product) + ah * bl + al * bh) + al * bl)
 }
 
-/// A polynomial, lowest coefficient first, in pairs, which halves the dependency chain.
+/// In pairs, which halves the dependency chain; lowest coefficient first.
 macro_rules! polynomial {
     ($x:expr, $square:expr, [$even:expr $(,)?]) => { $even };
     ($x:expr, $square:expr, [$even:expr, $odd:expr $(,)?]) => { $even + $odd * $x };

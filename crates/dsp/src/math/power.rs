@@ -4,7 +4,7 @@ use super::exponential::exp_of_sum;
 use super::logarithm::{ln, parts};
 use super::{LN_2_HIGH, LN_2_LOW, SHIFT, fast_two_sum, pick, polynomial, two_product, two_sum};
 
-/// Exponents of this magnitude have no fraction, or are all even.
+/// From here exponents have no fraction, or are even.
 const MIN_STEEP_EXPONENT: f64 = 1_125_899_906_842_624.0; // 2^50
 
 /// Whether the exponent is NaN, infinite or too large for [`pow`].
@@ -14,7 +14,7 @@ pub fn is_steep(exponent: f64) -> bool {
     (exponent.abs() >= MIN_STEEP_EXPONENT) | exponent.is_nan()
 }
 
-/// Natural logarithm of a positive finite number, as a sum of two f64.
+/// As a sum of two f64, for positive finite numbers.
 #[inline(always)]
 fn ln_in_two(x: f64) -> (f64, f64) {
     const THIRDS: f64 = 2.0 / 3.0;
@@ -53,7 +53,7 @@ fn ln_in_two(x: f64) -> (f64, f64) {
     fast_two_sum(total, lost + (low + k * LN_2_LOW))
 }
 
-/// Special cases of C's and NumPy's `pow` (base zero, infinite, negative or NaN), given the power of the magnitude.
+/// Special cases of C and NumPy (base zero, infinite, negative or NaN), given the power of the magnitude.
 #[inline(always)]
 fn signed(base: f64, exponent: f64, value: f64) -> f64 {
     let size = base.abs();
@@ -75,7 +75,7 @@ fn signed(base: f64, exponent: f64, value: f64) -> f64 {
     pick(exponent == 0.0, 1.0, value)
 }
 
-/// A power whose exponent is not [`is_steep`].
+/// Power, unless [`is_steep`].
 #[inline(always)]
 #[must_use]
 pub fn pow(base: f64, exponent: f64) -> f64 {
@@ -85,7 +85,7 @@ pub fn pow(base: f64, exponent: f64) -> f64 {
     signed(base, exponent, value)
 }
 
-/// A power whose exponent is not [`is_steep`].
+/// Power, unless [`is_steep`].
 #[inline(always)]
 #[must_use]
 pub fn pow_f32(base: f32, exponent: f32) -> f32 {

@@ -1,11 +1,11 @@
-//! Recovery of a packet from the copies of several receivers.
+//! Recovery of a packet from several copies.
 
 use super::{CHECK_BYTES, residual, word, words};
 use crate::DspError;
 
 const MIN_ERROR_RATE: f64 = 1e-9;
 
-/// Maximum number of bits searched: a million combinations.
+/// A million combinations.
 const MAX_SEARCHED: u32 = 20;
 
 /// How a packet was recovered.
@@ -23,17 +23,17 @@ pub enum Recovery {
         /// Bits decided against the vote.
         flipped: u32,
     },
-    /// Not recovered: nothing matches the checksum.
+    /// Nothing matches the checksum.
     Lost,
 }
 
 /// Recovers packets from copies with errors.
 ///
-/// Takes the intact copy of the best receiver. Without one, bits in which copies differ are voted on: within a cluster
-/// a copy weighs ln((1 - p) / p), with p its receiver's error rate; the cluster's decision weighs as much as its best
-/// copy, since its errors are correlated. This is the likelier bit if clusters err independently. If the result fails
-/// the checksum, all combinations of the bits with the closest votes are tried, and the likeliest that passes is taken
-/// (Chase 1972). A wrong packet passes once in 2^(32 - searched) tries.
+/// Takes the intact copy of the best receiver. Otherwise bits in which copies differ are voted on: within a cluster a
+/// copy weighs ln((1 - p) / p), with p its receiver's error rate; the cluster's decision weighs as much as its best
+/// copy, since its errors are correlated. This is the likelier bit if clusters err independently. If the checksum
+/// fails, all combinations of the closest votes are tried, and the likeliest that passes is taken (Chase 1972). A wrong
+/// packet passes once in 2^(32 - searched) tries.
 ///
 /// ```
 /// use isochrony_dsp::packets::{Combiner, Recovery};
@@ -53,15 +53,12 @@ pub enum Recovery {
 #[derive(Debug, Clone)]
 pub struct Combiner {
     bytes: usize,
-    /// Receivers by cluster, the best of each first, with cluster and weight.
+    /// Receivers by cluster, the best of each first.
     voters: Vec<Voter>,
-    /// Receivers by ascending error rate.
     order: Vec<usize>,
     syndromes: Vec<u32>,
     search: u32,
-    /// Mask of the bits in which copies differ.
     differ: Vec<u64>,
-    /// Bits that were voted on, with the margin.
     disputed: Vec<DisputedBit>,
 }
 
@@ -79,8 +76,8 @@ struct DisputedBit {
 }
 
 impl Combiner {
-    /// For packets of `bytes` bytes, checksum included; `clusters` and `error_rates` (wrong bits per bit, at least
-    /// 1e-9) are per receiver. `search`: number of bits to search, 0 to 20.
+    /// For packets of `bytes` bytes with checksum; `clusters` and `error_rates` (wrong bits per bit, at least 1e-9) are
+    /// per receiver. `search`: bits to search, 0 to 20.
     ///
     /// # Errors
     /// [`DspError::Parameter`] for no receiver, packets of fewer than 5 bytes, another number of rates, a rate outside
@@ -140,10 +137,10 @@ impl Combiner {
         })
     }
 
-    /// Recovers a packet into `packet` from its copies, one per receiver or None. A lost packet is the vote.
+    /// Recovers `packet` from one copy, or None, per receiver. A lost packet is the vote.
     ///
     /// # Panics
-    /// If the numbers of copies and receivers differ, or a length is not that of a packet.
+    /// If copies and receivers differ in number, or a length is not that of a packet.
     pub fn combine(&mut self, copies: &[Option<&[u8]>], packet: &mut [u8]) -> Recovery {
         assert_eq!(copies.len(), self.order.len(), "one copy for each receiver");
         assert_eq!(packet.len(), self.bytes);
@@ -200,7 +197,7 @@ impl Combiner {
         }
     }
 
-    /// Logarithm of the odds that a bit is 1.
+    /// Log odds that a bit is 1.
     fn support(&self, copies: &[Option<&[u8]>], at: usize, place: u32) -> f64 {
         let mut support = 0.0;
         let heard = |voter: &Voter| copies[voter.receiver].map(|copy| (voter.weight, copy));
@@ -215,7 +212,6 @@ impl Combiner {
                 best = best.or(Some((weight, sign)));
                 sum += weight * sign;
             }
-            // A tie within a cluster goes to its best receiver.
             if let Some((weight, sign)) = best {
                 let decided = if sum == 0.0 { sign } else { f64::signum(sum) };
                 support += weight * decided;
@@ -224,7 +220,6 @@ impl Combiner {
         support
     }
 
-    /// Tries all combinations of the bits with the closest votes.
     fn search(&mut self, wrong: u32, packet: &mut [u8]) -> Recovery {
         let closest = |a: &DisputedBit, b: &DisputedBit| {
             let nearer = a.margin.total_cmp(&b.margin);
@@ -237,7 +232,7 @@ impl Combiner {
         self.disputed.select_nth_unstable_by(tried - 1, closest);
         let bits = &mut self.disputed[..tried];
         bits.sort_unstable_by(closest);
-        // A Gray code: combinations differ in one bit.
+        // A Gray code.
         let mut left = wrong;
         let mut found: Option<(f64, u32)> = None;
         for step in 1..1_u32 << tried {
@@ -270,7 +265,7 @@ impl Combiner {
 }
 
 fn syndromes(bytes: usize) -> Vec<u32> {
-    // Linear part of the CRC of one byte, which advances it over a byte of zeros.
+    // Linear part of the CRC of a byte: advances it over a zero byte.
     let zero = crc32fast::hash(&[0]);
     let table: [u32; 256] = std::array::from_fn(|byte| crc32fast::hash(&[byte as u8]) ^ zero);
     let mut syndromes = vec![0; 8 * bytes];

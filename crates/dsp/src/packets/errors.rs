@@ -2,7 +2,7 @@
 
 use super::{is_intact, words};
 
-/// Counts bit errors per receiver and per pair, over packets with one intact copy.
+/// Counts bit errors per receiver and pair, over packets with an intact copy.
 ///
 /// ```
 /// use isochrony_dsp::packets::ErrorCounts;
@@ -21,13 +21,10 @@ use super::{is_intact, words};
 #[derive(Debug, Clone)]
 pub struct ErrorCounts {
     receivers: usize,
-    /// Bits of packets of which receivers i and j both have a copy, at `i * receivers + j`.
+    /// By pair of receivers, at `i * receivers + j`.
     common: Vec<u64>,
-    /// Errors of i in these.
     errors: Vec<u64>,
-    /// Joint errors in the same bits.
     joint: Vec<u64>,
-    /// Copies of a packet that have errors, and the error masks.
     broken: Vec<(usize, u64)>,
     wrong: Vec<u64>,
 }
@@ -47,11 +44,10 @@ impl ErrorCounts {
         }
     }
 
-    /// Adds the copies of one packet, None for receivers without one. Without an intact copy it counts nothing and
-    /// returns false.
+    /// Adds one packet's copies, None for receivers without. Without an intact copy counts nothing and returns false.
     ///
     /// # Panics
-    /// If copies are not as many as receivers, or not equally long.
+    /// Unless there is one copy per receiver, of equal length.
     pub fn add(&mut self, copies: &[Option<&[u8]>]) -> bool {
         assert_eq!(copies.len(), self.receivers, "one copy for each receiver");
         let Some(truth) = copies
@@ -106,11 +102,11 @@ impl ErrorCounts {
         }
     }
 
-    /// Writes a square matrix, row by row: error rates on the diagonal, elsewhere the correlation of two receivers'
-    /// errors (phi coefficient, -1 to 1), over common packets. NaN without such packets or without errors of either.
+    /// Writes a square matrix by rows: error rates on the diagonal, elsewhere the correlation of two receivers' errors
+    /// (phi coefficient, -1 to 1) over common packets; NaN without such packets or errors.
     ///
     /// # Panics
-    /// If `matrix` does not have a number per pair.
+    /// Unless `matrix` has a number per pair.
     pub fn matrix(&self, matrix: &mut [f64]) {
         assert_eq!(matrix.len(), self.receivers * self.receivers);
         for i in 0..self.receivers {
@@ -135,9 +131,9 @@ fn ones(words: impl Iterator<Item = u64>) -> u64 {
     words.map(|word| u64::from(word.count_ones())).sum()
 }
 
-/// Phi coefficient of two bits that are 1 in `a` and `b` of `n` cases, and in `both` together.
+/// Phi coefficient: bits are 1 in `a` and `b` of `n` cases, and in `both` together.
 fn phi(n: u64, a: u64, b: u64, both: u64) -> f64 {
-    // Integers, so that the difference of products is exact.
+    // The difference of integer products is exact.
     let [n, a, b, both] = [n, a, b, both].map(i128::from);
     let spread = |x: i128| (x as f64 * (n - x) as f64).sqrt();
     (n * both - a * b) as f64 / (spread(a) * spread(b))

@@ -1,14 +1,13 @@
-//! Recovery of packets that several receivers heard with bit errors.
+//! Recovery of packets heard by several receivers with bit errors.
 //!
-//! Copies of a packet have one length. The last four bytes are the CRC-32 of the rest, little-endian, as the FCS of
-//! Ethernet and 802.11; a copy that matches it is intact.
+//! The last four bytes of a packet are the CRC-32 of the rest, little-endian, as the FCS of Ethernet and 802.11; a
+//! matching copy is intact.
 //!
-//! After the network monitor of Girod et al. (XStream, 2008, section II):
-//! - [`ErrorCounts`]: an intact copy shows the bit errors of all others, and so the correlation of receivers' errors,
-//!   which is high for receivers close together.
+//! After Girod et al. (XStream, 2008, section II):
+//! - [`ErrorCounts`]: an intact copy shows the errors of all others, and their correlation.
 //! - [`Combiner`]: receivers with correlated errors form a cluster with one vote, as strong as its best receiver.
 //!
-//! Work is done on 64-bit words; single bits only where copies differ.
+//! Works on words; on bits only where copies differ.
 
 mod combine;
 mod errors;
@@ -16,12 +15,12 @@ mod errors;
 pub use combine::{Combiner, Recovery};
 pub use errors::ErrorCounts;
 
-/// Bytes of a packet's checksum.
+/// Bytes of the checksum.
 pub const CHECK_BYTES: usize = 4;
 
-/// CRC-32 of a packet's bytes XOR its checksum: zero if intact. None for packets without data.
+/// CRC-32 of a packet XOR its checksum: zero if intact. None without data.
 ///
-/// Linear: each bit error contributes its own residual by XOR.
+/// Linear: residuals of bit errors combine by XOR.
 #[inline]
 #[must_use]
 pub fn residual(packet: &[u8]) -> Option<u32> {
@@ -29,14 +28,14 @@ pub fn residual(packet: &[u8]) -> Option<u32> {
     (!bytes.is_empty()).then(|| crc32fast::hash(bytes) ^ u32::from_le_bytes(*check))
 }
 
-/// Whether a packet matches its checksum; with errors, a chance of 2^-32.
+/// Whether a packet matches its checksum; 2^-32 of broken ones do.
 #[inline]
 #[must_use]
 pub fn is_intact(packet: &[u8]) -> bool {
     residual(packet) == Some(0)
 }
 
-/// The words of a packet, the last one zero-padded.
+/// The last one is zero-padded.
 #[inline]
 fn words(packet: &[u8]) -> impl Iterator<Item = u64> {
     let (words, rest) = packet.as_chunks::<8>();

@@ -1,7 +1,7 @@
-//! Weights of a stage: a Kaiser-windowed sinc, sampled at each phase.
+//! Weights of a stage: a Kaiser-windowed sinc at each phase.
 //!
-//! Source: A. V. Oppenheim and R. W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 7.5 (window), and J. O.
-//! Smith and P. Gossett, "A flexible sampling-rate conversion method", ICASSP 1984 (interpolated phases).
+//! Source: A. V. Oppenheim and R. W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 7.5 (window); J. O. Smith
+//! and P. Gossett, "A flexible sampling-rate conversion method", ICASSP 1984 (interpolated phases).
 
 use std::f64::consts::PI;
 
@@ -12,13 +12,13 @@ use crate::DspError;
 use crate::filter::{bessel_i0, kaiser_beta, parameter_error};
 use crate::spectrum::Precision;
 
-/// Weights per group: a vector of f32.
+/// A vector of f32.
 pub(super) const LANES: usize = VECTOR_BYTES / size_of::<f32>();
 const MAX_TAPS: f64 = 1_048_576.0;
-/// Maximum weights stored as rows: a megabyte of f64.
+/// A megabyte of f64.
 const MAX_STORED_WEIGHTS: u64 = 1 << 17;
 
-/// A stage: ratio, and band edges in cycles per input sample.
+/// Band edges are in cycles per input sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spec {
     pub(super) ratio: Ratio,
@@ -27,7 +27,7 @@ pub(super) struct Spec {
     pub(super) attenuation_db: f64,
 }
 
-/// Taps of a Kaiser window for a transition of `width` cycles per sample.
+/// `width` is in cycles per sample.
 pub(super) fn taps_for(attenuation_db: f64, width: f64) -> f64 {
     ((attenuation_db - 7.95) / (2.285 * 2.0 * PI * width) + 3.0).ceil()
 }
@@ -44,22 +44,22 @@ pub(super) fn has_rows(spec: &Spec) -> bool {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Weights<T> {
     pub(super) taps: usize,
-    /// How many of them are at or before the sample at the result's position, for windows of a single result.
+    /// Taps at or before the result's position.
     pub(super) before: usize,
-    /// Maximum distance of the second of two results that share a window; 0 if windows are not shared.
+    /// Maximum distance of two results that share a window; 0 if not shared.
     pub(super) shift: usize,
     pub(super) table: Table<T>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Table<T> {
-    /// A row for each of `up` results, which have all phases.
+    /// A row per phase, of `up` results.
     Rows(Vec<T>),
-    /// Cubics between `phases` phases: four coefficients per weight, by vectors of weights.
+    /// Four coefficients per weight.
     Cubics { phases: u64, coefficients: Vec<T> },
 }
 
-/// The lowpass as a function of the distance from a result, in input samples.
+/// By the distance from a result, in input samples.
 struct Lowpass {
     cutoff: f64,
     beta: f64,
@@ -81,7 +81,7 @@ impl Lowpass {
         sinc * bessel_i0(self.beta * ((1.0 - part) * (1.0 + part)).sqrt())
     }
 
-    /// Weights at a fractional position, normalised to a sum of 1.
+    /// Weights with sum 1.
     fn row(&self, part: f64, taps: usize) -> impl Iterator<Item = f64> {
         let first = 1.0 - self.reach;
         let row: Vec<f64> = (0..taps)
@@ -115,7 +115,7 @@ impl<T: Precision> Weights<T> {
         let (up, down) = (spec.ratio.up(), spec.ratio.down());
         let least = (taps as usize).next_multiple_of(2);
         let kept = has_rows(spec);
-        // With few samples per result, windows of neighbouring results mostly overlap.
+        // Neighbouring windows mostly overlap.
         let shift = match kept && up > 1 && down > 1 && down < 2 * up {
             true => down.div_ceil(up) as usize,
             false => 0,
@@ -156,9 +156,9 @@ impl<T: Precision> Weights<T> {
     }
 }
 
-/// Cubics through the rows of four neighbouring phases, dense enough for the lowpass's accuracy.
+/// Dense enough for the lowpass's accuracy.
 fn cubics<T: Precision>(lowpass: &Lowpass, taps: usize, spec: &Spec) -> Table<T> {
-    // A cubic's error is at most 3 w^4 / 128 for a sine of w radians per phase; half the tolerance is left for it.
+    // A cubic's error is at most 3 w^4 / 128 for a sine of w radians per phase; it gets half the tolerance.
     let error = 10f64.powf(-spec.attenuation_db / 20.0) / 2.0;
     let steepest = 2.0 * PI * spec.stop;
     let phases = (steepest / (error * 128.0 / 3.0).powf(0.25))

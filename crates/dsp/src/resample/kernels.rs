@@ -1,8 +1,8 @@
-//! Dot products of weights and samples, in an order that depends on the ratio alone.
+//! Dot products, in an order that depends on the ratio alone.
 //!
-//! For integer upsampling, neighbouring results of one phase have neighbouring windows: they are computed in parallel,
-//! oldest sample first. Otherwise the products of a result are accumulated in a vector, then reduced; results of one
-//! phase share loads of weights, and two neighbouring results those of a window.
+//! Integer upsampling: neighbouring results of one phase have neighbouring windows and run in parallel, oldest sample
+//! first. Otherwise a result's products accumulate in a vector, then reduce; results of one phase share loads of
+//! weights, two neighbouring results those of a window.
 
 use bytemuck::{Zeroable as _, cast_slice};
 
@@ -14,15 +14,14 @@ use crate::avx2::Avx2;
 use crate::isa::{Kernel, Level};
 use crate::spectrum::Precision;
 
-/// Vectors of results in parallel; those of a second phase still fit the registers.
+/// Vectors in parallel: a second phase still fits the registers.
 const SIDE: usize = 4;
-/// Samples behind the last window that may be read, without effect.
+/// Samples behind the last window that may be read.
 pub(super) const READ_AHEAD: usize = SIDE * VECTOR_BYTES / size_of::<f32>();
 
-/// Results whose windows start at sample `at` of `row` and advance by `down / up` samples.
+/// Windows start at sample `at` of `row` and advance by `down / up` samples.
 pub(super) struct Sums<'a, T> {
     pub(super) taps: usize,
-    /// A row of weights per turn, or cubics between so many phases.
     pub(super) weights: &'a [T],
     pub(super) between: Option<u64>,
     /// Whether an even turn and the next share a window.
@@ -30,9 +29,9 @@ pub(super) struct Sums<'a, T> {
     /// Ends at least [`READ_AHEAD`] samples behind the last window.
     pub(super) row: &'a [T],
     pub(super) at: usize,
-    /// Index of the first result, modulo `up`.
+    /// First result's index, modulo `up`.
     pub(super) turn: u64,
-    /// Fractional position of the first result, in parts of `up`.
+    /// Phase of the first result, in parts of `up`.
     pub(super) phase: u64,
     pub(super) up: u64,
     pub(super) down: u64,
@@ -87,7 +86,6 @@ impl<'a, T: Precision> Sums<'a, T> {
         }
     }
 
-    /// Integer upsampling: two phases of [`SIDE`] vectors of windows at a time.
     #[inline(always)]
     fn side_by_side<V: Vector<Number = T>>(self, level: V::Level) {
         let (taps, up) = (self.taps, self.up as usize);
@@ -131,7 +129,7 @@ impl<'a, T: Precision> Sums<'a, T> {
         }
     }
 
-    /// Results `up` apart share a phase; their windows are `down` apart.
+    /// Results `up` apart share a phase; windows are `down` apart.
     #[inline(always)]
     fn phase_by_phase<V: Vector<Number = T>>(self, level: V::Level) {
         let Self { row, results, .. } = self;
@@ -185,7 +183,6 @@ impl<'a, T: Precision> Sums<'a, T> {
         }
     }
 
-    /// One by one, with interpolated weights.
     #[inline(always)]
     fn between_phases<V: Vector<Number = T>>(self, level: V::Level, phases: u64) {
         let (whole, part) = ((self.down / self.up) as usize, self.down % self.up);
@@ -207,7 +204,7 @@ impl<'a, T: Precision> Sums<'a, T> {
     }
 }
 
-/// Sums of neighbouring windows for two phases, oldest sample first.
+/// Oldest sample first.
 #[inline(always)]
 fn neighbouring_windows<V: Vector>(
     level: V::Level,
@@ -229,7 +226,7 @@ fn neighbouring_windows<V: Vector>(
     [stored(a), stored(b)]
 }
 
-/// Stores vectors. A loop, as below: closures of `map` are not compiled for the instruction set.
+/// A loop, as below: closures of `map` are not compiled for the instruction set.
 #[inline(always)]
 fn stored<V: Vector>(vectors: [V; SIDE]) -> [V::Lane; SIDE] {
     let mut lanes = [V::Lane::zeroed(); SIDE];
@@ -284,7 +281,6 @@ fn eight_windows<V: Vector>(
     ]
 }
 
-/// Sums of four windows by the weights of two phases.
 #[inline(always)]
 fn four_windows_two_phases<V: Vector>(
     level: V::Level,
@@ -317,7 +313,6 @@ fn four_windows_two_phases<V: Vector>(
     ]
 }
 
-/// Sum of one window by weights that are cubics of `rest`.
 #[inline(always)]
 fn cubic<V: Vector>(
     level: V::Level,

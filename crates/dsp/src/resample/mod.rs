@@ -1,14 +1,12 @@
 //! Resampling on a grid that depends on the ratio, not on the recording.
 //!
 //! Output sample `j` lies at input index `j * down / up` ([`Ratio`]), wherever computing starts: any range on any
-//! worker gives the same samples. Each is a sum over the samples around it, weighted by a lowpass that stops at half
-//! the lower rate: a Kaiser-windowed sinc of even length, centred on the position, without delay.
+//! worker gives the same samples. Each is a sum weighted by a Kaiser-windowed sinc of even length that stops at half
+//! the lower rate, without delay.
 //!
 //! - `design` computes weights from a [`Quality`]: a row per phase, or cubics between rows if there are too many.
-//!   Rows add up to 1.
 //! - `split` divides large ratios into stages: coarse ones with wide transitions need few weights.
-//! - `kernels` computes the sums with `vectors`; `Stage` buffers samples; [`Resampler`] is a chain
-//!   of stages.
+//! - `kernels` computes sums with `vectors`; `Stage` buffers samples; [`Resampler`] chains stages.
 //!
 //! Weights are computed in f64 and applied in the samples' precision, in a fixed order: the same bits for any chunking
 //! and instruction set.
@@ -30,9 +28,9 @@ use crate::filter::parameter_error;
 
 /// Quality of the lowpass.
 ///
-/// Frequencies up to `passband` of half the lower rate pass within `10^(-attenuation_db / 20)` of 1; from that half on,
-/// they, aliases and images are attenuated by `attenuation_db`. Samples per result: about
-/// `(attenuation_db - 8) / (7.2 * (1 - passband))` at the lower rate, 128 by default.
+/// Up to `passband` of half the lower rate, gain is within `10^(-attenuation_db / 20)` of 1; from that half on,
+/// frequencies, aliases and images are attenuated by `attenuation_db`. Samples per result: about `(attenuation_db - 8)
+/// / (7.2 * (1 - passband))` at the lower rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quality {
     /// Stopband attenuation in dB, 20 to 160.
@@ -71,14 +69,14 @@ impl Quality {
     }
 }
 
-/// Results near the ends of a contiguous range.
+/// Results near the ends of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Edges {
-    /// Only those all of whose samples lie in the range.
+    /// Only those with all samples in the range.
     #[default]
     Inside,
-    /// A result for each position in the range, with zeros outside.
+    /// One per position, with zeros outside.
     Zeros,
-    /// A result for each position in the range, with the first and last sample repeated outside.
+    /// One per position, with the nearest sample outside.
     Steady,
 }

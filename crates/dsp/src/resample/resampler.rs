@@ -12,14 +12,12 @@ use crate::filter::parameter_error;
 use crate::isa::Isa;
 use crate::spectrum::Precision;
 
-/// Samples passed between stages at a time.
 const BLOCK: usize = 2048;
-/// Legal indices, so that none overflows 64 bits on the way.
 const LEGAL_INDICES: Range<i64> = -(1 << 62)..1 << 62;
 
-/// Resamples contiguous ranges, with state from call to call.
+/// Resamples contiguous ranges, with state.
 ///
-/// Conventions are those of the module. NaN and infinities affect the results within [`reach`](Self::reach).
+/// NaN and infinities affect the results within [`reach`](Self::reach).
 ///
 /// ```
 /// use isochrony_dsp::resample::{Edges, Quality, Ratio, Resampler};
@@ -44,7 +42,6 @@ pub struct Resampler<T> {
     stages: Vec<Stage<T>>,
     between: [Vec<T>; 2],
     next: i64,
-    /// Index behind the last sample, and that sample; None before the first.
     end: i64,
     last: Option<T>,
 }
@@ -53,7 +50,7 @@ impl<T: Precision> Resampler<T> {
     /// Call [`begin`](Self::begin) before the first range.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if a quality is out of range, or rates are more than 2^20 apart.
+    /// [`DspError::Parameter`] if a quality is out of range, or rates differ by more than 2^20.
     pub fn new(
         operator: &'static str,
         ratio: Ratio,
@@ -63,7 +60,7 @@ impl<T: Precision> Resampler<T> {
         Self::on(Isa::best(), operator, ratio, quality, edges)
     }
 
-    /// As [`new`](Self::new), on an instruction set, for tests and benchmarks.
+    /// [`new`](Self::new) on an instruction set, for tests.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -96,14 +93,13 @@ impl<T: Precision> Resampler<T> {
         self.ratio
     }
 
-    /// Samples that a result needs before the one at or before its position, and behind that one.
+    /// Samples that a result needs before the one at or before its position, and behind that.
     #[must_use]
     pub fn reach(&self) -> (u64, u64) {
         let mut dense = 1.0;
         let (mut before, mut behind) = (0, 0);
         for (at, stage) in self.stages.iter().enumerate() {
             let (back, ahead) = stage.reach();
-            // A position between two samples counts from the first of them.
             let back = back + u64::from(at > 0);
             before += (back as f64 / dense).ceil() as u64;
             behind += (ahead as f64 / dense).ceil() as u64;
@@ -125,7 +121,7 @@ impl<T: Precision> Resampler<T> {
         self.next
     }
 
-    /// Starts a contiguous range at an index, and returns the index of its first result, if the range is long enough.
+    /// Starts a range, and returns the index of its first result, if it is long enough.
     ///
     /// # Errors
     /// [`DspError::Parameter`] if an index, before or after resampling, is beyond 2^62.
@@ -153,13 +149,12 @@ impl<T: Precision> Resampler<T> {
         }
     }
 
-    /// Padding samples before the first ones.
     fn outside(&self, samples: usize) -> usize {
         let begins = self.last.is_none() && samples > 0 && self.edges != Edges::Inside;
         if begins { self.reach().0 as usize } else { 0 }
     }
 
-    /// Number of results after `samples` more samples.
+    /// Results after `samples` more samples.
     #[must_use]
     pub fn ready(&self, samples: usize) -> usize {
         let samples = samples + self.outside(samples);
@@ -167,7 +162,7 @@ impl<T: Precision> Resampler<T> {
         stages.fold(samples, |samples, stage| stage.ready(samples))
     }
 
-    /// Number of results left if the range ends now.
+    /// Results left if the range ends now.
     #[must_use]
     pub fn ready_at_end(&self) -> usize {
         if self.edges == Edges::Inside || self.last.is_none() {
@@ -177,7 +172,7 @@ impl<T: Precision> Resampler<T> {
         usize::try_from(behind.saturating_sub(self.next)).unwrap_or(0)
     }
 
-    /// Takes the next samples and computes the results that become [`ready`](Self::ready).
+    /// Computes the results that become [`ready`](Self::ready).
     ///
     /// # Errors
     /// [`DspError::OutputLength`] unless `output` has that length.
@@ -193,7 +188,7 @@ impl<T: Precision> Resampler<T> {
         Ok(())
     }
 
-    /// Ends the range and computes the results left. Then [`begin`](Self::begin) is needed.
+    /// Computes the rest; then [`begin`](Self::begin) is needed.
     ///
     /// # Errors
     /// [`DspError::OutputLength`] unless `output` is as long as [`ready_at_end`](Self::ready_at_end).
@@ -206,7 +201,6 @@ impl<T: Precision> Resampler<T> {
         Ok(())
     }
 
-    /// Feeds padding samples, by the range's nearest sample.
     fn continued(&mut self, nearest: T, count: usize, mut output: &mut [T]) {
         let outside = match self.edges {
             Edges::Steady => nearest,
@@ -214,7 +208,6 @@ impl<T: Precision> Resampler<T> {
         };
         let block = [outside; 256];
         let mut left = count;
-        // At the end, stop when all results are computed.
         let until_full = !output.is_empty();
         while left > 0 && !(until_full && output.is_empty()) {
             let now = left.min(block.len());
@@ -224,7 +217,7 @@ impl<T: Precision> Resampler<T> {
         }
     }
 
-    /// Feeds samples through the stages; number of results.
+    /// Returns the number of results.
     fn through(&mut self, input: &[T], output: &mut [T]) -> usize {
         let Some((last, others)) = self.stages.split_last_mut() else {
             return 0;

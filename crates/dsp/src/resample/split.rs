@@ -1,11 +1,10 @@
 //! Splits large ratios into stages.
 //!
-//! Cost depends on the narrowest transition and on its rate. When downsampling, a first stage may alias what the last
-//! one stops: its transition is wide, and the narrow one runs at a lower rate. Upsampling is the reverse. Coarse stages
-//! have integer ratios, so positions stay exact.
+//! When downsampling, a first stage may alias what the last one stops: its transition is wide, and the narrow, costly
+//! one runs at a lower rate. Upsampling is the reverse. Coarse stages have integer ratios, so positions stay exact.
 //!
-//! Cubics cost several products per weight. Therefore a first stage with the narrow transition upsamples by a small
-//! integer, and the cubics get a wide transition.
+//! Cubics cost several products per weight: a first stage with the narrow transition upsamples by a small integer, and
+//! the cubics get a wide one.
 
 use isochrony_time::Ratio;
 
@@ -14,29 +13,25 @@ use super::design::{Spec, has_rows, taps_for};
 use crate::DspError;
 use crate::filter::parameter_error;
 
-/// Maximum integer ratio of a coarse stage.
 const MAX_COARSE_RATIO: u64 = 64;
-/// Cost of a cubic weight, in products.
+/// Products per cubic weight.
 const CUBIC_COST: f64 = 5.0;
-/// Overhead per result: its position and the reduction of a vector.
+/// Cost of position and reduction, in products.
 const RESULT_COST: f64 = 8.0;
-/// Maximum ratio of a first upsampling stage before cubics.
 const MAX_FINE_RATIO: u64 = 4;
-/// Maximum relative cost for which a split is worth another pass.
+/// Largest relative cost that is worth another pass.
 const MAX_RELATIVE_COST: f64 = 0.8;
 const MAX_COARSE_STAGES: usize = 3;
-/// Maximum ratio between rates.
 pub(super) const MAX_RATIO: f64 = 1_048_576.0;
 
 impl Spec {
-    /// Products per result.
     fn products(&self) -> f64 {
         let taps = taps_for(self.attenuation_db, self.stop - self.pass);
         let each = if has_rows(self) { 1.0 } else { CUBIC_COST };
         each * (taps + RESULT_COST)
     }
 
-    /// The same for another ratio, at an input rate `dense` times as high.
+    /// At an input rate `dense` times as high.
     fn with(self, ratio: Ratio, dense: f64, (pass, stop): (f64, f64)) -> Self {
         Self {
             ratio,
@@ -46,11 +41,9 @@ impl Spec {
         }
     }
 
-    /// A coarse first stage down by `by`, and the rest.
     fn down_first(self, by: u64) -> Option<[Self; 2]> {
         let coarse = Ratio::new(1, by).ok()?;
         let rest = Ratio::new(by, 1).ok()?.then(self.ratio).ok()?;
-        // Lowest frequency that aliases into the band below `stop`.
         let folds = 1.0 / by as f64 - self.stop;
         (folds > self.pass).then(|| {
             let edges = (self.pass, self.stop);
@@ -61,11 +54,10 @@ impl Spec {
         })
     }
 
-    /// A first stage up by `by`, and a coarse one for the rest.
     fn up_first(self, by: u64) -> Option<[Self; 2]> {
         let first = Ratio::new(by, 1).ok()?;
         let rest = Ratio::new(1, by).ok()?.then(self.ratio).ok()?;
-        // Images lie around multiples of the intermediate rate; aliases are already removed.
+        // Images lie around multiples of the intermediate rate.
         let (dense, images) = (by as f64, by as f64 - self.stop);
         let fine = Self {
             ratio: first,
@@ -74,11 +66,10 @@ impl Spec {
         Some([fine, self.with(rest, dense, (self.pass, images))])
     }
 
-    /// The rest, and a coarse last stage up by `by`.
     fn up_last(self, by: u64) -> Option<[Self; 2]> {
         let coarse = Ratio::new(by, 1).ok()?;
         let rest = self.ratio.then(Ratio::new(1, by).ok()?).ok()?;
-        // Density of samples between the stages; images lie around that rate.
+        // Images lie around the rate between stages.
         let dense = rest.to_f64();
         let images = dense - self.stop;
         (dense > 1.0 && images > self.pass).then(|| {
@@ -103,7 +94,7 @@ fn cost(stages: &[Spec]) -> f64 {
     sum / dense.max(1.0)
 }
 
-/// Greedy search for the cheapest stages, splitting the narrowest transition first.
+/// Greedy: splits the narrowest transition first.
 fn stages_of(spec: Spec, left: usize) -> Vec<Spec> {
     let (up, down) = (spec.ratio.up(), spec.ratio.down());
     if left == 0 || up == down {

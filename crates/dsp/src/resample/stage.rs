@@ -1,7 +1,7 @@
 //! One resampling stage: weights, and a buffer of samples.
 //!
-//! Positions are exact input indices. The row holds samples from index `base` on. A result is computed as soon as it
-//! has all its samples.
+//! Positions are exact input indices. The row holds samples from index `base`. A result is computed once all its
+//! samples are there.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::DspError;
 use crate::isa::Isa;
 use crate::spectrum::Precision;
 
-/// Bytes of samples taken at a time: half an L1 cache.
+/// Half an L1 cache.
 const BLOCK_BYTES: usize = 1 << 14;
 
 #[derive(Debug, Clone)]
@@ -21,12 +21,10 @@ pub(super) struct Stage<T> {
     isa: Isa,
     weights: Arc<Weights<T>>,
     ratio: Ratio,
-    /// Samples, then room for a block and for reads of kernels beyond it.
+    /// Samples, with room for a block and reads beyond it.
     row: Vec<T>,
-    /// Samples in the row, and index of the first.
     len: usize,
     base: i64,
-    /// The next result, and its position: a sample, and parts of `up` behind it.
     next: i64,
     place: i64,
     phase: u64,
@@ -53,7 +51,6 @@ impl<T: Precision> Stage<T> {
         self.ratio
     }
 
-    /// Samples that a result needs before the one at its position, and behind it.
     pub(super) fn reach(&self) -> (u64, u64) {
         let Weights {
             taps,
@@ -68,7 +65,7 @@ impl<T: Precision> Stage<T> {
         size_of_val(&self.row[..])
     }
 
-    /// Starts at a sample index; returns the first result's index, None if it overflows.
+    /// None on overflow.
     pub(super) fn begin(&mut self, start: i64) -> Option<i64> {
         let before = self.reach().0.cast_signed();
         let first = self.ratio.first_from(start.checked_add(before)?)?;
@@ -76,7 +73,7 @@ impl<T: Precision> Stage<T> {
         self.seek(first)
     }
 
-    /// Skips results before one. None if its position overflows.
+    /// None on overflow.
     pub(super) fn seek(&mut self, result: i64) -> Option<i64> {
         (self.place, self.phase) = self.ratio.place(result)?;
         self.next = result;
@@ -94,8 +91,8 @@ impl<T: Precision> Stage<T> {
         usize::try_from(end.unwrap_or(i64::MAX).saturating_sub(self.next)).unwrap_or(0)
     }
 
-    /// Takes samples and computes the results that become [`ready`](Self::ready), as far as there is room; then later
-    /// results need the rest.
+    /// Computes the results that become [`ready`](Self::ready), as far as there is room; then later results need the
+    /// rest.
     pub(super) fn process(&mut self, mut input: &[T], mut output: &mut [T]) {
         while !input.is_empty() {
             if self.len == self.row.len() - READ_AHEAD {
@@ -117,7 +114,7 @@ impl<T: Precision> Stage<T> {
 
     fn compute(&mut self, results: &mut [T]) {
         let count = results.len() as i64;
-        // Not before the row's first sample, since it keeps what the next result needs.
+        // The row keeps what the next result needs.
         let middle = (self.place - self.base) as usize;
         let at = middle + 1 - self.weights.before;
         if results.is_empty() {
@@ -148,11 +145,10 @@ impl<T: Precision> Stage<T> {
             });
         }
         self.next += count;
-        // No sample can lie beyond 64 bits.
+        // No sample lies beyond 64 bits.
         (self.place, self.phase) = self.ratio.place(self.next).unwrap_or((i64::MAX, 0));
     }
 
-    /// Drops samples that no later result needs.
     fn forget(&mut self) {
         let (before, _) = self.reach();
         let needed = self.place.saturating_sub_unsigned(before);

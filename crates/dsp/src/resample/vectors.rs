@@ -6,20 +6,18 @@ use crate::spectrum::Precision;
 
 pub(super) const VECTOR_BYTES: usize = 32;
 
-/// A SIMD vector. All implementations give the same bits.
+/// All implementations give the same bits.
 pub(super) trait Vector: Copy {
-    /// Proof that its instructions are available.
     type Level: Copy;
     type Number: Precision;
     type Lane: Pod;
 
     fn load(level: Self::Level, lane: &Self::Lane) -> Self;
-    /// Broadcasts a number.
     fn all(level: Self::Level, number: Self::Number) -> Self;
     fn store(self) -> Self::Lane;
     fn mul(self, other: Self) -> Self;
     fn add(self, other: Self) -> Self;
-    /// Horizontal sum, by halves.
+    /// Sums by halves.
     fn sum(self) -> Self::Number;
 }
 

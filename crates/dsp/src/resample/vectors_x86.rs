@@ -6,11 +6,11 @@ use std::arch::x86_64::*;
 use super::vectors::Vector;
 use crate::avx2::Avx2;
 
-/// Eight f32. Requires [`Avx2`], so the CPU has the instructions.
+/// Eight f32; [`Avx2`] proves the instructions.
 #[derive(Clone, Copy)]
 pub(super) struct Singles(__m256);
 
-/// Four f64. Requires [`Avx2`], so the CPU has the instructions.
+/// Four f64; [`Avx2`] proves the instructions.
 #[derive(Clone, Copy)]
 pub(super) struct Doubles(__m256d);
 

@@ -1,11 +1,10 @@
-//! Order statistics of numbers that are replaced one by one.
+//! Order statistics of replaced numbers.
 //!
-//! Numbers below a rank are in a max-heap, the others in a min-heap, and each *slot* knows its number's heap position:
-//! replacing a number takes O(log n) comparisons and no allocation. -0 is before 0, so results do not depend on arrival
-//! order. Invariants: each used slot's position names the entry of the slot; after [`Ranked::divide`] no number of the
-//! lower heap exceeds one of the upper.
+//! Numbers below a rank are in a max-heap, the others in a min-heap, and each *slot* knows its number's position:
+//! replacing takes O(log n) comparisons. -0 is before 0: results do not depend on arrival order. Invariants: each used
+//! slot's position names its entry; after [`Ranked::divide`] no number of the lower heap exceeds one of the upper.
 
-/// A number and its slot. NaN is stored as infinity and counted.
+/// NaN is stored as infinity and counted.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     key: f64,
@@ -16,7 +15,7 @@ struct Entry {
 /// Marks a position in the lower heap.
 const LOWER: u32 = 1 << 31;
 
-/// A binary heap; `MAX`: greatest first.
+/// `MAX`: greatest first.
 #[derive(Debug, Clone, Default)]
 struct Heap<const MAX: bool>(Vec<Entry>);
 
@@ -35,7 +34,7 @@ impl<const MAX: bool> Heap<MAX> {
         places[entry.slot as usize] = at as u32 | Self::MARK;
     }
 
-    /// Sifts up an entry that replaces the one at `at`.
+    /// The entry replaces the one at `at`.
     fn up(&mut self, mut at: usize, entry: Entry, places: &mut [u32]) {
         while at > 0 {
             let parent = (at - 1) / 2;
@@ -48,7 +47,7 @@ impl<const MAX: bool> Heap<MAX> {
         self.put(at, entry, places);
     }
 
-    /// Sifts down an entry that replaces the one at `at`.
+    /// The entry replaces the one at `at`.
     fn down(&mut self, mut at: usize, entry: Entry, places: &mut [u32]) {
         loop {
             let left = 2 * at + 1;
@@ -111,7 +110,6 @@ impl<const MAX: bool> Heap<MAX> {
 pub struct Ranked {
     lower: Heap<true>,
     upper: Heap<false>,
-    /// Heap position of each slot's entry.
     places: Vec<u32>,
     nans: usize,
 }
@@ -119,7 +117,7 @@ pub struct Ranked {
 impl Ranked {
     const EMPTY: u32 = u32::MAX;
 
-    /// Bytes of so many slots: an entry in either heap, and a position.
+    /// An entry in either heap, and a position, per slot.
     #[must_use]
     pub const fn bytes(slots: usize) -> usize {
         slots * (2 * size_of::<Entry>() + size_of::<u32>())
@@ -136,10 +134,10 @@ impl Ranked {
         }
     }
 
-    /// Puts a number into a slot, replacing any other.
+    /// Replaces a slot's number.
     ///
     /// # Panics
-    /// If there is no such slot.
+    /// Without such a slot.
     #[inline]
     pub fn set(&mut self, slot: usize, number: f64) {
         let nan = number.is_nan();
@@ -168,7 +166,6 @@ impl Ranked {
             self.nans -= usize::from(self.upper.0[at].nan);
             self.upper.replace(at, entry, places);
         }
-        // Exchange the tops of both heaps if they are out of order.
         if let (Some(&below), Some(&above)) = (self.lower.0.first(), self.upper.0.first())
             && below.key.total_cmp(&above.key).is_gt()
         {
@@ -177,7 +174,7 @@ impl Ranked {
         }
     }
 
-    /// Moves numbers so that the lower heap has `below`, at most all.
+    /// The lower heap gets `below` numbers, at most all.
     #[inline]
     pub fn divide(&mut self, below: usize) {
         while self.lower.0.len() < below
@@ -206,7 +203,7 @@ impl Ranked {
         self.upper.0.first().map(|entry| entry.key)
     }
 
-    /// Whether a number is NaN, which is ordered as infinity.
+    /// Whether a number is NaN.
     #[inline]
     #[must_use]
     pub fn has_nan(&self) -> bool {

@@ -1,10 +1,9 @@
-//! Sliding-window statistics: sums, means, root mean squares, quantiles.
+//! Statistics of sliding windows.
 //!
-//! A *sliding window* of W samples ends at each sample (fewer at the start). Results depend on the window only: nothing
-//! is subtracted when a sample leaves, so errors do not accumulate.
+//! A *sliding window* of W samples ends at each sample (fewer at the start). Nothing is subtracted when a sample
+//! leaves, so errors do not accumulate.
 //!
-//! Kernels keep state between calls, give the same bits however the stream is cut, and allocate once. Arithmetic is in
-//! f64.
+//! Kernels keep state, give the same bits however the stream is cut, and allocate once. Arithmetic is in f64.
 
 mod heaps;
 mod quantile;
@@ -20,7 +19,7 @@ pub use sum::SlidingSum;
 
 use crate::DspError;
 
-/// Maximum samples of a window: at most 2 GiB.
+/// Maximum window: at most 2 GiB.
 pub const MOST_SAMPLES: usize = 1 << 28;
 
 mod sealed {
@@ -29,7 +28,7 @@ mod sealed {
     impl Sealed for f64 {}
 }
 
-/// Numbers of streams: computed in f64, stored in their own precision. Sealed: `f32` and `f64`.
+/// Numbers of streams, computed in f64. Sealed: `f32` and `f64`.
 pub trait Real: sealed::Sealed + Copy + Send + 'static {
     /// Exact conversion to f64.
     fn double(self) -> f64;
@@ -61,7 +60,6 @@ impl Real for f64 {
     }
 }
 
-/// Checks a window length of at least `least` samples.
 pub(crate) fn checked(
     operator: &'static str,
     parameter: &'static str,

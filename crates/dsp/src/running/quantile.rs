@@ -7,10 +7,10 @@ use crate::DspError;
 
 /// A quantile of the last W samples.
 ///
-/// Input: a stream of numbers. Output: the quantile of the window that ends at each (shorter at the start),
-/// interpolated linearly as NumPy's `quantile`, exact apart from that rounding. Each takes O(log W) comparisons, or a
-/// few vector instructions per 8 or 16 numbers of a short window. A NaN makes the W quantiles of its windows NaN.
-/// Infinities are ordered; between an infinity and a number lies the infinity, between both infinities NaN.
+/// Output: for each number the quantile of the window that ends there (shorter at the start), interpolated linearly as
+/// NumPy's `quantile`. Each takes O(log W) comparisons, or few vector instructions for a short window. A NaN makes its
+/// W quantiles NaN. Infinities are ordered; between an infinity and a number lies the infinity, between both infinities
+/// NaN.
 ///
 /// ```
 /// use isochrony_dsp::running::RunningQuantile;
@@ -26,14 +26,14 @@ pub struct RunningQuantile {
     order: Option<OrderedWindow>,
 }
 
-/// The window's numbers in order, in two representations with the same results.
+/// Two representations with the same results.
 #[derive(Debug, Clone)]
 enum OrderedWindow {
     Sorted(SortedNumbers),
     Heaps(HeapWindow),
 }
 
-/// A full window has its oldest number in slot `oldest`.
+/// When full, its oldest number is in slot `oldest`.
 #[derive(Debug, Clone)]
 struct HeapWindow {
     ranked: Ranked,
@@ -89,10 +89,10 @@ impl HeapWindow {
 }
 
 impl RunningQuantile {
-    /// The quantile `at`, from 0 (minimum) to 1 (maximum), of windows of so many samples.
+    /// The quantile `at`, from 0 to 1, of windows of so many samples.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if the quantile is outside 0 to 1, or the window is 0 or above 2^28 samples.
+    /// [`DspError::Parameter`] if `at` is outside 0 to 1, or the window is 0 or above 2^28.
     pub fn new(window: usize, at: f64) -> Result<Self, DspError> {
         if !(0.0..=1.0).contains(&at) {
             return Err(DspError::Parameter {
@@ -108,7 +108,7 @@ impl RunningQuantile {
         })
     }
 
-    /// Uses heaps for any window length: the same bits.
+    /// Uses heaps for any window: the same bits.
     #[must_use]
     pub fn with_heaps(self) -> Self {
         let heaps = OrderedWindow::Heaps(HeapWindow::new(self.rank.window()));
@@ -118,7 +118,7 @@ impl RunningQuantile {
         }
     }
 
-    /// Computes the next quantiles, one per value.
+    /// Computes one quantile per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         let rank = &mut self.rank;
         let order = self.order.get_or_insert_with(|| match rank.window() {
@@ -140,7 +140,7 @@ impl RunningQuantile {
         }
     }
 
-    /// Starts another contiguous range.
+    /// Starts a contiguous range.
     pub fn reset(&mut self) {
         self.rank.reset();
         match &mut self.order {

@@ -1,18 +1,16 @@
-//! [`QuantileRank`]: where a quantile lies among the numbers of a window.
+//! [`QuantileRank`]: where a quantile lies in a window.
 
-/// Rank of the quantile among the numbers so far.
 #[derive(Debug, Clone)]
 pub(super) struct QuantileRank {
     window: usize,
     at: f64,
     counted: usize,
-    /// Numbers below it, and its fractional distance from the last of them.
+    /// Numbers below, with the distance from the last of them.
     below: usize,
     part: f64,
 }
 
 impl QuantileRank {
-    /// Of the quantile `at`, from 0 to 1, before the first number.
     pub(super) fn new(window: usize, at: f64) -> Self {
         Self {
             window,
@@ -23,7 +21,6 @@ impl QuantileRank {
         }
     }
 
-    /// Starts another contiguous range.
     pub(super) fn reset(&mut self) {
         self.counted = 0;
     }
@@ -48,7 +45,7 @@ impl QuantileRank {
         self.below
     }
 
-    /// Counts a number; whether the window grew.
+    /// Returns whether the window grew.
     #[inline(always)]
     pub(super) fn count(&mut self) -> bool {
         let grows = !self.is_full();
@@ -61,7 +58,6 @@ impl QuantileRank {
         grows
     }
 
-    /// Interpolates between the last number below and the first above.
     #[inline(always)]
     pub(super) fn between(&self, a: f64, above: Option<f64>) -> f64 {
         let part = self.part;

@@ -1,27 +1,24 @@
 //! Quantiles of short windows, kept sorted.
 //!
-//! When a number is replaced, the others move by one position at most. All are rewritten, several per instruction and
-//! without branches: up to some hundred numbers that is faster than heaps, whose branches are unpredictable. Numbers
-//! are compared as integers, -0 before 0.
+//! A replaced number moves the others by one position at most. All are rewritten, several per instruction and without
+//! branches: up to some hundred numbers faster than heaps. Numbers compare as integers, -0 before 0.
 
 use super::Real;
 use super::rank::QuantileRank;
 use crate::isa::{Isa, Kernel, Level};
 
-/// A number as an integer. The greatest stands for NaN and for empty positions.
+/// A number as an integer; the greatest stands for NaN and empty positions.
 pub(super) trait SortKey: Copy + Ord + Send {
-    /// Before all numbers.
     const LEAST: Self;
-    /// Behind all numbers.
     const GREATEST: Self;
 
-    /// Key of a number that it represents exactly, or of NaN.
+    /// The number is exact in this type, or NaN.
     fn of(number: f64) -> Self;
-    /// The number; NaN for the greatest.
+    /// NaN for the greatest.
     fn number(self) -> f64;
 }
 
-/// Implements [`SortKey`] by the bits of a number, inverted for negative ones.
+/// By the bits of a number, inverted for negative ones.
 macro_rules! key {
     ($Integer:ident, $Bits:ident, $Number:ident) => {
         impl SortKey for $Integer {
@@ -52,17 +49,14 @@ fn is_single(number: f64) -> bool {
     f64::from(number as f32) == number || number.is_nan()
 }
 
-/// Keys written at a time, aligned to a cache line: stores across lines delay the next load.
+/// Keys written together: stores across cache lines delay the next load.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
 struct CacheLine<K, const LANES: usize>([K; LANES]);
 
-/// The last numbers, sorted.
 #[derive(Debug, Clone)]
 pub(super) struct SortedWindow<K, const LANES: usize> {
-    /// Padded with the greatest key.
     sorted: Vec<CacheLine<K, LANES>>,
-    /// Ring buffer of the numbers, the oldest at `oldest`.
     kept: Vec<K>,
     oldest: usize,
     nans: usize,
@@ -89,7 +83,7 @@ impl<K: SortKey, const LANES: usize> SortedWindow<K, LANES> {
         self.nans = 0;
     }
 
-    /// Converts keys to a type that represents each of them.
+    /// The type represents all keys.
     fn converted<L: SortKey, const OTHER: usize>(&self) -> SortedWindow<L, OTHER> {
         let mut converted = SortedWindow::new(self.kept.len());
         let key = |key: &K| L::of(key.number());
@@ -103,7 +97,7 @@ impl<K: SortKey, const LANES: usize> SortedWindow<K, LANES> {
         converted
     }
 
-    /// The `counted` numbers in order of arrival.
+    /// In order of arrival.
     fn numbers(&self, counted: usize) -> impl Iterator<Item = f64> {
         let (later, earlier) = self.kept.split_at(self.oldest);
         let places = earlier.iter().chain(later);
@@ -117,7 +111,7 @@ impl<K: SortKey, const LANES: usize> SortedWindow<K, LANES> {
         self.sorted[place / LANES].0[place % LANES]
     }
 
-    /// Replaces `old`, which is present, by `new`.
+    /// `old` is present.
     #[inline(always)]
     fn replace(&mut self, old: K, new: K) {
         let lines = &mut self.sorted[..];
@@ -140,8 +134,7 @@ impl<K: SortKey, const LANES: usize> SortedWindow<K, LANES> {
             for lane in 0..LANES {
                 lines[at].0[lane] = rest[lane].min(new).max(rest_before[lane]);
             }
-            // Only padding follows. Without this exit the compiler vectorises over lines, which takes ten times as
-            // long.
+            // Only padding follows. Without this exit the compiler vectorises over lines, ten times as slow.
             if before == K::GREATEST {
                 break;
             }
@@ -185,7 +178,7 @@ impl<K: SortKey, T: Real, const LANES: usize> Kernel for QuantileKernel<'_, K, T
     }
 }
 
-/// A sorted window of f32 keys, until a number is not exact in f32.
+/// f32 keys, until a number is not exact in f32.
 #[derive(Debug, Clone)]
 pub(super) enum SortedNumbers {
     Singles(SortedWindow<i32, 16>),
@@ -193,10 +186,9 @@ pub(super) enum SortedNumbers {
 }
 
 impl SortedNumbers {
-    /// Longest windows that are kept sorted; heaps are faster for longer ones.
+    /// Heaps are faster for longer windows.
     pub(super) const MAX_F32_WINDOW: usize = 288;
     pub(super) const MAX_F64_WINDOW: usize = 160;
-    /// Numbers checked together for exactness in f32.
     const BLOCK: usize = 1024;
 
     pub(super) fn new(window: usize) -> Self {
@@ -214,7 +206,6 @@ impl SortedNumbers {
         }
     }
 
-    /// The `counted` numbers in order of arrival.
     pub(super) fn numbers(&self, counted: usize) -> Vec<f64> {
         match self {
             Self::Singles(state) => state.numbers(counted).collect(),
@@ -222,7 +213,7 @@ impl SortedNumbers {
         }
     }
 
-    /// Computes the next quantiles; returns how many. Fewer than values: heaps should take over.
+    /// Returns the count of quantiles: if fewer than values, heaps take over.
     pub(super) fn run<T: Real>(
         &mut self,
         rank: &mut QuantileRank,

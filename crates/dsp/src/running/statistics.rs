@@ -1,9 +1,8 @@
-//! Means and root mean squares of sliding windows.
+//! Means and RMS of sliding windows.
 
 use super::{Real, SlidingSum, checked};
 use crate::DspError;
 
-/// Sliding sum, divided by the number of samples.
 #[derive(Debug, Clone)]
 struct SlidingAverage {
     sum: SlidingSum,
@@ -43,9 +42,9 @@ impl SlidingAverage {
 
 /// Means of the last W samples.
 ///
-/// Input: a stream of numbers. Output: the mean of the window that ends at each (shorter at the start); group delay
-/// `(W - 1) / 2` samples. Error: at most W roundings of 2^-53 times the mean magnitude. NaN and infinities affect the W
-/// results whose windows contain them.
+/// Output: for each number the mean of the window that ends there (shorter at the start); group delay `(W - 1) / 2`.
+/// Error: at most W roundings of 2^-53 times the mean magnitude. NaN and infinities affect the W results of their
+/// windows.
 ///
 /// ```
 /// use isochrony_dsp::running::RunningMean;
@@ -68,12 +67,12 @@ impl RunningMean {
         SlidingAverage::new("running_mean", window).map(Self)
     }
 
-    /// Computes the next means, one per value.
+    /// Computes one mean per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         self.0.run(values, results, |value| value, |mean| mean);
     }
 
-    /// Starts another contiguous range.
+    /// Starts a contiguous range.
     pub fn reset(&mut self) {
         self.0.reset();
     }
@@ -87,9 +86,9 @@ impl RunningMean {
 
 /// Root mean squares of the last W samples.
 ///
-/// Input: a stream of numbers. Output: the root mean square of the window that ends at each (shorter at the start).
-/// Relative error: at most W roundings of 2^-53. Squares beyond 1.8e308 are infinite. NaN and infinities affect the W
-/// results whose windows contain them.
+/// Output: for each number the root mean square of the window that ends there (shorter at the start). Relative error:
+/// at most W roundings of 2^-53. Squares beyond 1.8e308 are infinite. NaN and infinities affect the W results of their
+/// windows.
 ///
 /// ```
 /// use isochrony_dsp::running::RunningRms;
@@ -111,13 +110,13 @@ impl RunningRms {
         SlidingAverage::new("running_rms", window).map(Self)
     }
 
-    /// Computes the next root mean squares, one per value.
+    /// Computes one root mean square per value.
     pub fn run<T: Real>(&mut self, values: &[T], results: &mut [T]) {
         self.0
             .run(values, results, |value| value * value, f64::sqrt);
     }
 
-    /// Starts another contiguous range.
+    /// Starts a contiguous range.
     pub fn reset(&mut self) {
         self.0.reset();
     }

@@ -1,18 +1,17 @@
 //! Sums of sliding windows without subtraction.
 //!
-//! The stream is cut into blocks of W samples, from the first of its contiguous range. A window is a suffix of a block
-//! and a prefix of the next: its sum is a suffix sum of the former plus a running sum of the latter. For numbers of one
-//! sign the error is at most W - 1 roundings of 2^-53, however long the stream, and infinities and NaN leave with their
-//! window. Additions are ordered by block: the same bits for any cutting.
+//! The stream is cut into blocks of W samples. A window's sum is a suffix sum of one block plus a running sum of the
+//! next. For numbers of one sign the error is at most W - 1 roundings of 2^-53, however long the stream, and infinities
+//! and NaN leave with their window. Additions are ordered by block: the same bits for any cutting.
 //!
-//! Rejected: a running sum (add new, subtract old) keeps the rounding errors of the largest samples for ever; exact
-//! integers would need scaled floats. The scheme is that of van Herk, Gil and Werman's sliding maxima (1992, 1993).
+//! Rejected: a running sum (add new, subtract old) keeps the rounding errors of the largest samples for ever. Source:
+//! van Herk, Gil and Werman's sliding maxima (1992, 1993).
 
 /// Sums of the last W values.
 #[derive(Debug, Clone)]
 pub struct SlidingSum {
     window: usize,
-    /// `[..at]`: values of this block; `[at..]`: suffix sums of the block before, then 0.
+    /// `[..at]`: values of this block; `[at..]`: suffix sums of the block before.
     kept: Vec<f64>,
     at: usize,
     head: f64,
@@ -24,7 +23,7 @@ impl SlidingSum {
     pub fn new(window: usize) -> Self {
         Self {
             window: window.max(1),
-            // Allocated with the first value: a plan that is not run takes no memory.
+            // Allocated with the first value: a plan that does not run takes no memory.
             kept: Vec::new(),
             at: 0,
             head: 0.0,
@@ -37,7 +36,7 @@ impl SlidingSum {
         self.window
     }
 
-    /// Allocates; call before the first [`add`](Self::add).
+    /// Allocates; call before [`add`](Self::add).
     #[inline]
     pub fn prepare(&mut self) {
         if self.kept.is_empty() {
@@ -60,7 +59,6 @@ impl SlidingSum {
         }
     }
 
-    /// Values until the block is full, at least one.
     #[inline(always)]
     pub(crate) fn room(&self) -> usize {
         self.window - self.at
@@ -78,7 +76,7 @@ impl SlidingSum {
         &mut self.kept[self.at..][..=count]
     }
 
-    /// Accepts the values written to their slots; `head` is the block's sum with them.
+    /// Accepts values written to their slots; `head` is the block's sum.
     #[inline(always)]
     pub(crate) fn advance(&mut self, count: usize, head: f64) {
         self.at += count;
@@ -88,10 +86,9 @@ impl SlidingSum {
         }
     }
 
-    /// Ends a full block: computes its suffix sums and returns its sum.
     #[inline(never)]
     fn end_block(&mut self) -> f64 {
-        // Four at a time, to shorten the dependency chain.
+        // Shortens the dependency chain.
         let mut tail = 0.0;
         let mut fours = self.kept[..self.window].rchunks_exact_mut(4);
         for four in &mut fours {

@@ -1,4 +1,4 @@
-//! Detrending of windows before a transform.
+//! Detrending of windows.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::Precision;
 use crate::isa::{Kernel, Level};
 use crate::sums::lanes;
 
-/// What is subtracted from a window; real and imaginary parts separately.
+/// Subtracted from a window; from real and imaginary parts separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Detrend {
     /// Nothing.
@@ -19,7 +19,7 @@ pub enum Detrend {
 }
 
 impl Detrend {
-    /// Names of the variants, in order.
+    /// Names, in order.
     pub const NAMES: [&'static str; 3] = ["none", "constant", "linear"];
 
     /// Parses a name.
@@ -37,8 +37,7 @@ impl fmt::Display for Detrend {
     }
 }
 
-/// A line over a window: its value in the middle, in two parts for exact subtraction from f32, and the slope per
-/// sample.
+/// The value in the middle has two parts, for exact subtraction from f32.
 #[derive(Clone, Copy)]
 struct Line<T> {
     high: T,
@@ -46,7 +45,7 @@ struct Line<T> {
     slope: T,
 }
 
-/// Mean and slope of every `PARTS`-th number. Sums have fixed lanes.
+/// Mean and slope of every `PARTS`-th number, in fixed lanes.
 #[inline(always)]
 fn line<T: Precision, const PARTS: usize>(
     detrend: Detrend,
@@ -75,7 +74,7 @@ fn line<T: Precision, const PARTS: usize>(
     }
 }
 
-/// Writes `(sample - line) * factor` for each sample; empty factors are ones.
+/// Writes `(sample - line) * factor`; empty factors are ones.
 pub(crate) struct Prepare<'a, T, const PARTS: usize> {
     pub(crate) detrend: Detrend,
     pub(crate) window: &'a [[T; PARTS]],
@@ -101,7 +100,7 @@ impl<T: Precision, const PARTS: usize> Kernel for Prepare<'_, T, PARTS> {
                 low: none,
                 slope: none,
             }; PARTS];
-            // Not `array::from_fn`, whose closure may be compiled without this level's instructions.
+            // `array::from_fn`'s closure may be compiled without this level's instructions.
             for (part, one) in lines.iter_mut().enumerate() {
                 *one = line(detrend, window, part);
             }

@@ -10,9 +10,9 @@ use super::detrend::Prepare;
 use super::{Detrend, Precision, frequencies, plan_cache};
 use crate::Isa;
 
-/// Unscaled transform of windows of one length: `sum over j of x[j] exp(-2 pi i j k / N)`.
+/// Unscaled transform of windows: `sum over j of x[j] exp(-2 pi i j k / N)`.
 ///
-/// NaN and infinities spread to all frequencies of their window.
+/// NaN and infinities spread to all frequencies.
 ///
 /// ```
 /// use isochrony_dsp::spectrum::{Detrend, Forward};
@@ -23,7 +23,6 @@ use crate::Isa;
 pub struct Forward<T: Precision> {
     plan: TransformPlan<T>,
     detrend: Detrend,
-    /// Empty for ones.
     factors: Vec<T>,
     width: usize,
     spectrum: Vec<Complex<T>>,
@@ -40,7 +39,7 @@ enum TransformPlan<T> {
 }
 
 impl<T: Precision> Forward<T> {
-    /// Transforms windows of `width` samples, detrended, then multiplied by `factors`: one per sample, or none for ones.
+    /// For windows of `width` samples, detrended, then multiplied by `factors`: one per sample, or none for ones.
     #[must_use]
     pub fn new(width: usize, complex: bool, factors: &[f64], detrend: Detrend) -> Self {
         let zeros = |len| vec![Complex::new(T::zero(), T::zero()); len];
@@ -78,7 +77,7 @@ impl<T: Precision> Forward<T> {
         matches!(self.plan, TransformPlan::Complex(_))
     }
 
-    /// Transforms a window; complex samples are pairs of numbers. Slices of another length leave `spectrum` unchanged.
+    /// Transforms a window; complex samples are pairs of numbers. Other lengths leave `spectrum` unchanged.
     pub fn transform(&mut self, window: &[T], spectrum: &mut [Complex<T>]) {
         if spectrum.len() != frequencies(self.width, self.is_complex()) {
             return;

@@ -8,11 +8,10 @@ use rustfft::Fft;
 
 use super::{Precision, frequencies, plan_cache};
 
-/// Inverse transform of spectra of one length, divided by the number of samples: the inverse of
-/// [`Forward`](super::Forward).
+/// Inverse of [`Forward`](super::Forward).
 ///
-/// Real windows take N / 2 + 1 frequencies from zero on; imaginary parts at zero and half the rate are ignored, as in
-/// NumPy's `irfft`.
+/// Real windows take N / 2 + 1 frequencies; imaginary parts at zero and half the rate are ignored, as in NumPy's
+/// `irfft`.
 pub struct Inverse<T: Precision> {
     plan: TransformPlan<T>,
     width: usize,
@@ -26,7 +25,7 @@ enum TransformPlan<T> {
 }
 
 impl<T: Precision> Inverse<T> {
-    /// Transforms spectra to windows of `width` samples.
+    /// For windows of `width` samples.
     #[must_use]
     pub fn new(width: usize, complex: bool) -> Self {
         let zeros = |len| vec![Complex::new(T::zero(), T::zero()); len];
@@ -75,7 +74,7 @@ impl<T: Precision> Inverse<T> {
                 {
                     last.im = T::zero();
                 }
-                // Fails for other lengths, and for imaginary parts that were just cleared.
+                // Fails for other lengths, and for imaginary parts, just cleared.
                 let _ = plan.process_with_scratch(&mut self.row, window, &mut self.scratch);
             }
             TransformPlan::Complex(plan) => {

@@ -1,12 +1,10 @@
-//! Discrete Fourier transforms of windows, planned once, without allocation per window.
+//! Fourier transforms of windows, without allocation per window.
 //!
-//! In the input's precision. Real windows of N have N / 2 + 1 frequencies from zero to half the rate; complex ones have
-//! N, negative ones in the second half. Complex numbers are pairs in slices of numbers. The FFT library selects its
-//! instruction set at run time: last bits may differ between processors ([`FFT_ROUNDINGS`]), never between runs,
-//! chunkings or threads.
+//! Real windows of N have N / 2 + 1 frequencies from zero to half the rate; complex ones have N, negative ones in the
+//! second half. Complex numbers are pairs of numbers. Precision is the input's. Last bits may differ between processors
+//! ([`FFT_ROUNDINGS`]), never between runs, chunkings or threads.
 //!
-//! Windows are detrended and tapered while copied to the transform's buffer ([`Forward`]). [`Power`] and [`Welch`]
-//! scale as SciPy's `periodogram` and `welch`.
+//! [`Forward`] detrends and tapers while copying. [`Power`] and [`Welch`] scale as SciPy's `periodogram` and `welch`.
 
 mod detrend;
 mod forward;
@@ -33,7 +31,7 @@ pub trait Precision: FftNum + Float + FloatConst + Sample + Into<f64> {
     /// Rounds to this precision.
     fn of(value: f64) -> Self;
 
-    /// Planners of this process.
+    /// Cached planners of this process.
     fn planners() -> &'static Planners<Self>;
 }
 
@@ -61,13 +59,13 @@ impl Precision for f64 {
     }
 }
 
-/// Number of frequencies of a window of `width` samples.
+/// Frequencies of a window of `width` samples.
 #[must_use]
 pub fn frequencies(width: usize, complex: bool) -> usize {
     if complex { width } else { width / 2 + 1 }
 }
 
-/// Frequencies of a spectrum in Hz, in its order: NumPy's `rfftfreq`, for complex samples `fftfreq`.
+/// Frequencies in Hz: NumPy's `rfftfreq`, for complex samples `fftfreq`.
 ///
 /// ```
 /// use isochrony_dsp::spectrum::frequencies_hz;

@@ -1,4 +1,4 @@
-//! A cache of planned transforms: planning takes longer than ten transforms, and each run and worker would plan anew.
+//! Cached plans: planning takes longer than ten transforms.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,11 +8,11 @@ use rustfft::{Fft, FftPlanner};
 
 use super::Precision;
 
-/// Bound on the difference of transforms of `n` samples between instruction sets: this times `log2(n)` roundings of the
-/// largest output magnitude.
+/// Transforms of `n` samples differ between instruction sets by at most this times `log2(n)` roundings of the largest
+/// output.
 pub const FFT_ROUNDINGS: f64 = 4.0;
 
-/// Instruction set of transforms in this process. Equal sets give equal bits.
+/// Instruction set of transforms. Equal sets give equal bits.
 #[must_use]
 pub fn fft_instruction_set() -> &'static str {
     #[cfg(target_arch = "x86_64")]
@@ -31,8 +31,7 @@ pub fn fft_instruction_set() -> &'static str {
     "scalar"
 }
 
-/// Maximum samples of all cached transforms per precision (about 30 bytes per sample in f64). Longer ones are planned
-/// each time.
+/// Per precision, about 30 bytes each in f64. Longer transforms are planned each time.
 const MAX_CACHED_SAMPLES: usize = 1 << 20;
 
 /// Cached planners of one precision.
@@ -41,7 +40,7 @@ pub struct Planners<T: Precision>(Mutex<Option<PlannerCache<T>>>);
 struct PlannerCache<T: Precision> {
     real: RealFftPlanner<T>,
     complex: FftPlanner<T>,
-    /// Lengths planned, and whether they are real; forward and inverse share most.
+    /// Lengths, and whether real.
     lengths: BTreeSet<(usize, bool)>,
 }
 
@@ -64,7 +63,7 @@ impl<T: Precision> Planners<T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Plans a transform; clears the cache first if it would become too large.
+    /// Clears the cache first if it would become too large.
     fn plan<P>(
         &self,
         samples: usize,
@@ -123,7 +122,7 @@ mod tests {
 
     type Planner<T> = Box<dyn FnMut(usize, FftDirection) -> Arc<dyn Fft<T>>>;
 
-    /// A planner per instruction set of this CPU; the first is the portable one.
+    /// The portable one is first.
     fn planners<T: Precision>() -> Vec<(&'static str, Planner<T>)> {
         let mut scalar = FftPlannerScalar::new();
         let mut all: Vec<(_, Planner<T>)> = vec![(

@@ -16,7 +16,7 @@ pub enum Scaling {
 }
 
 impl Scaling {
-    /// Names of the variants, in order.
+    /// Names, in order.
     pub const NAMES: [&'static str; 2] = ["density", "spectrum"];
 
     /// Parses a name.
@@ -37,15 +37,14 @@ impl Scaling {
     }
 }
 
-/// Power spectra of windows of one length, as SciPy's `periodogram`: one-sided for real windows (doubled between zero
-/// and half the rate), two-sided for complex ones.
+/// Power spectra, as SciPy's `periodogram`: one-sided for real windows (doubled between zero and half the rate),
+/// two-sided for complex ones.
 pub struct Power<T: Precision> {
     forward: Forward<T>,
     scales: Scales<T>,
     isa: Isa,
 }
 
-/// Factors of the first squared magnitude, those in between, and the last.
 #[derive(Clone, Copy)]
 pub(crate) struct Scales<T> {
     first: T,
@@ -95,7 +94,7 @@ impl<T: Precision> Kernel for Squares<'_, T> {
 }
 
 impl<T: Precision> Power<T> {
-    /// For windows as long as `factors`, at `rate` samples per second.
+    /// For windows as long as `factors`, at `rate`.
     ///
     /// ```
     /// use isochrony_dsp::spectrum::{Detrend, Power, Scaling};

@@ -4,10 +4,9 @@ use super::detrend::Prepare;
 use super::{Detrend, Precision};
 use crate::Isa;
 
-/// Detrends windows of one length, then multiplies by factors.
+/// Detrends windows, then multiplies by factors.
 ///
-/// Least squares, as `scipy.signal.detrend`; a single sample has no slope. With detrending, NaN and infinities spread
-/// to the whole window.
+/// Least squares, as `scipy.signal.detrend`. With detrending, NaN and infinities spread to the whole window.
 pub struct Shaper<T> {
     detrend: Detrend,
     factors: Vec<T>,
@@ -34,7 +33,7 @@ impl<T: Precision> Shaper<T> {
         }
     }
 
-    /// Complex samples are pairs of numbers. Slices of another length leave `out` unchanged.
+    /// Shapes a window; complex samples are pairs of numbers. Other lengths leave `out` unchanged.
     pub fn row(&mut self, window: &[T], out: &mut [T]) {
         let parts = if self.complex { 2 } else { 1 };
         if window.len() != parts * self.factors.len() || out.len() != window.len() {

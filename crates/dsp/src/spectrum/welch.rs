@@ -1,21 +1,21 @@
-//! Power spectra averaged over segments of a window.
+//! Power spectra averaged over segments.
 
 use super::power::{Scales, Squares};
 use super::{Detrend, Forward, Precision, Scaling, frequencies};
 use crate::isa::{Kernel, Level};
 use crate::{DspError, Isa};
 
-/// How spectra of segments are averaged.
+/// Average of segments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Average {
     /// Mean of each frequency.
     Mean,
-    /// Median of each frequency, corrected for its bias ([`median_bias`]): robust to short disturbances.
+    /// Median, corrected for its bias ([`median_bias`]): robust to short disturbances.
     Median,
 }
 
 impl Average {
-    /// Names of the variants, in order.
+    /// Names, in order.
     pub const NAMES: [&'static str; 2] = ["mean", "median"];
 
     /// Parses a name.
@@ -27,8 +27,7 @@ impl Average {
     }
 }
 
-/// Median of `count` independent spectra of noise, relative to their mean (Allen et al., arXiv:gr-qc/0509116, appendix
-/// B).
+/// Median of `count` independent spectra of noise over their mean (Allen et al., arXiv:gr-qc/0509116, appendix B).
 #[must_use]
 pub fn median_bias(count: usize) -> f64 {
     let pairs = 1..=count.saturating_sub(1) / 2;
@@ -36,22 +35,21 @@ pub fn median_bias(count: usize) -> f64 {
     1.0 + pairs.map(term).sum::<f64>()
 }
 
-/// Averaged power spectra of windows, as SciPy's `welch`: segments of `nfft` samples, one every `hop`, from the
-/// window's start.
+/// Averaged power spectra, as SciPy's `welch`: segments of `nfft` samples, one every `hop`, from the window's start.
 pub struct Welch<T: Precision> {
     forward: Forward<T>,
     scales: Scales<T>,
     hop: usize,
     parts: usize,
     average: Average,
-    /// Mean: the spectrum of one segment. Median: all spectra, by frequency.
+    /// Mean: one spectrum. Median: all, by frequency.
     gathered: Vec<T>,
     bins: usize,
     isa: Isa,
 }
 
 impl<T: Precision> Welch<T> {
-    /// For windows of `width` samples at `rate` per second; a segment is as long as `factors`.
+    /// For windows of `width` samples at `rate` per second; segments are as long as `factors`.
     ///
     /// # Errors
     /// [`DspError::Parameter`] if a segment is longer than the window, or `hop` is zero.
@@ -170,7 +168,7 @@ impl<T: Precision> Kernel for Add<'_, T> {
     }
 }
 
-/// Median; NaN if a value is.
+/// NaN if a value is.
 fn median<T: Precision>(values: &mut [T]) -> T {
     let order = |a: &T, b: &T| a.partial_cmp(b).unwrap_or(std::cmp::Ordering::Equal);
     if let Some(&nan) = values.iter().find(|value| value.is_nan()) {

@@ -1,4 +1,4 @@
-//! [`Block`]: what is computed of a block of integers, in plain code or with vector instructions.
+//! [`Block`]: exact sums of a block of integers.
 
 /// Exact sums of a block.
 #[derive(Clone, Copy)]

@@ -16,7 +16,7 @@ pub trait Complex: Copy + Send + Sync + 'static {
     /// `|z|` in f64; not finite if a part is not.
     fn magnitude(self) -> f64;
 
-    /// Rounds a magnitude; monotonic, so that extremes may be rounded last.
+    /// Monotonic: extremes may be rounded last.
     fn round(magnitude: f64) -> Self::Extreme;
 }
 
@@ -39,8 +39,7 @@ impl Complex for Complex32 {
 impl Complex for Complex64 {
     type Extreme = f64;
 
-    /// Scaled by a power of two if squares would overflow or lose digits. Not `hypot`, whose last bit depends on the C
-    /// library.
+    /// Scaled by a power of two if squares would overflow or lose digits. `hypot`'s last bit depends on the C library.
     #[inline(always)]
     fn magnitude(self) -> f64 {
         const BIG: f64 = f64::from_bits((1023 + 600) << 52); // 2^600

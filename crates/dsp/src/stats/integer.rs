@@ -1,7 +1,6 @@
 //! Exact sums of integers up to 32 bits.
 //!
-//! Block sums cannot overflow 64 bits; totals have 128. All is exact, so order, chunks and instruction sets do not
-//! matter.
+//! Block sums fit 64 bits, totals 128: order, chunks and instruction sets do not matter.
 
 use isochrony_segment::{Bool8, Sample};
 use serde::{Deserialize, Serialize};
@@ -12,8 +11,8 @@ use super::x86::{block_i8, block_i16, block_u8, block_u16, powers_i16, powers_u1
 use super::{Extreme, Moments, Summary};
 use crate::isa::Level;
 
-/// Samples per block: 16-bit samples and pairs of 8-bit squares may be summed in 32 bits, 16-bit squares and halves of
-/// 32-bit squares in 64.
+/// 16-bit samples and pairs of 8-bit squares may be summed in 32 bits, 16-bit squares and halves of 32-bit squares in
+/// 64.
 pub(super) const BLOCK: usize = 1 << 15;
 
 /// An integer sample of at most 32 bits.
@@ -36,7 +35,7 @@ pub trait Integer: Sample {
     }
 }
 
-/// Running sums of a window.
+/// Sums of a window.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Sums<T: Integer> {
@@ -60,7 +59,6 @@ impl<T: Integer> Default for Sums<T> {
 }
 
 impl<T: Integer> Sums<T> {
-    /// Adds the sums of other samples; exact, so in any order.
     pub(super) fn append(&mut self, other: &Self) {
         self.count += other.count;
         self.sum += other.sum;
@@ -106,7 +104,7 @@ impl<T: Integer> Moments<T> for Sums<T> {
 pub(super) fn mean_and_m2(count: u64, sum: i128, squares: u128) -> (f64, f64) {
     let n = count as f64;
     let mean = sum as f64 / n;
-    // By Cauchy-Schwarz sum^2 <= n * squares, so the square fits if the product does.
+    // By Cauchy-Schwarz sum^2 <= n * squares: the square fits if the product does.
     if let Ok(small) = u64::try_from(squares)
         && let Some(product) = small.checked_mul(count)
     {
@@ -116,7 +114,7 @@ pub(super) fn mean_and_m2(count: u64, sum: i128, squares: u128) -> (f64, f64) {
     (mean, wide_m2(count, sum, squares))
 }
 
-/// M2 in 128 bits: with `sum = q n + r`, `m2 = squares - q (sum + r) - r^2 / n`.
+/// With `sum = q n + r`, `m2 = squares - q (sum + r) - r^2 / n`.
 #[cold]
 fn wide_m2(count: u64, sum: i128, squares: u128) -> f64 {
     let n = i128::from(count);
@@ -127,12 +125,11 @@ fn wide_m2(count: u64, sum: i128, squares: u128) -> f64 {
     let whole = whole - part;
     match whole.checked_mul(u128::from(count)) {
         Some(product) => (product - rest) as f64 / count as f64,
-        // Beyond 2^64 the missing fraction is below half a unit in the last place.
+        // The fraction is below half a unit in the last place.
         None => whole as f64,
     }
 }
 
-/// 32-bit samples, in loops that compilers vectorise.
 #[inline(always)]
 fn block_of_32_bits<L: Level, T>(_level: L, samples: &[T]) -> Block<T>
 where
@@ -164,7 +161,7 @@ where
         } else {
             for &sample in samples {
                 let wide: i64 = sample.into();
-                // Below 2^64, for unsigned samples, too.
+                // Below 2^64, also for unsigned samples.
                 let square = wide.wrapping_mul(wide) as u64;
                 sum += wide;
                 low += square & 0xffff_ffff;
@@ -177,7 +174,6 @@ where
     block
 }
 
-/// Samples of at most 16 bits, without special instructions.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn plain_block<L: Level, T>(_level: L, samples: &[T]) -> Block<T>
@@ -282,7 +278,7 @@ impl Integer for Bool8 {
 mod tests {
     use super::*;
 
-    /// Alternating samples `a` and `b`, `half` of each: M2 is `half * (a - b)^2 / 2`.
+    /// Alternating `a` and `b`, `half` of each: M2 is `half * (a - b)^2 / 2`.
     #[test]
     fn sums_beyond_64_bits_stay_exact() {
         for half in [1u64 << 20, 1 << 33, (1 << 40) + 1, 1 << 46] {
@@ -301,7 +297,7 @@ mod tests {
 
     #[test]
     fn one_outlier_among_many_samples_counts() {
-        // n - 1 zeros and a one: m2 = 1 - 1/n, which shows cancellation.
+        // n - 1 zeros and a one: m2 = 1 - 1/n shows cancellation.
         for n in [3u64, 1 << 31, (1 << 52) - 1] {
             let (_, m2) = mean_and_m2(n, 1, 1);
             assert_eq!(m2, (n - 1) as f64 / n as f64);

@@ -1,21 +1,19 @@
-//! Sums of floats and 64-bit integers in a fixed number of f64 lanes.
+//! Sums of floats and 64-bit integers in a fixed number of lanes.
 //!
-//! Sample `i` of a window belongs to lane `i % LANES`, and lanes are added in a fixed tree: results depend neither on
-//! vector width nor on cuts. Summed are deviations from the first finite sample, which bounds cancellation:
-//! `n * (shift - mean)^2 <= n * M2`.
+//! Sample `i` belongs to lane `i % LANES`, and lanes are added in a fixed tree: vector width and cuts do not matter.
+//! Deviations from the first finite sample bound cancellation: `n * (shift - mean)^2 <= n * M2`.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Extreme, Moments, Summary};
 use crate::isa::Level;
 
-/// Number of partial sums; a multiple of every vector width.
+/// Partial sums; a multiple of every vector width.
 pub const LANES: usize = 16;
 
-/// Groups of [`LANES`] samples between checks for non-finite samples.
 const GROUPS: usize = 64;
 
-/// A number that lanes can sum.
+/// A number that lanes sum.
 pub trait Lane: Extreme {
     const LOWEST: Self;
     const HIGHEST: Self;
@@ -57,10 +55,10 @@ impl Lane for i64 {
         true
     }
 
-    /// Differences of halves have 33 bits, so only their sum is rounded.
+    /// Differences of halves have 33 bits: only their sum is rounded.
     #[inline(always)]
     fn deviation(self, shift: Self) -> f64 {
-        // Flipping the sign bit maps to unsigned order: vectors lack signed 64-bit shifts.
+        // Unsigned order: vectors lack signed 64-bit shifts.
         let (a, b) = (self as u64 ^ 1 << 63, shift as u64 ^ 1 << 63);
         let high = (a >> 32) as i64 - (b >> 32) as i64;
         let low = (a & 0xffff_ffff) as i64 - (b & 0xffff_ffff) as i64;
@@ -68,8 +66,7 @@ impl Lane for i64 {
     }
 }
 
-/// For CPUs without vector conversion of 64-bit integers: converts 51 bits, since in [2^52, 2^53) an f64's last bit
-/// counts ones.
+/// Without vector conversion of 64-bit integers: converts 51 bits, since in [2^52, 2^53) an f64's last bit counts ones.
 #[inline(always)]
 fn short_to_f64(value: i64) -> f64 {
     const MAGIC: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52
@@ -98,8 +95,7 @@ impl<T: Lane> Sums<T> {
         self.squares[lane] += deviation * deviation;
     }
 
-    /// Adds whole groups of finite samples. Extremes and sums have a loop each over the L1 cache: together they exceed
-    /// AVX2's registers.
+    /// Extremes and sums have a loop each over the L1 cache: together they exceed AVX2's registers.
     #[inline(always)]
     fn add_finite(mut self, groups: &[[T; LANES]], shift: T) -> Self {
         for group in groups {
@@ -117,12 +113,11 @@ impl<T: Lane> Sums<T> {
     }
 }
 
-/// Running sums of a window.
+/// Sums of a window.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Lanes<T> {
     sums: Sums<T>,
     shift: Option<T>,
-    /// Samples so far; its remainder is the next sample's lane.
     seen: u64,
     skipped: u64,
 }
@@ -218,7 +213,6 @@ impl<T: Lane> Moments<T> for Lanes<T> {
     }
 }
 
-/// Pairwise sum of the lanes.
 fn tree(mut lanes: [f64; LANES]) -> f64 {
     let mut width = LANES / 2;
     while width > 0 {

@@ -1,15 +1,14 @@
 //! One-pass statistics of windows: minimum, maximum, count, mean and M2.
 //!
 //! For every dtype:
-//! - only finite samples count; a complex sample counts by its magnitude, a bool as 0 or 1;
+//! - only finite samples count; a complex sample by its magnitude, a bool as 0 or 1;
 //! - minimum and maximum are exact, in the sample's type (u8 for bool; f32 and f64, rounded from f64, for complex
 //!   magnitudes);
-//! - bool and integers up to 32 bits: sums are exact integers, so mean and M2 are within one unit in the last place;
-//! - 64-bit integers and floats: deviations from the first finite sample, in [`LANES`] sums of f64; sample `i` belongs
-//!   to lane `i % LANES`. The relative error of M2, whatever the mean, is below `3 (count / LANES + 8) (count + 1)
-//!   2^-53`, reached only if the first sample is an extreme outlier, and usually near 2^-50. M2 is infinite if squares
-//!   overflow f64 (deviations beyond about 1e154), and loses digits below 1e-146;
-//! - the same samples give the same bits, for any chunking and on any CPU.
+//! - bool and integers up to 32 bits: mean and M2 are within one unit in the last place;
+//! - 64-bit integers and floats: deviations from the first finite sample, in [`LANES`] sums of f64. The relative error
+//!   of M2, whatever the mean, is below `3 (count / LANES + 8) (count + 1) 2^-53`, and usually near 2^-50. M2 is
+//!   infinite if squares overflow f64 (deviations beyond about 1e154), and loses digits below 1e-146;
+//! - the same bits for any chunking and on any CPU.
 //!
 //! ```
 //! use isochrony_dsp::stats::{Accumulator, summaries, summary, Summary};
@@ -51,7 +50,7 @@ pub use lanes::LANES;
 pub use powers::Powers;
 pub use summary::{Extreme, Summary};
 
-/// A sample type with statistics: all of them.
+/// A sample type with statistics.
 pub trait Statistic: Sample {
     /// Type of minimum and maximum.
     type Extreme: Extreme;
@@ -59,7 +58,7 @@ pub trait Statistic: Sample {
     type Moments: Moments<Self, Extreme = Self::Extreme>;
 }
 
-/// Running sums of a window.
+/// Sums of a window.
 #[doc(hidden)]
 pub trait Moments<T>: Clone + Default + Serialize + DeserializeOwned + Send + Sync {
     type Extreme: Extreme;
@@ -102,7 +101,7 @@ pub fn summary<T: Statistic>(samples: &[T]) -> Summary<T::Extreme> {
     accumulator.finish()
 }
 
-/// Summarises consecutive full windows of `window` samples; returns how many.
+/// Summarises full windows of `window` samples; returns how many.
 ///
 /// # Errors
 /// [`DspError::ZeroWindow`]; [`DspError::OutputLength`] if `out` is too short.
@@ -164,12 +163,12 @@ impl<T: Statistic> Kernel for Summaries<'_, T> {
     }
 }
 
-/// Summarises a window that arrives in pieces; how it is cut does not matter.
+/// Summarises a window that arrives in pieces, however cut.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Accumulator<T: Statistic> {
     moments: T::Moments,
-    /// Not stored: a process that reads it uses its own.
+    /// Not stored: each process uses its own.
     #[serde(skip, default = "Isa::best")]
     isa: Isa,
 }
@@ -211,8 +210,8 @@ impl<T: Statistic> Accumulator<T> {
 }
 
 impl<T: Integer + Statistic<Moments = integer::Sums<T>>> Accumulator<T> {
-    /// Adds another accumulator's samples: only for bools and integers up to 32 bits, whose sums are exact.
-    /// ([`Summary::merge`] is for all, and rounds.)
+    /// Adds another accumulator's samples; only for bools and integers up to 32 bits, whose sums are exact.
+    /// ([`Summary::merge`] rounds.)
     pub fn append(&mut self, other: &Self) {
         self.moments.append(&other.moments);
     }

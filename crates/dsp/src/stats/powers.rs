@@ -1,11 +1,11 @@
-//! Mean and variance of integers without extremes: a third of the instructions.
+//! Mean and variance of integers, without extremes.
 
 use super::integer::{BLOCK, Integer, mean_and_m2};
 use crate::isa::{Isa, Kernel, Level};
 
-/// Exact sum and sum of squares of a window of integers that arrives in pieces.
+/// Exact sums of a window that arrives in pieces.
 ///
-/// Mean and variance have the bits of [`summary`](super::summary), for any chunking and on any CPU.
+/// Mean and variance have the bits of [`summary`](super::summary).
 ///
 /// ```
 /// use isochrony_dsp::{Isa, stats::Powers};
@@ -23,7 +23,7 @@ pub struct Powers {
 }
 
 impl Powers {
-    /// Adds the next samples: bools or integers of at most 32 bits.
+    /// Adds samples: bools or integers of at most 32 bits.
     pub fn push<T: Integer>(&mut self, isa: Isa, samples: &[T]) {
         isa.run_narrow(Push {
             powers: self,

@@ -1,4 +1,4 @@
-//! Summaries of windows, and how they merge.
+//! Summaries of windows.
 
 use std::fmt;
 
@@ -18,10 +18,10 @@ pub trait Extreme:
     + Sync
     + 'static
 {
-    /// Extremes without finite samples: NaN, or zero for integers.
+    /// Without finite samples: NaN, or zero for integers.
     const NONE: Self;
 
-    /// Conversion to f64, rounded to nearest for 64-bit integers.
+    /// Conversion to f64; 64-bit integers are rounded to nearest.
     fn to_f64(self) -> f64;
 }
 
@@ -51,18 +51,18 @@ extreme! {
     f64 => Self::NAN;
 }
 
-/// Minimum, maximum, count, mean and M2 of the finite samples of a window.
+/// Minimum, maximum, count, mean and M2 of a window's finite samples.
 ///
-/// Without finite samples, `count` and `m2` are zero, `mean` is NaN and extremes are [`Extreme::NONE`].
+/// Without any, `count` and `m2` are zero, `mean` is NaN and extremes are [`Extreme::NONE`].
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary<E> {
     /// Smallest finite sample.
     pub min: E,
     /// Largest finite sample.
     pub max: E,
-    /// Number of finite samples.
+    /// Finite samples.
     pub count: u64,
-    /// Arithmetic mean of the finite samples.
+    /// Arithmetic mean.
     pub mean: f64,
     /// Sum of squared deviations from the mean.
     pub m2: f64,
@@ -78,7 +78,7 @@ impl<E: Extreme> Summary<E> {
         m2: 0.0,
     };
 
-    /// Population variance, `m2 / count`; NaN without samples.
+    /// Population variance; NaN without samples.
     #[must_use]
     pub fn variance(&self) -> f64 {
         self.m2 / self.count as f64

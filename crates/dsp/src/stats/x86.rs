@@ -1,9 +1,7 @@
-//! Blocks of 8-bit and 16-bit integers with x86 instructions: pairwise multiply-add of 16-bit numbers and horizontal
-//! sums of bytes.
+//! Blocks of 8-bit and 16-bit integers with x86 instructions.
 //!
-//! Kernels take signed words or unsigned bytes. The other two types are mapped by flipping the sign bit, a bias that
-//! exact sums correct.
-#![allow(unsafe_code)] // Vector instructions, and loads through pointers.
+//! Kernels take signed words or unsigned bytes. The other types flip the sign bit, a bias that exact sums correct.
+#![allow(unsafe_code)] // Vector instructions and pointers.
 
 use std::arch::x86_64::*;
 
@@ -42,7 +40,6 @@ pub(super) fn powers_i16<L: Level>(level: L, samples: &[i16]) -> (i64, u128) {
     (sum, squares.into())
 }
 
-/// As [`block_u16`].
 #[inline(always)]
 pub(super) fn powers_u16<L: Level>(level: L, samples: &[u16]) -> (i64, u128) {
     let (sum, squares) = powers(level, bytemuck::cast_slice(samples), i16::MIN);
@@ -87,7 +84,7 @@ struct Short<T> {
 #[inline(always)]
 fn words<L: Level>(_level: L, samples: &[i16], flip: i16) -> Short<i16> {
     if L::AVX2 {
-        // SAFETY: a level with AVX2 exists only if the CPU has it.
+        // SAFETY: the level proves AVX2.
         unsafe { words_avx2(samples, flip) }
     } else {
         // SAFETY: every x86-64 CPU has SSE2.
@@ -98,7 +95,7 @@ fn words<L: Level>(_level: L, samples: &[i16], flip: i16) -> Short<i16> {
 #[inline(always)]
 fn powers<L: Level>(_level: L, samples: &[i16], flip: i16) -> (i64, u64) {
     if L::AVX2 {
-        // SAFETY: a level with AVX2 exists only if the CPU has it.
+        // SAFETY: the level proves AVX2.
         unsafe { powers_avx2(samples, flip) }
     } else {
         // SAFETY: every x86-64 CPU has SSE2.
@@ -109,7 +106,7 @@ fn powers<L: Level>(_level: L, samples: &[i16], flip: i16) -> (i64, u64) {
 #[inline(always)]
 fn bytes<L: Level>(_level: L, samples: &[u8], flip: u8) -> Short<u8> {
     if L::AVX2 {
-        // SAFETY: a level with AVX2 exists only if the CPU has it.
+        // SAFETY: the level proves AVX2.
         unsafe { bytes_avx2(samples, flip) }
     } else {
         // SAFETY: every x86-64 CPU has SSE2.
@@ -117,12 +114,11 @@ fn bytes<L: Level>(_level: L, samples: &[u8], flip: u8) -> Short<u8> {
     }
 }
 
-/// The kernels for one vector width: names, target feature, instructions.
 macro_rules! kernels {
     ($words:ident, $powers:ident, $bytes:ident, $feature:literal, $vector:ident, $width:literal, $load:ident, $set16:ident, $set8:ident,
      $set64:ident, $zero:ident, $xor:ident, $and:ident, $min16:ident, $max16:ident, $min8:ident, $max8:ident, $madd:ident,
      $add32:ident, $add64:ident, $shift:ident, $shift32:ident, $sad:ident, $low:ident, $high:ident) => {
-        /// Sums at most `BLOCK` words after flipping bits; 32-bit sums stay below 2^28.
+        /// 32-bit sums stay below 2^28.
         #[inline]
         #[target_feature(enable = $feature)]
         fn $words(samples: &[i16], flip: i16) -> Short<i16> {
@@ -164,8 +160,6 @@ macro_rules! kernels {
             all
         }
 
-        /// Sums at most `BLOCK` words without extremes.
-        ///
         /// Squares, up to 2^31, are summed twice in 32 bits: whole, with wrap-around, and their upper halves, of which
         /// 2^11 fit. The difference is the sum of the lower halves.
         #[inline]
@@ -202,7 +196,7 @@ macro_rules! kernels {
             (sum, squares)
         }
 
-        /// Sums at most `BLOCK` bytes after flipping bits; 32-bit sums stay below 2^28.
+        /// 32-bit sums stay below 2^28.
         #[inline]
         #[target_feature(enable = $feature)]
         fn $bytes(samples: &[u8], flip: u8) -> Short<u8> {

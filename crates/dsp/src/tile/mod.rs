@@ -1,10 +1,10 @@
-//! Tiles: 256 bytes of floats that stay in vector registers between operations.
+//! Tiles: 256 bytes of floats in vector registers.
 //!
-//! Building blocks of operation chains composed at run time. An operation takes a tile and an operand: 256 bytes of
-//! memory, or a number held in one register. Tiles use AVX2 even with AVX-512, since chains are bound by memory;
-//! otherwise they are memory, and operations are loops. All give the same bits.
+//! Building blocks of operation chains composed at run time. An operand is 256 bytes of memory, or a number in one
+//! register. Tiles use AVX2 even with AVX-512, since chains are bound by memory; without AVX2 they are memory. All give
+//! the same bits.
 //!
-//! Comparisons produce masks: all bits of a sample set, or none. Those with NaN hold for "not equal" only.
+//! Masks have all bits of a sample set, or none. Comparisons with NaN hold for "not equal" only.
 
 mod plain;
 #[cfg(target_arch = "x86_64")]
@@ -19,9 +19,9 @@ pub(crate) use x86::{Avx2F32, Avx2F64};
 /// Bytes of a tile.
 pub const TILE_BYTES: usize = 256;
 
-/// 256 bytes of f32 or f64. Created only by [`load`](Self::load), which proves that the CPU has the instructions.
+/// 256 bytes of f32 or f64, created only by [`load`](Self::load), which proves the instructions.
 pub trait Tile: Copy {
-    /// Proof that its instructions are available.
+    /// Proof of its instructions.
     type Level: Copy;
     /// A sample.
     type Number: Pod;

@@ -3,7 +3,6 @@
 use super::Tile;
 use crate::isa::Baseline;
 
-/// Methods with an operand: loop and operation.
 macro_rules! with {
     ($($method:ident, $each:ident, |$a:ident, $b:ident| $map:expr;)*) => {$(
         #[inline(always)]

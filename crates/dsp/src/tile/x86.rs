@@ -1,15 +1,15 @@
 //! Tiles in AVX2 vectors.
 //!
-//! Invariant: a tile or operand exists only if the CPU has AVX2, as its constructors prove. Loads and stores take
-//! arrays of the tile's size, at any alignment.
-#![allow(unsafe_code)] // Vector instructions, and loads and stores through pointers.
+//! Invariant: constructors prove that the CPU has AVX2. Loads and stores take arrays of the tile's size, at any
+//! alignment.
+#![allow(unsafe_code)] // Vector instructions and pointers.
 
 use std::arch::x86_64::*;
 
 use super::Tile;
 use crate::isa::Avx2;
 
-/// Unrolled over the vectors of a tile: a loop would keep them in memory.
+/// Unrolled: a loop would keep vectors in memory.
 macro_rules! eight {
     (|$at:ident| $each:expr) => {
         eight!(@ $at, $each, 0 1 2 3 4 5 6 7)
@@ -22,7 +22,6 @@ macro_rules! eight {
     };
 }
 
-/// Methods with an operand: new value from vectors `a` of the tile and `x` of the operand.
 macro_rules! with {
     ($($method:ident |$a:ident, $x:ident| $map:expr;)*) => {$(
         #[inline(always)]

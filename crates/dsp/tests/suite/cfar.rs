@@ -1,4 +1,4 @@
-//! CFAR detectors against their definitions, reference values and the promised rates.
+//! CFAR detectors against definitions and promised rates.
 
 use crate::streams::{Random, bits, in_parts};
 use isochrony_dsp::detect::{CellCfar, Noise, NoiseCfar, Sides, thresholds};
@@ -40,7 +40,6 @@ proptest! {
                     thresholds::of_rank(pfa, n, rank).unwrap() * cells[rank - 1]
                 }
             };
-            // Sums of 16 numbers; the power approaches 1 with many cells.
             prop_assert!((got - power[tested] / threshold).abs() <= 1e-13 * got, "{} at {}", got, at);
         }
         kernel.reset();
@@ -115,8 +114,8 @@ fn factors_are_those_of_scipy() {
     );
 }
 
-/// The number of false alarms is within 20 % of the promised one: at least 6 standard deviations for independent
-/// alarms, 36 / 0.2^2 = 900 of them. Neighbours hardly correlate: they share cells, not tested numbers.
+/// Within 20 %, 6 standard deviations of 36 / 0.2^2 = 900 independent alarms. Neighbours share cells, not tested
+/// numbers.
 fn false_alarms(name: &str, pfa: f64, count: usize, levels: impl Iterator<Item = f64>) {
     let alarms = levels.filter(|&level| level >= 1.0).count();
     let expected = pfa * count as f64;
@@ -174,8 +173,8 @@ fn running_noise_raises_as_many_false_alarms_as_promised() {
 
 #[test]
 fn targets_are_detected_as_often_as_theory_says() {
-    // Swerling's first case: exponential target power, so its cell is (1 + snr) times as strong: Pd = (1 + T / (N (1 +
-    // snr)))^-N. One cell in 64 has a target; none is another's training cell.
+    // Swerling's first case: a target's cell is (1 + snr) times as strong: Pd = (1 + T / (N (1 + snr)))^-N. One cell in
+    // 64 has a target, outside others' training cells.
     let (pfa, training, guard) = (1e-3, 16, 2);
     for snr_db in [5.0, 10.0, 15.0, 20.0] {
         let snr = 10f64.powf(snr_db / 10.0);
@@ -230,12 +229,10 @@ fn a_detection_does_not_become_noise_and_a_lasting_step_does_after_the_timeout()
     let detected =
         |range: Range<usize>| levels[range].iter().filter(|&&level| level >= 1.0).count();
     assert_eq!(detected(200..5_000), 0);
-    assert_eq!(detected(5_000..5_400), 400); // the whole burst: it did not raise its own threshold
+    assert_eq!(detected(5_000..5_400), 400); // it did not raise its own threshold
     assert_eq!(detected(5_400..10_000), 0);
     assert_eq!(detected(10_000..10_500), 500);
-    // Then it is learned: within a few time constants nothing is detected.
     assert_eq!(detected(10_000 + 500 + 5 * 200..20_000), 0);
-    // Outliers of the new noise are detected.
     scores[19_000] += 10.0;
     NoiseCfar::new(5.0, memory, timeout)
         .unwrap()
@@ -272,7 +269,7 @@ fn nan_and_infinite_scores_do_not_enter_the_noise() {
         levels.remove(at);
     }
     assert_eq!(bits(&levels), bits(&clean));
-    // A constant has no deviation: any other value is infinitely far.
+    // A constant has no deviation: other values are infinitely far.
     scores.fill(7.0);
     scores[800] = 7.5;
     NoiseCfar::new(4.0, 50, 100)

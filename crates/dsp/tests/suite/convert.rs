@@ -61,7 +61,7 @@ fn uncalibrated_values_are_the_counts() {
         Complex64::between(Complex64::new(0.0, 2.0), Complex64::new(4.0, 0.0), 0.5),
         Complex64::new(2.0, 1.0)
     );
-    // Just above the midpoint of two f32; f64 would round it to the midpoint.
+    // Just above the midpoint of two f32; f64 would round to it.
     let mut out = [0f32; 1];
     values(&[(1i64 << 61) + (1 << 37) + 1], &none, &mut out).unwrap();
     assert_eq!(out[0], (2.0f64.powi(61) + 2.0f64.powi(38)) as f32);

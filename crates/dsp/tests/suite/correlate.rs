@@ -1,10 +1,9 @@
-//! Correlations against their definition, and known delays.
+//! Correlations and delays.
 
 use isochrony_dsp::correlate::{Correlator, Delays, Kind, Refine};
 use proptest::prelude::*;
 use std::f64::consts::PI;
 
-/// By definition, term by term.
 fn slow(x: &[f64], y: &[f64], max_lag: usize) -> Vec<f64> {
     let at = |lag: i64| {
         let pairs = x.iter().enumerate().filter_map(|(i, x)| {
@@ -27,7 +26,7 @@ fn norm(x: &[f64]) -> f64 {
     x.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-/// A sum of sines up to a fraction of the rate, of random phase and power: noise with an exact delay.
+/// A sum of sines up to a fraction of the rate: noise with an exact delay.
 struct Noise {
     phases: Vec<f64>,
     top: f64,
@@ -48,7 +47,6 @@ impl Noise {
         }
     }
 
-    /// Tapered, so that window edges do not matter.
     fn at(&self, width: usize, delay: f64) -> Vec<f64> {
         let middle = (width as f64 - 1.0) / 2.0;
         let count = self.phases.len() as f64;
@@ -79,7 +77,7 @@ proptest! {
         let max_lag = ((x.len() - 1) as f64 * share) as usize;
         let (want, size) = (slow(&x, &y, max_lag), norm(&x) * norm(&y));
         for (got, want) in row(&x, &y, max_lag, Kind::Correlation).iter().zip(&want) {
-            // Three transforms of up to 2^9, nine stages each, a few roundings of the norms.
+            // Three transforms of up to 2^9, a few roundings of the norms.
             prop_assert!((got - want).abs() <= 1e-13 * size, "{} {}", got, want);
         }
         for (got, want) in row(&x, &y, max_lag, Kind::Coefficient).iter().zip(&want) {
@@ -92,11 +90,11 @@ proptest! {
         let noise = Noise::new(seed, top);
         let (x, y) = (noise.at(512, 0.0), noise.at(512, delay));
         let find = |kind, refine| Delays::new(512, 40, kind, refine).unwrap().of(&x, &y);
-        // The taper has fallen to 4e-5 where windows are cut.
+        // The taper is 4e-5 at the cuts.
         let exact = find(Kind::Coefficient, Refine::BandLimited);
         prop_assert!((exact.lag - delay).abs() < 1e-3, "{} {}", exact.lag, delay);
         prop_assert!((exact.peak - 1.0).abs() < 1e-3);
-        // The documented bias: at most that of a quarter, or of half the rate.
+        // The documented bias.
         let bias = if top <= 0.25 { 0.035 } else { 0.12 };
         let parabola = find(Kind::Coefficient, Refine::Parabola);
         prop_assert!((parabola.lag - delay).abs() < bias, "{} {} {}", parabola.lag, delay, top);
@@ -116,7 +114,7 @@ proptest! {
 
 #[test]
 fn the_phase_transform_of_a_pure_delay_peaks_at_one_whatever_the_powers() {
-    // An impulse has all frequencies; scaling changes the power only.
+    // An impulse has all frequencies.
     let (mut x, mut y) = (vec![0.0; 64], vec![0.0; 64]);
     (x[20], y[27]) = (5.0, 0.01);
     let got = row(

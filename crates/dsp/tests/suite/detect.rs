@@ -1,4 +1,4 @@
-//! STA/LTA and triggers against their definitions; rejected parameters.
+//! STA/LTA and triggers against their definitions.
 
 use crate::streams::{bits, in_parts};
 use isochrony_dsp::DspError;
@@ -11,7 +11,6 @@ use std::ops::Range;
 
 const EPSILON: f64 = 1.2e-16; // slightly above 2^-53
 
-/// By definition, number by number.
 fn slow_triggers(values: &[f64], on: f64, off: f64, least: u64, merge: u64) -> Vec<Range<i64>> {
     let mut found: Vec<Range<i64>> = Vec::new();
     let mut k = 0;
@@ -36,7 +35,7 @@ fn slow_triggers(values: &[f64], on: f64, off: f64, least: u64, merge: u64) -> V
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
 
-    /// Block sums in order, and averages that are flushed to 0 instead of becoming subnormal.
+    /// Block sums in order, and averages flushed to 0 instead of subnormal.
     #[test]
     fn vectorised_ratios_have_the_bits_of_serial_ones(
         values in prop::collection::vec(prop_oneof![
@@ -45,7 +44,6 @@ proptest! {
         quiet in 0usize..900, sta in 1usize..40, more in 1usize..200, cuts in prop::collection::vec(1usize..300, 1..5),
     ) {
         let lta = sta + more;
-        // Silence from some point on, so that averages decay.
         let values: Vec<f64> = values.iter().enumerate().map(|(k, &value)| if k < quiet { value } else { value * 1e-200 }).collect();
         let mut sums = [SlidingSum::new(sta), SlidingSum::new(lta)];
         sums.iter_mut().for_each(SlidingSum::prepare);
@@ -99,7 +97,7 @@ proptest! {
         let lta = sta + more;
         let mut kernel = RecursiveStaLta::new(sta, lta).unwrap();
         let got = in_parts(&values, &cuts, |values, results| kernel.run(values, results));
-        // All samples but the first, weighted by age.
+        // All but the first, weighted by age.
         let weighed = |at: usize, n: usize| -> f64 {
             let gain = 1.0 / n as f64;
             (1..=at).map(|k| gain * (1.0 - gain).powi((at - k) as i32) * values[k] * values[k]).sum()
@@ -115,7 +113,7 @@ proptest! {
 
     #[test]
     fn triggers_equal_the_serial_definition(
-        // Mostly low numbers, with bursts of high ones.
+        // Bursts of high numbers among low ones.
         parts in prop::collection::vec((prop::collection::vec(0u8..3, 0..150), prop::collection::vec(0u8..6, 0..20)), 1..8),
         (off, up) in (0u8..4, 0u8..3), least in 1u64..6, merge in 0u64..8,
         cuts in prop::collection::vec(1usize..200, 1..5),
@@ -139,8 +137,8 @@ proptest! {
 
 #[test]
 fn ratios_after_a_huge_step_are_exact() {
-    // Noise of one count after an early step of 1e9. Running sums with subtraction, or from the start, keep an error of
-    // 1e18 * 2^-53 * 5000 = 5e5 beside a power of 1.
+    // Noise of one count after a step of 1e9. Running sums with subtraction keep an error of 1e18 * 2^-53 * 5000 = 5e5
+    // beside a power of 1.
     let (sta, lta) = (50, 2000);
     let noise = |k: u64| if (k * k).is_multiple_of(3) { 1.0 } else { -1.0 };
     let mut values: Vec<f64> = (0..1_000_000).map(noise).collect();
@@ -149,7 +147,7 @@ fn ratios_after_a_huge_step_are_exact() {
     ClassicStaLta::new(sta, lta)
         .unwrap()
         .run(&values, &mut ratios);
-    // Squares are 1, so quiet sums are exact.
+    // Squares are 1: quiet sums are exact.
     assert!(ratios[lta..10_000].iter().all(|&ratio| ratio == 1.0));
     assert!(ratios[15_000 + lta..].iter().all(|&ratio| ratio == 1.0));
     assert!(

@@ -1,4 +1,4 @@
-//! Features of windows against their definitions.
+//! Features against their definitions.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::features::{
@@ -14,7 +14,6 @@ fn values(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(-1000.0f64..1000.0, len)
 }
 
-/// The textbook transform, level by level.
 fn slow_haar(window: &[f64], levels: usize) -> (Vec<f64>, Vec<Vec<f64>>) {
     let (mut approximation, mut details) = (window.to_vec(), Vec::new());
     for _ in 0..levels {
@@ -25,7 +24,6 @@ fn slow_haar(window: &[f64], levels: usize) -> (Vec<f64>, Vec<Vec<f64>>) {
     (approximation, details)
 }
 
-/// By definition, term by term.
 fn slow_dft(window: &[f64]) -> Vec<Complex<f64>> {
     let n = window.len();
     let term =
@@ -148,7 +146,7 @@ proptest! {
         let factors: Vec<f64> = (0..window.len()).map(|i| 0.5 + i as f64 / 100.0).collect();
         let shaped: Vec<f64> = window.iter().zip(&factors).map(|(x, factor)| x * factor).collect();
         let want: f64 = slow_dft(&shaped)[..bins].iter().zip(&weights).map(|(x, w)| x.norm() * w).sum();
-        // A sum of n products up to 1500 has an error of at most n roundings each; ten weights up to 21.
+        // A sum of n products up to 1500 has at most n roundings each; ten weights up to 21.
         let size = 1500.0 * (window.len() * window.len()) as f64 * 210.0;
         let score = Score::new(&factors, false, Detrend::None, &weights, Normalise::None).unwrap().of(&window);
         prop_assert!((score - want).abs() <= size * f64::EPSILON);
@@ -176,7 +174,6 @@ proptest! {
         few in prop::collection::vec(prop::sample::select(vec![-2.0, -0.0, 0.0, 1.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY]), 1..8),
         places in prop::collection::vec(0usize..200, 0..40), len in 1usize..200, skip in 1usize..90,
     ) {
-        // Mostly one value, with a few others.
         let mut window = vec![few[0]; len];
         for (at, value) in places.iter().zip(few.iter().cycle()) {
             window[at % len] = *value;

@@ -1,4 +1,4 @@
-//! Designs of recursive filters against SciPy's, and rejected parameters.
+//! Designs against SciPy's, and rejected parameters.
 //!
 //! `vectors/iir.py` wrote `vectors/iir.json`, which names SciPy's version.
 
@@ -50,8 +50,7 @@ fn design(case: &Value) -> Iir {
     }
 }
 
-/// Tens of roundings of numbers up to 2, in SciPy and here; for corners far apart SciPy's subtraction of nearly equal
-/// roots adds as many.
+/// Tens of roundings of numbers up to 2; for corners far apart SciPy's subtraction of nearly equal roots adds as many.
 const COEFFICIENT: f64 = 1e-13;
 
 #[test]
@@ -63,7 +62,7 @@ fn designs_equal_scipy() {
         let (ours, theirs) = (sections.to_sos(), rows(&case["sos"]));
         assert_eq!(ours.len(), theirs.len(), "{case}");
         for (k, (ours, theirs)) in ours.iter().zip(&theirs).enumerate() {
-            // The first section has the gain: its numerator has the same relative error.
+            // The first section has the gain, with the same relative error.
             let scale = if k == 0 { theirs[0].abs() } else { 1.0 };
             for (at, (x, y)) in ours.iter().zip(theirs).enumerate() {
                 let near = COEFFICIENT
@@ -111,7 +110,7 @@ fn filtered_signals_equal_scipy() {
             let mut y = vec![0.0; x.len()];
             let mut filter = SosFilter::new(&sections, initial);
             filter.process(&x, &mut y).expect("equal lengths");
-            // Rounding errors of both forms, amplified by the poles by less than 1e3.
+            // Amplified by the poles by less than 1e3.
             for (y, theirs) in y.iter().zip(numbers(&case[name])) {
                 assert!(
                     (y - theirs).abs() < 1e3 * f64::EPSILON * 20.0,
@@ -152,8 +151,8 @@ fn corners_are_exact_even_at_the_ends_of_the_band() {
                         order,
                     };
                     let sections = iir.design("iir", 100.0).expect("a design");
-                    // A coefficient's rounding moves the response by its ratio to the pole's distance, of the order of
-                    // the corner's angle, squared for a section.
+                    // Rounding of a coefficient moves the response by its ratio to the pole's distance, about the
+                    // corner's angle, squared for a section.
                     let angle = (corner.min(50.0 - corner) * std::f64::consts::PI / 50.0).min(1.0);
                     let near = 64.0 * order as f64 * f64::EPSILON / (angle * angle);
                     let got = sections.response(corner, 100.0).norm();

@@ -1,4 +1,4 @@
-//! FIR filters against their definition, and designs against their specification.
+//! FIR filters and their designs.
 
 use isochrony_dsp::Isa;
 use isochrony_dsp::filter::{
@@ -14,7 +14,6 @@ fn noise<T: Precision>(count: usize) -> Vec<T> {
         .collect()
 }
 
-/// By definition, term by term, in f64.
 fn convolution<T: Precision + Into<f64>>(taps: &[f64], samples: &[T]) -> Vec<f64> {
     let term = |n: usize, k: usize| {
         let sample: f64 = if n < k { 0.0 } else { samples[n - k].into() };
@@ -25,7 +24,6 @@ fn convolution<T: Precision + Into<f64>>(taps: &[f64], samples: &[T]) -> Vec<f64
         .collect()
 }
 
-/// All results of a signal in pieces.
 fn filtered<T: Precision>(filter: &mut Fir<T>, samples: &[T], cuts: &[usize]) -> Vec<T> {
     let held = filter.held();
     let mut input = samples.to_vec();
@@ -57,7 +55,6 @@ proptest! {
         taps in 1usize..90, count in 0usize..900, cuts in prop::collection::vec(1usize..300, 1..6),
     ) {
         let (taps, samples) = (lowpass(taps), noise::<f64>(count));
-        // The same operations in the same order give the same bits.
         let expected = convolution(&taps, &samples);
         for isa in Isa::available() {
             let mut filter = Fir::on(isa, "fir", &taps, FirMethod::Direct).expect("taps");
@@ -76,8 +73,7 @@ proptest! {
         filter.reset();
         let pieces = filtered(&mut filter, &samples, &cuts);
         prop_assert!(whole.iter().zip(&pieces).all(|(x, y)| x.to_bits() == y.to_bits()));
-        // Two transforms of 4096 numbers, 12 layers each, with an error of a few roundings of the norm, at most 1.2
-        // sqrt(4096).
+        // Two transforms of 4096 numbers, 12 layers each, with a few roundings of the norm, at most 1.2 sqrt(4096).
         for (got, want) in whole.iter().zip(convolution(&taps, &samples)) {
             prop_assert!((got - want).abs() < 1e-13, "{} for {}", got, want);
         }
@@ -94,7 +90,7 @@ fn f32_samples_are_summed_in_f32() {
         let (taps, samples) = (lowpass(taps), noise::<f32>(10_000));
         let mut filter = Fir::new("fir", &taps, method).expect("taps");
         let got = filtered(&mut filter, &samples, &[777]);
-        // One rounding per product and sum; magnitudes of taps add up to less than 2, samples are below 1.2.
+        // One rounding per product and sum; magnitudes of taps sum to less than 2, samples are below 1.2.
         let near = 2.4 * taps.len() as f64 * f64::from(f32::EPSILON);
         for (got, want) in got.iter().zip(convolution(&taps, &samples)) {
             assert!((f64::from(*got) - want).abs() < near, "{got} for {want}");
@@ -136,7 +132,6 @@ fn rejects_invalid_taps_and_lengths() {
     );
 }
 
-/// Gain of symmetric taps at a frequency.
 fn gain(taps: &[f64], hz: f64, rate: f64) -> f64 {
     let middle = (taps.len() - 1) as f64 / 2.0;
     let angle = 2.0 * std::f64::consts::PI * hz / rate;
@@ -212,7 +207,7 @@ fn bands(case: &Value) -> Vec<FirBand> {
         .collect()
 }
 
-/// Largest weighted error over the bands, on a grid of its own.
+/// Largest weighted error, on a grid of its own.
 fn worst(taps: &[f64], bands: &[FirBand], rate: f64) -> f64 {
     let errors = bands.iter().flat_map(|band| {
         (0..=3000).map(move |k| {
@@ -230,7 +225,7 @@ fn equiripple_designs_match_scipy_and_are_no_worse() {
         let bands = bands(case);
         let got = remez("fir", want.len(), &bands, 1000.0).expect("converges");
         let (ours, theirs) = (worst(&got, &bands, 1000.0), worst(&want, &bands, 1000.0));
-        // Between the 16 grid points per coefficient the error may be a hundredth larger.
+        // Between 16 grid points per coefficient the error may be a hundredth larger.
         assert!(
             ours < 1.01 * theirs,
             "{ours} for {theirs}: {} taps, {bands:?}",

@@ -1,10 +1,9 @@
-//! The cascade against the difference equation; the same bits for any chunking.
+//! The cascade against the difference equation.
 
 use isochrony_dsp::Isa;
 use isochrony_dsp::filter::{Band, Family, Iir, Initial, Sections, SosFilter};
 use proptest::prelude::*;
 
-/// The difference equation, section by section.
 fn difference_equation(sections: &Sections, samples: &[f64]) -> Vec<f64> {
     let mut samples = samples.to_vec();
     for section in sections.as_slice() {
@@ -67,7 +66,7 @@ proptest! {
 
 #[test]
 fn long_inputs_give_the_same_bits_in_one_call_and_in_many() {
-    // Longer than the kernel's blocks and period, and ending in zeros that decay.
+    // Longer than blocks and period.
     let mut samples = noise(9000);
     samples.extend(vec![0.0; 60_000]);
     for order in [1, 2, 3, 4, 5, 9] {

@@ -1,4 +1,4 @@
-//! Forward-backward filtering by blocks against the whole range at once.
+//! Filtering by blocks against the whole range at once.
 
 use isochrony_dsp::filter::{Band, Family, Iir, Initial, Sections, SosFilter, ZeroPhase};
 use proptest::prelude::*;
@@ -24,7 +24,6 @@ fn once(sections: &Sections, values: &mut [f64]) {
     SosFilter::new(sections, Initial::Steady).process_in_place(values);
 }
 
-/// At once: pad, filter, reverse, filter, reverse.
 fn at_once(sections: &Sections, samples: &[f64], pad: usize) -> Vec<f64> {
     let (n, pad) = (samples.len(), pad.min(samples.len() - 1));
     let before = (1..=pad).rev().map(|k| 2.0 * samples[0] - samples[k]);
@@ -66,7 +65,7 @@ proptest! {
         prop_assert!(whole.iter().zip(&pieces).all(|(x, y)| x.to_bits() == y.to_bits()));
         // SciPy's padding: 3 (2 sections + 1).
         let expected = at_once(&sections, &samples, 3 * (2 * sections.as_slice().len() + 1));
-        // A block misses 1e-12 of what follows, whose values are below 10.
+        // A block misses 1e-12 of what follows.
         for (got, want) in whole.iter().zip(&expected) {
             prop_assert!((got - want).abs() < 2e-11, "{} for {}", got, want);
         }
@@ -104,7 +103,6 @@ fn long_settling_is_supported_and_too_long_is_rejected() {
 
 #[test]
 fn a_filter_of_first_order_is_padded_as_scipy_pads_it() {
-    // One section without second-order coefficients: three times two samples.
     let sections = design(Band::Lowpass(3.0), 1);
     let samples = noise(200);
     let mut filter = ZeroPhase::new("zero_phase", &sections).expect("it settles");

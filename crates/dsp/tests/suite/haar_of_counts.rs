@@ -1,4 +1,4 @@
-//! The Haar transform of integers against exact integers and against that of their values.
+//! The Haar transform of integers against exact integers.
 
 use isochrony_dsp::Isa;
 use isochrony_dsp::features::{Count, Haar, HaarOfCounts, HaarOutput};
@@ -25,7 +25,6 @@ fn row<T: Count>(
     row
 }
 
-/// Sums and differences of neighbours, level by level, in 128 bits.
 fn exact(counts: &[i64], levels: usize) -> (Vec<i128>, Vec<Vec<i128>>) {
     let mut sums: Vec<i128> = counts.iter().map(|&count| i128::from(count)).collect();
     let mut differences = Vec::new();
@@ -84,7 +83,7 @@ fn defined(counts: &[i64], levels: usize, values: &Calibration) -> [Vec<(f64, f6
     [energies, details(levels).collect(), coefficients]
 }
 
-/// Compares the outputs whose sums are exact; returns their number.
+/// Returns the number of exact outputs.
 fn agrees<T: Count + Into<f64> + Into<i64>>(
     counts: &[T],
     levels: usize,
@@ -120,7 +119,6 @@ fn agrees<T: Count + Into<f64> + Into<i64>>(
     compared
 }
 
-/// Extends to a multiple of 2^levels by repetition with a change.
 fn stretched<T: Copy>(counts: &[T], levels: usize, change: impl Fn(T, usize) -> T) -> Vec<T> {
     let all = counts.iter().cycle().take(counts.len() << levels);
     all.enumerate()
@@ -150,7 +148,7 @@ proptest! {
     }
 }
 
-/// The extremes of a type, which maximise sums and differences of the last level.
+/// Maximise sums and differences of the last level.
 fn extremes<T: Count>(width: usize, low: T, high: T) -> Vec<T> {
     let half = |at: usize| if at < width / 2 { low } else { high };
     (0..width).map(half).collect()
@@ -183,7 +181,7 @@ fn deepest_exact_level_of_extreme_counts_is_exact_and_one_more_is_none() {
 
 #[test]
 fn offsets_do_not_affect_details() {
-    // A step of one count of 1e-6 on 1e4, which sums of values cannot resolve.
+    // A step of one count of 1e-6 on 1e4, which sums of values do not resolve.
     let counts: Vec<i16> = (0..128).map(|at| i16::from(at >= 64)).collect();
     let values = Calibration::new(1e-6, 1e4, "kPa").unwrap();
     let got = row(Isa::best(), &counts, 7, HaarOutput::Details, &values);

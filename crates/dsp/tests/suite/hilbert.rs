@@ -1,10 +1,10 @@
-//! Hilbert transformer taps against the specified gain and phase.
+//! Hilbert transformer taps against gain and phase.
 
 use std::f64::consts::TAU;
 
 use isochrony_dsp::filter::hilbert;
 
-/// Imaginary part of the gain without the delay; antisymmetric taps have no other. Ideal: -1.
+/// Imaginary part without the delay; antisymmetric taps have no other. Ideal: -1.
 fn gain(taps: &[f64], cycles: f64) -> f64 {
     let middle = (taps.len() / 2) as f64;
     let terms = taps.iter().enumerate();

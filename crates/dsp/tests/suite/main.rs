@@ -1,4 +1,4 @@
-//! All tests of this crate as one binary, which links faster than one per file.
+//! One binary for all tests links faster.
 
 mod cfar;
 mod convert;

@@ -4,7 +4,7 @@ use isochrony_dsp::DspError;
 use isochrony_dsp::packets::{Combiner, ErrorCounts, Recovery, is_intact, residual};
 use proptest::prelude::*;
 
-/// CRC-32 bit by bit, as standardised: reflected, polynomial 0x04C11DB7, initial and final inversion.
+/// Bit by bit: reflected, polynomial 0x04C11DB7, initial and final inversion.
 fn crc32(bytes: &[u8]) -> u32 {
     let mut crc = !0_u32;
     for byte in bytes {
@@ -48,7 +48,6 @@ fn a_packet_is_intact_where_the_standard_check_says_so() {
     assert_eq!(residual(&[]), None);
 }
 
-/// Pearson correlation of two lists of 0 and 1, by definition.
 fn pearson(a: &[f64], b: &[f64]) -> f64 {
     let n = a.len() as f64;
     let (ma, mb) = (a.iter().sum::<f64>() / n, b.iter().sum::<f64>() / n);
@@ -94,7 +93,6 @@ proptest! {
                     both.flat_map(|(a, b)| a.iter().copied().zip(b.iter().copied())).unzip();
                 let expected = if i == j { a.iter().sum::<f64>() / a.len() as f64 } else { pearson(&a, &b) };
                 let got = matrix[4 * i + j];
-                // Sums of some hundred f64 in the slow version.
                 prop_assert!(
                     (got - expected).abs() < 1e-12 || got.is_nan() && (expected.is_nan() || !expected.is_finite()),
                     "{i} {j}: {got} {expected}"
@@ -106,7 +104,7 @@ proptest! {
         prop_assert!(matrix.iter().all(|number| number.is_nan()));
     }
 
-    // Recovers what was sent if few enough bits are disputed, and never invents a packet.
+    // Recovers packets with few disputed bits, and never invents one.
     #[test]
     fn disputed_bits_are_found(
         bytes in prop::collection::vec(any::<u8>(), 1..60),
@@ -134,7 +132,6 @@ proptest! {
     }
 }
 
-/// A linear congruential generator.
 struct Lcg(u64);
 
 impl Lcg {
@@ -201,7 +198,7 @@ fn missing_copies_have_no_vote() {
     );
     let how = combiner.combine(&[None, Some(&wrong), Some(&sent)], &mut made);
     assert_eq!((how, &made), (Recovery::Intact { receiver: 2 }, &sent));
-    // Three that err in different bits outvote each other's errors.
+    // Three outvote each other's errors.
     let copies = [[3], [77], [40]].map(|bits| flipped(&sent, &bits));
     let lent = [Some(&copies[0][..]), Some(&copies[1]), Some(&copies[2])];
     let how = combiner.combine(&lent, &mut made);

@@ -1,4 +1,4 @@
-//! Resampling against tones with known values, and against other chunkings.
+//! Resampling against known tones, and other chunkings.
 
 use isochrony_dsp::resample::{Edges, Quality, Ratio, Resampler};
 use isochrony_dsp::spectrum::Precision;
@@ -15,7 +15,7 @@ const RATIOS: [(u64, u64); 12] = [
     (147, 160),
     (80, 441),
     (1, 1000),
-    // Too many phases for a row each.
+    // Too many phases for rows.
     (47_123_456, 48_000_000),
     (500_000_021, 500_000_000),
     (1_000_003, 12_000_017),
@@ -25,7 +25,6 @@ fn ratio((up, down): (u64, u64)) -> Ratio {
     Ratio::new(up, down).unwrap()
 }
 
-/// All results of a range in pieces, and the index of the first.
 fn resampled<T: Precision>(
     resampler: &mut Resampler<T>,
     start: i64,
@@ -62,19 +61,17 @@ fn at_once<T: Precision>(
     resampled(&mut resampler, start, samples, &[usize::MAX / 2])
 }
 
-/// A tone at an exact position: only the fraction of `cycles * place` matters.
+/// Only the fraction of `cycles * place` matters.
 fn tone(cycles: f64, place: i128, parts: i128) -> f64 {
     let (whole, rest) = (place.div_euclid(parts), place.rem_euclid(parts));
-    // The phase is exact to 1e-12: positions are below 10^6.
+    // Exact to 1e-12: positions are below 10^6.
     let turns = cycles * whole as f64 + cycles * (rest as f64 / parts as f64);
     (std::f64::consts::TAU * turns.fract() + 0.3).cos()
 }
 
-/// Largest error of a tone over all results.
 fn tone_error<T: Precision>(pair: (u64, u64), quality: Quality, cycles: f64, stops: bool) -> f64 {
     let start = 123;
     let (up, down) = pair;
-    // At least a hundred results.
     let reach = Resampler::<T>::new("resample", ratio(pair), quality, Edges::Inside).unwrap();
     let reach = reach.reach().0 + reach.reach().1;
     let count = (reach + 100 * down / up + 1000) as i64;
@@ -106,7 +103,6 @@ fn qualities() -> [Quality; 4] {
     })
 }
 
-/// Few enough weights for a quick test.
 fn is_quick((up, down): (u64, u64)) -> bool {
     down < 100 * up
 }
@@ -132,8 +128,8 @@ fn tones_that_pass_keep_their_values_at_exact_places() {
                     error < bound + 2e-11,
                     "{pair:?} at {part}, {quality:?}: {error:e}"
                 );
-                // f32: 200 additions round partial sums below 1.5 with a standard deviation of 6e-7 in all; the largest
-                // of some thousand results is within six of these.
+                // 200 additions of f32 below 1.5 have a standard deviation of 6e-7 in all; the largest of some thousand
+                // is within six of these.
                 let error = tone_error::<f32>(pair, quality, cycles, false);
                 assert!(
                     error < bound + 4e-6,
@@ -188,7 +184,6 @@ fn any_cut<T: Precision>(pair: (u64, u64), edges: Edges, count: usize, start: i6
     let (first, want) = at_once(pair, quality, edges, start, &samples);
     for isa in Isa::available() {
         let mut resampler = Resampler::on(isa, "resample", ratio(pair), quality, edges).unwrap();
-        // Twice, to test that a second range starts like the first.
         for _ in 0..2 {
             let (begins, got) = resampled(&mut resampler, start, &samples, cuts);
             assert_eq!(begins, first);
@@ -198,7 +193,6 @@ fn any_cut<T: Precision>(pair: (u64, u64), edges: Edges, count: usize, start: i6
     if edges == Edges::Inside {
         return;
     }
-    // A result for each position in the range.
     let places = |j: i64| i128::from(j) * i128::from(pair.1);
     let up = i128::from(pair.0);
     let (from, to) = (
@@ -255,7 +249,6 @@ fn constants_stay_and_steady_edges_continue_them() {
         let samples = [7.5f64; 3000];
         for edges in [Edges::Inside, Edges::Steady] {
             let (_, results) = at_once(pair, Quality::default(), edges, 11, &samples);
-            // Rounding of a row of 128 or more weights.
             let off = results.iter().map(|value| (value / 7.5 - 1.0).abs());
             assert!(off.fold(0.0, f64::max) < 2e-14, "{pair:?} {edges:?}");
         }
@@ -288,7 +281,7 @@ fn nan_spreads_no_further_than_the_reach() {
                 assert_eq!(got.to_bits(), want.to_bits(), "{pair:?} at {place}");
             }
         }
-        // Tight: stages reach slightly less far than the sum of their reaches.
+        // Stages reach slightly less far.
         let within = (before + behind) as f64 * pair.0 as f64 / pair.1 as f64;
         assert!(
             hit as f64 > 0.9 * within - 2.0,
@@ -313,7 +306,6 @@ fn short_ranges_give_the_results_inside() {
     };
     assert_eq!(short((1, 10), Edges::Inside, 500).1.len(), 0);
     for edges in [Edges::Zeros, Edges::Steady] {
-        // Position 100 is the first at a tenth of the rate.
         assert_eq!(short((1, 10), edges, 5).1.len(), 0);
         let (first, results) = short((1, 10), edges, 6);
         assert_eq!((first, results.len()), (10, 1));
@@ -360,7 +352,7 @@ fn parameters_out_of_range_are_refused_with_what_is_allowed() {
     );
 }
 
-// Far more results than samples: the output is full before the padding is used up.
+// The output is full before the padding is used up.
 #[test]
 fn short_ranges_at_high_ratios_terminate() {
     for up in [100_003, 131_072, 500_000, 852_113, 1_000_000] {

@@ -9,7 +9,6 @@ use proptest::prelude::*;
 
 const EPSILON: f64 = 1.2e-16; // slightly above 2^-53
 
-/// The last `window` of `values[..=at]`.
 fn window<T>(values: &[T], at: usize, window: usize) -> &[T] {
     &values[(at + 1).saturating_sub(window)..=at]
 }
@@ -47,7 +46,7 @@ proptest! {
             let want = (window.iter().map(|x| x * x).sum::<f64>() / n).sqrt();
             prop_assert!((roots[at] - want).abs() <= 2.0 * (n + 3.0) * EPSILON * want, "{} {}", roots[at], want);
         }
-        // The same bits in one pass, and after a reset.
+        // In one pass, and after a reset.
         let mut whole = RunningMean::new(width).unwrap();
         prop_assert_eq!(bits(&in_parts(&values, &[values.len()], |v, r| whole.run(v, r))), bits(&means));
         rms.reset();
@@ -56,7 +55,6 @@ proptest! {
 
     #[test]
     fn quantiles_are_those_of_their_windows(
-        // Few distinct values, so that many are equal.
         values in prop::collection::vec((0u8..12).prop_map(f64::from), 1..300), width in 1usize..50, at in 0.0..=1.0f64,
         cuts in prop::collection::vec(1usize..90, 1..5),
     ) {
@@ -71,7 +69,7 @@ proptest! {
         prop_assert_eq!(bits(&in_parts(&values, &[values.len()], |v, r| kernel.run(v, r))), bits(&got));
     }
 
-    /// Windows sorted as f32 or f64, heaps, and numbers that force a switch between them.
+    /// Windows sorted as f32 or f64, heaps, and switches between them.
     #[test]
     fn quantiles_equal_those_of_sorted_windows(
         values in prop::collection::vec(prop_oneof![
@@ -117,7 +115,7 @@ proptest! {
         let doubles: Vec<f64> = values.iter().map(|&value| f64::from(value)).collect();
         let (mut single, mut double) = (vec![0f32; values.len()], vec![0f64; values.len()]);
         RunningQuantile::new(width, at).unwrap().run(&values, &mut single);
-        // Numbers that are not exact in f32 force f64 keys.
+        // Numbers inexact in f32 force f64 keys.
         let mut kernel = RunningQuantile::new(width, at).unwrap();
         kernel.run(&[0.1], &mut [0.0]);
         kernel.reset();
@@ -148,8 +146,7 @@ proptest! {
 
 #[test]
 fn sums_forget_samples_outside_the_window() {
-    // Integers around 1e30, after which a running sum with subtraction would be off by 1e14; and around infinity, after
-    // which it would be NaN.
+    // Integers around 1e30 or infinity, after which a running sum with subtraction would be off by 1e14 or NaN.
     for huge in [1e30, f64::INFINITY, f64::NAN] {
         let width = 1000;
         let mut sum = SlidingSum::new(width);
@@ -192,7 +189,6 @@ fn nan_and_infinities_reach_the_windows_that_have_them() {
         assert_eq!(quantiles[at].is_nan(), (8..13).contains(&at), "{at}");
         assert!(quantiles[at].is_nan() || quantiles[at] == 1.0, "{at}");
     }
-    // Between infinity and a number, and between infinities.
     let mut least = [0.0; 2];
     RunningQuantile::new(2, 0.25)
         .unwrap()

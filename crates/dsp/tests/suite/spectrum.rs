@@ -1,4 +1,4 @@
-//! Transforms, detrending and averaged spectra against their definitions.
+//! Spectra and detrending against their definitions.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::spectrum::{
@@ -12,7 +12,6 @@ fn values(len: std::ops::Range<usize>) -> impl Strategy<Value = Vec<f64>> {
     prop::collection::vec(-1000.0f64..1000.0, len)
 }
 
-/// Least-squares line by the normal equations.
 fn line(window: &[f64], detrend: Detrend) -> Vec<f64> {
     let n = window.len() as f64;
     let mean = window.iter().sum::<f64>() / n;
@@ -65,7 +64,7 @@ proptest! {
         let factors: Vec<f64> = (0..window.len()).map(|i| 1.0 + (i % 3) as f64).collect();
         let got = shaped(&window, &factors, false, detrend);
         for (i, ((got, x), trend)) in got.iter().zip(&window).zip(line(&window, detrend)).enumerate() {
-            // Offsets of 1e6, sums of 120 of them, and a slope of the same magnitude.
+            // Offsets of 1e6, sums of 120, and a slope of the same magnitude.
             prop_assert!((got - (x - trend) * factors[i]).abs() < 1e-7 * factors[i]);
         }
     }
@@ -134,7 +133,7 @@ proptest! {
 
 #[test]
 fn median_bias_matches_known_values() {
-    // Allen et al., equation (C4): 1, 1, 5/6, 5/6, 47/60 for one to five spectra.
+    // Allen et al., equation (C4).
     let known = [1.0, 1.0, 5.0 / 6.0, 5.0 / 6.0, 47.0 / 60.0];
     for (count, want) in (1..).zip(known) {
         assert!((median_bias(count) - want).abs() < 1e-15, "{count}");

@@ -13,7 +13,7 @@ fn exact(value: f64) -> BigRational {
     BigRational::from_float(value).expect("finite")
 }
 
-/// Exact mean and M2 of integers divided by `2^scale`: `m2 = (n sum(x^2) - sum(x)^2) / n`.
+/// Integers divided by `2^scale`: `m2 = (n sum(x^2) - sum(x)^2) / n`.
 fn oracle(numbers: &[BigInt], scale: u32) -> (BigRational, BigRational) {
     let n = BigInt::from(numbers.len());
     let sum: BigInt = numbers.iter().sum();
@@ -24,7 +24,7 @@ fn oracle(numbers: &[BigInt], scale: u32) -> (BigRational, BigRational) {
     (mean, BigRational::new(m2, n * &unit * unit))
 }
 
-/// Every finite f64 is an integer divided by this power of two.
+/// Every finite f64 is a multiple of 2^-1074.
 const FINEST: u32 = 1074;
 
 fn scaled(value: f64) -> BigInt {
@@ -32,7 +32,7 @@ fn scaled(value: f64) -> BigInt {
     value.numer() * ((BigInt::from(1) << FINEST) / value.denom())
 }
 
-/// Checks a result, with tolerances in half units of the last place and absolute.
+/// In half units of the last place, and absolute.
 fn close(got: f64, want: &BigRational, relative: f64, absolute: f64) -> Result<(), TestCaseError> {
     let zero = BigRational::from_integer(0.into());
     let size = if *want < zero { -want } else { want.clone() };
@@ -45,7 +45,6 @@ fn close(got: f64, want: &BigRational, relative: f64, absolute: f64) -> Result<(
 
 const U: f64 = f64::EPSILON / 2.0;
 
-/// For any chunking and on any CPU.
 fn powers_are_those_of_the_summary<T: Integer>(
     samples: &[T],
     whole: &Summary<T::Extreme>,
@@ -63,7 +62,7 @@ fn powers_are_those_of_the_summary<T: Integer>(
     Ok(())
 }
 
-/// Sums are exact, so mean and M2 take two roundings each.
+/// Mean and M2 take two roundings each.
 fn integers_are_exact<T>(samples: &[T]) -> Result<(), TestCaseError>
 where
     T: Statistic<Extreme = T> + Integer<Extreme = T> + Extreme + Ord + Into<i64>,
@@ -113,7 +112,6 @@ fn same_bits<E: Extreme>(a: &Summary<E>, b: &Summary<E>) -> Result<(), TestCaseE
     Ok(())
 }
 
-/// Any chunking on any instruction set gives the same bits as one pass.
 fn any_chunking_and_cpu_equals_one_pass<T: Statistic>(
     samples: &[T],
     cuts: &[u16],
@@ -138,7 +136,6 @@ fn any_chunking_and_cpu_equals_one_pass<T: Statistic>(
     Ok(())
 }
 
-/// Floats of all magnitudes whose squares neither overflow nor vanish, and some non-finite ones.
 fn float() -> impl Strategy<Value = f64> {
     prop_oneof![
         20 => -1.0f64..1.0,
@@ -155,7 +152,7 @@ fn cuts() -> impl Strategy<Value = Vec<u16>> {
     prop::collection::vec(any::<u16>(), 0..6)
 }
 
-/// Any value, often an extreme, where sums would overflow.
+/// Often an extreme, where sums would overflow.
 macro_rules! integer {
     ($type:ty) => {
         prop::collection::vec(
@@ -240,12 +237,12 @@ proptest! {
     #[test]
     fn complex128(parts in prop::collection::vec((float(), float()), 0..1000), cuts in cuts()) {
         let samples: Vec<Complex64> = parts.iter().map(|&(re, im)| Complex64::new(re, im)).collect();
-        // Squares do not overflow, so the plain formula holds to 2 roundings.
+        // Squares do not overflow: the plain formula holds to 2 roundings.
         let magnitudes: Vec<f64> = parts
             .iter()
             .map(|(re, im)| (re * re + im * im).sqrt())
             .collect();
-        // As text, since NaN extremes are not equal.
+        // As text: NaN extremes are not equal.
         prop_assert_eq!(format!("{:?}", summary(&samples)), format!("{:?}", summary(&magnitudes)));
         any_chunking_and_cpu_equals_one_pass(&samples, &cuts)?;
     }
@@ -287,7 +284,7 @@ proptest! {
         let (got, want) = (summary(head).merge(&summary(tail)), summary(&samples));
         prop_assert_eq!((got.min, got.max, got.count), (want.min, want.max, want.count));
         close(got.mean, &exact(want.mean), 0.0, 8.0 * U * f64::from(i32::MAX))?;
-        // Merged M2 is the sum of three non-negative terms.
+        // Three non-negative terms.
         close(got.m2, &exact(want.m2), 32.0 * U, want.count as f64 * 1e-6)?;
     }
 }
@@ -326,7 +323,7 @@ fn a_constant_has_no_deviation() {
 
 #[test]
 fn small_deviations_on_a_large_mean_survive() {
-    // Nanoseconds since 1970, one apart: f64 cannot distinguish neighbours.
+    // Nanoseconds since 1970: f64 cannot distinguish neighbours.
     let stamps: Vec<i64> = (0..1000).map(|i| 1_700_000_000_000_000_000 + i).collect();
     let want = (1000.0f64 * (1000.0 * 1000.0 - 1.0)) / 12.0;
     assert_eq!(summary(&stamps).m2, want);

@@ -1,11 +1,10 @@
-//! Tile operations against scalar ones, on every instruction set.
+//! Tiles against scalars.
 
 use isochrony_dsp::{Isa, Kernel, Level, Tile};
 use proptest::prelude::*;
 
 const OPERATIONS: usize = 27;
 
-/// Applies an operation by number.
 #[inline(always)]
 fn apply<'a, V: Tile>(tile: &mut V, operation: usize, x: V::Operand<'a>, other: V::Operand<'a>) {
     match operation {
@@ -47,7 +46,6 @@ macro_rules! tiles {
         mod $name {
             use super::*;
 
-            /// An operation on a tile and memory, or a repeated number.
             struct Run<'a>([&'a [$float; $len]; 3], usize, bool);
 
             impl Kernel for Run<'_> {

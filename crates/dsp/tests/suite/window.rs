@@ -1,4 +1,4 @@
-//! Tapers against their definitions and known properties.
+//! Tapers against their definitions.
 
 use isochrony_dsp::DspError;
 use isochrony_dsp::window::{Taper, adds_up};
@@ -39,7 +39,6 @@ proptest! {
     }
 }
 
-/// Textbook definitions, around the middle: `x` from -1 to 1.
 fn definition(text: &str, x: f64, width: usize) -> f64 {
     let cosines = |terms: &[f64]| {
         let terms = terms.iter().enumerate();
@@ -82,7 +81,7 @@ fn factors_equal_their_definitions() {
         for (at, factor) in taper(text).symmetric(width).into_iter().enumerate() {
             let x = 2.0 * at as f64 / (width as f64 - 1.0) - 1.0;
             let want = definition(text, x, width);
-            // Arguments up to 4 pi with an error of 4 pi eps, times terms that add up to less than 2.
+            // Arguments up to 4 pi with an error of 4 pi eps, times terms that sum to less than 2.
             assert!(
                 (factor - want).abs() < 1e-14,
                 "{text} {width} {at}: {factor} {want}"

@@ -1,29 +1,28 @@
-//! Options of [`crate::Clock`], and the constants of its automatic tolerances.
+//! Options and constants of [`crate::Clock`].
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Fixed, Rate, TimeError};
 
-/// Standard deviation of true rates about nominal ones: 100 ppm for crystals.
+/// Standard deviation of true about nominal rates, for crystals.
 pub(crate) const PRIOR_SIGMA: f64 = 100e-6;
 /// Standard deviations that a stated uncertainty covers.
 pub(crate) const COVERAGE_SIGMAS: f64 = 3.5;
-/// Maximum deviation of a rate from the reference within a run.
+/// Largest deviation of a rate from the reference within a run.
 pub(crate) const MAX_SLOPE: f64 = 0.01;
 /// Coarser stamps are limited by resolution only, as long as rounding explains them, ns.
 pub(crate) const COARSE_NS: f64 = 5e7;
 /// Latency that a coarse resolution may hide, as a fraction of it.
 pub(crate) const HIDDEN_LATENCY: f64 = 0.05;
-/// Latency of a busy system, assumed until the scatter is known, ns.
+/// Latency assumed until the scatter is known, ns.
 pub(crate) const LATENCY_NS: f64 = 5e6;
 /// Scatter assumed until it is known, ns.
 pub(crate) const GUESS_NS: f64 = 1e5;
-/// Minimum uncertainty of a rate.
 pub(crate) const MIN_SLOPE_UNCERTAINTY: f64 = 5e-9;
 /// Wander of a rate between two stamps.
 pub(crate) const WANDER: f64 = 1e-6;
 
-/// Possible deviation of the true rate from one that is off the nominal rate by `slope`; `None` if beyond crystals.
+/// Deviation of the true rate from one off by `slope`; `None` beyond crystals.
 pub(crate) fn prior_reach(slope: f64) -> Option<f64> {
     let reach = COVERAGE_SIGMAS * PRIOR_SIGMA;
     (slope.abs() <= reach).then_some(reach + slope.abs())
@@ -34,23 +33,22 @@ pub(crate) fn prior_reach(slope: f64) -> Option<f64> {
 pub struct ClockConfig {
     /// Nominal sample rate.
     pub nominal: Rate,
-    /// Weight of the past in the running rate estimate, per stamp, in (0, 1].
+    /// Weight of the past per stamp, in (0, 1].
     ///
-    /// The estimate remembers about `1 / (1 - alpha)` stamps. The default, 0.95, is ten minutes for files of 30 s: it
-    /// follows a crystal through daily temperatures, and gives the rate to 0.02 ppm for microsecond stamps with 50 us
-    /// of jitter. 1 never forgets.
+    /// The estimate remembers about `1 / (1 - alpha)` stamps; 1 never forgets. The default, 0.95, is ten minutes for
+    /// files of 30 s: it follows a crystal through daily temperatures.
     pub alpha: f64,
-    /// Largest disagreement, in either direction, that is neither gap nor step.
+    /// Largest disagreement, either way, that is neither gap nor step.
     ///
     /// `None`, the default: the greater of half a sample period and 2.5 resolutions plus 15 standard deviations of
     /// jitter, plus the rate's uncertainty since the last stamp. Until the jitter is known (about 14 stamps): half a
     /// period and the resolution, plus a crystal's tolerance; stamps finer than 100 us above 1.7 kHz must also be off
-    /// by whole samples, up to 2.5 periods, since computers write them late. A stated value is used unchanged, unless
-    /// stamps are too coarse for it.
+    /// by whole samples, up to 2.5 periods, since computers write them late. A stated value holds unless stamps are too
+    /// coarse.
     pub gap_slip_ns: Option<f64>,
     /// Longest gap that takes its full length on the index axis. Default 30 days.
     pub max_gap_ns: Fixed,
-    /// A better estimate of the rate than `nominal`, if known.
+    /// A better estimate, if known.
     pub initial_rate: Option<Rate>,
 }
 

@@ -1,7 +1,7 @@
-//! [`Corridor`]: all straight lines through the intervals so far.
+//! [`Corridor`]: all lines through the intervals so far.
 //!
-//! A slope is feasible if it satisfies every pair of intervals. Later intervals can only contradict vertices of the
-//! convex hulls of lower and upper ends (O'Rourke 1981), so memory is bounded.
+//! Feasible slopes satisfy every pair of intervals. Only vertices of the convex hulls of lower and upper ends can be
+//! contradicted later (O'Rourke 1981), so memory is bounded.
 
 use super::config::MAX_SLOPE;
 
@@ -11,13 +11,12 @@ pub(crate) struct Corridor {
     upper: Vec<(f64, f64)>,
     smin: f64,
     smax: f64,
-    /// Largest miss: how far stamps lie outside their stated resolution.
+    /// How far stamps lie outside their stated resolution.
     pub(crate) missed: f64,
 }
 
 impl Corridor {
-    /// Hull size beyond which every second vertex is dropped: only a steady curve gets there, whose neighbouring
-    /// vertices are nearly redundant.
+    /// Larger hulls lose every second vertex: only a steady curve has so many, nearly redundant.
     const MAX_HULL: usize = 128;
 
     pub(crate) fn new() -> Self {
@@ -31,8 +30,8 @@ impl Corridor {
         }
     }
 
-    /// Requires `low <= line(x) <= high` for an ascending `x`. An interval that misses every feasible line by at most
-    /// `leeway` is widened to touch one; otherwise returns `false` and changes nothing.
+    /// Requires `low <= line(x) <= high`, for ascending `x`. An interval that misses every feasible line by at most
+    /// `leeway` is widened; else returns `false` and changes nothing.
     pub(crate) fn require(&mut self, x: f64, mut low: f64, mut high: f64, leeway: f64) -> bool {
         let (bottom, top) = self.reach(x);
         let miss = (low - top).max(bottom - high);
@@ -63,7 +62,7 @@ impl Corridor {
         )
     }
 
-    /// Range of feasible slopes, in order even if rounding makes the limits cross.
+    /// Feasible slopes, in order even if rounding makes limits cross.
     pub(crate) fn slopes(&self) -> (f64, f64) {
         (self.smin.min(self.smax), self.smax.max(self.smin))
     }
@@ -82,10 +81,10 @@ impl Corridor {
     }
 }
 
-/// Extends an upper (`side` = 1) or lower (-1) hull by a point of ascending `x`.
+/// Extends an upper (`side` = 1) or lower (-1) hull; `x` ascends.
 fn push(hull: &mut Vec<(f64, f64)>, p: (f64, f64), side: f64) {
     while let [.., a, b] = hull[..] {
-        // b stays only if the turn a, b, p bends away from the other hull.
+        // b stays only if the turn bends away from the other hull.
         let turn = (b.1 - a.1) * (p.0 - b.0) - (p.1 - b.1) * (b.0 - a.0);
         if turn * side > 0.0 {
             break;

@@ -1,10 +1,9 @@
-//! [`ExcludedStamps`]: distances of the stamps excluded from a fit.
+//! [`ExcludedStamps`]: distances of stamps excluded from a fit.
 //!
-//! They are stored as used, and a piece's residual includes them, so that it bounds the distance of each of its stamps.
+//! They are stored as used: a piece's residual includes them and bounds the distance of each of its stamps.
 
 use super::observation::Observation;
 
-/// Centred sums of stamps, which give squared distances from any line.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ExcludedStamps {
     pub(crate) count: f64,

@@ -1,7 +1,7 @@
-//! [`Fit`]: a straight line through the corridors of its stamps, computed online.
+//! [`Fit`]: a line through its stamps' corridors, computed online.
 //!
-//! Each stamp requires `lower <= line(x) <= upper`. Regression towards the prior chooses the slope within the feasible
-//! `corridor`. A fit that continues a piece starts with its end as a stamp of zero width, so the metric is continuous.
+//! Each stamp requires `lower <= line(x) <= upper`. Regression towards the prior chooses among feasible slopes
+//! (`corridor`). A fit that continues a piece starts at its end, so the metric is continuous.
 
 use super::config::{COVERAGE_SIGMAS, HIDDEN_LATENCY};
 use super::corridor::Corridor;
@@ -9,14 +9,13 @@ use super::excluded::ExcludedStamps;
 use super::model::spread;
 use super::observation::{Observation, Scatter, Slope};
 
-/// Samples that may be missing before a stamp taken as contiguous.
+/// Samples that may be missing before a contiguous stamp.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HiddenGap {
     pub(crate) reach: f64,
     pub(crate) least: f64,
 }
 
-/// Where a gap may hide: between two stamps, in the coordinates of [`Observation`].
 #[derive(Clone, Copy, Debug)]
 struct SuspectedGap {
     gap: HiddenGap,
@@ -41,17 +40,14 @@ impl FitLine {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Fit {
-    /// Slope before the first stamp.
     prior: Slope,
-    /// Fixed start of a fit that continues another.
+    /// Start of a fit that continues another.
     anchor: Option<(f64, f64)>,
-    /// Lower bound of the start: after a gap, time advances.
+    /// Lower bound of the start: time advances.
     floor: Option<f64>,
-    /// First stamps, kept to rebuild the hulls when the scatter is better known.
     early: Vec<Observation>,
     corridor: Corridor,
     sums: RegressionSums,
-    /// Range of `y`, to detect exactly nominal stamps.
     y_range: (f64, f64),
     width: f64,
     pub(crate) last: Observation,
@@ -66,7 +62,7 @@ struct RegressionSums {
     y: f64,
     xx: f64,
     xy: f64,
-    /// Squared residuals, by recursion: sums of squares would cancel beside a steep slope.
+    /// By recursion: sums of squares cancel beside a steep slope.
     sse: f64,
 }
 
@@ -78,7 +74,7 @@ impl RegressionSums {
             let leverage = 1.0 / self.weight + dx * dx / self.xx;
             self.sse += off * off / (1.0 / weight + leverage);
         }
-        // A square of one distance, never a product of two: means far from zero are rounded.
+        // The square of one distance, never a product of two: means far from zero are rounded.
         let before = self.weight;
         self.weight += weight;
         let share = weight / self.weight;
@@ -93,7 +89,7 @@ impl Fit {
     const KEPT_STAMPS: usize = 24;
     /// Stamps whose slope tells a gap from a rate.
     const MIN_TELLING_STAMPS: f64 = 6.0;
-    /// Weight of the anchor in stamps: the line starts there.
+    /// Weight in stamps, which fixes the start.
     const ANCHOR: f64 = 1e9;
 
     pub(crate) fn new(
@@ -108,7 +104,6 @@ impl Fit {
         fit
     }
 
-    /// Continues from `(x, y)`, which is not a stamp.
     pub(crate) fn anchored(at: Observation, prior: Slope) -> Self {
         let mut fit = Self::empty(at, prior);
         fit.anchor = Some((at.x, at.y));
@@ -142,7 +137,7 @@ impl Fit {
         }
     }
 
-    /// Possible time error from a hidden gap, ns: 0 once later stamps show the rate that explains the disagreement.
+    /// Possible time error from a hidden gap, ns; 0 once later stamps show the rate that explains it.
     fn hidden(&self, slope: Slope) -> f64 {
         let Some(suspect) = &self.suspect else {
             return 0.0;
@@ -167,7 +162,7 @@ impl Fit {
         }
     }
 
-    /// Adds a stamp if a line through all corridors remains; otherwise returns `false` and changes nothing.
+    /// Adds a stamp if a line through all corridors remains; else returns `false`, unchanged.
     pub(crate) fn add(&mut self, obs: Observation, scatter: Scatter) -> bool {
         if self.early.len() < Self::KEPT_STAMPS && self.sums.n as usize == self.early.len() {
             self.early.push(obs);
@@ -197,7 +192,6 @@ impl Fit {
         (off.abs() > scatter.bound).then_some(off)
     }
 
-    /// Recomputes all corridors with the current scatter.
     fn rebuilt(&mut self, scatter: Scatter) -> bool {
         let mut anew = self.clone();
         anew.reset();
@@ -214,7 +208,6 @@ impl Fit {
             low = low.max(floor);
             high = high.max(low);
         }
-        // A near miss is scatter beyond the estimated bound.
         let leeway = 0.25 * obs.width.max(2.0 * scatter.bound);
         if !self.corridor.require(obs.x, low, high, leeway) {
             return false;
@@ -227,7 +220,7 @@ impl Fit {
     pub(crate) fn line(&self, scatter: Scatter, start: f64, end: f64) -> FitLine {
         let slope = self.slope(scatter);
         let (low, high) = self.corridor.offsets(slope.value);
-        // Stamps on the reference's ticks start at the first of them; rounded ones may lie anywhere in their corridor.
+        // Stamps on the reference's ticks start at the first; rounded ones may lie anywhere in their corridor.
         let nominal = self.nominal(scatter);
         let free = if nominal {
             0.0
@@ -236,13 +229,12 @@ impl Fit {
         } else {
             self.sums.y - slope.value * self.sums.x
         };
-        // If rounding makes the ends cross, use their middle.
         let chosen = if low <= high {
             free.clamp(low, high)
         } else {
             (low + high) / 2.0
         };
-        // Corridors may widen for near misses, but time must advance.
+        // Corridors may widen, but time must advance.
         let offset = self.floor.map_or(chosen, |floor| chosen.max(floor));
         let raised = offset - chosen;
         let stamps = self.sums.n.max(1.0);
@@ -253,7 +245,7 @@ impl Fit {
                 .max(self.spread(slope, offset, end));
             ends + self.resolution_excess()
         } else {
-            // Residuals beyond the stamps' scatter are wander that a line cannot follow.
+            // Residuals beyond the scatter are wander that a line cannot follow.
             let sigma = self.sigma(scatter);
             // A constant latency cannot be told from time: one sigma.
             let wander = (residual * residual - sigma * sigma).max(0.0).sqrt();
@@ -285,7 +277,6 @@ impl Fit {
                 half: ((1.0 + self.width) / span).min(self.prior.half),
             };
         }
-        // Range of the prior, unless stamps rule it out.
         let reach = (
             (p - self.prior.half).max(low),
             (p + self.prior.half).min(high),
@@ -313,16 +304,15 @@ impl Fit {
         Slope { value, half }
     }
 
-    /// Whether fine stamps are all ticks of the reference to a nanosecond, as from disciplined digitisers: then the
-    /// metric goes through the stamps, not through the middle of their last digit.
+    /// Whether fine stamps are ticks of the reference to a nanosecond (disciplined digitisers): the metric then goes
+    /// through the stamps, not the middle of their last digit.
     pub(crate) fn nominal(&self, scatter: Scatter) -> bool {
         let (low, high) = self.y_range;
         let free = self.anchor.is_none() && !self.coarse(scatter);
         free && high - low <= 1.0 && low.abs() <= 1.0
     }
 
-    /// Scatter about the line relative to that between neighbours, at least 1: heavy tails, or wander that a line
-    /// cannot follow.
+    /// Scatter about the line over that between neighbours, at least 1: heavy tails, or wander.
     pub(crate) fn excess(&self, scatter: Scatter) -> f64 {
         if self.sums.n < 5.0 {
             return 1.0;
@@ -330,13 +320,12 @@ impl Fit {
         ((self.sums.sse / (self.sums.n - 2.0)).sqrt() / self.sigma(scatter)).max(1.0)
     }
 
-    /// How far stamps may lie outside their stated resolution: the observed miss and some constant latency.
+    /// The observed miss and some constant latency.
     fn resolution_excess(&self) -> f64 {
         2.0 * self.corridor.missed + HIDDEN_LATENCY * self.width
     }
 
-    /// Whether resolution, not scatter, limits the fit: not once stamps have missed the corridor by more than rounding
-    /// allows.
+    /// Whether resolution, not scatter, limits the fit: not once stamps miss the corridor by more than rounding.
     pub(crate) fn coarse(&self, scatter: Scatter) -> bool {
         self.width > 2.0 * scatter.bound && self.corridor.missed <= HIDDEN_LATENCY * self.width
     }
@@ -364,7 +353,7 @@ impl Fit {
         worst
     }
 
-    /// RMS distance of the stamps' centres from a line, including excluded ones.
+    /// RMS distance of the stamps' centres, excluded ones included.
     pub(crate) fn residual_with(&self, line: &FitLine, excluded: &ExcludedStamps) -> f64 {
         if excluded.count == 0.0 {
             return line.residual;
@@ -374,13 +363,12 @@ impl Fit {
         ((own + others) / (self.sums.n + excluded.count)).sqrt()
     }
 
-    /// RMS distance of the centres of the fitted stamps from a line.
+    /// RMS distance of the fitted stamps' centres.
     fn residual(&self, slope: f64, offset: f64) -> f64 {
         let s = &self.sums;
         if s.n == 0.0 {
             return 0.0;
         }
-        // The anchor outweighs all stamps, but the line passes through it.
         let middle = if self.anchor.is_some() {
             0.0
         } else {

@@ -1,17 +1,14 @@
 //! [`Clock`]: estimates the clock of a run, and decides about gaps.
 //!
 //! - `point`: inputs and outputs;
-//! - `config`: options and constants;
-//! - `model`: rate and scatter, which survive gaps and steps;
+//! - `model`: rate and scatter, kept across gaps and steps;
 //! - `corridor`: feasible straight lines;
-//! - `fit`: a line through the corridors of its stamps;
-//! - `excluded`: excluded stamps;
-//! - `open_span`: the gap-free end of a run, with its open piece;
+//! - `fit`: a line through its stamps' corridors;
+//! - `open_span`: the gap-free end of a run;
 //! - `place`: contiguous, gap, step or outlier;
-//! - `resume`: restores the state from stored points.
+//! - `resume`: restores from stored points.
 //!
-//! Deterministic: the same stamps in the same order give the same placements and pieces, even if interrupted. Memory: a
-//! hundred stamps and the closed pieces.
+//! Deterministic: equal stamps in equal order give equal placements and pieces, even if interrupted.
 
 mod config;
 mod corridor;
@@ -33,7 +30,7 @@ use model::ClockModel;
 use observation::Slope;
 use open_span::{OpenSpan, StampedBlock};
 
-/// Estimator of one run: places stamped blocks of samples, tracks the rate, fits the run's metric.
+/// Estimator of one run: places blocks of samples, tracks the rate, fits the metric.
 ///
 /// ```
 /// use isochrony_time::{Clock, ClockConfig, Fixed, Placement, RunId, Stamp};
@@ -111,24 +108,22 @@ impl Clock {
         &self.config
     }
 
-    /// Index of the run's first sample, if any.
+    /// Index of the run's first sample.
     pub fn start(&self) -> Option<i64> {
         self.state.as_ref().map(|s| s.start)
     }
 
-    /// Index after the run's last sample, if any.
+    /// Index after the run's last sample.
     pub fn end(&self) -> Option<i64> {
         self.state.as_ref().map(|s| s.end)
     }
 
-    /// Accepts a placed block of `samples` samples from `index` on.
-    ///
-    /// Store the returned point, whatever its mark.
+    /// Accepts a placed block of `samples` samples from `index` on. Store the returned point, whatever its mark.
     ///
     /// # Errors
     /// [`TimeError::PointOrder`] unless the index is the end so far, or beyond it after a gap;
     /// [`TimeError::BadPlacement`] for an empty block, or for a step, which needs [`Clock::next_run`]. The clock is
-    /// then unchanged.
+    /// unchanged.
     pub fn accept(
         &mut self,
         index: i64,
@@ -268,7 +263,7 @@ impl Clock {
         Ok(())
     }
 
-    /// Expected civil time of the next sample; `None` before the first stamp.
+    /// Expected time of the next sample; `None` before the first stamp.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -278,7 +273,7 @@ impl Clock {
             .transpose()
     }
 
-    /// Current rate, which sizes gaps. The rate of a whole run is [`crate::Empirical::mean_rate`].
+    /// Current rate; for a whole run see [`crate::Empirical::mean_rate`].
     pub fn rate(&self) -> RateEstimate {
         let Slope { value, half } = self.slope();
         RateEstimate {
@@ -288,15 +283,14 @@ impl Clock {
         }
     }
 
-    /// Samples in a duration in nanoseconds, at the current rate.
+    /// Samples in `ns` at the current rate.
     ///
     /// # Errors
-    /// [`TimeError::Overflow`] beyond the range of [`Fixed`].
+    /// [`TimeError::Overflow`].
     pub fn samples_in(&self, ns: Fixed) -> Result<Fixed, TimeError> {
         let nominal = self.config.reference().samples_in(ns)?;
         let slope = self.slope().value;
-        // A product with a float would lose samples of long durations. The nominal part is exact; the correction is at
-        // most a hundredth of it.
+        // A float product would lose samples.
         let correction = Fixed::from_f64_nearest(-nominal.to_f64() * slope / (1.0 + slope))?;
         nominal.checked_add(correction).ok_or(TimeError::Overflow {
             what: "duration in samples",
@@ -310,9 +304,8 @@ impl Clock {
         }
     }
 
-    /// The run's fit, in index order; empty before the first stamp.
-    ///
-    /// Only the last piece, which is open, may still change ([`Placement::Lock`] replaces all of them).
+    /// The run's fit, in index order; empty before the first stamp. Only the last piece, which is open, may change
+    /// ([`Placement::Lock`] replaces all).
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -327,7 +320,7 @@ impl Clock {
         self.state.as_ref().map_or(&[], |s| &s.closed)
     }
 
-    /// The last piece, which may still change.
+    /// The open last piece.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].

@@ -1,4 +1,4 @@
-//! Clock properties that survive gaps and steps: rate, and scatter of stamps, in the coordinates of [`Observation`].
+//! Clock properties kept across gaps and steps.
 
 use super::config::{
     COARSE_NS, COVERAGE_SIGMAS, GUESS_NS, HIDDEN_LATENCY, MAX_SLOPE, MIN_SLOPE_UNCERTAINTY,
@@ -6,14 +6,13 @@ use super::config::{
 };
 use super::observation::{Observation, Scatter, Slope};
 
-/// Robust scatter of stamps, from second differences: independent of offset and rate.
+/// From second differences: independent of offset and rate.
 #[derive(Clone, Debug)]
 pub(crate) struct Jitter {
-    /// Half-width until the scatter is known, ns.
     guess: f64,
     ring: Vec<f64>,
     next: usize,
-    /// Last two stamps since the last gap, as `(x, y)`.
+    /// As `(x, y)`, since the last gap.
     last: [Option<(f64, f64)>; 2],
     sigma: f64,
     bound: f64,
@@ -22,13 +21,11 @@ pub(crate) struct Jitter {
 
 impl Jitter {
     const MEMORY: usize = 64;
-    /// Differences needed for a valid scatter.
     const MIN_DIFFERENCES: usize = 12;
     /// Differences needed to exclude chance.
     const MIN_SEEN: usize = 2;
     const FLOOR_NS: f64 = 1.0;
 
-    /// Assumes the latency of a busy system, or a quarter of a sample period if that is longer.
     fn new(period_ns: f64) -> Self {
         let guess = (0.25 * period_ns).max(GUESS_NS);
         Self {
@@ -42,7 +39,6 @@ impl Jitter {
         }
     }
 
-    /// Forgets neighbours: the next stamp is not contiguous.
     pub(crate) fn interrupt(&mut self) {
         self.last = [None; 2];
     }
@@ -54,7 +50,7 @@ impl Jitter {
         {
             let w = (x1 - x0) / (x - x0);
             let off = y1 - y0 - w * (y - y0);
-            // Three stamps of equal variance enter with weights 1, w and 1 - w.
+            // Three stamps of equal variance have weights 1, w and 1 - w.
             self.learn(off.abs() / (1.0 + w * w + (1.0 - w) * (1.0 - w)).sqrt());
         }
         self.last = [self.last[1], Some((x, y))];
@@ -73,8 +69,7 @@ impl Jitter {
         let median = (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0;
         self.sigma = median / 0.6745;
         self.worst = sorted[n - 1];
-        // The upper decile shows heavy tails (one-sided latencies). Few differences give a poor median, hence the
-        // margin.
+        // The upper decile shows heavy tails (one-sided latencies); the margin allows for few differences.
         let tail = 2.0 * sorted[(n * 9 / 10).min(n - 1)];
         self.bound = (5.0 * self.sigma).max(tail) * (1.0 + 12.0 / n as f64);
     }
@@ -92,13 +87,13 @@ impl Jitter {
         self.worst > resolution + Self::FLOOR_NS
     }
 
-    /// Whether rounding explains every difference: less than one resolution between a stamp and its neighbours' middle,
-    /// divided by sqrt(1.5) in the normalisation.
+    /// Whether rounding explains every difference: below one resolution between a stamp and its neighbours' middle,
+    /// over sqrt(1.5) by normalisation.
     pub(crate) fn only_rounding(&self, resolution: f64) -> bool {
         self.worst <= 0.82 * resolution
     }
 
-    /// Standard deviation of stamps beyond their resolution, ns.
+    /// Standard deviation beyond the resolution, ns.
     pub(crate) fn sigma(&self, resolution: f64) -> f64 {
         if !self.known() {
             return (self.guess - resolution).max(0.0) / 3.0;
@@ -110,11 +105,9 @@ impl Jitter {
         }
     }
 
-    /// Half-width that practically every stamp keeps, beyond its resolution, ns.
-    ///
-    /// Coarse stamps whose scatter is explained by rounding get some room for hidden latency: near the turn of a
-    /// second, milliseconds decide which second is named, which the corridor would take for a precise measurement.
-    /// Others get at least a resolution, at no cost to a regression.
+    /// Half-width that practically every stamp keeps, beyond its resolution, ns. If rounding explains coarse stamps,
+    /// leaves room for hidden latency: near the turn of a second, milliseconds decide which second is named. Others get
+    /// at least a resolution, at no cost to a regression.
     pub(crate) fn bound(&self, resolution: f64) -> f64 {
         let few = !self.known();
         if resolution >= COARSE_NS && (few || self.only_rounding(resolution)) {
@@ -129,19 +122,17 @@ impl Jitter {
     }
 }
 
-/// How long stamps have kept to the ticks of the reference rate.
-///
-/// Stamps of a disciplined digitiser do, to the last digit; with latency or drift, three in a row never do. So before
-/// the scatter is known, a stamp one sample off means one lost sample.
+/// How long stamps have kept to the ticks of the reference rate. Stamps of a disciplined digitiser do; with latency or
+/// drift, three in a row never do. So one sample off means one lost sample, even before the scatter is known.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TickStreak {
     stamps: u32,
-    /// Longest nominal duration covered, ns.
+    /// Longest nominal duration, ns.
     span: f64,
 }
 
 impl TickStreak {
-    /// A contiguous stamp at `x`; `range` is that of all offsets since the last gap.
+    /// `range` is that of all offsets since the last gap.
     pub(crate) fn follow(&mut self, x: f64, range: f64, width: f64) {
         if range <= width.max(Jitter::FLOOR_NS) {
             self.stamps += 1;
@@ -151,15 +142,14 @@ impl TickStreak {
         }
     }
 
-    /// Half-width of the rate that such ticks allow; `None`: not steady.
+    /// Half-width of the rate; `None`: not steady.
     pub(crate) fn slope(&self, width: f64) -> Option<f64> {
         (self.stamps >= 2).then(|| (Jitter::FLOOR_NS + width) / self.span.max(1.0))
     }
 }
 
-/// Exponentially weighted regression of stamps on index: the running rate.
-///
-/// Sums are centred between gaps; only slope information survives a gap, so an offset never becomes a rate.
+/// Exponentially weighted regression of stamps on index. Sums are centred between gaps; only slopes survive a gap, so
+/// an offset never becomes a rate.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RunningRate {
     pub(crate) points: u64,
@@ -168,12 +158,10 @@ pub(crate) struct RunningRate {
     mean_y: f64,
     sxx: f64,
     sxy: f64,
-    /// Weighted count of `sxx`, over all gaps.
     count: f64,
 }
 
 impl RunningRate {
-    /// After a gap or step the offset is unknown; slope information is kept.
     pub(crate) fn interrupt(&mut self) {
         (self.weight, self.mean_x, self.mean_y) = (0.0, 0.0, 0.0);
     }
@@ -199,10 +187,8 @@ impl RunningRate {
         self.points += 1;
     }
 
-    /// Slope and its standard deviation, for stamps of scatter `sigma`.
-    ///
-    /// Rounding errors are correlated (a slow clock rounds the same way for hours), so all stamps together count as
-    /// one.
+    /// Slope and its standard deviation. Rounding errors are correlated (a slow clock rounds alike for hours): all
+    /// stamps together count as one.
     pub(crate) fn slope(&self, sigma: f64, resolution: f64) -> (f64, f64) {
         let variance = spread(sigma, resolution, self.count);
         let prior = variance / (PRIOR_SIGMA * PRIOR_SIGMA);
@@ -214,13 +200,12 @@ impl RunningRate {
     }
 }
 
-/// Variance of a stamp in a regression over `count` of them, ns^2.
+/// Variance of one of `count` stamps in a regression, ns^2.
 pub(crate) fn spread(sigma: f64, resolution: f64, count: f64) -> f64 {
     let rounding = resolution * resolution / 12.0 * count.max(1.0);
     (rounding + sigma * sigma).max(0.09)
 }
 
-/// Running rate and jitter, with the configured weight of the past.
 #[derive(Clone, Debug)]
 pub(crate) struct ClockModel {
     pub(crate) alpha: f64,
@@ -242,7 +227,6 @@ impl ClockModel {
         }
     }
 
-    /// After a gap or step, forgets neighbours and offset.
     pub(crate) fn interrupt(&mut self) {
         self.jitter.interrupt();
         self.interrupt_rate();
@@ -253,8 +237,7 @@ impl ClockModel {
         self.quick.interrupt();
     }
 
-    /// A step was found between contiguous stamps. With two stamps it was mistaken for a rate, which is forgotten; more
-    /// have outweighed it.
+    /// Two stamps mistook the step for a rate, which is forgotten; more have outweighed it.
     pub(crate) fn step_found(&mut self) {
         if self.running.points <= 2 {
             (self.running, self.quick) = (RunningRate::default(), RunningRate::default());
@@ -275,13 +258,13 @@ impl ClockModel {
         }
     }
 
-    /// Running slope; the half-width includes wander.
+    /// The half-width includes wander.
     pub(crate) fn slope(&self, resolution: f64) -> Slope {
         let scatter = self.scatter(resolution);
         let (value, sd) = self.running.slope(scatter.sigma, resolution);
         let (recent, recent_sd) = self.quick.slope(scatter.sigma, resolution);
         let lag = 2.0 * ((recent - value).abs() - recent_sd).max(0.0);
-        // Stamps of a stepping clock scatter arbitrarily; an unbounded allowance would accept any gap.
+        // Unbounded, this would accept any gap.
         Slope {
             value: value.clamp(-MAX_SLOPE, MAX_SLOPE),
             half: (COVERAGE_SIGMAS * sd + lag + MIN_SLOPE_UNCERTAINTY).min(MAX_SLOPE),

@@ -1,9 +1,9 @@
-//! [`Observation`]: a stamp in the coordinates of fits, with [`Scatter`] and [`Slope`], which fits take and give.
+//! [`Observation`], [`Scatter`] and [`Slope`]: coordinates of fits.
 //!
 //! Relative to the reference rate (initial or nominal): `x` is a nominal duration in ns, `y` a stamp minus its nominal
-//! time in ns, a slope is dimensionless (1e-6 is 1 ppm).
+//! time in ns, a slope dimensionless (1e-6 is 1 ppm).
 
-/// A stamp in these coordinates; its true `y` is in `[y, y + width)`.
+/// A stamp; its true `y` is in `[y, y + width)`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Observation {
     pub(crate) index: i64,
@@ -21,13 +21,11 @@ impl Observation {
 /// Distances of stamps from a line, beyond their resolution.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scatter {
-    /// Standard deviation, ns.
     pub(crate) sigma: f64,
     /// Half-width that practically every stamp keeps, ns.
     pub(crate) bound: f64,
 }
 
-/// A slope and the half-width that holds the true one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slope {
     pub(crate) value: f64,

@@ -1,4 +1,4 @@
-//! [`OpenSpan`]: the gap-free end of a run, with its open piece.
+//! [`OpenSpan`]: the gap-free end of a run.
 
 use super::Stamp;
 use super::config::{MAX_SLOPE, WANDER};
@@ -8,19 +8,17 @@ use super::model::ClockModel;
 use super::observation::{Observation, Scatter, Slope};
 use crate::{Fixed, Piece, Rate, RunId, TimeError};
 
-/// Samples since the last gap. Coordinates are relative to `origin`, a line at the reference rate through the first
-/// stamp.
+/// Relative to `origin`, a line at the reference rate through the first stamp.
 #[derive(Clone, Debug)]
 pub(crate) struct OpenSpan {
     origin: Piece,
-    /// First index of the open piece, and its civil time if fixed.
     start: i64,
     start_civil: Option<Fixed>,
     pub(crate) fit: Fit,
     range: (f64, f64),
-    /// A stamp that the fit rejected; the next one tells whether it is an outlier.
+    /// The next stamp decides whether it is an outlier.
     pending: Option<Observation>,
-    /// Stamps of the open piece excluded from the fit: before its last stamp, and behind.
+    /// Excluded stamps before the fit's last one, and behind.
     excluded: ExcludedStamps,
     excluded_behind: ExcludedStamps,
 }
@@ -33,8 +31,8 @@ pub(crate) struct StampedBlock {
 }
 
 impl OpenSpan {
-    /// Starts with a stamp; `start` precedes it only if earlier stamps of the run were discarded. `not_before`: index
-    /// and time of the end before a gap.
+    /// `start` precedes the stamp only if earlier ones of the run were discarded. `not_before`: index and time before a
+    /// gap.
     pub(crate) fn new(
         run: RunId,
         reference: Rate,
@@ -88,7 +86,6 @@ impl OpenSpan {
         (i128::from(index) - i128::from(self.origin.index)) as f64 * self.origin.ns_per_sample()
     }
 
-    /// Expected civil time of an index after the last stamp.
     pub(crate) fn predict(&self, index: i64, model: &ClockModel) -> Result<Fixed, TimeError> {
         let (x, width) = (self.x_of(index), self.fit.last.width);
         let line = self
@@ -99,8 +96,8 @@ impl OpenSpan {
         self.civil(index, y)
     }
 
-    /// Time of a stamped sample, to compare with [`predict`](Self::predict): the middle of its last digit, or the stamp
-    /// itself if the line goes through the stamps. Mixing both would be off by half a resolution, up to a sample.
+    /// Time of a stamp to compare with [`predict`](Self::predict): the middle of the last digit, or the stamp itself if
+    /// the line goes through stamps. Mixing them is off by half a resolution.
     pub(crate) fn time_of(&self, stamp: &Stamp, model: &ClockModel) -> Result<Fixed, TimeError> {
         let width = self.fit.last.width;
         let as_written =
@@ -111,7 +108,7 @@ impl OpenSpan {
         stamp.centre()
     }
 
-    /// Current slope: the running one, or the corridor's if that is sharper.
+    /// The running slope, or the corridor's if sharper.
     pub(crate) fn rate(&self, model: &ClockModel) -> Slope {
         let width = self.fit.last.width;
         let (running, fit) = (model.slope(width), self.fit.slope(model.scatter(width)));
@@ -129,7 +126,7 @@ impl OpenSpan {
         }
     }
 
-    /// Adds a contiguous stamp; completed pieces go to `closed`.
+    /// Completed pieces go to `closed`.
     pub(crate) fn take(
         &mut self,
         stamp: StampedBlock,
@@ -157,7 +154,7 @@ impl OpenSpan {
         let scatter = model.scatter(width);
         let off = self.fit.off(&obs, scatter);
         let Some(refused) = self.pending.take() else {
-            // A single stamp far off may be latency or an error; it waits for the next.
+            // A single stamp far off waits for the next: it may be latency or an error.
             if off.is_none() && self.fit.add(obs, scatter) {
                 model.add_rate(&obs);
                 self.catch_up();
@@ -196,13 +193,12 @@ impl OpenSpan {
         self.turn(refused, obs, model, closed)
     }
 
-    /// Excluded stamps so far belong to the fit's range, or to the piece that begins.
     fn catch_up(&mut self) {
         let behind = std::mem::take(&mut self.excluded_behind);
         self.excluded.merge(&behind);
     }
 
-    /// Two stamps in a row left the line: end it, and start another there.
+    /// Two stamps in a row left the line: ends it, and starts another.
     fn turn(
         &mut self,
         refused: Observation,
@@ -227,7 +223,6 @@ impl OpenSpan {
         if drifts {
             self.fit = fit;
         } else {
-            // A step within the slip: bridge it, and keep it out of the rate.
             let anchor = self.bridge(anchor, refused, rate.value, scatter, closed)?;
             model.step_found();
             let rate = model.slope(obs.width);
@@ -270,10 +265,10 @@ impl OpenSpan {
         scatter: Scatter,
         closed: &mut Vec<Piece>,
     ) -> Result<Observation, TimeError> {
-        // Time must advance, however large the step.
+        // Time must advance.
         let y = to.centre().max(from.y - 0.9 * (to.x - from.x));
         let slope = (y - from.y) / (to.x - from.x).max(1.0);
-        // The step may be anywhere between the two.
+        // The step may be anywhere between.
         let step = y - from.y - rate * (to.x - from.x);
         let civil = self.civil(from.index, from.y)?;
         let (num, den) = self.ratio(slope);
@@ -309,7 +304,7 @@ impl OpenSpan {
         })
     }
 
-    /// The open piece as fitted now; its uncertainty must hold up to `upto`.
+    /// The uncertainty must hold up to `upto`.
     pub(crate) fn piece(
         &self,
         end: Option<i64>,
@@ -325,7 +320,7 @@ impl OpenSpan {
         };
         let (num, den) = self.ratio(line.slope.value);
         let mut excluded = self.excluded;
-        // Excluded stamps behind the fit's last one belong to this piece unless it ends there.
+        // Excluded stamps behind the fit's last belong to this piece unless it ends there.
         if end.is_none_or(|end| end > self.fit.last.index) {
             excluded.merge(&self.excluded_behind);
             self.pending.iter().for_each(|obs| excluded.add(obs));
@@ -348,14 +343,14 @@ impl OpenSpan {
         civil.ok_or(TimeError::Overflow { what: "civil time" })
     }
 
-    /// Nanoseconds per sample at a slope, as a ratio: the reference's for slope zero, else a float's exact value.
+    /// Nanoseconds per sample: the reference's for slope zero, else a float's exact value.
     fn ratio(&self, slope: f64) -> (u64, u64) {
         if slope == 0.0 {
             return (self.origin.num, self.origin.den);
         }
         let mut num = self.origin.ns_per_sample() * (1.0 + slope);
         let mut den = 1u64;
-        // Doubling is exact; the 53-bit mantissa becomes whole.
+        // Doubling is exact.
         while num.fract() != 0.0 && den < 1 << 61 {
             (num, den) = (num * 2.0, den * 2);
         }

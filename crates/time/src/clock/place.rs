@@ -1,16 +1,15 @@
-//! Placement of stamped blocks of samples: all gap logic of the project.
+//! All gap logic: placement of stamped blocks.
 //!
-//! As the paper's listing 3.2, compares a stamp with the expected end of the file before, corrected: the first file is
-//! not a gap; the tolerance applies in both directions and is at least the stamps' resolution; the expectation is the
-//! fitted line, not the last stamp; gaps and steps never enter the rate.
+//! Compares a stamp with the expected end of the file before (paper, listing 3.2). Corrections to the paper: the first
+//! file is not a gap; the tolerance applies in both directions and is at least the stamps' resolution; the expectation
+//! is the fitted line; gaps and steps never enter the rate.
 //!
-//! A single stamp cannot tell an outlier from a step. It is an outlier if the `next` one agrees with the old line, or
-//! is at least four times nearer to it. Without `next` a disagreement counts, at no loss: a backward stamp opens a run,
-//! and the return is a gap; but below 2.5 periods it must be a whole number of samples, as losses are and late stamps
-//! are not.
+//! A single stamp is an outlier if the `next` one agrees with the old line, or is at least four times nearer to it.
+//! Without `next` a disagreement counts, at no loss: a backward stamp opens a run, and the return is a gap. Below 2.5
+//! periods it must be whole samples, as losses are and late stamps are not.
 //!
-//! Before scatter and rate are known, half a sample beyond the stamps' resolution is a gap, too: an unmeasured rate
-//! does not explain lost samples.
+//! Until scatter and rate are known, half a sample beyond the resolution is a gap, too: an unmeasured rate does not
+//! explain lost samples.
 
 use super::config::{
     COARSE_NS, COVERAGE_SIGMAS, GUESS_NS, HIDDEN_LATENCY, LATENCY_NS, PRIOR_SIGMA, WANDER,
@@ -26,21 +25,20 @@ const EPOCH_DAYS: i64 = 30;
 /// A first stamp farther back is a clock step, not a missing lock, ns.
 const LOCK_REACH_NS: f64 = 60e9;
 const LEAP_NS: f64 = 1e9;
-/// Resolutions that a stamp may be off.
 const ALLOWED_RESOLUTIONS: f64 = 2.5;
-/// With a known scatter, a single stamp off by fewer periods must be off by whole samples.
+/// With a known scatter, single stamps off by fewer periods must be off by whole samples.
 const WHOLE_SAMPLE_PERIODS: f64 = 2.5;
-/// Stamps finer than this fraction of a period resolve single samples.
+/// Finer stamps, as a fraction of a period, resolve single samples.
 const MAX_FINE_RESOLUTION: f64 = 0.2;
 /// Samples over which a poor crystal gains or loses at most two.
 const SHORT_SAMPLES: f64 = 2.0 / (COVERAGE_SIGMAS * PRIOR_SIGMA);
-/// Allowed deviation of later stamps, in multiples of the largest scatter of the first few.
+/// Allowed deviation of later stamps, in largest scatters of the first few.
 const EARLY_SCATTER_FACTOR: f64 = 30.0;
 
 impl Clock {
     /// Places `samples` samples stamped `stamp`; changes nothing.
     ///
-    /// `next`, if known, is the stamp of the following recording: it tells a wrong stamp from a step.
+    /// `next`, the stamp of the following recording if known, tells a wrong stamp from a step.
     ///
     /// # Errors
     /// [`TimeError::BadResolution`], [`TimeError::Overflow`].
@@ -98,8 +96,8 @@ impl Clock {
         })
     }
 
-    /// Whether a run's second stamp is a step, although a wrong nominal rate could explain it: that would double the
-    /// next stamp's offset.
+    /// Whether a second stamp is a step although a wrong nominal rate could explain it, which would double the next
+    /// offset.
     fn early_step(
         &self,
         run: &RunState,
@@ -113,7 +111,7 @@ impl Clock {
         };
         let mut tight = self.tolerance(run, stamp);
         if !self.is_short(run, 0) {
-            // Over a long time a crystal within tolerance drifts by as much.
+            // Over a long time a crystal within tolerance drifts as much.
             tight = tight.max((WHOLE_SAMPLE_PERIODS * self.period()).min(LATENCY_NS));
         }
         tight *= 1.5;
@@ -127,8 +125,8 @@ impl Clock {
         Ok(more.abs() <= tight && (more - by_rate).abs() > tight)
     }
 
-    /// Whether early stamps are off by whole samples from the first stamp's ticks, to their last digit. That is hardly
-    /// chance, and never twice in a row: samples were lost or repeated, even if a wrong nominal rate could explain it.
+    /// Whether early stamps are off by whole samples from the first's ticks, to the last digit: samples were lost or
+    /// repeated, even if a wrong nominal rate could explain it.
     fn on_tick(
         &self,
         run: &RunState,
@@ -139,7 +137,7 @@ impl Clock {
     ) -> Result<bool, TimeError> {
         let (resolution, period) = (resolution(run, stamp), self.period());
         let early = self.early();
-        // With jitter below half a period, only a wrong rate can mislead, which the next stamp shows; over a short time
+        // With jitter below half a period, only a wrong rate misleads, which the next stamp shows; over a short time
         // not even that.
         let share = match next {
             _ if self.is_short(run, 0) && !self.model.jitter.exceeds(resolution) => {
@@ -172,7 +170,7 @@ impl Clock {
         Ok(off_whole_periods(more, period) <= slack && !is_rate)
     }
 
-    /// Whether a disagreement beyond the slip counts without a second stamp: it is large, or whole samples.
+    /// Whether a disagreement needs no second stamp: it is large, or whole samples.
     fn whole(&self, run: &RunState, stamp: &Stamp, off: f64) -> bool {
         let Slope { value, half } = run.open_span.rate(&self.model);
         let period = self.period() * (1.0 + value);
@@ -190,7 +188,6 @@ impl Clock {
         Ok(minus(next, expected)?.to_f64())
     }
 
-    /// Placement that the following stamp implies, if any.
     fn look_ahead(
         &self,
         run: &RunState,
@@ -211,7 +208,7 @@ impl Clock {
         Ok((agrees && lone_first).then_some(Placement::Lock))
     }
 
-    /// Largest disagreement that is neither gap nor step, `ahead` samples after the end.
+    /// Largest disagreement that is neither gap nor step.
     fn slip(&self, run: &RunState, stamp: &Stamp, ahead: u64) -> f64 {
         match self.config.gap_slip_ns {
             Some(slip) if slip >= ALLOWED_RESOLUTIONS * resolution(run, stamp) => slip,
@@ -223,7 +220,7 @@ impl Clock {
     fn drift(&self, run: &RunState, stamp: &Stamp, ahead: u64) -> f64 {
         let mut half = run.open_span.rate(&self.model).half;
         if self.model.running.points <= 2 {
-            // The rate from two stamps is unreliable: there may be a gap between them.
+            // Two stamps may have a gap between them.
             half = half.max(COVERAGE_SIGMAS * PRIOR_SIGMA);
         }
         if self.early() && self.is_short(run, ahead) {
@@ -239,7 +236,7 @@ impl Clock {
         run.open_span.x_of(run.end) - run.open_span.fit.last.x + ahead as f64 * self.period()
     }
 
-    /// Whether a wrong nominal rate can hide two samples at most since the last stamp.
+    /// Whether a wrong nominal rate can hide at most two samples since the last stamp.
     fn is_short(&self, run: &RunState, ahead: u64) -> bool {
         self.elapsed(run, ahead) <= SHORT_SAMPLES * self.period()
     }
@@ -248,8 +245,7 @@ impl Clock {
         self.config.gap_slip_ns.is_none() && !self.model.jitter.known()
     }
 
-    /// Possible latency of early stamps of high resolution, ns; 0 if their resolution covers it, or it is below half a
-    /// sample.
+    /// Possible latency of early fine stamps, ns; 0 if their resolution covers it, or below half a sample.
     fn early_latency(&self, run: &RunState, stamp: &Stamp) -> f64 {
         let (resolution, period) = (resolution(run, stamp), self.period());
         let exact = resolution >= GUESS_NS || self.steady(run, stamp).is_some();
@@ -263,7 +259,7 @@ impl Clock {
         ALLOWED_RESOLUTIONS * resolution + latency + self.drift(run, stamp, 0)
     }
 
-    /// The gap that a contiguous stamp may hide: off by more than its resolution, and by a sample or more.
+    /// The gap that a contiguous stamp may hide: more than its resolution, and a sample or more.
     pub(super) fn hidden_gap(
         &self,
         run: &RunState,
@@ -303,7 +299,6 @@ impl Clock {
                 }
             }
             None => {
-                // A resolution wider than a sample hides jitter of samples.
                 let resolution = resolution(run, stamp);
                 if resolution > period {
                     scatter
@@ -314,10 +309,10 @@ impl Clock {
         }
     }
 
-    /// How far a stamp may be off the line by resolution and jitter, ns.
+    /// Distance of a stamp from the line by resolution and jitter, ns.
     fn scatter(&self, run: &RunState, stamp: &Stamp) -> f64 {
-        // One width between line and stamp, at opposite ends of the resolution; half a width to the stamp's centre; and
-        // jitter of half a width to either side that rounding may hide.
+        // One width between line and stamp, half a width to the stamp's centre, and jitter of half a width to either
+        // side.
         let resolution = resolution(run, stamp);
         let jitter = if self.steady(run, stamp).is_some() {
             0.0
@@ -331,7 +326,6 @@ impl Clock {
         ALLOWED_RESOLUTIONS * resolution + 3.0 * jitter
     }
 
-    /// Half-width of the rate if fine stamps keep to its ticks.
     fn steady(&self, run: &RunState, stamp: &Stamp) -> Option<f64> {
         let resolution = resolution(run, stamp);
         let fine = resolution <= MAX_FINE_RESOLUTION * self.period();
@@ -342,7 +336,7 @@ impl Clock {
         1e9 / self.config.reference().to_f64()
     }
 
-    /// Gap length in samples at the current rate, at least one.
+    /// At the current rate, at least one.
     fn gap_samples(&self, gap: Fixed) -> Result<u64, TimeError> {
         u64::try_from(self.samples_in(gap)?.round().max(1)).map_err(|_| TimeError::Overflow {
             what: "gap in samples",
@@ -354,7 +348,6 @@ fn resolution(run: &RunState, stamp: &Stamp) -> f64 {
     stamp.resolution.to_f64().max(run.open_span.fit.last.width)
 }
 
-/// Distance from the nearest whole number of periods, ns.
 fn off_whole_periods(off: f64, period: f64) -> f64 {
     (off - (off / period).round() * period).abs()
 }

@@ -1,17 +1,17 @@
-//! Inputs ([`Stamp`]) and outputs ([`Placement`], [`Point`]) of a clock.
+//! Inputs and outputs of a clock.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Fixed, TimeError};
 
-/// Time of a recording's first sample, as its source gives it.
+/// Time of a recording's first sample.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Stamp {
     /// UTC nanoseconds since 1970.
     pub civil: Fixed,
     /// The true time is in `[civil, civil + resolution)`; 0: exact.
     pub resolution: Fixed,
-    /// The source flags a leap second since the previous stamp.
+    /// A leap second since the previous stamp.
     pub leap: bool,
 }
 
@@ -44,16 +44,16 @@ impl Stamp {
 pub enum PointUse {
     /// Part of the fit.
     Used = 0,
-    /// Disagrees with its neighbours; its samples are contiguous.
+    /// Disagrees with its neighbours; samples are contiguous.
     Outlier = 1,
-    /// Stamped before the source knew the time; its samples are kept.
+    /// Stamped before the source knew the time.
     BeforeLock = 2,
-    /// First after a leap second; part of the fit.
+    /// First after a leap second; used.
     LeapSecond = 3,
 }
 
 impl PointUse {
-    /// Mark of a stored number.
+    /// From a stored number.
     pub fn from_u8(mark: u8) -> Option<Self> {
         [
             Self::Used,
@@ -66,16 +66,16 @@ impl PointUse {
     }
 }
 
-/// A stored stamp with its index and mark; never deleted.
+/// A stored stamp; never deleted.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Point {
     /// Index of the stamped sample.
     pub index: i64,
     /// UTC nanoseconds since 1970.
     pub civil: Fixed,
-    /// The true time is in `[civil, civil + resolution)`, nanoseconds.
+    /// The true time is in `[civil, civil + resolution)`.
     pub resolution: Fixed,
-    /// How the metric uses it.
+    /// Its use.
     pub use_: PointUse,
 }
 
@@ -88,26 +88,26 @@ pub enum Placement {
     Contiguous,
     /// Follows after a gap.
     Gap {
-        /// Indices to skip: the duration times the current rate, at least one. `None` beyond `max_gap`: skip one inner
+        /// Indices to skip: the duration at the current rate, at least one. `None` beyond `max_gap`: skip one inner
         /// chunk.
         samples: Option<u64>,
-        /// Duration of the gap.
+        /// Duration.
         duration_ns: Fixed,
     },
-    /// The clock stepped back: open a run with [`crate::Clock::next_run`].
+    /// Stepped back: open a run with [`crate::Clock::next_run`].
     Backward {
         /// Size of the step.
         by_ns: Fixed,
     },
-    /// A flagged leap second: open a run; not an error.
+    /// A flagged leap second: open a run.
     LeapSecond {
         /// Time that repeats.
         by_ns: Fixed,
     },
-    /// The stamp is wrong (its neighbours agree without it); contiguous.
+    /// Its neighbours agree; contiguous.
     Outlier,
-    /// The source has just learned the time; contiguous. All earlier points of the run become [`PointUse::BeforeLock`],
-    /// and one piece from the run's start replaces its pieces.
+    /// The source has just learned the time; contiguous. Earlier points of the run become [`PointUse::BeforeLock`], and
+    /// one piece from its start replaces its pieces.
     Lock,
 }
 
@@ -130,8 +130,8 @@ impl Placement {
 pub struct RateEstimate {
     /// Samples per second.
     pub hz: f64,
-    /// Half-width around `hz` that holds the true rate, ppm.
+    /// Half-width around `hz`, ppm.
     pub uncertainty_ppm: f64,
-    /// Number of stamps used.
+    /// Stamps used.
     pub points: u64,
 }

@@ -1,4 +1,4 @@
-//! Restores a clock's state from stored points and pieces.
+//! Restores a clock from stored points and pieces.
 
 use super::{Clock, ClockConfig, Placement, Point, PointUse, Stamp};
 use crate::{Piece, RunId, TimeError};
@@ -7,9 +7,8 @@ impl Clock {
     /// The clock after the last of these points.
     ///
     /// `points` and `pieces` are those of all runs of a signal, in index order; `run` is to be continued, and ends
-    /// before index `end`. Points are replayed in order, so an incremental import continues as if uninterrupted. With
-    /// the last run's alone, the rate of earlier runs is unknown. Points out of index order (a late file in an old gap)
-    /// are skipped, as at first.
+    /// before `end`. Points are replayed, so an incremental import continues as if uninterrupted. Points out of index
+    /// order (a late file in an old gap) are skipped, as at first.
     ///
     /// # Errors
     /// [`TimeError::BadConfig`], [`TimeError::BadResolution`],
@@ -61,7 +60,7 @@ impl Clock {
         }
         let used = matches!(point.use_, PointUse::Used | PointUse::LeapSecond);
         match (&self.state, used) {
-            // Before a lock there is no run; the lock extends back to its start.
+            // A lock extends back to the start of its run.
             (None, false) => {}
             (None, true) => {
                 self.accept(point.index, &stamp, samples, &Placement::First)?;
@@ -92,7 +91,7 @@ impl Clock {
     }
 }
 
-/// End of the samples that continue `pieces[0]` without a gap or change of run, if before `until`.
+/// End of the samples that continue `pieces[0]`, if before `until`.
 fn gap_after(pieces: &[Piece], run: RunId, until: i64) -> Option<i64> {
     for (k, piece) in pieces.iter().enumerate() {
         let end = piece.end?;

@@ -1,4 +1,4 @@
-//! Every variant's message says what is wrong, with values, and how to fix it.
+//! Messages say what is wrong, with values, and how to fix it.
 
 use std::collections::BTreeSet;
 
@@ -219,7 +219,7 @@ fn all() -> Vec<(TimeError, &'static [&'static str])> {
     ]
 }
 
-/// A new variant does not compile until the list above has it.
+/// Fails to compile until the list has a new variant.
 fn position(error: &TimeError) -> usize {
     match error {
         TimeError::NotFinite { .. } => 0,

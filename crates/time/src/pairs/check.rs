@@ -1,9 +1,9 @@
-//! Validation of points: at least two, in order, of a monotonic map.
+//! Validation of points.
 
 use super::options::PointPair;
 use crate::{Fixed, TimeError};
 
-/// Points needed to estimate an uncertainty from scatter.
+/// Points needed to estimate an uncertainty.
 pub(super) const MIN_SCATTERED: usize = 5;
 
 /// Checks points before the fit.
@@ -47,7 +47,7 @@ pub(super) fn check_points(points: &[PointPair]) -> Result<(), TimeError> {
 /// Checks that points in use are monotonic, within their uncertainties.
 ///
 /// # Errors
-/// [`TimeError::NotMonotone`] with the two points.
+/// [`TimeError::NotMonotone`].
 pub(super) fn check_monotone(
     points: &[PointPair],
     used: &[usize],

@@ -1,4 +1,4 @@
-//! Correction of a signal's metric after a comparison of its clock with a better one.
+//! Correction of a signal's metric by a better clock.
 
 use super::PointMetric;
 use crate::clock::COVERAGE_SIGMAS;
@@ -7,16 +7,15 @@ use crate::wide::best_u64_ratio;
 use crate::{Empirical, Exact, Fixed, Piece, RunId, TimeError};
 
 impl Empirical {
-    /// Applies to each run the `correction`, if any, from recorded to true civil time.
+    /// Applies to each run its `correction`, if any, from recorded to true civil time.
     ///
-    /// The correction measures what stamps leave uncertain, such as the rate. What remains is the scatter of stamps,
-    /// and bridged steps.
+    /// The correction measures what stamps leave uncertain, such as the rate. Their scatter and bridged steps remain.
     ///
-    /// Between a knot of the correction and the next sample, where a piece begins, the line is off by less than the
-    /// rate changes in a sample, which is included in the uncertainty.
+    /// Between a knot and the next sample, where a piece begins, the line is off by less than the rate changes in a
+    /// sample; the uncertainty includes it.
     ///
     /// # Errors
-    /// [`TimeError::BadPiece`] if a correction runs backwards, or is so steep that samples coincide;
+    /// [`TimeError::BadPiece`] if a correction runs backwards, or so steeply that samples coincide;
     /// [`TimeError::Overflow`].
     pub fn corrected<'a>(
         &self,
@@ -57,7 +56,6 @@ impl Empirical {
 }
 
 impl Empirical {
-    /// The larger uncertainty of a run's first and last piece.
     fn end_uncertainty_ns(&self, run: RunId) -> f64 {
         let mut pieces = self.pieces_of(run).map(|piece| piece.uncertainty_ns);
         let first = pieces.next().unwrap_or(0.0);
@@ -65,7 +63,7 @@ impl Empirical {
     }
 }
 
-/// Samples over which the slope of an open piece is computed.
+/// Samples from which the slope of an open piece is computed.
 const OPEN_REACH: i64 = 1 << 20;
 
 fn correct(
@@ -107,7 +105,7 @@ fn correct(
             den,
             ..*piece
         };
-        // Distance of the chord from the correction at a knot before its last sample, if any.
+        // Distance of the chord from the correction at a knot before its last sample.
         let last = corrected.civil_at(Fixed::from_int(to - 1))?;
         let bend = true_time(to - 1)?.minus(&last.into()).magnitude();
         let recorded = [from, to].map(|index| line.civil_at(Fixed::from_int(index)));

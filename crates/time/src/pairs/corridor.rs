@@ -1,18 +1,17 @@
-//! [`Corridor`]: the straight lines through the intervals of all points.
+//! [`Corridor`]: the lines through all points' intervals.
 //!
-//! A line is a point in the plane of its values at `t` = 0 and 1, and an interval is a strip of it. So the lines
-//! through all intervals form a convex polygon, and the farthest from any other line, at any `t`, is a corner.
+//! A line is a point in the plane of its values at `t` = 0 and 1, an interval a strip: the lines through all intervals
+//! form a convex polygon, and the farthest from any other line, at any `t`, is a corner.
 
 use super::{Chord, FitPoint};
 
 #[derive(Clone, Debug)]
 pub(super) struct Corridor {
-    /// Corners, in order around the polygon.
     corners: Vec<Chord>,
 }
 
 impl Corridor {
-    /// Lines through all points, with intervals widened by `pad`; `None` if there are none.
+    /// `pad` widens the intervals.
     pub(super) fn through(points: &[FitPoint], pad: f64) -> Option<Self> {
         let (first, last) = (points.first()?, points.last()?);
         let rows = [first.low() - pad, first.high() + pad];
@@ -32,7 +31,7 @@ impl Corridor {
         Some(Self { corners })
     }
 
-    /// The least-squares line, moved towards the middle of the corridor until inside.
+    /// The least-squares line, moved towards the middle until inside.
     pub(super) fn best(&self, points: &[FitPoint], pad: f64) -> Chord {
         let count = self.corners.len() as f64;
         let middle = Chord {
@@ -57,7 +56,6 @@ impl Corridor {
         }
     }
 
-    /// Distance of the farthest line at `t` from `line`.
     pub(super) fn reach(&self, line: &Chord, t: f64) -> f64 {
         let far = self.corners.iter().map(|other| other.at(t) - line.at(t));
         far.map(f64::abs).fold(0.0, f64::max)
@@ -70,7 +68,7 @@ impl Corridor {
     }
 }
 
-/// The part of a convex polygon in which `inside` is not negative.
+/// Keeps the part where `inside` is not negative.
 fn cut(corners: &mut Vec<Chord>, inside: impl Fn(&Chord) -> f64) {
     if corners.iter().all(|line| inside(line) >= 0.0) {
         return;
@@ -119,7 +117,7 @@ pub(super) fn least_squares(points: &[FitPoint]) -> Chord {
     }
 }
 
-/// A robust line: medians, with slopes of points half the list apart.
+/// Medians, with slopes of points half the list apart.
 pub(super) fn robust(points: &[FitPoint]) -> Chord {
     let apart = points.len() / 2;
     let pairs = points.iter().zip(&points[apart..]);

@@ -1,4 +1,4 @@
-//! Fits a metric to points: outliers, intervals, choice between a line and pieces.
+//! Fits a metric to points: a line or pieces.
 
 use super::check::{check_monotone, check_points};
 use super::corridor::{Corridor, least_squares, robust};
@@ -10,12 +10,12 @@ use super::{Chord, FitPoint, PointFit, PointMetric};
 use crate::wide::mul_div_round;
 use crate::{Fixed, TimeError};
 
-/// Positions at which a line's uncertainty is stored. It is convex, so chords do not underestimate it.
+/// A line's uncertainty is convex: chords do not underestimate it.
 const MARGINS: u32 = 16;
-/// At most one point in so many is excluded in favour of a line.
+/// At least so many points per excluded one.
 const POINTS_PER_EXCLUSION: usize = 10;
 
-/// Line through the first and the last point, the origin of the fit's coordinates.
+/// The origin of the fit's coordinates.
 struct ReferenceLine {
     first: PointPair,
     last: PointPair,
@@ -37,7 +37,7 @@ impl ReferenceLine {
         distance(self.first.to, self.last.to)
     }
 
-    /// Distance from the first point, and from the line; differences are exact up to the last step.
+    /// Distances from the first point and from the line; exact up to the last step.
     fn place(&self, point: &PointPair) -> Result<(f64, f64), TimeError> {
         let overflow = TimeError::Overflow { what: "point" };
         let along = point.from.checked_sub(self.first.from);
@@ -83,7 +83,6 @@ impl PointFit {
                 if let Some(line) = selected.line(options, &left_out)? {
                     return Ok(line);
                 }
-                // Perhaps only a few points, just outside, contradict a line.
                 let (inside, outside) = selected.beside_robust_line();
                 let most = points.len() / POINTS_PER_EXCLUSION;
                 if !outside.is_empty() && left_out.len() + outside.len() <= most {
@@ -111,7 +110,7 @@ fn candidates(points: &[PointPair], used: &[usize]) -> Result<Vec<Candidate>, Ti
     used.iter().map(place).collect()
 }
 
-/// Half-widths of the points in use, by position; zero for the others.
+/// Half-widths of the points in use, by position; else zero.
 fn halves(points: &[PointPair], used: &[usize]) -> Result<Vec<f64>, TimeError> {
     let candidates = candidates(points, used)?;
     let scatter = scatter(&candidates);
@@ -131,7 +130,6 @@ struct UsedPoints<'a> {
     used: Vec<usize>,
     placed: Vec<FitPoint>,
     reference: ReferenceLine,
-    /// Rounding error of floats.
     pad: f64,
 }
 
@@ -200,8 +198,7 @@ impl<'a> UsedPoints<'a> {
         )))
     }
 
-    /// A line for any points: those off it widen all intervals, since without a straight truth only the largest
-    /// distance bounds the error.
+    /// Points off the line widen all intervals: without a straight truth only the largest distance bounds the error.
     fn forced_line(
         mut self,
         options: &PointFitOptions,
@@ -269,7 +266,6 @@ impl<'a> UsedPoints<'a> {
         Ok(self.report(metric, FitShape::Pieces, left_out, |t| polyline.at(t)))
     }
 
-    /// Points inside and outside their intervals about a robust line.
     fn beside_robust_line(&self) -> (Vec<usize>, Vec<usize>) {
         let line: Chord = robust(&self.placed);
         let both = self.used.iter().zip(&self.placed);
@@ -296,7 +292,7 @@ impl<'a> UsedPoints<'a> {
         Ok(Knot { from, to })
     }
 
-    /// Growth of the uncertainty per unit of the first timebase, beyond the points.
+    /// Growth of the uncertainty beyond the points, per unit of the first timebase.
     fn outside(&self, slope: f64, options: &PointFitOptions) -> f64 {
         let wander = options.wander * self.reference.advance().to_f64().abs();
         (slope + wander) / self.reference.span().to_f64()

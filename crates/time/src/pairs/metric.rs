@@ -1,19 +1,19 @@
-//! [`PointMetric`], a line through knots, and [`PointFit`], with the quality of its fit.
+//! [`PointMetric`], a line through knots, and [`PointFit`].
 
 use super::options::FitShape;
 use crate::wide::mul_div_round;
 use crate::{Exact, Fixed, TimeError};
 
-/// A continuous, exact, piecewise-linear map between timebases, with an uncertainty at every value.
+/// A continuous, exact, piecewise-linear map, with uncertainties.
 ///
-/// Strictly monotonic, so it converts both ways. Beyond the knots it continues the outermost pieces.
+/// Strictly monotonic; continues beyond the outermost knots.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PointMetric {
     /// At least two, ascending in `from`.
     pub(super) knots: Vec<Knot>,
-    /// At least one, ascending in `from`.
+    /// At least one, ascending.
     pub(super) margins: Vec<Margin>,
-    /// Growth of the half-width per unit of the first timebase before the first margin and behind the last.
+    /// Growth of the half-width per unit of the first timebase, beyond the margins.
     pub(super) outside: (f64, f64),
 }
 
@@ -23,14 +23,14 @@ pub(super) struct Knot {
     pub(super) to: Fixed,
 }
 
-/// Half-width that holds the truth, in units of the second timebase.
+/// A half-width, in units of the second timebase.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Margin {
     pub(super) from: Fixed,
     pub(super) half: f64,
 }
 
-/// A metric fitted to points, and its quality.
+/// A fitted metric and its quality.
 ///
 /// ```
 /// use isochrony_time::{Fixed, FitShape, PointFit, PointFitOptions, PointPair};
@@ -75,39 +75,38 @@ impl PointFit {
         self.residual
     }
 
-    /// Largest distance of a point in use from the metric.
+    /// Largest distance of a point in use.
     #[must_use]
     pub fn largest_residual(&self) -> f64 {
         self.largest_residual
     }
 
-    /// [`residual`](Self::residual) of a single line, for comparison with pieces.
+    /// [`residual`](Self::residual) of a single line.
     #[must_use]
     pub fn line_residual(&self) -> f64 {
         self.line_residual
     }
 
-    /// Largest half-width of a point in use: the stated one, or that of the scatter if larger or if none was stated.
+    /// Largest half-width of a point in use: the stated one, or that of the scatter if larger or none was stated.
     #[must_use]
     pub fn resolution(&self) -> f64 {
         self.resolution
     }
 
-    /// Positions of the excluded points, ascending: they disagree with all neighbours.
+    /// Positions of excluded points, ascending.
     #[must_use]
     pub fn outliers(&self) -> &[usize] {
         &self.outliers
     }
 }
 
-/// Rounding error: one unit of 2^-32.
 const ROUNDING: f64 = 1.0 / (1u64 << 32) as f64;
 
-/// Lines have few margins; pieces have one per point, between knots.
+/// Limit for pieces, which have a margin per point.
 const MAX_BREAKS: usize = 64;
 
 impl PointMetric {
-    /// Converts from the first timebase to the second, to the nearest 2^-32.
+    /// Converts to the second timebase, to the nearest 2^-32.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -117,7 +116,7 @@ impl PointMetric {
         along(value, a.from, a.to, num, den)
     }
 
-    /// Converts from the second timebase to the first, to the nearest 2^-32.
+    /// Converts to the first timebase, to the nearest 2^-32.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -134,19 +133,19 @@ impl PointMetric {
     }
 
     pub(crate) fn backward_exact(&self, value: &Exact) -> Result<Exact, TimeError> {
-        // Knots are multiples of 2^-32: a value between two multiples belongs to the piece of the lower one.
+        // Knots are multiples of 2^-32: a value between belongs to the piece of the lower one.
         let (a, b) = self.piece_reaching(value.floor_fixed()?);
         let (num, den) = slope(a, b);
         Ok(value.on_line(a.to, a.from, den, num))
     }
 
-    /// Half-width around [`forward`](Self::forward) that holds the true value, in units of the second timebase.
+    /// Half-width around [`forward`](Self::forward), in units of the second timebase.
     #[must_use]
     pub fn uncertainty(&self, value: Fixed) -> f64 {
         self.half_at(value) + ROUNDING
     }
 
-    /// Half-width around [`backward`](Self::backward) that holds the true value, in units of the first timebase.
+    /// Half-width around [`backward`](Self::backward), in units of the first timebase.
     ///
     /// # Errors
     /// [`TimeError::Overflow`].
@@ -157,7 +156,7 @@ impl PointMetric {
             let (num, den) = slope(a, b);
             (num as f64 / den as f64).abs()
         };
-        // The true value may lie where slope and uncertainty differ.
+        // Slope and uncertainty may differ there.
         let reach = 2.0 * self.half_at(at) / rate_at(at);
         let reach = Fixed::from_f64_nearest(reach).unwrap_or(Fixed::ZERO);
         let ends = [at.checked_sub(reach), Some(at), at.checked_add(reach)];
@@ -172,7 +171,7 @@ impl PointMetric {
         self.knots[0].to < self.knots[1].to
     }
 
-    /// Slope at a value: units of the second timebase per unit of the first.
+    /// Units of the second timebase per unit of the first, at a value.
     #[must_use]
     pub fn rate(&self, value: Fixed) -> f64 {
         let (a, b) = self.piece_at(value);
@@ -180,7 +179,7 @@ impl PointMetric {
         num as f64 / den as f64
     }
 
-    /// Knots; the outermost are the first and the last point in use.
+    /// Knots, from the first to the last point in use.
     pub fn knots(&self) -> impl ExactSizeIterator<Item = (Fixed, Fixed)> + '_ {
         self.knots.iter().map(|knot| (knot.from, knot.to))
     }
@@ -193,7 +192,7 @@ impl PointMetric {
         inner.max(self.half_at(from)).max(self.half_at(to)) + ROUNDING
     }
 
-    /// Values of the first timebase between `from` and `to` where slope or uncertainty change, ascending.
+    /// Values where slope or uncertainty change, ascending.
     pub(crate) fn breaks(&self, from: Fixed, to: Fixed) -> Vec<Fixed> {
         let mut breaks: Vec<Fixed> = self.knots.iter().map(|knot| knot.from).collect();
         if self.margins.len() <= MAX_BREAKS {

@@ -1,21 +1,18 @@
-//! [`PointMetric`]: an empirical metric between any two timebases, fitted to pairs of points.
+//! [`PointMetric`]: a metric fitted to pairs of points.
 //!
-//! - `options`: inputs;
-//! - `check`: validation;
 //! - `outliers`: outliers and scatter;
-//! - `corridor`: the straight lines through all intervals;
-//! - `polyline`: few straight pieces through all intervals;
+//! - `corridor`: lines through all intervals;
+//! - `polyline`: straight pieces through all intervals;
 //! - `fit`: chooses between the two;
 //! - `metric`: the result;
-//! - `corrected`: corrects a signal's metric by a [`PointMetric`].
+//! - `corrected`: corrects a signal's metric.
 //!
-//! Each point says: where the first timebase is at `from`, the second is within `uncertainty` of `to`. The fit uses
-//! floats relative to the line through the first and last point; their rounding error is added to the uncertainty. The
-//! metric itself is exact: its knots are [`Fixed`](crate::Fixed).
+//! Where the first timebase is at `from`, the second is within `uncertainty` of `to`. The fit uses floats relative to
+//! the line through the first and last point; their rounding error adds to the uncertainty. The metric is exact: its
+//! knots are [`Fixed`](crate::Fixed).
 //!
-//! Stated uncertainties assume that every point in use has the truth within its interval, and
-//! - for a *line*: the truth is a straight line through all intervals; the uncertainty is the distance to the farthest
-//!   of them;
+//! Uncertainties assume that every point in use has the truth within its interval, and
+//! - for a *line*: a straight truth; the uncertainty is the distance to the farthest line through all intervals;
 //! - for *pieces*: the rate between two points is within the rates of this piece and its neighbours, widened by their
 //!   spread and by [`PointFitOptions::wander`].
 //!
@@ -33,8 +30,7 @@ mod polyline;
 pub use metric::{PointFit, PointMetric};
 pub use options::{FitShape, PointFitOptions, PointPair};
 
-/// A point in coordinates of the fit: `t` is 0 at the first point in use and 1 at the last; `y` is relative to the line
-/// through them.
+/// `t` is 0 at the first point in use and 1 at the last; `y` is relative to the line through them.
 #[derive(Clone, Copy, Debug)]
 struct FitPoint {
     t: f64,
@@ -52,7 +48,6 @@ impl FitPoint {
     }
 }
 
-/// A straight line by its values at `t` = 0 and 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Chord {
     first: f64,

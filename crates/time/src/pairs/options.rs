@@ -4,19 +4,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Fixed, TimeError};
 
-/// A pair of values: where the first timebase is at `from`, the second is at `to`, within `uncertainty`.
+/// Where the first timebase is at `from`, the second is at `to`, within `uncertainty`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PointPair {
     /// Value in the first timebase.
     pub from: Fixed,
     /// Value in the second timebase.
     pub to: Fixed,
-    /// Half-width around `to` that holds the true value, not negative; `None`: from the scatter.
+    /// Half-width around `to`, not negative; `None`: from the scatter.
     pub uncertainty: Option<Fixed>,
 }
 
 impl PointPair {
-    /// A point without stated uncertainty.
+    /// A point without uncertainty.
     pub fn new(from: impl Into<Fixed>, to: impl Into<Fixed>) -> Self {
         let (from, to) = (from.into(), to.into());
         Self {
@@ -63,8 +63,8 @@ impl FitShape {
 pub struct PointFitOptions {
     /// `None`, the default: a line if one passes through all intervals but outliers', else pieces.
     pub shape: Option<FitShape>,
-    /// Deviation of the rate, beyond and between the points, from what they show: a fraction of the rate, 0 to 0.1.
-    /// Default 1e-6, as of a good crystal over a day.
+    /// Deviation of the rate, beyond and between the points, from what they show: a fraction, 0 to 0.1. Default 1e-6,
+    /// as of a good crystal over a day.
     pub wander: f64,
 }
 

@@ -1,23 +1,19 @@
-//! Outliers among points, and the scatter of the others.
+//! Outliers and scatter of points.
 //!
-//! A point is compared with the lines through five points before and five behind it, by medians of slopes, which
-//! tolerate one wrong point in five. It is an outlier if it differs from both in the same direction by far more than is
-//! typical. If the clock's rate steps, one side still agrees; if it drifts, the point is near the line between its
-//! neighbours.
+//! Compares a point with lines through five points on either side, by medians of slopes, which tolerate one wrong point
+//! in five. An outlier differs from both in the same direction by far more than is typical. If the rate steps, one side
+//! still agrees; if it drifts, the point is near the line between its neighbours.
 
 const SIDE_POINTS: usize = 5;
-/// Minimum points on a side.
 const MIN_SIDE_POINTS: usize = 3;
-/// Minimum points for detection.
 const MIN_POINTS: usize = 8;
-/// Threshold in multiples of the third quartile: 5.7 standard deviations of Gaussian scatter.
+/// In multiples of the third quartile: 5.7 standard deviations of Gaussian scatter.
 const OUTLIER_THRESHOLD: f64 = 5.0;
 /// Threshold of the distance from the line between neighbours.
 const NEIGHBOUR_THRESHOLD: f64 = 3.0;
-/// At most one point in so many is an outlier: beyond that they cannot be told apart.
+/// More outliers cannot be told apart.
 const POINTS_PER_OUTLIER: usize = 4;
 
-/// A point: coordinates, and its stated half-width.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) x: f64,
@@ -31,7 +27,7 @@ pub(super) fn outliers(points: &[Candidate]) -> Vec<usize> {
     if points.len() < MIN_POINTS {
         return out;
     }
-    // Of several close together, remove the worst first: it may distort the others.
+    // The worst first: it may distort others.
     loop {
         let left: Vec<Candidate> = used.iter().map(|&at| points[at]).collect();
         let excess: Vec<f64> = (0..left.len()).map(|at| disagreement(&left, at)).collect();
@@ -62,7 +58,7 @@ pub(super) fn outliers(points: &[Candidate]) -> Vec<usize> {
     }
 }
 
-/// Disagreement of a point with both sides, beyond the uncertainties.
+/// Disagreement with both sides, beyond the uncertainties.
 fn disagreement(points: &[Candidate], at: usize) -> f64 {
     let before = &points[at.saturating_sub(SIDE_POINTS)..at];
     let behind = &points[at + 1..(at + 1 + SIDE_POINTS).min(points.len())];
@@ -72,7 +68,7 @@ fn disagreement(points: &[Candidate], at: usize) -> f64 {
         let off = points[at].y - (line.y + line.slope * apart);
         let halves = side.iter().filter_map(|point| point.half);
         let stated = halves.fold(0.0, f64::max);
-        // A slope between two points is as uncertain as both of them over their distance.
+        // As uncertain as both points over their distance.
         let predicted = stated * (1.0 + 3.0 * apart.abs() / line.reach);
         let allowed = points[at].half.unwrap_or(0.0) + predicted;
         Some(off.signum() * (off.abs() - allowed).max(0.0))
@@ -84,8 +80,7 @@ fn disagreement(points: &[Candidate], at: usize) -> f64 {
     }
 }
 
-/// Distance of a point from the line through its two nearest points; doubled if they are on both sides, since either
-/// may be wrong.
+/// Distance from the line through the two nearest points; doubled if they are on both sides, since either may be wrong.
 fn off_neighbours(points: &[Candidate], at: usize) -> f64 {
     let last = points.len() - 1;
     let (a, b, weight) = match at {
@@ -102,7 +97,6 @@ struct MedianLine {
     x: f64,
     y: f64,
     slope: f64,
-    /// Typical distance between two of the points.
     reach: f64,
 }
 
@@ -125,8 +119,8 @@ fn median_line(points: &[Candidate]) -> Option<MedianLine> {
     Some(MedianLine { x, y, slope, reach })
 }
 
-/// Half-width of a point's interval from its scatter about the lines between neighbours: five standard deviations, or
-/// twice the upper decile if larger (outliers, long tails).
+/// Half-width of points about lines between neighbours: five standard deviations, or twice the upper decile if larger
+/// (outliers, long tails).
 pub(super) fn scatter(points: &[Candidate]) -> f64 {
     let mut off: Vec<f64> = interpolation_errors(points).map(f64::abs).collect();
     if off.is_empty() {
@@ -137,8 +131,7 @@ pub(super) fn scatter(points: &[Candidate]) -> f64 {
     (5.0 * sigma).max(2.0 * off[off.len() * 9 / 10])
 }
 
-/// Whether random scatter exceeds the stated uncertainties. A wandering clock leaves the line between neighbours, too,
-/// but to one side for a while.
+/// By random scatter: a wandering clock also leaves the line between neighbours, but to one side for a while.
 pub(super) fn contradicts_stated(points: &[Candidate]) -> bool {
     let beyond = points.windows(3).filter(|three| {
         let [a, b, c] = [three[0], three[1], three[2]];
@@ -159,7 +152,7 @@ pub(super) fn contradicts_stated(points: &[Candidate]) -> bool {
     off.len() >= 6 && together < -0.4 * square
 }
 
-/// Distance of each inner point from the line between its neighbours, in standard deviations of equal points.
+/// Distances of inner points from the line between neighbours, in standard deviations of equal points.
 fn interpolation_errors(points: &[Candidate]) -> impl Iterator<Item = f64> + '_ {
     points.windows(3).map(|three| {
         let share = (three[1].x - three[0].x) / (three[2].x - three[0].x);

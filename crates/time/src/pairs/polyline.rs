@@ -1,24 +1,22 @@
-//! [`Polyline`]: few connected straight pieces through the intervals of all points.
+//! [`Polyline`]: connected pieces through all intervals.
 //!
-//! From each knot, a cone of slopes narrows with each point; where it closes, the piece ends at the point before. For
+//! A cone of slopes from each knot narrows with each point; where it closes, the piece ends at the point before. For
 //! the uncertainty between points see [`super`].
 
 use super::FitPoint;
 
 #[derive(Clone, Debug)]
 pub(super) struct Polyline {
-    /// Ascending in `t`; the first at 0, the last at 1.
+    /// Ascending in `t`, from 0 to 1.
     pub(super) knots: Vec<(f64, f64)>,
-    /// Half-widths at each point; linear between them.
     pub(super) margins: Vec<(f64, f64)>,
-    /// Growth of the half-width per unit of `t` before the first point and behind the last.
+    /// Growth of the half-width per unit of `t`, beyond the points.
     pub(super) outside: (f64, f64),
 }
 
-/// Minimum rate of a piece, relative to the mean: time advances.
+/// Minimum rate over the mean: time advances.
 const MIN_RATE: f64 = 1e-3;
 
-/// Range of a piece's slopes, and its extent.
 #[derive(Clone, Copy)]
 struct Rates {
     least: f64,
@@ -26,8 +24,7 @@ struct Rates {
 }
 
 impl Polyline {
-    /// Pieces through all points, of a map that advances by `advance` in all; `Err` with the position of the point
-    /// behind which no piece continues.
+    /// `advance` is that of the whole map; `Err` has the point behind which no piece continues.
     pub(super) fn through(
         points: &[FitPoint],
         advance: f64,
@@ -54,7 +51,6 @@ impl Polyline {
             while piece + 2 < knots.len() && knots[piece + 1].0 <= pair[0].t {
                 piece += 1;
             }
-            // Largest distance of a curve with such slopes from its chord.
             let Rates { least, most } = rates[piece];
             bumps.push((most - least) * (pair[1].t - pair[0].t) / 4.0);
         }
@@ -92,7 +88,7 @@ fn slope(a: (f64, f64), b: (f64, f64)) -> f64 {
 }
 
 fn knots(points: &[FitPoint], advance: f64) -> Result<Vec<(f64, f64)>, usize> {
-    // Coordinates are relative to a line that itself advances, so slopes have a one-sided limit.
+    // The reference itself advances: a one-sided limit.
     let limit = -(1.0 - MIN_RATE) * advance;
     let all = match advance < 0.0 {
         true => (f64::NEG_INFINITY, limit),
@@ -128,14 +124,14 @@ fn knots(points: &[FitPoint], advance: f64) -> Result<Vec<(f64, f64)>, usize> {
     Ok(knots)
 }
 
-/// End of a piece: as near to the middle of its last point as the cone allows.
+/// Ends as near to the middle of the last point as the cone allows.
 fn end_of(knot: (f64, f64), point: &FitPoint, cone: (f64, f64)) -> f64 {
     let span = point.t - knot.0;
     let wanted = (point.y - knot.1) / span;
     knot.1 + wanted.max(cone.0).min(cone.1) * span
 }
 
-/// Possible rates within each piece: those of the piece and its neighbours, widened by as much again.
+/// Slopes of a piece and its neighbours, widened by as much again.
 fn rates(knots: &[(f64, f64)], halves: &[f64], wander: f64) -> Vec<Rates> {
     let pieces = knots.len() - 1;
     let own: Vec<Rates> = (0..pieces)

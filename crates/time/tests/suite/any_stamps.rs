@@ -5,7 +5,7 @@ use isochrony_time::{
 };
 use proptest::prelude::*;
 
-/// One append: time since the last one beyond its samples (ns), samples, and leap second flag.
+/// Time since the last append beyond its samples (ns), samples, leap second flag.
 type Step = (i64, u64, bool);
 
 fn steps() -> impl Strategy<Value = (Vec<Step>, i64, u64, bool, Option<f64>)> {
@@ -49,7 +49,7 @@ struct FedClock {
     points: Vec<Point>,
 }
 
-/// As a store does it: places, opens runs, leaves gaps, keeps points and pieces.
+/// Feeds as a store does.
 fn feed(fed: &mut FedClock, stamps: &[(Stamp, u64)], look_ahead: bool) {
     for (k, (stamp, samples)) in stamps.iter().enumerate() {
         let next = stamps.get(k + 1).map(|s| &s.0).filter(|_| look_ahead);
@@ -106,7 +106,6 @@ fn stamps(steps: &[Step], resolution: i64, hz: u64) -> Vec<(Stamp, u64)> {
     out
 }
 
-/// Metric of a clock at 1 Hz fed with steps that are not leap seconds.
 fn metric_of(steps: &[(i64, u64)]) -> Empirical {
     let steps: Vec<Step> = steps.iter().map(|&(off, n)| (off, n, false)).collect();
     let config = ClockConfig::new(isochrony_time::Rate::from_hz(1).unwrap());
@@ -125,7 +124,7 @@ fn metric_of(steps: &[(i64, u64)]) -> Empirical {
         .unwrap()
 }
 
-/// Regression: near misses behind the gap moved its end before its start.
+/// Regression: near misses moved the gap's end before its start.
 #[test]
 fn a_gap_keeps_its_duration_whatever_the_stamps_behind_it_say() {
     let year = -1_000_000_000_000_000_000;
@@ -139,7 +138,7 @@ fn a_gap_keeps_its_duration_whatever_the_stamps_behind_it_say() {
     metric_of(&[&steps[..], &after[..]].concat());
 }
 
-/// Regression: sums about a rounded mean became negative, and the uncertainty NaN.
+/// Regression: sums about a rounded mean became negative, the uncertainty NaN.
 #[test]
 fn distant_continuations_have_a_finite_uncertainty() {
     let ticks = [(0, 1); 7];
@@ -199,7 +198,6 @@ proptest! {
         let rate = fed.clock.rate();
         prop_assert!(rate.hz.is_finite() && rate.uncertainty_ppm.is_finite() && rate.uncertainty_ppm > 0.0);
 
-        // The same in two parts, with a resume between them.
         if !look_ahead {
             let cut = (stamps.len() as f64 * cut) as usize;
             let mut part = new();

@@ -1,4 +1,4 @@
-//! Errors of a clock, which leave it unchanged.
+//! Errors leave a clock unchanged.
 
 use isochrony_time::{
     Clock, ClockConfig, Fixed, Placement, PointUse, Rate, RunId, Stamp, TimeError,
@@ -18,7 +18,6 @@ fn stamp(seconds: f64) -> Stamp {
     )
 }
 
-/// Ten blocks of 10 s.
 fn running() -> Clock {
     let mut clock = Clock::new(config(), RunId(0)).unwrap();
     for k in 0..10 {
@@ -212,7 +211,7 @@ fn exact_nominal_stamps_give_exactly_nominal_times() {
 
 #[test]
 fn fine_stamps_on_nominal_ticks_mean_what_they_say() {
-    // Records of 400 samples at 100 Hz, stamped to 100 us as in SEED 2.
+    // Records of 400 samples at 100 Hz, stamped to 100 us (SEED 2).
     let mut clock = Clock::new(ClockConfig::new(Rate::from_hz(100).unwrap()), RunId(0)).unwrap();
     for k in 0..100 {
         let s = Stamp::new(Fixed::from_int(START + k * 4 * S), Fixed::from_int(100_000));

@@ -1,11 +1,11 @@
-//! Rates, times and uncertainties against a simulator with known truth.
+//! Rates, times and uncertainties against a simulator.
 
 use crate::common::*;
 use isochrony_time::{Empirical, Placement};
 
 const SEEDS: u64 = 200;
 
-/// How often the truth lies outside the stated uncertainty, over all seeds.
+/// How often the truth lies outside the uncertainty, over all seeds.
 fn honesty(rec: &Recorder, files: usize, max_pieces: usize, ppm_after: f64) {
     let (mut rate_misses, mut time_misses, mut times) = (0, 0, 0);
     let (mut worst_rate, mut sum_half) = (0f64, 0.0);
@@ -143,7 +143,7 @@ fn a_hundred_ppm_wrong_nominal_rate_is_learned() {
 
 #[test]
 fn a_wandering_clock_needs_few_pieces() {
-    // 1 ppm up and down within four hours, for a day.
+    // 1 ppm up and down within four hours.
     let rec = Recorder {
         wander: (1.0, 4.0 * 3600.0),
         ..Recorder::water()
@@ -218,7 +218,7 @@ fn the_coarse_fit_goes_through_every_stamp_s_second() {
 
 #[test]
 fn other_rates_and_file_lengths_work_alike() {
-    // Noise of a stamp over the memory of the estimate, some 20 files, with room for the worst seed.
+    // Noise of a stamp over some 20 files, with room for the worst seed.
     for (nominal, samples, noise, ppm_after) in [
         (100.0, 100 * 60, 20e-6, 0.03),
         (10.0, 10 * 600, 1e-3, 0.15),
@@ -242,7 +242,7 @@ fn other_rates_and_file_lengths_work_alike() {
 
 #[test]
 fn short_live_blocks_give_few_pieces() {
-    // 100 ms blocks, as in a live feed, stamped on arrival.
+    // 100 ms blocks stamped on arrival, as in a feed.
     let noise = Noise::Late(150e-6);
     let rec = Recorder {
         file_samples: 200,

@@ -1,4 +1,4 @@
-//! Conversions against exact rationals (`num-rational`), over ten years.
+//! Conversions against exact rationals, over ten years.
 
 use isochrony_time::{Empirical, Fixed, Lookup, Piece, Prefer, Rate, Round, RunId};
 use num_bigint::BigInt;
@@ -7,14 +7,13 @@ use proptest::prelude::*;
 
 const START: i64 = 1_267_401_600_000_000_000;
 const TEN_YEARS_S: i64 = 10 * 366 * 86_400;
-/// Shorter pieces and gaps keep their length.
 const SHORT: i64 = 1000;
 
 fn rational(x: Fixed) -> BigRational {
     BigRational::new(BigInt::from(x.to_bits()), BigInt::from(1u64 << 32))
 }
 
-/// Civil time by the definition of a piece, unrounded.
+/// By the definition of a piece, unrounded.
 fn exact(piece: &Piece, index: i64) -> BigRational {
     let d = BigInt::from(index) - BigInt::from(piece.index);
     rational(piece.civil) + BigRational::new(d * BigInt::from(piece.num), piece.den.into())
@@ -75,7 +74,6 @@ fn every_index_near_the_start_and_after_ten_years_comes_back() {
     }
 }
 
-/// One run of ten years: many pieces, long and short, some separated by gaps.
 fn many_pieces() -> impl Strategy<Value = Vec<Piece>> {
     let step = (
         prop_oneof![1i64..1000, SHORT..5_000_000],
@@ -86,7 +84,6 @@ fn many_pieces() -> impl Strategy<Value = Vec<Piece>> {
     (prop::collection::vec(step, 1..40), 0usize..5, any::<u32>()).prop_map(|(steps, r, frac)| {
         let rate = rates()[r];
         let (mut index, mut civil) = (0i64, Fixed::from_parts(START, frac));
-        // Long ones, at least one, are scaled to fill ten years.
         let first = (steps[0].0.max(SHORT), steps[0].1, steps[0].2, steps[0].3);
         let mut steps: Vec<_> = [first]
             .into_iter()
@@ -162,7 +159,6 @@ proptest! {
         }
         for i in indices {
             let time = metric.time_of(i).unwrap();
-            // With the remembered run, and from the civil time alone.
             prop_assert_eq!(metric.index_of_time(&time, Lookup::default()).unwrap().index, i);
             let at = metric.index_of(time.value, Lookup::default()).unwrap();
             prop_assert_eq!(at.index, i);

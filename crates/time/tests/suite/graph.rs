@@ -67,7 +67,7 @@ fn stations_convert_through_civil_time_and_back_exactly() {
         let back = graph.convert(civil, a).unwrap();
         assert_eq!(back.value, Fixed::from_int(i));
     }
-    // a's run 1 is not a run of b: the time is looked up in b.
+    // a's run 1 is not a run of b.
     let t = graph.convert(Time::new(1600, a), b).unwrap();
     assert_eq!((t.value, t.run), (Fixed::from_int(4200), Some(RunId(0))));
     assert_eq!(graph.path_names(a, b).unwrap(), ["a", "utc", "b"]);
@@ -158,7 +158,6 @@ fn contradictory_cycles_are_refused_and_named() {
         Err(TimeError::ContradictoryCycle { cycle, .. }) => assert_eq!(cycle, "ms -> min -> ms"),
         other => panic!("{other:?}"),
     }
-    // Nothing was added.
     assert_eq!(
         graph
             .convert(Time::new(120_000, ms), min)
@@ -249,7 +248,6 @@ fn a_range_of_indices_ends_where_its_last_sample_does() {
     }
     assert_eq!(civil(160, 170, tens).unwrap().end.value, at(20.0));
     assert_eq!(civil(1700, 1700, a).unwrap().length().unwrap(), Fixed::ZERO);
-    // 19 s before the step, 7 s behind it: not a range of civil time.
     let error = civil(1600, 1800, a).unwrap_err();
     assert!(matches!(error, TimeError::ReversedRange { .. }), "{error}");
 }
@@ -266,7 +264,7 @@ fn parts(value: &Exact) -> BigRational {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
-    /// The oracle composes the same maps with big rationals.
+    /// Oracle: big rationals.
     #[test]
     fn a_chain_of_derived_timebases_is_rounded_once(
         maps in prop::collection::vec((1i64..1_000_000_000_000, 1u64..1_000_000_000_000, -1_000_000i64..1_000_000), 1..7),

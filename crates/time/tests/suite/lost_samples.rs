@@ -1,4 +1,4 @@
-//! Single lost and repeated samples, against a simulator that knows them.
+//! Single lost and repeated samples.
 
 use crate::common::*;
 use isochrony_time::{Empirical, Placement};
@@ -26,7 +26,7 @@ fn recorder(
     }
 }
 
-/// One sample lost (repeated, for `lost` -1) after each of `at`: each is found with its size, and nothing else.
+/// Loses (for `lost` -1 repeats) one sample after each of `at`; only these are found.
 fn finds(rec: &Recorder, at: &[usize], lost: i64, look_ahead: impl Fn(u64) -> bool) {
     let (mut outside, mut times) = (0, 0);
     for seed in 0..SEEDS {
@@ -74,7 +74,7 @@ fn finds(rec: &Recorder, at: &[usize], lost: i64, look_ahead: impl Fn(u64) -> bo
 #[test]
 fn exact_stamps_tell_a_single_sample_from_the_first_stamps_on() {
     for (nominal, samples) in RATES {
-        // A disciplined clock: whole periods are whole nanoseconds.
+        // Whole periods are whole nanoseconds.
         let rec = recorder(nominal, samples, Noise::None, 1, 0.0);
         for lost in [1, 2, -1, -2] {
             finds(&rec, &[0], lost, |_| true);
@@ -100,7 +100,7 @@ fn stamps_to_a_fifth_of_a_period_tell_a_single_sample() {
 
 #[test]
 fn losses_at_every_border_are_found_one_by_one() {
-    // Table rows: one stamp per contiguous range, after a lost row.
+    // One stamp per contiguous range, after a lost row.
     let all: Vec<usize> = (0..FILES).collect();
     for (nominal, resolution) in [(1.0, 1_000_000), (1.0 / 3600.0, S), (100.0, 1000)] {
         let rec = recorder(nominal, 99, Noise::None, resolution, 0.0);
@@ -136,7 +136,7 @@ fn jitter_and_drift_alone_lose_nothing() {
 
 #[test]
 fn a_lone_late_stamp_below_a_few_samples_is_no_loss() {
-    // 0.7 of a sample late, with and without the next stamp.
+    // 0.7 of a sample late.
     let rec = recorder(2000.0, 60_000, Noise::Gauss(1e-6), 1000, 20.0);
     for seed in 0..SEEDS {
         let mut files = record(&rec, FILES, seed, no_event);

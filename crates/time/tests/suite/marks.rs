@@ -1,4 +1,4 @@
-//! Stamps excluded from the metric, and interrupted imports.
+//! Excluded stamps, and interrupted imports.
 
 use crate::common::*;
 use isochrony_time::{Empirical, Fixed, Placement};
@@ -54,7 +54,7 @@ fn files_from_before_the_lock_keep_their_samples_and_lose_their_stamps() {
     let rec = Recorder::water();
     for (early, look_ahead) in [(1, true), (1, false), (5, true), (200, false)] {
         let mut files = record(&rec, early + 40, 2, no_event);
-        // 1980-01-06, as from a GPS receiver without almanac.
+        // 1980-01-06, from a GPS receiver without almanac.
         let to_1980 = 315_964_800.0 + 120.0 - START as f64 * 1e-9;
         files[..early].iter_mut().for_each(|f| shift(f, to_1980));
         let im = import(config(&rec), &files, look_ahead);
@@ -110,7 +110,7 @@ fn an_import_in_parts_equals_one_import() {
         let whole = import(config(&rec), &files, true);
         for cut in [1, 3, 7, 45, 61, 100, 121, 150] {
             let mut part = import(config(&rec), &files[..cut], true);
-            // The look-ahead of the whole import saw the first file of the rest.
+            // The whole import looked ahead to the next file.
             if part.placements[..] != whole.placements[..cut] {
                 continue;
             }

@@ -1,11 +1,10 @@
-//! A run's mean rate and its uncertainty, against a simulator with known durations.
+//! A run's mean rate and its uncertainty.
 
 use crate::common::*;
 use isochrony_time::{Empirical, Fixed, MeanRate, Piece, Rate, RunId};
 
 const SEEDS: u64 = 200;
 
-/// Samples per second of true time, without gaps.
 fn true_mean(files: &[File], next: &File) -> f64 {
     let (mut samples, mut ns) = (0.0, 0.0);
     for (k, file) in files.iter().enumerate() {
@@ -16,7 +15,7 @@ fn true_mean(files: &[File], next: &File) -> f64 {
     samples / ns * 1e9
 }
 
-/// At most one seed in a hundred lies outside the stated uncertainty; returns its mean, ppm.
+/// Returns the mean uncertainty, ppm.
 fn honesty(rec: &Recorder, files: usize, event: impl Fn(usize) -> Event + Copy) -> f64 {
     let (mut misses, mut worst, mut stated) = (0, 0f64, 0.0);
     for seed in 0..SEEDS {
@@ -63,7 +62,7 @@ fn the_true_mean_is_within_what_is_stated() {
 
 #[test]
 fn a_day_of_wander_has_the_mean_that_the_samples_had() {
-    // The running estimate ends up to 1 ppm beside the mean, which is known far better.
+    // The running estimate ends up to 1 ppm beside the mean.
     let rec = Recorder {
         wander: (1.0, 4.0 * 3600.0),
         ..Recorder::water()
@@ -147,7 +146,7 @@ fn mean_rate_is_samples_over_gap_free_time() {
     ];
     let first = mean(pieces.clone(), 0).unwrap();
     assert!((first.hz - 1000.0).abs() < 1e-9, "{first:?}");
-    // Two ranges of 2 s and 1 s, each with two ends good to 10 ns.
+    // Ranges of 2 s and 1 s, each end good to 10 ns.
     assert!(
         (first.uncertainty_ppm - 40.0 / 3e9 * 1e6).abs() < 1e-6,
         "{first:?}"

@@ -1,4 +1,4 @@
-//! Placement of simulated recordings: gaps, steps, leap seconds.
+//! Placement of simulated recordings.
 
 use crate::common::*;
 use isochrony_time::{Clock, ClockConfig, Empirical, Fixed, Placement, RunId, Stamp};
@@ -38,7 +38,7 @@ fn gaps_of_all_sizes_are_found_and_measured() {
                     unreachable!()
                 };
                 let want = files[at + 1].gap_before * 1e-9 * rec.hz(0.0);
-                // Jitter, and uncertainty of the rate: 100 ppm at first.
+                // Jitter, and the rate's 100 ppm.
                 let unsure = if at == 0 {
                     120e-6
                 } else if at < 5 {
@@ -51,7 +51,6 @@ fn gaps_of_all_sizes_are_found_and_measured() {
                     off <= 1.0 + 2.0 * want * unsure + 30.0 * unsure * 2000.0,
                     "{off} samples of {want}"
                 );
-                // The gap does not affect the rate.
                 let rate = im.clock.rate();
                 assert!((rate.hz / rec.hz(0.0) - 1.0).abs() * 1e6 < 0.3, "{rate:?}");
             }
@@ -160,7 +159,7 @@ fn a_flagged_leap_second_is_recognised() {
             .iter()
             .all(|p| *p == Placement::Contiguous)
     );
-    // Without the flag, the same step is a clock step.
+    // Without the flag, a clock step.
     let mut unflagged = files;
     unflagged.iter_mut().for_each(|f| f.stamp.leap = false);
     let im = import(config(&rec), &unflagged, true);
@@ -251,7 +250,7 @@ fn a_small_gap_after_the_first_file_is_no_rate() {
                 .iter()
                 .all(|p| *p == Placement::Contiguous)
         );
-        // Without the next stamp it is taken for a rate at first, never for a step.
+        // Without the next stamp it looks like a rate first, never like a step.
         let im = import(config(&rec), &files, false);
         assert!(
             im.placements[1..]
@@ -285,8 +284,8 @@ fn a_wrong_rate_is_no_gap_after_the_first_file() {
     }
 }
 
-/// A clock that steps by half a sample at times: start and length in samples, stamp error in us. Two recordings are
-/// lost near the start, one near the end.
+/// Start and length in samples, stamp error in us of a clock that steps by half a sample. Two recordings are lost near
+/// the start, one near the end.
 const STEPPING: [(i64, u64, i64); 22] = [
     (0, 566, 0),
     (566, 565, 0),
@@ -337,6 +336,6 @@ fn a_recording_that_is_lost_after_steps_of_half_a_sample_is_a_gap() {
     }
     let lost: Vec<usize> = gaps.iter().map(|gap| gap.0).collect();
     assert_eq!(lost, [8, 13, 21], "{gaps:?}");
-    // To the sample that such a clock leaves open.
+    // Such a clock leaves one sample open.
     assert!((gaps[2].1 as i64 - 562).abs() <= 1, "{gaps:?}");
 }

@@ -1,4 +1,4 @@
-//! Point metrics: the truth lies within their stated uncertainty.
+//! The truth lies within the uncertainty of point metrics.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn fit(points: &[PointPair]) -> Result<PointFit, TimeError> {
     PointFit::new(points, &PointFitOptions::default())
 }
 
-/// Pseudo-random number by splitmix64.
+/// splitmix64.
 fn noise(seed: u64) -> f64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -27,7 +27,7 @@ fn noise(seed: u64) -> f64 {
     (z ^ (z >> 31)) as f64 / u64::MAX as f64 * 2.0 - 1.0
 }
 
-/// A clock that is fast by `ppb` parts in 10^9, exact.
+/// A clock fast by `ppb` parts in 10^9, exact.
 fn skewed(true_ns: i64, ppb: i64) -> i64 {
     true_ns + (i128::from(true_ns) * i128::from(ppb) / 1_000_000_000) as i64
 }
@@ -35,7 +35,7 @@ fn skewed(true_ns: i64, ppb: i64) -> i64 {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Truth: any straight line in integers; points anywhere within their stated intervals.
+    /// Any straight line in integers; points anywhere within their intervals.
     #[test]
     fn a_straight_truth_lies_within_what_a_line_states(
         gaps in prop::collection::vec(1i64..1_000_000, 2..40),
@@ -46,11 +46,10 @@ proptest! {
         seed in any::<u64>(),
         probes in prop::collection::vec(-1.0f64..2.0, 20),
     ) {
-        // The truth is offset + from * num / 1000, exact if whole.
         let num = if falls { -num } else { num };
         let froms: Vec<i64> = gaps.iter().scan(0, |at, gap| { *at += gap * 1000; Some(*at) }).collect();
         let span = froms[froms.len() - 1] - froms[0];
-        // The rate must be significant, else points may turn back.
+        // Else points may turn back.
         prop_assume!(i128::from(span) * i128::from(num.abs()) / 1000 > 4 * i128::from(width));
         let truth = |from: i64| i128::from(offset) + i128::from(from) * i128::from(num) / 1000;
         let points: Vec<PointPair> = froms.iter().enumerate().map(|(k, &from)| {
@@ -59,14 +58,14 @@ proptest! {
         }).collect();
         let options = PointFitOptions { shape: Some(FitShape::Line), ..PointFitOptions::default() };
         let fit = match PointFit::new(&points, &options) {
-            // Points closer than their intervals may not show the direction.
+            // Close points may not show the direction.
             Err(TimeError::NotMonotone { .. }) => return Ok(()),
             fit => fit.unwrap(),
         };
         prop_assert!(fit.outliers().is_empty());
         prop_assert_eq!(fit.resolution(), width as f64);
         for share in probes {
-            // Multiples of a thousand, so that the truth is an integer.
+            // The truth is an integer.
             let from = froms[0] + (share * span as f64 / 1000.0) as i64 * 1000;
             let found = fit.metric().forward(int(from)).unwrap();
             let off = found.checked_sub(Fixed::from_i128(truth(from)).unwrap()).unwrap().to_f64().abs();
@@ -79,7 +78,7 @@ proptest! {
         }
     }
 
-    /// Truth: a slowly swinging rate; points anywhere within their stated intervals.
+    /// A slowly swinging rate; points anywhere within their intervals.
     #[test]
     fn a_wandering_truth_lies_within_what_pieces_state(
         count in 8usize..80,
@@ -94,7 +93,7 @@ proptest! {
         let step = 60 * S;
         let swing = per_swing * step as f64;
         let omega = std::f64::consts::TAU / swing;
-        // Deviation of true from recorded time, ns: the integral of the rate's.
+        // True minus recorded time, ns: the integral of the rate's deviation.
         let deviation = |x: f64| {
             1e-6 * (skew_ppm * x - amplitude_ppm / omega * ((omega * x + phase).cos() - phase.cos()))
         };
@@ -114,7 +113,7 @@ proptest! {
             let found = fit.metric().forward(int(from)).unwrap().checked_sub(int(from)).unwrap().to_f64();
             let off = (found - truth(from)).abs();
             let stated = fit.metric().uncertainty(int(from));
-            // A float of these times has a precision of a thousandth of a nanosecond.
+            // The precision of floats of this size.
             prop_assert!(off <= stated + 1e-3, "at {}: off by {off}, stated {stated}", from as f64 / step as f64);
         }
     }
@@ -138,7 +137,6 @@ proptest! {
         let there = graph.convert_exact(Time::new(value, a).into(), b).unwrap();
         let back = graph.convert_exact(there, a).unwrap();
         prop_assert_eq!(back.value, int(value).into());
-        // Exact points in use are met exactly.
         for (position, point) in points.iter().enumerate() {
             if fit.outliers().binary_search(&position).is_err() {
                 let off = fit.metric().forward(point.from).unwrap().checked_sub(point.to).unwrap();
@@ -150,7 +148,7 @@ proptest! {
 
 #[test]
 fn two_comparisons_of_a_recorder_tell_its_skew() {
-    // Deployed and recovered a year apart; 2 ppm fast; compared to a microsecond.
+    // A year apart; 2 ppm fast; compared to a microsecond.
     let year = 365 * 86_400 * S;
     let points = [0, year].map(|true_ns| {
         PointPair::new(START + skewed(true_ns, 2_000), START + true_ns).within(1_000)
@@ -168,7 +166,7 @@ fn two_comparisons_of_a_recorder_tell_its_skew() {
         let stated = fit.metric().uncertainty(recorded);
         assert!((1_000.0..1_001.0).contains(&stated), "{stated}");
     }
-    // Beyond the points: a microsecond at each end, and 1 ppm.
+    // A microsecond at each end, and 1 ppm.
     let beyond = int(START + year + 86_400 * S);
     let stated = fit.metric().uncertainty(beyond);
     assert!(stated > 86_300.0 * 1e3, "{stated}");
@@ -191,7 +189,7 @@ fn a_log_with_jitter_shows_its_scatter_and_its_outliers() {
     let expected: Vec<usize> = (0..1440).filter(|&k| wrong(k as i64)).collect();
     assert_eq!(fit.outliers(), expected);
     assert_eq!(fit.shape(), FitShape::Line);
-    // The jitter's standard deviation is 32.7 us; an interval has five of them.
+    // An interval has five standard deviations of 32.7 us.
     assert!(
         (28_000.0..38_000.0).contains(&fit.residual()),
         "{}",
@@ -207,7 +205,6 @@ fn a_log_with_jitter_shows_its_scatter_and_its_outliers() {
         let recorded = int(START + k * 60 * S);
         let off = fit.metric().forward(recorded).unwrap();
         let off = off.checked_sub(int(true_ns)).unwrap().to_f64().abs();
-        // A thousand points average out.
         assert!(off < 5_000.0, "{off}");
         assert!(off <= fit.metric().uncertainty(recorded));
     }
@@ -333,7 +330,7 @@ fn a_graph_converts_through_points_and_carries_the_uncertainty() {
     graph
         .connect(a, TimebaseId::CIVIL, Metric::Empirical(Arc::new(civil)))
         .unwrap();
-    // b has 500 samples per 1000 of a, from sample 200 on, known to half a sample of a.
+    // b has 500 samples per 1000 of a, from 200 on, known to half a sample of a.
     let half = Fixed::from_decimal_str("0.5").unwrap();
     let points = [(0, 200), (250_000, 500_200)].map(|(b, a)| PointPair::new(b, a).within(half));
     let fit = fit(&points).unwrap();
@@ -351,14 +348,13 @@ fn a_graph_converts_through_points_and_carries_the_uncertainty() {
         time.rounded().unwrap().value,
         int(START + 200_200 * 1_000_000)
     );
-    // Half a sample of a is 500 us; its own clock adds 500 ns.
+    // Half a sample of a, and 500 ns of its clock.
     assert!((500_499.0..500_600.0).contains(&off), "{off}");
     let (back, off) = graph
         .convert_with_uncertainty(Time::civil(START + 200_200 * 1_000_000).into(), b)
         .unwrap();
     assert_eq!(back.rounded().unwrap().value, int(100_000));
     assert!((0.25..0.26).contains(&off), "{off}");
-    // A second path that disagrees is an error.
     let wrong = [(0, 300), (250_000, 500_300)].map(|(b, a)| PointPair::new(b, a).within(half));
     let wrong = Metric::Points(Arc::new(
         super::points::fit(&wrong).unwrap().metric().clone(),
@@ -369,7 +365,6 @@ fn a_graph_converts_through_points_and_carries_the_uncertainty() {
     );
 }
 
-/// A recorder at 100 Hz, 20 ppm fast, with a gap, and again after a clock step.
 fn recorded() -> Empirical {
     let rate = Rate::from_hz(100).unwrap();
     let piece = |run: u32, index: i64, end: i64, ns: i64| Piece {
@@ -420,7 +415,6 @@ fn a_correction_moves_the_times_of_its_run_alone_and_inverts_exactly() {
             recorded.time_of(index).unwrap().value
         );
     }
-    // Less certain behind the last point.
     assert!(corrected.uncertainty_ns(50_000) < 101.0);
     let short: Vec<PointPair> = points[..2].to_vec();
     let short = super::points::fit(&short).unwrap();
@@ -435,7 +429,6 @@ fn a_correction_measures_what_few_stamps_left_open() {
         for piece in &mut pieces {
             (piece.uncertainty_ns, piece.residual_ns) = (uncertainty_ns, residual_ns);
         }
-        // A bridged step of 5 us.
         pieces[1].end = Some(150_000);
         let civil = pieces[1].civil_at(int(150_000)).unwrap();
         let bridge = Piece {
@@ -463,7 +456,7 @@ fn a_correction_measures_what_few_stamps_left_open() {
     };
     // One stamp leaves 350 ppm of 2,000 s open; two comparisons measure them.
     assert_eq!(with(7e8, 0.0), [100.0, 5_100.0, 100.0]);
-    // Scatter of stamps means that samples may be off the line, within its uncertainty.
+    // With scatter, samples may be off the line within its uncertainty.
     assert_eq!(with(7e8, 1_000.0), [3_600.0, 8_600.0, 3_600.0]);
     assert_eq!(with(500.0, 1_000.0), [600.0, 8_600.0, 600.0]);
 }

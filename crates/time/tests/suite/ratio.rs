@@ -1,4 +1,4 @@
-//! Ratios of grids and resampled timebases, against wide integers.
+//! Ratios of grids and resampled timebases.
 
 use isochrony_time::{Rate, Ratio, TimeError, TimebaseId};
 use proptest::prelude::*;

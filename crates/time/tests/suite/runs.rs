@@ -1,4 +1,4 @@
-//! Overlapping runs, and lookups in, between and outside them.
+//! Overlapping runs, and lookups around them.
 
 use isochrony_time::{Empirical, Fixed, Lookup, Piece, Prefer, Rate, Round, RunId, TimeError};
 
@@ -62,7 +62,6 @@ fn ambiguous_times_name_both_runs_unless_one_is_preferred() {
         index(7.0, prefer(Prefer::Run(RunId(1)))).unwrap().index,
         1100
     );
-    // A preferred run is extrapolated.
     assert_eq!(
         index(7.0, prefer(Prefer::Run(RunId(2)))).unwrap().index,
         4700
@@ -112,7 +111,7 @@ fn runs_are_ordered_by_civil_time() {
 #[test]
 fn times_between_and_outside_runs() {
     let metric = stepped();
-    // Between run 2 (ends at -15 s, index 2500) and run 0 (starts at 0, index 0): not ordered by index.
+    // Between run 2 (ends at -15 s, index 2500) and run 0 (starts at 0, index 0): not in index order.
     let between = metric.index_of(at(-5.0), Lookup::default()).unwrap();
     assert!(between.in_gap);
     assert_eq!((between.run, between.index), (RunId(2), 2500));
@@ -134,7 +133,7 @@ fn times_between_and_outside_runs() {
         (0, RunId(0))
     );
     assert!(matches!(round(Round::Exact), Err(TimeError::InGap { .. })));
-    // Before all: the earliest run's line; after all: that of the run that ends last.
+    // Before all the earliest run's line; after all that of the run that ends last.
     let before = metric.index_of(at(-21.0), Lookup::default()).unwrap();
     assert_eq!(
         (before.index, before.run, before.in_gap),
@@ -149,7 +148,7 @@ fn times_between_and_outside_runs() {
 
 #[test]
 fn a_late_run_inside_a_gap_wins_over_the_gap() {
-    // Run 0 has a gap from 10 s to 30 s; run 1, stored after it, fills 15 to 20 s.
+    // Run 1, stored after run 0, fills 15 to 20 s of its gap from 10 s to 30 s.
     let metric = Empirical::from_runs(vec![
         piece(0, 0, 1000, 0.0),
         piece(0, 3000, 1000, 30.0),
@@ -189,7 +188,6 @@ fn a_late_run_inside_a_gap_wins_over_the_gap() {
 
 #[test]
 fn a_late_piece_between_others_splits_the_index_axis_only() {
-    // Run 1 has indices within run 0's gap.
     let metric = Empirical::from_runs(vec![
         piece(0, 0, 1000, 0.0),
         piece(1, 1500, 500, 15.2),
@@ -279,7 +277,6 @@ fn rejects_invalid_pieces() {
     );
     assert_eq!(from(&[good, piece(1, 50, 10, 1.0)]), "bad_piece");
     assert_eq!(from(&[good, good]), "bad_piece");
-    // Time runs backwards within a run, or a gap has indices without duration.
     assert_eq!(from(&[good, piece(0, 100, 10, 0.5)]), "bad_piece");
     assert_eq!(from(&[good, piece(0, 200, 10, 1.0)]), "bad_piece");
 }

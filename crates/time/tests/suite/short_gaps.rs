@@ -1,14 +1,13 @@
-//! Gaps of a few samples early in a signal, for many rates, resolutions and lengths.
+//! Early gaps of a few samples.
 //!
-//! The oracle is the simulated recorder: sample times are sums of periods, stamps are rounded down to the resolution.
+//! Oracle: sample times are sums of periods, stamps are rounded down to the resolution.
 
 use crate::common::START;
 use isochrony_time::{Clock, ClockConfig, Empirical, Fixed, Placement, Rate, RunId, Stamp};
 
-/// Largest relative rate error for which the short-gap rule detects lost samples.
+/// Largest rate error at which the rule detects lost samples.
 const CRYSTAL: f64 = 100e-6;
 
-/// A recording with at most one gap.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     rate: u32,
@@ -16,25 +15,18 @@ struct Case {
     /// Samples before the gap, and per record.
     before: i64,
     record: i64,
-    /// Samples lost.
     lost: i64,
-    /// Samples after the gap.
     after: i64,
-    /// Time of the first sample, ns after `START`.
+    /// In ns after `START`.
     phase: f64,
-    /// Error of the sample clock.
     ppm: f64,
     look_ahead: bool,
 }
 
-/// Result of a case.
 struct Outcome {
-    /// Length of the gap, if found between the two parts.
     gap: Option<u64>,
-    /// Any other result for another record.
     spurious: bool,
     metric: Empirical,
-    /// Index of the first sample after the gap.
     resumed: i64,
 }
 
@@ -43,13 +35,12 @@ impl Case {
         1e9 / f64::from(self.rate)
     }
 
-    /// True time of a sample, lost ones included, ns after `START`.
     fn truth(&self, sample: i64) -> f64 {
         self.phase + sample as f64 * self.period() / (1.0 + self.ppm * 1e-6)
     }
 
     fn stamp(&self, sample: i64) -> Stamp {
-        // A picosecond against float rounding.
+        // Against float rounding.
         let units = ((self.truth(sample) + 1e-3) / self.resolution_ns as f64).floor();
         Stamp::new(
             Fixed::from_int(START + units as i64 * self.resolution_ns),
@@ -57,7 +48,7 @@ impl Case {
         )
     }
 
-    /// First sample and length of every record, and whether the gap precedes it.
+    /// First sample, length, and whether the gap precedes it.
     fn records(&self) -> Vec<(i64, i64, bool)> {
         let cut = |from: i64, to: i64| {
             (from..to)
@@ -112,7 +103,7 @@ impl Case {
         }
     }
 
-    /// Whether the stamps show the loss: more than half a sample beyond resolution and crystal tolerance.
+    /// Whether stamps show the loss: more than half a sample beyond resolution and crystal tolerance.
     fn tells(&self) -> bool {
         let since = (self.before - (self.before - 1) / self.record * self.record) as f64;
         let slack = 0.5 * self.period()
@@ -121,7 +112,7 @@ impl Case {
         self.resolution_ns as f64 <= self.period() && self.lost as f64 * self.period() > slack
     }
 
-    /// Largest distance of a sample's time from the truth, beyond the stated uncertainty, ns.
+    /// Largest distance from the truth beyond the uncertainty, ns.
     fn excess(&self, outcome: &Outcome) -> f64 {
         let parts = [
             (0, self.before, 0),
@@ -141,7 +132,6 @@ impl Case {
     }
 }
 
-/// All cases with `lost` samples and a rate error of `ppm`.
 fn grid(lost: i64, ppm: f64) -> impl Iterator<Item = Case> {
     const RATES: [u32; 9] = [1, 10, 100, 200, 500, 1000, 2000, 5000, 10_000];
     const RESOLUTIONS: [i64; 4] = [1, 1000, 100_000, 1_000_000];
@@ -152,7 +142,6 @@ fn grid(lost: i64, ppm: f64) -> impl Iterator<Item = Case> {
     settings.flat_map(move |(rate, resolution_ns)| {
         BEFORE.into_iter().flat_map(move |before| {
             let mut cases = Vec::new();
-            // One record, three, many.
             for record in [before, before / 3, before / 20 + 1] {
                 for after in [5, 100] {
                     for phase in [0.0, 0.31, 0.77] {
@@ -187,7 +176,7 @@ fn a_gap_of_one_to_three_samples_is_found_wherever_the_stamps_tell_it() {
             }
             told += 1;
             let outcome = case.import();
-            // Rounding moves all stamps of such a clock alike, so differences are exact.
+            // Rounding moves all stamps alike: differences are exact.
             if outcome.gap != Some(lost.unsigned_abs()) || outcome.spurious {
                 missed.push((outcome.gap, case));
             }
@@ -244,11 +233,10 @@ fn the_truth_lies_within_the_stated_uncertainty_also_where_stamps_cannot_tell() 
     );
 }
 
-/// A recording of exact stamps with several losses of a few samples.
 #[derive(Clone, Debug)]
 struct Losses {
     rate: u32,
-    /// Samples per record, and lost samples before it.
+    /// Samples per record, and lost ones before it.
     records: Vec<(i64, i64)>,
     look_ahead: bool,
 }
@@ -273,7 +261,6 @@ impl Losses {
         }
     }
 
-    /// Gaps that the clock finds before each record.
     fn found(&self) -> Vec<i64> {
         let config = ClockConfig::new(Rate::from_hz(self.rate.into()).unwrap());
         let mut clock = Clock::new(config, RunId(0)).unwrap();

@@ -1,4 +1,4 @@
-//! `Fixed`, `Rate`, civil text and `Derived` against independent arithmetic.
+//! Values against independent arithmetic.
 
 use isochrony_time::{Derived, Fixed, Rate, TimeError, civil};
 use num_bigint::BigInt;
@@ -280,7 +280,7 @@ proptest! {
 
     #[test]
     fn calendar_days_follow_one_another(days in -4_371_587i64..2_932_895) {
-        // Counting by single days defines the calendar.
+        // Counting by days defines the calendar.
         let (y, m, d) = civil::ymd_from_days(days);
         prop_assert_eq!(civil::days_from_ymd(y as i32, m, d), Some(days));
         let (y2, m2, d2) = civil::ymd_from_days(days + 1);
@@ -344,7 +344,7 @@ fn a_leap_second_is_read_only_where_there_can_be_one() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Oracle: the shortest decimal of the float as a big rational.
+    /// Oracle: the float's shortest decimal as a big rational.
     #[test]
     fn seconds_are_the_decimals_that_they_are_written_as(
         digits in 1u64..10_000_000,

@@ -1,4 +1,4 @@
-//! Configurations that are worth a trial, the best first.
+//! Configurations worth a trial, best first.
 
 use crate::{Configuration, ConfigurationLimits};
 
@@ -6,20 +6,17 @@ use super::ControllerOptions;
 use super::stage_costs::StageCosts;
 use super::trial::Gain;
 
-/// A configuration to try.
 pub(super) struct Candidate {
     pub(super) configuration: Configuration,
     pub(super) kind: CandidateKind,
-    /// Of the model, corrected by earlier trials.
+    /// The model's gain, corrected by earlier trials.
     pub(super) predicted_gain: Option<f64>,
-    /// Of the model alone.
     model_gain: f64,
     pub(super) reason: String,
-    /// Filled in when it is chosen.
     pub(super) alternatives: Vec<(Configuration, Option<f64>)>,
 }
 
-/// What a candidate changes: predictions of one kind are wrong in the same way.
+/// Predictions of one kind err alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CandidateKind {
     Threads,
@@ -29,7 +26,7 @@ pub(super) enum CandidateKind {
 }
 
 impl Candidate {
-    /// The configuration of before, after throughput has fallen.
+    /// After a fall of throughput.
     pub(super) fn back_to(configuration: Configuration) -> Self {
         Self {
             configuration,
@@ -42,7 +39,7 @@ impl Candidate {
     }
 }
 
-/// Measured parts of the predicted gains, by kind.
+/// Measured over predicted gains, by kind.
 #[derive(Default)]
 pub(super) struct Corrections {
     threads: Correction,
@@ -59,7 +56,7 @@ impl Default for Correction {
 }
 
 impl Corrections {
-    /// A prediction counts half as much as all before it.
+    /// A prediction weighs half as much as all before it.
     pub(super) fn learn(&mut self, candidate: &Candidate, gain: Gain) {
         let predicted = candidate.model_gain.ln_1p();
         if predicted <= 0.0 {
@@ -89,15 +86,14 @@ impl Corrections {
     }
 }
 
-/// A stage that waits for room for a larger part of the time may gain from a larger link.
+/// Share of waiting time from which a larger link may help.
 const MIN_OUTPUT_WAIT: f64 = 0.05;
-/// Items that a link holds at least where more than one thread computes: its writer makes one while its reader consumes
-/// another. A thread alone gains nothing from larger links, and one more thread gains nothing from smaller ones.
+/// Items that a link needs: the writer makes one while the reader consumes another. A single thread gains nothing.
 const LINK_ITEMS: f64 = 2.0;
-/// Replicas that the model leaves free in each stage, since service times vary.
+/// Leaves replicas free in each stage, since service times vary.
 const REPLICA_UTILIZATION: f64 = 0.9;
 
-/// The configuration of which the model predicts the most, with the gain that it predicts; None if that is `kept`.
+/// None if it is `kept`.
 pub(super) fn model_optimum(
     costs: &StageCosts,
     kept: &Configuration,
@@ -116,7 +112,6 @@ pub(super) fn model_optimum(
     proposals.all.pop()
 }
 
-/// Collects candidates without repetition.
 struct Proposals<'a> {
     costs: &'a StageCosts,
     kept: &'a Configuration,
@@ -148,7 +143,7 @@ pub(super) fn candidates(
     }
     proposals.model_optimum();
     proposals.one_more();
-    // What the model does not see: the order in which it is tried is that of likely gain.
+    // The model does not see these: likeliest gain first.
     proposals.most_replicas();
     proposals.links_of_few_items();
     proposals.links_that_block();
@@ -160,7 +155,7 @@ pub(super) fn candidates(
             .predicted_gain
             .filter(|&gain| gain >= options.min_gain);
     }
-    // A stable sort keeps the order of candidates without a prediction.
+    // Stable: candidates without a prediction keep their order.
     let gain = |one: &Candidate| one.predicted_gain.unwrap_or(0.0);
     all.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
     all
@@ -190,7 +185,6 @@ impl Proposals<'_> {
         });
     }
 
-    /// The fewest threads and replicas that give the largest predicted throughput within the limits.
     fn model_optimum(&mut self) {
         let largest = Configuration {
             workers: self.limits.workers,
@@ -206,7 +200,7 @@ impl Proposals<'_> {
             let predicted = self.costs.predict(configuration, self.cores);
             predicted.is_some_and(|one| one >= 0.999 * rate)
         };
-        // Predicted throughput rises with threads, so the fewest are found by halving.
+        // Bisection: predicted throughput rises with threads.
         let (mut least, mut most) = (self.limits.min_workers.min(threads), threads);
         while least < most {
             best.workers = least.midpoint(most);
@@ -240,7 +234,6 @@ impl Proposals<'_> {
         self.propose(best, kind, reason);
     }
 
-    /// One more thread, and one more replica of the bottleneck.
     fn one_more(&mut self) {
         let mut more = self.kept.clone();
         if more.workers < self.limits.workers {
@@ -271,8 +264,7 @@ impl Proposals<'_> {
         }
     }
 
-    /// The model gives a stage no more replicas than its mean time needs. Idle ones cost little, and items whose times
-    /// vary may need more for a while.
+    /// The model allows only what mean times need. Idle replicas cost little; varying times may need more.
     fn most_replicas(&mut self) {
         let mut most = Configuration {
             replicas: self.limits.replicas.clone(),
@@ -293,14 +285,12 @@ impl Proposals<'_> {
         }
     }
 
-    /// Enlarges links that hold fewer items. Returns words for the reason; none if all were large enough.
-    ///
-    /// To a power of two: measured sizes of items vary, and a configuration that has lost is known by its numbers.
+    /// Returns the reason; empty if all links were large enough. Rounds up to a power of two: measured item sizes vary,
+    /// and rejected configurations are compared by value.
     fn hold_items(&self, configuration: &mut Configuration, items: f64) -> &'static str {
         let mut words = "";
         let links = configuration.link_bytes.iter_mut();
         for (bytes, item_bytes) in links.zip(&self.costs.link_item_bytes) {
-            // One more is accepted while there is room for a byte.
             let before = ((items - 1.0) * item_bytes) as u64;
             let rounded = before.saturating_add(1).checked_next_power_of_two();
             let needed = self.clamp(rounded.unwrap_or(u64::MAX));
@@ -352,7 +342,7 @@ impl Proposals<'_> {
         }
     }
 
-    /// Halving comes first: where threads hinder each other, one fewer changes too little to be measured.
+    /// Halves first: one thread fewer may change too little to be measured.
     fn fewer_threads(&mut self) {
         let workers = self.kept.workers;
         for (workers, reason) in [

@@ -11,20 +11,20 @@ use crate::Configuration;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// The candidate gained, and is the configuration now.
+    /// The candidate gained and was kept.
     Kept,
     /// The candidate did not certainly gain.
     Rejected,
-    /// The load changed: what was learnt before no longer counts.
+    /// The load changed.
     LoadChanged,
-    /// The rest of the run is too short for a trial to pay.
+    /// Too little is left for a trial.
     TooShort,
 }
 
 /// One decision of a controller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    /// Seconds of the run at which it was made.
+    /// Seconds since the start of the run.
     pub at_s: f64,
     /// How it ended.
     pub outcome: Outcome,
@@ -32,13 +32,13 @@ pub struct Decision {
     pub from: Configuration,
     /// The candidate.
     pub to: Configuration,
-    /// Why the candidate was tried, or what happened.
+    /// Why it was tried, or what happened.
     pub reason: String,
-    /// Gain that the model predicted, as a part of the throughput; None where it predicts none.
+    /// Share of the throughput; None without a prediction.
     pub predicted_gain: Option<f64>,
-    /// Gain that the trial measured.
+    /// Measured gain.
     pub gain: Option<Gain>,
-    /// Other candidates at that moment with their predicted gains, the best first.
+    /// Other candidates with predicted gains, best first.
     pub alternatives: Vec<(Configuration, Option<f64>)>,
 }
 

@@ -1,31 +1,26 @@
-//! [`LoadWatch`]: notices that the throughput of a settled plan has changed.
+//! [`LoadWatch`]: detects a change of throughput.
 
 use crate::Window;
 
-/// A change of less than this part is noise, however certain it is.
+/// A smaller relative change is noise.
 const MIN_CHANGE: f64 = 0.05;
-/// Drift that the sums forgive for each window, and the sum at which a change is certain, in standard deviations
-/// (Page, Biometrika 41, 1954: one-sided cumulative sums).
+/// In standard deviations (Page, Biometrika 41, 1954: one-sided cumulative sums).
 const DRIFT: f64 = 1.0;
 const ALARM: f64 = 8.0;
-/// Least standard deviation of the logarithm of a window's throughput: few windows say little about it.
+/// Least deviation of the logarithm of throughput: few windows underestimate it.
 const MIN_DEVIATION: f64 = 0.02;
-/// Windows that the mean follows slowly, so that slow drift is no alarm.
 const MEMORY: f64 = 50.0;
 
-/// Two cumulative sums of the logarithm of the throughput.
 pub(super) struct LoadWatch {
     mean: f64,
     deviation: f64,
     up: f64,
     down: f64,
-    /// Windows since each sum was zero, and the sum of their logarithms.
     since_up: (f64, f64),
     since_down: (f64, f64),
 }
 
 impl LoadWatch {
-    /// Begins with windows under the present configuration.
     pub(super) fn new(windows: &[Window]) -> Self {
         let rates: Vec<f64> = windows
             .iter()
@@ -44,7 +39,7 @@ impl LoadWatch {
         }
     }
 
-    /// Adds a window; returns the new throughput as a part of the old one if it has changed.
+    /// Returns new over old throughput if it has changed.
     pub(super) fn add(&mut self, rate: f64) -> Option<f64> {
         let rate = log_rate(rate);
         let step = (rate - self.mean) / self.deviation;

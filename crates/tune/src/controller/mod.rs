@@ -1,4 +1,4 @@
-//! [`Controller`]: changes the configuration of a running plan, and keeps a change only if paired trials show a gain.
+//! [`Controller`]: changes the configuration of a running plan if paired trials show a gain.
 //!
 //! ```text
 //!            windows            candidates, best first           A B B A, A B B A, ...
@@ -8,20 +8,19 @@
 //!     +------------------------------- watch <----------------------------------------------+
 //! ```
 //!
-//! - *Observe*: the time that each stage computes for one sample comes from its counters ([`StageCosts`]).
-//! - *Model*: the flow model predicts the throughput of each candidate (`candidates`). The measured gain of each trial
-//!   corrects later predictions of the same kind. Where the model sees no gain, a bounded local search goes on.
-//! - *Trial*: windows under the present configuration (A) and the candidate (B) alternate, so that drift of the machine
-//!   cancels out. The first window after each change is discarded, since queues settle. A candidate is kept once the
-//!   lower confidence bound of its gain is above zero (`trial`), and given up once the upper bound is.
-//! - *Watch*: a change of the load, up or down, discards what was learnt (`load`). After a fall soon after a kept change
-//!   the earlier configuration is tried first.
+//! - *Observe*: counters give each stage's computing time per sample ([`StageCosts`]).
+//! - *Model*: the flow model predicts each candidate's throughput (`candidates`), corrected by measured gains of the
+//!   same kind. Where it sees no gain, a bounded local search continues.
+//! - *Trial*: windows under the present configuration (A) and the candidate (B) alternate, which cancels drift. The
+//!   first window after each change is discarded. A candidate is kept once the lower confidence bound of its gain is
+//!   above zero (`trial`), and dropped once the upper bound is below `min_gain`.
+//! - *Watch*: a change of the load discards what was learnt (`load`). After a fall soon after a kept change, the
+//!   earlier configuration is tried first.
 //!
-//! What counts is throughput behind the last stage. On a feed that the plan keeps up with, throughput is that of the
-//! feed: fewer threads and replicas are then tried, and kept if processor time per sample falls while the plan keeps up.
+//! Throughput counts behind the last stage. If the plan keeps up with a feed, fewer threads and replicas are tried, and
+//! kept if they save processor time per sample.
 //!
-//! The controller has no clock and no threads: a run, or a simulation of one, gives it [`Window`]s, and it says which
-//! [`Configuration`] the next one has.
+//! No clock and no threads: takes [`Window`]s and returns a [`Configuration`] for the next.
 
 mod candidates;
 mod decision;
@@ -46,19 +45,19 @@ use trial::{Trial, TrialState};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ControllerOptions {
-    /// Cores that the run may use: the model expects no gain from more threads.
+    /// Cores; more threads promise no gain.
     pub cores: usize,
     /// One-sided confidence of a gain, above 0.5 and below 1.
     pub confidence: f64,
-    /// Smallest gain that is worth a change, as a part of the throughput.
+    /// Smallest gain worth a change, as a share.
     pub min_gain: f64,
-    /// Windows that are observed before the first trial, at least 1.
+    /// Windows before the first trial, at least 1.
     pub observed_windows: usize,
-    /// Groups of windows `A B B A` after which a candidate without a certain gain is given up, at least 2.
+    /// Groups `A B B A` after which an uncertain candidate is dropped, at least 2.
     pub max_groups: usize,
-    /// A trial begins only if what is left of the run takes at least so many times as long as the shortest trial.
+    /// A trial needs at least this many times the shortest trial's duration left in the run.
     pub min_payback: f64,
-    /// Trials until the load changes.
+    /// Most trials between load changes.
     pub max_trials: usize,
 }
 
@@ -76,7 +75,7 @@ impl Default for ControllerOptions {
     }
 }
 
-/// Windows of the shortest trial that can end in a decision: two groups of four, and one discarded after each change.
+/// Two groups of four windows, and one discarded after each change.
 const SHORTEST_TRIAL: f64 = 13.0;
 
 enum State {
@@ -89,16 +88,14 @@ enum State {
 pub struct Controller {
     options: ControllerOptions,
     limits: ConfigurationLimits,
-    /// What was kept last.
     kept: Configuration,
-    /// What was kept before that.
     before: Option<Configuration>,
     state: State,
-    /// Windows under `kept` since the load changed last; the last few.
+    /// The last windows under `kept`.
     observed: Vec<Window>,
-    /// The next window is discarded: the configuration has just changed.
+    /// The next window is discarded.
     settles: bool,
-    /// Candidates that gained nothing under the present load.
+    /// Candidates without gain under the present load.
     rejected: HashSet<Configuration>,
     corrections: Corrections,
     trials: usize,
@@ -106,7 +103,6 @@ pub struct Controller {
     decisions: Vec<Decision>,
 }
 
-/// Windows that estimates are made of.
 const REMEMBERED_WINDOWS: usize = 8;
 
 impl Controller {
@@ -146,39 +142,39 @@ impl Controller {
         }
     }
 
-    /// The best configuration so far: what was kept last.
+    /// The best configuration so far, kept last.
     #[must_use]
     pub fn kept(&self) -> &Configuration {
         &self.kept
     }
 
-    /// No candidate is left to try, until the load changes.
+    /// Whether no candidate is left.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         matches!(self.state, State::Watch(_))
     }
 
-    /// What was decided so far, in order.
+    /// Decisions so far, in order.
     #[must_use]
     pub fn decisions(&self) -> &[Decision] {
         &self.decisions
     }
 
-    /// What limits the plan under the kept configuration; None before the first window.
+    /// The bottleneck; None before the first window.
     #[must_use]
     pub fn bottleneck(&self) -> Option<Bottleneck> {
         let costs = StageCosts::of(&self.observed)?;
         Some(costs.bottleneck(&self.kept, self.options.cores))
     }
 
-    /// Samples per second that the model predicts for the kept configuration; None before the first window.
+    /// Predicted samples per second; None before the first window.
     #[must_use]
     pub fn predicted_rate(&self) -> Option<f64> {
         StageCosts::of(&self.observed)?.predict(&self.kept, self.options.cores)
     }
 
-    /// What the model recommends without a trial: a configuration with its predicted gain. None if no sample was seen, or
-    /// if the model expects no gain that is worth a change.
+    /// The model's recommended configuration, with its predicted gain. None without samples, or without a gain worth a
+    /// change.
     #[must_use]
     pub fn recommendation(&self) -> Option<(Configuration, f64)> {
         let costs = StageCosts::of(&self.observed).filter(|costs| !costs.keeps_up)?;
@@ -189,16 +185,14 @@ impl Controller {
         Some((best.configuration, gain))
     }
 
-    /// Notes a window without changing anything.
+    /// Records a window and changes nothing.
     pub fn note(&mut self, window: &Window) {
         self.elapsed_s += window.elapsed_s;
         self.remember(window);
     }
 
-    /// Takes what happened under [`configuration`](Self::configuration) since the last call. `remaining_s`: seconds
-    /// that the rest of the run will take at the present rate; None if it is not known.
-    ///
-    /// Returns the configuration for the next window.
+    /// Takes a window under [`configuration`](Self::configuration) and returns the configuration for the next one.
+    /// `remaining_s`: seconds left at the present rate; None if unknown.
     pub fn observe(&mut self, window: &Window, remaining_s: Option<f64>) -> &Configuration {
         self.elapsed_s += window.elapsed_s;
         if std::mem::take(&mut self.settles) || window.elapsed_s <= 0.0 {
@@ -258,7 +252,7 @@ impl Controller {
         });
         let earlier = std::mem::replace(&mut self.kept, candidate.configuration);
         self.before = Some(earlier);
-        // They lost against another configuration, and may gain beside this one.
+        // They may gain beside this one.
         self.rejected.clear();
         self.observed.clear();
         State::Observe

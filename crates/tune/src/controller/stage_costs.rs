@@ -1,4 +1,4 @@
-//! [`StageCosts`]: what each stage of a running plan costs, and what limits the plan, from windows of its counters.
+//! [`StageCosts`]: costs and bottleneck of a running plan.
 
 use std::fmt;
 
@@ -9,22 +9,22 @@ use crate::{
     Window,
 };
 
-/// Costs for each source sample that reaches the end of the plan.
+/// Costs per source sample delivered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StageCosts {
-    /// Seconds that all replicas of each stage compute for a sample.
+    /// Computing seconds per sample and stage, all replicas together.
     pub seconds_per_sample: Vec<f64>,
     /// Samples per second.
     pub rate: f64,
-    /// Most of the windows ended with sources that had nothing to give: throughput is theirs.
+    /// Whether sources were empty at the end of most windows, so they limit throughput.
     pub keeps_up: bool,
-    /// Part of the time that each stage waited for room in a link, from 0 to 1, of all its replicas together.
+    /// Share of time that each stage's replicas waited for room in a link, 0 to 1.
     pub output_wait: Vec<f64>,
-    /// Part of the time that stages could have computed, but all threads were busy; of all stages together, in threads.
+    /// Mean number of threads missing for ready stages.
     pub core_wait: f64,
-    /// Links, with what they carried.
+    /// Links with their traffic.
     pub links: Vec<LinkWindow>,
-    /// Bytes that each link carries for one item of the stage that writes into it.
+    /// Bytes per item of each link's writing stage.
     pub link_item_bytes: Vec<f64>,
 }
 
@@ -32,24 +32,24 @@ pub struct StageCosts {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Bottleneck {
-    /// All replicas of a stage are busy all the time.
+    /// All replicas of a stage are busy.
     Stage {
-        /// Its number.
+        /// Stage number.
         stage: usize,
-        /// Gain that the model predicts of one more replica, as a part of the throughput.
+        /// Predicted gain of one more replica, as a share.
         replica_gain: f64,
     },
     /// All threads, or all cores, are busy.
     Threads {
-        /// Gain that the model predicts of one more thread; 0 where all cores are in use.
+        /// Predicted gain of one more thread, as a share.
         thread_gain: f64,
     },
-    /// The sources give no more: the plan keeps up with a feed.
+    /// The plan keeps up with its sources.
     Sources,
 }
 
 impl StageCosts {
-    /// The costs in some windows of the same configuration; None if no sample reached the end in them.
+    /// Costs over windows of one configuration; None if nothing was delivered.
     #[must_use]
     pub fn of(windows: &[Window]) -> Option<Self> {
         let mut all = Window::default();
@@ -83,14 +83,14 @@ impl StageCosts {
         })
     }
 
-    /// Samples per second that the flow model predicts for a configuration; None where nothing limits the plan.
+    /// Predicted samples per second; None if unlimited.
     #[must_use]
     pub fn predict(&self, configuration: &Configuration, cores: usize) -> Option<f64> {
         let model = self.model(configuration, cores)?;
         model.solve().source_rates.first().copied()
     }
 
-    /// What limits the plan under a configuration.
+    /// The bottleneck under a configuration.
     #[must_use]
     pub fn bottleneck(&self, configuration: &Configuration, cores: usize) -> Bottleneck {
         let Some(model) = self.model(configuration, cores).filter(|_| !self.keeps_up) else {
@@ -118,7 +118,6 @@ impl StageCosts {
         }
     }
 
-    /// One server for each stage, each visited once for a sample, and threads as cores.
     fn model(&self, configuration: &Configuration, cores: usize) -> Option<FlowModel> {
         let stages = self.seconds_per_sample.iter().zip(&configuration.replicas);
         let servers: Vec<Server> = stages

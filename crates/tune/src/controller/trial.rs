@@ -1,4 +1,4 @@
-//! Paired trials of a candidate: windows in the order A B B A, where A is the present configuration.
+//! Trials in windows A B B A, where A is the present configuration.
 
 use std::fmt;
 
@@ -8,11 +8,11 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use super::ControllerOptions;
 use crate::Window;
 
-/// A measured gain with its confidence interval, as parts of the throughput or, on a feed that the plan keeps up with,
-/// of the processor time per sample that is saved: 0.1 is a gain of 10 %.
+/// A measured gain with its confidence interval; 0.1 is 10 %. Of throughput or, if the plan keeps up with a feed, of
+/// processor time per sample.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Gain {
-    /// Mean of the groups; geometric.
+    /// Geometric mean of the groups.
     pub mean: f64,
     /// Lower bound; None after a single group.
     pub low: Option<f64>,
@@ -40,24 +40,21 @@ pub(super) enum TrialState {
     NoGain(Gain),
 }
 
-/// Whether the candidate has each window of a group.
 const ORDER: [bool; 4] = [false, true, true, false];
 
-/// A candidate that loses more than this in its first windows is given up at once: nothing else would be as dear.
+/// Candidates that lose more in their first windows are dropped at once.
 const HOPELESS: f64 = -0.25;
-/// A saving of processor time does not count if so much of the throughput is lost.
+/// Beyond this loss, saved processor time does not count.
 const MAX_RATE_LOSS: f64 = 0.01;
 
 pub(super) struct Trial {
-    /// Processor time per sample counts, instead of throughput.
+    /// Processor time per sample counts instead of throughput.
     saves_time: bool,
-    /// Logarithms of what counts, of the windows of the present group.
+    /// Logarithms of the compared quantity, in the present group.
     group: Vec<f64>,
-    /// Logarithms of throughput of the same windows.
     rates: Vec<f64>,
-    /// Logarithm of the gain of each group.
+    /// Logarithms of the gains, by group.
     gains: Vec<f64>,
-    /// The same of throughput.
     rate_gains: Vec<f64>,
 }
 
@@ -72,13 +69,12 @@ impl Trial {
         }
     }
 
-    /// Whether the next window has the candidate's configuration.
     pub(super) fn tries_candidate(&self) -> bool {
         ORDER[self.group.len()]
     }
 
     pub(super) fn add(&mut self, window: &Window, options: &ControllerOptions) -> TrialState {
-        // An empty window counts as a very slow one.
+        // An empty window counts as very slow.
         let delivered = window.delivered.max(f64::MIN_POSITIVE.sqrt());
         let rate = (delivered / window.elapsed_s).ln();
         let value = match self.saves_time {
@@ -129,12 +125,11 @@ impl Trial {
     }
 }
 
-/// Logarithm of the gain of a group of windows.
 fn group_gain(values: &[f64]) -> f64 {
     (values[1] + values[2] - values[0] - values[3]) / 2.0
 }
 
-/// Mean and two one-sided bounds of Student's t.
+/// Mean and bounds, by Student's t.
 fn gain(gains: &[f64], confidence: f64) -> Gain {
     let groups = gains.len();
     let mean = gains.iter().sum::<f64>() / groups as f64;
@@ -142,10 +137,10 @@ fn gain(gains: &[f64], confidence: f64) -> Gain {
         let squares: f64 = gains.iter().map(|one| (one - mean).powi(2)).sum();
         let freedom = (groups - 1) as f64;
         let error = (squares / freedom / groups as f64).sqrt();
-        // `freedom` is at least 1, which the distribution accepts.
+        // `freedom` is at least 1, as required.
         let quantile = StudentsT::new(0.0, 1.0, freedom)
             .map_or(f64::INFINITY, |student| student.inverse_cdf(confidence));
-        // Two groups may agree by chance: no machine is as quiet as this.
+        // Two groups may agree by chance.
         let error = error.max(MIN_ERROR / (groups as f64).sqrt());
         quantile * error
     });
@@ -164,7 +159,6 @@ const MIN_ERROR: f64 = 0.003;
 mod tests {
     use super::*;
 
-    /// A window of `samples` in a second.
     fn window(samples: f64) -> Window {
         Window {
             elapsed_s: 1.0,
@@ -202,7 +196,6 @@ mod tests {
 
     #[test]
     fn drift_of_the_machine_is_no_gain() {
-        // Each window is 2 % slower than the one before, under both.
         let slower = |at: usize| 100.0 * 0.98f64.powi(at as i32);
         let (state, _) = run(slower, slower);
         let TrialState::NoGain(gain) = state else {
@@ -220,7 +213,7 @@ mod tests {
 
     #[test]
     fn bounds_are_those_of_students_t() {
-        // Quantile 0.975 for two degrees of freedom, from tables: 4.3027.
+        // Quantile 0.975, two degrees of freedom, from tables: 4.3027.
         let gain = gain(&[0.1, 0.2, 0.3], 0.975);
         let error = (0.01f64 / 3.0).sqrt();
         let low = (0.2 - 4.3027 * error).exp_m1();

@@ -1,11 +1,11 @@
-//! Allocation of cores to the replicas of servers.
+//! Allocation of cores to replicas.
 
 use serde::{Deserialize, Serialize};
 
 use super::{FlowModel, FlowSolution, Limit};
 use crate::TuneError;
 
-/// Relative rise of the level that is rounding and no gain.
+/// Relative rises up to this are rounding.
 const ROUNDING: f64 = 1e-12;
 
 /// Replicas and the resulting steady state.
@@ -18,20 +18,18 @@ pub struct Allocation {
 }
 
 impl FlowModel {
-    /// The fewest replicas of largest throughput within a core budget.
+    /// The fewest replicas of largest throughput within a budget.
     ///
-    /// `budget` counts cores, one per replica of a server that takes a core; at least one for each such server, and as
-    /// many as their `replicas` for those that are not `replicable`. Replicable servers that take a core get replicas
-    /// from 1 on; others keep theirs. Shared resources limit the throughput as in [`solve`](Self::solve).
+    /// `budget` counts cores, one per replica of a server that takes a core. Servers that are not replicable or take no
+    /// core keep their replicas. Shared resources limit throughput as in [`solve`](Self::solve).
     ///
-    /// Maximises the source rate; with several sources, the rate by weight of the slowest of those that arrivals do not
-    /// limit. Replicas that would only speed up others are not added.
+    /// Maximises the source rate; with several sources, the rate by weight of the slowest that arrivals do not limit.
+    /// Replicas that only speed up others are not added.
     ///
-    /// Greedy: start with one replica each, and add to the bottleneck until it moves off the servers or the budget is
-    /// spent. This is optimal. Let `T` be the best level, reached with replicas `m`. While the level is below `T`, the
-    /// bottleneck `s` is full at that level and its load grows with it, so `T` takes at least one more replica of it.
-    /// Hence no step gives a server more than `m` does, the budget lasts, and the level reaches `T`. (Ibaraki and
-    /// Katoh, Resource Allocation Problems, 1988, chapter 5.)
+    /// Greedy: starts with one replica each, and adds to the bottleneck until it moves off the servers or the budget is
+    /// spent. Optimal: let `T` be the best level, reached with replicas `m`. Below `T`, the bottleneck server is full
+    /// and its load grows with the level, so `T` needs another replica of it. Hence no server gets more than in `m`,
+    /// the budget lasts, and the level reaches `T`. (Ibaraki and Katoh, Resource Allocation Problems, 1988, chapter 5.)
     ///
     /// # Errors
     ///

@@ -1,37 +1,34 @@
-//! The server graph of a flow model, and its checks.
+//! The server graph of a flow model.
 
 use serde::{Deserialize, Serialize};
 
 use crate::TuneError;
 
-/// Rounding excess over 1 allowed in a sum of route probabilities.
 const SUM_TOLERANCE: f64 = 1e-9;
 
-/// A stage of a plan, or a link, split or merge between stages.
+/// A stage, link, split or merge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Server {
     /// Name for messages.
     pub name: String,
-    /// Mean busy seconds of one replica per item; finite, at least 0.
+    /// Mean busy seconds per item and replica; finite, at least 0.
     pub service_time: f64,
     /// Replicas on one queue; at least 1.
     pub replicas: u32,
     /// Whether [`FlowModel::allocate`](crate::FlowModel::allocate) may change `replicas`.
     pub replicable: bool,
-    /// Mean output items, over all routes, per input item; finite, at least 0.
+    /// Mean outputs per input, over all routes; finite, at least 0.
     pub gain: f64,
     /// Whether a busy replica takes a core.
     pub uses_core: bool,
     /// Whether a busy replica holds the interpreter's lock.
     pub holds_lock: bool,
-    /// Disk bytes read or written per item; finite, at least 0.
+    /// Disk bytes per item; finite, at least 0.
     pub bytes_per_item: f64,
 }
 
 impl Server {
     /// A replicable server with one replica and gain 1 that takes a core.
-    ///
-    /// `service_time` is in seconds per item.
     pub fn new(name: impl Into<String>, service_time: f64) -> Self {
         Self {
             name: name.into(),
@@ -46,7 +43,7 @@ impl Server {
     }
 }
 
-/// A fixed share of a server's output, sent to another server.
+/// A share of a server's output.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Route {
     /// Number of the sending server.
@@ -62,7 +59,7 @@ pub struct Route {
 pub struct Source {
     /// Number of the server entered.
     pub server: usize,
-    /// Arrivals per second, finite and above 0; `None` for as many as the plan takes.
+    /// Arrivals per second, finite and above 0; `None` for unlimited.
     pub rate: Option<f64>,
     /// Share among sources, by [`SourceRule`]; finite and above 0.
     pub weight: f64,
@@ -71,11 +68,11 @@ pub struct Source {
 /// How sources share limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum SourceRule {
-    /// Rates stay in the ratio of the weights. For sources that meet in a join: the slowest holds the others back.
+    /// Rates stay in the ratio of the weights, for sources that meet in a join: the slowest holds the others back.
     #[default]
     FixedRatio,
-    /// Weighted max-min fairness, for independent sources: what one cannot use goes to the others, and none starves.
-    /// (The largest total would starve the source of the most expensive items.)
+    /// Weighted max-min fairness, for independent sources. Maximising the total would starve the source of the most
+    /// expensive items.
     MaxMinFair,
 }
 
@@ -86,7 +83,7 @@ pub struct Resources {
     pub cores: Option<f64>,
     /// Disk bytes per second, finite and above 0; `None` for no limit.
     pub disk_bytes_per_second: Option<f64>,
-    /// Largest utilization of a server; above 0, at most 1. Below 1 it bounds the queues (dissertation, eq. 4.6).
+    /// Largest utilization of a server; above 0, at most 1. Below 1 it bounds queues (dissertation, eq. 4.6).
     pub max_utilization: f64,
 }
 
@@ -100,12 +97,12 @@ impl Default for Resources {
     }
 }
 
-/// Servers, routes between them, sources and shared resources.
+/// Servers, routes, sources and shared resources.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct FlowGraph {
     /// Servers, numbered from 0.
     pub servers: Vec<Server>,
-    /// Routes between servers, in any order; loops are allowed.
+    /// Routes in any order; loops are allowed.
     pub routes: Vec<Route>,
     /// Sources, at least one.
     pub sources: Vec<Source>,
@@ -116,7 +113,7 @@ pub struct FlowGraph {
 }
 
 impl FlowGraph {
-    /// Checks every value by itself; the graph is checked with the traffic equations.
+    /// The traffic equations check the graph.
     pub(super) fn check(&self) -> Result<(), TuneError> {
         for (index, server) in self.servers.iter().enumerate() {
             let values = [

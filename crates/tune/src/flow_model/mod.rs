@@ -1,15 +1,15 @@
-//! Flow model of a plan: rates, utilizations, the bottleneck, and the gain of one more replica.
+//! Flow model of a plan: rates, utilizations, bottleneck.
 //!
 //! A plan is a graph of servers: stages, links, splits and merges. Each emits `gain` items per input item along its
-//! routes in fixed shares. The model is the maximum flow with gains and routing of Beard's RaftLib dissertation (2015,
-//! chapter 4): conservation (eq. 4.2), gain (4.3), capacity (4.4), routing (4.5), and a bound on utilization (4.6).
-//! With fixed routing all rates are proportional to the source rates, so the optimum has a closed form: visits per
-//! source item come from the traffic equations, and the source is limited by the smallest `capacity / load`.
+//! routes in fixed shares. The model is the maximum flow of Beard's RaftLib dissertation (2015, chapter 4):
+//! conservation (eq. 4.2), gain (4.3), capacity (4.4), routing (4.5), bounded utilization (4.6). With fixed routing all
+//! rates are proportional to the source rates, so the optimum has a closed form: the traffic equations give visits per
+//! source item, and the smallest `capacity / load` limits the source.
 //!
-//! Unlike in the dissertation, which divides a core's rate by its number of kernels (eq. 4.8), a server takes a core,
-//! the interpreter's lock or the disk only while busy.
+//! The dissertation divides a core's rate by its number of kernels (eq. 4.8); here a server takes a core, the
+//! interpreter's lock or the disk only while busy.
 //!
-//! A model of means in steady state: it needs buffers large enough that servers seldom wait for each other; see
+//! Means in steady state: buffers must be large enough that servers seldom wait for each other; see
 //! [`Queue`](crate::Queue).
 
 mod allocate;
@@ -23,7 +23,7 @@ pub use solution::{FlowSolution, Limit};
 
 use crate::TuneError;
 
-/// The flow model of a checked graph with solved traffic equations.
+/// The flow model of a checked graph.
 ///
 /// ```
 /// use isochrony_tune::{FlowGraph, FlowModel, Limit, Route, Server, Source};
@@ -50,7 +50,7 @@ use crate::TuneError;
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowModel {
     graph: FlowGraph,
-    /// Visits per source item, as `[source][server]`.
+    /// As `[source][server]`.
     visits: Vec<Vec<f64>>,
     core_seconds: Vec<f64>,
     lock_seconds: Vec<f64>,
@@ -62,9 +62,8 @@ impl FlowModel {
     ///
     /// # Errors
     ///
-    /// [`TuneError::Parameter`] for a value outside its field's range, [`TuneError::UnknownServer`],
-    /// [`TuneError::RouteSum`], [`TuneError::NoSources`], [`TuneError::EndlessLoop`] for a loop that returns at least
-    /// as many items as it takes, and [`TuneError::UnlimitedSource`] for a source that nothing limits.
+    /// [`TuneError::Parameter`], [`TuneError::UnknownServer`], [`TuneError::RouteSum`], [`TuneError::NoSources`],
+    /// [`TuneError::EndlessLoop`], [`TuneError::UnlimitedSource`].
     pub fn new(graph: FlowGraph) -> Result<Self, TuneError> {
         graph.check()?;
         let visits = traffic::visits(&graph)?;
@@ -100,7 +99,7 @@ impl FlowModel {
         &self.graph
     }
 
-    /// Mean visits of every server per item of a source, numbered as in the graph.
+    /// Mean visits of every server per item of a source, in the graph's order.
     ///
     /// # Errors
     ///
@@ -126,19 +125,17 @@ impl FlowModel {
         })
     }
 
-    /// The largest steady rates with the graph's replicas.
-    ///
-    /// [`SourceRule`] defines how sources share limits.
+    /// The largest steady rates.
     pub fn solve(&self) -> FlowSolution {
         let replicas = self.replicas();
         let flow = self.fill(&self.constraints(&replicas));
         self.complete(flow, &replicas)
     }
 
-    /// Gain in items per second of all sources for one more replica of each server.
+    /// Gain of one more replica of each server, in items per second of all sources.
     ///
-    /// 0 for a server that is not a bottleneck. Can be negative under [`SourceRule::MaxMinFair`]: a slow source that
-    /// speeds up may take more from others than it gains.
+    /// 0 if not a bottleneck. Can be negative under [`SourceRule::MaxMinFair`]: a slow source may take more from others
+    /// than it gains.
     pub fn replica_gains(&self) -> Vec<f64> {
         let total = |replicas: &[u32]| -> f64 {
             let flow = self.fill(&self.constraints(replicas));
@@ -157,10 +154,10 @@ impl FlowModel {
             .collect()
     }
 
-    /// Describes why a limit holds, and what would lift it.
+    /// Why a limit holds, and what would lift it.
     ///
-    /// `limit` comes from [`solve`](Self::solve) of this model; another graph's limit may name a missing server or
-    /// source, and is then described without its values.
+    /// `limit` comes from [`solve`](Self::solve) of this model; unknown servers or sources are described without
+    /// values.
     ///
     /// ```
     /// use isochrony_tune::{FlowGraph, FlowModel, Server, Source};

@@ -1,4 +1,4 @@
-//! Rates, utilizations and limits of a plan, found by raising the sources until something is full.
+//! Rates, utilizations and limits of a plan.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::{FlowModel, SourceRule};
 pub enum Limit {
     /// Arrivals at this source.
     Arrivals(usize),
-    /// All replicas of this server are at their utilization limit.
+    /// This server is at its utilization limit.
     Server(usize),
     /// All cores are busy.
     Cores,
@@ -26,25 +26,25 @@ pub struct FlowSolution {
     pub source_rates: Vec<f64>,
     /// Limit of each source.
     pub source_limits: Vec<Limit>,
-    /// Limit of the slowest source by weight that arrivals do not limit; arrivals if they limit all sources.
+    /// Limit of the slowest source by weight that arrivals do not limit; arrivals if they limit all.
     pub bottleneck: Limit,
     /// Items per second into each server.
     pub server_rates: Vec<f64>,
-    /// Mean busy share of each server's replicas; 0 to 1.
+    /// Mean busy share of each server; 0 to 1.
     pub server_utilizations: Vec<f64>,
     /// Mean number of busy cores.
     pub busy_cores: f64,
-    /// `busy_cores` as a share of the cores; `None` without a limit.
+    /// `busy_cores` over all cores; `None` without a limit.
     pub core_utilization: Option<f64>,
-    /// Share of time in which the interpreter's lock is held; 0 to 1.
+    /// Share of time with the interpreter's lock held; 0 to 1.
     pub lock_utilization: f64,
     /// Disk bytes per second.
     pub disk_bytes_per_second: f64,
-    /// `disk_bytes_per_second` as a share of the disk's limit; `None` without one.
+    /// `disk_bytes_per_second` over the disk's limit; `None` without one.
     pub disk_utilization: Option<f64>,
 }
 
-/// A linear constraint on source rates: the sum of `loads[i] · rate[i]` is at most `capacity`.
+/// The sum of `loads[i] · rate[i]` is at most `capacity`.
 #[derive(Debug, Clone)]
 pub(super) struct Constraint {
     limit: Limit,
@@ -55,7 +55,7 @@ pub(super) struct Constraint {
 pub(super) struct SourceFlow {
     pub(super) rates: Vec<f64>,
     pub(super) limits: Vec<Limit>,
-    /// Rate by weight of the slowest source that arrivals do not limit, and its limit.
+    /// Rate by weight of the slowest source that arrivals do not limit.
     pub(super) level: f64,
     pub(super) bottleneck: Limit,
 }
@@ -98,9 +98,9 @@ impl FlowModel {
         constraints
     }
 
-    /// Raises all sources in the ratio of their weights until a constraint is full. The sources that it holds stop
-    /// there; under max-min fairness the others rise further (progressive filling: Bertsekas and Gallager, Data
-    /// Networks, 1992, section 6.5.2).
+    /// Raises all sources in the ratio of their weights until a constraint is full; under max-min fairness the sources
+    /// that it does not hold rise further (progressive filling: Bertsekas and Gallager, Data Networks, 1992, section
+    /// 6.5.2).
     pub(super) fn fill(&self, constraints: &[Constraint]) -> SourceFlow {
         let sources = &self.graph.sources;
         let mut rates = vec![0.0; sources.len()];
@@ -123,7 +123,7 @@ impl FlowModel {
                 .filter_map(|constraint| Some((full_at(constraint)?, constraint)))
                 .min_by(|a, b| a.0.total_cmp(&b.0))
                 .expect("FlowModel::new checks that every source has a limit");
-            // Rounding may place a constraint that was full together with an earlier one slightly below it.
+            // Rounding may put a constraint that filled at the same level slightly below it.
             reached = reached.max(level);
             for (index, source) in sources.iter().enumerate() {
                 let held =
@@ -147,7 +147,6 @@ impl FlowModel {
         }
     }
 
-    /// Completes source rates to the whole steady state.
     pub(super) fn complete(&self, flow: SourceFlow, replicas: &[u32]) -> FlowSolution {
         let graph = &self.graph;
         let total = |loads: &[f64]| -> f64 {
@@ -188,7 +187,6 @@ impl FlowModel {
 }
 
 impl Constraint {
-    /// Whether the constraint bounds this source's rate by a finite number.
     pub(super) fn bounds(&self, source: usize) -> bool {
         (self.capacity / self.loads[source]).is_finite()
     }

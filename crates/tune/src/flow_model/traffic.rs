@@ -1,19 +1,18 @@
-//! Solves the traffic equations: visits of each server per item of each source.
+//! Solves the traffic equations.
 
 use super::FlowGraph;
 use crate::TuneError;
 
-/// A loop that returns at least this share counts as endless: beyond it visit ratios are rounding noise.
+/// Beyond it, visit ratios are rounding noise.
 const MAX_RETURNED: f64 = 1.0 - 1e-9;
 
 /// Visits per source item, as `[source][server]`.
 ///
-/// The visits `v` of one source solve `v = e + Mᵀ v`, where `e` is 1 at the source's server and
-/// `M[i][j] = gain(i) · probability(i, j)`. Elimination of `(I - Mᵀ) v = e` without pivoting also decides whether loops
-/// drain: all pivots are positive exactly if the spectral radius of `M` is below 1 (`I - M` is then a non-singular
-/// M-matrix: Berman and Plemmons, Nonnegative Matrices, 1994, theorem 6.2.3). A server's pivot is 1 minus the items
-/// that return to it, through servers eliminated before, per item taken. No off-diagonal value is ever positive, so
-/// elimination is stable.
+/// The visits `v` of one source solve `v = e + Mᵀ v`, where `e` is 1 at the source's server and `M[i][j] = gain(i) ·
+/// probability(i, j)`. Elimination of `(I - Mᵀ) v = e` without pivoting also shows whether loops drain: all pivots are
+/// positive exactly if the spectral radius of `M` is below 1 (`I - M` is then a non-singular M-matrix: Berman and
+/// Plemmons, Nonnegative Matrices, 1994, theorem 6.2.3). A pivot is 1 minus the share of items that return. No
+/// off-diagonal value is ever positive, so elimination is stable.
 pub(super) fn visits(graph: &FlowGraph) -> Result<Vec<Vec<f64>>, TuneError> {
     let mut rows = transfer(graph);
     let mut visits = vec![vec![0.0; graph.servers.len()]; graph.sources.len()];
@@ -66,10 +65,10 @@ fn transfer(graph: &FlowGraph) -> Vec<Vec<f64>> {
     rows
 }
 
-/// Back substitution in place for rows that are zero left of the diagonal.
+/// In place.
 fn substitute_back(rows: &[Vec<f64>], values: &mut [f64]) {
     for k in (0..rows.len()).rev() {
-        // Without the zeros, so an infinite value spoils only what depends on it.
+        // An infinite value spoils only what depends on it.
         let terms = rows[k][k + 1..].iter().zip(&values[k + 1..]);
         let later: f64 = terms
             .filter(|(factor, _)| **factor != 0.0)

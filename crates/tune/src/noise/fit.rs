@@ -1,4 +1,4 @@
-//! Maximum-likelihood fits of the noise distributions.
+//! Maximum-likelihood fits.
 
 use std::f64::consts::PI;
 
@@ -9,7 +9,6 @@ use crate::TuneError;
 
 const MIN_SAMPLES: usize = 20;
 
-/// Checks that a fit of a location and a scale has a solution.
 pub(super) fn check(samples: &[f64], place: &'static str) -> Result<(), TuneError> {
     if samples.len() < MIN_SAMPLES {
         return Err(TuneError::TooFewSamples {
@@ -33,15 +32,15 @@ pub(super) fn check(samples: &[f64], place: &'static str) -> Result<(), TuneErro
 }
 
 impl ModifiedLevy {
-    /// Fits the three parameters to samples by maximum likelihood.
+    /// Maximum-likelihood fit of the three parameters.
     ///
     /// # Parameters
-    /// - `samples`: at least 20 finite deviations in seconds, not all equal, in any order.
+    /// - `samples`: at least 20 finite deviations in seconds, not all equal.
     ///
     /// # Conventions
-    /// `upper` is the largest sample, where the likelihood is highest, and so is biased low by about the distance to
-    /// the next sample. For a given `location` the likelihood is concave in `scale`; `location` is searched on a
-    /// logarithmic grid below the smallest sample and refined by golden-section search to 1e-10 of its distance.
+    /// `upper` is the largest sample, which maximises the likelihood and is biased low by about the distance to the
+    /// next sample. For a given `location` the likelihood is concave in `scale`; `location` is searched on a
+    /// logarithmic grid below the smallest sample, then by golden section to 1e-10 of its distance.
     ///
     /// # Errors
     /// [`TuneError::TooFewSamples`], [`TuneError::NotFinite`], [`TuneError::NoSpread`].
@@ -76,7 +75,7 @@ impl ModifiedLevy {
     }
 }
 
-/// The best scale for a location, and its log-likelihood up to a constant.
+/// The best scale, and its log-likelihood up to a constant.
 fn levy_profile(samples: &[f64], location: f64, upper: f64) -> (f64, f64) {
     let n = samples.len() as f64;
     let width = upper - location;
@@ -126,7 +125,6 @@ fn golden_section_maximum(mut low: f64, mut high: f64, value: impl Fn(f64) -> f6
     f64::midpoint(low, high)
 }
 
-/// Most likely mean and standard deviation.
 pub(super) fn normal(samples: &[f64]) -> (f64, f64) {
     let n = samples.len() as f64;
     let mean = samples.iter().sum::<f64>() / n;
@@ -134,9 +132,7 @@ pub(super) fn normal(samples: &[f64]) -> (f64, f64) {
     (mean, variance.sqrt())
 }
 
-/// Most likely mode and scale of the Gumbel distribution of maxima.
-///
-/// The scale solves `scale = mean - Σ x exp(-x / scale) / Σ exp(-x / scale)`, by bisection.
+/// Solves `scale = mean - Σ x exp(-x / scale) / Σ exp(-x / scale)` by bisection.
 pub(super) fn gumbel(samples: &[f64]) -> (f64, f64) {
     let n = samples.len() as f64;
     let mean = samples.iter().sum::<f64>() / n;
@@ -151,7 +147,7 @@ pub(super) fn gumbel(samples: &[f64]) -> (f64, f64) {
         let (sum, weighted) = weights(scale);
         scale - mean + weighted / sum
     };
-    // Between 0, where the weighted mean is the smallest sample, and that sample's distance from the mean.
+    // At scale 0 the weighted mean is the smallest sample: the root lies below that sample's distance from the mean.
     let (mut low, mut high) = (0.0, mean - smallest);
     for _ in 0..60 {
         let middle = f64::midpoint(low, high);
@@ -165,14 +161,14 @@ pub(super) fn gumbel(samples: &[f64]) -> (f64, f64) {
     (mode, high)
 }
 
-/// Most likely median and scale of the Cauchy distribution, by expectation maximisation from the quartiles.
+/// Expectation maximisation from the quartiles.
 pub(super) fn cauchy(samples: &[f64]) -> (f64, f64) {
     let n = samples.len() as f64;
     let mut sorted = samples.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     let quartile = |share: usize| sorted[(samples.len() - 1) * share / 4];
     let span = sorted[samples.len() - 1] - sorted[0];
-    // More than half of the samples may be equal; the scale must not start at 0.
+    // If more than half of the samples are equal, the scale must not start at 0.
     let half = (quartile(3) - quartile(1)) / 2.0;
     let (mut median, mut scale) = (quartile(2), half.max(1e-9 * span));
     for _ in 0..500 {

@@ -1,11 +1,11 @@
-//! Histograms of samples, their divergence from a model, and a goodness-of-fit test.
+//! Histograms, divergence from a model, and a goodness-of-fit test.
 
 use serde::Serialize;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 use crate::TuneError;
 
-/// Sample counts in cells that cover the real line: below the first edge, between edges, above the last.
+/// Sample counts in cells that cover the real line.
 ///
 /// A sample equal to an edge counts in the cell below, as in `P(x <= edge)`.
 ///
@@ -27,9 +27,9 @@ pub struct Histogram {
 /// Result of testing a model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Goodness {
-    /// Kullback-Leibler divergence of the samples from the model, in nats.
+    /// Kullback-Leibler divergence from the model, in nats.
     pub divergence: f64,
-    /// Largest divergence explained by chance at the given significance, in nats.
+    /// Largest divergence explained by chance, in nats.
     pub limit: f64,
 }
 
@@ -66,7 +66,7 @@ impl Histogram {
         })
     }
 
-    /// Counts samples in cells of about equal count; fewer than `bins` where samples are equal.
+    /// Counts samples in cells of about equal count; fewer than `bins` if samples are equal.
     ///
     /// # Parameters
     /// - `samples`: at least 2 finite values, not all equal.
@@ -89,7 +89,7 @@ impl Histogram {
             .collect();
         edges.dedup();
         if edges.is_empty() {
-            // Most samples equal the largest: one edge below it separates the rest.
+            // One edge below the largest separates the rest.
             match sorted.iter().rfind(|&&x| x < largest) {
                 Some(&edge) => edges.push(edge),
                 None => {
@@ -114,10 +114,9 @@ impl Histogram {
         &self.counts
     }
 
-    /// Kullback-Leibler divergence `Σ p ln(p / q)` of the cells' shares `p` from a model's probabilities `q`, in nats.
+    /// Kullback-Leibler divergence `Σ p ln(p / q)` of the cells' shares `p` from a model's `q`, in nats.
     ///
-    /// `cumulative` is the model's distribution function. 0 for equal shares, infinite if a cell with samples has no
-    /// probability.
+    /// `cumulative` is the model's distribution function. Infinite if a cell with samples has no probability.
     pub fn divergence(&self, cumulative: impl Fn(f64) -> f64) -> f64 {
         let total = self.counts.iter().sum::<u64>() as f64;
         let mut below = 0.0;
@@ -135,20 +134,19 @@ impl Histogram {
             let share = count as f64 / total;
             sum += share * (share / probability).ln();
         }
-        // Rounding may leave a tiny negative sum for equal shares.
+        // Rounding may leave a tiny negative sum.
         sum.max(0.0)
     }
 
-    /// Rejects a model whose divergence exceeds what chance explains.
+    /// Rejects a model whose divergence exceeds chance.
     ///
     /// # Parameters
     /// - `cumulative`: the model's distribution function.
-    /// - `significance`: probability of rejecting a true model, above 0 and below 1; 0.01 is common.
+    /// - `significance`: probability of rejecting a true model, above 0 and below 1.
     ///
     /// # Conventions
-    /// `2 n D` of a true model is asymptotically chi-squared with `cells - 1` degrees of freedom (the likelihood-ratio
-    /// or G test). A model fitted to the same samples is rejected less often than `significance`. Cells should hold
-    /// five samples or more.
+    /// `2 n D` of a true model is asymptotically chi-squared with `cells - 1` degrees of freedom (G test). A model
+    /// fitted to the same samples is rejected less often than `significance`. Cells should hold five samples or more.
     ///
     /// # Errors
     /// [`TuneError::Parameter`] for `significance`.

@@ -1,4 +1,4 @@
-//! The modified Levy distribution: a Levy distribution truncated above.
+//! The modified Levy distribution.
 
 use std::f64::consts::PI;
 
@@ -8,10 +8,10 @@ use statrs::function::erf::erfc_inv;
 
 use crate::TuneError;
 
-/// Largest scale, in widths of the support; less than 1.6e-12 of the untruncated mass remains beyond.
+/// In widths of the support; less than 1.6e-12 of the untruncated mass remains beyond.
 pub(super) const MAX_SCALE_PER_WIDTH: f64 = 50.0;
 
-/// The modified Levy distribution on `(location, upper]`, for deviations with a sharp lower and a heavy, bounded upper
+/// Levy distribution truncated to `(location, upper]`, for deviations with a sharp lower end and a heavy, bounded upper
 /// tail.
 ///
 /// # Parameters
@@ -22,12 +22,11 @@ pub(super) const MAX_SCALE_PER_WIDTH: f64 = 50.0;
 /// # Conventions
 /// With `y = x - α`, `L = Ω - α` and `u = √(β / 2L)`, the density is `√(β / 2π) y^(-3/2) exp(-β / 2y) / erfc(u)` (eqs.
 /// 5.1 to 5.3). The mean is `α + β (exp(-u²) / (u √π erfc(u)) - 1)`, eq. 5.4 with `Γ(-1/2, u²)` written out. The
-/// variance follows from the second moment about α, `β² Γ(-3/2, u²) / (4 √π erfc(u))`, instead of the longer eq. 5.5;
-/// both agree with numerical integration. All moments exist.
+/// variance uses the second moment about α, `β² Γ(-3/2, u²) / (4 √π erfc(u))`, shorter than eq. 5.5 and equal to it.
 ///
-/// Equations 5.3 to 5.5 hold as printed: only `w` is negative, so `-w = u²`. Equations 5.8 and 5.9 have coefficients of
-/// one or two digits: eq. 5.8 integrates to between 0.84 and 1.11 over the ranges of
-/// [`from_sharing`](Self::from_sharing), which therefore uses eqs. 5.7 and the exact normalisation.
+/// In eqs. 5.3 to 5.5 only `w` is negative: `-w = u²`. Eq. 5.8, with coefficients of one or two digits, integrates to
+/// 0.84 to 1.11 over the ranges of [`from_sharing`](Self::from_sharing), which therefore uses eqs. 5.7 and the exact
+/// normalisation.
 ///
 /// # Source
 /// Beard (2015), section 5.1.3.
@@ -48,10 +47,10 @@ pub struct ModifiedLevy {
 }
 
 impl ModifiedLevy {
-    /// A distribution with these parameters; see the type for their ranges.
+    /// A distribution with these parameters.
     ///
     /// # Errors
-    /// [`TuneError::Parameter`] for a value outside its range.
+    /// [`TuneError::Parameter`] for a value outside the type's ranges.
     pub fn new(location: f64, scale: f64, upper: f64) -> Result<Self, TuneError> {
         const PLACE: &str = "ModifiedLevy::new";
         let unless = TuneError::unless;
@@ -74,15 +73,14 @@ impl ModifiedLevy {
         })
     }
 
-    /// The distribution predicted for a kernel by the dissertation's regression (eqs. 5.7a to 5.7c).
+    /// The distribution that the dissertation's regression predicts for a kernel (eqs. 5.7a to 5.7c).
     ///
     /// # Parameters
     /// - `processes_per_core`: processes that share a core, 1 to 20.
-    /// - `nominal_s`: nominal execution time in seconds, 0.25e-6 to 3.7e-3. Both ranges are those of the measurements.
+    /// - `nominal_s`: nominal execution time in seconds, 0.25e-6 to 3.7e-3.
     ///
     /// # Conventions
-    /// The regression is for two machines of 2010 and a fair scheduler; prefer fitting samples. For short times on
-    /// shared cores `location` is above 0, against the dissertation's expectation.
+    /// The regression holds for two machines of 2010 and a fair scheduler; prefer fitting samples.
     ///
     /// # Errors
     /// [`TuneError::Parameter`] outside the ranges.
@@ -125,14 +123,14 @@ impl ModifiedLevy {
         self.upper
     }
 
-    /// Density at `x` seconds, per second; 0 outside the support (eq. 5.3).
+    /// Density at `x` seconds, per second; 0 outside the support.
     pub fn density(&self, x: f64) -> f64 {
         let y = x - self.location;
         if !(y > 0.0 && x <= self.upper) {
             return 0.0;
         }
         let z = self.scale / (2.0 * y);
-        // The exponential comes first: near the lower end `y` to the power 3/2 would underflow.
+        // The exponential comes first: near the lower end `y` to the power 3/2 underflows.
         let levy = ((self.scale / (2.0 * PI)).ln() / 2.0 - 1.5 * y.ln() - z).exp();
         levy / self.mass()
     }
@@ -166,20 +164,20 @@ impl ModifiedLevy {
         (self.location + y).min(self.upper)
     }
 
-    /// Mean in seconds (eq. 5.4).
+    /// Mean in seconds.
     pub fn mean(&self) -> f64 {
         self.location + self.moments().0
     }
 
-    /// Variance in seconds squared (eq. 5.5).
+    /// Variance in seconds squared.
     pub fn variance(&self) -> f64 {
         let (first, second) = self.moments();
         second - first * first
     }
 
-    /// Draws `count` values in seconds by inversion; equal seeds give equal values.
+    /// Draws values in seconds by inversion, deterministic by seed.
     pub fn samples(&self, count: usize, seed: u64) -> Vec<f64> {
-        // Must not correlate with other generators of the same or the next seed.
+        // Must not correlate with generators of the same or the next seed.
         let mut random = fastrand::Rng::with_seed(fastrand::Rng::with_seed(seed).u64(..));
         (0..count).map(|_| self.inverse(random.f64())).collect()
     }
@@ -188,7 +186,7 @@ impl ModifiedLevy {
         (self.scale / (2.0 * (self.upper - self.location))).sqrt()
     }
 
-    /// The `erfc` of `statrs` has relative errors of 1e-10, which the moments of a narrow support amplify.
+    /// `erfc` of `statrs` has relative errors of 1e-10, which moments of a narrow support amplify.
     fn mass(&self) -> f64 {
         erfc(self.root())
     }

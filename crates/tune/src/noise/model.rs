@@ -1,4 +1,4 @@
-//! Noise distributions of two or three parameters as one type, ranked on samples.
+//! Noise distributions as one type, ranked on samples.
 
 use std::f64::consts::{PI, SQRT_2};
 
@@ -12,13 +12,13 @@ use crate::TuneError;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoiseKind {
-    /// The Levy distribution truncated above.
+    /// Levy, truncated above.
     ModifiedLevy,
-    /// The normal distribution.
+    /// Normal.
     Normal,
-    /// The Gumbel distribution of maxima.
+    /// Gumbel, of maxima.
     Gumbel,
-    /// The Cauchy distribution.
+    /// Cauchy.
     Cauchy,
 }
 
@@ -38,23 +38,23 @@ impl NoiseKind {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoiseModel {
-    /// The Levy distribution truncated above.
+    /// Levy, truncated above.
     ModifiedLevy(ModifiedLevy),
-    /// The normal distribution.
+    /// Normal.
     Normal {
         /// Mean.
         mean: f64,
         /// Standard deviation, above 0.
         deviation: f64,
     },
-    /// The Gumbel distribution of maxima.
+    /// Gumbel, of maxima.
     Gumbel {
         /// Mode.
         mode: f64,
         /// Scale, above 0.
         scale: f64,
     },
-    /// The Cauchy distribution.
+    /// Cauchy.
     Cauchy {
         /// Median.
         median: f64,
@@ -117,7 +117,7 @@ impl NoiseModel {
             Self::ModifiedLevy(levy) => levy.cumulative(x),
             Self::Normal { mean, deviation } => erfc((mean - x) / (deviation * SQRT_2)) / 2.0,
             Self::Gumbel { mode, scale } => (-(-(x - mode) / scale).exp()).exp(),
-            // The arctangent of the reciprocal keeps the digits of the lower tail.
+            // Keeps the digits of the lower tail.
             Self::Cauchy { median, scale } if x < median => (scale / (median - x)).atan() / PI,
             Self::Cauchy { median, scale } => 0.5 + ((x - median) / scale).atan() / PI,
         }
@@ -129,11 +129,11 @@ impl NoiseModel {
 pub struct RankedModel {
     /// The fitted model.
     pub model: NoiseModel,
-    /// Kullback-Leibler divergence of the samples from it, in nats; at least 0, infinite if it excludes a sample.
+    /// Kullback-Leibler divergence of the samples from it, in nats; infinite if it excludes a sample.
     pub divergence: f64,
 }
 
-/// Fits every family of [`NoiseKind`] and ranks them, the smallest divergence first.
+/// Fits every [`NoiseKind`] and ranks them, smallest divergence first.
 ///
 /// # Parameters
 /// - `samples`: at least 20 finite deviations in seconds, not all equal.

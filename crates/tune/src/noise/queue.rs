@@ -1,26 +1,23 @@
-//! Divergence of noisy exponential times, to reject M/M/1 before a run.
+//! Divergence of noisy exponential times.
 
 use super::ModifiedLevy;
 use crate::TuneError;
 
-/// Cells of equal probability for the comparison.
 const CELLS: usize = 64;
 const NOISE_VALUES: usize = 1024;
 
-/// Kullback-Leibler divergence of exponential times from the same times with noise, in nats.
+/// Kullback-Leibler divergence in nats of exponential times from the same times with noise, to reject M/M/1.
 ///
 /// # Parameters
 /// - `mean_s`: mean of the exponential times in seconds, above 0.
 /// - `noise`: added to each.
 ///
 /// # Returns
-/// At least 0; near 0 if noise hardly changes the distribution. Computed on 64 cells of equal probability: a lower
-/// bound of the divergence of the densities.
+/// At least 0. Computed on 64 cells of equal probability: a lower bound of the divergence of the densities.
 ///
 /// # Conventions
-/// The larger the divergence, the worse M/M/1 predicts (fig. 5.7). The dissertation leaves the limit open. A simulated
-/// queue at utilisation 0.7, with growing noise in arrivals and services, gives (test
-/// `occupancy_error_grows_with_divergence`):
+/// The larger, the worse M/M/1 predicts (fig. 5.7). A simulated queue at utilisation 0.7, with growing noise in
+/// arrivals and services, gives (test `occupancy_error_grows_with_divergence`):
 ///
 /// | divergence of services, nats | error of the M/M/1 mean occupancy |
 /// |---|---|
@@ -29,7 +26,7 @@ const NOISE_VALUES: usize = 1024;
 /// | 0.21 | 13 % to 25 % |
 /// | 0.42 | above 30 % |
 ///
-/// So 0.1 nats is a limit for predictions within about 10 %.
+/// So 0.1 nats limits the error to about 10 %.
 ///
 /// # Errors
 /// [`TuneError::Parameter`] for `mean_s`.

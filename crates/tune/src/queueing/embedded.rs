@@ -1,29 +1,26 @@
-//! M/G/1 at departures: a Markov chain over the items left behind.
+//! M/G/1 at departures, as a Markov chain.
 //!
-//! Service times enter by the number of Poisson arrivals during one. For gamma-distributed times it is negative
-//! binomial, which covers any coefficient of variation: Poisson for constant times, geometric for exponential ones.
+//! Needs the distribution of Poisson arrivals during a service: for gamma-distributed times negative binomial, which
+//! covers any coefficient of variation (Poisson for constant times, geometric for exponential ones).
 
-/// Smallest probability of a number of arrivals that is kept.
 const SMALLEST: f64 = 1e-60;
 
-/// Larger weights are scaled down to 1. With a load of at most [`MAX_UTILIZATION`](super::MAX_UTILIZATION) no weight
-/// exceeds the sum of those before it by more than 10^44, so none overflows.
+/// Larger weights are scaled to 1. At loads up to [`MAX_UTILIZATION`](super::MAX_UTILIZATION) no weight exceeds the sum
+/// of those before by more than 10^44: none overflows.
 const LARGEST_WEIGHT: f64 = 1e150;
 
-/// Weights of the states 0, 1, ... at departures, proportional to their probabilities.
-///
-/// They do not depend on the capacity: with room for `K` the chain is the same up to state `K - 1`.
+/// Weights of the states at departures, proportional to probabilities. With room for `K` the chain is the same up to
+/// state `K - 1`.
 pub(super) struct DepartureChain {
     /// Probability of no arrival during a service.
     none: f64,
-    /// `more[k]`: probability of more than `k` arrivals during a service.
+    /// `more[k]`: probability of more than `k` arrivals.
     more: Vec<f64>,
     weights: Vec<f64>,
     sum: f64,
 }
 
 impl DepartureChain {
-    /// The chain for an offered load and a squared coefficient of variation of service times, at state 0.
     pub(super) fn new(load: f64, service_scv: f64) -> Self {
         let spread = load * service_scv;
         let none = match service_scv > 0.0 {
@@ -37,7 +34,7 @@ impl DepartureChain {
             count *= load * (1.0 + service_scv * k) / ((k + 1.0) * (1.0 + spread));
             counts.push(count);
         }
-        // Summed from the far end, so small tails keep their relative precision.
+        // From the far end, so small tails keep their relative precision.
         let mut more = vec![0.0; counts.len()];
         for k in (1..counts.len()).rev() {
             more[k - 1] = more[k] + counts[k];
@@ -50,9 +47,9 @@ impl DepartureChain {
         }
     }
 
-    /// In the long run as many departures lead from states up to `n` to ones above as the other way, and each way down
-    /// passes from `n + 1` to `n`. Hence `none · w[n+1] = w[0] · more[n] + Σ w[k] · more[n+1-k]` over `k` from 1 to
-    /// `n`: a sum without differences, so rounding errors do not grow.
+    /// In the long run departures lead from states up to `n` to ones above as often as back, and each way down passes
+    /// from `n + 1` to `n`. Hence `none · w[n+1] = w[0] · more[n] + Σ w[k] · more[n+1-k]` for `k` = 1 to `n`: no
+    /// differences, so rounding errors do not grow.
     pub(super) fn push(&mut self) {
         let n = self.weights.len() - 1;
         let more = |k: usize| self.more.get(k).copied().unwrap_or(0.0);
@@ -76,12 +73,12 @@ impl DepartureChain {
         self.weights.len()
     }
 
-    /// Probability that a departure leaves the queue empty, with only the states so far.
+    /// Probability of no items, among the states so far.
     pub(super) fn empty(&self) -> f64 {
         self.weights[0] / self.sum
     }
 
-    /// Probability that a departure leaves `state` items, with only the states so far.
+    /// Probability among the states so far.
     pub(super) fn probability(&self, state: usize) -> f64 {
         self.weights[state] / self.sum
     }

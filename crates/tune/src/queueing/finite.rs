@@ -1,18 +1,18 @@
-//! Queues with room for a bounded number of items.
+//! Queues of bounded capacity.
 
 use super::{DepartureChain, MAX_CAPACITY, Queue};
 use crate::TuneError;
 
-/// A queue with room for a number of items, in steady state.
+/// A queue of bounded capacity, in steady state.
 ///
-/// Arrivals at a full queue are turned away. A waiting Poisson producer gives the same throughput, since it is
-/// memoryless; for other producers see the table of [`queueing`](crate::queueing).
+/// Arrivals at a full queue are lost. A waiting Poisson producer gives the same throughput; for others see the table of
+/// [`queueing`](crate::queueing).
 ///
-/// M/M/1/K has the closed form `p(n) ∝ ρ^n`. Other Poisson arrivals: the chain at departures (Tijms, A First Course in
-/// Stochastic Models, 2003, chapter 9), exact for constant and gamma-distributed service. Else the approximation of
-/// Buzacott and Shanthikumar (Stochastic Models of Manufacturing Systems, 1993): geometric between the ends with the
-/// ratio σ of the unbounded queue, and `p(0) = (1 - ρ) / (1 - ρ² σ^(K-1))`. Above utilization 1, the same with producer
-/// and server exchanged, for whom free slots are the items.
+/// M/M/1/K: `p(n) ∝ ρ^n`. Other Poisson arrivals: the chain at departures (Tijms, A First Course in Stochastic Models,
+/// 2003, chapter 9), exact for constant and gamma-distributed service. Else the approximation of Buzacott and
+/// Shanthikumar (Stochastic Models of Manufacturing Systems, 1993): geometric between the ends with the ratio σ of the
+/// unbounded queue, and `p(0) = (1 - ρ) / (1 - ρ² σ^(K-1))`; above utilization 1 with producer and server exchanged, so
+/// that free slots are the items.
 ///
 /// ```
 /// use isochrony_tune::Queue;
@@ -55,12 +55,12 @@ impl FiniteQueue {
         self.probabilities.len() - 1
     }
 
-    /// Probability that `items` items wait or are in service; 0 above the capacity.
+    /// Probability of `items` waiting or in service; 0 above the capacity.
     pub fn probability(&self, items: usize) -> f64 {
         self.probabilities.get(items).copied().unwrap_or(0.0)
     }
 
-    /// Probability that `items` items wait, without the one in service; 0 above the capacity.
+    /// Probability of `items` waiting; 0 above the capacity.
     pub fn probability_waiting(&self, items: usize) -> f64 {
         match items {
             0 => self.probability(0) + self.probability(1),
@@ -68,30 +68,30 @@ impl FiniteQueue {
         }
     }
 
-    /// Share of arrivals at a full queue.
+    /// Share of arrivals lost.
     pub fn blocking_probability(&self) -> f64 {
         self.probability(self.capacity())
     }
 
     /// Served items per second.
     pub fn throughput(&self) -> f64 {
-        // The server's view: rounding the arrivals' one could exceed the service rate at a high load.
+        // From the server's side: from the arrivals', rounding could exceed the service rate at a high load.
         (1.0 - self.probability(0)) / self.queue.service_time
     }
 
-    /// Mean number of items waiting or in service.
+    /// Mean items waiting or in service.
     pub fn mean_items(&self) -> f64 {
         let pairs = self.probabilities.iter().enumerate();
         pairs.map(|(items, share)| items as f64 * share).sum()
     }
 
-    /// Mean number of waiting items, without the one in service.
+    /// Mean items waiting.
     pub fn mean_queue_length(&self) -> f64 {
         let pairs = self.probabilities.iter().skip(1).enumerate();
         pairs.map(|(waiting, share)| waiting as f64 * share).sum()
     }
 
-    /// Mean seconds an admitted item waits before service.
+    /// Mean seconds an admitted item waits.
     pub fn mean_wait(&self) -> f64 {
         self.mean_queue_length() / self.throughput()
     }
@@ -102,7 +102,7 @@ fn smallest_legal(queue: &Queue) -> usize {
     if queue.is_poisson() { 1 } else { 2 }
 }
 
-/// Probabilities over time from those at departures: arrivals see both (PASTA), less those turned away.
+/// Converts those at departures: arrivals see probabilities over time (PASTA), less lost ones.
 fn departure_probabilities(queue: &Queue, capacity: usize) -> Vec<f64> {
     let load = queue.utilization();
     let mut chain = DepartureChain::new(load, queue.service_scv);
@@ -132,7 +132,7 @@ fn geometric_probabilities(queue: &Queue, capacity: usize) -> Vec<f64> {
     shares
 }
 
-/// The geometric approximation for a load of at most 1, symmetric in producer and server except for the load.
+/// For a load of at most 1; symmetric in producer and server except for the load.
 struct GeometricLine {
     load: f64,
     variability: f64,
@@ -140,7 +140,7 @@ struct GeometricLine {
 }
 
 impl GeometricLine {
-    /// A queue's approximation, and whether producer and server are exchanged.
+    /// Also whether producer and server are exchanged.
     fn of(queue: &Queue) -> (Self, bool) {
         let offered = queue.utilization();
         let exchanged = offered > 1.0;
@@ -153,12 +153,12 @@ impl GeometricLine {
         (line, exchanged)
     }
 
-    /// Probability of 0 items: `(1 - ρ) / (1 - ρ² σ^(K-1))`.
+    /// `p(0) = (1 - ρ) / (1 - ρ² σ^(K-1))`.
     fn empty(&self, capacity: usize) -> f64 {
         let steps = (capacity - 1) as f64;
         let missing = 1.0 - self.load;
         if missing == 0.0 {
-            // The limit of the quotient.
+            // Limit of the quotient.
             return 1.0 / (2.0 + steps / self.variability);
         }
         let mut log = 2.0 * self.load.ln();
@@ -169,17 +169,17 @@ impl GeometricLine {
         missing / -log.exp_m1()
     }
 
-    /// Probability of 1 item: `p(0) ρ (1 - σ) / (1 - ρ)`.
+    /// `p(1) = p(0) ρ (1 - σ) / (1 - ρ)`.
     fn single(&self, capacity: usize) -> f64 {
         let below = 1.0 - self.load + self.load * self.variability;
         match below > 0.0 {
             true => self.empty(capacity) * self.load / below,
-            // A constant producer exactly as fast as a constant server.
+            // Producer and server are constant and equally fast.
             false => 1.0,
         }
     }
 
-    /// Probability of a full queue: `p(0) ρ σ^(K-1)`.
+    /// `p(K) = p(0) ρ σ^(K-1)`.
     fn full(&self, capacity: usize) -> f64 {
         self.empty(capacity) * self.load * self.decay.powf((capacity - 1) as f64)
     }
@@ -220,7 +220,7 @@ fn by_departures(queue: &Queue, wanted: f64) -> Option<usize> {
     Some(chain.len())
 }
 
-/// The busy share grows with the capacity, so bisection finds the smallest sufficient one.
+/// The busy share grows with the capacity: bisection finds the smallest sufficient one.
 fn by_bisection(queue: &Queue, wanted: f64) -> Option<usize> {
     let (line, exchanged) = GeometricLine::of(queue);
     let busy = |capacity| match exchanged {

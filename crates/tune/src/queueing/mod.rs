@@ -1,8 +1,7 @@
-//! Queueing models of one server: waiting times, queue lengths and buffer sizes.
+//! Queueing models of one server.
 //!
-//! [`Queue`] is a server with an unbounded buffer, [`FiniteQueue`] one with room for a number of items. Arrivals and
-//! service are described by mean and squared coefficient of variation (*scv*: variance divided by the square of the
-//! mean; 0 for constant times, 1 for exponential ones).
+//! [`Queue`] has an unbounded buffer, [`FiniteQueue`] room for a number of items. Arrivals and service have a mean and
+//! a squared coefficient of variation (*scv*: variance over squared mean; 0 for constant, 1 for exponential times).
 //!
 //! | model | arrivals | service | waits and lengths | probabilities, blocking, throughput |
 //! |---|---|---|---|---|
@@ -14,10 +13,9 @@
 //! # Error of the approximation with a finite buffer
 //!
 //! Largest error of [`FiniteQueue::throughput`] in percent over utilizations 0.5, 0.8, 0.95 and 1.25, against a
-//! simulation, by scv of arrivals and service and by capacity `K`. *Lost*: arrivals at a full queue are turned away.
-//! *Waits*: the producer keeps its finished item and waits for a slot; `K - 2` slots lie between it and the server.
-//! Positive: the model promises too much. Simulated distributions: constant (scv 0), Erlang (0.25), exponential (1),
-//! hyperexponential with balanced means (4).
+//! simulation; positive: the model promises too much. *Lost*: arrivals at a full queue are turned away. *Waits*: the
+//! producer keeps its finished item until one of `K - 2` slots is free. Distributions: constant (scv 0), Erlang (0.25),
+//! exponential (1), hyperexponential with balanced means (4).
 //!
 //! | arrival scv | service scv | lost, K=2 | K=5 | K=10 | waits, K=2 | K=5 | K=10 |
 //! |---|---|---|---|---|---|---|---|
@@ -31,8 +29,8 @@
 //! | 0.25 | 0 | -3 | 0 | 0 | 6 | 0 | 0 |
 //! | 4 | 0.25 | 5 | -2 | -1 | -10 | -6 | -2 |
 //!
-//! The larger errors are on the safe side, except for `K = 2` and for bursty arrivals that are lost. At `K = 10` no
-//! error exceeds 4 %.
+//! Larger errors are on the safe side, except for `K = 2` and for bursty arrivals that are lost. At `K = 10` no error
+//! exceeds 4 %.
 
 mod embedded;
 mod finite;
@@ -44,10 +42,10 @@ use serde::{Deserialize, Serialize};
 use crate::TuneError;
 use embedded::DepartureChain;
 
-/// Largest utilization: beyond it the server is never idle, whatever its buffer.
+/// Largest utilization; beyond it the server is never idle.
 pub const MAX_UTILIZATION: f64 = 100.0;
 
-/// Largest squared coefficient of variation: beyond it two moments say little.
+/// Largest scv; beyond it two moments say little.
 pub const MAX_SCV: f64 = 100.0;
 
 /// Largest capacity tried by [`Queue::smallest_capacity`].
@@ -77,30 +75,28 @@ pub struct Queue {
 impl Queue {
     /// M/M/1: Poisson arrivals, exponential service.
     ///
-    /// `arrival_rate` is in items per second, `service_time` in seconds per item; both finite and above 0, their
-    /// product at most [`MAX_UTILIZATION`].
+    /// `arrival_rate` is in items per second, `service_time` in seconds; both finite and above 0, their product at most
+    /// [`MAX_UTILIZATION`].
     ///
     /// # Errors
     ///
-    /// [`TuneError::Parameter`] for values outside these ranges.
+    /// [`TuneError::Parameter`].
     pub fn mm1(arrival_rate: f64, service_time: f64) -> Result<Self, TuneError> {
         Self::gg1(arrival_rate, service_time, 1.0, 1.0)
     }
 
-    /// M/D/1: Poisson arrivals, constant service. Parameters and errors as for [`mm1`](Self::mm1).
+    /// M/D/1: Poisson arrivals, constant service. Otherwise as [`mm1`](Self::mm1).
     pub fn md1(arrival_rate: f64, service_time: f64) -> Result<Self, TuneError> {
         Self::gg1(arrival_rate, service_time, 1.0, 0.0)
     }
 
-    /// M/G/1: Poisson arrivals, any service with squared coefficient of variation `service_scv`, 0 to [`MAX_SCV`].
-    /// Other parameters and errors as for [`mm1`](Self::mm1).
+    /// M/G/1: Poisson arrivals, any service; `service_scv` is 0 to [`MAX_SCV`]. Otherwise as [`mm1`](Self::mm1).
     pub fn mg1(arrival_rate: f64, service_time: f64, service_scv: f64) -> Result<Self, TuneError> {
         Self::gg1(arrival_rate, service_time, 1.0, service_scv)
     }
 
-    /// G/G/1: independent inter-arrival and service times, given by their squared coefficients of variation, 0 to
-    /// [`MAX_SCV`]. An `arrival_scv` of 1 means Poisson arrivals. Other parameters and errors as for
-    /// [`mm1`](Self::mm1).
+    /// G/G/1: independent inter-arrival and service times, scv 0 to [`MAX_SCV`]. An `arrival_scv` of 1 means Poisson
+    /// arrivals. Otherwise as [`mm1`](Self::mm1).
     pub fn gg1(
         arrival_rate: f64,
         service_time: f64,
@@ -137,27 +133,27 @@ impl Queue {
         })
     }
 
-    /// Arrival rate times service time: the busy share of the server, if below 1.
+    /// Arrival rate times service time: the busy share, if below 1.
     pub fn utilization(&self) -> f64 {
         self.arrival_rate * self.service_time
     }
 
     /// Mean seconds an item waits before service.
     ///
-    /// `ρ / (1 - ρ) · (arrival_scv + service_scv) / 2 · service_time` with utilization ρ. For Poisson arrivals the
-    /// exact formula of Pollaczek and Khinchine (Kleinrock, Queueing Systems I, 1975, section 5.6), else the
-    /// approximation of Kingman (1961) and of Allen and Cunneen (Allen, Probability, Statistics and Queueing Theory,
-    /// 1990), exact as ρ goes to 1 and mostly too high for arrivals steadier than Poisson.
+    /// `ρ / (1 - ρ) · (arrival_scv + service_scv) / 2 · service_time` with utilization ρ. Poisson arrivals: exact
+    /// (Pollaczek and Khinchine; Kleinrock, Queueing Systems I, 1975, section 5.6). Else the approximation of Kingman
+    /// (1961) and of Allen and Cunneen (Allen, Probability, Statistics and Queueing Theory, 1990), exact as ρ goes to 1
+    /// and mostly too high for steadier arrivals.
     ///
     /// # Errors
     ///
-    /// [`TuneError::Unstable`] for a utilization of 1 or more.
+    /// [`TuneError::Unstable`] for a utilization from 1.
     pub fn mean_wait(&self) -> Result<f64, TuneError> {
         let load = self.stable_load()?;
         Ok(load / (1.0 - load) * self.variability() * self.service_time)
     }
 
-    /// Mean number of waiting items, without the one in service (Little's law).
+    /// Mean items waiting (Little's law).
     ///
     /// # Errors
     ///
@@ -166,7 +162,7 @@ impl Queue {
         Ok(self.mean_wait()? * self.arrival_rate)
     }
 
-    /// Mean number of items waiting or in service.
+    /// Mean items waiting or in service.
     ///
     /// # Errors
     ///
@@ -175,11 +171,11 @@ impl Queue {
         Ok(self.mean_queue_length()? + self.utilization())
     }
 
-    /// Probability that `items` items wait or are in service; takes time up to `items` squared for M/G/1.
+    /// Probability of `items` waiting or in service; takes time up to `items` squared for M/G/1.
     ///
     /// M/M/1: `(1 - ρ) ρ^n`. Other Poisson arrivals: the chain at departures, exact for constant and gamma-distributed
-    /// service. Else geometric above 0, with the idle share and the mean of [`mean_items`](Self::mean_items) (Buzacott
-    /// and Shanthikumar, Stochastic Models of Manufacturing Systems, 1993).
+    /// service. Else geometric above 0, with the idle share and [`mean_items`](Self::mean_items) (Buzacott and
+    /// Shanthikumar, Stochastic Models of Manufacturing Systems, 1993).
     ///
     /// # Errors
     ///
@@ -211,8 +207,7 @@ impl Queue {
         })
     }
 
-    /// Probability that `items` items wait, without the one in service. Errors as for
-    /// [`probability`](Self::probability).
+    /// Probability of `items` waiting. Errors as for [`probability`](Self::probability).
     pub fn probability_waiting(&self, items: usize) -> Result<f64, TuneError> {
         match items {
             0 => Ok(self.probability(0)? + self.probability(1)?),
@@ -220,14 +215,14 @@ impl Queue {
         }
     }
 
-    /// This queue with room for `capacity` items, including the one in service.
+    /// This queue with room for `capacity` items, with the one in service.
     ///
-    /// Has a steady state at every utilization. `capacity` is at least 1, for non-Poisson arrivals at least 2, and at
-    /// most [`MAX_CAPACITY`].
+    /// Has a steady state at every utilization. `capacity` is at least 1, or 2 for non-Poisson arrivals, and at most
+    /// [`MAX_CAPACITY`].
     ///
     /// # Errors
     ///
-    /// [`TuneError::Parameter`] for a capacity outside its range.
+    /// [`TuneError::Parameter`] for `capacity`.
     ///
     /// ```
     /// use isochrony_tune::Queue;
@@ -241,16 +236,15 @@ impl Queue {
         FiniteQueue::new(*self, capacity)
     }
 
-    /// The smallest capacity, including the item in service, whose throughput is at least `fraction` of the unbounded
-    /// one; `fraction` is above 0 and below 1.
+    /// The smallest capacity, including the item in service, with at least `fraction` of the unbounded throughput;
+    /// `fraction` is above 0 and below 1.
     ///
-    /// The unbounded throughput is the lower of arrival and service rate. A buffer in front of the server needs one
-    /// slot less than the capacity, or two less if the producer holds a finished item while it waits.
+    /// The unbounded throughput is the lower of arrival and service rate. A buffer needs one slot less than the
+    /// capacity, two less if the producer holds a finished item while it waits.
     ///
     /// # Errors
     ///
-    /// [`TuneError::Parameter`] for a `fraction` outside its range, [`TuneError::BufferTooLarge`] above
-    /// [`MAX_CAPACITY`] items.
+    /// [`TuneError::Parameter`] for `fraction`, [`TuneError::BufferTooLarge`] above [`MAX_CAPACITY`].
     ///
     /// ```
     /// use isochrony_tune::Queue;
@@ -269,12 +263,12 @@ impl Queue {
         self.arrival_scv == 1.0
     }
 
-    /// Mean of both squared coefficients of variation; 1 for M/M/1.
+    /// Mean of both scv; 1 for M/M/1.
     fn variability(&self) -> f64 {
         (self.arrival_scv + self.service_scv) / 2.0
     }
 
-    /// 1 minus the ratio of the geometric approximation: load divided by mean items.
+    /// 1 minus the geometric ratio: load over mean items.
     fn one_less_decay(&self, load: f64) -> f64 {
         (1.0 - load) / (1.0 - load + load * self.variability())
     }

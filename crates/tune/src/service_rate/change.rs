@@ -1,14 +1,14 @@
-//! Change detection: a two-sided CUSUM over the rates of blocks of samples.
+//! Two-sided CUSUM over the rates of blocks.
 
 use super::stats::RunningStats;
 
-/// Drift per block that is not counted, in standard deviations.
+/// Uncounted drift per block, in deviations.
 const ALLOWANCE: f64 = 0.5;
-/// Sum that signals a change, in standard deviations.
+/// Sum that signals a change, in deviations.
 const THRESHOLD: f64 = 12.0;
-/// Largest step per block, in standard deviations, so one outlier signals no change.
+/// Largest step per block, in deviations: one outlier signals no change.
 const LARGEST_STEP: f64 = 4.0;
-/// Least standard deviation of the logarithm of a block's rate: smaller changes are useless to a tuner.
+/// Least deviation: smaller changes are useless to a tuner.
 const LEAST_DEVIATION: f64 = 0.02;
 
 #[derive(Debug, Clone, Copy)]
@@ -20,7 +20,6 @@ pub(super) struct ChangeDetector {
 }
 
 impl ChangeDetector {
-    /// `logarithms`: rates of earlier blocks, the reference.
     pub(super) fn new(logarithms: &RunningStats) -> Self {
         Self {
             centre: logarithms.mean(),
@@ -30,7 +29,7 @@ impl ChangeDetector {
         }
     }
 
-    /// Adds the logarithm of a block's rate; returns whether the rate has changed.
+    /// Returns whether the rate has changed.
     pub(super) fn push(&mut self, logarithm: f64) -> bool {
         let step = (logarithm - self.centre) / self.deviation;
         let step = step.clamp(-LARGEST_STEP, LARGEST_STEP);
@@ -56,7 +55,7 @@ mod tests {
     fn signals_a_shift_up_or_down_within_blocks_by_hand() {
         for sign in [1.0, -1.0] {
             let mut detector = ChangeDetector::new(&reference());
-            // A shift of three deviations adds 2.5 per block: 12 is passed at the fifth.
+            // A shift of three deviations adds 2.5 per block and passes 12 at the fifth.
             let signals: Vec<bool> = (0..5).map(|_| detector.push(sign * 0.301_511)).collect();
             assert_eq!(signals, [false, false, false, false, true]);
         }

@@ -1,4 +1,4 @@
-//! State machine that searches a period, estimates, and watches for changes.
+//! Searches a period, estimates, watches for changes.
 
 use super::change::ChangeDetector;
 use super::period::{Found, PeriodSearch};
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::TuneError;
 
-/// Estimates the service rate of the server at one end of a queue.
+/// Estimates the service rate at one end of a queue.
 ///
 /// The caller waits [`period_s`](Self::period_s), reads and clears the queue's counters, and calls
-/// [`push`](Self::push); [`rate`](Self::rate) is the result so far. A sample takes constant time and no allocation.
+/// [`push`](Self::push), which takes constant time and allocates nothing.
 ///
 /// ```
 /// use isochrony_tune::service_rate::{
@@ -41,7 +41,6 @@ pub struct ServiceRateMonitor {
     period_s: f64,
     phase: Phase,
     failure: Option<UnknownRate>,
-    /// Samples since the last failure, change or start.
     attempt_samples: u64,
     changes: u64,
 }
@@ -57,7 +56,7 @@ enum Phase {
     },
 }
 
-// Both are small, and one lives as long as its queue: a box would only add a pointer.
+// A box would only add a pointer.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Clone)]
 enum Estimator {
@@ -138,10 +137,10 @@ impl ServiceRateMonitor {
         ServiceRate::Unknown { why }
     }
 
-    /// Adds a sample and returns the monitor's next step.
+    /// Adds a sample and returns its effect.
     ///
     /// # Errors
-    /// [`TuneError::Parameter`] unless `elapsed_s` is finite and above 0; the sample is not used.
+    /// [`TuneError::Parameter`] unless `elapsed_s` is finite and above 0; the sample is then unused.
     pub fn push(&mut self, sample: PeriodSample) -> Result<RateProgress, TuneError> {
         let legal = sample.elapsed_s.is_finite() && sample.elapsed_s > 0.0;
         TuneError::unless(

@@ -1,31 +1,28 @@
-//! Search for a sampling period that is stable and fits the estimation method.
+//! Searches for a sampling period.
 
 use super::{PeriodSample, RateMethod, UnknownRate};
 
 const WINDOW: u32 = 128;
-/// Largest relative deviation of a realised period from the candidate.
+/// Largest relative deviation of a stable period.
 const PERIOD_TOLERANCE: f64 = 0.1;
-/// Largest share of periods that deviate more.
 const MAX_UNSTABLE: f64 = 1.0 / 8.0;
-/// Ratio of the search bounds at which it ends.
+/// Ratio of the bounds at which the search ends.
 const CLOSED: f64 = 1.25;
-/// Windows without items before the search fails.
 const MAX_IDLE_WINDOWS: u32 = 16;
 
-/// Unblocked share from which the utilization law needs no finer period.
+/// The utilization law then needs no finer period.
 pub(super) const MOSTLY_BUSY: f64 = 0.9;
-/// Largest share of unblocked pairs in which both have items, if single services are resolved.
+/// Share of unblocked pairs with items in both, up to which single services are resolved.
 const RESOLVED: f64 = 0.06;
-/// Fewest unblocked pairs for that share.
 const MIN_PAIRS: u32 = 4;
-/// Fewest items per period for the utilization law.
+/// Fewest items per period, for the utilization law.
 const MIN_ITEMS_OF_SINGLES: f64 = 1.0 / 32.0;
 
-/// Fewest items per unblocked period for the filtered quantile.
+/// Fewest items per unblocked period, for the filtered quantile.
 const MIN_ITEMS: f64 = 4.0;
-/// Items per period from which it is not lengthened further.
+/// From so many items a period is not lengthened.
 const ENOUGH_ITEMS: f64 = 64.0;
-/// Smallest unblocked share for the filtered quantile.
+/// Smallest unblocked share, for the filtered quantile.
 const MIN_UNBLOCKED: f64 = 0.1;
 
 enum Verdict {
@@ -55,7 +52,7 @@ pub(super) enum Found {
     Failure(UnknownRate),
 }
 
-/// Bisection between the longest period that is too short and the shortest that is too long.
+/// Bisection between the longest too short and the shortest too long period.
 #[derive(Debug, Clone)]
 pub(super) struct PeriodSearch {
     method: RateMethod,
@@ -65,12 +62,11 @@ pub(super) struct PeriodSearch {
     too_short_s: Option<f64>,
     too_long_s: Option<f64>,
     usable_s: Option<f64>,
-    /// Whether half of a fitting period is tried.
+    /// Tries half of a fitting period.
     is_margin: bool,
     unstable_at: Option<f64>,
     idle_windows: u32,
     window: Window,
-    /// Whether the last sample was unblocked and had items.
     previous: Option<bool>,
 }
 
@@ -137,7 +133,7 @@ impl PeriodSearch {
             return Some(Found::Period(self.period_s));
         }
         match verdict {
-            // A period reached from above may hide short services: half of it shows more of them.
+            // A period reached from above may hide short services; half of it shows more.
             Verdict::Fits if self.needs_margin() => {
                 self.usable_s = Some(here);
                 self.is_margin = true;
@@ -227,7 +223,7 @@ impl Window {
                 return Verdict::TooLong;
             }
         }
-        // A server that waits before each item has its items in blocked periods only.
+        // A server that waits before each item has items in blocked periods only.
         if (self.items as f64) < MIN_ITEMS_OF_SINGLES * f64::from(self.samples) {
             return Verdict::TooShort;
         }

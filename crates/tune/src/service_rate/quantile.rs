@@ -1,34 +1,30 @@
-//! Service rate as the mean of 95 % quantiles of filtered counts (dissertation, section 6.3.3).
+//! Mean of 95 % quantiles of filtered counts (dissertation, section 6.3.3).
 
 use super::stats::RunningStats;
 use super::{Estimate, PeriodSample};
 
 const WINDOW: usize = 32;
-/// Radius of the unpadded Gaussian filter.
 const RADIUS: usize = 2;
 const FILTERED: usize = WINDOW - 2 * RADIUS;
-/// Standard deviations from the mean to a normal distribution's 95 % quantile (eq. 6.3).
+/// In standard deviations above the mean (eq. 6.3).
 const QUANTILE_95: f64 = 1.644_85;
-/// Second-filter responses that must all be within the tolerance.
+/// Second-filter responses in a row within the tolerance.
 const CONVERGENCE_WINDOW: usize = 16;
 const TOLERANCE: f64 = 2e-6;
-/// Samples without a new window after which a server with items counts as too fast for the periods.
+/// Samples without a new window: a server with items is too fast for the periods.
 const LONGEST_SILENCE: u64 = 1_024;
-/// Fewest blocks of an estimate.
 const MIN_BLOCKS: u64 = 8;
 
 #[derive(Debug, Clone)]
 pub(super) struct FilteredQuantile {
     gaussian: [f64; 2 * RADIUS + 1],
     laplacian: [f64; 3],
-    /// Rates of the last unblocked periods, as a ring.
     rates: [f64; WINDOW],
     unblocked: u64,
     samples: u64,
     silence: u64,
     had_items: bool,
     quantiles: RunningStats,
-    /// The last three standard errors of the mean quantile.
     errors: [f64; 3],
     settled: usize,
     has_converged: bool,
@@ -57,9 +53,8 @@ impl FilteredQuantile {
         &self.logarithms
     }
 
-    /// Adds a sample; returns the logarithm of a quantile for each window that shares no sample with the previous one.
-    ///
-    /// A server that becomes faster waits in every period, so no window fills: infinity stands for its rate.
+    /// Returns the logarithm of a quantile for each disjoint window. A server that becomes faster waits in every
+    /// period, so no window fills: infinity.
     pub(super) fn push(&mut self, sample: &PeriodSample, blocked: bool) -> Option<f64> {
         self.samples += 1;
         self.silence += 1;
@@ -87,14 +82,14 @@ impl FilteredQuantile {
         }
         self.silence = 0;
         self.had_items = false;
-        // A window without items has no logarithm; half an item stands for it.
+        // None has no logarithm: counts as half an item.
         let least = 0.5 / sample.elapsed_s / WINDOW as f64;
         let logarithm = quantile.max(least).ln();
         self.logarithms.push(logarithm);
         Some(logarithm)
     }
 
-    /// 95 % quantile of the filtered window, from mean and standard deviation; `oldest` is the ring's first value.
+    /// `oldest` is the ring's first value.
     fn quantile(&self, oldest: usize) -> f64 {
         let mut filtered = RunningStats::default();
         for start in 0..FILTERED {
@@ -131,7 +126,7 @@ impl FilteredQuantile {
         if !self.has_converged {
             return Estimate::Pending;
         }
-        // Windows overlap: only one of WINDOW quantiles is new.
+        // Windows overlap: one in WINDOW quantiles is independent.
         let independent = self.quantiles.count() as f64 / WINDOW as f64;
         Estimate::Converged {
             items_per_second: self.quantiles.mean(),
@@ -141,7 +136,7 @@ impl FilteredQuantile {
     }
 }
 
-/// The kernel of eq. 6.2, scaled to sum 1: as printed it would lower every rate by 0.9 %.
+/// Eq. 6.2, scaled to sum 1; as printed it lowers every rate by 0.9 %.
 fn gaussian_kernel() -> [f64; 2 * RADIUS + 1] {
     let weight = |i: usize| (-(i as f64 - RADIUS as f64).powi(2) / 2.0).exp();
     let kernel = std::array::from_fn(weight);
@@ -149,8 +144,8 @@ fn gaussian_kernel() -> [f64; 2 * RADIUS + 1] {
     kernel.map(|value| value / sum)
 }
 
-/// The kernel of eq. 6.4 for a standard deviation of 1/2, shifted to sum 0: as printed it would respond to the error
-/// itself and not to its rate of change.
+/// Eq. 6.4 for a standard deviation of 1/2, shifted to sum 0; as printed it responds to the error itself, not to its
+/// rate of change.
 fn laplacian_kernel() -> [f64; 3] {
     let deviation = 0.5f64;
     let value = |i: usize| {
@@ -171,7 +166,7 @@ mod tests {
 
     #[test]
     fn kernels_are_those_of_the_equations_after_correction() {
-        // exp(-x^2 / 2) / sqrt(2 pi) at 0, 1, 2: 0.398942, 0.241971, 0.053991; sum over the kernel 0.990866.
+        // exp(-x^2 / 2) / sqrt(2 pi) at 0, 1, 2: 0.398942, 0.241971, 0.053991; kernel sum 0.990866.
         let gaussian = gaussian_kernel();
         for (got, printed) in gaussian.iter().zip([0.053_991, 0.241_971, 0.398_942]) {
             assert!((got - printed / 0.990_866).abs() < 1e-5);

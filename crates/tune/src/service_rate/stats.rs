@@ -1,6 +1,6 @@
 //! Running mean and standard deviation.
 
-/// Mean and standard deviation of a stream, by Welford's method.
+/// By Welford's method.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RunningStats {
     count: u64,

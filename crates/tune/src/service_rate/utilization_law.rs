@@ -1,29 +1,26 @@
-//! Service rate as throughput divided by the share of busy time.
+//! Service rate as throughput over busy share.
 
 use super::period::MOSTLY_BUSY;
 use super::stats::RunningStats;
 use super::{Estimate, PeriodSample};
 
-/// Samples of a block, the unit of batches and of change detection.
+/// Samples per block, for batches and change detection.
 const BLOCK: u64 = 64;
-/// Batches kept; when full, neighbours are merged.
+/// Batches kept; when full, neighbours merge.
 const BATCHES: usize = 32;
-/// Largest share of unblocked pairs in which both periods have items. The search for a period is stricter.
+/// Largest share of unblocked pairs with items in both periods. The period search is stricter.
 const RESOLVED: f64 = 0.1;
-/// Largest relative distance of a quadratic extrapolation of the utilisation from the linear one.
+/// Largest relative difference of quadratic from linear extrapolation.
 const MAX_CURVATURE: f64 = 0.05;
-/// Below it, short busy spells between samples make the rate too high.
+/// Below it, short busy spells between samples bias the rate upward.
 const MIN_UTILIZATION: f64 = 0.4;
-/// Fewest unblocked pairs in an estimate.
 const MIN_PAIRS: u64 = 32;
 
-/// Sums over consecutive samples.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sums {
     items: f64,
     elapsed_s: f64,
     unblocked_s: f64,
-    /// Time of consecutive pairs, and of those without blocking.
     pairs_s: f64,
     unblocked_pairs_s: f64,
     triples_s: f64,
@@ -63,7 +60,7 @@ impl Sums {
         self.unblocked_s / self.elapsed_s
     }
 
-    /// Busy share: the unblocked shares of one and two periods, extrapolated to zero.
+    /// Busy share: unblocked shares of one and two periods, extrapolated to zero.
     fn utilization(&self) -> f64 {
         let one = self.unblocked_share();
         let two = if self.pairs_s > 0.0 {
@@ -74,9 +71,8 @@ impl Sums {
         (2.0 * one - two).clamp(0.0, 1.0)
     }
 
-    /// Relative distance of a parabola through one, two and three periods from the line.
-    ///
-    /// The line is exact while three periods fit into every busy spell.
+    /// Difference of a parabola through one, two and three periods. The line is exact while three periods fit into
+    /// every busy spell.
     fn curvature(&self) -> f64 {
         let one = self.unblocked_share();
         let two = self.unblocked_pairs_s / self.pairs_s;
@@ -92,7 +88,7 @@ impl Sums {
         self.items / self.busy_s()
     }
 
-    /// Logarithm of the rate, with at least half an item and half a period; none without work.
+    /// Logarithm of the rate, from at least half an item and half a period; None without work.
     fn logarithm(&self) -> Option<f64> {
         let half_period = self.elapsed_s / BLOCK as f64 / 2.0;
         let busy_s = self.busy_s();
@@ -103,7 +99,6 @@ impl Sums {
     }
 }
 
-/// State of a sample for the pairs and triples that it begins.
 #[derive(Debug, Clone, Copy)]
 struct Previous {
     elapsed_s: f64,
@@ -111,13 +106,11 @@ struct Previous {
     had_items: bool,
 }
 
-/// Estimator with a jackknife standard error over batches.
 #[derive(Debug, Clone)]
 pub(super) struct UtilizationLaw {
     relative_error: f64,
     batches: [Sums; BATCHES],
     filled: usize,
-    /// Blocks per batch, and in the current one.
     blocks_per_batch: u64,
     blocks_in_batch: u64,
     block: Sums,
@@ -153,7 +146,7 @@ impl UtilizationLaw {
         self.estimate
     }
 
-    /// Adds a sample; returns the logarithm of the rate of the block that it ends.
+    /// Returns the logarithm of the rate of a completed block.
     pub(super) fn push(&mut self, sample: &PeriodSample, blocked: bool) -> Option<f64> {
         self.samples += 1;
         let block = &mut self.block;
@@ -226,7 +219,7 @@ impl UtilizationLaw {
         let mut total = Sums::default();
         batches.iter().for_each(|batch| total.add(batch));
         let rate = total.rate();
-        // Jackknife: the spread of estimates that leave out one batch each.
+        // Jackknife: leaves out one batch each.
         let mut left_out = RunningStats::default();
         batches
             .iter()

@@ -1,8 +1,7 @@
-//! [`TuningSession`]: the tuning of one run, from what the user asked for to the report.
+//! [`TuningSession`]: tunes one run by [`TuningMode`] and reports.
 //!
-//! It holds a [`Controller`], lets it act as the [`TuningMode`] says, and keeps the [`TuningReport`]. Plans measure
-//! [`Window`]s and pass them to [`TuningSession::observe`]. Whatever else can be polled while it runs has counters
-//! instead: [`PolledTuning`] makes windows of them. Neither has a clock or a thread.
+//! No clock or thread. Plans pass measured [`Window`]s to [`TuningSession::observe`]; for anything else with counters,
+//! [`PolledTuning`] makes the windows.
 
 mod polled;
 
@@ -15,24 +14,24 @@ use crate::{
     Configuration, ConfigurationLimits, Controller, ControllerOptions, Decision, TuneError, Window,
 };
 
-/// What a tuning does with a run.
+/// How a run is tuned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TuningMode {
     /// Changes the configuration where trials show a gain.
     Change,
-    /// The same, beginning with a configuration.
+    /// The same, from this configuration.
     ChangeFrom(Configuration),
-    /// Changes nothing; the report has the configuration that the model recommends.
+    /// Changes nothing; reports the model's recommendation.
     Recommend,
-    /// Changes nothing, and measures for who looks at the run from outside.
+    /// Changes nothing; only measures.
     Measure,
-    /// Applies a configuration at the start, and changes nothing.
+    /// Applies a configuration, then changes nothing.
     Apply(Configuration),
 }
 
 impl TuningMode {
-    /// The configuration that the run begins with; None: its own.
+    /// The configuration at the start; None: the run's own.
     #[must_use]
     pub fn start(&self) -> Option<&Configuration> {
         match self {
@@ -46,23 +45,23 @@ impl TuningMode {
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[non_exhaustive]
 pub struct TuningReport {
-    /// The configuration at the end, or the one that is recommended. None if the plan was executed by one thread.
+    /// Last or recommended; None if one thread executed the plan.
     pub configuration: Option<Configuration>,
-    /// Gain of the recommended configuration that the model predicts, as a part of the throughput.
+    /// Predicted gain of the recommendation, as a share.
     pub predicted_gain: Option<f64>,
     /// What limited the plan at the end.
     pub bottleneck: Option<Bottleneck>,
     /// Samples per second in the last windows.
     pub rate: f64,
-    /// Samples per second that the model predicts of the last windows' costs.
+    /// Samples per second predicted from their costs.
     pub predicted_rate: Option<f64>,
-    /// Windows in which the counters were read.
+    /// Windows observed.
     pub windows: usize,
-    /// What was decided, in order.
+    /// Decisions, in order.
     pub decisions: Vec<Decision>,
 }
 
-/// Tunes one run. See the module's documentation.
+/// Tunes one run.
 pub struct TuningSession {
     mode: TuningMode,
     controller: Controller,
@@ -70,10 +69,10 @@ pub struct TuningSession {
 }
 
 impl TuningSession {
-    /// Begins with the mode's configuration, or else with `own`, which the run has by itself.
+    /// Begins with the mode's configuration, else `own`.
     ///
     /// # Errors
-    /// [`TuneError::OtherPlan`], or [`TuneError::Parameter`] of the configuration or the options.
+    /// [`TuneError::OtherPlan`], or [`TuneError::Parameter`] for the configuration or the options.
     pub fn new(
         mode: TuningMode,
         own: Configuration,
@@ -102,9 +101,8 @@ impl TuningSession {
         self.controller.configuration()
     }
 
-    /// Takes what happened under [`configuration`](Self::configuration) since the last call, and returns the
-    /// configuration for the next window. `remaining_s`: seconds that the rest of the run will take at the present rate;
-    /// None if it is not known.
+    /// Takes a window under [`configuration`](Self::configuration) and returns the configuration for the next one.
+    /// `remaining_s`: seconds left at the present rate; None if unknown.
     pub fn observe(&mut self, window: &Window, remaining_s: Option<f64>) -> &Configuration {
         match self.mode {
             TuningMode::Change | TuningMode::ChangeFrom(_) => {
@@ -130,7 +128,7 @@ impl TuningSession {
         self.configuration()
     }
 
-    /// What was found and done so far.
+    /// The report so far.
     #[must_use]
     pub fn report(&self) -> &TuningReport {
         &self.report

@@ -1,7 +1,6 @@
-//! [`PolledTuning`]: tunes a run whose counters are read at any times, such as whenever its progress is shown.
+//! [`PolledTuning`]: tunes a run read at arbitrary times.
 //!
-//! A window ends at the first reading after [`MIN_WINDOW_S`] by which [`MIN_RESULTS`] results have come, or after
-//! [`MAX_WINDOW_S`]: where results are few, each is a large part of a short window.
+//! A window ends at the first reading after [`MIN_WINDOW_S`] with [`MIN_RESULTS`] results, or after [`MAX_WINDOW_S`].
 
 use super::{TuningReport, TuningSession};
 use crate::{Configuration, StageWindow, Window};
@@ -10,7 +9,7 @@ use crate::{Configuration, StageWindow, Window};
 pub const MIN_WINDOW_S: f64 = 0.04;
 /// Longest window, in seconds.
 pub const MAX_WINDOW_S: f64 = 0.5;
-/// Results that a window should have.
+/// Results wanted per window.
 pub const MIN_RESULTS: u64 = 8;
 
 /// Counters of a run since its start.
@@ -18,20 +17,19 @@ pub const MIN_RESULTS: u64 = 8;
 pub struct RunCounters {
     /// Seconds since the start.
     pub elapsed_s: f64,
-    /// What has reached the end, in the unit of the run's throughput: bytes, tasklets.
+    /// What has reached the end: bytes, tasklets.
     pub delivered: f64,
-    /// The same for the whole run; None if it is not known.
+    /// The same for the whole run; None if unknown.
     pub total: Option<f64>,
-    /// Results that have come: buffers, tasklets.
+    /// Results so far: buffers, tasklets.
     pub results: u64,
-    /// Times and items of the stages.
+    /// Counters by stage.
     pub stages: Vec<StageWindow>,
 }
 
-/// Tunes one run. See the module's documentation.
+/// Tunes one run from its counters.
 pub struct PolledTuning {
     session: TuningSession,
-    /// The reading at which the present window began.
     begun: RunCounters,
 }
 
@@ -51,7 +49,7 @@ impl PolledTuning {
         self.session.configuration()
     }
 
-    /// Takes a reading. Returns the configuration to apply if it ends a window and asks for another one.
+    /// Takes a reading. Returns a new configuration if a window ends and changes it.
     pub fn poll(&mut self, counters: RunCounters) -> Option<&Configuration> {
         let elapsed_s = counters.elapsed_s - self.begun.elapsed_s;
         let results = counters.results.saturating_sub(self.begun.results);
@@ -71,7 +69,7 @@ impl PolledTuning {
         (*next != before).then_some(next)
     }
 
-    /// What was found and done.
+    /// The report so far.
     #[must_use]
     pub fn report(&self) -> &TuningReport {
         self.session.report()
@@ -101,7 +99,6 @@ mod tests {
     use super::*;
     use crate::{ConfigurationLimits, ControllerOptions, Outcome, TuningMode};
 
-    /// Reads the counters of a run every `poll_s` seconds; `rate` is its throughput by workers.
     fn tuned(
         mode: TuningMode,
         workers: usize,
@@ -175,7 +172,7 @@ mod tests {
 
     #[test]
     fn windows_are_as_long_as_their_results_need() {
-        // 100 results a second: 8 of them take 80 ms, which are 4 readings. One in 5 s: half a second.
+        // 100 results a second: 8 take 80 ms, 4 readings. One in 5 s: half a second.
         for (rate, windows) in [(1000.0, 12), (2.0, 2)] {
             let tuning = tuned(TuningMode::Measure, 1, rate, 0.02, |_| rate);
             assert_eq!(tuning.report().windows, windows, "{rate}");

@@ -1,7 +1,7 @@
-//! Cores: running and waiting tasks, and time slices.
+//! Cores: running and waiting tasks, time slices.
 //!
-//! A free core goes to the task that has used the least time, and a waking task takes the core of one that has used
-//! more by a third of a slice. A task that slept is put back to at most one slice below the others.
+//! A free core goes to the task that has used the least time; a waking task preempts one that has used more by a third
+//! of a slice. A task that slept is put back to at most one slice below the others.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,13 +19,11 @@ enum Task {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct CoreUse {
     pub(super) on_core: bool,
-    /// Current, last or preferred core.
     pub(super) core: usize,
-    /// Seconds used when it got the core; adjusted after sleep.
+    /// Seconds used at the start of its slice; adjusted after sleep.
     used_s: f64,
     since_s: f64,
     slice_end_s: f64,
-    /// Until when its CPU time was counted.
     counted_s: f64,
 }
 
@@ -53,13 +51,11 @@ struct CompetitorThread {
 pub(super) struct Cores {
     tasks: Vec<Option<Task>>,
     busy: usize,
-    /// Tasks waiting for a core, the next one first: bits of the seconds used, then sequence numbers.
+    /// By the bits of the seconds used, then sequence numbers.
     waiting: BinaryHeap<Reverse<(u64, u64, Task)>>,
     next_sequence: u64,
     competitors: Vec<CompetitorThread>,
-    /// Whether each competitor computes now.
     active: Vec<bool>,
-    /// The least that any task has used since it last slept.
     least_used_s: f64,
     watched: bool,
 }
@@ -69,7 +65,7 @@ impl Cores {
         let competitors = machine.competitors.iter().enumerate();
         let numbers = competitors.flat_map(|(number, one)| (0..one.threads).map(move |_| number));
         let competitors = numbers.enumerate().map(|(thread, competitor)| {
-            // From the last core on; threads begin with the first one.
+            // Competitors take cores from the last, threads from the first.
             let core = machine.cores - 1 - thread % machine.cores;
             let core_use = CoreUse::preferring(core);
             CompetitorThread {
@@ -117,7 +113,6 @@ impl Engine {
         }
     }
 
-    /// A task that slept wants a core.
     fn wake_task(&mut self, task: Task) {
         let slice = self.machine.time_slice_s;
         if self.cores.busy < self.machine.cores {
@@ -151,7 +146,7 @@ impl Engine {
     }
 
     fn wait_for_core(&mut self, task: Task) {
-        // Without time slices tasks get cores in request order.
+        // Request order without time slices.
         let used = match self.machine.time_slice_s > 0.0 {
             true => self.core_use(task).used_s.max(0.0).to_bits(),
             false => 0,
@@ -216,7 +211,6 @@ impl Engine {
         self.cores.busy -= 1;
     }
 
-    /// Counts the CPU time of all threads up to now.
     pub(super) fn count_cpu_time(&mut self) {
         let threads = self.threads.iter_mut().map(|thread| &mut thread.core_use);
         for state in threads.filter(|state| state.on_core) {
@@ -225,7 +219,6 @@ impl Engine {
         }
     }
 
-    /// A task gives its core to a waiting one.
     fn preempt(&mut self, task: Task) {
         if let Task::Thread(thread) = task {
             let state = &mut self.threads[thread];
@@ -255,7 +248,7 @@ impl Engine {
         }
     }
 
-    /// Tasks whose slice is over make way for those that have used less.
+    /// They yield to tasks that have used less.
     pub(super) fn end_slices(&mut self) {
         self.cores.watched = false;
         let (now, slice) = (self.now, self.machine.time_slice_s);
@@ -286,7 +279,6 @@ impl Engine {
             }
             let task = Task::Competitor(number);
             if begins {
-                // Without time slices, competitors would keep all cores.
                 let has_slices = self.machine.time_slice_s > 0.0;
                 if has_slices || self.competitors_with_cores() + 1 < self.machine.cores {
                     self.wake_task(task);
@@ -301,7 +293,6 @@ impl Engine {
         self.fill_cores();
     }
 
-    /// Competitors' threads that have a core or wait for one.
     fn competitors_with_cores(&self) -> usize {
         let is_competitor = |task: &Task| matches!(task, Task::Competitor(_));
         let running = self.cores.tasks.iter().flatten();

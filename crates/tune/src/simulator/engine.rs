@@ -1,4 +1,4 @@
-//! Event loop: events, notices between stages, and threads looking for work.
+//! Event loop.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -22,13 +22,11 @@ pub(super) struct StageState {
     pub(super) inputs: Vec<usize>,
     pub(super) outputs: Vec<usize>,
     pub(super) entries: Range<usize>,
-    /// Whether it takes from the lagging input, and waits for it.
+    /// Whether it takes from the lagging input only.
     pub(super) in_step: bool,
-    /// Input of the last item, where it takes what comes.
     pub(super) last_input: usize,
     pub(super) replicas: usize,
     pub(super) ended: bool,
-    /// Items taken, computed, and given by its source.
     pub(super) taken: u64,
     pub(super) done: u64,
     pub(super) given: u64,
@@ -54,17 +52,15 @@ pub(super) struct Engine {
     pub(super) links: Vec<LinkState>,
     pub(super) threads: Vec<SimulatedThread>,
     pub(super) looking: VecDeque<usize>,
-    /// Idle threads other than the caller's; the last one was busy last.
+    /// Idle threads without the caller's; the last was busy last.
     pub(super) idle: Vec<usize>,
     pub(super) helpers_began: bool,
     pub(super) cores: Cores,
     /// When memory has served all requests.
     pub(super) memory_free_s: f64,
     pub(super) cpu_s: f64,
-    /// Items of each source whose results have reached the end.
     pub(super) delivered: Progress,
     pub(super) is_over: bool,
-    /// Preferred thread of each entry, if threads own entries, and how many of these are ready.
     pub(super) owners: Vec<usize>,
     pub(super) owned_ready: Vec<usize>,
 }
@@ -91,7 +87,7 @@ impl Engine {
                 let own = links.filter(|(_, link)| end(link) == number);
                 own.map(|(link, _)| link).collect()
             };
-            // Own generators, so times do not depend on the order in which stages are executed.
+            // Times do not depend on the order of execution.
             let mut seeds =
                 Rng::with_seed(seed ^ (number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
             StageState {
@@ -179,7 +175,7 @@ impl Engine {
         self.look_all();
     }
 
-    /// Handles all events up to a time, the end of the run, or a standstill.
+    /// Handles events until a time, the end of the run, or a standstill.
     pub(super) fn advance(&mut self, until: f64) {
         while !self.is_over {
             let Some((time, event)) = self.events.pop_until(until) else {
@@ -254,7 +250,7 @@ impl Engine {
         self.notify(self.stages[stage].entries.start, Notice::Input);
     }
 
-    /// Notifies an entry of input or room. Returns whether it waited for that.
+    /// Returns whether the entry waited for that.
     pub(super) fn notify(&mut self, entry: usize, notice: Notice) -> bool {
         let waited = self.queue.notify(entry, notice, self.now);
         if waited {
@@ -264,7 +260,7 @@ impl Engine {
         waited
     }
 
-    /// Retires unwanted idle replicas; others take what these were woken for.
+    /// Others take what these were woken for.
     pub(super) fn retire_replicas(&mut self) {
         for stage in 0..self.stages.len() {
             let state = &self.stages[stage];
@@ -283,7 +279,6 @@ impl Engine {
         }
     }
 
-    /// A retired replica is wanted again.
     pub(super) fn recall(&mut self, entry: usize) {
         if self.queue.recall(entry, self.now) {
             self.count_ready(entry);
@@ -297,14 +292,14 @@ impl Engine {
         }
     }
 
-    /// One waiting entry is enough: it wakes others if there is more.
+    /// One is enough: it wakes others if there is more.
     pub(super) fn notify_readers(&mut self, link: usize) {
         let reader = self.links[link].link.to;
         let mut entries = self.stages[reader].entries.clone();
         entries.any(|entry| self.notify(entry, Notice::Input));
     }
 
-    /// After a burst. The thread looks for the next one before any that is woken now.
+    /// The thread looks for its next entry before threads woken now.
     pub(super) fn put_back(&mut self, thread: usize, entry: usize, outcome: BurstOutcome) {
         let outcome = match self.stages[self.queue.entries[entry].stage].ended {
             true => BurstOutcome::Ended,
@@ -320,7 +315,7 @@ impl Engine {
         }
     }
 
-    /// How much of each source a stage has received: where paths from a source meet, the least.
+    /// Least progress over paths from each source.
     pub(super) fn progress(&self, stage: usize) -> Progress {
         let state = &self.stages[stage];
         let mut progress = [u64::MAX; MAX_SOURCES];
@@ -337,7 +332,7 @@ impl Engine {
         progress.map(|items| if items == u64::MAX { 0 } else { items })
     }
 
-    /// Results have reached the end of the plan. Without order, later ones may come first.
+    /// Without order, later results may come first.
     pub(super) fn deliver(&mut self, progress: Progress) {
         for (delivered, items) in self.delivered.iter_mut().zip(progress) {
             *delivered = items.max(*delivered);
@@ -361,7 +356,7 @@ impl Engine {
         for at in 0..self.stages[stage].outputs.len() {
             let link = self.stages[stage].outputs[at];
             self.links[link].ended = Some(progress);
-            // Every reader must see that nothing follows.
+            // Every reader must see the end.
             self.notify_stage(self.links[link].link.to, Notice::Input);
         }
     }

@@ -1,17 +1,17 @@
-//! Queue of future events, by time; simultaneous ones in planning order.
+//! Queue of future events; simultaneous ones in planning order.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
-    /// A thread has done its work, unless it was preempted since this version.
+    /// A thread has finished, unless preempted since this version.
     Done { thread: u32, version: u32 },
-    /// A woken thread begins to look for work.
+    /// A woken thread looks for work.
     Wakes { thread: u32 },
     /// The source of a stage has another item.
     Arrives { stage: u32 },
-    /// The time slice of a task on a core may be over.
+    /// A task's time slice may be over.
     SliceEnds,
     /// A competitor starts or ends.
     CompetitorChanges { index: u32 },
@@ -21,7 +21,7 @@ pub(super) enum Event {
 
 #[derive(Default)]
 pub(super) struct EventQueue {
-    /// Time and sequence number in one integer: the bits of non-negative floats are ordered as the floats are.
+    /// Time and sequence number: bits of non-negative floats sort as the floats.
     heap: BinaryHeap<Reverse<(u128, Event)>>,
     planned: u64,
 }
@@ -34,7 +34,6 @@ impl EventQueue {
         self.heap.push(Reverse((key, event)));
     }
 
-    /// The next event, if not later than `until`.
     pub(super) fn pop_until(&mut self, until: f64) -> Option<(f64, Event)> {
         let &Reverse((key, event)) = self.heap.peek()?;
         let time = f64::from_bits((key >> 64) as u64);

@@ -1,4 +1,4 @@
-//! Bursts: a stage or replica takes items, computes them and sends the results.
+//! Bursts: stages take, compute and send items.
 
 use super::SimulatedSource;
 use super::engine::Engine;
@@ -6,15 +6,12 @@ use super::reorder::Item;
 use super::stage_queue::{BurstOutcome, Notice};
 use super::thread::{ThreadState, Work};
 
-/// An item taken by a stage, and its transfer cost.
 struct TakenItem {
     item: Item,
-    /// Bytes from memory, and seconds for what comes from another core.
     memory_bytes: f64,
     transfer_s: f64,
 }
 
-/// Items put into a link after a number were taken.
 fn items_after(gain: f64, taken: u64) -> u64 {
     (gain * taken as f64).floor() as u64
 }
@@ -63,14 +60,12 @@ impl Engine {
             self.queue.entries[entry].stage,
             self.queue.entries[entry].replica,
         );
-        // What did not fit before.
         self.send_completed(stage);
         self.end_if_done(stage);
         if self.stages[stage].ended {
             return Err(BurstOutcome::Ended);
         }
         if replica >= self.stages[stage].replicas {
-            // Another one takes what this one was woken for.
             for other in self.stages[stage]
                 .entries
                 .clone()
@@ -97,7 +92,7 @@ impl Engine {
         Ok(taken)
     }
 
-    /// Computes an item; `hand_over` is the thread's time to get here.
+    /// `hand_over`: the thread's time to get here.
     fn compute(&mut self, thread: usize, entry: usize, taken: TakenItem, hand_over: f64) {
         let stage = self.queue.entries[entry].stage;
         let state = &mut self.stages[stage];
@@ -115,7 +110,7 @@ impl Engine {
         let rate = self.machine.memory_bytes_per_s;
         let memory = match rate > 0.0 && bytes > 0.0 {
             true => {
-                // Memory serves requests one by one; the core waits meanwhile.
+                // Memory serves requests one by one; the core waits.
                 self.memory_free_s = self.memory_free_s.max(self.now) + bytes / rate;
                 self.memory_free_s - self.now
             }
@@ -188,7 +183,6 @@ impl Engine {
         }
     }
 
-    /// Nothing follows, and all was taken.
     fn has_ended_input(&self, stage: usize) -> bool {
         let mut inputs = self.stages[stage].inputs.iter();
         let links =
@@ -215,7 +209,6 @@ impl Engine {
         }
     }
 
-    /// Takes an item from a source or a link, if the stage may take one now.
     fn take_item(&mut self, stage: usize, thread: usize) -> Option<TakenItem> {
         let inputs = self.stages[stage].inputs.len();
         // The source counts as the input after all links.
@@ -253,7 +246,7 @@ impl Engine {
         }
     }
 
-    /// The least advanced input; None if all have ended. The stage waits for it.
+    /// The stage waits for it; None if all have ended.
     fn lagging_input(&self, stage: usize) -> Option<usize> {
         let state = &self.stages[stage];
         let links = state.inputs.iter().enumerate().filter_map(|(at, &link)| {
@@ -295,7 +288,7 @@ impl Engine {
         let transfers = (received.evicted || from != to) && machine.transfer_bytes_per_s > 0.0;
         Some(TakenItem {
             item,
-            // It is written to memory, and read from there.
+            // Written to memory, and read from there.
             memory_bytes: if received.evicted {
                 bytes * (1.0 + distance)
             } else {
@@ -308,7 +301,6 @@ impl Engine {
         })
     }
 
-    /// Sends results of a replicated stage while there is room.
     fn send_completed(&mut self, stage: usize) {
         let mut sent = false;
         while self.has_room(stage)

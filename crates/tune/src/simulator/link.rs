@@ -1,4 +1,4 @@
-//! A link while a plan runs: its items and counters.
+//! A link of a running plan: items and counters.
 
 use std::collections::VecDeque;
 
@@ -6,16 +6,16 @@ use super::SimulatedLink;
 
 pub(super) const MAX_SOURCES: usize = 8;
 
-/// Items of each source that have arrived completely.
+/// Complete items of each source.
 pub(super) type Progress = [u64; MAX_SOURCES];
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LinkItem {
-    /// How far the stage had read when it made the item: number of the source item, from 1.
+    /// Source items read when the stage made this one.
     pub(super) position: u64,
     pub(super) progress: Progress,
     pub(super) core: u32,
-    /// Whether the cache loses it before it is read.
+    /// The cache loses it before it is read.
     pub(super) evicted: bool,
     sent_s: f64,
 }
@@ -26,18 +26,16 @@ pub(super) struct LinkState {
     items: VecDeque<LinkItem>,
     bytes: u64,
     pub(super) sources: Vec<usize>,
-    /// Of the last item read.
     progress: Progress,
     pub(super) position: u64,
-    /// Progress at the end of the writing stage; None before.
     pub(super) ended: Option<Progress>,
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// Sum over sent items of the occupancy.
+    /// Sum of the occupancy over sent items.
     pub(super) occupancy_sum: f64,
-    /// Sum over received items of their seconds in the link.
+    /// Seconds in the link, over received items.
     pub(super) wait_s: f64,
-    /// Integral over time of the number of items.
+    /// Items, integrated over time.
     pub(super) item_seconds: f64,
     changed_s: f64,
 }
@@ -66,7 +64,7 @@ impl LinkState {
         self.bytes >= self.capacity
     }
 
-    /// The reader tells the writer: half of it is free, or it holds so few items that each matters.
+    /// Half is free, or so few items are held that each matters.
     pub(super) fn has_room(&self) -> bool {
         let holds_few = self.link.item_bytes > self.capacity / 4;
         self.bytes <= self.capacity / 2 || holds_few && self.bytes < self.capacity
@@ -85,7 +83,7 @@ impl LinkState {
         self.changed_s = now;
     }
 
-    /// Accepts every item; the writer keeps the bound. `cache_bytes` is 0 for no limit.
+    /// The writer keeps the bound. `cache_bytes` 0: no limit.
     pub(super) fn send(
         &mut self,
         position: u64,

@@ -1,10 +1,10 @@
-//! [`SimulatedMachine`]: cores, what they share, and how threads get them.
+//! [`SimulatedMachine`]: cores, shared resources, and scheduling.
 
 use serde::{Deserialize, Serialize};
 
 use crate::TuneError;
 
-/// A machine and its scheduler of stages. A cost of 0 is none.
+/// A machine and its scheduling. Costs of 0 do not apply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SimulatedMachine {
@@ -14,25 +14,24 @@ pub struct SimulatedMachine {
     pub nodes: usize,
     /// Assignment of stages to threads.
     pub schedule: StageSchedule,
-    /// Seconds during which the caller's thread is alone at the start.
+    /// Seconds with the caller's thread alone.
     pub helpers_after_s: f64,
-    /// Seconds a thread spends on taking a stage and putting it back, even without work.
+    /// Seconds to take a stage and put it back, even without work.
     pub hand_over_s: f64,
-    /// Seconds from waking a thread until it looks for a stage.
+    /// Seconds to wake a thread.
     pub wake_s: f64,
-    /// Seconds a thread spins before it sleeps; counts as CPU time, but takes no core from others.
+    /// Seconds of spinning before sleep; counts as CPU time, takes no core from others.
     pub spin_s: f64,
     /// Bytes per second between memory and all caches; 0 for no limit.
     pub memory_bytes_per_s: f64,
-    /// Bytes of a link that stay cached. An item passes through memory if its link held more when it was sent; 0 for no
-    /// limit.
+    /// Bytes of a link that stay cached; 0 for no limit. An item sent when its link held more passes through memory.
     pub cache_bytes: f64,
-    /// Bytes per second at which a core gets an item written by another core or evicted; 0 for no limit.
+    /// Bytes per second of items evicted or written by another core; 0 for no limit.
     pub transfer_bytes_per_s: f64,
-    /// Slow-down factor of transfers between nodes; 0 for none.
+    /// Slow-down of transfers between nodes; 0 for none.
     pub numa_factor: f64,
-    /// Seconds after which a task leaves a core that others wait for. 0: a thread keeps its core until its burst ends
-    /// without another stage, a competitor until its end; one core is left to the plan.
+    /// Seconds after which a task leaves a core that others wait for. 0: a thread keeps its core until no stage is
+    /// ready after a burst, a competitor until its end; one core is left to the plan.
     pub time_slice_s: f64,
     /// Other programs.
     pub competitors: Vec<Competitor>,
@@ -42,28 +41,28 @@ pub struct SimulatedMachine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum StageSchedule {
-    /// As in this package: a free thread takes the ready stage nearest to the end of the plan; only the caller's thread
-    /// takes the last one, and that first.
+    /// This package's rule: a free thread takes the ready stage nearest to the end of the plan; only the caller's
+    /// thread takes the last, and that first.
     #[default]
     NearestToEnd,
-    /// A thread per stage and replica, on cores assigned by the operating system. `workers` has no effect.
+    /// A thread per stage and replica, on cores chosen by the operating system; `workers` has no effect.
     ThreadPerStage,
-    /// Each thread has consecutive stages of equal expected load. Without a ready one it takes the first of the thread
-    /// with most ready stages, if these exceed `threshold`: the work must pay for the cold cache. The last stage stays
-    /// with the caller's thread. (RaftLib dissertation, Beard 2015, section 3.2.1.)
+    /// Each thread owns consecutive stages of equal expected load. Without a ready one it takes the first of the thread
+    /// with most ready stages, if more than `threshold`, which pays for the cold cache. The last stage stays with the
+    /// caller's thread. (RaftLib dissertation, Beard 2015, section 3.2.1.)
     CacheWeightedStealing {
         /// Ready stages that another thread keeps.
         threshold: usize,
     },
 }
 
-/// A program that computes without pause on some cores.
+/// A program that computes without pause.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Competitor {
     /// Threads.
     pub threads: usize,
-    /// Start in seconds from the start of the run.
+    /// Start in seconds of the run.
     pub start_s: f64,
     /// End, above `start_s`; infinite, or omitted in JSON, for none.
     #[serde(default = "never")]
@@ -95,10 +94,9 @@ impl SimulatedMachine {
         }
     }
 
-    /// Cores of a server, with round, unmeasured costs of the right magnitude: 1 µs for a hand-over, 20 µs for a
-    /// wake-up, 1 MiB of cache per core, 10 GB/s between cores, 5 GB/s of memory per core up to 200 GB/s, time slices
-    /// of 3 ms; from 64 cores on two nodes, between which it takes twice as long. Helpers and spinning are those of
-    /// this package.
+    /// A server with round, unmeasured costs: 1 µs per hand-over, 20 µs per wake-up, 1 MiB of cache per core, 10 GB/s
+    /// between cores, 5 GB/s of memory per core up to 200 GB/s, time slices of 3 ms; from 64 cores two nodes with half
+    /// the speed between. Helpers and spinning as in this package.
     #[must_use]
     pub fn typical(cores: usize) -> Self {
         Self {
@@ -123,7 +121,7 @@ impl SimulatedMachine {
     /// Checks the values.
     ///
     /// # Errors
-    /// [`TuneError::Parameter`] names the field, its value, and what it may be.
+    /// [`TuneError::Parameter`].
     pub fn check(&self) -> Result<(), TuneError> {
         if self.cores == 0 || self.cores > MAX_CORES {
             let allowed = format!("1 to {MAX_CORES}");

@@ -1,34 +1,33 @@
-//! Discrete-event simulator of a plan in stages, on machines of up to some hundred cores.
+//! Discrete-event simulator of plans.
 //!
-//! A [`SimulatedRun`] takes [`Configuration`](crate::Configuration)s and returns [`Window`](crate::Window)s as a real
-//! run does. It uses no clock and no threads, and is deterministic by seed.
+//! A [`SimulatedRun`] takes [`Configuration`](crate::Configuration)s and returns [`Window`](crate::Window)s like a real
+//! run, deterministic by seed.
 //!
 //! # What it mirrors
-//! Queue entries are stages and replicas. A free thread takes the ready entry nearest to the end of the plan, executes
-//! a burst of it and puts it back; only the caller's thread takes the last stage, and that first. An entry waits for
-//! input or room and is notified; a full link has room once half of it is free. A link accepts all results of an item,
-//! even beyond its capacity. Replicas take the next item of their link; their results leave in order, through a reorder
-//! buffer of three items per possible replica. A stage whose inputs come from different sources takes from the lagging
-//! one, and waits for it; one whose inputs share a source takes what comes.
+//! Queue entries are stages and replicas. A free thread takes a ready entry (`StageSchedule`), executes a burst and
+//! puts it back. Entries wait for input or room; a full link has room once half is free, and accepts all results of an
+//! item beyond its capacity. Results of replicas leave in order, through a reorder buffer of three items per possible
+//! replica. A stage whose inputs have different sources takes from the lagging one, and waits for it; else it takes
+//! what comes.
 //!
-//! # What a flow model does not have
+//! # Effects beyond a flow model
 //! | effect | parameter of [`SimulatedMachine`] | cost |
 //! |---|---|---|
-//! | hand-over of a burst | `hand_over_s` | of each burst, also of one that finds nothing |
-//! | wake-up | `wake_s`, `spin_s` | before a thread works that had no work for longer than `spin_s` |
-//! | memory bandwidth | `memory_bytes_per_s` | requests are served one after the other, and the core waits |
-//! | cache | `cache_bytes` | an item whose link held more when it was sent passes through memory |
-//! | core to core | `transfer_bytes_per_s` | of an item that another core has written, or that was evicted |
+//! | hand-over | `hand_over_s` | of each burst, also without work |
+//! | wake-up | `wake_s`, `spin_s` | of a thread idle for longer than `spin_s` |
+//! | memory bandwidth | `memory_bytes_per_s` | requests are served one by one; the core waits |
+//! | cache | `cache_bytes` | an item whose link held more when sent passes through memory |
+//! | core to core | `transfer_bytes_per_s` | of an item evicted or written by another core |
 //! | NUMA | `nodes`, `numa_factor` | multiplies the two above between nodes |
-//! | preemption | `time_slice_s`, `competitors` | tasks take turns on cores, where there are more of them than cores |
+//! | preemption | `time_slice_s`, `competitors` | tasks take turns on too few cores |
 //!
-//! Every run has varying service times, bounded links, reordering and fewer threads than stages.
+//! Always simulated: varying service times, bounded links, reordering, fewer threads than stages.
 //!
 //! # What it lacks
-//! Memory budgets, errors, branches, cells, homes of pinned threads, blocks computed by a cluster, a stage that waits
-//! within an item whose results fill a link twice over, and the 20 ms poll of waiting stages. Batches are items.
-//! Retired replicas are not woken. Items that passed the slowest path to the end count as delivered; a real run counts
-//! by the first link of each stage.
+//! Memory budgets, errors, branches, cells, pinned threads, blocks computed by a cluster, a stage that waits within an
+//! item whose results fill a link twice over, and the 20 ms poll of waiting stages. Batches are items. Retired replicas
+//! are not woken. Items past the slowest path to the end count as delivered; a real run counts by the first link of
+//! each stage.
 
 mod cores;
 mod engine;

@@ -1,4 +1,4 @@
-//! [`SimulatedPlan`]: stages, links and sources of a plan, with their costs.
+//! [`SimulatedPlan`]: stages, links and sources.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use crate::{
     Configuration, ConfigurationLimits, FlowGraph, Resources, Route, Server, Source, TuneError,
 };
 
-/// A plan in stages: links lead to later stages, and all to the last one.
+/// A plan in stages: links lead to later stages, all to the last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SimulatedPlan {
-    /// Stages; the caller's thread alone executes the last.
+    /// Stages; only the caller's thread executes the last.
     pub stages: Vec<SimulatedStage>,
     /// Links between stages.
     pub links: Vec<SimulatedLink>,
@@ -20,7 +20,7 @@ pub struct SimulatedPlan {
     pub changes: Vec<CostChange>,
 }
 
-/// A part of a plan executed by one thread at a time, or by one per replica.
+/// Executed by one thread at a time, or by one per replica.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SimulatedStage {
@@ -28,13 +28,13 @@ pub struct SimulatedStage {
     pub name: String,
     /// Undisturbed computing seconds per item.
     pub service: TimeDistribution,
-    /// Source of items, besides links.
+    /// Source, besides links.
     #[serde(default)]
     pub source: Option<SimulatedSource>,
     /// Maximum replicas; 1 if not replicable. A replicable stage has one link in and no source.
     #[serde(default = "one")]
     pub max_replicas: usize,
-    /// Whether results of replicas leave in item order, as in a real plan.
+    /// Whether results leave in item order, as in a real plan.
     #[serde(default = "yes")]
     pub in_order: bool,
     /// Items per burst, at least 1. A replica computes one per burst.
@@ -49,14 +49,14 @@ pub struct SimulatedStage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum SimulatedSource {
-    /// Endless items, as fast as they are taken.
+    /// Endless items, given when taken.
     Endless,
-    /// A number of items, as fast as they are taken.
+    /// A number of items, given when taken.
     Finite {
         /// Items.
         items: u64,
     },
-    /// Items that arrive, and wait until they are taken.
+    /// Items that arrive and wait.
     Arrivals {
         /// Seconds between items; the mean is above 0.
         interval: TimeDistribution,
@@ -66,7 +66,7 @@ pub enum SimulatedSource {
     },
 }
 
-/// A bounded queue between stages. Its capacity is in the [`Configuration`].
+/// A bounded queue; the [`Configuration`] has its capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SimulatedLink {
@@ -74,21 +74,21 @@ pub struct SimulatedLink {
     pub from: usize,
     /// Number of the reading stage, above `from`.
     pub to: usize,
-    /// Items per item that `from` takes; finite, above 0. After `n` items it is `gain · n`, rounded down.
+    /// Items per item that `from` takes; finite, above 0. After `n` items `gain · n`, rounded down.
     pub gain: f64,
     /// Bytes per item; at least 1.
     pub item_bytes: u64,
 }
 
-/// A change of a stage's cost, for tests that should notice it.
+/// A change of a stage's cost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CostChange {
     /// Stage number.
     pub stage: usize,
-    /// Seconds from the start of the run, from which items have the new cost.
+    /// Seconds of the run.
     pub at_s: f64,
-    /// New cost as a multiple of the stage's service time; finite, above 0.
+    /// Multiple of the service time; finite, above 0.
     pub factor: f64,
 }
 
@@ -101,7 +101,7 @@ fn yes() -> bool {
 }
 
 impl SimulatedStage {
-    /// A stage with one replica, bursts of one item, and no source.
+    /// One replica, bursts of one item, no source.
     #[must_use]
     pub fn new(name: impl Into<String>, service: TimeDistribution) -> Self {
         Self {
@@ -115,7 +115,7 @@ impl SimulatedStage {
         }
     }
 
-    /// The same stage with a source.
+    /// Adds a source.
     #[must_use]
     pub fn with_source(self, source: SimulatedSource) -> Self {
         Self {
@@ -124,7 +124,7 @@ impl SimulatedStage {
         }
     }
 
-    /// The same stage with at most so many replicas.
+    /// Allows so many replicas.
     #[must_use]
     pub fn with_replicas(self, max_replicas: usize) -> Self {
         Self {
@@ -135,7 +135,7 @@ impl SimulatedStage {
 }
 
 impl SimulatedPlan {
-    /// Stages in a row, joined by links of gain 1 and `item_bytes`.
+    /// Stages in a row, with gain 1 and `item_bytes`.
     #[must_use]
     pub fn chain(stages: Vec<SimulatedStage>, item_bytes: u64) -> Self {
         let link = |to| SimulatedLink {
@@ -161,7 +161,7 @@ impl SimulatedPlan {
         }
     }
 
-    /// Limits of a tuner on a machine with so many cores.
+    /// A tuner's limits on so many cores.
     #[must_use]
     pub fn limits(
         &self,
@@ -191,7 +191,7 @@ impl SimulatedPlan {
         visits
     }
 
-    /// The plan as a flow model: without link bounds, variation, and costs of passing items.
+    /// The flow model of the plan: without link bounds, variation, and costs of passing items.
     ///
     /// ```
     /// use isochrony_tune::FlowModel;
@@ -257,5 +257,5 @@ impl SimulatedPlan {
     }
 }
 
-/// Maximum threads of a run, without competitors'.
+/// Without competitors'.
 pub(super) const MAX_THREADS: usize = 4096;

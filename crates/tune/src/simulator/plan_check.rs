@@ -1,18 +1,16 @@
-//! Checks a [`SimulatedPlan`]: values, and that stages cannot deadlock.
+//! Checks of a [`SimulatedPlan`].
 
 use super::link::MAX_SOURCES;
 use super::{SimulatedLink, SimulatedPlan, SimulatedSource};
 use crate::TuneError;
 
-/// Sources that a stage depends on, by stage number.
 pub(super) type SourceSet = Vec<bool>;
 
 impl SimulatedPlan {
-    /// Checks the plan.
+    /// Checks values, paths, and that stages cannot deadlock.
     ///
     /// # Errors
-    /// [`TuneError::Parameter`] names the field, its value, and what it may be; [`TuneError::UnknownServer`] an unknown
-    /// stage; [`TuneError::NoSources`].
+    /// [`TuneError::Parameter`]; [`TuneError::UnknownServer`] for an unknown stage; [`TuneError::NoSources`].
     pub fn check(&self) -> Result<(), TuneError> {
         self.check_links()?;
         self.check_stages()?;
@@ -118,7 +116,7 @@ impl SimulatedPlan {
         Ok(())
     }
 
-    /// Items enter every stage and reach the last one, and something takes time.
+    /// Items enter every stage and reach the last; something takes time.
     fn check_paths(&self) -> Result<(), TuneError> {
         match self.source_stages().count() {
             0 => return Err(TuneError::NoSources),
@@ -163,13 +161,11 @@ impl SimulatedPlan {
         Ok(())
     }
 
-    /// Rejects plans whose stages could wait for each other.
-    ///
-    /// A stage that waits for one source alone, although it has items of another, can hold that one up. A cycle of
-    /// waits needs sources connected by two paths of such stages; if these paths form a forest, there is none.
+    /// Rejects deadlocks: a stage that waits for one source while it has items of another can hold that one up. A cycle
+    /// of waits needs sources joined by two paths of such stages: a forest has none.
     fn check_joins(&self) -> Result<(), TuneError> {
         let sources = self.source_sets();
-        // A forest of sources: those that meet in a stage are in one tree.
+        // Sources that meet in a stage share a tree.
         let mut tree: Vec<usize> = (0..self.stages.len()).collect();
         for stage in (0..self.stages.len()).filter(|&stage| self.waits_in_step(&sources, stage)) {
             let own = self.stages[stage].source.as_ref();
@@ -226,7 +222,7 @@ impl SimulatedPlan {
         sets
     }
 
-    /// Whether a stage waits for the lagging input: its inputs have no common source.
+    /// The inputs have no common source.
     pub(super) fn waits_in_step(&self, sources: &[SourceSet], stage: usize) -> bool {
         let mut seen: SourceSet = vec![false; self.stages.len()];
         seen[stage] = self.stages[stage].source.is_some();

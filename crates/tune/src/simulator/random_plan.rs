@@ -1,19 +1,18 @@
-//! [`random_plan`]: random plans, for evaluations.
+//! [`random_plan`]: random plans for evaluations.
 
 use fastrand::Rng;
 
 use super::{SimulatedLink, SimulatedPlan, SimulatedSource, SimulatedStage, TimeDistribution};
 
-/// Ranges of service times in seconds, and of item bytes, both with a uniform logarithm.
+/// Ranges of service seconds and item bytes, log-uniform.
 const SERVICE_S: [f64; 2] = [20e-6, 2e-3];
 const ITEM_BYTES: [f64; 2] = [32768.0, 1_048_576.0];
 
 /// A random plan: a chain, a fan or a diamond of 3 to 12 stages after an endless source.
 ///
-/// Service times spread over two decades, 20 µs to 2 ms; a quarter of them constant, a quarter exponential, the rest
-/// lognormal with a coefficient of variation of 0.1 to 1. Of replicable stages two in three have up to `cores`
-/// replicas. The last stage, which writes results, mostly takes 20 to 60 µs. One link in five halves or doubles the
-/// number of items. Equal seeds give equal plans.
+/// Service times are 20 µs to 2 ms, constant, exponential or lognormal with a coefficient of variation of 0.1 to 1. Two
+/// in three replicable stages have up to `cores` replicas. The last stage mostly takes 20 to 60 µs. One link in five
+/// halves or doubles the items. Deterministic by seed.
 #[must_use]
 pub fn random_plan(seed: u64, cores: usize) -> SimulatedPlan {
     let mut random = Rng::with_seed(seed);
@@ -71,7 +70,6 @@ fn between(random: &mut Rng, [least, most]: [f64; 2]) -> f64 {
     least * libm::pow(most / least, random.f64())
 }
 
-/// The first stage feeds branches, which end in the last one.
 fn fan(random: &mut Rng, count: usize) -> Vec<(usize, usize)> {
     let branches = random.usize(1..=(count - 2).min(4));
     let mut ends = vec![0; branches];

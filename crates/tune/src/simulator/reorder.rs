@@ -1,4 +1,4 @@
-//! [`ReorderBuffer`]: restores the item order of replicas' results.
+//! [`ReorderBuffer`]: restores the item order of results.
 
 use std::collections::VecDeque;
 
@@ -6,18 +6,15 @@ use super::link::Progress;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
-    /// Number among the stage's items, from 0.
     pub(super) number: u64,
-    /// As of a [`LinkItem`](super::link::LinkItem).
     pub(super) position: u64,
     pub(super) progress: Progress,
     pub(super) core: u32,
 }
 
-/// Items of a replicated stage in flight, or waiting for earlier ones.
+/// Items in flight, or waiting for earlier ones.
 pub(super) struct ReorderBuffer {
     in_order: bool,
-    /// Maximum items in it.
     window: usize,
     /// None: in flight.
     slots: VecDeque<Option<Item>>,
@@ -42,7 +39,6 @@ impl ReorderBuffer {
         self.slots.is_empty()
     }
 
-    /// Whether the next item can leave.
     pub(super) fn has_next(&self) -> bool {
         self.slots.front().is_some_and(Option::is_some)
     }
@@ -53,7 +49,6 @@ impl ReorderBuffer {
 
     pub(super) fn complete(&mut self, item: Item) {
         if !self.in_order {
-            // Results that may leave precede all that are in flight.
             self.slots.pop_back();
             self.slots.push_front(Some(item));
             return;

@@ -7,8 +7,7 @@ use crate::{Configuration, LinkWindow, StageWindow, TuneError, Window};
 
 /// A plan running on a machine in simulated time.
 ///
-/// Deterministic for equal arguments. The n-th item of a stage takes the same time for every configuration (common
-/// random numbers).
+/// Deterministic. The n-th item of a stage takes the same time in every configuration (common random numbers).
 ///
 /// ```
 /// use isochrony_tune::simulator::{
@@ -39,7 +38,7 @@ pub struct SimulatedRun {
     counted: Counts,
 }
 
-/// Statistics of a run, beyond the counters of a real one.
+/// Statistics that a real run lacks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunTotals {
     /// All windows as one.
@@ -50,7 +49,7 @@ pub struct RunTotals {
     pub computed: Vec<u64>,
     /// Items from each stage's source; 0 without one.
     pub given: Vec<u64>,
-    /// Links in plan order.
+    /// By link, in plan order.
     pub links: Vec<LinkTotals>,
 }
 
@@ -63,7 +62,7 @@ pub struct LinkTotals {
     pub received: u64,
     /// Items in it now.
     pub held: u64,
-    /// Sum of the received items' seconds in it.
+    /// Seconds in it, summed over received items.
     pub wait_s: f64,
     /// Integral over time of the items in it.
     pub item_seconds: f64,
@@ -83,8 +82,8 @@ impl SimulatedRun {
     /// A run at time 0.
     ///
     /// # Errors
-    /// [`TuneError::Parameter`] and others name the field, its value, and what it may be; [`TuneError::OtherPlan`] for
-    /// a configuration of another plan.
+    /// [`TuneError::Parameter`] and others for invalid values; [`TuneError::OtherPlan`] for a configuration of another
+    /// plan.
     pub fn new(
         plan: SimulatedPlan,
         machine: SimulatedMachine,
@@ -100,7 +99,7 @@ impl SimulatedRun {
         Ok(Self { engine, counted })
     }
 
-    /// Runs for so many seconds, or until the end, and returns statistics.
+    /// Runs for so many seconds, or to the end.
     ///
     /// # Panics
     /// If `seconds` is negative or not finite.
@@ -115,10 +114,10 @@ impl SimulatedRun {
         self.difference(&before)
     }
 
-    /// Changes the configuration. An unwanted replica or thread completes its burst.
+    /// Changes the configuration. Unwanted replicas and threads complete their burst.
     ///
     /// # Errors
-    /// As for [`new`](Self::new); the run is then unchanged.
+    /// As for [`new`](Self::new); the run is unchanged.
     pub fn configure(&mut self, configuration: &Configuration) -> Result<(), TuneError> {
         let engine = &mut self.engine;
         engine.plan.check_configuration(configuration)?;
@@ -143,7 +142,7 @@ impl SimulatedRun {
         Ok(())
     }
 
-    /// Runs to the end and returns the time from the start. Infinite, without effect, if the plan never ends.
+    /// Runs to the end and returns the total time; infinite, without effect, if the plan never ends.
     pub fn run_to_end(&mut self) -> f64 {
         let mut sources = self.engine.plan.stages.iter().map(|stage| &stage.source);
         let is_endless = sources.any(|source| match source {
@@ -160,7 +159,7 @@ impl SimulatedRun {
         }
     }
 
-    /// Whether everything has reached the end of the plan.
+    /// Whether everything has reached the end.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.engine.is_over
@@ -178,7 +177,7 @@ impl SimulatedRun {
         &self.engine.configuration
     }
 
-    /// Statistics since the start. Does not end a window.
+    /// Statistics since the start; ends no window.
     pub fn totals(&mut self) -> RunTotals {
         let counts = self.count();
         let counted = std::mem::replace(&mut self.counted, counts);

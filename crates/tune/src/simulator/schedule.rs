@@ -1,10 +1,9 @@
-//! Which ready entry a thread takes, and which thread is woken for one.
+//! Which entry a thread takes, and which thread wakes.
 
 use super::StageSchedule;
 use super::engine::Engine;
 use super::thread::ThreadState;
 
-/// Owner of entries that no thread prefers.
 pub(super) const NOBODY: usize = usize::MAX;
 
 impl Engine {
@@ -29,7 +28,6 @@ impl Engine {
         Some(entry)
     }
 
-    /// A thread's own ready entry nearest to the end of the plan.
     fn own_ready(&self, thread: usize) -> Option<usize> {
         let mut end = self.queue.entries.len();
         if self.owned_ready[thread] == 0 {
@@ -44,7 +42,7 @@ impl Engine {
         None
     }
 
-    /// The first ready entry of the thread that has most, except the last stage.
+    /// Takes the first entry of the thread with most ready, except the last stage.
     fn steal(&self, thief: usize, threshold: usize) -> Option<usize> {
         let others = (0..self.owned_ready.len()).filter(|&other| other != thief);
         let victim = others.max_by_key(|&other| (self.owned_ready[other], usize::MAX - other))?;
@@ -55,7 +53,6 @@ impl Engine {
         entries.find(|&entry| self.owners[entry] == victim && self.queue.is_ready(entry))
     }
 
-    /// Wakes an idle thread that can execute a ready entry.
     pub(super) fn wake_for(&mut self, entry: usize) {
         let is_idle = |thread: usize| {
             let thread = self.threads.get(thread);
@@ -81,7 +78,7 @@ impl Engine {
         }
     }
 
-    /// Gives each thread consecutive entries of equal expected load, where threads own entries.
+    /// Consecutive entries of equal expected load, where threads own entries.
     pub(super) fn assign_owners(&mut self) {
         let entries = self.queue.entries.len();
         self.owners = vec![NOBODY; entries];
@@ -104,7 +101,6 @@ impl Engine {
         let total: f64 = (0..entries).map(load).sum();
         let mut before = 0.0;
         for entry in 0..entries {
-            // The middle of its load lies in its owner's share.
             let middle = (before + load(entry) / 2.0) / total.max(f64::MIN_POSITIVE);
             self.owners[entry] = ((middle * threads as f64) as usize).min(threads - 1);
             before += load(entry);

@@ -1,4 +1,4 @@
-//! [`best_configuration`]: the configuration of highest throughput, by trying many.
+//! [`best_configuration`]: searches the highest throughput.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use crate::{Configuration, TuneError};
 /// Search options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConfigurationSearch {
-    /// Source items that a run at the flow model's rate delivers after its warm-up, a quarter of it; at least 1.
+    /// Source items measured at the flow model's rate, after a warm-up a quarter as long; at least 1.
     pub items: u64,
     /// Maximum runs; at least 1.
     pub max_runs: usize,
     /// Capacities tried, equal for all links.
     pub link_bytes: Vec<u64>,
-    /// Seed of all runs: every configuration meets the same service times.
+    /// Seed of all runs, for equal service times.
     pub seed: u64,
 }
 
@@ -23,16 +23,16 @@ pub struct ConfigurationSearch {
 pub struct BestConfiguration {
     /// The configuration.
     pub configuration: Configuration,
-    /// Delivered source items per second.
+    /// Source items delivered per second.
     pub rate: f64,
     /// Runs tried.
     pub runs: usize,
-    /// Whether the whole grid was tried.
+    /// The whole grid was tried.
     pub is_exhaustive: bool,
 }
 
 impl Default for ConfigurationSearch {
-    /// Up to 400 runs of 400 items, and links of 256 KiB, 1 MiB, 4 MiB and 16 MiB.
+    /// 400 runs of 400 items; links of 256 KiB, 1 MiB, 4 MiB and 16 MiB.
     fn default() -> Self {
         Self {
             items: 400,
@@ -43,7 +43,7 @@ impl Default for ConfigurationSearch {
     }
 }
 
-/// The configuration of highest throughput, by [`ConfigurationSearch`] with its defaults.
+/// [`ConfigurationSearch::find`] with the defaults.
 ///
 /// # Errors
 /// As for [`ConfigurationSearch::find`].
@@ -54,7 +54,6 @@ pub fn best_configuration(
     ConfigurationSearch::default().find(plan, machine)
 }
 
-/// Relative gain that justifies another configuration.
 const LEAST_GAIN: f64 = 1e-3;
 
 type Point = Vec<usize>;
@@ -73,12 +72,11 @@ impl ConfigurationSearch {
     /// Searches a grid: replicas of 1, 2, 3, 4, 6, 8, 12, 16 and so on up to the cores, and the capacities. `workers`
     /// is the number of cores.
     ///
-    /// Tries all points if there are at most `max_runs`. Otherwise changes one coordinate at a time by one or two
-    /// steps, or all replicas by one, while that improves the rate: from the flow model's replicas, from one replica
-    /// each, and from the maximum. Finite sources count as endless.
+    /// Tries all points if at most `max_runs`. Else climbs by one or two steps of one coordinate, or one of all
+    /// replicas, from the flow model's replicas, one each, and the maximum. Finite sources count as endless.
     ///
     /// # Errors
-    /// [`TuneError`] for values of plan, machine or search outside their ranges.
+    /// [`TuneError`] for invalid plan, machine or search.
     pub fn find(
         &self,
         plan: &SimulatedPlan,
@@ -194,7 +192,7 @@ impl<'a> Grid<'a> {
         let mut point = vec![0; self.levels.len()];
         loop {
             self.rate(&point)?;
-            // A counter whose digits have different ranges.
+            // Counts with digits of different ranges.
             let mut digits = point.iter().zip(&self.levels);
             let Some(raised) = digits.position(|(&digit, levels)| digit + 1 < levels.len()) else {
                 return Ok(());
@@ -245,7 +243,7 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// One coordinate changed by one or two steps, or all replicas by one.
+    /// Changes one coordinate by one or two steps, or all replicas by one.
     fn neighbours(&self, at: &Point) -> Vec<Point> {
         let moved = |from: &Point, coordinate: usize, step: isize| {
             let mut to = from.clone();
@@ -269,7 +267,7 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// Source rate allowed by cores and stages without replicas.
+/// Source rate that cores and non-replicable stages allow.
 fn flow_rate(plan: &SimulatedPlan, cores: usize) -> f64 {
     let visits = plan.visits();
     let stages = plan.stages.iter().zip(&visits);

@@ -1,6 +1,6 @@
-//! Stages and replicas as queue entries: ready ones, what others wait for, and how long.
+//! Stages and replicas as queue entries.
 //!
-//! States and notices are those of the real queue; see `docs/how_a_plan_runs.md`.
+//! States and notices as in the real queue; see `docs/how_a_plan_runs.md`.
 
 use std::ops::Range;
 
@@ -37,7 +37,6 @@ enum Phase {
     Ended,
 }
 
-/// Seconds by activity of a stage's entries.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct PhaseTimes {
     pub(super) busy: f64,
@@ -52,7 +51,6 @@ pub(super) struct Entry {
     pub(super) replica: usize,
     phase: Phase,
     since: f64,
-    /// Since it was last taken.
     notices: u8,
 }
 
@@ -63,7 +61,6 @@ pub(super) struct StageQueue {
 }
 
 impl StageQueue {
-    /// All ready; `replicas`: entries per stage.
     pub(super) fn new(replicas: impl Iterator<Item = usize>) -> Self {
         let entry = |stage, replica| Entry {
             stage,
@@ -108,14 +105,13 @@ impl StageQueue {
         }
     }
 
-    /// Counts the time of all entries up to now.
     pub(super) fn count_times(&mut self, now: f64) {
         for at in 0..self.entries.len() {
             self.enter(at, self.entries[at].phase, now);
         }
     }
 
-    /// Whether the entry waited for the notice, and so is ready now.
+    /// Whether the entry waited for it, and is ready.
     pub(super) fn notify(&mut self, at: usize, notice: Notice, now: f64) -> bool {
         let entry = &mut self.entries[at];
         entry.notices |= notice.bit();
@@ -126,7 +122,7 @@ impl StageQueue {
         waited
     }
 
-    /// Stops a replica from taking items. False if it executes a burst, or has retired or ended.
+    /// False if it executes a burst, or has retired or ended.
     pub(super) fn retire(&mut self, at: usize, now: f64) -> bool {
         let retires = matches!(self.entries[at].phase, Phase::Ready | Phase::Waiting(_));
         if retires {
@@ -148,7 +144,7 @@ impl StageQueue {
         self.enter(at, Phase::Running, now);
     }
 
-    /// After a burst; returns whether the entry is ready again. A notice during the burst is not lost.
+    /// Returns whether the entry is ready again. Notices during the burst are kept.
     pub(super) fn put_back(&mut self, at: usize, outcome: BurstOutcome, now: f64) -> bool {
         let wait = match outcome {
             BurstOutcome::Ran => None,
@@ -175,7 +171,7 @@ impl StageQueue {
         }
     }
 
-    /// A stage has ended: entries without a burst end.
+    /// Ends entries without a burst.
     pub(super) fn end(&mut self, entries: Range<usize>, now: f64) {
         for at in entries {
             if self.entries[at].phase != Phase::Running {

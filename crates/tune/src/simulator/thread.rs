@@ -9,7 +9,7 @@ use super::stage_queue::BurstOutcome;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ThreadState {
-    /// Executing a burst, on a core or waiting for one.
+    /// On a core or waiting for one.
     Working,
     Looking,
     Idle,
@@ -20,21 +20,18 @@ pub(super) enum ThreadState {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Work {
     Item(Item),
-    /// The entry has nothing to compute.
+    /// Nothing to compute.
     Nothing(BurstOutcome),
 }
 
 pub(super) struct SimulatedThread {
     pub(super) state: ThreadState,
     pub(super) work: Option<(usize, Work)>,
-    /// Items that the burst may still compute.
     pub(super) burst_left: usize,
     pub(super) core_use: CoreUse,
-    /// Seconds of work left at `work_since`, when it began or got a core.
     pub(super) remaining: f64,
     pub(super) work_since: f64,
     pub(super) idle_since: f64,
-    /// Changes when it is preempted.
     pub(super) version: u32,
 }
 
@@ -120,7 +117,7 @@ impl Engine {
         }
     }
 
-    /// Retires a thread; what it was woken for goes to another.
+    /// What it was woken for goes to another.
     pub(super) fn retire_thread(&mut self, thread: usize) {
         self.leave_core(thread);
         self.threads[thread].state = ThreadState::Retired;

@@ -14,7 +14,7 @@ pub enum TimeDistribution {
         /// Time; finite, at least 0.
         mean_s: f64,
     },
-    /// Exponential; Poisson arrivals.
+    /// Exponential (Poisson arrivals).
     Exponential {
         /// Mean; finite, at least 0.
         mean_s: f64,
@@ -33,7 +33,7 @@ pub enum TimeDistribution {
     },
 }
 
-/// Largest coefficient of variation: beyond it a mean needs more draws than a run has.
+/// Beyond it, a mean needs more draws than a run has.
 const MAX_CV: f64 = 10.0;
 
 impl TimeDistribution {
@@ -48,7 +48,6 @@ impl TimeDistribution {
         }
     }
 
-    /// `place` names the distribution in the error.
     pub(super) fn check(&self, place: &str) -> Result<(), TuneError> {
         let time = |name: String, time: f64| match time.is_finite() && time >= 0.0 {
             true => Ok(()),
@@ -71,7 +70,7 @@ impl TimeDistribution {
         }
     }
 
-    /// Draws a time. `libm`, so every machine draws the same.
+    /// Uses `libm`: every machine draws the same.
     pub(super) fn draw(&self, random: &mut Rng) -> f64 {
         let exponential = |random: &mut Rng| -libm::log(1.0 - random.f64());
         match self {

@@ -1,4 +1,4 @@
-//! [`LinkFeatures`]: measurements of a link, and the classified numbers derived from them.
+//! [`LinkFeatures`]: measurements of a link.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,43 +27,41 @@ pub(super) const FEATURES: [&str; 20] = [
     "two_moment_histogram_distance",
 ];
 
-/// How many of these need no model.
+/// Number of features without a model.
 pub(super) const MEASURED: usize = 10;
 
-/// How many compare a model with measurements.
 const COMPARED: usize = FEATURES.len() - MEASURED;
 
 pub(super) type Vector = [f64; FEATURES.len()];
 
-/// Measurements of a link, its writer and its reader, in an interval without a change of configuration.
+/// A link under one configuration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkFeatures {
-    /// Items carried in the interval.
+    /// Items carried.
     pub items: u64,
-    /// Items held before the writer waits: bytes divided by the mean item size.
+    /// Capacity in items.
     pub capacity: usize,
-    /// Mean seconds from when the writer could continue to its next item, including its own waits for input, excluding
-    /// waits for room in the link.
+    /// Mean seconds per item of the writer, including its waits for input, excluding waits for room in the link.
     pub interarrival_s: f64,
-    /// Their coefficient of variation.
+    /// Its coefficient of variation.
     pub interarrival_cv: f64,
-    /// Mean computing seconds per item in the reader.
+    /// Mean computing seconds per item of the reader.
     pub service_s: f64,
-    /// Their coefficient of variation.
+    /// Its coefficient of variation.
     pub service_cv: f64,
-    /// Share of time in which the writer waited for room in the link, 0 to 1.
+    /// Share of time the writer waited for room in the link, 0 to 1.
     pub writer_wait_share: f64,
-    /// Share of time in which the reader waited for items of the link, 0 to 1.
+    /// Share of time the reader waited for items, 0 to 1.
     pub reader_wait_share: f64,
-    /// Share of time in which the reader waited for room in its output, 0 to 1.
+    /// Share of time the reader waited for room in its output, 0 to 1.
     pub reader_output_wait_share: f64,
-    /// Sends by occupancy: 0 to 7 eighths full, and full.
+    /// Sends by occupancy: 0 to 7 eighths, and full.
     pub occupancy: [u64; 9],
 }
 
 impl LinkFeatures {
-    /// Mean service time divided by mean inter-arrival time: the reader's busy share with an unbounded link.
+    /// Mean service over mean inter-arrival time: the reader's busy share with an unbounded link.
     pub fn utilization(&self) -> f64 {
         self.service_s / self.interarrival_s
     }
@@ -90,7 +88,7 @@ impl LinkFeatures {
         ])
     }
 
-    /// Features that compare each model with measurements accepted by `measured`.
+    /// The measurements must be valid.
     pub(super) fn compared(&self) -> Result<[f64; COMPARED], Reason> {
         let mut found = [0.0; COMPARED];
         let [mean, _] = self.occupancy_moments();
@@ -162,7 +160,6 @@ impl LinkFeatures {
         self.occupancy.iter().map(|&count| count as f64).sum()
     }
 
-    /// Mean and standard deviation of the full part, 0 to 1.
     fn occupancy_moments(&self) -> [f64; 2] {
         let sent = self.sent();
         let shares = self.occupancy.map(|count| count as f64 / sent);

@@ -1,15 +1,13 @@
-//! Classifies whether a model can be trusted for a link between two stages.
+//! Classifies whether a model of a link can be trusted.
 //!
-//! [`TrustClassifier`] judges from measurements of a link ([`LinkFeatures`]) whether a [`Model`] predicts its
-//! throughput and mean number of items. A model is right if, for half, once and twice the capacity, its throughput is
-//! within 5 % and its mean number of items within 25 % or half an item of the long run.
+//! [`TrustClassifier`] judges from [`LinkFeatures`] whether a [`Model`] is right: for half, once and twice the
+//! capacity, its throughput within 5 % and its mean number of items within 25 % or half an item of the long run.
 //!
 //! A support vector machine and a small neural network must agree. `tools/train_trust.py` trains both on simulated
-//! links; their weights are part of the crate. The thresholds favour few false positives, since a tuner can measure
-//! instead. Data and figures: `docs/trust.md`.
+//! links. Thresholds favour few false positives, since a tuner can measure instead. See `docs/trust.md`.
 //!
-//! Source: Beard, Online Modeling and Tuning of Parallel Stream Processing Systems (2015), chapter 7, which classifies
-//! by hardware properties; here the features are measurements of the plan.
+//! Source: Beard, Online Modeling and Tuning of Parallel Stream Processing Systems (2015), chapter 7, which uses
+//! hardware properties instead of measurements.
 
 mod features;
 mod model;
@@ -35,7 +33,7 @@ type PerModel = [f64; Model::ALL.len()];
 static BUILTIN: LazyLock<Result<TrustClassifier, TuneError>> =
     LazyLock::new(|| TrustClassifier::from_json(include_str!("weights.json")));
 
-/// Judges from measurements of a link which model of it can be trusted.
+/// Judges which model of a link is right.
 ///
 /// ```
 /// use isochrony_tune::trust::{LinkFeatures, Model, TrustClassifier};
@@ -70,25 +68,25 @@ pub struct TrustClassifier {
     network_thresholds: PerModel,
 }
 
-/// Scores of one model, which is trusted if both reach their thresholds.
+/// Scores of one model.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ModelScores {
     /// Model.
     pub model: Model,
-    /// Signed distance from the support vector machine's margin.
+    /// Signed distance from the margin.
     pub svm: f64,
-    /// Log odds that the model is right, by the network.
+    /// The network's log odds that the model is right.
     pub network: f64,
-    /// The smaller score minus its threshold: trusted from 0 on.
+    /// The smaller score minus its threshold; trusted from 0.
     pub margin: f64,
 }
 
-/// The trusted model of a link, and why.
+/// The trusted model of a link, if any.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Verdict {
-    /// The queueing model with the largest score, else the flow model, else none.
+    /// The best queueing model, else the flow model, else none.
     pub trusted: Option<Model>,
-    /// Margin of the trusted model, else the largest one; negative infinity if the features could not be judged.
+    /// Margin of the trusted model, else the largest; negative infinity if features could not be judged.
     pub score: f64,
     /// Reason.
     pub why: Reason,
@@ -98,7 +96,7 @@ pub struct Verdict {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Both classifiers accept the model.
+    /// Both classifiers accept.
     Accepted {
         /// Model.
         model: Model,
@@ -160,7 +158,7 @@ impl fmt::Display for Reason {
 }
 
 impl TrustClassifier {
-    /// The classifier with the crate's weights, parsed on first use.
+    /// The classifier with built-in weights.
     ///
     /// # Errors
     /// As [`from_json`](Self::from_json).
@@ -171,9 +169,8 @@ impl TrustClassifier {
     /// A classifier with weights written by `tools/train_trust.py`.
     ///
     /// # Errors
-    /// [`TuneError::WeightsSyntax`] for any other file, [`TuneError::WeightsFormat`] for another version of it,
-    /// [`TuneError::WeightsNames`] for other features or models, [`TuneError::WeightsShape`] for a wrong count and
-    /// [`TuneError::Parameter`] for an impossible scaling.
+    /// [`TuneError::WeightsSyntax`], [`TuneError::WeightsFormat`], [`TuneError::WeightsNames`],
+    /// [`TuneError::WeightsShape`], [`TuneError::Parameter`] for an impossible scaling.
     pub fn from_json(text: &str) -> Result<Self, TuneError> {
         weights::parse(text)
     }
@@ -181,13 +178,13 @@ impl TrustClassifier {
     /// Scores of each model, in the order of [`Model::ALL`].
     ///
     /// # Errors
-    /// The [`Reason`] why the features cannot be judged.
+    /// Why the features cannot be judged.
     pub fn scores(
         &self,
         features: &LinkFeatures,
     ) -> Result<[ModelScores; Model::ALL.len()], Reason> {
         let mut vector: Vector = [0.0; FEATURES.len()];
-        // The range comes first: the cost of predictions grows with the square of the capacity.
+        // Predictions cost the square of the capacity.
         vector[..MEASURED].copy_from_slice(&features.measured()?);
         self.scaling.check(&vector[..MEASURED])?;
         vector[MEASURED..].copy_from_slice(&features.compared()?);
@@ -202,7 +199,7 @@ impl TrustClassifier {
         }))
     }
 
-    /// The trusted model, if any. Never panics: features that cannot be judged give none.
+    /// The trusted model; none if the features cannot be judged.
     pub fn verdict(&self, features: &LinkFeatures) -> Verdict {
         let scores = match self.scores(features) {
             Ok(scores) => scores,
@@ -220,7 +217,7 @@ impl TrustClassifier {
         };
         let [flow, mm1k, md1k, two_moment] = scores;
         let queueing = larger(larger(mm1k, md1k), two_moment);
-        // The flow model says less: it knows no items.
+        // The flow model comes last: it does not predict items.
         for best in [queueing, flow] {
             if best.margin >= 0.0 {
                 return Verdict {

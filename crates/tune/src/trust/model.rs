@@ -1,4 +1,4 @@
-//! [`Model`]: the models of a link that can be trusted, and their predictions.
+//! [`Model`]: models of a link, and their predictions.
 
 use std::fmt;
 
@@ -11,14 +11,13 @@ use crate::{FiniteQueue, Queue, TuneError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
-    /// The slower of writer and reader limits the throughput, as in [`flow_model`](crate::flow_model); no statement on
-    /// items.
+    /// The slower of writer and reader limits throughput ([`flow_model`](crate::flow_model)); predicts no items.
     Flow,
-    /// Poisson arrivals, exponential service, finite room.
+    /// M/M/1/K.
     Mm1k,
-    /// Poisson arrivals, constant service, finite room.
+    /// M/D/1/K.
     Md1k,
-    /// Arrivals and service by mean and variation: [`Queue::gg1`] with finite room.
+    /// [`Queue::gg1`] with finite room.
     TwoMoment,
 }
 
@@ -45,11 +44,11 @@ impl Model {
         }
     }
 
-    /// Prediction for a link with room for `capacity` items and the measured times.
+    /// Predicts a link with room for `capacity` items.
     ///
     /// # Errors
-    /// [`TuneError::Parameter`] for values that [`Queue::gg1`] or [`Queue::with_capacity`] refuse; the room of a queue
-    /// is the capacity and the items held by writer and reader.
+    /// [`TuneError::Parameter`] from [`Queue::gg1`] or [`Queue::with_capacity`]; the queue's room adds the items held
+    /// by writer and reader.
     pub fn predict(
         self,
         features: &LinkFeatures,
@@ -72,7 +71,7 @@ impl Model {
         })
     }
 
-    /// Items per second at the measured capacity, and the share of sends by eighths of it that are full.
+    /// Throughput, and the shares of sends by occupancy in eighths.
     pub(super) fn measurable(
         self,
         features: &LinkFeatures,
@@ -102,12 +101,12 @@ impl Model {
     }
 }
 
-/// Items in the link of `in_system`: the reader holds the first and the writer the last of a full queue.
+/// Of a full queue, the reader holds the first item and the writer the last.
 fn waiting(in_system: usize, capacity: usize) -> usize {
     in_system.saturating_sub(1).min(capacity)
 }
 
-/// What the writer finds. A waiting writer finishes no other item, so the last state is left out.
+/// Shares of sends, without the last state: a waiting writer finishes no other item.
 fn occupancy(finite: &FiniteQueue, capacity: usize) -> [f64; 9] {
     let mut shares = [0.0; 9];
     for n in 0..finite.capacity() {

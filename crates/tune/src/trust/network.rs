@@ -3,7 +3,6 @@
 use super::PerModel;
 use super::features::Vector;
 
-/// A layer of weighted sums with biases.
 #[derive(Debug, Clone, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Layer {
@@ -19,7 +18,7 @@ impl Layer {
     }
 }
 
-/// One output per model: the log odds that it is right.
+/// Log odds per model that it is right.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Network {
     pub(super) hidden: Vec<Layer>,
@@ -27,7 +26,7 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Log odds for standardised features.
+    /// Inputs are standardised.
     pub(super) fn scores(&self, inputs: &Vector) -> PerModel {
         let mut values = inputs.to_vec();
         for layer in &self.hidden {

@@ -1,20 +1,19 @@
-//! [`SupportVectorMachine`]: a Gaussian kernel on landmarks, with one output per model.
+//! [`SupportVectorMachine`]: a Gaussian kernel on landmarks.
 
 use super::PerModel;
 use super::features::Vector;
 
-/// The decision is a weighted sum of the kernel at fixed landmarks (Nystroem approximation).
+/// Weighted sum of the kernel at fixed landmarks (Nystroem approximation).
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SupportVectorMachine {
     pub(super) gamma: f64,
     pub(super) landmarks: Vec<Vector>,
-    /// Landmark weights by model.
     pub(super) weights: [Vec<f64>; 4],
     pub(super) bias: PerModel,
 }
 
 impl SupportVectorMachine {
-    /// Signed distances from the margin, for standardised features.
+    /// Signed distances from the margin; inputs are standardised.
     pub(super) fn scores(&self, inputs: &Vector) -> PerModel {
         let mut scores = self.bias;
         for (i, landmark) in self.landmarks.iter().enumerate() {

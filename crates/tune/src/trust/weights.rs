@@ -10,12 +10,10 @@ use crate::TuneError;
 
 const FORMAT: u64 = 1;
 
-/// Centre and width for standardising features, and their training range.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Scaling(Vec<FeatureEntry>);
 
 impl Scaling {
-    /// Rejects the first of `values` outside the training range.
     pub(super) fn check(&self, values: &[f64]) -> Result<(), Reason> {
         for (entry, &got) in self.0.iter().zip(values) {
             if !(got >= entry.least && got <= entry.most) {
@@ -40,7 +38,7 @@ struct WeightsHeader {
     format: u64,
 }
 
-/// Seed, versions and tolerances are for human readers.
+/// Seed, versions and tolerances are for readers.
 #[derive(Deserialize)]
 struct WeightsFile {
     models: Vec<String>,

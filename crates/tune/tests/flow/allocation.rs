@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use crate::chain;
 use crate::random_graphs::{graph, spectral_radius};
 
-/// Rate by weight of the slowest source that arrivals do not limit; infinite if they limit all.
+/// Infinite if arrivals limit all.
 fn level(graph: &FlowGraph) -> f64 {
     let solution = FlowModel::new(graph.clone()).unwrap().solve();
     let held = (0..graph.sources.len())

@@ -113,7 +113,7 @@ fn routes_that_send_more_than_all_are_rejected() {
 
 #[test]
 fn loops_that_never_drain_are_rejected() {
-    // `filter` doubles items and sends half of them back: as many return as were taken.
+    // `filter` doubles items and returns half of them: as many as it took.
     for (gain, returned) in [(2.0, "1"), (3.0, "1.5")] {
         let error = rejected(|graph| {
             graph.servers[1].gain = gain;

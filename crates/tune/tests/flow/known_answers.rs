@@ -4,12 +4,12 @@ use isochrony_tune::{FlowGraph, FlowModel, Limit, Resources, Server, Source, Sou
 
 use crate::{chain, close, route, source};
 
-/// Figures 4.6 and 4.7: kernel A splits 2 to 1 over links to B and C, which meet in D. Flows in MB/s, as printed.
+/// Figures 4.6 and 4.7: A splits 2 to 1 to B and C, which meet in D. Flows in MB/s.
 #[test]
 fn dissertation_figure_4_7_has_these_flows() {
     let names = ["A", "AB", "AC", "B", "C", "BD", "CD", "D"];
     let mut servers: Vec<Server> = names.map(|name| Server::new(name, 0.001)).into();
-    // Kernel C alone takes 40 MB/s; three kernels on its core leave it 13.33 (figure 4.5).
+    // Kernel C alone takes 40 MB/s; three kernels on its core leave 13.33 (figure 4.5).
     servers[4].service_time = 3.0 / 40.0;
     let routes = [
         (0, 1, 2.0 / 3.0),
@@ -41,7 +41,7 @@ fn dissertation_figure_4_7_has_these_flows() {
     assert!(close(solution.server_utilizations[4], 8.9 / (40.0 / 3.0)));
 }
 
-/// Equation 4.8: three equally busy kernels on a core have a third of their rates.
+/// Equation 4.8.
 #[test]
 fn busy_servers_on_one_core_divide_its_rate() {
     let mut graph = chain(
@@ -56,7 +56,7 @@ fn busy_servers_on_one_core_divide_its_rate() {
     assert_eq!(solution.core_utilization, Some(1.0));
 }
 
-/// Figure 4.1: the stage RGB2YCbCr copies every pixel to three stages.
+/// Figure 4.1: RGB2YCbCr copies every pixel to three stages.
 #[test]
 fn a_split_with_gain_three_gives_every_branch_each_item() {
     let mut split = Server::new("RGB2YCbCr", 0.1);
@@ -85,13 +85,12 @@ fn a_split_with_gain_three_gives_every_branch_each_item() {
     );
     assert_eq!(model.solve().bottleneck, Limit::Server(4));
     assert!(close(model.solve().source_rates[0], 1.0 / 0.3));
-    // A second encoder moves the bottleneck to the three stages after the split.
     assert!(close(model.replica_gains()[4], 5.0 - 1.0 / 0.3));
 }
 
 #[test]
 fn feedback_multiplies_visits_by_the_geometric_series() {
-    // A quarter of the output of `check` goes back: each item is checked 1 / (1 - 1/4) times.
+    // A quarter of the output of `check` returns: each item is checked 1 / (1 - 1/4) times.
     let mut graph = chain(vec![Server::new("read", 0.1), Server::new("check", 0.3)]);
     graph.routes.push(route(1, 1, 0.25));
     let model = FlowModel::new(graph).unwrap();
@@ -145,7 +144,7 @@ fn each_limit_is_named_with_its_values() {
     );
 }
 
-/// The second of two sources passes a slow server, which holds back a join, but not an independent source.
+/// The second source passes a slow server, which holds back a join only.
 #[test]
 fn source_rule_decides_who_waits_for_the_slow_source() {
     let sources = [(0, 1.0), (1, 2.0)].map(|(server, weight)| Source {
@@ -172,7 +171,7 @@ fn source_rule_decides_who_waits_for_the_slow_source() {
     assert!(close(solution.source_rates[0], 7.0) && close(solution.source_rates[1], 1.0));
     assert_eq!(solution.source_limits, [Limit::Server(2), Limit::Server(1)]);
     assert_eq!(solution.bottleneck, Limit::Server(1));
-    // The merge is full: what the slow source gains, the fast one loses.
+    // The merge is full: the fast source loses what the slow one gains.
     assert!(close(1.0 + model.replica_gains()[1], 1.0));
 }
 

@@ -1,4 +1,4 @@
-//! Oracle: the flow model as a linear program over the flows of servers and routes.
+//! Oracle: the flow model as a linear program.
 
 use isochrony_tune::{FlowGraph, FlowModel, Limit, SourceRule, TuneError};
 use microlp::{ComparisonOp, Error, OptimizationDirection, Problem, SolveOptions, Variable};
@@ -7,12 +7,11 @@ use proptest::prelude::*;
 use crate::close;
 use crate::random_graphs::{graph, spectral_radius};
 
-/// Seconds counted: the solver's tolerance is absolute, so counts are large.
+/// The solver's tolerance is absolute: count over many seconds.
 const SECONDS: f64 = 1000.0;
 
 #[derive(Clone, Copy)]
 enum Objective {
-    /// The common level, by weight, of all sources that are not fixed.
     Level,
     Source(usize),
 }
@@ -23,8 +22,7 @@ struct Optimum {
     level: f64,
 }
 
-/// Maximises under conservation and capacities. Source `i` has exactly the rate `fixed[i]`, or else at least `floor`
-/// times its weight.
+/// Source `i` has exactly the rate `fixed[i]`, else at least `floor` times its weight.
 fn optimum(
     graph: &FlowGraph,
     objective: Objective,
@@ -139,7 +137,7 @@ fn add_capacities(problem: &mut Problem, graph: &FlowGraph, servers: &[Variable]
     }
 }
 
-/// Max-min fair rates by successive programs: the common level, then which sources cannot exceed it, and again.
+/// Max-min fair rates: repeatedly the common level, then the sources that cannot exceed it.
 fn by_programs(graph: &FlowGraph) -> Result<Optimum, Error> {
     let mut fixed = vec![None; graph.sources.len()];
     loop {
@@ -147,7 +145,7 @@ fn by_programs(graph: &FlowGraph) -> Result<Optimum, Error> {
         if graph.source_rule == SourceRule::FixedRatio {
             return Ok(found);
         }
-        // A little below the level, or rounding leaves no solution.
+        // Slightly lower, or rounding leaves no solution.
         let floor = found.level * (1.0 - 1e-9);
         let mut held = Vec::new();
         for (index, source) in graph.sources.iter().enumerate() {
@@ -235,7 +233,6 @@ proptest! {
         }
     }
 
-    /// `replica_gains` matches the program with one more replica.
     #[test]
     fn replica_gains_equal_the_program_with_a_replica_more(graph in graph()) {
         prop_assume!(spectral_radius(&graph) < 0.97);

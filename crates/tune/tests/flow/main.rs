@@ -1,4 +1,4 @@
-//! The flow model against linear programming, exhaustive search and known answers.
+//! The flow model against oracles.
 
 mod allocation;
 mod errors;
@@ -8,7 +8,6 @@ mod random_graphs;
 
 use isochrony_tune::{FlowGraph, Route, Server, Source};
 
-/// A chain with one unlimited source at its first server.
 fn chain(servers: Vec<Server>) -> FlowGraph {
     let routes = (1..servers.len())
         .map(|to| route(to - 1, to, 1.0))

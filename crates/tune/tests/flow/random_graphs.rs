@@ -1,4 +1,4 @@
-//! Random graphs: chains, splits, merges and feedback, with shared resources and up to three sources.
+//! Random graphs with feedback, shared resources and up to three sources.
 
 use isochrony_tune::{FlowGraph, Resources, Route, Server, Source, SourceRule};
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ fn resources() -> impl Strategy<Value = Resources> {
     })
 }
 
-/// Routes between any servers, including backward ones and self-loops; the rest leaves the graph.
+/// Including backward and self-loops; the rest leaves the graph.
 fn routes(servers: usize) -> impl Strategy<Value = Vec<Route>> {
     let one = (0..servers, 0..servers, 1..=8u32, any::<bool>());
     (
@@ -86,7 +86,7 @@ pub(crate) fn graph() -> impl Strategy<Value = FlowGraph> {
     })
 }
 
-/// Growth per step of the items that walk the graph, over many steps.
+/// Growth per step of items that walk the graph.
 pub(crate) fn spectral_radius(graph: &FlowGraph) -> f64 {
     const STEPS: i32 = 1500;
     let mut items = vec![1.0; graph.servers.len()];

@@ -38,7 +38,7 @@ impl Service {
 pub(crate) enum Arrivals {
     Poisson,
     Regular,
-    /// Eight at once, the times between exponential.
+    /// Eight at once, exponential intervals.
     Bursts,
 }
 
@@ -49,17 +49,15 @@ impl Arrivals {
 }
 
 const CAPACITY: u64 = 64;
-/// Share of samples whose counter loses an item.
 const LOST: f64 = 0.01;
 
-/// A queue with random arrivals; the writer waits while it is full, the reader while it has too few items to fire.
+/// Random arrivals; the writer waits while the queue is full, the reader while too few items to fire are queued.
 pub(crate) struct QueueSimulation {
     random: fastrand::Rng,
     service: Service,
     pub(crate) arrivals: Arrivals,
     pub(crate) mean_service_s: f64,
     pub(crate) mean_arrival_s: f64,
-    /// Items taken at a time.
     firing: u64,
     now_s: f64,
     waiting: u64,
@@ -89,7 +87,7 @@ impl QueueSimulation {
         }
     }
 
-    /// Samples a period that is off by up to 5 %, and more in one of a hundred.
+    /// Periods are off by up to 5 %, one in a hundred by more.
     pub(crate) fn sample(&mut self, period_s: f64) -> PeriodSample {
         let late = if self.random.f64() < 0.01 { 2.0 } else { 1.0 };
         let elapsed_s = period_s * late * (0.95 + 0.1 * self.random.f64());

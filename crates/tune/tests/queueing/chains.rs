@@ -1,12 +1,12 @@
-//! Oracle: continuous-time Markov chains, as dense linear systems of balance equations.
+//! Oracle: continuous-time Markov chains, by balance equations.
 
 use isochrony_tune::Queue;
 use proptest::prelude::*;
 
 use crate::near;
 
-/// Stationary probabilities for transitions `(from, to, rate)`: Gaussian elimination with pivoting on the balance
-/// equations, the last replaced by the sum of 1.
+/// Stationary probabilities for transitions `(from, to, rate)`, by Gaussian elimination; the sum of 1 replaces the last
+/// equation.
 fn stationary(states: usize, transitions: &[(usize, usize, f64)]) -> Vec<f64> {
     let mut rows = vec![vec![0.0; states + 1]; states];
     for &(from, to, rate) in transitions {
@@ -31,7 +31,7 @@ fn stationary(states: usize, transitions: &[(usize, usize, f64)]) -> Vec<f64> {
     (0..states).map(|k| rows[k][states] / rows[k][k]).collect()
 }
 
-/// Probabilities of 0 to `capacity` items for Erlang service of `phases` exponential phases (scv 1/phases).
+/// For Erlang service of `phases` exponential phases (scv 1/phases).
 fn erlang_service(
     arrival_rate: f64,
     service_time: f64,
@@ -39,7 +39,7 @@ fn erlang_service(
     capacity: usize,
 ) -> Vec<f64> {
     let phase_rate = phases as f64 / service_time;
-    // State 0 is empty; with `n` items of which the first has `left` phases to go it is `(n - 1) * phases + left`.
+    // State 0 is empty; `n` items with `left` phases of the first are `(n - 1) * phases + left`.
     let state = |items: usize, left: usize| {
         if items == 0 {
             0
@@ -141,7 +141,7 @@ proptest! {
         check_finite(queue, rate, service_time, &erlang_service(rate, service_time, 1, capacity))?;
     }
 
-    /// Erlang service is gamma-distributed, so the model is exact.
+    /// Erlang service is gamma-distributed: the model is exact.
     #[test]
     fn erlang_service_equals_its_chain(load in 0.05..4.0f64, phases in 2..=5usize, capacity in 1..=14usize) {
         let queue = Queue::mg1(10.0, load / 10.0, 1.0 / phases as f64).unwrap();
@@ -157,7 +157,6 @@ fn equal_rates_are_no_special_case() {
     }
 }
 
-/// With room for all arrivals, the chain is that of the unbounded queue.
 #[test]
 fn unbounded_queues_equal_chains_with_ample_room() {
     for (load, phases, capacity) in [(0.3, 1, 60), (0.6, 1, 110), (0.6, 2, 70), (0.4, 4, 40)] {

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use crate::near;
 
-/// Erlang's formula for M/D/1 (Saaty, Elements of Queueing Theory, 1961), alternating, for few items. Returns the sum
-/// and a bound of its rounding error.
+/// Erlang's alternating formula for M/D/1 (Saaty, Elements of Queueing Theory, 1961). Returns the sum and a bound of
+/// its rounding error.
 fn erlang_md1(load: f64, items: i32) -> (f64, f64) {
     let power = |base: f64, n: i32| (1..=n).fold(1.0, |product, k| product * base / f64::from(k));
     let mut terms = vec![(f64::from(items) * load).exp()];
@@ -39,7 +39,7 @@ fn constant_service_has_erlangs_state_probabilities() {
     }
 }
 
-/// Equation 4.7 of the dissertation: the number of items beyond which each has a probability below 10⁻⁷.
+/// Equation 4.7: the number of items beyond which each has a probability below 10⁻⁷.
 #[test]
 fn exponential_tail_is_that_of_dissertation_equation_4_7() {
     for load in [0.3f64, 0.7, 0.95] {
@@ -51,7 +51,6 @@ fn exponential_tail_is_that_of_dissertation_equation_4_7() {
     }
 }
 
-/// Probabilities from the chain at departures have the mean of the independent Pollaczek-Khinchine formula.
 #[test]
 fn probabilities_sum_to_one_and_have_the_pollaczek_khinchine_mean() {
     for scv in [0.0, 0.3, 2.0, 6.0] {
@@ -75,8 +74,8 @@ fn probabilities_sum_to_one_and_have_the_pollaczek_khinchine_mean() {
     }
 }
 
-/// For exponential service and general arrivals the wait is known: `σ / (1 - σ)` service times, where `σ` solves
-/// `σ = A(μ (1 - σ))` with the transform `A` of the times between arrivals (Kleinrock I, section 6.4).
+/// For exponential service the wait is `σ / (1 - σ)` service times, where `σ = A(μ (1 - σ))` with the transform `A` of
+/// inter-arrival times (Kleinrock I, section 6.4).
 #[test]
 fn general_arrivals_wait_no_longer_than_kingman_says_and_as_long_near_saturation() {
     let exact_wait = |load: f64, phases: f64| {
@@ -116,7 +115,6 @@ proptest! {
         let shares: Vec<f64> = (0..=capacity).map(|items| finite.probability(items)).collect();
         prop_assert!(shares.iter().all(|&share| (0.0..=1.0).contains(&share)), "{:?}", shares);
         prop_assert!(near(shares.iter().sum(), 1.0, 1e-9));
-        // What is let in is what is served.
         prop_assert!(near(load * (1.0 - finite.blocking_probability()), finite.throughput(), 1e-9));
     }
 
@@ -190,7 +188,7 @@ fn extreme_loads_stay_within_the_range_of_numbers() {
         for capacity in [1, 2, 50, 3000] {
             let finite = busy.with_capacity(capacity).unwrap();
             let throughput = finite.throughput();
-            // With room for one item the server is idle for a hundredth of a service time between two items.
+            // With room for one item the server idles a hundredth of a service time between items.
             assert!(
                 (100.0 / 101.0 - 1e-12..=1.0).contains(&throughput),
                 "scv {scv}: {throughput}"

@@ -1,4 +1,4 @@
-//! Reproduces the error table in the documentation of `queueing`.
+//! Reproduces the error table of `queueing`.
 
 use isochrony_tune::Queue;
 
@@ -32,7 +32,7 @@ fn times(scv: f64) -> Times {
     }
 }
 
-/// Error of the model in percent, and half the width of its interval.
+/// In percent, with half the width of its interval.
 fn error(model: f64, simulated: Interval) -> (f64, f64) {
     let percent = 100.0 / simulated.mean;
     (
@@ -70,7 +70,7 @@ fn documented_errors_are_those_against_the_simulation() {
                     .max_by(|a, b| a.0.abs().total_cmp(&b.0.abs()))
                     .unwrap();
                 let stated = row.get(2 + cells.len()).copied().unwrap_or(f64::NAN);
-                // Half a percent for rounding; the rest is the interval.
+                // Half a percent for rounding.
                 if !((largest - stated).abs() <= 0.5 + half_width && half_width < 2.5) {
                     wrong.push(format!(
                         "{row:?} {kind} {capacity}: {largest} ± {half_width}, stated {stated}"

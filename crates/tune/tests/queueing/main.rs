@@ -1,4 +1,4 @@
-//! Queueing models against numerical Markov chains, closed forms and a simulation.
+//! Queueing models against oracles.
 
 mod chains;
 mod closed_forms;
@@ -7,7 +7,7 @@ mod errors;
 mod simulation;
 mod simulator;
 
-/// Equal within a relative or, near 0, an absolute tolerance.
+/// Relative tolerance, absolute near 0.
 fn near(a: f64, b: f64, tolerance: f64) -> bool {
     (a - b).abs() <= tolerance * a.abs().max(b.abs()).max(1e-3)
 }

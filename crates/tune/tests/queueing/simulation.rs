@@ -1,4 +1,4 @@
-//! The exact models lie within a simulation's confidence intervals.
+//! Exact models against a simulation.
 
 use isochrony_tune::Queue;
 

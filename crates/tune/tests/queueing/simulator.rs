@@ -1,11 +1,11 @@
-//! A simulated server, with confidence intervals by batch means.
+//! A simulated server, with confidence intervals.
 
 use fastrand::Rng;
 
-/// Batches of a run; the first is warm-up.
+/// The first is warm-up.
 const BATCHES: usize = 31;
 
-/// The 0.9995 quantile of Student's t with 29 degrees of freedom: an interval misses once in a thousand.
+/// 0.9995 quantile of Student's t, 29 degrees of freedom: misses once in a thousand.
 const T_QUANTILE: f64 = 3.659;
 
 #[derive(Debug, Clone, Copy)]
@@ -34,11 +34,11 @@ impl Interval {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Times {
     Constant,
-    /// Sum of this many exponential phases; scv 1 / phases.
+    /// This many exponential phases; scv 1 / phases.
     Erlang(u32),
-    /// One of two exponential times, each contributing half of the mean; any scv of at least 1.
+    /// Two exponential times, each contributing half of the mean; scv at least 1.
     Hyperexponential(f64),
-    /// Any scv above 0.
+    /// Scv above 0.
     Lognormal(f64),
 }
 
@@ -77,7 +77,7 @@ impl Times {
     }
 }
 
-/// A server with mean service time 1.
+/// Mean service time 1.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Station {
     pub(crate) load: f64,
@@ -90,12 +90,12 @@ pub(crate) struct Found {
     pub(crate) wait: Interval,
     pub(crate) throughput: Interval,
     pub(crate) blocked: Interval,
-    /// Share of arrivals that found 0, 1, 2, ... items.
+    /// Shares of arrivals by items found.
     pub(crate) seen: Vec<Interval>,
 }
 
 impl Station {
-    /// Turns arrivals away at `capacity` items; `usize::MAX` for no bound. `items` arrivals per batch.
+    /// Arrivals at `capacity` items are lost; `usize::MAX` for no bound. `items` per batch.
     pub(crate) fn lose(&self, capacity: usize, items: usize, seed: u64) -> Found {
         const SEEN: usize = 6;
         let mut rng = Rng::with_seed(seed);
@@ -140,7 +140,7 @@ impl Station {
     /// Throughput if the producer keeps a finished item until one of `slots` is free.
     pub(crate) fn wait(&self, slots: usize, items: usize, seed: u64) -> Interval {
         let mut rng = Rng::with_seed(seed);
-        // When the items that last used each slot went on to the server.
+        // When each slot's last item went on to the server.
         let mut freed = vec![0.0f64; slots];
         let (mut producer, mut server) = (0.0f64, 0.0f64);
         let mut rates = Vec::new();

@@ -1,4 +1,4 @@
-//! Tuner actions have the effect that they have in a real run.
+//! Tuner actions have the same effect as in a real run.
 
 use isochrony_tune::TuneError;
 use isochrony_tune::simulator::{CostChange, SimulatedMachine, SimulatedPlan, SimulatedSource};
@@ -37,7 +37,6 @@ fn replicas_and_workers_come_and_go() {
         run.window(1.0);
         let window = run.window(4.0);
         assert_close(window.rate(), expected, 0.01);
-        // Retired replicas do not count.
         let filter = window.stages[1];
         let sum = filter.busy_s + filter.input_wait_s + filter.output_wait_s + filter.core_wait_s;
         assert_close(sum, 4.0 * replicas as f64, 0.01);
@@ -123,7 +122,6 @@ fn counters_tell_what_the_bottleneck_is() {
     assert_close(window.cpu_s, 15.0, 0.01);
     assert_close(window.links[0].bytes, 2500.0 * ITEM as f64, 0.01);
     assert!(window.links[0].occupancy > 0.5 && window.links[1].occupancy == 0.0);
-    // With two threads it waits for a core, too.
     let start = plan.configuration(1, 8 * ITEM);
     let mut run = crate::run(&plan, &SimulatedMachine::ideal(3), &start);
     let window = run.window(12.0);

@@ -57,7 +57,7 @@ fn helpers_begin_later() {
         helpers_after_s: 0.5,
         ..SimulatedMachine::ideal(2)
     };
-    // 250 items by one thread, then one per millisecond, and the last one's second stage.
+    // One thread computes 250 items, then one per millisecond, and the last one's second stage.
     let makespan = run(&plan, &machine, &plan.configuration(2, UNBOUNDED)).run_to_end();
     assert_close(makespan, 0.5 + 0.75 + 0.001, 1e-3);
 }
@@ -124,7 +124,7 @@ fn items_of_another_core_cost_a_transfer_and_of_another_node_more() {
         ..SimulatedMachine::ideal(2)
     };
     let start = |workers| plan.configuration(workers, 400_000);
-    // Two threads stay on two cores, but either may compute the first stage.
+    // Either may compute the first stage.
     let near = rate(&plan, &machine, &start(2), 1.0, 10.0);
     assert_close(near, 1.0 / 0.00125, 0.02);
     let machine = SimulatedMachine {
@@ -133,7 +133,6 @@ fn items_of_another_core_cost_a_transfer_and_of_another_node_more() {
     };
     let far = rate(&plan, &machine, &start(2), 1.0, 10.0);
     assert_close(far, 1.0 / 0.00175, 0.02);
-    // One thread has all in its cache.
     let alone = rate(&plan, &machine, &start(1), 1.0, 10.0);
     assert_close(alone, 1.0 / 0.0015, 0.01);
 }
@@ -155,7 +154,7 @@ fn competitors_take_their_share_while_they_are_there() {
         let window = run.window(10.0);
         assert_close(window.rate(), expected / 0.0007, 0.01);
         assert_close(window.cpu_s, cpu, 0.01);
-        // The stage counts waiting for a core as computing.
+        // Waiting for a core counts as computing.
         assert_close(window.stages[0].busy_s, 10.0, 1e-6);
     }
 }
@@ -181,10 +180,10 @@ fn competitors_share_cores_in_turn_or_leave_one() {
         }],
         ..SimulatedMachine::ideal(4)
     };
-    // Four threads and four competitors on four cores: half of them, as long as all four want to compute.
+    // They share the cores while all threads compute.
     let shared = rate(&plan, &machine(4, 0.003), &start, 1.0, 20.0);
     assert!((0.42..0.56).contains(&(shared / 8000.0)), "{shared}");
-    // Without time slices they take whole cores, and all but one.
+    // Without time slices competitors take whole cores, all but one.
     for (threads, cores) in [(1, 3.0), (2, 2.0), (4, 1.0), (9, 1.0)] {
         let found = rate(&plan, &machine(threads, 0.0), &start, 1.0, 10.0);
         assert_close(found, cores / 0.0005, 0.02);

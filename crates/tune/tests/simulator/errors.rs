@@ -1,4 +1,4 @@
-//! Invalid plans and machines are rejected with what is wrong, where, and what is allowed.
+//! Errors of invalid plans and machines.
 
 use isochrony_tune::simulator::{
     Competitor, CostChange, SimulatedLink, SimulatedMachine, SimulatedPlan, SimulatedSource,

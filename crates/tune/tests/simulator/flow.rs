@@ -1,4 +1,4 @@
-//! Throughputs equal the flow model's where its assumptions hold, and never exceed its bound.
+//! Throughputs against the flow model.
 
 use isochrony_tune::simulator::{
     SimulatedMachine, SimulatedPlan, SimulatedRun, SimulatedStage, TimeDistribution, random_plan,
@@ -7,7 +7,6 @@ use isochrony_tune::{Configuration, FlowModel};
 
 use crate::{ITEM, assert_close, constant, endless, rate, stage};
 
-/// Room for so many items in each link.
 fn roomy(plan: &SimulatedPlan, workers: usize, items: u64) -> Configuration {
     let links = plan.links.iter();
     Configuration {
@@ -25,7 +24,6 @@ fn flow_rate(plan: &SimulatedPlan, configuration: &Configuration, cores: usize) 
 fn random_plans_with_a_core_for_each_stage_have_the_rate_of_the_flow_model() {
     for seed in 0..60 {
         let mut plan = random_plan(seed, 4);
-        // The flow model lacks variation.
         for stage in &mut plan.stages {
             stage.service = constant(stage.service.mean());
         }
@@ -64,8 +62,8 @@ fn few_cores_have_the_rate_of_the_flow_model() {
             1000.0 / flow,
             6000.0 / flow,
         );
-        // Threads prefer stages near the end, so a bottleneck near the start sometimes waits for cores; and the
-        // caller's thread may be busy when the last stage is ready.
+        // Threads prefer stages near the end, so an early bottleneck may wait for cores; the caller's thread may be
+        // busy when the last stage is ready.
         let part = found / flow;
         assert!(
             (0.8..1.02).contains(&part),

@@ -1,4 +1,4 @@
-//! Invariants of every run: conservation, Little's law, an end, determinism, and windows that add up.
+//! Invariants of every run.
 
 use fastrand::Rng;
 use isochrony_tune::simulator::{
@@ -9,7 +9,7 @@ use isochrony_tune::{Configuration, Window};
 
 use crate::{assert_close, exponential};
 
-/// A random graph of several sources and links, often one that the simulator refuses.
+/// Several sources and links; the simulator may refuse it.
 fn random_graph(seed: u64) -> SimulatedPlan {
     let mut random = Rng::with_seed(seed);
     let count = random.usize(2..9);
@@ -85,7 +85,6 @@ fn random_configuration(random: &mut Rng, plan: &SimulatedPlan) -> Configuration
     }
 }
 
-/// Items into a link equal the stage's output; items in a link are those that have not left.
 fn assert_conserved(plan: &SimulatedPlan, totals: &RunTotals, is_over: bool) {
     let mut received = vec![0; plan.stages.len()];
     for (link, of_link) in plan.links.iter().zip(&totals.links) {
@@ -94,7 +93,7 @@ fn assert_conserved(plan: &SimulatedPlan, totals: &RunTotals, is_over: bool) {
         let given = (link.gain * totals.computed[link.from] as f64).floor() as u64;
         match is_over {
             true => assert_eq!((of_link.sent, of_link.held), (given, 0)),
-            // Some results wait in the reorder buffer; without one, later items may come first.
+            // Results may wait in the reorder buffer; without one, later items may come first.
             false => {
                 let computed =
                     totals.computed[link.from] + plan.stages[link.from].max_replicas as u64;
@@ -153,7 +152,7 @@ fn the_time_that_items_spend_in_links_obeys_littles_law() {
         let machine = SimulatedMachine::typical(8);
         let mut run = SimulatedRun::new(plan, machine, start, seed).unwrap();
         assert!(run.run_to_end().is_finite());
-        // The mean number times the elapsed time is the rate times the mean wait times the elapsed time.
+        // Little's law times the elapsed time.
         for link in run.totals().links {
             assert!((link.item_seconds - link.wait_s).abs() <= 1e-9 * link.wait_s.max(1e-3));
         }

@@ -1,4 +1,4 @@
-//! Plans, machines and configurations from JSON; the example in the head of `examples/simulate_plans.rs` runs.
+//! Plans, machines and configurations from JSON.
 
 use isochrony_tune::Configuration;
 use isochrony_tune::simulator::{SimulatedMachine, SimulatedPlan, SimulatedRun};
@@ -21,7 +21,7 @@ fn the_documented_example_runs_as_described() {
     let start: Configuration = serde_json::from_value(field("configuration")).unwrap();
     assert_eq!(machine.hand_over_s, 1e-6);
     let mut run = SimulatedRun::new(plan.clone(), machine, start, 0).unwrap();
-    // Three replicas of the filter, and the other two stages, take 5.25 s on four cores.
+    // Three replicas of the filter, and two stages, take 5.25 s on four cores.
     assert_close(run.run_to_end(), 4.0 / 3.0, 0.05);
     let written = serde_json::to_value(&plan).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! The simulator against closed forms, exact schedules, the flow model and invariants.
+//! The simulator against closed forms, the flow model and invariants.
 
 mod adaptation;
 mod effects;
@@ -18,10 +18,9 @@ use isochrony_tune::simulator::{
     TimeDistribution,
 };
 
-/// Item bytes where they do not matter.
 const ITEM: u64 = 1000;
 
-/// Bytes of a link that is never full.
+/// Never full.
 const UNBOUNDED: u64 = 1 << 50;
 
 fn constant(mean_s: f64) -> TimeDistribution {
@@ -36,7 +35,6 @@ fn stage(name: &str, service: TimeDistribution) -> SimulatedStage {
     SimulatedStage::new(name, service)
 }
 
-/// A source of so many items, `mean_s` each.
 fn finite(items: u64, mean_s: f64) -> SimulatedStage {
     stage("scan", constant(mean_s)).with_source(SimulatedSource::Finite { items })
 }
@@ -49,7 +47,6 @@ fn run(plan: &SimulatedPlan, machine: &SimulatedMachine, start: &Configuration) 
     SimulatedRun::new(plan.clone(), machine.clone(), start.clone(), 1).unwrap()
 }
 
-/// Items per second in `measured_s` seconds after `warm_up_s`.
 fn rate(
     plan: &SimulatedPlan,
     machine: &SimulatedMachine,

@@ -1,9 +1,9 @@
-//! Closed forms, and a numerical Markov chain, independent of the simulator.
+//! Closed forms and a Markov chain.
 
-/// Mean wait in M/M/c (Erlang C): `service_s` per item, `load` the utilisation of each of `servers`.
+/// Mean wait in M/M/c (Erlang C); `load` is each server's utilisation.
 pub(crate) fn mmc_wait(servers: u32, load: f64, service_s: f64) -> f64 {
     let offered = load * f64::from(servers);
-    // Erlang B by its recursion.
+    // Erlang B, recursive.
     let mut blocked = 1.0;
     for count in 1..=servers {
         blocked = offered * blocked / (f64::from(count) + offered * blocked);
@@ -12,10 +12,10 @@ pub(crate) fn mmc_wait(servers: u32, load: f64, service_s: f64) -> f64 {
     waits * service_s / (f64::from(servers) * (1.0 - load))
 }
 
-/// Throughput of two exponential stages with a link of `slots` items: the first one stops when it is full and resumes
-/// when at most half is.
+/// Two exponential stages with a link of `slots` items: the first stops when it is full and resumes when at most half
+/// is.
 pub(crate) fn tandem_throughput(first_rate: f64, second_rate: f64, slots: usize) -> f64 {
-    // State: items after the first stage (one of them in the second), and whether the first one waits.
+    // State: items after the first stage (one in the second), and whether the first waits.
     let most = slots + 1;
     let index = |items: usize, waits: bool| items * 2 + usize::from(waits);
     let mut share = vec![0.0; 2 * (most + 1)];
@@ -29,7 +29,7 @@ pub(crate) fn tandem_throughput(first_rate: f64, second_rate: f64, slots: usize)
             next[to] += moved;
         };
         for items in 0..=most {
-            // The link has one item less: one is in the second stage.
+            // One item less: it is in the second stage.
             if items < most {
                 let full = items == slots;
                 flow(index(items, false), index(items + 1, full), first_rate);
@@ -48,7 +48,7 @@ pub(crate) fn tandem_throughput(first_rate: f64, second_rate: f64, slots: usize)
     second_rate * (1.0 - idle)
 }
 
-/// Mean and half the width of the 99.9 % confidence interval of 10 independent results.
+/// 99.9 % confidence interval of 10 results: mean and half-width.
 pub(crate) fn interval(results: &[f64]) -> (f64, f64) {
     const T_QUANTILE: f64 = 4.781;
     assert_eq!(results.len(), 10);
@@ -59,14 +59,14 @@ pub(crate) fn interval(results: &[f64]) -> (f64, f64) {
 
 #[test]
 fn erlang_c_gives_known_answers() {
-    // One server: load / (1 - load) services. Two servers at half load: a third of the items waits, for one service.
+    // One server: load / (1 - load) services. Two at half load: a third of the items waits one service.
     crate::assert_close(mmc_wait(1, 0.8, 1.0), 4.0, 1e-12);
     crate::assert_close(mmc_wait(2, 0.5, 1.0), 1.0 / 3.0, 1e-12);
 }
 
 #[test]
 fn a_tandem_with_one_slot_has_the_throughput_of_a_finite_queue() {
-    // With one slot there is no hysteresis: an M/M/1 queue with room for two.
+    // One slot has no hysteresis: an M/M/1 queue with room for two.
     let queue = isochrony_tune::Queue::mm1(3.0, 0.25).unwrap();
     let closed = queue.with_capacity(2).unwrap().throughput();
     crate::assert_close(tandem_throughput(3.0, 4.0, 1), closed, 1e-9);

@@ -1,4 +1,4 @@
-//! Order of replicas' results and of reading sources, and what counts as delivered.
+//! Order of results, and what counts as delivered.
 
 use isochrony_tune::simulator::{
     CostChange, SimulatedLink, SimulatedMachine, SimulatedPlan, SimulatedStage,
@@ -15,7 +15,7 @@ fn link(from: usize, to: usize, gain: f64) -> SimulatedLink {
     }
 }
 
-/// Two replicas, one of which takes a second for the first item; later items take a millisecond.
+/// One of two replicas takes a second for the first item; later items take a millisecond.
 fn with_slow_first_item(in_order: bool) -> SimulatedPlan {
     let change = |at_s, factor| CostChange {
         stage: 1,
@@ -43,10 +43,9 @@ fn results_wait_in_the_reorder_buffer_for_earlier_ones() {
     let mut ordered = run(&plan, &SimulatedMachine::ideal(4), &start);
     let window = ordered.window(0.9);
     assert_eq!(window.delivered, 0.0);
-    // Three slots per replica: the first item, and five that wait for it.
+    // Three slots per replica: the first item, and five behind it.
     assert_eq!(window.stages[1].items, 5.0);
     assert!(window.stages[1].output_wait_s > 0.85);
-    // Two replicas then take what has piled up.
     assert_close(ordered.window(0.3).delivered, 400.0, 0.02);
 
     let plan = with_slow_first_item(false);
@@ -58,7 +57,7 @@ fn results_wait_in_the_reorder_buffer_for_earlier_ones() {
 
 #[test]
 fn sources_that_meet_are_read_in_step() {
-    // The first source is three times as fast, and a filter passes every second of its items.
+    // The first source is three times as fast; a filter passes half of its items.
     let plan = SimulatedPlan {
         stages: vec![
             endless(0.001),
@@ -73,7 +72,7 @@ fn sources_that_meet_are_read_in_step() {
     let window = run.window(30.0);
     let given = run.totals().given;
     assert_close(given[1] as f64, 10_000.0, 0.01);
-    // A link of four items is eight items of the source, one more waits before it.
+    // A link of four items is eight of the source; one more waits before it.
     assert!((0..=12).contains(&(given[0] - given[1])), "{given:?}");
     assert_close(window.delivered, 20_000.0, 0.01);
 }

@@ -11,7 +11,6 @@ use crate::{ITEM, UNBOUNDED, assert_close, constant, exponential, finite, run, s
 
 const ITEMS: u64 = 60_000;
 
-/// Poisson arrivals at a server with so many replicas; mean wait and mean number of waiting items.
 fn queue(load: f64, servers: usize, service: &TimeDistribution, seed: u64) -> (f64, f64) {
     let interval = exponential(service.mean() / (load * servers as f64));
     let source = SimulatedSource::Arrivals {
@@ -40,7 +39,7 @@ fn queue(load: f64, servers: usize, service: &TimeDistribution, seed: u64) -> (f
     (link.wait_s / ITEMS as f64, link.item_seconds / makespan)
 }
 
-/// The closed form lies in the interval of ten runs, and the interval is narrow.
+/// In the interval of ten runs, which must be narrow.
 #[track_caller]
 fn assert_in_interval(results: &[f64], closed: f64) {
     let (mean, half_width) = interval(results);
@@ -123,12 +122,10 @@ fn constant_stages_take_the_time_of_the_slowest_and_of_one_item() {
     stages.extend(times[1..].iter().map(|&time| stage("next", constant(time))));
     let plan = SimulatedPlan::chain(stages, ITEM);
     let all: f64 = times.iter().sum();
-    // Blocking does not slow down constant stages.
     for link_bytes in [1, ITEM, 3 * ITEM, UNBOUNDED] {
         let start = plan.configuration(4, link_bytes);
         let makespan = run(&plan, &SimulatedMachine::ideal(4), &start).run_to_end();
         assert_close(makespan, all + 999.0 * 0.005, 1e-9);
-        // One thread does one after the other.
         let start = plan.configuration(1, link_bytes);
         let makespan = run(&plan, &SimulatedMachine::ideal(4), &start).run_to_end();
         assert_close(makespan, 1000.0 * all, 1e-9);

@@ -1,4 +1,4 @@
-//! The three schedules compute the same with different threads.
+//! The three schedules compute the same.
 
 use isochrony_tune::simulator::{
     SimulatedMachine, SimulatedPlan, SimulatedRun, SimulatedSource, StageSchedule, random_plan,
@@ -83,7 +83,7 @@ fn a_stage_that_no_thread_steals_holds_its_pipeline_up() {
 
 #[test]
 fn only_the_callers_thread_computes_the_last_stage() {
-    // Only the caller's thread can do it, so a second thread helps with the first stage only.
+    // Only the caller's thread can: a second thread helps with the first stage only.
     let stealing = StageSchedule::CacheWeightedStealing { threshold: 0 };
     for schedule in [StageSchedule::NearestToEnd, stealing] {
         let plan = SimulatedPlan::chain(

@@ -1,4 +1,4 @@
-//! False positives and accuracy on links whose writer or reader has times of an untrained family.
+//! Accuracy on links with times of an untrained family.
 
 use isochrony_tune::trust::{Model, TrustClassifier};
 
@@ -56,7 +56,6 @@ fn classified(rows: &[Row], model: Model) -> Counts {
     }))
 }
 
-/// Rules that trust a model below some utilization.
 fn below_utilization(rows: &[Row], model: Model) -> impl Iterator<Item = Counts> {
     let limits: Vec<f64> = (0..=100)
         .map(|percent| f64::from(percent) / 100.0)
@@ -87,7 +86,7 @@ fn more_right_models_are_trusted_than_below_a_utilization_with_as_few_false_posi
     let rows = rows::held_out();
     for model in Model::ALL {
         let counts = classified(&rows, model);
-        // Chosen on the rows it is judged by, which favours it.
+        // Chosen on the rows it is judged by.
         let best = below_utilization(&rows, model)
             .filter(|rule| rule.false_rate() <= 0.05)
             .map(|rule| rule.true_rate())

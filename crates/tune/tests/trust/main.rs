@@ -1,4 +1,4 @@
-//! The trust classifier against its training tool's scores, on held-out families, and with bad input.
+//! The trust classifier on held-out families, and with bad input.
 
 mod accuracy;
 mod refusals;

@@ -14,7 +14,6 @@ fn features() -> LinkFeatures {
     trusted.next().unwrap().features
 }
 
-/// Why the features are not judged.
 fn why(features: &LinkFeatures) -> String {
     let verdict = TrustClassifier::builtin().unwrap().verdict(features);
     assert_eq!(

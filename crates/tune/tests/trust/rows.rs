@@ -4,7 +4,6 @@ use isochrony_tune::trust::LinkFeatures;
 
 pub(crate) struct Row {
     pub(crate) features: LinkFeatures,
-    /// By name, in the order of the file.
     pub(crate) more: Vec<(String, f64)>,
 }
 

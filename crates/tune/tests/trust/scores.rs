@@ -1,4 +1,4 @@
-//! Scores equal those of the training tool, which implements the formulas independently.
+//! Scores equal those of the training tool.
 
 use isochrony_tune::trust::{Model, TrustClassifier};
 

@@ -1,11 +1,11 @@
-//! The classifiers trust links that fit a model, and no others.
+//! The classifiers trust links that fit a model.
 
 use isochrony_tune::trust::{LinkFeatures, Model, TrustClassifier};
 use isochrony_tune::{FiniteQueue, Queue};
 
 const SENT: f64 = 100_000.0;
 
-/// Measurements of a link that is exactly a finite queue of the given utilization.
+/// Exactly a finite queue of the given utilization.
 fn ideal(queue: Queue, capacity: usize, items: u64, cvs: [f64; 2]) -> LinkFeatures {
     let finite = queue.with_capacity(capacity + 2).unwrap();
     let busy = finite.throughput();

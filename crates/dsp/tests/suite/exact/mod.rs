@@ -1,10 +1,9 @@
-//! Elementary functions by series in fixed point: slow, and far more precise than f64.
+//! Elementary functions by series in fixed point.
 
 use std::sync::LazyLock;
 
 use num_bigint::{BigInt, Sign};
 
-/// Fractional bits.
 const PLACES: i64 = 640;
 
 /// `digits * 2^exponent`; exact as an argument, to hundreds of bits as a result.
@@ -29,7 +28,7 @@ fn over(a: &Fixed, b: &Fixed) -> Fixed {
     (a << PLACES) / b
 }
 
-/// Sum of terms, each computed from the one before, until they vanish.
+/// Each term is computed from the one before, until they vanish.
 fn series(mut term: Fixed, next: impl Fn(&Fixed, u32) -> Fixed) -> Fixed {
     let mut sum = Fixed::from(0);
     let mut k = 0;
@@ -41,7 +40,6 @@ fn series(mut term: Fixed, next: impl Fn(&Fixed, u32) -> Fixed) -> Fixed {
     sum
 }
 
-/// `2 atanh(s)`.
 fn twice_atanh(s: &Fixed) -> Fixed {
     let square = times(s, s);
     let mut power: Fixed = s * 2;
@@ -55,7 +53,6 @@ fn twice_atanh(s: &Fixed) -> Fixed {
     sum
 }
 
-/// `atan(1 / n)`.
 fn atan_of_inverse(n: i64) -> Fixed {
     let mut power: Fixed = one() / n;
     let mut sum = Fixed::from(0);
@@ -74,7 +71,7 @@ fn atan_of_inverse(n: i64) -> Fixed {
 
 static LN_2: LazyLock<Fixed> = LazyLock::new(|| twice_atanh(&(one() / 3)));
 static LN_10: LazyLock<Fixed> = LazyLock::new(|| &*LN_2 * 3 + twice_atanh(&(one() / 9)));
-/// pi/2 by Machin's formula.
+/// Machin's formula.
 static HALF_PI: LazyLock<Fixed> =
     LazyLock::new(|| (atan_of_inverse(5) * 4 - atan_of_inverse(239)) * 2);
 
@@ -82,7 +79,7 @@ fn rounded(x: &Fixed) -> BigInt {
     (x + (one() >> 1)) >> PLACES
 }
 
-/// `e^r` for a small `r`.
+/// For a small `r`.
 fn exp_series(r: &Fixed) -> Fixed {
     series(one(), |term, k| times(term, r) / k)
 }
@@ -217,7 +214,6 @@ impl Exact {
         Self::from_fixed(over(&sine, &cosine))
     }
 
-    /// Exponent of the highest bit.
     fn scale(&self) -> i64 {
         self.digits.bits() as i64 - 1 + self.exponent
     }
@@ -230,7 +226,6 @@ impl Exact {
         (-125..127).contains(&self.scale())
     }
 
-    /// Distance from an f64, in units of the last of `digits` digits.
     fn distance(&self, x: f64, digits: i64, least: i64) -> f64 {
         let unit = (self.scale() - (digits - 1)).max(least);
         let x = Self::of(x);

@@ -1,11 +1,10 @@
-//! Shared by tests of streams: noise, and kernels called in pieces.
-#![allow(dead_code)] // Not every test needs all of it.
+//! Noise, and kernels called in pieces.
+#![allow(dead_code)] // Not every test needs all.
 
 /// SplitMix64.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    /// Above 0, at most 1.
     pub(crate) fn uniform(&mut self) -> f64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -24,7 +23,7 @@ impl Random {
     }
 }
 
-/// Results of calls with these lengths, cyclically.
+/// Calls have these lengths, cyclically.
 pub(crate) fn in_parts(
     values: &[f64],
     cuts: &[usize],

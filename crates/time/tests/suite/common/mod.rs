@@ -1,6 +1,6 @@
-//! A simulated recorder: a drifting sample clock, and stamps with jitter.
+//! A simulated recorder: a drifting sample clock, stamps with jitter.
 //!
-//! Independent of the code under test: true times are sums of nominal periods and a wandering rate.
+//! Independent of the code under test: true times are sums of periods and a wandering rate.
 
 #![allow(dead_code, unreachable_pub)]
 
@@ -9,7 +9,7 @@ use isochrony_time::{Clock, ClockConfig, Empirical, Fixed, Placement, Point, Run
 pub const START: i64 = 1_267_401_600_000_000_000;
 pub const S: i64 = 1_000_000_000;
 
-/// xorshift64*: reproducible, no dependency.
+/// xorshift64*.
 pub struct Rng(u64);
 
 impl Rng {
@@ -37,16 +37,16 @@ pub enum Noise {
     None,
     Gauss(f64),
     Uniform(f64),
-    /// One-sided, exponential: latency of a busy system.
+    /// Exponential latency of a busy system.
     Late(f64),
 }
 
 #[derive(Clone)]
 pub struct Recorder {
     pub nominal: f64,
-    /// True rate at the start, relative to nominal, ppm.
+    /// Initial true rate relative to nominal, ppm.
     pub ppm: f64,
-    /// Amplitude and period of a sinusoidal wander of the rate, ppm and s.
+    /// Amplitude and period of a sinusoidal wander, ppm and s.
     pub wander: (f64, f64),
     pub noise: Noise,
     pub resolution_ns: i64,
@@ -65,7 +65,7 @@ impl Recorder {
         }
     }
 
-    /// Relative rate error at a time since start, dimensionless.
+    /// Relative rate error, `t` seconds after the start.
     pub fn rate_error(&self, t: f64) -> f64 {
         let (ppm, period) = self.wander;
         (self.ppm + ppm * (std::f64::consts::TAU * t / period).sin()) * 1e-6
@@ -75,29 +75,29 @@ impl Recorder {
         self.nominal * (1.0 + self.rate_error(t))
     }
 
-    /// Duration of one sample at `t`, ns, relative to the nominal one.
+    /// In ns, relative to nominal.
     fn sample_duration(&self, t: f64) -> f64 {
         1.0 / (1.0 + self.rate_error(t))
     }
 }
 
-/// What happens after a file.
+/// What follows a file.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Event {
     None,
     /// Samples lost, for this long.
     Gap(f64),
-    /// The stamping clock jumps by this much (negative: back); samples continue.
+    /// The stamping clock jumps (negative: back); samples continue.
     Step(f64),
-    /// A positive leap second, flagged by the source.
+    /// A positive leap second, flagged.
     Leap,
 }
 
-/// A file: true times in ns since `START`. f64 is precise enough: 0.02 ns within a day.
+/// True times in ns since `START`; f64 is precise to 0.02 ns within a day.
 #[derive(Clone, Copy)]
 pub struct File {
     pub true_start: f64,
-    /// True time by the stamping clock, with its steps and leaps.
+    /// By the stamping clock, with steps and leaps.
     pub shown_start: f64,
     pub samples: u64,
     pub stamp: Stamp,
@@ -136,7 +136,7 @@ pub fn record(
             stamp,
             gap_before: gap,
         });
-        // Rate at the file's midpoint: exact to 1e-6 of the wander.
+        // Rate at the midpoint: exact to 1e-6 of the wander.
         let nominal = samples as f64 / rec.nominal * 1e9;
         t += nominal * rec.sample_duration(t * 1e-9 + nominal * 0.5e-9);
         (gap, leap) = (0.0, false);
