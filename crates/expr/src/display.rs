@@ -1,7 +1,7 @@
 //! Formats expressions as Python.
 //!
-//! Omits redundant parentheses. Large expressions name shared or very long parts, so text is linear in operations: `t1
-//! = s + s; t2 = t1 * t1; t2 + t2`.
+//! Omits redundant parentheses. In large expressions, shared or very long parts get names, so text is linear in
+//! operations: `t1 = s + s; t2 = t1 * t1; t2 + t2`.
 
 use std::fmt;
 

@@ -1,5 +1,4 @@
-//! Type promotion: NumPy 2's rules (NEP 50) for the dtypes of signals. Integer arithmetic follows them only if it
-//! wraps; see [`crate::widen`].
+//! Type promotion: NumPy 2's rules (NEP 50) for the dtypes of signals. Other integer arithmetic: [`crate::widen`].
 
 use isochrony_segment::DType;
 
@@ -29,7 +28,6 @@ pub(crate) enum PromotionError {
     },
 }
 
-/// Dtypes of operands and result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Signature {
     pub(crate) operands: DType,
@@ -108,7 +106,6 @@ pub(crate) fn promote_types(a: DType, b: DType) -> DType {
     }
 }
 
-/// Common dtype of operands; weak if all are.
 pub(crate) fn promote(operands: &[Operand]) -> Operand {
     let of = |weak| {
         let dtypes = operands
@@ -187,7 +184,7 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Result<Signature, PromotionError
     })
 }
 
-/// Signature of two operands, both converted to `operands`.
+/// Both operands are converted to `operands`.
 pub(crate) fn binary(op: Binary, a: Operand, b: Operand) -> Result<Signature, PromotionError> {
     let common = promote(&[a, b]).dtype;
     let exact = common == DType::Bool || common.is_integer();

@@ -2,8 +2,7 @@
 //!
 //! `+`, `-`, `*`, `//`, `**`, minus and `abs` of integers give the operands' common dtype if it holds every possible
 //! result, else the narrowest signed dtype that does: int32 for the sum of two int16 and for their quotient (-32768 //
-//! -1); uint8 for `abs` of uint8. int64 is the widest, so results beyond it wrap: of int64 operands, products of two
-//! uint32, and powers.
+//! -1); uint8 for `abs` of uint8. int64 is the widest: int64 results, products of two uint32, and powers may wrap.
 //!
 //! Ranges of dtypes count, not values, except for a constant exponent or divisor: int16 // 2 stays int16. A Python
 //! integer has the dtype of its operand, or the narrowest that holds it.
@@ -31,7 +30,6 @@ const NARROWEST: [DType; 7] = [
 ];
 
 impl IntegerRange {
-    /// None unless it is a dtype of integers or bools.
     fn of(dtype: DType) -> Option<Self> {
         let (least, most) = match dtype {
             DType::Bool => (0, 1),
@@ -105,7 +103,7 @@ impl IntegerRange {
     }
 }
 
-/// Dtype of operand and result; None if nothing can wrap.
+/// None if nothing can wrap.
 pub(crate) fn unary(op: Unary, dtype: DType) -> Option<DType> {
     if !dtype.is_integer() {
         return None;
@@ -119,7 +117,7 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Option<DType> {
     Some(results.dtype(dtype))
 }
 
-/// Dtype of operands and result; None if nothing can wrap. `constant`: the second operand, if known.
+/// None if nothing can wrap. `constant`: the second operand.
 pub(crate) fn binary(op: Binary, a: DType, b: DType, constant: Option<i64>) -> Option<DType> {
     let common = promote_types(a, b);
     if !common.is_integer() {
@@ -139,7 +137,7 @@ pub(crate) fn binary(op: Binary, a: DType, b: DType, constant: Option<i64>) -> O
     Some(results.dtype(common))
 }
 
-/// Dtype of a Python integer beside a dtype, which it takes if it fits.
+/// A Python integer takes the dtype beside it if it fits.
 pub(crate) fn constant(value: i64, beside: DType) -> DType {
     let value = IntegerRange::around(&[value.into()]);
     let all = std::iter::once(beside).chain(NARROWEST);

@@ -12,9 +12,7 @@ use super::step::{Code, Place, Step};
 pub(super) struct Operands {
     pub(super) tiles: usize,
     pub(super) from: (*const u8, usize),
-    /// Operand of the first operation.
     pub(super) x: (*const u8, usize),
-    /// Operand of the second operation.
     pub(super) y: (*const u8, usize),
     /// Second operand of a selection.
     pub(super) z: (*const u8, usize),
@@ -40,7 +38,7 @@ pub(super) type LoopFn = fn(Isa, &Operands);
 pub(super) trait Kind {
     type Held<'a, V: Tile + 'a>: Copy;
 
-    /// Loaded before the loop.
+    /// Called before the loop.
     ///
     /// # Safety
     /// There is a tile, which is not written while the result lives.
@@ -259,7 +257,6 @@ fn one_of<T: Lane>(step: &Step) -> LoopFn {
     )
 }
 
-/// Numbers as operands for all common pairs; memory for the most common ones.
 fn two_of<T: Lane>(first: &Step, second: &Step) -> Option<LoopFn> {
     macro_rules! pairs {
         ($x:ident $y:ident, [$($first:ident)*], $seconds:tt) => {

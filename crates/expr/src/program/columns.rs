@@ -1,4 +1,4 @@
-//! Window values: one loop over many windows each.
+//! Window values: one loop over many windows.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -26,7 +26,6 @@ impl Planner<'_> {
         known[place]
     }
 
-    /// Loop of a node, and its column.
     pub(super) fn column_step(&mut self, place: usize) -> Option<ColumnStep> {
         let node = self.node(place);
         let unused = ColumnOperand::Constant(kernels::Value::default());

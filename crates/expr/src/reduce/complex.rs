@@ -47,8 +47,7 @@ impl Parts for Complex64 {
 const SUMS: usize = 6;
 
 pub(crate) struct Sums<C> {
-    /// Sums of real and imaginary parts: of the values, of deviations from the first sample, of squared deviations, and
-    /// of squares.
+    /// Sums of real and imaginary parts: of values, deviations from the first sample, squared deviations, and squares.
     lanes: [[f64; LANES]; SUMS],
     first: Complex64,
     min: C,

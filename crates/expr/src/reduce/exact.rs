@@ -11,7 +11,6 @@ use crate::kernels::{Value, samples};
 /// Samples per block, summed before the wide total is updated.
 const BLOCK: usize = 1 << 10;
 
-/// An integer with exact sums.
 pub(crate) trait Whole: Sample {
     /// Sum of at most [`BLOCK`] samples. Must be `#[inline(always)]`.
     fn block(samples: &[Self]) -> i128;
