@@ -4,8 +4,7 @@ use isochrony_segment::DType;
 
 use crate::{EncodedSamples, Layout, RecordRun};
 
-/// Template, newline, path: the layout survives print and parse, and no path panics or names a signal outside the
-/// store.
+/// Template, newline, path: the layout survives print and parse; no path panics or names a signal outside the store.
 pub fn layout(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;

@@ -48,7 +48,7 @@ impl<'a> Meter<'a> {
         self.report_if_due(false);
     }
 
-    /// A file is done, of which `left` bytes are not yet counted.
+    /// `left`: bytes of it that are not yet counted.
     pub(crate) fn file(&mut self, left: u64) {
         self.progress.files.advance(1);
         self.bytes(left);

@@ -1,18 +1,18 @@
 //! Samples of miniSEED records: Steim 1 and 2, and plain numbers.
 //!
-//! Results are checked: Steim frames repeat the last sample. A record that contradicts its header or has another
-//! encoding gives `None`; the importer then reports the cause.
+//! Steim frames repeat the last sample, which is checked. A record that contradicts its header or has another encoding
+//! gives `None`; the importer then reports the cause.
 //!
-//! Source: SEED Reference Manual 2.4, appendix B (Steim 1 and 2 compression).
+//! Source: SEED Reference Manual 2.4, appendix B.
 
 use isochrony_segment::{Buffer, BufferMut, DType, Sample};
 
-/// Bytes of a Steim frame: one word of codes, fifteen of differences.
+/// One word of codes, fifteen of differences.
 const FRAME: usize = 64;
 const WORDS: usize = FRAME / 4;
 const MAX_PER_WORD: usize = 7;
 
-/// The payload of a record and what its header states of it.
+/// The payload of a record, and its header's statements.
 #[derive(Debug, Clone, Copy)]
 pub struct EncodedSamples<'a> {
     /// Bytes from the first sample to the record's end.
@@ -56,7 +56,6 @@ impl EncodedSamples<'_> {
         }
     }
 
-    /// Whether the payload can hold `count` samples; if not, no memory is allocated.
     pub(super) fn fits(&self) -> bool {
         let most = match self.encoding {
             1 => self.payload.len() / 2,
@@ -175,7 +174,7 @@ fn steim<const VERSION: u8, const LITTLE: bool>(
                 _ => return None,
             }
             if is_first && sums.filled > 0 {
-                // The first difference is to the previous record.
+                // The first difference is to the last record.
                 let shift = first.wrapping_sub(sums.samples[0]);
                 for sample in &mut sums.samples[..sums.filled] {
                     *sample = sample.wrapping_add(shift);
@@ -196,7 +195,6 @@ fn steim<const VERSION: u8, const LITTLE: bool>(
 mod tests {
     use super::*;
 
-    /// A frame of words, some with codes.
     fn frame(words: &[(u32, u32)]) -> [u8; FRAME] {
         let mut frame = [0; FRAME];
         let mut codes = 0;
@@ -230,7 +228,7 @@ mod tests {
         let expected = [5, 6, 5, 7, 107, 7, -70_000];
         assert_eq!(dtype, DType::I32);
         assert_eq!(samples.samples::<i32>(), Some(&expected[..]));
-        // The same in the other byte order; bytes and halves keep their positions.
+        // The same in the other byte order.
         let mut swapped = payload;
         for (at, width) in [(0, 4), (4, 4), (8, 4), (16, 2), (18, 2), (20, 4)] {
             swapped[at..at + width].reverse();
