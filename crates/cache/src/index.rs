@@ -1,4 +1,4 @@
-//! The index of a cache: the state that a journal describes. No I/O.
+//! The index that a journal describes. No I/O.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -9,9 +9,9 @@ use crate::object::{BLOCK_BYTES, MAX_PIECES, MAX_RESERVED, Object, Usage};
 use crate::ranges::Extent;
 use isochrony_placement::{Eviction, EvictionPolicy};
 
-/// Allowed piece lengths: whole blocks, at most a request.
+/// Whole blocks, at most a request.
 pub(crate) const PIECE_BYTES: Range<u64> = BLOCK_BYTES..(1 << 30) + 1;
-/// Bounds the replayed uses per object, so that loading takes linear time.
+/// Bounds replayed uses, so that loading takes linear time.
 const MAX_REPLAYED_USES: u64 = 64;
 
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub(crate) struct Index {
     by_digest: HashMap<[u8; 32], ObjectId>,
 }
 
-/// An operation that contradicts the index: the journal is damaged.
+/// The journal is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InvalidOp;
 
@@ -94,7 +94,6 @@ impl Index {
         }
     }
 
-    /// Checks that totals equal the sums over objects.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn check(&self) {
         let mut total = Usage::default();
@@ -232,7 +231,6 @@ impl Index {
         Ok(())
     }
 
-    /// Updates an object's size in the eviction queue.
     fn resize(&mut self, id: ObjectId) {
         if let Some(object) = self.objects.get(&id) {
             let bytes = object.allocated;
@@ -252,7 +250,7 @@ impl Index {
         if bytes <= object.extent.bytes || extent.pieces() > MAX_PIECES {
             return Err(InvalidOp);
         }
-        // A short last piece is now incomplete; its fetcher finds it no longer reserved.
+        // A short last piece is incomplete; its fetcher finds it unreserved.
         if let Some(last) = object.last_short()
             && object.pieces.contains_key(&last)
         {
@@ -325,7 +323,7 @@ impl Index {
     }
 }
 
-/// A non-empty range of pieces within the object.
+/// Not empty, and within the object.
 fn run_of(extent: &Extent, first: u32, count: u64) -> Result<Range<u32>, InvalidOp> {
     let end = u64::from(first) + count;
     if count == 0 || count > u64::from(MAX_RESERVED) || end > extent.pieces() {

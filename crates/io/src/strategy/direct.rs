@@ -1,4 +1,4 @@
-//! `direct`: bypasses the page cache (`O_DIRECT`), with threads that fill buffers ahead of the scan.
+//! `direct`: bypasses the page cache (`O_DIRECT`); threads fill buffers ahead.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +55,7 @@ fn thread_count(readers: usize, pieces: usize) -> usize {
     threads.min(pieces.max(1))
 }
 
-/// Replacement of direct reads if the file system refuses them.
+/// If the file system refuses direct reads.
 pub(super) fn fallback(files: SourceFiles, first: &Range<i64>) -> Option<Fallback> {
     Some(Fallback {
         strategy: Strategy::Read,
