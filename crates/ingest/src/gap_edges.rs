@@ -10,7 +10,7 @@ use crate::session::provenance::file_of_sample;
 pub struct GapEdge {
     /// File below the imported folder, if the importer gave one.
     pub source: Option<String>,
-    /// Index and stamp: of the last stamp before the gap, or the first sample after it.
+    /// Index and stamp: the run's last one before the gap, or that of the first sample after it.
     pub stamp: Option<(i64, Stamp)>,
 }
 

@@ -38,7 +38,7 @@ pub(super) type LoopFn = fn(Isa, &Operands);
 pub(super) trait Kind {
     type Held<'a, V: Tile + 'a>: Copy;
 
-    /// Called before the loop.
+    /// Loaded before the loop.
     ///
     /// # Safety
     /// There is a tile, which is not written while the result lives.

@@ -306,7 +306,7 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Option<UnaryFn> {
     }
 }
 
-/// None if unsupported; with whether to swap operands.
+/// The loop, and whether to swap operands; None if unsupported.
 pub(crate) fn binary(op: Binary, dtype: DType) -> Option<(BinaryFn, bool)> {
     // For floats, chains do these for samples.
     macro_rules! test {

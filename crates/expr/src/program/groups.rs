@@ -57,7 +57,7 @@ impl Planner<'_> {
         }
     }
 
-    /// As a step of its own it has a simpler loop.
+    /// Whether a node converts a stored value: as its own step it has a simpler loop.
     pub(super) fn converts(&self, place: usize) -> bool {
         match self.node(place).action {
             Action::Calibrate(..) => true,

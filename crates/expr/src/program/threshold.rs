@@ -253,7 +253,7 @@ impl Condition {
 }
 
 impl Predicate {
-    /// As for a condition.
+    /// Values of the base for which the comparison holds; None if the chain is not monotonic.
     pub(crate) fn interval(&self, number: impl Fn(Operand, DType) -> Value) -> Option<Interval> {
         let c = real(number(self.number, self.dtype), self.dtype);
         let below = Interval {

@@ -146,7 +146,7 @@ impl<'p, 'a> Writer<'p, 'a> {
         Some(Place::Saved(saved))
     }
 
-    /// The outer None if slots run out.
+    /// Existing or free location of a value; the outer None if slots run out.
     fn known(&mut self, place: usize) -> Option<Option<Place>> {
         let node = self.planner.node(place);
         if node.shape != Shape::Sample {

@@ -103,7 +103,7 @@ impl Unbounded for f64 {
     const NAN: Self = f64::NAN;
 }
 
-/// In as many lanes as registers allow beside the sums.
+/// Running extremes, in as many lanes as registers allow beside the sums.
 pub(crate) struct FloatExtremes<T, const LANES: usize, const MIN: bool, const MAX: bool> {
     min: [T; LANES],
     max: [T; LANES],

@@ -36,7 +36,7 @@ fn make<R: Reducer + Default + 'static>() -> Box<dyn Reducer> {
     Box::new(R::default())
 }
 
-/// Constructors, with the reductions of each.
+/// Reducers for the wanted reductions: constructors, with the reductions of each.
 pub(crate) fn reducers(
     dtype: DType,
     wanted: &[Reduction],

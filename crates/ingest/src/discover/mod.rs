@@ -30,10 +30,10 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Code of a problem with part of a file.
+    /// Code of a problem with part of a file; the rest was imported.
     pub const INCOMPLETE: &'static str = "incomplete";
 
-    /// Whether samples of the file are stored.
+    /// Whether samples of the file are stored nevertheless.
     #[must_use]
     pub fn is_kept(&self) -> bool {
         matches!(self.code, "overlap" | "repeated" | Self::INCOMPLETE)
@@ -52,7 +52,7 @@ impl Problem {
 /// Problems in the order found; the first ten thousand keep path and reason.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problems {
-    /// Those with path and reason.
+    /// Problems with path and reason.
     pub list: Vec<Problem>,
     /// Number of further problems.
     pub omitted: u64,
@@ -95,7 +95,7 @@ impl Problems {
 pub enum Symlinks {
     /// List them as problems.
     Refuse,
-    /// Follow those whose target lies inside the imported folder.
+    /// Follow those whose target lies inside the imported folder; others are problems.
     #[default]
     Inside,
     /// Follow all; a folder that contains itself is entered once.
@@ -187,7 +187,8 @@ impl Resolution {
 /// Without name fields in the layout, the one signal is named like the folder.
 ///
 /// # Errors
-/// [`IngestError::NotAFolder`] and [`IngestError::Io`] for the folder itself, [`IngestError::Cancelled`].
+/// [`IngestError::NotAFolder`] and [`IngestError::Io`] for the folder itself, [`IngestError::Cancelled`]. Other problems
+/// are in [`Catalogue::problems`].
 pub fn discover(
     root: &Path,
     layout: &Layout,

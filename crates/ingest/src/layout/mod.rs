@@ -194,7 +194,7 @@ pub struct Preset {
     pub rate: (u64, u64),
     /// Physical unit, empty if unknown.
     pub unit: &'static str,
-    /// Samples of a complete file.
+    /// Samples of a complete file; a shorter one may still grow.
     pub file_samples: Option<u64>,
 }
 

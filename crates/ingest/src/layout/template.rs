@@ -191,7 +191,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A number field beside another gets its canonical width.
+    /// A number field beside another gets its canonical width, unless one is stated.
     fn fix_widths(&mut self) {
         let by_month = self.has(Part::Month);
         let is_part = |token: Option<&Token>| {
@@ -276,7 +276,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns whether there is a time.
+    /// Whether the template states a time; errors if it is incomplete.
     fn check_time(&self) -> Result<bool, IngestError> {
         let any = |wanted: fn(&Kind) -> bool| {
             self.tokens

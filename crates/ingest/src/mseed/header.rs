@@ -87,7 +87,7 @@ impl Fields<'_> {
         Some(is_time && is_offset)
     }
 
-    /// Without microseconds.
+    /// Time of the first sample, ns since 1970, without microseconds.
     fn start_ns(&self) -> Option<i64> {
         let days = civil::days_from_ymd(self.u16(20)?.into(), 1, 1)? + i64::from(self.u16(22)?) - 1;
         let hours = days * 24 + i64::from(self.u8(24)?);

@@ -31,7 +31,7 @@ pub struct RawOptions {
     pub order: ByteOrder,
     /// Type, nominal rate, unit and calibration of the signals.
     pub spec: Spec,
-    /// Import the whole samples of files that end within one.
+    /// Import the whole samples of files that end within one, instead of refusing them.
     pub partial: bool,
     /// Policy for symbolic links.
     pub symlinks: Symlinks,
@@ -39,7 +39,7 @@ pub struct RawOptions {
     pub session: SessionOptions,
     /// Continue to watch the folder.
     pub follow: Option<Follow>,
-    /// Ends after the current file.
+    /// Ends the import after the current file.
     pub interrupt: Interrupt,
 }
 
@@ -106,7 +106,8 @@ impl RawOptions {
 /// With [`RawOptions::follow`] it returns only when interrupted.
 ///
 /// # Errors
-/// If the folder cannot be listed or the store not be written. Other problems are in [`Summary::problems`].
+/// If the folder cannot be listed or the store not be written; what is committed stays. Other problems are in
+/// [`Summary::problems`].
 ///
 /// ```
 /// use isochrony_ingest::{RawOptions, import_raw};

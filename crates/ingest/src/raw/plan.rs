@@ -118,7 +118,7 @@ fn start(catalogue: &Catalogue, place: usize) -> Option<i64> {
     Some(catalogue.get(place)?.stamp?.ns)
 }
 
-/// Others are reported for each file.
+/// Other errors are reported for each file.
 fn only_fatal(error: IngestError) -> Result<(), IngestError> {
     if error.is_fatal() { Err(error) } else { Ok(()) }
 }

@@ -15,7 +15,7 @@ pub struct SessionOptions {
     pub gap_slip_ns: Option<i64>,
     /// Weight of the past in the rate estimate, in (0, 1]; `None`: the clock's default.
     pub alpha: Option<f64>,
-    /// A better rate than the nominal one, from half to twice it.
+    /// A better rate than the nominal one, from half to twice it; `None`: nominal.
     pub initial_rate: Option<Rate>,
     /// Gaps longer than this take one inner chunk of index, in ns, above 0; `None`: 30 days.
     pub max_gap_ns: Option<i64>,

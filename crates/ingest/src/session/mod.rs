@@ -81,9 +81,9 @@ pub struct Session {
     unfinished: BTreeMap<String, SourceReport>,
     next_source: u64,
     held_bytes: usize,
-    /// Of all signals, once read.
+    /// Provenance of all signals, once read.
     known: Option<KnownFiles>,
-    /// Of signals that are asked for repeatedly.
+    /// Provenance of signals that are asked for repeatedly.
     kept: HashMap<String, KnownFiles>,
     summary: Summary,
     uncommitted: u64,
@@ -126,7 +126,7 @@ impl Session {
     }
 
     /// Whether a source was imported whole, with this size and version (such as its modification time); it then counts
-    /// as skipped.
+    /// as skipped. The first call reads all provenance.
     ///
     /// # Errors
     /// Those of reading the store.
@@ -183,7 +183,7 @@ impl Session {
         self.take(source, &rest)
     }
 
-    /// The samples are stored from no earlier import.
+    /// Stores samples that no earlier import has stored.
     fn take(&mut self, source: u64, block: &Block<'_>) -> Result<(), IngestError> {
         let held = self.targets.get(block.signal);
         let copy = held.is_some_and(|target| target.holds_copy(block.bytes, block.stamp.as_ref()));

@@ -74,7 +74,7 @@ fn split(source: &str) -> (&str, &str) {
     source.rsplit_once('/').unwrap_or(("", source))
 }
 
-/// Files do not interleave: the last that begins at the sample or before.
+/// Files do not interleave, so it is the last one that begins at the sample or before.
 pub(crate) fn file_of_sample(signal: &Signal, index: i64) -> Option<String> {
     let end = index.checked_add(1)?;
     let events = signal.state().events.within(index..end);
@@ -111,7 +111,7 @@ pub(crate) struct EarlierImport {
     pub(crate) version: Option<i64>,
 }
 
-/// By a 128-bit hash of the path.
+/// Imports by a 128-bit hash of the path, so that none of a billion collide.
 #[derive(Debug, Default)]
 pub(crate) struct KnownFiles(HashMap<u128, EarlierImport>);
 

@@ -22,7 +22,7 @@ pub(super) struct Source {
 
 pub(super) struct Part {
     index: i64,
-    /// After its last sample; gaps may make it exceed `samples`.
+    /// Index after its last sample; gaps may make it exceed `samples`.
     end: i64,
     /// Samples received, duplicates included.
     samples: i64,
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// As if it had not begun.
+    /// Discards a source as if it had not begun.
     pub(crate) fn forget(&mut self, source: &str) {
         if let Some(number) = self.open.remove(source)
             && let Some(source) = self.sources.remove(&number)
@@ -208,14 +208,14 @@ impl Session {
         }
     }
 
-    /// Those set aside may stay.
+    /// Stores held blocks; those set aside may stay.
     pub(super) fn release_held(&mut self) -> Result<(), IngestError> {
         self.waiting(Target::holds)
             .iter()
             .try_for_each(|name| self.release(name, None))
     }
 
-    /// Also those set aside.
+    /// Stores held blocks and those set aside, at the end.
     pub(super) fn release_all(&mut self) -> Result<(), IngestError> {
         self.release_held()?;
         self.waiting(|target| target.undecided.is_some())
@@ -223,7 +223,7 @@ impl Session {
             .try_for_each(|name| self.decide_remaining(name))
     }
 
-    /// Also those set aside.
+    /// Stores held blocks and those set aside, to free memory.
     pub(super) fn release_memory(&mut self) -> Result<(), IngestError> {
         self.release_held()?;
         self.waiting(|target| target.undecided.is_some())
@@ -312,7 +312,7 @@ impl Session {
         })
     }
 
-    /// As problems: what it shares with stored samples.
+    /// Reports as problems what a source shares with stored samples.
     pub(super) fn report(&mut self, source: Source) {
         let mut report = self.take_report(&source.name);
         for (signal, part) in source.parts {
@@ -321,7 +321,7 @@ impl Session {
         self.report_shared(&source.name, &report);
     }
 
-    /// For sources of which only parts came.
+    /// Likewise for sources of which only parts came.
     pub(super) fn report_unfinished(&mut self) {
         for (name, report) in std::mem::take(&mut self.unfinished) {
             self.report_shared(&name, &report);

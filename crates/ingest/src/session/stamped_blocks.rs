@@ -122,7 +122,7 @@ impl<'a> StampedBlocks<'a> {
 }
 
 impl Target {
-    /// Not if value jumps are looked for.
+    /// Whether a block can only continue its source's last one; not if value jumps are looked for.
     fn continues_source(&self, source: u64, stamp: &Stamp) -> bool {
         self.undecided.is_none()
             && self.fed_by == Some(source)

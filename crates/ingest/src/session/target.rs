@@ -21,7 +21,7 @@ pub(crate) struct Target {
     name: String,
     writer: SignalWriter,
     format: SampleFormat,
-    /// A file's blocks share it.
+    /// The spec checked last; a file's blocks share it.
     checked: Option<Spec>,
     /// Civil end of the live run when the session began.
     ended: Option<Fixed>,
@@ -179,7 +179,7 @@ impl Target {
         self.held.take()
     }
 
-    /// With the resolution of the first stamp.
+    /// The stamp at `index`, with the resolution of the first one.
     pub(crate) fn stamp_at(&self, index: i64, resolution: Fixed) -> Result<Stamp, IngestError> {
         let time = self.signal()?.time_of(index)?;
         Ok(Stamp::new(time.value, resolution))
@@ -231,7 +231,7 @@ impl Target {
         Ok(stamp.civil..end.unwrap_or(stamp.civil))
     }
 
-    /// Of samples if appended.
+    /// The placement of samples if appended.
     pub(super) fn placement(
         &self,
         samples: i64,
@@ -262,7 +262,7 @@ impl Target {
         Ok(())
     }
 
-    /// On its recorder's own clock, as stamps are.
+    /// The signal on its recorder's own clock, as stamps are.
     pub(crate) fn signal(&self) -> Result<Signal, IngestError> {
         Ok(self.writer.signal()?.as_recorded())
     }

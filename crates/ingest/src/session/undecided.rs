@@ -24,7 +24,7 @@ const NEAR_PERIODS: i64 = 3;
 enum BlockPosition {
     Stored,
     Undecided,
-    /// It lies before this end of the recording.
+    /// To neither: it lies before this end of the recording.
     Before(Fixed),
 }
 

@@ -28,7 +28,7 @@ impl Target {
         Ok(self.writer.matches(bytes, stamp)?)
     }
 
-    /// The source is a number and a name.
+    /// Returns how the stamp was interpreted. The source is a number and a name.
     pub(crate) fn put(
         &mut self,
         number: u64,
