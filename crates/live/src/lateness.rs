@@ -1,11 +1,10 @@
 //! Position of a silent source by its sampling clock. Pure: callers pass the time.
 //!
-//! A frame that begins at index `n` and arrives at time `t` shows that the sampling clock is about there. If nothing
-//! follows, the clock is at `n + rate * (now - t)`, and samples more than `lateness` before that are given up. Only
-//! arrivals count, not the civil times of samples: a sender with a wrong clock or an old recording is not late.
+//! If a frame that begins at index `n` arrives at time `t` and nothing follows, the clock is at `n + rate * (now - t)`,
+//! and samples more than `lateness` before that are given up. Civil times of samples do not count: a sender with a
+//! wrong clock or an old recording is not late.
 //!
-//! The next frame of the same length is due when it would begin, so packets need no larger `lateness` than their
-//! jitter.
+//! The next frame is due when it would begin, so packets need no larger `lateness` than their jitter.
 
 use std::time::Duration;
 
@@ -42,7 +41,7 @@ impl SilenceClock {
         self.lateness
     }
 
-    /// Out of order, only the furthest frame counts. An empty range: the next is due now.
+    /// Only the furthest frame counts. An empty range: the next is due now.
     pub(crate) fn note(&mut self, first: u64, end: u64, at: Duration) {
         let is_latest = |latest: LatestArrival| (first, end) > (latest.first, latest.end);
         if self.latest.is_none_or(is_latest) {
@@ -55,7 +54,7 @@ impl SilenceClock {
         self.latest = None;
     }
 
-    /// The index before which all missing samples are given up. None: nothing after the latest samples.
+    /// All missing samples before this index are given up. None: nothing after the latest samples.
     pub(crate) fn given_up_at(&self, now: Duration) -> Option<u64> {
         let (latest, lateness) = (self.latest?, self.lateness?);
         let overdue = now.checked_sub(latest.at)?.checked_sub(lateness)?;

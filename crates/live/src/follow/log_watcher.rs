@@ -1,7 +1,7 @@
 //! Wakes a run when a store's log changes.
 //!
 //! An idle run polls every 20 ms anyway: this only lowers latency and may fail. A notification takes 0.1 ms and is free
-//! while nobody writes; polling every millisecond would be slower and wake the machine as often.
+//! while nobody writes; polling every millisecond would be slower.
 
 use std::path::Path;
 use std::sync::Arc;

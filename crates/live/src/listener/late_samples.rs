@@ -1,16 +1,14 @@
-//! Late samples, kept on request.
-
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 /// Samples that arrived after they were given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LateSamples {
-    /// Index of the first, on the axis of the run.
+    /// First index, on the axis of the run.
     pub start: i64,
     /// Its civil time, ns since 1970, if known.
     pub time: Option<i64>,
-    /// The samples, in native byte order.
+    /// The samples, in native order.
     pub samples: Vec<u8>,
 }
 

@@ -1,5 +1,3 @@
-//! Options of a live feed.
-
 use std::time::Duration;
 
 use isochrony_segment::{ByteOrder, DType, free_memory, has_free_memory};
@@ -196,7 +194,7 @@ impl ListenOptions {
                 let legal = format!("a feed of {} Hz, which this one has", self.rate);
                 return refused("clock", got(), &legal);
             }
-            // Code of this process pushes the samples, so no sender counts them.
+            // This process pushes the samples.
             if other.is_driven || *address == Address::Driven {
                 return refused("clock", got(), "none: a feed with a driver shares no clock");
             }

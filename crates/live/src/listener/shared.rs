@@ -1,5 +1,3 @@
-//! State shared by a listener and its run.
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -47,7 +45,7 @@ impl ListenerInner {
     }
 }
 
-/// Next index of the current scan, and the number of its run.
+/// Next index and run number of the current scan.
 #[derive(Debug, Default)]
 pub(super) struct FeedPosition(Mutex<(i64, u32)>);
 
@@ -61,7 +59,7 @@ impl FeedPosition {
     }
 }
 
-/// Clock of the current or last run; exists before any, for operators that write times.
+/// Exists before any run, for operators that write times.
 #[derive(Debug)]
 pub(super) struct ListenerClock {
     rate: Rate,

@@ -148,7 +148,7 @@ fn three_agreeing_frames_are_admitted_without_loss() {
 #[test]
 fn late_frames_from_before_a_clock_step_are_not_lost() {
     let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
-    // Each frame is up to five places late, and the clock is set back by an hour in between.
+    // Up to five places late, and the clock is set back by an hour.
     let place = |k: u64| 5 * (k / 5) + (4 * k + 2) % 5;
     for at in 0..200 {
         let k = place(at);
@@ -223,7 +223,7 @@ fn frames_more_frequent_than_the_feed_are_rejected_and_a_jump_among_late_frames_
 fn declared_gaps_and_clock_steps_are_trusted() {
     let (mut screen, mut seen) = (FrameScreen::new(limits(true)), Seen::default());
     seen.push(&mut screen, claim(7, 0), 0);
-    // A gap of a day; its length in indices is no duration.
+    // A gap of a day.
     let behind_gap = FrameClaim {
         gap: 64,
         time: Some(Fixed::from_int(86_400_000_000_000)),
@@ -357,7 +357,7 @@ fn a_jump_over_a_century_is_never_admitted() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Each frame of the feed is admitted once, and memory stays bounded.
+    /// The feed is admitted once, and memory stays bounded.
     #[test]
     fn a_feed_among_any_noise_is_admitted_whole(
         noise in prop::collection::vec((0u64..400, any::<u32>(), 0..MAX_COUNT, any::<Option<i64>>(), any::<bool>()), 0..200),

@@ -15,7 +15,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) enum Transport {
     Udp(UdpSocket),
     Tcp(TcpStream),
-    /// Standard output, without the line buffer that nobody would flush.
+    /// Without the line buffer, which nobody would flush.
     Stdout(File),
 }
 
@@ -48,7 +48,7 @@ impl Transport {
 
     pub(super) fn write(&mut self, frame: &[u8]) -> io::Result<()> {
         match self {
-            // The kernel reports a missing listener later, so such datagrams are lost.
+            // Reported later, so such datagrams are lost.
             Self::Udp(socket) => match socket.send(frame) {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
                 sent => sent.map(|_| ()),

@@ -1,5 +1,3 @@
-//! Passes over a signal that is being written, with a simulated clock.
-
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use isochrony_flow::Recording as _;
@@ -127,7 +125,7 @@ fn a_writer_that_pauses_is_read_after_what_was_given_up() {
     // The last part began with 60 at 600 ms; at 3700 ms samples due 500 ms earlier are given up.
     let given_up = *written.marks.last().unwrap();
     assert_eq!((written.indices.len(), given_up), (70, 320));
-    // Silent for 3.1 s, and 2.5 s behind from then on: neither ends it.
+    // Silent for 3.1 s, and 2.5 s behind since: neither ends it.
     written.append_at_rate(100);
     assert!(!written.is_over);
     assert_eq!(

@@ -12,7 +12,7 @@ use crate::listener::decoder::ReceivedFrame;
 use crate::reorder::ReorderOutput;
 use crate::timing::StampSource;
 
-/// A larger jump of this machine's clock means that it was set.
+/// A larger jump means that this machine's clock was set.
 const CLOCK_SET_NS: i64 = 10_000_000;
 
 impl FeedSource {
@@ -99,7 +99,7 @@ impl FeedSource {
         self.start_range(Some(Break::Dropped(range)));
     }
 
-    /// Copies a frame's samples after the first `skip` into segments.
+    /// Copies samples after the first `skip` into segments.
     fn fill(&mut self, mut from: i64, frame: &ReceivedFrame, skip: u64) -> Result<(), OpError> {
         let size = self.listener.0.options.dtype.size();
         let bytes = frame
@@ -155,7 +155,7 @@ impl FeedSource {
         frame: &ReceivedFrame,
         starts_session: bool,
     ) -> Option<(RunId, RunId)> {
-        // A session's first frame decides which stamps count.
+        // The first frame decides which stamps count.
         let source = *self.stamp_source.get_or_insert_with(|| {
             let source = match (frame.time, frame.exact) {
                 (Some(_), Some(_)) => StampSource::Recording,

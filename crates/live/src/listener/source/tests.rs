@@ -48,7 +48,7 @@ struct Sender {
     delays: Vec<Option<u64>>,
     /// From this frame on, nothing is sent for this many ms.
     silent: (usize, u64),
-    /// Samples of the silence are sent after it, all at once.
+    /// Samples of the silence are sent after it at once.
     sends_backlog: bool,
     /// The sender restarts from 0 after the silence.
     restarts: bool,
@@ -93,7 +93,7 @@ impl Sender {
     }
 }
 
-/// Packets arrive as recorded, on a simulated clock shared by two feeds.
+/// Replays packets on a simulated clock shared by two feeds.
 struct ReplayedFeed {
     listener: Listener,
     arrivals: Vec<Arrival>,
