@@ -1,6 +1,6 @@
-//! Staging buffers: output waiting in memory for its turn, within a limit.
+//! Output waiting in memory for its turn, within a limit.
 
-/// Staged output of one worker. Reused for each buffer.
+/// Staged output of one worker.
 #[derive(Default)]
 pub(crate) struct StagingBuffers {
     pub(crate) outputs: Vec<StagedOutput>,
@@ -10,7 +10,7 @@ pub(crate) struct StagingBuffers {
 
 #[derive(Default)]
 pub(crate) struct StagedOutput {
-    /// The processed buffer itself is written before `bytes`.
+    /// The block is written before `bytes`.
     pub(crate) forwards_block: bool,
     pub(crate) bytes: Vec<u8>,
     /// `forwards_block` and the length of `bytes` when the current record began.
@@ -33,8 +33,8 @@ impl StagingBuffers {
         }
     }
 
-    /// Maximum staged bytes. A little less than the memory if outputs share it; otherwise memory would move back and
-    /// forth between them when nearly full.
+    /// Maximum staged bytes. A little less than the memory if outputs share it; else memory would move back and forth
+    /// between them.
     pub(crate) fn limit(&self) -> usize {
         if self.outputs.len() > 1 {
             self.memory - self.memory / 64

@@ -1,4 +1,4 @@
-//! The search algorithms: the fastest for each kind of search.
+//! The fastest algorithm for each kind of search.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,7 +19,6 @@ pub(super) struct Hit {
 }
 
 impl Hit {
-    /// Sort key: position, then pattern.
     pub(super) fn order(&self) -> (usize, u32) {
         (self.start, self.pattern)
     }
@@ -76,7 +75,6 @@ impl Engine {
         })
     }
 
-    /// Length of the longest pattern.
     pub(super) fn longest(&self) -> usize {
         self.longest
     }
