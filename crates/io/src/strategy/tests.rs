@@ -20,7 +20,7 @@ use crate::test_source::TestSource;
 
 /// 14 MiB of 16-bit samples.
 const SAMPLES: i64 = 7 << 20;
-/// 1 MiB, more than the kernel reads ahead by itself.
+/// More than the kernel reads ahead by itself.
 const PIECE: i64 = 1 << 19;
 
 struct OnDisk {

@@ -1,4 +1,4 @@
-//! Which pieces are requested, and how often, for any readers and order.
+//! Which pieces are requested, and how often.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -34,7 +34,6 @@ fn tasks(len: i64) -> Vec<Vec<Range<i64>>> {
 struct QueueModel {
     queues: PieceQueues<()>,
     requested: HashMap<Range<i64>, u32>,
-    /// Samples requested and not taken.
     ahead: u64,
     most: u64,
 }
@@ -191,7 +190,6 @@ fn wrong_predictions_waste_only_their_requests() {
 #[test]
 fn read_ahead_is_bounded_except_for_a_piece_per_waiting_reader() {
     let source = source();
-    // Pieces may be large, since they are not read.
     let most = i64::try_from(READ_AHEAD_BYTES / 2).unwrap();
     let mut queues: PieceQueues<u64> = PieceQueues::new(
         source.clone(),
@@ -205,7 +203,6 @@ fn read_ahead_is_bounded_except_for_a_piece_per_waiting_reader() {
         ticket
     });
     assert_eq!(requested.len(), 2, "{requested:?}");
-    // A waiting reader gets one in any case.
     let (first, _) = queues.begin(0, &parts(15_000..15_000 + most));
     let (second, _) = queues.begin(1, &parts(15_000 + most..15_000 + 2 * most));
     queues.fill(|ticket, piece| {

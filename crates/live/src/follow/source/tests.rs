@@ -8,7 +8,7 @@ use isochrony_time::Rate;
 use super::*;
 use crate::{FollowOptions, FollowedSignal};
 
-/// Number of samples up to idle or end, and whether it has ended.
+/// Samples up to idle or end, and whether it has ended.
 fn read(source: &mut dyn Source) -> (u64, bool) {
     let mut samples = 0;
     loop {
@@ -23,7 +23,7 @@ fn read(source: &mut dyn Source) -> (u64, bool) {
 
 const MS: u64 = 1_000_000;
 
-/// A signal of 100 Hz, written in parts of 10 samples.
+/// 100 Hz, in parts of 10 samples.
 struct Written {
     _folder: tempfile::TempDir,
     writing: Store,
@@ -215,7 +215,6 @@ fn a_range_that_ends_in_a_gap_ends_once_samples_follow_the_gap() {
     assert_eq!(read(&mut *source), (0, true));
     assert_eq!(followed.counts().commits, 1);
 
-    // All samples exist from the start.
     let mut source = followed.open(Some(0..150), 1 << 16).unwrap();
     assert_eq!(read(&mut *source), (100, true));
 }
