@@ -45,7 +45,7 @@ pub struct State {
     states: Vec<Box<dyn Any + Send>>,
     /// Offset of the next piece.
     next: u64,
-    /// All but the processor with output have joined the piece at `next`.
+    /// All processors but that with output have joined this piece.
     again: bool,
     out: Vec<u8>,
 }

@@ -259,7 +259,7 @@ mod tests {
             ),
         ];
         for (at, (error, parts)) in examples.iter().enumerate() {
-            // A new variant fails to compile here, then fails the test until it has an example.
+            // A new variant does not compile until it has an index here.
             let position = match error {
                 BytesError::Unknown { .. } => 0,
                 BytesError::Parameter { .. } => 1,

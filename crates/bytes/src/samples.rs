@@ -26,7 +26,7 @@ impl Fragment {
         self.have
     }
 
-    /// Takes the stream's next bytes; keeps an incomplete last sample of `size` bytes.
+    /// Keeps an incomplete last sample of `size` bytes.
     pub(crate) fn take<'a>(&mut self, bytes: &'a [u8], size: usize) -> CompletedSamples<'a> {
         let mut rest = bytes;
         let mut first = None;

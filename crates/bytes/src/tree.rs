@@ -11,7 +11,6 @@ pub(crate) struct Tree<N> {
 
 #[derive(Debug, Clone)]
 struct Node<N> {
-    /// First leaf, from the beginning of the stream.
     start: u64,
     level: u32,
     value: N,
@@ -87,7 +86,6 @@ impl<N: Copy> Tree<N> {
 mod tests {
     use super::*;
 
-    /// A node is its range; combining ranges that are no neighbours fails.
     fn join(left: &(u64, u64), right: &(u64, u64)) -> (u64, u64) {
         assert_eq!(left.1, right.0, "{left:?} {right:?} are no neighbours");
         (left.0, right.1)

@@ -169,7 +169,6 @@ impl Cache {
         Ok(Some(PinnedObject::new(Arc::clone(&self.inner), table)))
     }
 
-    /// Lets later pins of this handle share the table.
     fn share(&self, mut locked: StateGuard<'_>, table: PieceTable) -> PinnedObject {
         let table = Arc::new(table);
         if locked.tables.len() > 64 && locked.tables.len().is_power_of_two() {

@@ -145,7 +145,6 @@ impl Folder {
     }
 }
 
-/// Whether a file begins like a journal of any format.
 fn starts_with_magic(path: &Path) -> Result<bool, CacheError> {
     if !path.is_file() {
         return Ok(false);

@@ -108,7 +108,6 @@ impl Object {
         needed
     }
 
-    /// The last piece, if it is shorter than the others.
     pub(crate) fn last_short(&self) -> Option<u32> {
         let whole = self.extent.bytes / self.extent.piece_bytes;
         (!self.extent.bytes.is_multiple_of(self.extent.piece_bytes)).then_some(whole as u32)

@@ -133,7 +133,6 @@ impl Reservation {
         let run = self.run_of(offset, bytes.len() as u64)?;
         let piece_bytes = self.extent.piece_bytes as usize;
         let checksums: Vec<u32> = bytes.chunks(piece_bytes).map(crc32c::crc32c).collect();
-        // The total follows from those of the pieces.
         let combined_crc = || {
             let lengths = bytes.chunks(piece_bytes).map(<[u8]>::len);
             let join = |all, (piece, len): (&u32, _)| crc32c::crc32c_combine(all, *piece, len);

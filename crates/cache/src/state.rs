@@ -345,7 +345,7 @@ fn load(folder: &Folder) -> Result<Option<(JournalFile, Index)>, CacheError> {
 fn start_empty(folder: &Folder, settings: Settings) -> Result<(JournalFile, Index), CacheError> {
     folder.remove_orphans(|_| false)?;
     let epoch = random();
-    // Object numbers of another epoch must not be valid in this one.
+    // Object numbers of another epoch are invalid.
     let index = Index::new(settings, (epoch >> 1) & !0xffff_ffff);
     let header = Header { epoch, sequence: 0 };
     let journal = JournalFile::create(&folder.journal(), header, &index.snapshot())?;

@@ -42,7 +42,7 @@ impl Text {
     }
 }
 
-/// Symbol, precedence, and minimum precedence of the left and the right operand.
+/// Symbol, precedence, and minimum precedence of both operands.
 fn infix(op: Binary) -> Option<(&'static str, Binding, Binding, Binding)> {
     use Binding::{And, Call, Compare, Or, Power, Product, Sign, Sum, Xor};
     Some(match op {

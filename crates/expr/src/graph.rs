@@ -97,8 +97,7 @@ impl Graph {
         ))
     }
 
-    /// Flattens a structure: `key` identifies nodes, `look` returns operation and arguments. Iterative, as expressions
-    /// may be deep.
+    /// `key` identifies nodes, `look` returns operation and arguments. Iterative, as expressions may be deep.
     pub(crate) fn walk<T: Clone, K: std::hash::Hash + Eq, A>(
         root: T,
         key: impl Fn(&T) -> K,

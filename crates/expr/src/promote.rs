@@ -216,7 +216,7 @@ pub(crate) fn binary(op: Binary, a: Operand, b: Operand) -> Result<Signature, Pr
         Binary::And | Binary::Or | Binary::Xor if exact => same(common),
         Binary::And | Binary::Or | Binary::Xor => return Err(refuse(BITS_MEND)),
         Binary::Arctan2 | Binary::Hypot => {
-            // Not by the common dtype: int8 and uint8 give float16, although their common dtype is int16.
+            // int8 and uint8 give float16, although their common dtype is int16.
             let of = |o: Operand| float_of(if o.weak { common } else { o.dtype });
             match (of(a), of(b)) {
                 (Err(PromotionError::Unsupported { mend }), _)
@@ -240,7 +240,7 @@ pub(crate) fn reduction(op: Reduction, dtype: DType) -> Result<DType, PromotionE
         Reduction::Std | Reduction::Var | Reduction::Rms if exact => DType::F64,
         Reduction::Std | Reduction::Var | Reduction::Rms => component(dtype),
         Reduction::Min | Reduction::Max => dtype,
-        // NumPy gives uint64 for unsigned integers, which signals cannot have.
+        // NumPy gives uint64 for unsigned integers.
         Reduction::Sum if exact => DType::I64,
         Reduction::Sum => dtype,
         Reduction::Count => DType::I64,

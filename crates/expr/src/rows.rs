@@ -155,7 +155,7 @@ impl RowProgram {
                         Action::Select => Loop::Select(kernels::select(node.dtype)),
                         _ => return Err(refused()),
                     };
-                    // Allocated before the registers last read here are freed: no loop writes where it reads.
+                    // Allocated before registers last read here are freed: no loop writes where it reads.
                     let out = free.pop().unwrap_or_else(|| {
                         program.registers.push(lines(16 * BLOCK));
                         program.registers.len() - 1
@@ -225,7 +225,7 @@ impl RowProgram {
                 match step.run {
                     Loop::Unary(run) => match arg(0) {
                         Source::Block(block) => run(isa, block, target),
-                        // Operations on constants were folded at compile time.
+                        // Folded at compile time.
                         Source::Value(_) => {}
                     },
                     Loop::Binary(run) => run(isa, arg(0), arg(1), target),

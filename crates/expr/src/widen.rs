@@ -67,7 +67,6 @@ impl IntegerRange {
         promote_types(narrowest.unwrap_or(DType::I64), common)
     }
 
-    /// Combines each bound with each of the other's.
     fn corners(self, other: Self, of: impl Fn(i128, i128) -> i128) -> Self {
         let Self { least, most } = other;
         Self::around(&[
@@ -78,7 +77,7 @@ impl IntegerRange {
         ])
     }
 
-    /// Floored quotients, largest for divisors nearest to zero; zero for division by zero.
+    /// Largest for divisors nearest to zero; zero for division by zero.
     fn quotient(self, divisor: Self) -> Self {
         let nearest = [divisor.least.max(1), divisor.most.min(-1)].into_iter();
         let nearest = nearest.filter(|value| (divisor.least..=divisor.most).contains(value));
@@ -93,7 +92,7 @@ impl IntegerRange {
         let power = exponent.and_then(|exponent| u32::try_from(exponent).ok());
         match power {
             None => Self::around(&[i128::MIN, i128::MAX]),
-            // Even powers of negative numbers: the least is not at a bound.
+            // The least even power of negative numbers is not at a bound.
             Some(power) => Self::around(&[
                 self.least.saturating_pow(power),
                 self.most.saturating_pow(power),
@@ -195,7 +194,7 @@ mod tests {
         for (dtype, divisor, expected) in [
             (I8, 2, I8),
             (I8, -2, I8),
-            // -128 // -1 is 128, for -1 only.
+            // -128 // -1 is 128.
             (I8, -1, I16),
             (I32, -1, I64),
             (I8, 0, I8),

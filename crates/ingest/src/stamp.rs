@@ -288,7 +288,7 @@ fn days_in_month(leap: bool, month: i64) -> i64 {
 
 /// Proleptic Gregorian calendar.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    // Years from March put the leap day last, so that one formula gives all month lengths.
+    // Years from March put the leap day last.
     let year = year - i64::from(month <= 2);
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{ErrorContext, IoError};
 use crate::source::is_same;
 
-/// Others may remove the folder before it is locked.
+/// Others may remove an unlocked folder.
 const MAX_ATTEMPTS: usize = 16;
 
 /// A temporary folder, removed when dropped.

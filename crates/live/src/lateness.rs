@@ -86,7 +86,6 @@ mod tests {
         assert_eq!(clock.given_up_at(ms(1250)), None);
         assert_eq!(clock.given_up_at(ms(1251)), Some(151));
         assert_eq!(clock.given_up_at(ms(3200)), Some(2100));
-        // A frame out of order does not set it back, and a restart forgets all.
         clock.note(50, 100, ms(3000));
         assert_eq!(clock.given_up_at(ms(3200)), Some(2100));
         clock.restart();
@@ -99,7 +98,6 @@ mod tests {
         clock.note(100, 100, ms(1000));
         assert_eq!(clock.given_up_at(ms(1200)), None);
         assert_eq!(clock.given_up_at(ms(1201)), Some(101));
-        // What follows it begins at the same index.
         clock.note(100, 150, ms(1100));
         assert_eq!(clock.given_up_at(ms(1350)), None);
         assert_eq!(clock.given_up_at(ms(1351)), Some(151));

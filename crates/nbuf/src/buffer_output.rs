@@ -75,7 +75,7 @@ impl<'o> BufferOutput<'o> {
         self.stopped
     }
 
-    /// The block itself may have to be staged before the next bytes.
+    /// The block may have to be staged first.
     fn forwards_block(&self) -> bool {
         self.staging
             .outputs

@@ -324,7 +324,6 @@ mod tests {
                 _ => None,
             }
         };
-        // Per worker a buffer and as much staging; one carry; shared memory.
         let needed = 4 * 2 * 1024 + 1024 + 100;
         assert_eq!(refused(9000), Some(needed));
         assert_eq!(refused(needed - 1), Some(needed));

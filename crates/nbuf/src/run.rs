@@ -174,7 +174,7 @@ fn check_output_count<P: BlockProcessor>(processor: &P, outputs: usize) -> Resul
 }
 
 struct PlannedSizes {
-    /// If tuned, those of the most workers with the largest buffers, except for the present `fill`.
+    /// If tuned, of the most workers with the largest buffers, except for the present `fill`.
     sizes: BufferSizes,
     /// Initial workers, and what tuning may choose.
     tunable: Option<(usize, SizeRanges)>,

@@ -43,7 +43,7 @@ impl StagingBuffers {
         }
     }
 
-    /// Reserves memory for `more` bytes. False if the system has none.
+    /// False if the system has no memory.
     pub(crate) fn reserve(&mut self, output: usize, more: usize) -> bool {
         let bytes = &self.outputs[output].bytes;
         let needed = bytes.len() + more;
@@ -80,7 +80,6 @@ mod tests {
         const MEMORY: usize = 64_000;
         for outputs in [1, 2, 7] {
             let mut staging = StagingBuffers::new(outputs, MEMORY);
-            // Whole buffers for one output, then for another, then for all.
             for turn in 0..3 * outputs {
                 let mut used = 0;
                 let (mut at, mut grown) = (turn, 0);

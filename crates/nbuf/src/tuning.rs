@@ -24,7 +24,7 @@ pub(crate) struct StreamTuning {
 }
 
 impl StreamTuning {
-    /// An execution that begins with `workers` and buffers of `fill` bytes, unless the mode has a configuration.
+    /// Begins with `workers` and `fill` bytes, unless the mode has a configuration.
     pub(crate) fn new(
         mode: &TuningMode,
         (workers, fill): (usize, usize),

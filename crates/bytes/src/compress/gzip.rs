@@ -11,7 +11,7 @@ pub(super) struct Gzip {
     pub(super) level: i32,
 }
 
-/// A deflate block grows by at most 5 bytes in 5,000; a member's header and trailer have 18.
+/// Blocks grow by at most 5 bytes in 5,000; header and trailer have 18.
 const fn bound(bytes: usize) -> usize {
     bytes + bytes / 5000 * 5 + 64
 }

@@ -85,7 +85,6 @@ impl Kernel {
         }
     }
 
-    /// Appends the conversion of whole samples to `out`.
     pub(super) fn run(&self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Misfit> {
         if self.exact {
             self.by_way_of::<i64>(bytes, out)

@@ -22,7 +22,6 @@ fn combine(left: &ChainingValue, right: &ChainingValue) -> ChainingValue {
 
 pub(super) struct Blake3;
 
-/// Subtrees between a buffer's first and last whole chunk.
 pub(super) struct Part {
     tree: Tree<ChainingValue>,
     from: u64,

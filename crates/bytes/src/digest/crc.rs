@@ -39,7 +39,7 @@ const fn multiply(a: u32, mut b: u32) -> u32 {
     product
 }
 
-/// The checksum of a range followed by one of `bytes` bytes with checksum `second`.
+/// `second`: checksum of the `bytes` bytes that follow.
 fn combine(mut first: u32, second: u32, bytes: u64) -> u32 {
     let mut rest = bytes;
     while rest != 0 {

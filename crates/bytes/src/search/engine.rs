@@ -138,7 +138,7 @@ impl Engine {
         }
     }
 
-    /// As [`walk`](Self::walk), with every match of every pattern. The automaton finds them in the order of their ends.
+    /// Every match of every pattern. The automaton finds them in the order of their ends.
     fn walk_all(
         &self,
         automaton: &AhoCorasick,
@@ -167,7 +167,7 @@ impl Engine {
                 emit(now);
                 continue;
             }
-            // Later matches end later, so none begins before this.
+            // Later matches end later.
             let settled = hit.end().saturating_sub(self.longest);
             while let Some(&Reverse(first)) = waiting.peek()
                 && first.0 < settled
@@ -182,8 +182,7 @@ impl Engine {
         }
     }
 
-    /// Counts the matches of a single pattern; also returns where the next may begin. None: there is no faster way than
-    /// `walk`.
+    /// Of a single pattern; also returns where the next match may begin. None: `walk` is as fast.
     pub(super) fn count(&self, bytes: &[u8]) -> Option<(u64, usize)> {
         match &self.kind {
             Kind::Byte(byte) => Some((memchr::memchr_iter(*byte, bytes).count() as u64, 0)),

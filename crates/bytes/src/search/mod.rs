@@ -163,7 +163,7 @@ impl Searcher {
         if real.is_none() {
             part.cursor = 0; // The scan's last match is none.
         }
-        // If more matches were dropped than added, positions are wanted that the scan did not keep.
+        // Positions may be wanted that the scan did not keep.
         let short = state.found.wants(&part.found);
         if short > 0 {
             let mut skip = part.found.kept();

@@ -18,7 +18,7 @@ pub(super) trait StatisticSample:
 }
 
 pub(super) trait GridSums<T: Statistic>: Default + Send + 'static {
-    /// Appended ranges begin and end at multiples of so many samples.
+    /// Ranges begin and end at multiples of so many samples.
     const GRAIN: u64;
     const HEAP: usize;
 

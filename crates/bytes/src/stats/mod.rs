@@ -21,7 +21,7 @@ use crate::samples::{Fragment, reverse_each, round_down, round_up};
 use crate::{BytesError, Outcome, Statistics};
 use grid_sums::{GridSums, StatisticSample};
 
-/// Samples copied at a time to align them or swap their bytes.
+/// Copied at a time to align samples or swap their bytes.
 const TILE: usize = 2048;
 
 /// Statistics of samples of a dtype.

@@ -198,7 +198,6 @@ pub(crate) fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
-/// Adds action and path to a system error.
 pub(crate) trait IoContext<T>: Sized {
     /// The path is computed only for an error.
     fn at_path(self, action: &'static str, path: impl FnOnce() -> PathBuf)

@@ -67,7 +67,7 @@ impl Chain {
         saved: usize,
         is_test: bool,
     ) -> Option<Self> {
-        // One more for intermediate results of walks and masks to be converted.
+        // One more for intermediate results and masks.
         let between = u8::try_from(saved).ok()?;
         let fits = blocks.len() <= MAX_BLOCKS && numbers <= MAX_NUMBERS && saved < MAX_SAVED;
         let refined: Vec<Step> = steps.iter().map(refined).collect();
@@ -121,7 +121,7 @@ fn refined(step: &Step) -> Step {
     Step { code, ..*step }
 }
 
-/// Pairs steps if a loop exists and their intermediate result is not needed.
+/// Pairs steps if a loop exists and nothing else needs their intermediate result.
 fn walks(dtype: DType, steps: &[Step], between: u8) -> Vec<Walk> {
     let mut walks = Vec::new();
     let mut from = Place::Number(0);

@@ -83,7 +83,7 @@ impl Float for f64 {
         libm::atan2(self, x)
     }
 
-    /// Scaled by a power of two if squares would overflow or lose digits; `hypot` depends on the C library.
+    /// Scales by a power of two against overflow and loss of digits; `hypot` depends on the C library.
     #[inline(always)]
     fn length(self, other: Self) -> Self {
         const BIG: f64 = f64::from_bits((1023 + 600) << 52); // 2^600

@@ -110,8 +110,8 @@ pub(super) fn each<V: Tile, A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(
         z,
         to,
     } = *operands;
-    // SAFETY: operands have at least as many tiles, or one and a stride of zero; numbers are never written; no other
-    // reference outlives an operation. Bytes are aligned to cache lines, or to samples of a block.
+    // SAFETY: operands have as many tiles, or one and a stride of zero; numbers are never written; no other reference
+    // outlives an operation. Bytes are aligned to cache lines, or to samples of a block.
     unsafe {
         let at = |of: (*const u8, usize), tile: usize| of.0.add(tile * of.1).cast::<V::Memory>();
         let held = (
@@ -138,7 +138,7 @@ pub(super) fn each<V: Tile, A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(
     }
 }
 
-/// An operation; `z` is the other operand of a selection.
+/// `z` is the other operand of a selection.
 pub(super) trait Apply {
     /// False for [`Identity`].
     const IS_OPERATION: bool = true;
@@ -198,12 +198,11 @@ operations! {
     Select |tile, x, z| tile.select(x, z);
 }
 
-/// A float dtype of chains, and its loops, which `walk.rs` compiles.
+/// Loops that `walk.rs` compiles.
 pub(super) trait Lane: Pod {
     const DTYPE: DType;
 
     fn is_nan(self) -> bool;
-    /// Converts a block of another dtype from sample `first` on.
     fn convert(isa: Isa, from: DType, block: &[u8], first: usize, out: &mut [Self]);
     /// Masks as bools.
     fn bools(isa: Isa, masks: &[Self], out: &mut [u8]);

@@ -39,7 +39,7 @@ const STEP_SAMPLES: usize = 64;
 
 struct Arrays<'a, T> {
     block: Option<&'a [T]>,
-    /// The repeated number, or the padded rest of the block.
+    /// A repeated number, or the padded rest of a block.
     array: [T; STEP_SAMPLES],
 }
 

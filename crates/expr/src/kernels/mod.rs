@@ -205,7 +205,6 @@ tests2! {
     NotEqual, |a, b| !a.equals(b);
 }
 
-/// Evaluates an expression for the Rust type of a dtype; None for other kinds.
 macro_rules! among {
     ($dtype:expr, bool int float complex, $T:ident => $body:expr) => {
         dispatch!($dtype, $T => Some($body))

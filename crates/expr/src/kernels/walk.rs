@@ -19,7 +19,7 @@ use super::loops::{Apply, Identity, InMemory, Kind, Lane, Operands, each};
 use super::map::{Value, samples, samples_mut};
 use super::step::Place;
 
-/// Tile of the widest convertible dtype: 64 samples of eight bytes.
+/// 64 samples of eight bytes.
 const WIDEST: usize = 2 * TILE_BYTES;
 
 impl Chain {
@@ -135,7 +135,7 @@ macro_rules! lanes {
                 if isa.has_avx2() {
                     isa.run_avx2(Loop::<$float, A, X, B, Y, Z>(operands, PhantomData));
                 } else if B::IS_OPERATION {
-                    // Tile by tile, since the result may overwrite operands of the second operation.
+                    // The result may overwrite operands of the second operation.
                     let mut between = [0u64; TILE_BYTES / 8];
                     let to = between.as_mut_ptr().cast();
                     for tile in 0..operands.tiles {

@@ -69,7 +69,7 @@ impl<'a> Lowering<'a> {
                 DType::F64
             };
             let calibrate = Action::Calibrate(scale.to_bits(), offset.to_bits());
-            // Inputs are never constant, so nothing is folded, and the loop exists.
+            // Inputs are never constant, and the loop exists.
             let values = self.nodes.push(calibrate, &[source], physical);
             source = values.unwrap_or(source);
         }

@@ -111,7 +111,7 @@ impl Blocks<'_> {
 }
 
 pub(super) fn call(run: Run, isa: Isa, [a, b, c]: [Source<'_>; 3], out: &mut [u8]) {
-    /// Unary loops always get a block: constants are folded, and window values have column loops.
+    /// Unary loops need a block: constants are folded, and window values have column loops.
     fn block(source: Source<'_>) -> &[u8] {
         match source {
             Source::Block(block) => block,

@@ -25,8 +25,8 @@ fn is_real_float(dtype: DType) -> bool {
 }
 
 impl Planner<'_> {
-    /// The condition that a node represents, and its base. `bare` allows a comparison without a chain, worthwhile if
-    /// its result is not stored.
+    /// A node's condition, and its base. `bare` allows a comparison without a chain, worthwhile if its result is not
+    /// stored.
     pub(super) fn condition(&self, place: usize, bare: bool) -> Option<(Condition, usize)> {
         let (mut terms, mut left, mut base) = (Vec::new(), vec![place], None);
         while let Some(place) = left.pop() {

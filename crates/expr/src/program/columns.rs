@@ -11,7 +11,6 @@ use super::plan::Planner;
 use super::steps::{ColumnOperand, ColumnStep, ColumnWork};
 
 impl Planner<'_> {
-    /// Hash of what a node computes from the inputs.
     fn fingerprint(&self, place: usize) -> u64 {
         let mut known: Vec<u64> = Vec::with_capacity(place + 1);
         for at in 0..=place {

@@ -2,7 +2,7 @@
 //!
 //! Vectorisable operations on f32 or f64, comparisons and boolean operations belong to chains of their operands' dtype.
 //! A node is stored only if the result, a reduction, a loop, a chain of the other dtype, or several chains need it;
-//! others are steps of the one chain that needs them. So chains have one result, and no cyclic dependencies.
+//! others are steps of the one chain that needs them. So chains have one result and no cycles.
 
 use std::collections::{HashMap, HashSet};
 

@@ -112,7 +112,7 @@ impl Program {
         let lowered = lower(&graph, inputs)?;
         let output = lowered.nodes.type_of(lowered.root);
         let Some(plan) = plan::plan(&lowered) else {
-            // Lowering found a loop for every node, so this is unreachable.
+            // Unreachable: lowering found a loop for every node.
             return Err(ExprError::UnsupportedOperand {
                 at: graph.to_string(),
                 op: "compile",

@@ -19,7 +19,7 @@ use super::steps::{
 use super::threshold::Condition;
 use isochrony_segment::DType;
 
-/// None if a node has no loop, which lowering excludes.
+/// None if a node has no loop.
 pub(crate) fn plan(lowered: &LoweredGraph) -> Option<Plan> {
     Planner::new(lowered).plan()
 }

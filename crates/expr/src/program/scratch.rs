@@ -10,7 +10,7 @@ use super::operand::Operand;
 use super::steps::{Plan, SampleStep};
 use super::threshold::Interval;
 
-/// Bytes of a block: several fit the L1 cache.
+/// Several blocks fit the L1 cache.
 const BLOCK_BYTES: usize = 8 << 10;
 
 const MAX_BLOCK_SAMPLES: usize = 4096;

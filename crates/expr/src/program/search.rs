@@ -2,7 +2,7 @@
 
 use isochrony_segment::DType;
 
-/// Rank of a number within its dtype. Every real dtype of a chain fits f64.
+/// Every real dtype of a chain fits f64.
 pub(super) fn rank(value: f64, dtype: DType) -> i64 {
     fn ordered(bits: i64) -> i64 {
         if bits < 0 { i64::MIN - bits } else { bits }

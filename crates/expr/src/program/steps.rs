@@ -81,7 +81,7 @@ pub(crate) struct ReductionOutput {
 pub(crate) struct Pass {
     /// Steps without thresholds.
     pub(crate) steps: Vec<SampleStep>,
-    /// Steps with thresholds instead of chains; empty if there are none.
+    /// With thresholds instead of chains; may be empty.
     pub(crate) short: Vec<SampleStep>,
     pub(crate) conditions: Vec<Condition>,
     pub(crate) reducers: std::ops::Range<usize>,
@@ -108,7 +108,6 @@ pub(crate) enum ColumnWork {
     Input(usize),
 }
 
-/// Window values, then the pass that needs them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stage {
     pub(crate) columns: Vec<ColumnStep>,

@@ -219,7 +219,6 @@ impl Link {
     }
 }
 
-/// Predicates on the same base, all of which must hold.
 #[derive(Debug, Clone)]
 pub(crate) struct Condition(pub(crate) Vec<Predicate>);
 

@@ -138,7 +138,7 @@ impl<'p, 'a> Writer<'p, 'a> {
         if let Some(&saved) = self.converted.get(&place) {
             return Some(Place::Saved(saved));
         }
-        // A new slot: conversions come before all steps.
+        // Conversions come before all steps.
         self.tiles += 1;
         let saved = u8::try_from(self.tiles - 1).ok()?;
         self.converts.push(Convert { from, block, saved });

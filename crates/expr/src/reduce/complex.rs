@@ -124,7 +124,7 @@ impl<C: Parts> Reducer for Sums<C> {
             }
         };
         let n = self.seen as f64;
-        // Squares, and their corrections for the mean, add up over both components.
+        // Squares and their corrections add up over both components.
         let spread = || {
             let (re, im) = (sum(2), sum(3));
             variance(re, sum(4) - im * (im / n), n)
@@ -138,7 +138,7 @@ impl<C: Parts> Reducer for Sums<C> {
             Reduction::Rms => C::part((sum(5) / n).sqrt()),
             Reduction::Std => C::part(spread().sqrt()),
             Reduction::Var => C::part(spread()),
-            // Adding zero hides the sign of zero, which depends on the order of equal samples.
+            // Hides the sign of zero, which depends on order.
             Reduction::Min => Value::of(self.min.plus(C::default())),
             _ => Value::of(self.max.plus(C::default())),
         }

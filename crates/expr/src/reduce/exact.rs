@@ -48,7 +48,7 @@ impl Whole for i64 {
     fn block(samples: &[Self]) -> i128 {
         let (mut high, mut low) = (0i64, 0i64);
         for &sample in samples {
-            // Flips the sign bit and shifts unsigned, since vectors lack the signed shift.
+            // Vectors lack the signed shift.
             let flipped = (sample ^ i64::MIN) as u64;
             high += (flipped >> 32) as i64;
             low += (flipped & 0xffff_ffff) as i64;

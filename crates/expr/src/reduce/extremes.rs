@@ -195,7 +195,7 @@ impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Reducer
             Reduction::Min => fold(self.min, |a, b| if b.less(a) { b } else { a }),
             _ => fold(self.max, |a, b| if a.less(b) { b } else { a }),
         };
-        // Turns -0.0 into 0.0, since the order of equals is arbitrary.
+        // Turns -0.0 into 0.0, since order decides the sign of zero.
         Value::of(found.plus(T::default()))
     }
 }

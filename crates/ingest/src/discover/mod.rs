@@ -152,7 +152,7 @@ struct Record {
     resolution: Resolution,
 }
 
-/// Resolution of a stamp: a power of ten of nanoseconds, or a calendar unit.
+/// A power of ten of nanoseconds, or a calendar unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Resolution(u8);
 

@@ -41,7 +41,7 @@ struct ListedFolder {
     folders: Vec<Folder>,
 }
 
-/// A folder may change this soon without a new modification time: FAT has two-second ticks.
+/// FAT has two-second ticks: a folder may change this soon without a new modification time.
 const MTIME_TICK: Duration = Duration::from_secs(3);
 
 #[derive(Clone)]
@@ -89,7 +89,7 @@ impl Walk {
         Ok(walk)
     }
 
-    /// Restarts from the root; unchanged folders are not listed again.
+    /// Does not list unchanged folders again.
     pub(crate) fn again(&mut self) {
         self.current = None;
         self.waiting = VecDeque::from([Folder {

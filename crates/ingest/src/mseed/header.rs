@@ -180,7 +180,6 @@ impl Header {
     }
 }
 
-/// Whether bytes begin with a data header of version 2 or 3.
 pub(super) fn is_data(head: &[u8]) -> bool {
     fields(head).is_some() || is_version_3(head) == Some(true)
 }

@@ -141,7 +141,7 @@ fn encoded<'a>(window: &'a [u8], record: &(Range<usize>, Header)) -> Option<Enco
     encoded.fits().then_some(encoded)
 }
 
-/// The header of a record that certainly has its stated length, if this module handles all of it.
+/// None unless the record certainly has its stated length, and this module handles all of it.
 fn whole_record(window: &[u8], at: usize, is_all: bool) -> Option<Header> {
     let header = Header::read(window.get(at..)?, is_all)?;
     let is_plain = header.samples > 0 && header.data_offset > 0 && !header.leap;

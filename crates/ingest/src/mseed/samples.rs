@@ -116,7 +116,6 @@ struct SampleSums<'a> {
 }
 
 impl SampleSums<'_> {
-    /// Adds the last `N` differences of `BITS` bits in a word.
     #[inline(always)]
     fn add<const N: usize, const BITS: u32>(&mut self, word: u32) {
         let rest = &mut self.samples[self.filled..];
@@ -130,7 +129,7 @@ impl SampleSums<'_> {
     }
 }
 
-/// `None` if the frames have fewer samples, an unknown code, or another last value than stored.
+/// `None` if the frames contradict count or last value, or have an unknown code.
 #[inline(always)]
 fn steim<const VERSION: u8, const LITTLE: bool>(
     frames: &[[u8; FRAME]],
@@ -144,7 +143,7 @@ fn steim<const VERSION: u8, const LITTLE: bool>(
             false => u32::from_be_bytes(bytes),
         }
     };
-    // Bytes and halves of a word have the same positions in both byte orders.
+    // Bytes and halves have the same positions in both byte orders.
     let bytes_of = |word: u32| if LITTLE { word.swap_bytes() } else { word };
     let halves_of = |word: u32| if LITTLE { word.rotate_left(16) } else { word };
     let head = frames.first()?;
@@ -247,7 +246,7 @@ mod tests {
             .decode()
             .is_none()
         );
-        // Fewer samples end in another value than stored; more do not exist, nor do any without frames.
+        // Fewer samples end in another value; more do not exist.
         for count in [0, 6, 8, 1 << 40] {
             assert!(
                 EncodedSamples { count, ..encoded }.decode().is_none(),
@@ -277,7 +276,7 @@ mod tests {
             (3, 2, 4, 7),
         ];
         for (code, kind, bits, count) in widths {
-            // All differences are -1; the first does not count.
+            // The first difference does not count.
             let mut word = kind << 30;
             for k in 0..count as u32 {
                 word |= ((1 << bits) - 1) << (bits * k);

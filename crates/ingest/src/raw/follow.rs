@@ -17,7 +17,6 @@ use crate::progress::Meter;
 use crate::session::Session;
 use crate::{Catalogue, DiscoverOptions, IngestError, Problem};
 
-/// A file that may be incomplete, or a problem that may pass.
 struct PendingFile {
     entry: Result<Entry, Problem>,
     since: Instant,

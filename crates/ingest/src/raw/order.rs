@@ -51,7 +51,7 @@ pub(crate) fn recording_order(spans: impl IntoIterator<Item = Span>) -> Vec<Orde
         let met = alive
             .iter()
             .filter(meets)
-            // If two ends match, the longer chain wins, so that one file does not divert a recording.
+            // A single file must not divert a recording.
             .min_by_key(|chain| (Reverse(chains[**chain].members.len()), distance(**chain)))
             .copied();
         let latest = alive.last().copied();
@@ -68,7 +68,7 @@ pub(crate) fn recording_order(spans: impl IntoIterator<Item = Span>) -> Vec<Orde
         let continued = &mut chains[chain];
         continued.members.push(member);
         continued.end_ns = start.saturating_add(span.duration_ns);
-        // Drift within a file is far below a hundredth; a longer pause is a gap.
+        // Drift is far below a hundredth; a longer pause is a gap.
         continued.slack_ns = span.resolution_ns.saturating_add(span.duration_ns / 100);
         alive.retain(|other| *other != chain);
         alive.push(chain);

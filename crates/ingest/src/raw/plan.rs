@@ -58,7 +58,7 @@ impl Plan {
         known: &KnownFiles,
     ) -> Result<(), IngestError> {
         let order = in_order(catalogue, places, options);
-        // What precedes a known recording in the order is late; what follows is new, whatever its stamp.
+        // What precedes a known recording is late; what follows is new, whatever its stamp.
         let mut late = 0;
         let mut any_known = false;
         let first = self.files.len();

@@ -77,7 +77,6 @@ pub struct Session {
     sources: BTreeMap<u64, Source>,
     open: HashMap<String, u64>,
     comparisons: HashMap<(u64, String), SourceComparison>,
-    /// Sources committed in part, with more to come.
     unfinished: BTreeMap<String, SourceReport>,
     next_source: u64,
     held_bytes: usize,
@@ -183,7 +182,6 @@ impl Session {
         self.take(source, &rest)
     }
 
-    /// Stores samples that no earlier import has stored.
     fn take(&mut self, source: u64, block: &Block<'_>) -> Result<(), IngestError> {
         let held = self.targets.get(block.signal);
         let copy = held.is_some_and(|target| target.holds_copy(block.bytes, block.stamp.as_ref()));
@@ -311,7 +309,7 @@ impl Session {
     /// Those of the store; what was pending remains so.
     pub fn commit(&mut self) -> Result<(), IngestError> {
         self.release_all()?;
-        // A crash would repeat an unfinished source: commit at its end.
+        // A crash would repeat an unfinished source.
         if self
             .sources
             .values()

@@ -28,7 +28,7 @@ pub(super) struct Part {
     samples: i64,
     stored: bool,
     overlap: Option<SharedSamples>,
-    /// Samples that were stored already, with the same stamps.
+    /// Samples stored already, with the same stamps.
     copied: Option<SharedSamples>,
 }
 
@@ -74,7 +74,6 @@ impl Part {
         self.end
     }
 
-    /// Counts samples from an earlier import of the source.
     pub(super) fn count(&mut self, samples: i64, end: i64) {
         self.samples += samples;
         self.end = self.end.max(end);
@@ -354,7 +353,6 @@ impl Session {
         }
     }
 
-    /// Passes a source, or a part, to the provenance.
     pub(super) fn settle(&mut self, number: u64) {
         let ready = |source: &Source| source.done.is_some() && source.waiting == 0;
         if !self.sources.get(&number).is_some_and(ready) {

@@ -14,7 +14,7 @@ use super::provenance::{self, ImportedFile, UnrecordedFiles};
 use super::{SessionOptions, SignalSummary, Spec};
 use crate::IngestError;
 
-/// Rates with a smaller relative difference are equal.
+/// Smaller relative differences of rates are ignored.
 const SAME_RATE: f64 = 1e-3;
 
 pub(crate) struct Target {

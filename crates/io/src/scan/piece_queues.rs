@@ -18,7 +18,7 @@ pub(crate) const READ_AHEAD_BYTES: u64 = 64 << 20;
 
 pub(crate) const QUEUE_DEPTH: usize = 4;
 
-/// Later tasks per reader after which a task is dropped.
+/// After so many later tasks per reader, a task is dropped.
 const OVERTAKEN_TASKS: u64 = 16;
 
 /// The parts that tasks read, in expected order; may be empty.

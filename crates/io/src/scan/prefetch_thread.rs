@@ -125,7 +125,7 @@ impl PrefetchThread {
 impl Drop for PrefetchThread {
     fn drop(&mut self) {
         if self.owner.check().is_err() {
-            // A forked process does not have the thread.
+            // A forked process has no thread.
             std::mem::forget(self.thread.take());
             return;
         }

@@ -176,7 +176,7 @@ impl InFlightPieces {
                 return Ok(Attempt::FallBack(why));
             }
         }
-        // The view refers to the buffer, so that the pool does not reuse it.
+        // The view keeps the buffer from the pool.
         let samples = request.view(&buffer);
         self.buffers.release(buffer);
         Ok(samples)

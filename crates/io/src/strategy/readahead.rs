@@ -137,7 +137,6 @@ mod tests {
         let requested = RequestedRanges::new(1);
         assert_eq!(requested.add(0..200, 100), 0..200);
         assert_eq!(requested.add(100..300, 100), 200..300);
-        // A reader a task ahead, and the one before.
         assert_eq!(requested.add(500..700, 100), 500..700);
         assert_eq!(requested.add(400..600, 100), 400..500);
         assert!(requested.add(600..700, 100).is_empty());
@@ -169,7 +168,6 @@ mod tests {
                 );
             }
         }
-        // One reader arrives where the other has been, and passes it.
         assert_eq!(requested.add(99_900..100_100, 100), 100_000..100_100);
         assert_eq!(requested.add(199_900..200_100, 100), 200_000..200_100);
         assert_eq!(requested.add(200_000..200_200, 100), 200_100..200_200);

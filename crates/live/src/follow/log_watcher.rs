@@ -11,7 +11,6 @@ use std::thread::JoinHandle;
 use isochrony_store::layout;
 use isochrony_system::folder_watch::FolderWatch;
 
-/// A thread that waits for changes until dropped.
 #[derive(Debug)]
 pub(super) struct LogWatcher {
     watch: Arc<FolderWatch>,

@@ -143,7 +143,7 @@ fn is_storable(attributes: &Map<String, Value>) -> bool {
     !attributes.contains_key("isochrony") && attributes.values().all(is_flat)
 }
 
-/// The JSON parser refuses more than 128 levels.
+/// The JSON parser limits it to 128 levels.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or(0),

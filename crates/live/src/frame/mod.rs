@@ -45,7 +45,7 @@ const FLAG_TRUNCATED: u16 = 4;
 const FLAG_EXACT: u16 = 8;
 const CHECKSUM_OFFSET: usize = 40;
 const UNKNOWN_TIME: i64 = i64::MIN;
-/// Bound of indices, so sums do not overflow.
+/// Sums of indices do not overflow.
 const MAX_INDEX: u64 = 1 << 62;
 
 /// The header of a frame.

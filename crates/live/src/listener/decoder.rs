@@ -20,7 +20,7 @@ pub(super) struct ReceivedFrame {
     pub(super) packet: Packet,
     pub(super) samples_at: usize,
     pub(super) time: Option<Fixed>,
-    /// Actual minus nominal duration, with an exact stamp.
+    /// Actual minus nominal duration.
     pub(super) exact: Option<Fixed>,
     pub(super) step: bool,
     pub(super) gap: u64,
@@ -194,7 +194,7 @@ impl FrameDecoder {
         }));
     }
 
-    /// Bare samples follow what came or was dropped before.
+    /// Bare samples follow the last ones and what was dropped.
     fn raw(&mut self, packet: Packet, size: usize) -> AdmittedFrame {
         let starts_session = packet.is_first && self.count.is_some();
         let samples = (packet.bytes.len() / size) as u64;
@@ -272,7 +272,6 @@ fn decode_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent,
     Ok(FrameContent::Samples(claim, Box::new(frame)))
 }
 
-/// As [`decode_frame`], for a datagram with a counter.
 fn decode_datagram(
     packet: Packet,
     options: &ListenOptions,

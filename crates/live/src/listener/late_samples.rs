@@ -38,7 +38,7 @@ impl LateBuffer {
         self.limit > 0
     }
 
-    /// Keeps a piece, and drops the oldest to make room.
+    /// Drops the oldest to make room.
     pub(super) fn add(&self, piece: LateSamples) {
         // Each change is atomic, so a poisoned state is valid.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

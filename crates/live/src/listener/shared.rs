@@ -123,7 +123,7 @@ pub(super) struct ScanGuard(pub(super) Arc<ListenerInner>);
 impl Drop for ScanGuard {
     fn drop(&mut self) {
         self.0.axis.end_scan();
-        // The thread of standard input cannot be stopped, and would compete with a second run.
+        // Standard input's thread cannot be stopped, and would compete with a second run.
         if !matches!(self.0.feed, FeedInput::Stdin) {
             self.0.is_scanned.store(false, Ordering::Release);
         }

@@ -28,7 +28,7 @@ impl ReceiveContext {
     pub(super) fn now(&self) -> ArrivalTime {
         let mut since_start = self.clock.since_start();
         let mut civil_ns = self.clock.civil_ns();
-        // Preemption in between would look like a set clock.
+        // Preemption would look like a set clock.
         for _ in 0..3 {
             let after = self.clock.since_start();
             if after - since_start < MAX_CLOCK_READ_GAP {

@@ -59,7 +59,7 @@ impl<F> CandidateSequence<F> {
         }
         let ahead = self.tracker.distance(claim.number, limits);
         let near = match limits.counter_origin {
-            // Packets of a restarted counter follow each other.
+            // Packets of a restarted counter are in a row.
             Some(_) => (0..=8).contains(&ahead),
             None => ahead >= 0 && self.tracker.is_near(ahead, claim, limits, now),
         };

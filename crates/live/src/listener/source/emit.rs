@@ -48,7 +48,7 @@ impl FeedSource {
                     let range = self.skip_indices(gap);
                     self.start_range(Some(Break::Gap(range)));
                 }
-                // Another feed of the axis may have placed the session earlier.
+                // Another feed may have placed the session earlier.
                 let skip = skip.max(self.next.saturating_sub(start).max(0).unsigned_abs());
                 if skip >= range.end - first {
                     add(&self.counters().late_frames, 1);

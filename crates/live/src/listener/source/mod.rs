@@ -45,7 +45,7 @@ pub(super) struct FeedSource {
     session_count: usize,
     next: i64,
     silence: SilenceClock,
-    /// First index given up in the current silence, and time of the last progress mark.
+    /// First index given up in a silence, and time of the last mark.
     silent_from: Option<u64>,
     last_mark: Duration,
     /// Nothing before this index follows.

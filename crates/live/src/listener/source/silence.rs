@@ -126,7 +126,6 @@ impl FeedSource {
             .then(|| start.saturating_add(samples))
     }
 
-    /// Samples of a frame that were given up before.
     pub(super) fn late_parts(&self, of: Range<u64>, frame: &ReceivedFrame) -> Vec<LatePart> {
         let mut lost = self.reorder.lost_within(&of);
         let inner = &self.listener.0;
