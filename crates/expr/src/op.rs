@@ -266,7 +266,7 @@ impl Op {
         }
     }
 
-    /// The wrapping form, if it has one.
+    /// The wrapping form; the operation itself without one.
     #[must_use]
     pub const fn wrapping(self) -> Self {
         Self::Wrapping(match self {

@@ -1,4 +1,4 @@
-//! [`PieceRing`]: reads of pieces by the kernel while the scan computes.
+//! `PieceRing`: reads of pieces by the kernel while the scan computes.
 #![allow(unsafe_code)] // The ring is told which memory the system may write to.
 
 use std::os::fd::AsRawFd;

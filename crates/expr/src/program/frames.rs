@@ -4,7 +4,7 @@ use isochrony_segment::{DType, Sample};
 
 use crate::ExprError;
 
-/// `count` windows of `window` samples, one every `hop`; they may overlap or leave gaps.
+/// `count` windows of `window` samples, one every `hop`; they may overlap or skip samples.
 #[derive(Debug, Clone, Copy)]
 pub struct Frames<'a> {
     pub(crate) bytes: &'a [u8],

@@ -73,8 +73,8 @@ impl Program {
         Self::compile_inputs(expr, &[Input::samples(input)])
     }
 
-    /// As [`compile`](Self::compile), for counts as by [`Input::calibrated`], with the same bits as a calibrated
-    /// segment.
+    /// As [`compile`](Self::compile), for counts that the program calibrates ([`Input::calibrated`]), with the bits of
+    /// a calibrated segment.
     ///
     /// # Errors
     /// As [`compile`](Self::compile).
