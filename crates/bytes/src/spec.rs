@@ -109,7 +109,6 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Parses a processor.
 pub(crate) fn parse(text: &str) -> Result<AnyProcessor, BytesError> {
     let text = Text::new(text);
     if let Some(algorithm) = Algorithm::ALL.into_iter().find(|a| a.name() == text.name) {

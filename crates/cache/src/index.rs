@@ -9,7 +9,7 @@ use crate::object::{BLOCK_BYTES, MAX_PIECES, MAX_RESERVED, Object, Usage};
 use crate::ranges::Extent;
 use isochrony_placement::{Eviction, EvictionPolicy};
 
-/// Whole blocks, at most a request.
+/// Allowed piece lengths: whole blocks, at most a request.
 pub(crate) const PIECE_BYTES: Range<u64> = BLOCK_BYTES..(1 << 30) + 1;
 /// Bounds replayed uses, so that loading takes linear time.
 const MAX_REPLAYED_USES: u64 = 64;
@@ -25,7 +25,7 @@ pub(crate) struct Index {
     by_digest: HashMap<[u8; 32], ObjectId>,
 }
 
-/// The journal is damaged.
+/// An operation that contradicts the index: the journal is damaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InvalidOp;
 
@@ -323,7 +323,7 @@ impl Index {
     }
 }
 
-/// Not empty, and within the object.
+/// A non-empty range of pieces within the object.
 fn run_of(extent: &Extent, first: u32, count: u64) -> Result<Range<u32>, InvalidOp> {
     let end = u64::from(first) + count;
     if count == 0 || count > u64::from(MAX_RESERVED) || end > extent.pieces() {

@@ -15,7 +15,7 @@ use crate::journal::OwnerId;
 
 /// A change takes well below a millisecond; removing many large files may take seconds.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
-/// Initial and maximum.
+/// Initial and maximum time between attempts.
 const RETRY_INTERVAL: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
 
 /// `false` if another open file conflicts.

@@ -13,7 +13,7 @@ use crate::ranges::runs;
 use crate::reservation::Reservation;
 use crate::state::CacheInner;
 
-/// Between polls of another process's fetch.
+/// Initial and maximum time between polls of another process's fetch.
 const POLL_INTERVAL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 const DIGEST_BYTES: u64 = 1 << 20;
 

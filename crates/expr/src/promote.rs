@@ -67,7 +67,6 @@ pub(crate) const fn component(dtype: DType) -> DType {
     }
 }
 
-/// NumPy's `promote_types`.
 pub(crate) fn promote_types(a: DType, b: DType) -> DType {
     if a == b {
         return a;

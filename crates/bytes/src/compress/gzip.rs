@@ -52,9 +52,7 @@ impl Format for Gzip {
 /// Decodes concatenated members, and the zeros after the last one, which pad tapes.
 #[derive(Default)]
 pub(super) struct Gunzip {
-    /// The current member's decoder.
     member: Option<Decompress>,
-    /// A member has ended.
     ended: bool,
     padded: bool,
 }

@@ -43,7 +43,6 @@ const fn multiply(a: u32, mut b: u32) -> u32 {
 fn combine(mut first: u32, second: u32, bytes: u64) -> u32 {
     let mut rest = bytes;
     while rest != 0 {
-        // A byte has eight bits.
         first = multiply(POWERS[rest.trailing_zeros() as usize + 3], first);
         rest &= rest - 1;
     }
@@ -52,7 +51,6 @@ fn combine(mut first: u32, second: u32, bytes: u64) -> u32 {
 
 pub(super) struct Crc32c;
 
-/// The buffer's checksum.
 pub(super) struct Part {
     crc: u32,
     bytes: usize,

@@ -9,7 +9,6 @@ use memchr::memmem::{Finder, FinderBuilder};
 use super::Search;
 use super::vector::Counter;
 
-/// A match in a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hit {
     pub(super) start: usize,
@@ -79,7 +78,6 @@ impl Engine {
         self.longest
     }
 
-    /// Bytes of the automaton.
     pub(super) fn bytes(&self) -> usize {
         match &self.kind {
             Kind::Byte(_) => 0,

@@ -25,7 +25,6 @@ pub(crate) struct JournalFile {
     base_end: u64,
 }
 
-/// What other processes appended.
 #[derive(Debug)]
 pub(crate) enum JournalUpdate {
     /// These operations.

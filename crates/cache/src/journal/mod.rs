@@ -39,7 +39,7 @@ pub(crate) enum JournalError {
     Newer { format: u32 },
 }
 
-/// With the offset of the first record.
+/// Header and base, with the offset of the first record.
 pub(crate) fn parse_opening(bytes: &[u8]) -> Result<(Header, Snapshot, usize), JournalError> {
     if bytes.get(..8) != Some(&MAGIC) {
         return Err(JournalError::Damaged);
@@ -61,7 +61,7 @@ pub(crate) fn parse_opening(bytes: &[u8]) -> Result<(Header, Snapshot, usize), J
     opening().ok_or(JournalError::Damaged)
 }
 
-/// A value of all bytes.
+/// A value that uses all bytes.
 fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     match postcard::take_from_bytes(bytes) {
         Ok((value, [])) => Some(value),
@@ -111,7 +111,7 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// Sequence, payload and end.
+/// Sequence, payload and end of a whole record.
 fn record_at(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
     let len = u32_at(bytes, at)?;
     let crc = u32_at(bytes, at + 4)?;

@@ -198,7 +198,7 @@ operations! {
     Select |tile, x, z| tile.select(x, z);
 }
 
-/// Loops that `walk.rs` compiles.
+/// A float dtype of chains, and its loops, which `walk.rs` compiles.
 pub(super) trait Lane: Pod {
     const DTYPE: DType;
 

@@ -24,7 +24,7 @@ pub(crate) trait Reducer: Send + Sync {
 
     fn update(&mut self, isa: Isa, block: &[u8]);
 
-    /// For counts only.
+    /// Adds samples by the number that pass; for counts only.
     fn tally(&mut self, _passing: u64, _seen: u64) {}
 
     fn finish(&self, wanted: Reduction) -> Value;

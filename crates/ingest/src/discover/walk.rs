@@ -89,7 +89,7 @@ impl Walk {
         Ok(walk)
     }
 
-    /// Does not list unchanged folders again.
+    /// Restarts from the root; unchanged folders are not listed again.
     pub(crate) fn again(&mut self) {
         self.current = None;
         self.waiting = VecDeque::from([Folder {
@@ -148,7 +148,7 @@ impl Walk {
                     }
                 }
                 Some(Err(error)) => {
-                    // Retrying may fail for ever.
+                    // A failed listing may fail for ever: give up and report this folder.
                     let path = folder.path.clone();
                     self.current = None;
                     return Some(Err(self.io("list", &path, error)));

@@ -16,7 +16,6 @@ impl HeldBlock {
     }
 }
 
-/// Undecided blocks of one signal.
 pub(crate) struct UndecidedBlocks {
     pub(super) blocks: Vec<HeldBlock>,
     /// Civil end of the recording, before which they lie.

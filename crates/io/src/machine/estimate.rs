@@ -190,7 +190,7 @@ static THIS_MACHINE: OnceLock<Machine> = OnceLock::new();
 
 static LOADED: Mutex<LoadedProfile> = Mutex::new(None);
 
-/// Reloaded after a change.
+/// This user's profile; reloaded after a change.
 fn known() -> Result<Option<Arc<Profile>>, IoError> {
     let Some(path) = Profile::path() else {
         return Ok(None);
@@ -240,7 +240,7 @@ fn shown(time: Option<Quartiles>) -> String {
     }
 }
 
-/// Relative quartile distance that is shown.
+/// Relative quartile distance from which quartiles are shown.
 const WIDE_SPREAD: f64 = 0.3;
 
 impl fmt::Display for ScanEstimate {

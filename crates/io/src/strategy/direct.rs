@@ -55,7 +55,7 @@ fn thread_count(readers: usize, pieces: usize) -> usize {
     threads.min(pieces.max(1))
 }
 
-/// If the file system refuses direct reads.
+/// Replacement of direct reads if the file system refuses them.
 pub(super) fn fallback(files: SourceFiles, first: &Range<i64>) -> Option<Fallback> {
     Some(Fallback {
         strategy: Strategy::Read,

@@ -237,7 +237,6 @@ impl PieceFiller for RangeFiller {
 mod tests {
     use super::*;
 
-    /// By Little's law.
     fn arrives(depth: usize, bandwidth: f64, latency: f64) -> f64 {
         let in_flight = depth as f64 * REQUEST_BYTES as f64;
         bandwidth.min(in_flight / (latency + REQUEST_BYTES as f64 / bandwidth))

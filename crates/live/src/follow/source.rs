@@ -125,7 +125,7 @@ impl FollowSource {
                 .at(before)
                 .map_or(before, |gap| gap.end()),
             None if end == 0 => return,
-            // Stored before the run.
+            // Stored before the run: it only shows that later samples are due.
             None => end,
         };
         let (first, end) = (first.cast_unsigned(), end.cast_unsigned());

@@ -91,7 +91,7 @@ impl SessionDescriptions {
         let Some(before) = state.current_session.replace(session) else {
             return;
         };
-        // It does not apply to earlier samples.
+        // A later description does not apply to earlier samples.
         let was_described = state.trusted(before).is_some();
         state.had_undescribed_session |= before != session && !was_described;
     }

@@ -12,7 +12,6 @@ pub struct LateSamples {
     pub samples: Vec<u8>,
 }
 
-/// The latest late samples, by arrival.
 #[derive(Debug, Default)]
 pub(super) struct LateBuffer {
     /// Maximum bytes of samples; 0 keeps none.

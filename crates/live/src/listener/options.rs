@@ -194,7 +194,7 @@ impl ListenOptions {
                 let legal = format!("a feed of {} Hz, which this one has", self.rate);
                 return refused("clock", got(), &legal);
             }
-            // This process pushes the samples.
+            // Code of this process pushes the samples, so no sender counts them.
             if other.is_driven || *address == Address::Driven {
                 return refused("clock", got(), "none: a feed with a driver shares no clock");
             }

@@ -102,7 +102,7 @@ impl SequenceTracker {
         let late = ahead < 0 && stamps_agree(self.stamp_before_jump, claim, limits);
         match late || self.stamp_agrees(claim, limits) {
             true => Plausibility::Plausible,
-            // A connection is believed.
+            // A connection's declared gap or clock step is believed.
             false if limits.is_connection && (claim.step || claim.gap > 0) => {
                 Plausibility::Plausible
             }

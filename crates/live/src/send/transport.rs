@@ -48,7 +48,7 @@ impl Transport {
 
     pub(super) fn write(&mut self, frame: &[u8]) -> io::Result<()> {
         match self {
-            // Reported later, so such datagrams are lost.
+            // The kernel reports a missing listener later, so such datagrams are lost.
             Self::Udp(socket) => match socket.send(frame) {
                 Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(()),
                 sent => sent.map(|_| ()),

@@ -110,7 +110,7 @@ impl FeedClock {
             knots.pop_front();
         }
         knots.push_back(knot);
-        // Under the lock of the knots.
+        // Under the lock, consistently with the knots.
         self.changes.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -59,7 +59,7 @@ impl FeedSource {
 
     /// Also counts samples missing at the end.
     pub(super) fn announce_end(&mut self) {
-        // Not counted yet.
+        // What was given up in a silence is not counted yet.
         let next = self.silent_from.or(self.reorder.next_index());
         let Some(end) = self.sender_end.take() else {
             return;

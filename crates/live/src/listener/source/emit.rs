@@ -155,7 +155,7 @@ impl FeedSource {
         frame: &ReceivedFrame,
         starts_session: bool,
     ) -> Option<(RunId, RunId)> {
-        // The first frame decides which stamps count.
+        // A session's first frame decides which stamps count.
         let source = *self.stamp_source.get_or_insert_with(|| {
             let source = match (frame.time, frame.exact) {
                 (Some(_), Some(_)) => StampSource::Recording,
