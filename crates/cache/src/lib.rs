@@ -12,9 +12,9 @@
 //!
 //! Guarantees:
 //! - **No unchecked bytes.** A piece becomes present after its bytes have passed a [`Check`] and are written. Every
-//!   process verifies the stored CRC-32C before its first use of the piece. So a torn write, a flipped bit or a
-//!   truncated file costs a second fetch, never wrong data.
-//! - **Quota.** Space is reserved before a fetch, and used until the object's file is deleted.
+//!   process verifies the stored CRC-32C before its first use of the piece. So a torn write, a power cut, a flipped bit
+//!   or a truncated file costs a second fetch, never wrong data.
+//! - **Quota.** Space is reserved before a fetch, and counts as used until the object's file is deleted.
 //! - **Processes share the folder.** A kernel file lock serialises changes; reads take no lock. One process fetches a
 //!   piece while others wait, and one of them takes over if it dies.
 //! - **Pins and reservations end with their process**: both are kernel file locks.

@@ -99,7 +99,7 @@ pub(crate) trait IoStrategy: Sync {
         false
     }
 
-    /// Unmappable files, such as on network file systems.
+    /// Can read unmappable files, such as on network file systems.
     fn reads_any_file(&self) -> bool {
         false
     }
@@ -138,7 +138,7 @@ impl CostModel {
 #[derive(Debug)]
 pub(crate) enum StartError {
     Thread(io::Error),
-    /// Unavailable since [`IoStrategy::fallback`].
+    /// It became unavailable after [`IoStrategy::fallback`].
     FallBack(Fallback),
 }
 
@@ -149,7 +149,7 @@ impl From<io::Error> for StartError {
 }
 
 impl Strategy {
-    /// Its name.
+    /// Its name, such as `"readahead_all"`.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.implementation().name()
@@ -192,7 +192,7 @@ impl Strategy {
         self.implementation().cost_model().direct
     }
 
-    /// All except [`is_remote`](Self::is_remote).
+    /// Strategies for files of this machine: all except [`is_remote`](Self::is_remote).
     pub fn local() -> impl Iterator<Item = Self> {
         Self::ALL.into_iter().filter(|one| !one.is_remote())
     }
