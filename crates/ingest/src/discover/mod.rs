@@ -187,8 +187,8 @@ impl Resolution {
 /// Without name fields in the layout, the one signal is named like the folder.
 ///
 /// # Errors
-/// [`IngestError::NotAFolder`] and [`IngestError::Io`] for the folder itself, [`IngestError::Cancelled`]. Other problems
-/// are in [`Catalogue::problems`].
+/// [`IngestError::NotAFolder`] and [`IngestError::Io`] for the folder itself, [`IngestError::Cancelled`]. Other
+/// problems are in [`Catalogue::problems`].
 pub fn discover(
     root: &Path,
     layout: &Layout,
