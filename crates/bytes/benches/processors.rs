@@ -1,7 +1,8 @@
-//! Throughput of processors, run buffer by buffer in one thread, against the bare loop of the library underneath, or against reading the same memory.
+//! Throughput of processors, run buffer by buffer in one thread, against the library's bare loop or reading memory.
 //!
-//! Pairs are run by turns and reported as median and spread of their ratio (bare time by ours: 1 is as fast). Results are asserted; without `--bench` (as
-//! `cargo test` runs it) each case runs once on little data. Run with `cargo bench -p isochrony-bytes [-- WORD]` for the cases with WORD in their name.
+//! Pairs alternate and are reported as median and spread of their ratio (bare time by ours: 1 is as fast). Results are
+//! asserted; without `--bench` each case runs once on little data. `cargo bench -p isochrony-bytes [-- WORD]` runs the
+//! cases with WORD in their name.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -29,7 +30,7 @@ fn sorted(mut values: Vec<f64>) -> Vec<f64> {
     values
 }
 
-/// Runs a chain in order with one part, as one worker does; gives the fields of its first result, and the length of its output.
+/// Runs a chain in order with one part; returns the fields of its first result, and the length of its output.
 fn run(chain: &Chain, bytes: &[u8]) -> (Vec<(&'static str, Value)>, u64) {
     let (mut part, mut state) = (chain.part(), chain.state());
     let (mut offset, mut written) = (0, 0);
@@ -55,12 +56,11 @@ fn run(chain: &Chain, bytes: &[u8]) -> (Vec<(&'static str, Value)>, u64) {
 }
 
 impl Bench {
-    /// Bytes of a case: little where nothing is measured.
     fn length(&self, measured: usize) -> usize {
         if self.measured { measured } else { 64 << 10 }
     }
 
-    /// One processor against a bare loop over the same bytes, whose result it must have.
+    /// A processor against a bare loop with the same result.
     fn against<T>(
         &self,
         case: &str,
@@ -94,7 +94,7 @@ impl Bench {
     }
 }
 
-/// Reads memory as fast as a plain loop can: eight sums of 64 bits, which compilers make vectors of.
+/// Eight sums of 64 bits, which compilers vectorise.
 fn read(bytes: &[u8]) -> u64 {
     let (words, _) = bytes.as_chunks::<64>();
     let mut sums = [0u64; 8];
@@ -129,7 +129,7 @@ fn samples(length: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Lines of a log; `needle` is in every 20,000th.
+/// `needle` is in every 20,000th line.
 fn text(length: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(length + 200);
     let mut line = 0u64;
@@ -168,7 +168,7 @@ fn main() {
         }
     }
     let long = samples(bench.length(512 << 20));
-    // Words taken for floats would be NaN at random, which no recording is.
+    // Words as floats would be NaN at random.
     let floats: Vec<u8> = long
         .as_chunks::<4>()
         .0
@@ -189,7 +189,7 @@ fn main() {
         ("stats:<f4", &floats),
         ("stats:<f8", &doubles),
     ] {
-        // What counts is memory: how fast the same bytes are read at all.
+        // The bound is memory bandwidth.
         bench.against(
             "read",
             name,
@@ -257,7 +257,7 @@ fn searches(bench: &Bench) {
     );
 }
 
-/// The same text in a file, counted by `rg` in one thread, if it is there; its start and its mapping of the file are its own.
+/// Counted by `rg` in one thread, if installed; its start and mapping count, too.
 fn against_ripgrep(bench: &Bench, text: &[u8]) {
     let there = std::process::Command::new("rg").arg("--version").output();
     if !bench.measured || there.is_err() {
@@ -302,7 +302,6 @@ fn outputs(bench: &Bench) {
             .map(|bytes| context.compress(&mut out, bytes, 3).expect("a frame"))
             .sum::<usize>()
     };
-    // Our frames have a checksum of 4 bytes.
     let frames = short.len().div_ceil(BUFFER);
     let want = zstd(&short) + 4 * frames;
     bench.against("bare", "zstd:3", &short, zstd, written(want));

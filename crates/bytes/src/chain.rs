@@ -17,16 +17,15 @@ struct Entry {
     needs: Needs,
 }
 
-/// A worker's data for one buffer, reused for every buffer.
+/// A worker's data for one buffer.
 pub struct Part {
     parts: Vec<Box<dyn Any + Send>>,
     out: Output,
-    /// Offset and length of the last scanned buffer.
     scanned: Option<(u64, usize)>,
 }
 
 impl Part {
-    /// The buffer's output after [`Chain::join`], in two halves. Empty if no processor makes output.
+    /// The output after [`Chain::join`], in two halves; empty if no processor makes any.
     #[must_use]
     pub fn output(&self) -> [&[u8]; 2] {
         [&self.out.before, &self.out.body]
@@ -46,13 +45,13 @@ pub struct State {
     states: Vec<Box<dyn Any + Send>>,
     /// Offset of the next piece.
     next: u64,
-    /// All but the processor with output have joined the piece at `next`.
+    /// All processors but that with output have joined this piece.
     again: bool,
     out: Vec<u8>,
 }
 
 impl State {
-    /// After [`Chain::finish`]: output that follows that of all buffers.
+    /// After [`Chain::finish`]: the last output.
     #[must_use]
     pub fn output(&self) -> &[u8] {
         &self.out
@@ -80,7 +79,7 @@ impl std::fmt::Debug for Chain {
 }
 
 impl Chain {
-    /// Processors by name, such as `"sha256"`, `"stats:<i2"`, `"zstd:3"`.
+    /// Processors by name, such as `"stats:<i2"`, `"zstd:3"`.
     ///
     /// # Errors
     /// [`BytesError::Unknown`], [`BytesError::Parameter`], and as [`new`](Self::new).
@@ -95,10 +94,10 @@ impl Chain {
         Self::new(named)
     }
 
-    /// Processors, with the names of their results.
+    /// Processors and the names of their results.
     ///
     /// # Errors
-    /// [`BytesError::NamedTwice`]; [`BytesError::TwoOutputs`] if several make output.
+    /// [`BytesError::NamedTwice`]; [`BytesError::TwoOutputs`].
     pub fn new(processors: Vec<(String, AnyProcessor)>) -> Result<Self, BytesError> {
         let mut chain = Self {
             entries: Vec::with_capacity(processors.len()),
@@ -132,7 +131,7 @@ impl Chain {
         Ok(chain)
     }
 
-    /// The names, in the order of the results.
+    /// The names of the results, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(|entry| entry.name.as_str())
     }
@@ -143,7 +142,7 @@ impl Chain {
         self.needs
     }
 
-    /// Upper bound of a part's bytes, output included, for buffers of `buffer` bytes.
+    /// Upper bound of a part's bytes, with output, for buffers of `buffer` bytes.
     #[must_use]
     pub fn part_bytes(&self, buffer: usize) -> usize {
         self.entries.iter().fold(size_of::<Part>(), |sum, entry| {
@@ -169,7 +168,7 @@ impl Chain {
         }
     }
 
-    /// The state at the beginning of a stream.
+    /// The state at a stream's beginning.
     #[must_use]
     pub fn state(&self) -> State {
         State {
@@ -180,10 +179,10 @@ impl Chain {
         }
     }
 
-    /// Does the work that needs no other buffer. Any worker, any order.
+    /// Does the work that needs no other buffer, in any worker and order.
     ///
     /// # Errors
-    /// Those of the processors, with their offset.
+    /// Those of the processors.
     pub fn scan(&self, piece: Piece<'_>, part: &mut Part) -> Result<(), BytesError> {
         if part.parts.len() != self.entries.len() {
             return Err(BytesError::Foreign);
@@ -206,7 +205,6 @@ impl Chain {
         Ok(())
     }
 
-    /// Scans in blocks that stay in the cache for the next processor.
     fn scan_blocks(
         &self,
         piece: Piece<'_>,
@@ -237,8 +235,7 @@ impl Chain {
         Ok(())
     }
 
-    /// Adds a scanned buffer to the state: once, in stream order, with the same bytes. Its output is then in
-    /// [`Part::output`].
+    /// Adds a scanned buffer to the state, once and in stream order. Its output is then in [`Part::output`].
     ///
     /// # Errors
     /// [`BytesError::OutOfOrder`]; [`BytesError::NotScanned`] if the part scanned another buffer; those of the

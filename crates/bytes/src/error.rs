@@ -1,10 +1,10 @@
 //! Errors of processors.
 
-/// An error of this crate: what, where, and how to fix it.
+/// An error of this crate.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BytesError {
-    /// No processor has the name.
+    /// Unknown processor name.
     #[error("{name:?} is no processor; give one of {known}")]
     Unknown {
         /// The name.
@@ -42,7 +42,7 @@ pub enum BytesError {
         /// The second.
         second: String,
     },
-    /// The part or state belongs to another chain.
+    /// The part or state is of another chain.
     #[error(
         "the part or state is of another chain; make both with the chain that they are given to"
     )]
@@ -52,9 +52,9 @@ pub enum BytesError {
         "byte {got} was joined where byte {expected} was due; join buffers once each, in stream order"
     )]
     OutOfOrder {
-        /// The offset of the next buffer.
+        /// Offset of the next buffer.
         expected: u64,
-        /// The offset of this one.
+        /// Offset of this one.
         got: u64,
     },
     /// A buffer was joined with a part that scanned another.
@@ -149,7 +149,7 @@ impl BytesError {
         }
     }
 
-    /// Offset in the stream. Of several errors, report the one with the smallest.
+    /// Offset in the stream. Of several errors, report the first in the stream.
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
         match self {
@@ -259,7 +259,7 @@ mod tests {
             ),
         ];
         for (at, (error, parts)) in examples.iter().enumerate() {
-            // A new variant fails to compile here, then fails the test until it has an example.
+            // A new variant does not compile until it has an index here.
             let position = match error {
                 BytesError::Unknown { .. } => 0,
                 BytesError::Parameter { .. } => 1,

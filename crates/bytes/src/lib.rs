@@ -1,13 +1,13 @@
 //! Processors of byte streams, buffer by buffer. Knows neither threads nor files.
 //!
-//! A [`Chain`] runs one or more processors over the same bytes in one pass. The stream may be cut into buffers
-//! anywhere, also within samples and matches. For each buffer the caller calls
+//! A [`Chain`] runs processors over the same bytes in one pass. The stream may be cut into buffers anywhere, also
+//! within samples and matches. For each buffer the caller calls
 //! - [`Chain::scan`], in any worker and any order, with a [`Part`] of its own: the work that needs no other buffer;
-//! - [`Chain::join`], once and in stream order, with the same bytes and part: the work that needs the bytes before. It
-//!   is short for checksums, BLAKE3, statistics and searches, and all of the work for MD5, SHA-2 and XXH3.
+//! - [`Chain::join`], once and in stream order, with the same bytes and part: the rest, which is short for checksums,
+//!   BLAKE3, statistics and searches, and all of the work for MD5, SHA-2 and XXH3.
 //!
-//! Results depend on the stream alone, bit for bit, not on the cuts or the workers. Compressed output has a frame per
-//! buffer, but always decompresses to the stream.
+//! Results depend on the stream alone, bit for bit. Compressed output has a frame per buffer, but always decompresses
+//! to the stream.
 //!
 //! ```
 //! use isochrony_bytes::{Chain, Outcome, Piece};

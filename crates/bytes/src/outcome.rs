@@ -22,7 +22,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Lower-case hexadecimal digits, as `sha256sum` prints.
+    /// Lower-case hexadecimal digits.
     #[must_use]
     pub fn hex(&self) -> String {
         use std::fmt::Write;
@@ -40,7 +40,7 @@ impl Digest {
 pub struct Statistics {
     /// Finite samples.
     pub count: u64,
-    /// NaN and infinite samples, which are excluded from all else.
+    /// NaN and infinite samples, otherwise excluded.
     pub nonfinite: u64,
     /// Smallest.
     pub min: Value,
@@ -48,12 +48,12 @@ pub struct Statistics {
     pub max: Value,
     /// Arithmetic mean.
     pub mean: f64,
-    /// Sum of squared deviations from the mean.
+    /// Sum of squared deviations.
     pub m2: f64,
 }
 
 impl Statistics {
-    /// Population standard deviation, as NumPy's `std`; NaN without samples.
+    /// Population standard deviation; NaN without samples.
     #[must_use]
     pub fn std(&self) -> f64 {
         (self.m2 / self.count as f64).sqrt()
@@ -67,7 +67,7 @@ pub struct Matches {
     pub total: u64,
     /// Matches per pattern, in the order given.
     pub patterns: Vec<PatternCount>,
-    /// Offset and pattern of the first matches, ascending, up to the number requested.
+    /// Offset and pattern of the first matches, as many as requested.
     pub offsets: Vec<(u64, usize)>,
 }
 
@@ -105,7 +105,7 @@ pub enum Value {
 }
 
 impl Outcome {
-    /// Names and values of all fields, for a table, a dictionary or JSON.
+    /// Names and values of all fields.
     ///
     /// A digest has `hex`; statistics `count`, `nonfinite`, `min`, `max`, `mean`, `std`, `m2`; a search `total`,
     /// `patterns` (pattern and count), `offsets` (offset and number of the pattern); output `bytes_in`, `bytes_out`.

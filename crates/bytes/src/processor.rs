@@ -1,10 +1,8 @@
-//! The processor trait: work on one buffer, and joining buffers.
-
 use std::any::Any;
 
 use crate::{BytesError, Outcome};
 
-/// Chains with several processors scan in blocks that end at multiples of so many bytes of the stream.
+/// Chains scan in blocks that end at multiples of so many bytes.
 pub const BLOCK: usize = 128 << 10;
 
 /// A range of a stream; may be empty.
@@ -24,13 +22,13 @@ impl Piece<'_> {
     }
 }
 
-/// What a call of [`Chain::join`](crate::Chain::join) leaves to do.
+/// What [`Chain::join`](crate::Chain::join) leaves to do.
 #[must_use]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JoinOutcome {
     /// Nothing.
     Done,
-    /// The output is full: write it, then call again with the same piece, part and state.
+    /// The output is full: write it, and repeat the call.
     Again,
 }
 
@@ -41,7 +39,7 @@ pub struct Needs {
     pub scan: bool,
     /// `join` takes time proportional to the bytes: it can be pipelined, not replicated.
     pub ordered: bool,
-    /// It makes output. Otherwise the input is passed on.
+    /// It makes output; else the input is passed on.
     pub output: bool,
     /// `join` may return [`JoinOutcome::Again`].
     pub again: bool,
@@ -49,7 +47,7 @@ pub struct Needs {
     pub frames: bool,
 }
 
-/// A buffer's output, in two halves. Keeps its memory from buffer to buffer.
+/// A buffer's output, in two halves, with reused memory.
 #[derive(Debug, Default)]
 pub struct Output {
     /// From `join`: a sample that began in the previous buffer.
@@ -59,7 +57,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Clears it; keeps the memory.
+    /// Clears it, but keeps the memory.
     pub fn clear(&mut self) {
         self.before.clear();
         self.body.clear();
@@ -68,7 +66,7 @@ impl Output {
 
 /// A processor of a stream that may be cut anywhere. The [crate] describes the calls.
 pub trait Processor: Send + Sync + 'static {
-    /// One buffer's data and scratch memory, reused for every buffer.
+    /// One buffer's data and scratch memory.
     type Part: Send + 'static;
     /// The stream's data so far.
     type State: Send + 'static;
@@ -81,7 +79,7 @@ pub trait Processor: Send + Sync + 'static {
         false
     }
 
-    /// Upper bound of a part's bytes for buffers of `buffer` bytes, output included.
+    /// Upper bound of a part's bytes, with output, for buffers of `buffer` bytes.
     fn part_bytes(&self, buffer: usize) -> usize;
 
     /// Upper bound of a state's bytes.
@@ -90,11 +88,11 @@ pub trait Processor: Send + Sync + 'static {
     /// An empty part.
     fn part(&self) -> Self::Part;
 
-    /// The state at the beginning of a stream.
+    /// The state at a stream's beginning.
     fn state(&self) -> Self::State;
 
-    /// Scans a buffer. The `first` call resets the part; if [`blockwise`](Self::blockwise), more may follow with
-    /// consecutive pieces, which begin at multiples of [`BLOCK`].
+    /// Scans a buffer. The `first` call resets the part; if [`blockwise`](Self::blockwise), consecutive pieces may
+    /// follow, which begin at multiples of [`BLOCK`].
     ///
     /// # Errors
     /// Bytes that cannot be processed, with their offset.
@@ -118,7 +116,7 @@ pub trait Processor: Send + Sync + 'static {
         out: &mut Output,
     ) -> Result<JoinOutcome, BytesError>;
 
-    /// Returns the result at the end of the stream, and appends the last output.
+    /// Returns the result, and appends the last output.
     ///
     /// # Errors
     /// An incomplete stream.
@@ -144,7 +142,6 @@ impl std::fmt::Debug for AnyProcessor {
     }
 }
 
-/// A [`Processor`] with boxed parts and states.
 pub(crate) trait DynProcessor: Send + Sync {
     fn needs(&self) -> Needs;
     fn blockwise(&self) -> bool;
@@ -169,7 +166,7 @@ pub(crate) trait DynProcessor: Send + Sync {
     fn finish(&self, state: &mut dyn Any, out: &mut Vec<u8>) -> Result<Outcome, BytesError>;
 }
 
-/// Downcasts; fails for another chain's data.
+/// Fails for another chain's data.
 fn own<T: 'static>(any: &mut dyn Any) -> Result<&mut T, BytesError> {
     any.downcast_mut().ok_or(BytesError::Foreign)
 }

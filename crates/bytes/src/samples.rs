@@ -2,10 +2,8 @@
 
 use crate::BytesError;
 
-/// The legal dtypes, for messages.
 pub(crate) const DTYPES: &str = "one of i1 i2 i4 i8 u1 u2 u4 f4 f8, with < or > before it";
 
-/// Bytes of the largest sample.
 const WIDEST: usize = 8;
 
 /// The beginning of a sample that continues in the next buffer.
@@ -15,7 +13,6 @@ pub(crate) struct Fragment {
     have: usize,
 }
 
-/// The samples that a buffer completes.
 pub(crate) struct CompletedSamples<'a> {
     /// The one that began in the previous buffer.
     pub(crate) first: Option<[u8; WIDEST]>,
@@ -29,7 +26,7 @@ impl Fragment {
         self.have
     }
 
-    /// Takes the stream's next bytes; keeps an incomplete last sample of `size` bytes.
+    /// Keeps an incomplete last sample of `size` bytes.
     pub(crate) fn take<'a>(&mut self, bytes: &'a [u8], size: usize) -> CompletedSamples<'a> {
         let mut rest = bytes;
         let mut first = None;
@@ -69,18 +66,16 @@ impl Fragment {
     }
 }
 
-/// The next multiple of `grain` at or after `offset`.
 pub(crate) fn round_up(offset: u64, grain: u64) -> u64 {
     // No stream reaches 2^64.
     offset.next_multiple_of(grain)
 }
 
-/// The last multiple of `grain` at or before `offset`.
 pub(crate) fn round_down(offset: u64, grain: u64) -> u64 {
     offset - offset % grain
 }
 
-/// Reverses the bytes of every sample. All are whole.
+/// All samples are whole.
 pub(crate) fn reverse_each(bytes: &mut [u8], size: usize) {
     let swapped = isochrony_dsp::convert::swap_bytes(bytes, size);
     debug_assert!(swapped.is_ok(), "{} bytes of {size} each", bytes.len());

@@ -23,10 +23,8 @@ use crate::{BytesError, compress, stats};
 
 const KNOWN: &str = "stats:DTYPE, md5, sha256, sha512, blake3, xxh3, xxh3-128, crc32c, zstd[:LEVEL], gzip[:LEVEL], unzstd, gunzip, convert:DTYPE:DTYPE, count:PATTERN, find:PATTERN";
 
-/// Default number of positions that `find` keeps.
 const KEEP: usize = 1000;
 
-/// The parts of a text.
 struct Text<'a> {
     name: &'a str,
     options: Vec<(&'a str, Option<&'a str>)>,
@@ -103,7 +101,6 @@ impl<'a> Text<'a> {
             .map_err(|_| self.refuse(parameter, text, allowed))
     }
 
-    /// An option without a value.
     fn flag(&self, option: &str, value: Option<&str>) -> Result<bool, BytesError> {
         match value {
             None => Ok(true),
@@ -112,7 +109,6 @@ impl<'a> Text<'a> {
     }
 }
 
-/// Parses a processor.
 pub(crate) fn parse(text: &str) -> Result<AnyProcessor, BytesError> {
     let text = Text::new(text);
     if let Some(algorithm) = Algorithm::ALL.into_iter().find(|a| a.name() == text.name) {
@@ -219,7 +215,6 @@ fn patterns(text: &Text<'_>) -> Result<AnyProcessor, BytesError> {
     search(wanted)
 }
 
-/// Splits an argument into patterns, and decodes escapes.
 fn unescape(text: &Text<'_>, argument: &str) -> Result<Vec<Vec<u8>>, BytesError> {
     let refuse = |got: &str| {
         text.refuse(

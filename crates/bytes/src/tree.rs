@@ -1,9 +1,9 @@
 //! Combines results of aligned ranges of a stream in one order, for any cuts.
 //!
 //! A node covers `2^level` leaves and begins at a multiple of that. Two neighbours combine if the first begins at a
-//! multiple of the next level's size, so the stream alone decides which nodes are combined.
+//! multiple of the next level's size, so the stream alone decides.
 
-/// Nodes from left to right, as few as possible: their number grows with the logarithm of the range.
+/// As few nodes as possible: their number grows with the logarithm of the range.
 #[derive(Debug, Clone)]
 pub(crate) struct Tree<N> {
     nodes: Vec<Node<N>>,
@@ -11,7 +11,6 @@ pub(crate) struct Tree<N> {
 
 #[derive(Debug, Clone)]
 struct Node<N> {
-    /// First leaf, from the beginning of the stream.
     start: u64,
     level: u32,
     value: N,
@@ -36,8 +35,7 @@ impl<N: Copy> Tree<N> {
         self.nodes.clear();
     }
 
-    /// Appends a node. Only now combines those before: the last two may be the root's halves, which BLAKE3 combines
-    /// differently.
+    /// Only now combines those before: the last two may be the root's halves, which BLAKE3 combines differently.
     pub(crate) fn push(&mut self, start: u64, level: u32, value: N, combine: impl Fn(&N, &N) -> N) {
         while let [.., left, right] = &self.nodes[..]
             && left.level == right.level
@@ -59,14 +57,13 @@ impl<N: Copy> Tree<N> {
         });
     }
 
-    /// Appends all nodes of what follows.
     pub(crate) fn append(&mut self, later: &Self, combine: impl Fn(&N, &N) -> N) {
         for node in &later.nodes {
             self.push(node.start, node.level, node.value, &combine);
         }
     }
 
-    /// Combines everything from the right, the last step by `root`. A single node is returned as it is.
+    /// Combines from the right, the last step by `root`. A single node is returned as it is.
     pub(crate) fn fold<R>(
         &self,
         combine: impl Fn(&N, &N) -> N,
@@ -89,7 +86,6 @@ impl<N: Copy> Tree<N> {
 mod tests {
     use super::*;
 
-    /// A node is its range; combining ranges that are no neighbours fails.
     fn join(left: &(u64, u64), right: &(u64, u64)) -> (u64, u64) {
         assert_eq!(left.1, right.0, "{left:?} {right:?} are no neighbours");
         (left.0, right.1)

@@ -1,4 +1,4 @@
-//! What chains hold is bounded and said beforehand; once warm, buffers allocate nothing.
+//! Chains keep to their stated bounds; once warm, buffers allocate nothing.
 #![allow(unsafe_code)] // A counting allocator is an unsafe trait.
 
 #[path = "suite/common/mod.rs"]
@@ -17,7 +17,7 @@ thread_local! {
     static BYTES: Cell<isize> = const { Cell::new(0) };
 }
 
-// SAFETY: passes every request on to the system's allocator unchanged.
+// SAFETY: forwards every request to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
@@ -36,10 +36,9 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Buffers are of no round length.
 const BUFFER: usize = 10_007;
 
-/// Runs over so many buffers of a stream that goes on and on.
+/// Continues an endless stream.
 fn go_on(chain: &Chain, part: &mut Part, state: &mut State, bytes: &[u8], buffers: usize) {
     for _ in 0..buffers {
         let at = state.bytes() as usize % (bytes.len() - BUFFER);
@@ -85,12 +84,12 @@ fn warm_chains_allocate_nothing_and_hold_what_they_say() {
         let chain = Chain::parse(&[name]).unwrap();
         let before = BYTES.with(Cell::get);
         let (mut part, mut state) = (chain.part(), chain.state());
-        // Kept places fill up, outputs reach their size, and there was a buffer that is not aligned.
+        // Kept positions and outputs are full, and a buffer was not aligned.
         go_on(&chain, &mut part, &mut state, &bytes, 150);
         let warm = ALLOCATIONS.with(Cell::get);
         go_on(&chain, &mut part, &mut state, &bytes, 300);
         assert_eq!(ALLOCATIONS.with(Cell::get), warm, "{name}");
-        // What C libraries allocate is not seen here, and is compared where they say it themselves.
+        // Allocations of C libraries are not seen.
         let held = BYTES.with(Cell::get) - before;
         let said = (chain.part_bytes(BUFFER) + chain.state_bytes()) as isize;
         assert!(held <= said, "{name} holds {held}, said {said}");

@@ -1,8 +1,7 @@
 //! Compares cached reads with reads of a plain file, stores with writes, and measures calls.
 //!
 //! Pairs alternate and are reported as median and spread of their ratio (bare time over ours: 1 is as fast). Results
-//! are asserted; without `--bench` (as in `cargo test`) each case runs once on little data. Run with `cargo bench -p
-//! isochrony-cache`.
+//! are asserted; without `--bench` each case runs once on little data.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -36,7 +35,6 @@ struct Bench {
 }
 
 impl Bench {
-    /// Alternates two ways to the same result.
     fn compare<T: PartialEq>(
         &self,
         name: &str,
@@ -134,7 +132,7 @@ fn main() {
     let content: Vec<u8> = (0..bench.bytes)
         .map(|at| (at.wrapping_mul(0x9e37_79b9) >> 13) as u8)
         .collect();
-    // Same piece size as the cache, since it determines the sizes of the page cache's folios.
+    // Piece size determines the sizes of the page cache's folios.
     write_pieces(&plain, &content);
     let options = CacheOptions::new(bench.bytes * 4 + (64 << 20));
     let cache = Cache::open(&folder, options).expect("a cache");

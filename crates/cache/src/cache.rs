@@ -1,5 +1,3 @@
-//! Opening a cache, and pinning objects.
-
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -28,12 +26,12 @@ pub struct CacheOptions {
     pub quota_bytes: u64,
     /// Eviction order.
     pub eviction: EvictionPolicy,
-    /// Piece length of objects created by this process: a power of two from 4 KiB to 1 GiB.
+    /// Piece length of new objects: a power of two from 4 KiB to 1 GiB.
     pub piece_bytes: u64,
 }
 
 impl CacheOptions {
-    /// Pieces of 1 MiB, least recently used objects evicted first.
+    /// Pieces of 1 MiB, eviction of the least recently used.
     #[must_use]
     pub fn new(quota_bytes: u64) -> Self {
         Self {
@@ -76,7 +74,7 @@ impl CacheOptions {
     }
 }
 
-/// An open cache, shared by its clones. A folder may be open in several processes and handles.
+/// An open cache, shared by its clones. A folder may be open several times, in any process.
 #[derive(Debug, Clone)]
 pub struct Cache {
     inner: Arc<CacheInner>,
@@ -85,8 +83,8 @@ pub struct Cache {
 impl Cache {
     /// Opens the cache in a folder, or creates one.
     ///
-    /// Takes over from dead processes, removes files unknown to the journal, and evicts what exceeds the quota. A
-    /// damaged journal starts an empty cache; see [`CacheInfo::resets`].
+    /// Takes over from dead processes, removes files unknown to the journal, and evicts down to the quota. A damaged
+    /// journal starts an empty cache; see [`CacheInfo::resets`].
     ///
     /// # Errors
     /// Options out of range, a folder with other files or on a network file system, a cache of a later format, and
@@ -98,8 +96,8 @@ impl Cache {
         })
     }
 
-    /// Opens an existing cache for inspection, with its last options: neither this nor [`Self::info`] evicts anything
-    /// or empties a damaged cache.
+    /// Opens an existing cache for inspection: neither this nor [`Self::info`] evicts anything or empties a damaged
+    /// cache.
     ///
     /// # Errors
     /// As [`Self::open`], [`CacheError::NoSuchCache`], and [`CacheError::DamagedJournal`].
@@ -115,8 +113,8 @@ impl Cache {
         self.inner.folder.root.clone()
     }
 
-    /// Finds or creates an object of `bytes` bytes, and pins it until the result and everything derived from it is
-    /// dropped or the process ends.
+    /// Finds or creates an object, and pins it until the result and everything derived from it is dropped or the
+    /// process ends.
     ///
     /// A greater length makes the object grow. A smaller one has no effect: another process knows a longer version.
     ///
@@ -136,7 +134,7 @@ impl Cache {
         Ok(self.share(locked, table))
     }
 
-    /// Pins an existing object of at least `bytes` bytes, whichever pieces are present. Creates and grows nothing.
+    /// Pins an existing object of at least `bytes` bytes. Creates and grows nothing.
     ///
     /// # Errors
     /// Errors of the system.
@@ -171,7 +169,6 @@ impl Cache {
         Ok(Some(PinnedObject::new(Arc::clone(&self.inner), table)))
     }
 
-    /// Lets later pins of this handle share the table.
     fn share(&self, mut locked: StateGuard<'_>, table: PieceTable) -> PinnedObject {
         let table = Arc::new(table);
         if locked.tables.len() > 64 && locked.tables.len().is_power_of_two() {
@@ -192,7 +189,7 @@ impl Cache {
         locked.info()
     }
 
-    /// Deletes every object that no process has pinned.
+    /// Deletes every unpinned object.
     ///
     /// # Errors
     /// Errors of the system.
@@ -200,7 +197,7 @@ impl Cache {
         self.inner.lock()?.clear()
     }
 
-    /// All present pieces, at a sequence.
+    /// All present pieces.
     ///
     /// # Errors
     /// Errors of the system.
@@ -210,7 +207,7 @@ impl Cache {
     }
 
     /// Changes since a sequence, and the present sequence. `None` if this process does not know all of them: take a
-    /// [`Self::manifest`].
+    /// manifest.
     ///
     /// # Errors
     /// Errors of the system.
@@ -229,7 +226,7 @@ impl Cache {
 }
 
 impl StateGuard<'_> {
-    /// Pins a known object; forgets it if its file is gone or truncated.
+    /// Forgets the object if its file is gone or truncated.
     fn pin_known(
         &mut self,
         digest: &[u8; 32],
@@ -265,7 +262,6 @@ impl StateGuard<'_> {
         Ok(object.map(|object| PieceTable::new(id, object, file, known)))
     }
 
-    /// Removes an object whose file contradicts the index.
     fn forget(&mut self, id: ObjectId, path: &Path) -> Result<(), CacheError> {
         remove(path).at("remove", path)?;
         self.commit(vec![Op::Removed {
@@ -333,7 +329,7 @@ fn create_file(path: &Path, bytes: u64) -> Result<File, CacheError> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).at("create", folder)?;
     }
-    // Left by a process that died between creating and recording it. Another may have it mapped.
+    // Left by a process that died before recording it. Another may have it mapped.
     remove(path).at("remove", path)?;
     let file = (File::options().read(true).write(true))
         .create_new(true)

@@ -1,4 +1,4 @@
-//! Numbered changes of present pieces, for an eventually consistent index of many caches.
+//! Numbered changes of present pieces, for an index of many caches.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -15,7 +15,7 @@ const MAX_CHANGES: usize = 1 << 14;
 /// A position in a cache's history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Sequence {
-    /// Changes when a cache starts empty; numbers of different epochs are not comparable.
+    /// Changes when a cache starts empty; numbers are comparable within one.
     pub epoch: u64,
     /// Number of the last change of the journal.
     pub number: u64,
@@ -31,19 +31,19 @@ pub enum Change {
         key: ObjectKey,
         /// Its length.
         bytes: u64,
-        /// Length of its pieces; the last one may be shorter.
+        /// Length of its pieces, except the last.
         piece_bytes: u64,
         /// Their numbers.
         pieces: Range<u32>,
     },
-    /// A piece is no longer present: its bytes were damaged, or it grew with the object.
+    /// A piece was damaged, or grew with the object.
     Dropped {
         /// Its object.
         key: ObjectKey,
         /// Its number.
         piece: u32,
     },
-    /// The object and all its pieces were removed.
+    /// The object was removed.
     Removed {
         /// The object.
         key: ObjectKey,
@@ -66,7 +66,7 @@ pub struct ManifestEntry {
     pub key: ObjectKey,
     /// Its length.
     pub bytes: u64,
-    /// Length of its pieces; the last one may be shorter.
+    /// Length of its pieces, except the last.
     pub piece_bytes: u64,
     /// Present pieces.
     pub pieces: Vec<Range<u32>>,
@@ -88,7 +88,7 @@ impl ChangeLog {
         }
     }
 
-    /// Records the changes of an operation, before the index applies it.
+    /// Call before the index applies the operation.
     pub(crate) fn note(&mut self, sequence: u64, op: &Op, index: &Index) {
         let key_of = |id: &u64| index.objects.get(id).map(|object| object.key.clone());
         let change = match op {
@@ -123,13 +123,13 @@ impl ChangeLog {
         if self.changes.len() == MAX_CHANGES
             && let Some((oldest, _)) = self.changes.pop_front()
         {
-            // Other changes of the same record may still be here: it counts as incomplete.
+            // Its record counts as incomplete.
             self.complete_after = oldest;
         }
         self.changes.push_back((sequence, change));
     }
 
-    /// Changes after a sequence; `None` if some are no longer known.
+    /// `None` if some are no longer known.
     pub(crate) fn since(&self, number: u64) -> Option<Vec<Change>> {
         (number >= self.complete_after).then(|| {
             let after = self.changes.partition_point(|(at, _)| *at <= number);

@@ -1,23 +1,20 @@
-//! Verification of fetched bytes before they enter the cache.
-
 use crate::error::CacheError;
 
 /// Evidence that fetched bytes are the origin's.
 #[non_exhaustive]
 pub enum Check<'a> {
-    /// Their CRC-32C, from the origin (a shard's stored checksum).
+    /// CRC-32C from the origin (a shard's stored checksum).
     Crc32c(u32),
-    /// Their BLAKE3 digest, from the origin.
+    /// BLAKE3 digest from the origin.
     Blake3([u8; 32]),
-    /// A function that verifies them, or says what is wrong. For checksums of other ranges than pieces, such as inner
-    /// chunks.
+    /// A function that verifies them, or says what is wrong: for checksums of other ranges, such as inner chunks.
     With(&'a dyn Fn(&[u8]) -> Result<(), String>),
-    /// The caller has verified them, or has only the transport's checksums.
+    /// Verified by the caller or the transport only.
     VerifiedByCaller,
 }
 
 impl Check<'_> {
-    /// Verifies an object's bytes; `checksum` computes their CRC-32C.
+    /// `checksum` computes the CRC-32C of the bytes.
     pub(crate) fn verify(
         &self,
         key: &str,

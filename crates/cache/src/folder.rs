@@ -64,8 +64,8 @@ impl Folder {
         self.objects().join(folder).join(file)
     }
 
-    /// Whether there is a cache, intact or not. Foreign files are an error, since a cache without a readable journal
-    /// starts empty.
+    /// Whether there is a cache, intact or not. Foreign files are an error: without a readable journal a cache starts
+    /// empty.
     pub(crate) fn has_cache(&self) -> Result<bool, CacheError> {
         if starts_with_magic(&self.journal())? {
             return Ok(true);
@@ -108,7 +108,7 @@ impl Folder {
         Ok(())
     }
 
-    /// Deletes object files that `is_known` rejects. Files with foreign names stay.
+    /// Files with foreign names stay.
     pub(crate) fn remove_orphans(
         &self,
         is_known: impl Fn(&[u8; 32]) -> bool,
@@ -129,7 +129,6 @@ impl Folder {
         Ok(())
     }
 
-    /// The digest in an object file's name.
     fn digest_of(&self, path: &Path) -> Option<[u8; 32]> {
         let folder = path.parent()?.file_name()?.to_str()?;
         let name = format!("{folder}{}", path.file_name()?.to_str()?);
@@ -146,7 +145,6 @@ impl Folder {
     }
 }
 
-/// Whether a file begins like a journal of any format.
 fn starts_with_magic(path: &Path) -> Result<bool, CacheError> {
     if !path.is_file() {
         return Ok(false);
@@ -160,7 +158,7 @@ fn starts_with_magic(path: &Path) -> Result<bool, CacheError> {
     }
 }
 
-/// Paths in a folder; empty if it does not exist.
+/// Empty if the folder does not exist.
 pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>, CacheError> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,

@@ -7,14 +7,13 @@ use crate::journal::{Header, Op, Records, opening_bytes, parse_opening, record_b
 /// A few bytes may stand for many pieces and exhaust memory.
 const MAX_PIECES: usize = 1 << 18;
 
-/// Parses bytes as a journal, and as payloads of its records. The result must be a consistent index that a snapshot
-/// reproduces.
+/// Parses bytes as a journal, and as payloads of records. The index must be consistent, and a snapshot reproduce it.
 ///
 /// # Panics
 /// If it is not.
 pub fn journal(bytes: &[u8]) {
     check(bytes);
-    // Fuzzers hardly find checksums, so payloads get a length byte and computed checksums.
+    // Fuzzers hardly find checksums, so these are computed.
     let header = Header {
         epoch: 1,
         sequence: 0,

@@ -1,4 +1,4 @@
-//! The index of a cache: the state that a journal describes. No I/O.
+//! The index that a journal describes. No I/O.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -11,7 +11,7 @@ use isochrony_placement::{Eviction, EvictionPolicy};
 
 /// Allowed piece lengths: whole blocks, at most a request.
 pub(crate) const PIECE_BYTES: Range<u64> = BLOCK_BYTES..(1 << 30) + 1;
-/// Bounds the replayed uses per object, so that loading takes linear time.
+/// Bounds replayed uses, so that loading takes linear time.
 const MAX_REPLAYED_USES: u64 = 64;
 
 #[derive(Debug, Clone)]
@@ -94,7 +94,6 @@ impl Index {
         }
     }
 
-    /// Checks that totals equal the sums over objects.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn check(&self) {
         let mut total = Usage::default();
@@ -232,7 +231,6 @@ impl Index {
         Ok(())
     }
 
-    /// Updates an object's size in the eviction queue.
     fn resize(&mut self, id: ObjectId) {
         if let Some(object) = self.objects.get(&id) {
             let bytes = object.allocated;
@@ -252,7 +250,7 @@ impl Index {
         if bytes <= object.extent.bytes || extent.pieces() > MAX_PIECES {
             return Err(InvalidOp);
         }
-        // A short last piece is now incomplete; its fetcher finds it no longer reserved.
+        // A short last piece is incomplete; its fetcher finds it unreserved.
         if let Some(last) = object.last_short()
             && object.pieces.contains_key(&last)
         {

@@ -1,5 +1,3 @@
-//! State and counters of a cache.
-
 use serde::{Deserialize, Serialize};
 
 use crate::error::CacheError;
@@ -8,8 +6,7 @@ use crate::locks::{UnlinkOutcome, is_alive, is_unlocked, unlink_unpinned};
 use crate::state::StateGuard;
 use isochrony_placement::EvictionPolicy;
 
-/// State and counters of a cache. Counters start at its creation; those of a killed process since its last change are
-/// lost.
+/// State and counters of a cache since its creation, without those that a killed process had not recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CacheInfo {
@@ -19,7 +16,7 @@ pub struct CacheInfo {
     pub quota_bytes: u64,
     /// Policy of this handle.
     pub eviction: EvictionPolicy,
-    /// Piece length of objects created by this handle.
+    /// Piece length of new objects.
     pub piece_bytes: u64,
     /// Number of objects.
     pub objects: u64,
@@ -31,9 +28,9 @@ pub struct CacheInfo {
     pub reserved_bytes: u64,
     /// Bytes counted against the quota.
     pub allocated_bytes: u64,
-    /// Length of the journal, not counted against the quota.
+    /// Length of the journal, outside the quota.
     pub journal_bytes: u64,
-    /// Open handles of all live processes.
+    /// Open handles of live processes.
     pub handles: u64,
     /// Requested pieces that were present.
     pub hits: u64,
@@ -41,9 +38,9 @@ pub struct CacheInfo {
     pub misses: u64,
     /// Evicted objects.
     pub evictions: u64,
-    /// Creation time of the oldest object, in seconds since 1970.
+    /// Creation time of the oldest object, seconds since 1970.
     pub oldest: Option<u64>,
-    /// How often this handle found the journal unusable and started empty.
+    /// How often this handle found the journal unusable.
     pub resets: u64,
 }
 
@@ -54,7 +51,7 @@ pub struct ClearReport {
     pub removed_objects: u64,
     /// Their bytes.
     pub removed_bytes: u64,
-    /// Objects pinned by a process.
+    /// Objects that are pinned.
     pub kept_objects: u64,
     /// Their bytes.
     pub kept_bytes: u64,

@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::CacheError;
 
-/// Maximum length of a URL or entity tag, which bounds journal records.
+/// Bounds journal records.
 const MAX_TEXT_BYTES: usize = 16 << 10;
 
-/// Identity of a cached object: equal keys mean equal bytes, up to the shorter of two lengths.
+/// Identity of a cached object: equal keys mean equal bytes, up to the shorter length.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ObjectKey {
@@ -19,8 +19,8 @@ pub enum ObjectKey {
         signal: u64,
         /// Shard number in the signal.
         shard: u64,
-        /// Version of the shard's content: fill, overwrite and seal change it, an append does not. So an object may
-        /// grow under one key, and its earlier bytes stay the same.
+        /// Changed by fill, overwrite and seal, not by an append: an object may grow under one key, and its earlier
+        /// bytes stay the same.
         content_version: u64,
     },
     /// A file at a URL.
@@ -32,12 +32,12 @@ pub enum ObjectKey {
     },
 }
 
-/// Distinguishes contents of a remote file.
+/// Distinguishes contents of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum FileVersion {
     /// The server's entity tag.
     Etag(String),
-    /// Length and modification time, if the server gives no tag.
+    /// Length and modification time, if there is no tag.
     SizeAndTime {
         /// Length in bytes.
         bytes: u64,
@@ -47,7 +47,7 @@ pub enum FileVersion {
 }
 
 impl ObjectKey {
-    /// The file at `url` whose entity tag is `etag`.
+    /// A file with an entity tag.
     #[must_use]
     pub fn file(url: impl Into<String>, etag: impl Into<String>) -> Self {
         Self::File {
@@ -59,11 +59,10 @@ impl ObjectKey {
     /// Bytes that are equal only for equal keys.
     #[must_use]
     pub fn canonical_bytes(&self) -> Vec<u8> {
-        // Serialising to a vector cannot fail, and postcard supports all fields.
         postcard::to_stdvec(self).unwrap_or_default()
     }
 
-    /// Digest of the canonical bytes; names the object's file.
+    /// Digest of the key; names the object's file.
     #[must_use]
     pub fn digest(&self) -> [u8; 32] {
         *blake3::hash(&self.canonical_bytes()).as_bytes()

@@ -1,4 +1,4 @@
-//! Piece states of objects, kept for later pins by this process; bounded.
+//! Piece states kept for later pins by this process; bounded.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,14 +6,14 @@ use std::sync::Arc;
 use crate::journal::ObjectId;
 use crate::piece_table::PieceStates;
 
-/// Eight bytes each: the states of a terabyte in pieces of 1 MiB.
+/// Eight bytes each; a terabyte in pieces of 1 MiB.
 const MAX_PIECES: usize = 1 << 20;
 
-/// States by object. Unpinned ones are dropped when there are too many.
+/// Drops unpinned objects when there are too many.
 #[derive(Debug, Default)]
 pub(crate) struct KnownPieces {
     states: HashMap<ObjectId, Arc<PieceStates>>,
-    /// Total number of pieces, plus one per object.
+    /// Number of pieces, plus one per object.
     pieces: usize,
 }
 

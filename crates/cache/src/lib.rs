@@ -1,8 +1,7 @@
 //! A cache of pieces of remote objects on a host's disk, shared by all its processes.
 //!
-//! An object is a shard of a remote signal or a remote file ([`ObjectKey`]). It is fetched in pieces of equal length,
-//! each wholly present or not at all. Each object is one sparse file with its pieces at their offsets, so a whole shard
-//! can be memory-mapped ([`PinnedObject::map`]).
+//! An object ([`ObjectKey`]) is fetched in pieces of equal length, each wholly present or not at all. It is one sparse
+//! file with its pieces at their offsets, so it can be memory-mapped ([`PinnedObject::map`]).
 //!
 //! ```text
 //! Cache          the folder: quota, eviction, journal          Cache::open
@@ -13,12 +12,12 @@
 //!
 //! Guarantees:
 //! - **No unchecked bytes.** A piece becomes present after its bytes have passed a [`Check`] and are written. Every
-//!   process compares the bytes on disk with the stored CRC-32C before its first use of the piece. So a torn write, a
-//!   power cut, a flipped bit or a truncated file costs a second fetch and never wrong data.
+//!   process verifies the stored CRC-32C before its first use of the piece. So a torn write, a power cut, a flipped bit
+//!   or a truncated file costs a second fetch, never wrong data.
 //! - **Quota.** Space is reserved before a fetch, and counts as used until the object's file is deleted.
-//! - **Processes share the folder.** One kernel file lock serialises changes of the journal; reads take no lock. One
-//!   process fetches a piece while others wait, and one of them takes over if that process dies.
-//! - **Pins and reservations end with their process**: both are kernel file locks, independent of process ids.
+//! - **Processes share the folder.** A kernel file lock serialises changes; reads take no lock. One process fetches a
+//!   piece while others wait, and one of them takes over if it dies.
+//! - **Pins and reservations end with their process**: both are kernel file locks.
 //! - **Eviction deletes whole files.** It never truncates them or punches holes, so mapped bytes do not change.
 //!
 //! ```

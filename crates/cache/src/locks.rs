@@ -1,7 +1,7 @@
-//! Kernel file locks: of the index, of open caches, and of objects.
+//! Kernel file locks of the index, of open caches, and of objects.
 //!
-//! These locks belong to an open file, so two handles in one process exclude each other like two processes, and the
-//! kernel releases them however the process ends.
+//! They belong to an open file, so two handles in one process exclude each other, and the kernel releases them however
+//! the process ends.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -18,7 +18,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 /// Initial and maximum time between attempts.
 const RETRY_INTERVAL: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(2));
 
-/// `false` if another open file holds a conflicting lock.
+/// `false` if another open file conflicts.
 fn try_lock(file: &File, exclusive: bool) -> io::Result<bool> {
     loop {
         let taken = match exclusive {
@@ -34,10 +34,9 @@ fn try_lock(file: &File, exclusive: bool) -> io::Result<bool> {
     }
 }
 
-/// Unlocks at once. Closing may be too late: a process being started by another thread briefly has copies of all open
-/// files.
+/// Closing may be too late: a process that another thread starts briefly has copies of all open files.
 pub(crate) fn unlock(file: &File) {
-    // Fails only for files that cannot be locked at all.
+    // Fails only for files without locks.
     let _ = file.unlock();
 }
 
@@ -81,7 +80,7 @@ impl IndexLock {
         Ok(Self { file })
     }
 
-    /// Creates a removed folder again, since a lock on a deleted file excludes nobody.
+    /// Recreates a removed folder, since a lock on a deleted file excludes nobody.
     pub(crate) fn acquire(&mut self, folder: &Folder) -> Result<(), CacheError> {
         while !self.acquire_existing(folder)? {
             *self = Self::open(folder)?;
@@ -127,7 +126,7 @@ pub(crate) fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// This open cache for other processes: a locked file.
+/// A locked file that shows this cache to other processes.
 #[derive(Debug)]
 pub(crate) struct Owner {
     pub(crate) id: OwnerId,
@@ -147,7 +146,7 @@ impl Owner {
         Ok(Self { id, file })
     }
 
-    /// Creates the file again if the folder was removed.
+    /// Recreates the file if the folder was removed.
     pub(crate) fn keep(&mut self, folder: &Folder) -> Result<(), CacheError> {
         let path = folder.owner(self.id);
         if !is_at(&self.file, &path).at("look at", &path)? {
@@ -156,14 +155,13 @@ impl Owner {
         Ok(())
     }
 
-    /// Removes the file, as this cache is closed.
     pub(crate) fn close(&self, folder: &Folder) {
-        // If it fails, the unlocked file counts as a dead owner's.
+        // Else the unlocked file counts as a dead owner's.
         let _ = remove(&folder.owner(self.id));
     }
 }
 
-/// Whether the owner's process lives. Call with the index lock held.
+/// Call with the index lock held.
 pub(crate) fn is_alive(folder: &Folder, id: OwnerId) -> Result<bool, CacheError> {
     let path = folder.owner(id);
     match File::open(&path) {
@@ -177,7 +175,7 @@ pub(crate) fn is_alive(folder: &Folder, id: OwnerId) -> Result<bool, CacheError>
 pub(crate) enum UnlinkOutcome {
     /// The file is deleted.
     Done,
-    /// A process has it pinned, or the system refused.
+    /// Pinned, or refused by the system.
     InUse,
 }
 

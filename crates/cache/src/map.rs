@@ -1,4 +1,3 @@
-//! Memory maps of whole objects.
 #![allow(unsafe_code)] // Mapping a file.
 
 use std::ops::Range;
@@ -8,7 +7,7 @@ use crate::pinned::PinnedObject;
 
 /// An object's bytes in memory. Keeps the object pinned.
 ///
-/// Missing pieces read as zeros and are not given out.
+/// Missing pieces are not given out.
 #[derive(Debug)]
 pub struct Mapping {
     object: PinnedObject,
@@ -17,7 +16,7 @@ pub struct Mapping {
 }
 
 impl PinnedObject {
-    /// Maps the whole object.
+    /// Maps the object.
     ///
     /// # Errors
     /// Errors of the system, and [`CacheError::ObjectLost`] if the file was truncated.
@@ -33,10 +32,10 @@ impl PinnedObject {
                 let mut options = memmap2::MmapOptions::new();
                 options.len(usize::try_from(bytes).map_err(|_| self.lost())?);
                 // SAFETY: the mapping stays inside the file, and no process of the cache truncates one or punches
-                // holes. Only bytes of present pieces are given out. Those do not change: a process writes to a piece
-                // only while it is reserved, which no present one can be. One that becomes reserved again, because its
-                // bytes on disk were damaged or the object grew, is written with the same content. That nobody else
-                // writes to files of the cache is the condition of every file mapping.
+                // holes. Only present pieces are given out, and these do not change: a process writes to a piece only
+                // while it is reserved, which no present one can be. One reserved again, because its bytes on disk were
+                // damaged or the object grew, gets the same content. That nobody else writes to the files is the
+                // condition of every file mapping.
                 Some(unsafe { options.map(&self.table.file) }.at("map", &path)?)
             }
         };

@@ -1,4 +1,4 @@
-//! An object of the index: pieces with space, and pieces with bytes.
+//! An object of the index.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,9 +7,8 @@ use crate::journal::{OwnerId, Piece};
 use crate::key::ObjectKey;
 use crate::ranges::{Extent, runs};
 
-/// A pinned object's table has 8 bytes per piece.
+/// A table has 8 bytes per piece.
 pub(crate) const MAX_PIECES: u64 = 1 << 22;
-/// Bounds the entries of a journal record.
 pub(crate) const MAX_RESERVED: u32 = 1 << 14;
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 /// ext4 has 340 extents per metadata block.
@@ -35,7 +34,7 @@ pub(crate) struct Usage {
 }
 
 impl Object {
-    /// Quota of the file in addition to its pieces.
+    /// Quota in addition to the pieces.
     pub(crate) fn overhead(extent: &Extent) -> u64 {
         BLOCK_BYTES * (1 + extent.pieces() / PIECES_PER_BLOCK)
     }
@@ -93,13 +92,12 @@ impl Object {
         }
     }
 
-    /// The pieces among these that the owner has reserved, as ranges.
     pub(crate) fn reserved_by(&self, owner: OwnerId, pieces: &[Range<u32>]) -> Vec<Range<u32>> {
         let is_owned = |piece: &u32| self.pieces.get(piece) == Some(&Piece::Reserved(owner));
         runs(pieces.iter().cloned().flatten().filter(is_owned))
     }
 
-    /// Quota needed to grow to `extent`, which may lengthen the last piece.
+    /// Quota to grow to `extent`, which may lengthen the last piece.
     pub(crate) fn growth(&self, extent: &Extent) -> u64 {
         let mut needed = Self::overhead(extent) - Self::overhead(&self.extent);
         if let Some(last) = self.last_short()
@@ -110,7 +108,6 @@ impl Object {
         needed
     }
 
-    /// The last piece, if it is shorter than the others.
     pub(crate) fn last_short(&self) -> Option<u32> {
         let whole = self.extent.bytes / self.extent.piece_bytes;
         (!self.extent.bytes.is_multiple_of(self.extent.piece_bytes)).then_some(whole as u32)

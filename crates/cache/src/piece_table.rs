@@ -1,8 +1,7 @@
-//! Piece states of a pinned object for its readers: one atomic word each, no lock.
+//! Piece states of a pinned object: one atomic word each, no lock.
 //!
-//! A word is copied from the index when a reader needs a piece that it does not show as present. A piece is *verified*
-//! once this process has stored it or compared it with its checksum, in this or an earlier pin. Readers use verified
-//! pieces only.
+//! A reader that needs a piece not shown as present copies its word from the index. A piece is *verified* once this
+//! process has stored it or compared its checksum, in any pin. Readers use verified pieces only.
 
 use std::fs::File;
 use std::io;
@@ -19,13 +18,12 @@ use crate::ranges::Extent;
 const CHECKSUM: u64 = u32::MAX as u64;
 const PRESENT: u64 = 1 << 32;
 const VERIFIED: u64 = 1 << 33;
-/// Replaces `PRESENT`: a checksum mismatch that the index may not know of.
+/// Replaces `PRESENT`: a mismatch that the index may not know of.
 const DAMAGED: u64 = 1 << 34;
-/// Buffer for checksums; fits a core's own cache.
+/// Fits a core's own cache.
 const VERIFY_BYTES: usize = 64 << 10;
 
-/// A pinned object. The shared kernel lock on its file is the pin, and ends with the last user of the table or the
-/// process.
+/// The shared kernel lock on its file is the pin, and ends with the last user of the table or the process.
 #[derive(Debug)]
 pub(crate) struct PieceTable {
     pub(crate) id: ObjectId,
@@ -34,15 +32,15 @@ pub(crate) struct PieceTable {
     pub(crate) key: String,
     pub(crate) file: File,
     pub(crate) extent: Extent,
-    /// A fork of this process has the table but not the pin.
+    /// A fork of this process has no pin.
     process: u32,
     states: Arc<PieceStates>,
 }
 
-/// A process's knowledge of an object's pieces. Kept between pins, so that bytes are verified once.
+/// Kept between pins, so that bytes are verified once.
 #[derive(Debug)]
 pub(crate) struct PieceStates {
-    /// Length of the last piece, which may be longer in another process.
+    /// May be longer in another process.
     last_bytes: AtomicU64,
     words: Box<[AtomicU64]>,
 }
@@ -75,7 +73,7 @@ pub(crate) enum Verdict {
 }
 
 impl PieceTable {
-    /// `known`: states of an earlier pin, shared if the number of pieces is equal.
+    /// `known`: states of an earlier pin, shared if as many.
     pub(crate) fn new(
         id: ObjectId,
         object: &Object,
@@ -97,7 +95,7 @@ impl PieceTable {
         table
     }
 
-    /// Copies the index's state of these pieces. The caller holds the index.
+    /// The caller holds the index.
     pub(crate) fn copy(&self, object: &Object, pieces: Range<u32>) {
         let end = pieces.end.min(self.states.words.len() as u32);
         let pieces = pieces.start.min(end)..end;
@@ -157,13 +155,11 @@ impl PieceTable {
         }
     }
 
-    /// Whether this process found a mismatch with this checksum.
     pub(crate) fn is_damaged(&self, piece: u32, checksum: u32) -> bool {
         (self.states.words.get(piece as usize))
             .is_some_and(|word| word.load(Ordering::Acquire) == DAMAGED | u64::from(checksum))
     }
 
-    /// Verifies a piece, unless this process has done so.
     pub(crate) fn verify(&self, piece: u32, buffer: &mut Vec<u8>) -> Verdict {
         let Some(word) = self.states.words.get(piece as usize) else {
             return Verdict::Absent;
@@ -187,7 +183,7 @@ impl PieceTable {
         match word.compare_exchange(known, verified, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Verdict::Verified,
             Err(now) if now == verified => Verdict::Verified,
-            // It changed meanwhile; the holder of the index decides.
+            // The holder of the index decides.
             Err(_) => Verdict::Mismatch,
         }
     }

@@ -1,4 +1,4 @@
-//! A pinned object: its missing ranges, and reads.
+//! A pinned object: missing ranges, and reads.
 
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -17,8 +17,8 @@ use crate::state::CacheInner;
 const POLL_INTERVAL: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
 const DIGEST_BYTES: u64 = 1 << 20;
 
-/// An object that is not evicted while this, a clone, a [`Reservation`] or a [`Mapping`](crate::Mapping) of it lives.
-/// Reading present bytes takes no lock.
+/// An object that is not evicted while this, a clone, a [`Reservation`] or a [`Mapping`](crate::Mapping) lives. Reading
+/// present bytes takes no lock.
 #[derive(Debug, Clone)]
 pub struct PinnedObject {
     pub(crate) inner: Arc<CacheInner>,
@@ -30,7 +30,7 @@ impl PinnedObject {
         Self { inner, table }
     }
 
-    /// Length of the object: as pinned, or a greater length known to another process.
+    /// Length as pinned, or a greater one from another process.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.table.extent.bytes
@@ -42,14 +42,13 @@ impl PinnedObject {
         self.inner.folder.object(&self.table.digest)
     }
 
-    /// Length of its pieces; the last one may be shorter.
+    /// Length of its pieces, except the last.
     #[must_use]
     pub fn piece_bytes(&self) -> u64 {
         self.table.extent.piece_bytes
     }
 
-    /// Ranges of whole pieces that cover the missing bytes of `range`. If empty, reading the range succeeds. Counts
-    /// hits and misses.
+    /// Ranges of whole pieces that cover the missing bytes. If empty, reading `range` succeeds. Counts hits and misses.
     ///
     /// # Errors
     /// A range outside the object, and errors of the system.
@@ -67,8 +66,8 @@ impl PinnedObject {
         Ok(absent.iter().map(|run| extent.run(run)).collect())
     }
 
-    /// Reserves space for pieces of `range` that are neither present nor being fetched by another, at most 16,384 at a
-    /// time. Evicts other objects if the quota requires it.
+    /// Reserves space for pieces that are neither present nor being fetched, at most 16,384 at a time. Evicts other
+    /// objects if necessary.
     ///
     /// # Errors
     /// [`CacheError::CacheFull`], [`CacheError::DiskFull`], [`CacheError::ObjectLost`], and errors of the system.
@@ -76,13 +75,11 @@ impl PinnedObject {
         Reservation::new(self, self.pieces(&range)?)
     }
 
-    /// Makes `range` present: calls `fetch` with reservations of missing pieces, all of which it must store, and waits
-    /// for pieces that other processes fetch. `timeout`: maximum wait for another process without progress. If that
-    /// process dies, its pieces are fetched here.
+    /// Makes `range` present: `fetch` must store all of each reservation; waits for pieces that other processes fetch,
+    /// or fetches them if those die. `timeout`: maximum wait for another process without progress.
     ///
     /// # Errors
-    /// The errors of [`Self::reserve`], [`CacheError::FetchTimeout`], and those of `fetch`. Read the origin directly
-    /// then.
+    /// Those of [`Self::reserve`] and `fetch`, and [`CacheError::FetchTimeout`]. Read the origin directly then.
     pub fn fetch<E: From<CacheError>>(
         &self,
         range: Range<u64>,
@@ -137,7 +134,7 @@ impl PinnedObject {
             .at_path("read", || self.inner.folder.object(&self.table.digest))
     }
 
-    /// BLAKE3 digest of the whole object, to compare with the origin's.
+    /// BLAKE3 digest of the whole object.
     ///
     /// # Errors
     /// As [`Self::read_at`].
@@ -154,7 +151,6 @@ impl PinnedObject {
         Ok(*hasher.finalize().as_bytes())
     }
 
-    /// Checks that every piece of the range is present and verified.
     pub(crate) fn check_present(&self, range: &Range<u64>) -> Result<(), CacheError> {
         let pieces = self.pieces(range)?;
         match self.absent(pieces)?.first() {
@@ -209,7 +205,7 @@ impl PinnedObject {
         Ok(runs(absent))
     }
 
-    /// Decides on a piece whose bytes and checksum do not match, while nobody changes either.
+    /// Decides with the index held, so that nobody changes bytes or checksum.
     fn resolve_mismatch(&self, piece: u32, buffer: &mut Vec<u8>) -> Result<Verdict, CacheError> {
         let table = &*self.table;
         let mut locked = self.inner.lock()?;
@@ -222,7 +218,7 @@ impl PinnedObject {
         if verdict != Verdict::Mismatch {
             return Ok(verdict);
         }
-        // Another process cannot be told on a full disk: whoever reserves the piece retries.
+        // Others cannot be told on a full disk: whoever reserves the piece retries.
         table.set_damaged(piece);
         locked.commit_if_room(vec![Op::Dropped {
             object: table.id,

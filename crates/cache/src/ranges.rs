@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// Ranges of consecutive numbers in an ascending sequence.
+/// `numbers` ascend.
 pub(crate) fn runs(numbers: impl IntoIterator<Item = u32>) -> Vec<Range<u32>> {
     let mut runs: Vec<Range<u32>> = Vec::new();
     for number in numbers {
@@ -25,7 +25,7 @@ impl Extent {
         self.bytes.div_ceil(self.piece_bytes)
     }
 
-    /// Bytes of a piece; the last one may be shorter, one beyond the end is empty.
+    /// Empty beyond the end.
     pub(crate) fn piece(&self, piece: u32) -> Range<u64> {
         let start = (u64::from(piece) * self.piece_bytes).min(self.bytes);
         start..(start + self.piece_bytes).min(self.bytes)
@@ -36,7 +36,7 @@ impl Extent {
         start..(u64::from(run.end) * self.piece_bytes).min(self.bytes)
     }
 
-    /// Pieces that overlap these bytes, which must lie within the object.
+    /// The bytes must lie within the object.
     pub(crate) fn pieces_of(&self, range: &Range<u64>) -> Range<u32> {
         if range.start >= range.end {
             return 0..0;

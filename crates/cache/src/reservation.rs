@@ -1,5 +1,3 @@
-//! Reserved space for pieces to be fetched.
-
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
@@ -14,14 +12,13 @@ use crate::pinned::PinnedObject;
 use crate::ranges::{Extent, runs};
 use crate::state::StateGuard;
 
-/// Exclusive right to fetch some pieces of an object, with disk space allocated for them. Dropping it releases what was
-/// not stored. The space stays with the object until its eviction, since a file that may be mapped is never truncated.
+/// Exclusive right to fetch some pieces, with disk space allocated. Dropping it releases what was not stored. The space
+/// stays with the object: a file that may be mapped is never truncated.
 #[derive(Debug)]
 pub struct Reservation {
     object: PinnedObject,
-    /// The object's extent at reservation.
     extent: Extent,
-    /// Reserved pieces that are not stored yet.
+    /// Reserved pieces not stored yet.
     runs: Vec<Range<u32>>,
 }
 
@@ -81,8 +78,8 @@ impl Reservation {
         Ok(reservation)
     }
 
-    /// Has the file system allocate blocks, so that a full disk is detected before a fetch; evicts once if it is full.
-    /// Also covers pieces in state `Allocated`: on a full disk, earlier attempts may not have got blocks for them.
+    /// Allocates blocks, so that a full disk is detected before a fetch. Includes pieces in state `Allocated`: on a
+    /// full disk, earlier attempts may not have got blocks for them.
     fn allocate(&self) -> Result<(), CacheError> {
         let ranges = self.ranges();
         let needed = ranges.iter().map(|range| range.end - range.start).sum();
@@ -121,22 +118,21 @@ impl Reservation {
         self.runs.is_empty()
     }
 
-    /// Byte ranges to store, each of whole pieces.
+    /// Byte ranges to store, of whole pieces.
     #[must_use]
     pub fn ranges(&self) -> Vec<Range<u64>> {
         self.runs.iter().map(|run| self.extent.run(run)).collect()
     }
 
-    /// Verifies bytes and makes them present. They must be whole pieces of [`Self::ranges`].
+    /// Verifies bytes of whole pieces and makes them present.
     ///
     /// # Errors
-    /// [`CacheError::CheckFailed`], [`CacheError::NotReserved`], [`CacheError::DiskFull`] if the file system could not
-    /// reserve blocks, [`CacheError::ObjectLost`], and errors of the system. The pieces stay reserved.
+    /// [`CacheError::CheckFailed`], [`CacheError::NotReserved`], [`CacheError::DiskFull`] if blocks could not be
+    /// reserved, [`CacheError::ObjectLost`], and errors of the system. The pieces stay reserved.
     pub fn store(&mut self, offset: u64, bytes: &[u8], check: Check<'_>) -> Result<(), CacheError> {
         let run = self.run_of(offset, bytes.len() as u64)?;
         let piece_bytes = self.extent.piece_bytes as usize;
         let checksums: Vec<u32> = bytes.chunks(piece_bytes).map(crc32c::crc32c).collect();
-        // The total checksum follows from those of the pieces.
         let combined_crc = || {
             let lengths = bytes.chunks(piece_bytes).map(<[u8]>::len);
             let join = |all, (piece, len): (&u32, _)| crc32c::crc32c_combine(all, *piece, len);
@@ -162,15 +158,14 @@ impl Reservation {
         if let Some(known) = locked.index.objects.get(&table.id) {
             table.copy(known, run.clone());
         }
-        // Before anyone else can change the pieces.
+        // Before others can change the pieces.
         (stored.into_iter().flatten()).for_each(|piece| table.set_verified(piece));
         drop(locked);
         self.runs = without(&self.runs, &run);
         Ok(())
     }
 
-    /// Parts of `pieces` that this owner still holds. Excludes the last piece if its length changed because the object
-    /// grew.
+    /// Excludes the last piece if the object grew.
     fn still_reserved(
         &self,
         locked: &StateGuard<'_>,
@@ -183,7 +178,7 @@ impl Reservation {
         Ok(runs(reserved.into_iter().flatten().filter(is_same)))
     }
 
-    /// Pieces of the bytes, if whole and reserved.
+    /// The pieces of these bytes, which must be whole and reserved.
     fn run_of(&self, offset: u64, len: u64) -> Result<Range<u32>, CacheError> {
         let piece_bytes = self.extent.piece_bytes;
         let end = offset.saturating_add(len);
@@ -274,7 +269,6 @@ impl ReservablePieces {
     }
 }
 
-/// Removes a part from the range that contains it.
 fn without(ranges: &[Range<u32>], part: &Range<u32>) -> Vec<Range<u32>> {
     let is_left = |piece: &u32| !part.contains(piece);
     runs(ranges.iter().cloned().flatten().filter(is_left))

@@ -9,7 +9,7 @@ use crate::journal::{ObjectId, Op, OwnerId};
 use crate::locks::{UnlinkOutcome, is_alive, unlink_unpinned};
 use crate::state::StateGuard;
 
-/// Evicted at least if a journal record or a new file does not fit.
+/// Evicted at least if a record or file does not fit.
 pub(crate) const MIN_EVICTED_BYTES: u64 = 64 << 10;
 
 impl StateGuard<'_> {
@@ -36,7 +36,7 @@ impl StateGuard<'_> {
         }
     }
 
-    /// Deletes unpinned objects until `bytes` are free; returns the bytes freed.
+    /// Deletes unpinned objects; returns the bytes freed.
     pub(crate) fn evict(&mut self, bytes: u64) -> Result<u64, CacheError> {
         let inner = self.inner;
         let (mut freed, mut skipped, mut removed) = (0u64, Vec::new(), Vec::new());
@@ -71,7 +71,7 @@ impl StateGuard<'_> {
         Ok(freed)
     }
 
-    /// At opening: makes the folder agree with index and quota.
+    /// At opening: makes folder, index and quota agree.
     pub(crate) fn clean_up(&mut self) -> Result<(), CacheError> {
         self.remove_orphans()?;
         let quota = self.inner.settings.quota_bytes;
@@ -80,7 +80,7 @@ impl StateGuard<'_> {
         Ok(())
     }
 
-    /// Ends the reservations of dead processes, as far as a full disk allows.
+    /// Ends dead processes' reservations, if the disk is not full.
     pub(crate) fn reap(&mut self) -> Result<(), CacheError> {
         let mut known = self.index.owners();
         known.extend(self.inner.folder.owner_ids()?);
@@ -95,7 +95,7 @@ impl StateGuard<'_> {
         Ok(())
     }
 
-    /// Ends a dead process's reservations; returns whether it is dead.
+    /// Ends a dead owner's reservations; returns whether it is dead.
     pub(crate) fn reap_owner(&mut self, owner: OwnerId) -> Result<bool, CacheError> {
         if owner == self.owner.id || is_alive(&self.inner.folder, owner)? {
             return Ok(false);
@@ -103,13 +103,13 @@ impl StateGuard<'_> {
         if self.index.owners().contains(&owner) {
             self.commit(vec![Op::OwnerDied { owner }])?;
         }
-        // If it fails, the next process finds the file.
+        // Else the next process finds the file.
         let _ = remove(&self.inner.folder.owner(owner));
         Ok(true)
     }
 
     /// Deletes files unknown to the index, and forgets objects without a file. Also deletes files larger than in the
-    /// index: a power cut may keep a reservation's blocks and lose its record.
+    /// index: a power cut may lose the record of their blocks.
     fn remove_orphans(&mut self) -> Result<(), CacheError> {
         let index = &self.index;
         (self.inner.folder).remove_orphans(|digest| index.find(digest).is_some())?;
@@ -133,7 +133,7 @@ impl StateGuard<'_> {
         self.commit_if_room(removed)
     }
 
-    /// If the journal does not fit, evicts and retries once.
+    /// Evicts and retries once if the journal does not fit.
     pub(crate) fn commit_or_evict(&mut self, ops: Vec<Op>, needed: u64) -> Result<(), CacheError> {
         match self.commit(ops.clone()) {
             Err(CacheError::Io { source, .. }) if is_full(&source) => {
@@ -144,7 +144,7 @@ impl StateGuard<'_> {
         }
     }
 
-    /// If it cannot be recorded, the next holder of the lock retries.
+    /// If it fails, the next holder of the lock retries.
     pub(crate) fn release(&mut self, object: ObjectId, runs: &[Range<u32>]) {
         let owner = self.owner.id;
         let Some(known) = self.index.objects.get(&object) else {

@@ -1,4 +1,4 @@
-//! State of an open cache, and its only way to change: with the index lock held and the journal read to its end.
+//! State of an open cache, which changes only with the index lock held and the journal read to its end.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ops::{Deref, DerefMut, Range};
@@ -15,18 +15,18 @@ use crate::known_pieces::KnownPieces;
 use crate::locks::{IndexLock, Owner};
 use crate::piece_table::PieceTable;
 
-/// Number of used objects after which uses are reported without another change.
+/// Bounds unreported uses.
 const MAX_UNREPORTED_USES: usize = 256;
 
 #[derive(Debug)]
 pub(crate) struct CacheInner {
     pub(crate) folder: Folder,
     pub(crate) settings: Settings,
-    /// Opened with settings: it may create the cache, or empty a damaged one.
+    /// It may also empty a damaged cache.
     may_create: bool,
     /// Kernel locks are shared with a fork, which must not use them.
     process: u32,
-    /// Requested pieces that were present, or not, since last reported.
+    /// Pieces since the last report.
     pub(crate) hits: AtomicU64,
     pub(crate) misses: AtomicU64,
     state: Mutex<State>,
@@ -40,17 +40,14 @@ pub(crate) struct State {
     pub(crate) index: Index,
     pub(crate) changes: ChangeLog,
     pub(crate) tables: HashMap<ObjectId, Weak<PieceTable>>,
-    /// Piece states of objects that this process has pinned.
     pub(crate) piece_states: KnownPieces,
-    /// Objects used since last reported.
     pub(crate) used: BTreeSet<ObjectId>,
-    /// Pieces whose ended reservation could not be released on a full disk.
+    /// Ended reservations that a full disk kept.
     pub(crate) unreleased: Vec<(ObjectId, Range<u32>)>,
-    /// How often this process found the journal unusable and started empty.
+    /// How often the journal was unusable.
     pub(crate) resets: u64,
 }
 
-/// The state under the index lock.
 #[derive(Debug)]
 pub(crate) struct StateGuard<'a> {
     pub(crate) inner: &'a CacheInner,
@@ -102,7 +99,7 @@ impl CacheInner {
                 resets: u64::from(was_damaged),
             }),
         };
-        // The lock is held from reading the journal to the end of this.
+        // The lock is held since reading the journal.
         let mut locked = StateGuard {
             inner: &inner,
             state: inner.state.lock().unwrap_or_else(PoisonError::into_inner),
@@ -131,13 +128,13 @@ impl CacheInner {
         }
     }
 
-    /// The state as last read by this process.
+    /// The state as last read.
     pub(crate) fn peek(&self) -> Result<MutexGuard<'_, State>, CacheError> {
         self.check_process()?;
         Ok(self.state.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits for the index lock and applies others' changes. Recreates a removed folder.
+    /// Applies others' changes. Recreates a removed folder.
     pub(crate) fn lock(&self) -> Result<StateGuard<'_>, CacheError> {
         if !self.may_create {
             return self
@@ -151,7 +148,7 @@ impl CacheInner {
         self.catch_up(state)
     }
 
-    /// The same; `None` if the folder was removed.
+    /// `None` if the folder was removed.
     pub(crate) fn lock_existing(&self) -> Result<Option<StateGuard<'_>>, CacheError> {
         let state = self.peek()?;
         match state.lock.acquire_existing(&self.folder)? {
@@ -222,7 +219,7 @@ impl StateGuard<'_> {
         self.reload()
     }
 
-    /// Applies the operations of a record. `None` if they contradict the index.
+    /// `None` if they contradict the index.
     fn apply(&mut self, sequence: u64, ops: &[Op]) -> Option<()> {
         let state = &mut *self.state;
         for op in ops {
@@ -242,7 +239,6 @@ impl StateGuard<'_> {
         Some(())
     }
 
-    /// Starts empty if the journal is unusable.
     fn reload(&mut self) -> Result<(), CacheError> {
         let inner = self.inner;
         let folder = &inner.folder;
@@ -266,7 +262,7 @@ impl StateGuard<'_> {
         let index = &state.index;
         (state.tables).retain(|id, _| index.objects.contains_key(id));
         state.used.retain(|id| index.objects.contains_key(id));
-        // Pieces dropped meanwhile are not known.
+        // Pieces may have been dropped meanwhile.
         state.piece_states = KnownPieces::default();
         for table in state.tables.values().filter_map(Weak::upgrade) {
             (state.piece_states).insert(table.id, Arc::clone(table.states()));
@@ -297,7 +293,7 @@ impl StateGuard<'_> {
         }
         let sequence = self.journal.sequence;
         if self.apply(sequence, &ops).is_none() {
-            // A bug of this crate. Starting empty is safe, as a reader would.
+            // A bug. Starting empty is safe, as for a reader.
             debug_assert!(false, "an operation contradicts the index: {ops:?}");
             return self.reload();
         }
@@ -306,7 +302,7 @@ impl StateGuard<'_> {
                 sequence,
                 ..self.journal.header
             };
-            // If it fails, the next commit retries.
+            // Else the next commit retries.
             let base = self.index.snapshot();
             if let Ok(journal) = JournalFile::create(&self.inner.folder.journal(), header, &base) {
                 self.journal = journal;
@@ -315,8 +311,7 @@ impl StateGuard<'_> {
         Ok(())
     }
 
-    /// For operations that do not affect readers' bytes. Skipped on a full disk; unreported uses stay for a later
-    /// commit.
+    /// For operations that do not affect readers' bytes. Skipped on a full disk; unreported uses stay.
     pub(crate) fn commit_if_room(&mut self, ops: Vec<Op>) -> Result<(), CacheError> {
         match self.commit(ops) {
             Err(CacheError::Io { source, .. }) if is_full(&source) => Ok(()),
@@ -346,11 +341,11 @@ fn load(folder: &Folder) -> Result<Option<(JournalFile, Index)>, CacheError> {
     Ok(index.ok().map(|index| (journal, index)))
 }
 
-/// Starts a new epoch without objects. Pinned files live on without names.
+/// A new epoch. Pinned files live on without names.
 fn start_empty(folder: &Folder, settings: Settings) -> Result<(JournalFile, Index), CacheError> {
     folder.remove_orphans(|_| false)?;
     let epoch = random();
-    // Object numbers of another epoch must not be valid in this one.
+    // Object numbers of another epoch are invalid.
     let index = Index::new(settings, (epoch >> 1) & !0xffff_ffff);
     let header = Header { epoch, sequence: 0 };
     let journal = JournalFile::create(&folder.journal(), header, &index.snapshot())?;

@@ -18,8 +18,8 @@ fn a_fork_is_refused_and_ends_no_pin_or_reservation() {
     let object = cache.pin(&key, 2 * PIECE).expect("pinned");
     let mut first = object.reserve(0..PIECE).expect("reserved");
     let second = object.reserve(PIECE..2 * PIECE).expect("reserved");
-    // SAFETY: the new process has only this thread, and this test is the only one of its program, so that no other
-    // thread holds a lock that the new process takes.
+    // SAFETY: the new process has only this thread, and no other test runs, so no other thread holds a lock that it
+    // takes.
     let process = unsafe { libc::fork() };
     assert!(process >= 0);
     if process == 0 {

@@ -1,4 +1,4 @@
-//! Memory use: a stated bound per piece, and nothing for repeated reads.
+//! Memory per piece is bounded, and repeated reads need none.
 #![allow(unsafe_code)] // A counting allocator is an unsafe trait.
 
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -11,7 +11,7 @@ struct Counting;
 static HELD_BYTES: AtomicI64 = AtomicI64::new(0);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: everything is passed on to the system's allocator, whose rules the caller keeps.
+// SAFETY: forwards everything to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +51,6 @@ fn memory_is_bounded_per_piece_and_reading_allocates_nothing() {
     let before = HELD_BYTES.load(Ordering::Relaxed);
     let mut at = 0;
     while at < PIECES * PIECE {
-        // Space for all, bytes for the first of each.
         let mut reservation = object.reserve(at..PIECES * PIECE).expect("reserved");
         let range = reservation.ranges().remove(0);
         reservation

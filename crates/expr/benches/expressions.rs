@@ -1,7 +1,7 @@
 //! Throughput of expressions against loops fused by hand: `cargo bench -p isochrony-expr --bench expressions`.
 //!
-//! Loops have the same instruction set, types and lanes. Pairs run interleaved; median and spread (10 to 90 %) of their
-//! ratio are reported. Results are asserted to be equal; without `--bench` each case runs once.
+//! Loops have the same instruction set, types and lanes. Pairs run interleaved; the ratio's median and spread (10 to 90
+//! %) are reported. Results must be equal; without `--bench` each case runs once.
 
 mod hand;
 

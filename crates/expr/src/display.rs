@@ -1,7 +1,7 @@
 //! Formats expressions as Python.
 //!
-//! Omits redundant parentheses. Large expressions name shared or very long parts, so text is linear in operations: `t1
-//! = s + s; t2 = t1 * t1; t2 + t2`.
+//! Omits redundant parentheses. In large expressions, shared or very long parts get names, so text is linear in
+//! operations: `t1 = s + s; t2 = t1 * t1; t2 + t2`.
 
 use std::fmt;
 
@@ -42,7 +42,7 @@ impl Text {
     }
 }
 
-/// Symbol, precedence, and minimum precedence of the left and the right operand.
+/// Symbol, precedence, and minimum precedence of both operands.
 fn infix(op: Binary) -> Option<(&'static str, Binding, Binding, Binding)> {
     use Binding::{And, Call, Compare, Or, Power, Product, Sign, Sum, Xor};
     Some(match op {

@@ -4,9 +4,7 @@ use isochrony_segment::DType;
 
 use crate::{Scalar, Shape};
 
-/// Says what is wrong, where, and how to fix it.
-///
-/// `at` is the operation in Python's notation.
+/// An invalid expression or run. `at` is the operation in Python's notation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExprError {
@@ -29,7 +27,7 @@ pub enum ExprError {
         /// Name.
         name: String,
     },
-    /// A node that refers to itself or a later one.
+    /// A reference to this or a later node.
     #[error(
         "node {node} ({op}): argument {argument} is not an earlier node; write nodes in the order of their use"
     )]
@@ -41,7 +39,7 @@ pub enum ExprError {
         /// Node referred to.
         argument: usize,
     },
-    /// Too few or too many arguments.
+    /// A wrong number of arguments.
     #[error("node {node} ({op}): takes {expected} arguments, got {got}; give it {expected}")]
     ArgumentCount {
         /// Node.
@@ -63,7 +61,7 @@ pub enum ExprError {
         /// Missing field.
         field: &'static str,
     },
-    /// A node with a field that its operation does not have.
+    /// A field that the operation does not have.
     #[error("node {node} ({op}): has \"{field}\", which only {owner} has; leave it out")]
     StrayField {
         /// Node.
@@ -83,7 +81,7 @@ pub enum ExprError {
         /// The text.
         text: String,
     },
-    /// An operation on a dtype that it does not support.
+    /// A dtype that the operation does not support.
     #[error("{at}: {op} does not take {operands}; {mend}")]
     UnsupportedOperand {
         /// Where.
@@ -95,7 +93,7 @@ pub enum ExprError {
         /// Remedy.
         mend: &'static str,
     },
-    /// An operation whose NumPy result has a dtype that signals cannot have.
+    /// A result of a dtype that signals cannot have.
     #[error("{at}: {op} of {operands} is {numpy} in NumPy, which signals cannot have; {mend}")]
     MissingDType {
         /// Where.
@@ -153,7 +151,7 @@ pub enum ExprError {
         /// Value.
         got: Scalar,
     },
-    /// A constant that does not fit the dtype of the other operand.
+    /// A constant outside the dtype of the other operand.
     #[error(
         "{at}: {value} does not fit {dtype}, which it takes from the other operand; convert that first, as in s.astype(\"int64\")"
     )]
@@ -165,13 +163,13 @@ pub enum ExprError {
         /// Dtype.
         dtype: DType,
     },
-    /// An expression that does not depend on the signal.
+    /// An expression independent of the signal.
     #[error("{at} does not depend on the signal; use the input in the expression")]
     NoInput {
         /// The expression.
         at: String,
     },
-    /// A field of rows in an expression of samples.
+    /// A field of rows among samples.
     #[error(
         "{at} is a field of rows, but the expression is of samples; use its argument itself, as in s.mean()"
     )]
@@ -230,7 +228,7 @@ pub enum ExprError {
         /// Number of samples.
         samples: usize,
     },
-    /// Another number of inputs than the expression uses or was compiled for.
+    /// A wrong number of inputs.
     #[error("{at} takes {expected} inputs, got {got}; give it one for each")]
     InputCount {
         /// The expression.
@@ -253,7 +251,7 @@ pub enum ExprError {
         /// Number and length of windows given.
         got: (usize, usize),
     },
-    /// Samples of another dtype than compiled for.
+    /// Samples of a wrong dtype.
     #[error(
         "the expression was compiled for samples of {expected}, got {got}; compile it for {got}"
     )]
@@ -263,7 +261,7 @@ pub enum ExprError {
         /// Dtype given.
         got: DType,
     },
-    /// An output of another dtype than the result.
+    /// An output of a wrong dtype.
     #[error("the result is {expected}, the output {got}; pass an output of {expected}")]
     OutputDType {
         /// Dtype of the result.
@@ -271,7 +269,7 @@ pub enum ExprError {
         /// Dtype of the output.
         got: DType,
     },
-    /// An output of another length than the result.
+    /// An output of a wrong length.
     #[error(
         "the result has {expected} bytes, the output {got}; pass an output of {expected} bytes"
     )]

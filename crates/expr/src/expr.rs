@@ -12,9 +12,8 @@ mod operators;
 
 /// An untyped expression of samples.
 ///
-/// Built from [`Expr::input`] by operators (`+ - * / % & | ^ !` and unary minus) and methods with NumPy's names;
-/// Python's `//`, `**` and comparisons are methods. Cloning is cheap, shared parts are computed once, equality is
-/// structural.
+/// Built from [`Expr::input`] by operators and by methods with NumPy's names; Python's `//`, `**` and comparisons are
+/// methods. Cloning is cheap, shared parts are computed once, equality is structural.
 ///
 /// ```
 /// use isochrony_expr::Expr;
@@ -63,13 +62,13 @@ macro_rules! binary_methods {
 }
 
 impl Expr {
-    /// The samples of a window, or of a contiguous range if nothing needs windows.
+    /// The samples of a window, or of a contiguous range without windows.
     #[must_use]
     pub fn input() -> Self {
         Self::input_at(0)
     }
 
-    /// The samples of an input, from 0: see [`Program::compile_inputs`](crate::Program::compile_inputs).
+    /// The samples of an input, from 0; see [`Program::compile_inputs`](crate::Program::compile_inputs).
     #[must_use]
     pub fn input_at(place: u8) -> Self {
         Self::written(Op::Input(place), SmallVec::new())
@@ -81,13 +80,13 @@ impl Expr {
         Self::written(Op::Field(Name::new(name)), SmallVec::new())
     }
 
-    /// A number that takes the dtype of its operand, like Python numbers in NumPy.
+    /// A number that takes the dtype of its operand, like Python's.
     #[must_use]
     pub fn constant(value: impl Into<Scalar>) -> Self {
         Self::written(Op::Constant(value.into(), None), SmallVec::new())
     }
 
-    /// A number with its own dtype, like NumPy scalars.
+    /// A number with its own dtype, like NumPy's scalars.
     #[must_use]
     pub fn typed(value: impl Into<Scalar>, dtype: DType) -> Self {
         Self::written(Op::Constant(value.into(), Some(dtype)), SmallVec::new())
@@ -127,7 +126,6 @@ impl Expr {
         self.graph_with(|op| op)
     }
 
-    /// Flattens the expression, replacing each operation.
     fn graph_with(&self, replace: impl Fn(Op) -> Op) -> Graph {
         Graph::walk(
             self.clone(),
@@ -246,7 +244,7 @@ impl Expr {
         maximum => Maximum;
     }
 
-    /// The same expression with integer arithmetic that wraps in the operands' common dtype, as in NumPy.
+    /// Makes integer arithmetic wrap in the operands' common dtype, as in NumPy.
     ///
     /// Otherwise `+`, `-`, `*`, `//`, `**`, minus and `abs` of integers return a dtype that holds every result (int64
     /// at most).

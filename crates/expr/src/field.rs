@@ -14,7 +14,7 @@ impl Name {
     /// Interns a text.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        // A panic while the lock is held leaves the set intact.
+        // A panic leaves the set intact.
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&name) = known.get(text) {
             return Self(name);

@@ -23,7 +23,7 @@ impl Node {
         self.op
     }
 
-    /// Indices of its arguments, all before its own.
+    /// Indices of its arguments, all less than its own.
     #[must_use]
     pub fn args(&self) -> &[usize] {
         &self.args
@@ -32,7 +32,7 @@ impl Node {
 
 /// A flattened expression: every distinct operation once, arguments first, the result last.
 ///
-/// In depth-first order, first argument first, so expressions are equal exactly if their graphs are.
+/// Order is depth-first, so expressions are equal exactly if their graphs are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Graph {
     nodes: Vec<Node>,
@@ -54,11 +54,10 @@ impl Graph {
         self.nodes.len() - 1
     }
 
-    /// Validates and reorders nodes; the last is the result, and nodes that it does not need are dropped.
+    /// Validates and reorders nodes; the last is the result, and unneeded nodes are dropped.
     ///
     /// # Errors
-    /// [`ExprError::NoNodes`], [`ExprError::TooLarge`], [`ExprError::ForwardReference`],
-    /// [`ExprError::ArgumentCount`].
+    /// [`ExprError::NoNodes`], [`ExprError::TooLarge`], [`ExprError::ForwardReference`], [`ExprError::ArgumentCount`].
     pub fn new(nodes: impl IntoIterator<Item = (Op, Vec<usize>)>) -> Result<Self, ExprError> {
         let mut given: Vec<Node> = Vec::new();
         for (op, args) in nodes {
@@ -98,8 +97,7 @@ impl Graph {
         ))
     }
 
-    /// Flattens a structure: `key` identifies nodes, `look` returns operation and arguments. Iterative, so the stack
-    /// does not limit depth.
+    /// `key` identifies nodes, `look` returns operation and arguments. Iterative, as expressions may be deep.
     pub(crate) fn walk<T: Clone, K: std::hash::Hash + Eq, A>(
         root: T,
         key: impl Fn(&T) -> K,

@@ -7,9 +7,9 @@
 //! structurally, and is saved as JSON with stable names.
 //!
 //! **Compiled.** [`Program::compile`] types it by NumPy's rules (NEP 50), inserts conversions, folds constants, and
-//! finds whether a value is per sample, per window or constant ([`Shape`]). If NumPy's result has a dtype that signals
-//! cannot have, the error says what to convert. The plan has *stages*: window values are computed as columns over many
-//! windows, then one pass over the samples of each window computes what the stage's reductions, or the result, need.
+//! finds whether a value is per sample, per window or constant ([`Shape`]). The plan has *stages*: window values are
+//! computed as columns over many windows, then one pass over each window's samples computes what the stage's
+//! reductions, or the result, need.
 //!
 //! Comparisons of a monotonic chain become comparisons of stored samples with a threshold, found once per window
 //! (`program/threshold.rs`), with the same bits.
@@ -18,8 +18,8 @@
 //!
 //! **Run.** An interpreter passes blocks of about 1,000 samples, in the L1 cache, from loop to loop. Float arithmetic,
 //! comparisons and selections form chains, packed in pairs into vector loops (`kernels/chain.rs`); other operations
-//! have a loop each. Loops are compiled for several instruction sets. [`Scratch`] holds all memory, so running does not
-//! allocate; [`State`] persists between windows, and the engine resets it at breaks.
+//! have a loop each. [`Scratch`] holds all memory, so running does not allocate; [`State`] persists between windows,
+//! and the engine resets it at breaks.
 //!
 //! Invariants:
 //! - nodes come after their arguments, in [`Graph`] and everything derived from it;

@@ -135,8 +135,7 @@ operations! {
 }
 
 operations! {
-    /// As [`Unary`] and [`Binary`], but integers wrap in their common dtype, as in NumPy. See
-    /// [`Expr::wrapping`](crate::Expr::wrapping).
+    /// As [`Unary`] and [`Binary`], but integers wrap; see [`Expr::wrapping`](crate::Expr::wrapping).
     Wrapping {
         /// Negation.
         Neg => "wrapping_neg",
@@ -184,14 +183,14 @@ operations! {
 operations! {
     /// Stateful operations on one value per window. Breaks reset them.
     Memory {
-        /// Exponentially weighted mean: `y += alpha * (x - y)`, starting with the first value; arguments x and alpha in
-        /// (0, 1]. NaN is skipped; if infinities made the mean NaN, it restarts.
+        /// Exponentially weighted mean: `y += alpha * (x - y)`, from the first value; arguments x and alpha in (0, 1].
+        /// NaN is skipped; a mean that infinities made NaN restarts.
         Ewm => "ewm",
         /// True from where x exceeds `high` until it falls below `low`; arguments x, low, high.
         Hysteresis => "hysteresis",
         /// Value of the previous window; arguments x and the value for the first window.
         Previous => "previous",
-        /// Number of windows so far, including this one, with a non-zero x.
+        /// Number of windows so far with a non-zero x; counts this one.
         Counter => "counter",
     }
 }
@@ -220,10 +219,10 @@ pub enum Op {
     Input(u8),
     /// A field of rows.
     Field(Name),
-    /// A number; with a dtype it is strong like samples, without one it takes theirs.
+    /// A number; with a dtype it is strong like samples, else it takes theirs.
     Constant(Scalar, Option<DType>),
-    /// Conversion to a dtype, as NumPy's `astype`. Floats saturate to an integer's range and NaN gives zero, where
-    /// NumPy's result is undefined.
+    /// Conversion to a dtype, as NumPy's `astype`. Floats saturate to an integer's range and NaN gives zero (undefined
+    /// in NumPy).
     Cast(DType),
     /// One operand.
     Unary(Unary),
@@ -267,7 +266,7 @@ impl Op {
         }
     }
 
-    /// The wrapping form; operations without one are unchanged.
+    /// The wrapping form; the operation itself without one.
     #[must_use]
     pub const fn wrapping(self) -> Self {
         Self::Wrapping(match self {
@@ -309,7 +308,7 @@ impl Op {
         &NAMES
     }
 
-    /// The operation with a name, except `field`, `constant` and `cast`, which need more; `input` is the first.
+    /// The operation with a name, except `field`, `constant` and `cast`; `input` is the first.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         fn find<T: Copy>(all: &[T], name: &str, of: impl Fn(T) -> &'static str) -> Option<T> {

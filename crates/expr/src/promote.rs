@@ -1,5 +1,4 @@
-//! Type promotion: NumPy 2's rules (NEP 50) for the dtypes of signals. Integer arithmetic follows them only if it
-//! wraps; see [`crate::widen`].
+//! Type promotion: NumPy 2's rules (NEP 50) for the dtypes of signals. Other integer arithmetic: [`crate::widen`].
 
 use isochrony_segment::DType;
 
@@ -29,7 +28,6 @@ pub(crate) enum PromotionError {
     },
 }
 
-/// Dtypes of operands and result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Signature {
     pub(crate) operands: DType,
@@ -69,7 +67,6 @@ pub(crate) const fn component(dtype: DType) -> DType {
     }
 }
 
-/// NumPy's `promote_types`.
 pub(crate) fn promote_types(a: DType, b: DType) -> DType {
     if a == b {
         return a;
@@ -108,7 +105,6 @@ pub(crate) fn promote_types(a: DType, b: DType) -> DType {
     }
 }
 
-/// Common dtype of operands; weak if all are.
 pub(crate) fn promote(operands: &[Operand]) -> Operand {
     let of = |weak| {
         let dtypes = operands
@@ -187,7 +183,7 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Result<Signature, PromotionError
     })
 }
 
-/// Signature of two operands, both converted to `operands`.
+/// Both operands are converted to `operands`.
 pub(crate) fn binary(op: Binary, a: Operand, b: Operand) -> Result<Signature, PromotionError> {
     let common = promote(&[a, b]).dtype;
     let exact = common == DType::Bool || common.is_integer();
@@ -219,7 +215,7 @@ pub(crate) fn binary(op: Binary, a: Operand, b: Operand) -> Result<Signature, Pr
         Binary::And | Binary::Or | Binary::Xor if exact => same(common),
         Binary::And | Binary::Or | Binary::Xor => return Err(refuse(BITS_MEND)),
         Binary::Arctan2 | Binary::Hypot => {
-            // Not by the common dtype: int8 and uint8 give float16, although their common dtype is int16.
+            // int8 and uint8 give float16, although their common dtype is int16.
             let of = |o: Operand| float_of(if o.weak { common } else { o.dtype });
             match (of(a), of(b)) {
                 (Err(PromotionError::Unsupported { mend }), _)
@@ -243,7 +239,7 @@ pub(crate) fn reduction(op: Reduction, dtype: DType) -> Result<DType, PromotionE
         Reduction::Std | Reduction::Var | Reduction::Rms if exact => DType::F64,
         Reduction::Std | Reduction::Var | Reduction::Rms => component(dtype),
         Reduction::Min | Reduction::Max => dtype,
-        // NumPy gives uint64 for unsigned integers, which signals cannot have.
+        // NumPy gives uint64 for unsigned integers.
         Reduction::Sum if exact => DType::I64,
         Reduction::Sum => dtype,
         Reduction::Count => DType::I64,

@@ -1,7 +1,7 @@
 //! Expressions of row fields: `(r.mean > 3) & (r["std"] < 2)`.
 //!
-//! A [`RowProgram`] takes columns of a table, with the types and loops of [`Program`](crate::Program); blocks of 1,024
-//! rows pass through registers, reused after their last read.
+//! A [`RowProgram`] takes columns of a table, with the types and loops of [`Program`](crate::Program). Blocks of 1,024
+//! rows pass through registers.
 
 use isochrony_dsp::Isa;
 use isochrony_segment::DType;
@@ -25,7 +25,6 @@ pub struct RowField {
 
 #[derive(Clone, Copy)]
 enum Operand {
-    /// Index among the program's columns.
     Column(usize),
     Register(usize),
     Constant(Value),
@@ -67,7 +66,7 @@ struct Step {
 #[derive(Clone)]
 pub struct RowProgram {
     text: String,
-    /// Indices of the fields that it reads, and their dtypes.
+    /// Indices of the fields that it reads.
     columns: Vec<usize>,
     dtypes: Vec<DType>,
     steps: Vec<Step>,
@@ -156,7 +155,7 @@ impl RowProgram {
                         Action::Select => Loop::Select(kernels::select(node.dtype)),
                         _ => return Err(refused()),
                     };
-                    // Allocated before the registers last read here are freed: no loop writes where it reads.
+                    // Allocated before registers last read here are freed: no loop writes where it reads.
                     let out = free.pop().unwrap_or_else(|| {
                         program.registers.push(lines(16 * BLOCK));
                         program.registers.len() - 1
@@ -226,7 +225,7 @@ impl RowProgram {
                 match step.run {
                     Loop::Unary(run) => match arg(0) {
                         Source::Block(block) => run(isa, block, target),
-                        // Operations on constants were folded at compile time.
+                        // Folded at compile time.
                         Source::Value(_) => {}
                     },
                     Loop::Binary(run) => run(isa, arg(0), arg(1), target),

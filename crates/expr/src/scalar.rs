@@ -8,10 +8,10 @@ use isochrony_segment::{Complex64, DType};
 
 use crate::ExprError;
 
-/// A number without its own dtype, like Python's: it takes that of its operand.
+/// A number that takes the dtype of its operand, like Python's.
 ///
-/// Equality is bitwise: NaN equals itself and -0.0 differs from 0.0, so equal constants are indistinguishable. The text
-/// form is Python's (`True`, `3`, `2.5`, `nan`, `-inf`, `1.0+2.0j`) and reads back exactly.
+/// Equality is bitwise: NaN equals itself and -0.0 differs from 0.0. The text form is Python's (`True`, `3`, `2.5`,
+/// `nan`, `-inf`, `1.0+2.0j`) and reads back exactly.
 #[derive(Debug, Clone, Copy)]
 pub enum Scalar {
     /// A bool.

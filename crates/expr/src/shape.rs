@@ -1,10 +1,8 @@
-//! Number of values per node.
-
 use std::fmt;
 
 use isochrony_segment::DType;
 
-/// What has one value each. A result has the largest shape of its operands.
+/// What has one value each. A result has its operands' largest shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Shape {
     /// The whole stream.

@@ -2,8 +2,7 @@
 //!
 //! `+`, `-`, `*`, `//`, `**`, minus and `abs` of integers give the operands' common dtype if it holds every possible
 //! result, else the narrowest signed dtype that does: int32 for the sum of two int16 and for their quotient (-32768 //
-//! -1); uint8 for `abs` of uint8. int64 is the widest, so results beyond it wrap: of int64 operands, products of two
-//! uint32, and powers.
+//! -1); uint8 for `abs` of uint8. int64 is the widest: int64 results, products of two uint32, and powers may wrap.
 //!
 //! Ranges of dtypes count, not values, except for a constant exponent or divisor: int16 // 2 stays int16. A Python
 //! integer has the dtype of its operand, or the narrowest that holds it.
@@ -31,7 +30,6 @@ const NARROWEST: [DType; 7] = [
 ];
 
 impl IntegerRange {
-    /// None unless it is a dtype of integers or bools.
     fn of(dtype: DType) -> Option<Self> {
         let (least, most) = match dtype {
             DType::Bool => (0, 1),
@@ -69,7 +67,6 @@ impl IntegerRange {
         promote_types(narrowest.unwrap_or(DType::I64), common)
     }
 
-    /// Combines each bound with each of the other's.
     fn corners(self, other: Self, of: impl Fn(i128, i128) -> i128) -> Self {
         let Self { least, most } = other;
         Self::around(&[
@@ -80,7 +77,7 @@ impl IntegerRange {
         ])
     }
 
-    /// Floored quotients, largest for divisors nearest to zero; zero for division by zero.
+    /// Largest for divisors nearest to zero; zero for division by zero.
     fn quotient(self, divisor: Self) -> Self {
         let nearest = [divisor.least.max(1), divisor.most.min(-1)].into_iter();
         let nearest = nearest.filter(|value| (divisor.least..=divisor.most).contains(value));
@@ -95,7 +92,7 @@ impl IntegerRange {
         let power = exponent.and_then(|exponent| u32::try_from(exponent).ok());
         match power {
             None => Self::around(&[i128::MIN, i128::MAX]),
-            // Even powers of negative numbers: the least is not at a bound.
+            // The least even power of negative numbers is not at a bound.
             Some(power) => Self::around(&[
                 self.least.saturating_pow(power),
                 self.most.saturating_pow(power),
@@ -105,7 +102,7 @@ impl IntegerRange {
     }
 }
 
-/// Dtype of operand and result; None if nothing can wrap.
+/// None if nothing can wrap.
 pub(crate) fn unary(op: Unary, dtype: DType) -> Option<DType> {
     if !dtype.is_integer() {
         return None;
@@ -119,7 +116,7 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Option<DType> {
     Some(results.dtype(dtype))
 }
 
-/// Dtype of operands and result; None if nothing can wrap. `constant`: the second operand, if known.
+/// None if nothing can wrap. `constant`: the second operand.
 pub(crate) fn binary(op: Binary, a: DType, b: DType, constant: Option<i64>) -> Option<DType> {
     let common = promote_types(a, b);
     if !common.is_integer() {
@@ -139,7 +136,7 @@ pub(crate) fn binary(op: Binary, a: DType, b: DType, constant: Option<i64>) -> O
     Some(results.dtype(common))
 }
 
-/// Dtype of a Python integer beside a dtype, which it takes if it fits.
+/// A Python integer takes the dtype beside it if it fits.
 pub(crate) fn constant(value: i64, beside: DType) -> DType {
     let value = IntegerRange::around(&[value.into()]);
     let all = std::iter::once(beside).chain(NARROWEST);
@@ -197,7 +194,7 @@ mod tests {
         for (dtype, divisor, expected) in [
             (I8, 2, I8),
             (I8, -2, I8),
-            // -128 // -1 is 128, for -1 only.
+            // -128 // -1 is 128.
             (I8, -1, I16),
             (I32, -1, I64),
             (I8, 0, I8),

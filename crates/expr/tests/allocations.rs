@@ -16,7 +16,7 @@ thread_local! {
 // SAFETY: every call is forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // Fails only while the thread ends, when nothing is counted.
+        // Fails only while the thread ends.
         let _ = COUNT.try_with(|count| count.set(count.get() + 1));
         // SAFETY: by the caller's contract.
         unsafe { System.alloc(layout) }

@@ -1,8 +1,8 @@
 //! `import/raw/<file size>/{copy,import}`: imports raw files with checksums and views, compared with copying them.
 //!
-//! The copy uses one buffer and syncs each file, like `cp` and `fsync`. Both have a warm page cache, run alternately in
-//! one process, and their results are checked. `ISOCHRONY_BENCH_MB` (default 512) and `ISOCHRONY_BENCH_ROUNDS` (default
-//! 5) set the size. As a test it is small and asserts no speed.
+//! The copy uses one buffer and syncs each file. Both have a warm page cache and run alternately; results are checked.
+//! `ISOCHRONY_BENCH_MB` (default 512) and `ISOCHRONY_BENCH_ROUNDS` (default 5) set the size. As a test it asserts no
+//! speed.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -12,15 +12,13 @@ use std::time::{Duration, Instant};
 use isochrony_ingest::{RawOptions, import_raw};
 use isochrony_store::{Mode, Store};
 
-/// Bytes of a file: 30 s at 2 kHz, as pipeline recorders write them, where a copy waits for every file; and 4000 s,
-/// where only bytes count.
+/// Bytes of a file: 30 s at 2 kHz, where a copy waits for every file; and 4000 s, where only bytes count.
 const FILES: [usize; 2] = [120_000, 16_000_000];
 /// Bytes of a second.
 const SECOND: usize = 4000;
 const GOAL: f64 = 0.8;
 
 fn main() {
-    // `cargo bench` passes this; `cargo test` runs small.
     let test = !std::env::args().any(|argument| argument == "--bench");
     let number = |name: &str, default: usize| {
         let set = std::env::var(name).ok().and_then(|text| text.parse().ok());
@@ -56,7 +54,6 @@ fn variant(file_bytes: usize, bytes: usize, rounds: usize) -> f64 {
     let mut state = 1_u32;
     let mut content = vec![0; file_bytes];
     for number in 0..files {
-        // Noise of a few counts on a slow wave, like a sensor's.
         for (place, sample) in content.chunks_exact_mut(2).enumerate() {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let wave = (place % 4000) as i16 - 2000;

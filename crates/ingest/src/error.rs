@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use isochrony_store::StoreError;
 use isochrony_time::{Fixed, civil};
 
-/// An error of this crate.
-///
-/// Errors about one of many files become [`Problem`](crate::Problem)s and do not stop the import.
+/// An error of this crate; if about one of many files, a [`Problem`](crate::Problem) that does not stop the import.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IngestError {
@@ -36,24 +34,24 @@ pub enum IngestError {
         /// The brace.
         brace: char,
     },
-    /// A field with an invalid name.
+    /// An invalid field name.
     #[error(
         "layout {template:?}: field {{{field}}} at character {at} is refused; a field is a name of ASCII letters, digits and underscores that starts with a letter"
     )]
     InvalidField {
         /// The template as given.
         template: String,
-        /// Character position of its brace, from 1.
+        /// Character position, from 1.
         at: usize,
         /// The text between the braces.
         field: String,
     },
-    /// The text after a field's colon is invalid.
+    /// Invalid text after a field's colon.
     #[error("layout {template:?}: {{{field}:{spec}}} at character {at} is refused; {legal}")]
     InvalidFieldSpec {
         /// The template as given.
         template: String,
-        /// Character position of its brace, from 1.
+        /// Character position, from 1.
         at: usize,
         /// The field.
         field: String,
@@ -62,7 +60,7 @@ pub enum IngestError {
         /// What is allowed.
         legal: &'static str,
     },
-    /// Two fields of variable width with nothing between them.
+    /// Two adjacent fields of variable width.
     #[error(
         "layout {template:?}: {second} at character {at} touches {first}, so the end of the first is ambiguous; put a character between them or give a width, such as {{name:4}}"
     )]
@@ -76,7 +74,7 @@ pub enum IngestError {
         /// The second, as written.
         second: String,
     },
-    /// A time field without the coarser one that it needs.
+    /// A time field without the coarser one.
     #[error(
         "layout {template:?}: {{{field}}} needs {needs} too; add it, or use {{epoch}} or {{iso}}"
     )]
@@ -128,12 +126,12 @@ pub enum IngestError {
     Misnamed {
         /// Path below the imported folder.
         path: String,
-        /// Character position of the mismatch, from 1.
+        /// Position of the mismatch, from 1.
         at: usize,
         /// What is expected there.
         expected: String,
     },
-    /// A field that appears twice in a path with different values.
+    /// Different values of a repeated field.
     #[error(
         "the name contradicts itself: {field} is {first:?} and {second:?} in {path:?}; rename or move the file"
     )]
@@ -147,7 +145,7 @@ pub enum IngestError {
         /// Its other value.
         second: String,
     },
-    /// A stamp that is not a valid date or time.
+    /// A stamp that is no date or time.
     #[error("the time stamp {stamp:?} in {path:?} is impossible: {reason}; rename the file")]
     ImpossibleStamp {
         /// Path below the imported folder.
@@ -166,7 +164,7 @@ pub enum IngestError {
     /// A file without samples.
     #[error("the file is empty; fetch it again, or leave it out")]
     EmptyFile,
-    /// A file that does not hold whole samples.
+    /// A file with a partial sample.
     #[error(
         "{bytes} bytes are no whole number of {size}-byte samples ({rest} over): the file is truncated or the dtype is wrong; fetch it again, or take its {whole} whole samples with partial = true"
     )]
@@ -180,7 +178,7 @@ pub enum IngestError {
         /// Whole samples.
         whole: u64,
     },
-    /// A file that became shorter while it was read.
+    /// A file that shrank while it was read.
     #[error(
         "the file became shorter than its {expected} bytes while it was read; import it again when it is complete"
     )]
@@ -188,7 +186,7 @@ pub enum IngestError {
         /// Bytes when it was opened.
         expected: u64,
     },
-    /// Its samples are stored already, from another file.
+    /// Samples stored already from another file.
     #[error(
         "its samples are stored already, with the same stamp, in signal {signal:?} at index {index}; it was skipped, remove the copy"
     )]
@@ -198,7 +196,7 @@ pub enum IngestError {
         /// First stored index.
         index: i64,
     },
-    /// Its samples differ from stored ones of the same time.
+    /// Samples that differ from stored ones of the same time.
     #[error(
         "its samples from {} to {} overlap in time with others of signal {signal:?}; all are kept, these as a run of their own from index {index}; choose with overlap when reading",
         civil::format(*start), civil::format(*end)
@@ -213,7 +211,7 @@ pub enum IngestError {
         /// End of the overlap.
         end: Fixed,
     },
-    /// Some samples of a source are stored already.
+    /// Samples of which some are stored already.
     #[error(
         "{samples} of its samples, from {} to {}, are stored already, with the same stamps, in signal {signal:?} from index {index} on; they were skipped and the others taken, remove the copy",
         civil::format(*start), civil::format(*end)
@@ -230,7 +228,7 @@ pub enum IngestError {
         /// Civil time of the end of the last.
         end: Fixed,
     },
-    /// A source was imported before and has changed other than by growing.
+    /// A source that was imported before and changed other than by growing.
     #[error(
         "its first {samples} samples are stored in signal {signal:?}, but what follows them was changed since then; import it as a signal of another name, or delete that signal first"
     )]
@@ -255,7 +253,7 @@ pub enum IngestError {
         kind: &'static str,
     },
 
-    /// A block's type, rate or unit differs from its signal's.
+    /// A block whose type, rate or unit differs from its signal's.
     #[error(
         "signal {signal:?} has {what} {have}, the source has {got}; import it into a signal of another name, or convert it"
     )]
@@ -269,7 +267,7 @@ pub enum IngestError {
         /// The source's.
         got: String,
     },
-    /// Samples of several blocks are not as many as stated.
+    /// Blocks with other than the stated number of samples.
     #[error(
         "signal {signal:?} gets {have} samples for blocks that have {stated} in all; state for each how many it has, above zero"
     )]
@@ -281,7 +279,7 @@ pub enum IngestError {
         /// Samples stated.
         stated: i128,
     },
-    /// A source without times for a signal with times, or vice versa.
+    /// Times in only one of source and signal.
     #[error(
         "signal {signal:?} {}; import it into a signal of another name{}",
         if *signal_is_timed { "has civil time, and the source states none" } else { "has no civil time, and the source states one" },
@@ -371,7 +369,7 @@ impl IngestError {
         }
     }
 
-    /// Whether the whole import has failed, not only one source.
+    /// Whether the whole import has failed.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         match self {

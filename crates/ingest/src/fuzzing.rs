@@ -4,8 +4,7 @@ use isochrony_segment::DType;
 
 use crate::{EncodedSamples, Layout, RecordRun};
 
-/// Template, newline, path: the layout survives print and parse, and no path panics or names a signal outside the
-/// store.
+/// Template, newline, path: the layout survives print and parse; no path panics or names a signal outside the store.
 pub fn layout(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -35,7 +34,7 @@ pub fn layout(data: &[u8]) {
     }
 }
 
-/// Encoding, byte order, sample count, payload: the count matches, and Steim samples begin and end as stored.
+/// Encoding, byte order, sample count, payload: the count matches; Steim samples begin and end as stored.
 pub fn mseed_samples(data: &[u8]) {
     let Some((&[encoding, order, high, low], payload)) = data.split_first_chunk() else {
         return;
@@ -69,8 +68,7 @@ pub fn mseed_samples(data: &[u8]) {
     }
 }
 
-/// Rest of the file (two bytes), window: a run lies within the input, its parts are adjacent and as long as their
-/// samples.
+/// Rest of the file (two bytes), window: a run lies within the input, and its parts are adjacent.
 pub fn mseed_run(data: &[u8]) {
     let Some((&[from, behind], window)) = data.split_first_chunk() else {
         return;

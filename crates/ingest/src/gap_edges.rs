@@ -8,13 +8,13 @@ use crate::session::provenance::file_of_sample;
 /// The recording on one side of a gap.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GapEdge {
-    /// Path of the file below the imported folder; `None` if the importer gave none.
+    /// File below the imported folder, if the importer gave one.
     pub source: Option<String>,
-    /// Index and stamp: the last one of the run before the gap, that of the first sample after it.
+    /// Index and stamp: the run's last one before the gap, or that of the first sample after it.
     pub stamp: Option<(i64, Stamp)>,
 }
 
-/// Both sides of a gap; a side is empty where the signal begins or ends.
+/// Both sides; empty where the signal begins or ends.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GapEdges {
     /// The recording before the gap.

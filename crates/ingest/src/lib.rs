@@ -1,13 +1,12 @@
 //! Imports recordings into a signal store.
 //!
 //! Parts, each usable alone:
-//! - [`Layout`]: a template such as `{station}/{year}/{day}/{sensor}/{station}_{epoch}.raw` that states signal, stamp
-//!   and resolution of a file by its path;
-//! - [`discover`]: walks a folder, matches every file, and returns a [`Catalogue`] sorted by signal and time, with the
-//!   problems found;
+//! - [`Layout`]: a template such as `{station}/{year}/{day}/{sensor}/{station}_{epoch}.raw`, by which a path states
+//!   signal and stamp;
+//! - [`discover`]: matches the files of a folder and returns a [`Catalogue`];
 //! - [`EncodedSamples`], [`RecordRun`]: decode the samples of miniSEED records, one or many at a time;
-//! - [`Session`]: stores the blocks of any importer (raw, SEED, audio, tables): places them by their stamps, detects
-//!   known, duplicate and late ones, records provenance, commits, and gives a [`Summary`];
+//! - [`Session`]: stores the blocks of any importer: places them by their stamps, detects known, duplicate and late
+//!   ones, records provenance, commits, and gives a [`Summary`];
 //! - [`gap_edges`]: files and stamps on both sides of a gap;
 //! - [`import_raw`]: imports a folder of raw recordings, once or as it grows.
 

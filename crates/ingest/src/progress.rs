@@ -13,7 +13,7 @@ pub struct ImportProgress {
     pub files: Progress,
 }
 
-/// Called with the progress, at most ten times a second and at the end.
+/// Called at most ten times a second and at the end.
 pub type OnProgress<'a> = &'a mut dyn FnMut(&ImportProgress);
 
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
@@ -48,7 +48,7 @@ impl<'a> Meter<'a> {
         self.report_if_due(false);
     }
 
-    /// A file is done, of which `left` bytes are not yet counted.
+    /// `left`: bytes of it that are not yet counted.
     pub(crate) fn file(&mut self, left: u64) {
         self.progress.files.advance(1);
         self.bytes(left);
@@ -67,7 +67,7 @@ impl<'a> Meter<'a> {
         if since < REPORT_INTERVAL && !at_once {
             return;
         }
-        // A file that has grown since it was listed must not exceed the total.
+        // A file that has grown must not exceed the total.
         let bytes = &self.progress.bytes;
         bytes.set_total(bytes.total().max(Some(bytes.done())));
         self.reported = Some(now);

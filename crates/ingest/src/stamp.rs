@@ -4,12 +4,12 @@
 
 use isochrony_time::{Fixed, civil};
 
-/// A stamp of a name: the first sample was taken in `[ns, ns + resolution_ns)`, in UTC ns since 1970.
+/// The first sample was taken in `[ns, ns + resolution_ns)`, UTC ns since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CivilStamp {
     /// Nanoseconds since 1970-01-01T00:00:00Z.
     pub ns: i64,
-    /// Width of the last digit in nanoseconds, positive.
+    /// Width of the last digit in ns, positive.
     pub resolution_ns: i64,
 }
 
@@ -27,12 +27,11 @@ pub(crate) struct Calendar {
     pub(crate) hour: Option<i64>,
     pub(crate) minute: Option<i64>,
     pub(crate) second: Option<i64>,
-    /// Digits after the decimal point: value and number.
+    /// Digits after the point: value and number.
     pub(crate) fraction: Option<(i64, u32)>,
 }
 
 impl Calendar {
-    /// The stamp, or why it is impossible.
     pub(crate) fn stamp(&self) -> Result<CivilStamp, &'static str> {
         let leap = is_leap(self.year);
         let days = match self.month {
@@ -110,10 +109,8 @@ impl EpochUnit {
         ("ns", Self::Nanos),
     ];
 
-    /// The unit in which a number of this many digits is between 1970 and 2262.
-    ///
-    /// Ten digits of seconds end in 2286, so eleven must be milliseconds, and so on; recordings since 2001 have 10, 13,
-    /// 16 or 19 digits.
+    /// The unit in which a number of this many digits lies between 1970 and 2262: ten digits of seconds end in 2286, so
+    /// eleven must be milliseconds, and so on.
     fn of_digits(digits: usize) -> Self {
         match digits {
             0..=10 => Self::Seconds,
@@ -133,7 +130,7 @@ impl EpochUnit {
     }
 }
 
-/// `digits` or `digits.digits`, in `unit` or in that which the number of digits implies.
+/// `digits` or `digits.digits`; None: the number of digits implies the unit.
 pub(crate) fn parse_epoch(text: &str, unit: Option<EpochUnit>) -> Result<CivilStamp, &'static str> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let unit_ns = unit
@@ -155,7 +152,6 @@ pub(crate) fn parse_epoch(text: &str, unit: Option<EpochUnit>) -> Result<CivilSt
     Ok(CivilStamp { ns, resolution_ns })
 }
 
-/// An ISO 8601 date with a possibly incomplete time of day.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IsoStamp {
     calendar: Calendar,
@@ -163,7 +159,6 @@ pub(crate) struct IsoStamp {
 }
 
 impl IsoStamp {
-    /// Completes the time of day from other fields, coarsest first.
     pub(crate) fn refined(mut self, parts: &Calendar) -> Self {
         let calendar = &mut self.calendar;
         if calendar.hour.is_none() {
@@ -189,7 +184,7 @@ impl IsoStamp {
 }
 
 /// Parses ISO 8601, extended (`2010-03-01T00:30:05.25Z`) or compact (`20100301T003005`), possibly incomplete; `-` or
-/// `_` may replace the colons, which some file systems refuse. `None` if it is no date.
+/// `_` may replace colons. `None` if it is no date.
 ///
 /// `minus_zone`: whether `-0500` at the end may be a zone; before other text it may be a counter.
 pub(crate) fn parse_iso(text: &str, minus_zone: bool) -> Option<IsoStamp> {
@@ -259,7 +254,7 @@ impl Cursor<'_> {
         self.rest.is_empty() || self.rest.starts_with(['Z', 'z', '+'])
     }
 
-    /// Offset in seconds, 0 if none. A minus is a zone only after seconds.
+    /// In seconds, 0 if none. A minus is a zone only after seconds.
     fn zone(&mut self) -> Option<i64> {
         if self.rest.is_empty() || self.eat(&['Z', 'z']).is_some() {
             return Some(0);
@@ -291,9 +286,9 @@ fn days_in_month(leap: bool, month: i64) -> i64 {
     }
 }
 
-/// Days from 1970-01-01 to a date of the proleptic Gregorian calendar.
+/// Proleptic Gregorian calendar.
 fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    // Years from March put the leap day last, so that one formula gives all month lengths.
+    // Years from March put the leap day last.
     let year = year - i64::from(month <= 2);
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -406,7 +401,6 @@ mod tests {
         let stamp = refined("20100301").unwrap();
         assert_eq!(stamp.ns, base + (7 * 60 + 40) * 60 * SECOND);
         assert_eq!(stamp.resolution_ns, 60 * SECOND);
-        // Fields that the text states are not replaced.
         assert_eq!(
             refined("20100301T0105").unwrap().ns,
             base + 65 * 60 * SECOND
@@ -416,7 +410,7 @@ mod tests {
 
     #[test]
     fn every_day_of_eight_centuries_has_its_number() {
-        // Oracle: counts days one by one.
+        // Oracle: counts days.
         let mut expected = days_from_civil(1700, 1, 1);
         assert_eq!(days_from_civil(1970, 1, 1), 0);
         for year in 1700..2500 {

@@ -1,5 +1,3 @@
-//! An import that is killed and repeated has the result of an uninterrupted one.
-
 #[path = "suite/common/mod.rs"]
 mod common;
 
@@ -13,19 +11,19 @@ use isochrony_ingest::{ImportProgress, RawOptions, import_raw};
 use isochrony_store::{Mode, Signal, Store};
 
 const FOLDER: &str = "ISOCHRONY_RESUME_TEST";
-/// Number of kills after which more must be committed than before.
+/// Kills after which more must be committed.
 const PARTS: u32 = 6;
 const MAX_KILLS: u32 = 300;
 const SIGNALS: [&str; 2] = ["a/p", "b/p"];
 
 fn options() -> RawOptions {
     let mut options = RawOptions::preset("censam").unwrap();
-    // A commit every few files, so that kills fall between, within and after commits.
+    // So that kills fall between, within and after commits.
     options.session.commit_bytes = 30_000;
     options
 }
 
-/// Child process of the test below; otherwise does nothing.
+/// A child process; otherwise does nothing.
 #[test]
 fn child_that_is_killed() {
     let Ok(folder) = std::env::var(FOLDER) else {
@@ -87,7 +85,7 @@ fn assert_same(killed: &Signal, whole: &Signal) {
             .concat()
     };
     assert_eq!(samples(killed), samples(whole));
-    // The fits differ, if at all, by less than the stamps' resolution.
+    // The fits may differ by less than the stamps' resolution.
     for index in (0..whole.end_index()).step_by(997) {
         let (killed, whole) = (
             killed.time_of(index).unwrap().value,
@@ -108,7 +106,7 @@ fn sample_count(store: &Store) -> i64 {
     counts.sum()
 }
 
-/// Runs an import in a child and kills it after `delay`; whether it still ran.
+/// Whether the child still ran after `delay`.
 fn killed_after(folder: &Path, delay: Duration) -> bool {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child_that_is_killed", "--nocapture"])
@@ -130,7 +128,7 @@ fn killed_after(folder: &Path, delay: Duration) -> bool {
     lives
 }
 
-/// Number of committed samples, read from a copy, so that the next child recovers what the kill left.
+/// Committed samples, from a copy, so that the next child recovers what the kill left.
 fn left_by_kill(path: &Path, copy: &Path) -> i64 {
     let _ = std::fs::remove_dir_all(copy);
     copy_folder(path, copy);
@@ -176,7 +174,7 @@ fn a_killed_import_resumes_after_its_last_commit() {
             "{kept} samples were committed, {left} are left"
         );
         if left == all {
-            // Too late: start anew with a shorter delay.
+            // Too late: retry with a shorter delay.
             std::fs::remove_dir_all(&path).unwrap();
             (delay, kept) = (delay / 4, 0);
         } else {

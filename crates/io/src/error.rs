@@ -20,13 +20,13 @@ pub enum IoError {
         path: PathBuf,
         source: io::Error,
     },
-    /// File that ends before required samples.
+    /// File that is too short.
     #[error("{} is too short: it has {have} bytes, but its samples need {need}; restore the file from a copy", path.display())]
     MissingSamples { path: PathBuf, have: u64, need: u64 },
     /// Disk with too little space.
     #[error("cannot {action} {}: the disk is full; free some space and try again", path.display())]
     DiskFull { action: &'static str, path: PathBuf },
-    /// Need of more memory than can be addressed.
+    /// Memory beyond what can be addressed.
     #[error(
         "{what} needs {bytes} bytes, but the limit is {limit}; use a shorter range or smaller windows"
     )]
@@ -49,7 +49,7 @@ pub enum IoError {
         got: String,
         legal: &'static str,
     },
-    /// Unusable stored profile of this machine.
+    /// Unusable stored machine profile.
     #[error("the machine's profile {} cannot be used: {reason}; measure again with `isochrony calibrate`, or delete that file", path.display())]
     BadProfile { path: PathBuf, reason: String },
     /// Stop requested by the caller.
@@ -102,8 +102,8 @@ mod tests {
 
     const VARIANTS: usize = 10;
 
-    /// A value of every variant, its code, and words of its message: what, where and the remedy. `System` and `Source`
-    /// have none, since their cause is outside this crate.
+    /// Every variant, its code, and words of its message. `System` and `Source` have none: their cause is outside this
+    /// crate.
     fn all() -> Vec<(IoError, &'static str, [&'static str; 3])> {
         let path = || PathBuf::from("/a/file");
         vec![
@@ -185,7 +185,7 @@ mod tests {
         ]
     }
 
-    /// Makes a new variant a compile error until it has an index here; then add it to `all` and raise `VARIANTS`.
+    /// A new variant does not compile until it has an index here; then add it to `all` and raise `VARIANTS`.
     fn index_in_all(error: &IoError) -> usize {
         match error {
             IoError::System { .. } => 0,

@@ -1,8 +1,7 @@
 //! I/O strategies, and the machine model that chooses between them.
 //!
-//! A [`SampleSource`] maps samples to bytes of files. A [`PieceReader`] reads it by a [`Strategy`]. All strategies give
-//! the same samples at different costs, which [`machine`] measures and predicts. `isochrony-store` maps its signals to
-//! sources.
+//! A [`SampleSource`] maps samples to bytes of files. A [`PieceReader`] reads it by a [`Strategy`]. Strategies differ
+//! in cost, which [`machine`] measures and predicts. `isochrony-store` maps its signals to sources.
 
 mod error;
 pub mod machine;

@@ -1,4 +1,4 @@
-//! `PieceRing`: reads of pieces that the system makes while the scan computes.
+//! `PieceRing`: reads of pieces by the kernel while the scan computes.
 #![allow(unsafe_code)] // The ring is told which memory the system may write to.
 
 use std::os::fd::AsRawFd;
@@ -10,7 +10,6 @@ use crate::scan::PieceRequest;
 
 pub(crate) type PieceRing = ReadRing<PieceRead>;
 
-/// A piece and the buffer that it is read to.
 #[derive(Debug)]
 pub(crate) struct PieceRead {
     pub(crate) request: PieceRequest,
@@ -18,8 +17,8 @@ pub(crate) struct PieceRead {
     pub(crate) buffer: Buffer,
 }
 
-// SAFETY: `request` keeps the files open. The memory is that of `buffer`, which stays where it is when the value is
-// moved; `get_mut` gives it only if there is no other view of it, and only the owner of this value could make one.
+// SAFETY: `request` keeps the files open. The memory is that of `buffer`, which does not move with the value; `get_mut`
+// gives it only without other views, and only this value's owner could make one.
 unsafe impl ReadTarget for PieceRead {
     fn part_count(&self) -> usize {
         self.request.parts.len()

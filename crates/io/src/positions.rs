@@ -1,5 +1,3 @@
-//! Positions of samples on their disk.
-
 use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
@@ -9,7 +7,7 @@ use isochrony_system::blocks::{Extent, extents};
 use crate::scan::SourceFiles;
 use crate::source::SampleSource;
 
-/// Looks up sample positions. Asks the file system once per file.
+/// Sample positions on disk. Asks the file system once per file.
 #[derive(Debug)]
 pub struct Positions {
     files: SourceFiles,
@@ -27,7 +25,7 @@ impl Positions {
     }
 
     /// Device number and byte offset of a sample, or of the next one in its file. None if the file system cannot tell
-    /// (yet), the sample is compressed, or there is none.
+    /// (yet), or the sample is compressed or does not exist.
     pub fn of(&mut self, index: i64) -> Option<(u64, u64)> {
         let one = index..index.checked_add(1)?;
         let span = self.files.spans(&one).next()?;

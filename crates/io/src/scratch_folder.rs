@@ -1,7 +1,7 @@
 //! Scratch folders of calibrations and pushes.
 //!
-//! Removed with their owner or, if that was killed, by the next owner of the same kind and place: a folder in use is
-//! locked, and locks end with their process.
+//! Removed with their owner or, if that was killed, by the next owner of this kind and place: a folder is locked by its
+//! process.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{ErrorContext, IoError};
 use crate::source::is_same;
 
-/// Others may remove the folder before it is locked.
+/// Others may remove an unlocked folder.
 const MAX_ATTEMPTS: usize = 16;
 
 /// A temporary folder, removed when dropped.
@@ -22,7 +22,7 @@ pub struct ScratchFolder {
 }
 
 impl ScratchFolder {
-    /// Creates a folder named after its purpose (`calibrate`). Removes unused ones of this kind.
+    /// Creates a folder. Removes unused ones of this kind.
     ///
     /// # Errors
     /// [`IoError::System`].
@@ -38,7 +38,7 @@ impl ScratchFolder {
             match held.try_lock() {
                 Ok(()) if File::open(&path).is_ok_and(|found| is_same(&held, &found)) => {}
                 Ok(()) | Err(TryLockError::WouldBlock) => continue,
-                // Others do not remove folders that cannot be locked.
+                // Folders that cannot be locked are not removed.
                 Err(TryLockError::Error(_)) => {}
             }
             return Ok(Self {
@@ -66,12 +66,12 @@ impl Drop for ScratchFolder {
     }
 }
 
-/// Names are this and a UUID without hyphens.
+/// Followed by a UUID without hyphens.
 fn prefix(kind: &str) -> String {
     format!(".isochrony-{kind}-")
 }
 
-/// Removes folders of killed processes, ignoring errors.
+/// Removes folders of killed processes.
 fn sweep(within: &Path, kind: &str) {
     let prefix = prefix(kind);
     let Ok(entries) = std::fs::read_dir(within) else {

@@ -1,4 +1,4 @@
-//! Sample sources: samples in byte ranges of files. The interface between this crate and storage.
+//! The interface between this crate and storage: samples in byte ranges of files.
 
 use std::error::Error;
 use std::fmt;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 
 use isochrony_segment::{DType, SigSeg, StreamId};
 
-/// An error of a source, in the source's own type.
+/// An error of a source.
 pub type SourceError = Box<dyn Error + Send + Sync>;
 
-/// A recording for strategies: indexed samples of one type, with gaps, in shard files.
+/// Indexed samples of one type, with gaps, in shard files.
 ///
 /// Called once per piece, never per sample.
 pub trait SampleSource: fmt::Debug + Send + Sync {
@@ -24,36 +24,36 @@ pub trait SampleSource: fmt::Debug + Send + Sync {
     fn folder(&self) -> &Path;
     /// Type of the samples.
     fn dtype(&self) -> DType;
-    /// The stream of its segments.
+    /// The stream of the segments.
     fn stream(&self) -> StreamId;
-    /// Whether each read is a request to another machine.
+    /// Whether reads are requests to another machine.
     fn is_remote(&self) -> bool {
         false
     }
-    /// Whether a scan opens the next shard in advance, as this takes requests.
+    /// Whether a scan opens the next shard in advance, as that takes requests.
     fn opens_ahead(&self) -> bool {
         self.is_remote()
     }
-    /// Why samples must be decoded, such as "the signal is sealed with zstd"; `None` if the files hold raw samples.
+    /// Why samples must be decoded, such as "the signal is sealed with zstd"; `None` for raw samples.
     fn why_decoded(&self) -> Option<String>;
     /// End index.
     fn end(&self) -> i64;
-    /// The first gap that overlaps `range`, possibly extending beyond it.
+    /// The first gap that overlaps `range`; may extend beyond it.
     fn gap_within(&self, range: Range<i64>) -> Option<Range<i64>>;
-    /// Number of samples in a range. Must be fast with many gaps.
+    /// Number of samples in a range. Must be fast despite many gaps.
     fn samples_within(&self, range: Range<i64>) -> i64;
     /// Layout of samples in shards.
     fn layout(&self) -> ShardLayout;
     /// A look-up of shard files.
     fn shards(&self) -> Box<dyn Shards>;
-    /// Whether a range can be read; [`read`](Self::read) says why not.
+    /// Whether a range can be read; else [`read`](Self::read) says why.
     fn can_read(&self, range: &Range<i64>) -> bool;
     /// The samples of a gap-free range: mapped, decoded or copied.
     ///
     /// # Errors
     /// The source's own.
     fn read(&self, range: Range<i64>) -> Result<SigSeg, SourceError>;
-    /// Keeps a scan's file open; may close it to limit open files.
+    /// Keeps a scan's file open, within limits.
     fn keep_open(&self, file: &Arc<File>);
     /// Closes a file that a scan no longer needs.
     fn close(&self, file: &Arc<File>);
@@ -75,21 +75,21 @@ pub trait ShardFile: fmt::Debug + Send + Sync {
     fn path(&self) -> &Path;
     /// The operating system's file, if any.
     fn os_file(&self) -> Option<&File>;
-    /// Its network file system, if any.
+    /// Its network file system.
     fn network(&self) -> Option<&'static str>;
-    /// Reads up to `bytes.len()` bytes at `offset`; fewer only at the end of the file.
+    /// Reads `bytes` at `offset`; fewer only at the end of the file.
     ///
     /// # Errors
     /// The system's.
     fn read_at(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize>;
-    /// Like [`read_at`](Self::read_at), bypassing memory caches, for bytes read once.
+    /// As [`read_at`](Self::read_at), past memory caches, for bytes read once.
     ///
     /// # Errors
     /// The system's.
     fn read_once(&self, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
         self.read_at(offset, bytes)
     }
-    /// Whether each read is a request to another machine.
+    /// Whether reads are requests to another machine.
     fn is_remote(&self) -> bool {
         false
     }
@@ -108,9 +108,9 @@ pub trait ShardFile: fmt::Debug + Send + Sync {
 /// Layout of a byte array in shard files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShardLayout {
-    /// Payload bytes of a full shard.
+    /// Payload bytes per shard.
     pub shard_bytes: u64,
-    /// Offset of the payload in each file.
+    /// Payload offset in each file.
     pub payload_start: u64,
 }
 
@@ -126,7 +126,7 @@ pub struct FileRange {
 }
 
 impl ShardLayout {
-    /// The spans of payload bytes `start..start + len`, one per shard, in order.
+    /// The spans of payload bytes `start..start + len`, one per shard.
     pub fn spans(&self, start: u64, len: u64) -> impl Iterator<Item = FileRange> + use<> {
         let Self {
             shard_bytes,
@@ -156,7 +156,7 @@ impl ShardLayout {
     }
 }
 
-/// Whether two open files are the same file.
+/// Whether two files are the same.
 #[must_use]
 pub fn is_same(one: &File, other: &File) -> bool {
     match (one.metadata(), other.metadata()) {

@@ -1,4 +1,4 @@
-//! Test source: 16-bit samples in one file, with its own mapping.
+//! A source of 16-bit samples in one file.
 #![allow(unsafe_code)] // Views into a mapping.
 
 use std::fs::File;
@@ -35,7 +35,6 @@ impl Owner for TestMapping {
 }
 
 impl TestSource {
-    /// Samples `0..end` of a file, opened when read.
     pub(crate) fn shared(path: &Path, end: i64, gaps: Vec<Range<i64>>) -> Arc<dyn SampleSource> {
         Arc::new(Self {
             path: path.to_owned(),
@@ -117,7 +116,7 @@ impl SampleSource for TestSource {
         // SAFETY: `from` lies within the mapping by the line above.
         let ptr = NonNull::new(unsafe { mapping.0.as_mut_ptr().add(from) }).expect("a mapping");
         let owner: Arc<dyn Owner> = mapping;
-        // SAFETY: the mapping lives as long as its owner; nobody writes to a test's file or cuts it.
+        // SAFETY: the mapping lives as long as its owner; nobody writes to or cuts the file.
         let buffer = unsafe { Buffer::from_owner(owner, ptr, to - from) };
         Ok(SigSeg::new(
             buffer,

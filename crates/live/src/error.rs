@@ -2,7 +2,7 @@
 
 use std::io;
 
-/// What is wrong, where, and how to fix it.
+/// An error of listening or sending.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
@@ -62,7 +62,7 @@ pub enum LiveError {
         /// Listening address.
         address: String,
     },
-    /// No timebase left in this process.
+    /// The process is out of timebases.
     #[error(
         "this process has opened too many feeds and signals to open another feed: {why}; restart the program and listen again"
     )]
@@ -73,7 +73,7 @@ pub enum LiveError {
 }
 
 impl LiveError {
-    /// Stable code of the error, in snake_case.
+    /// Stable snake_case code of the error.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

@@ -37,11 +37,11 @@ counts! {
     frames,
     /// Samples delivered to plans.
     samples,
-    /// Samples that never arrived, or too late. Includes gaps of the recording if the frame that states them was lost.
+    /// Samples that never arrived, or too late. Includes gaps of the recording whose frame was lost.
     lost_samples,
     /// Frames that arrived after their samples were given up.
     late_frames,
-    /// Samples that arrived after they were given up, included in `lost_samples`.
+    /// Samples that arrived after they were given up; also in `lost_samples`.
     late_samples,
     /// Repeated frames.
     duplicate_frames,
@@ -49,7 +49,7 @@ counts! {
     reordered_frames,
     /// Frames dropped at a full queue: UDP, and drivers that do not wait.
     overrun_frames,
-    /// Invalid frames, of another dtype, or contradicting other frames by counter or stamp.
+    /// Invalid frames, of another dtype, or contradicting other frames.
     malformed_frames,
     /// Frames of another sender, and refused connections.
     foreign,

@@ -1,11 +1,10 @@
 //! Position of a silent source by its sampling clock. Pure: callers pass the time.
 //!
-//! A frame that begins at index `n` and arrives at time `t` shows that the sampling clock is about there. If nothing
-//! follows, the clock is at `n + rate * (now - t)`, and samples more than `lateness` before that are given up. Only
-//! arrivals count, not the civil times of samples: a sender with a wrong clock or an old recording is not late.
+//! If a frame that begins at index `n` arrives at time `t` and nothing follows, the clock is at `n + rate * (now - t)`,
+//! and samples more than `lateness` before that are given up. Civil times of samples do not count: a sender with a
+//! wrong clock or an old recording is not late.
 //!
-//! The next frame of the same length is due when it would begin, so packets need no larger `lateness` than their
-//! jitter.
+//! The next frame is due when it would begin, so packets need no larger `lateness` than their jitter.
 
 use std::time::Duration;
 
@@ -42,7 +41,7 @@ impl SilenceClock {
         self.lateness
     }
 
-    /// Out of order, only the furthest frame counts. An empty range: the next is due now.
+    /// Only the furthest frame counts. An empty range: the next is due now.
     pub(crate) fn note(&mut self, first: u64, end: u64, at: Duration) {
         let is_latest = |latest: LatestArrival| (first, end) > (latest.first, latest.end);
         if self.latest.is_none_or(is_latest) {
@@ -55,7 +54,7 @@ impl SilenceClock {
         self.latest = None;
     }
 
-    /// The index before which all missing samples are given up. None: nothing after the latest samples.
+    /// All missing samples before this index are given up. None: nothing after the latest samples.
     pub(crate) fn given_up_at(&self, now: Duration) -> Option<u64> {
         let (latest, lateness) = (self.latest?, self.lateness?);
         let overdue = now.checked_sub(latest.at)?.checked_sub(lateness)?;
@@ -87,7 +86,6 @@ mod tests {
         assert_eq!(clock.given_up_at(ms(1250)), None);
         assert_eq!(clock.given_up_at(ms(1251)), Some(151));
         assert_eq!(clock.given_up_at(ms(3200)), Some(2100));
-        // A frame out of order does not set it back, and a restart forgets all.
         clock.note(50, 100, ms(3000));
         assert_eq!(clock.given_up_at(ms(3200)), Some(2100));
         clock.restart();
@@ -100,7 +98,6 @@ mod tests {
         clock.note(100, 100, ms(1000));
         assert_eq!(clock.given_up_at(ms(1200)), None);
         assert_eq!(clock.given_up_at(ms(1201)), Some(101));
-        // What follows it begins at the same index.
         clock.note(100, 150, ms(1100));
         assert_eq!(clock.given_up_at(ms(1350)), None);
         assert_eq!(clock.given_up_at(ms(1351)), Some(151));

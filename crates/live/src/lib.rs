@@ -27,7 +27,7 @@
 //!  SegmentBuilder           the segment being filled, those the plan keeps, 64 MiB or one spare
 //! ```
 //!
-//! **Every loss is counted** by cause in [`FeedCounts`]. A frame states its first index, so a loss becomes a gap of
+//! **Every loss is counted** by cause in [`FeedCounts`]. Frames state their first index, so a loss becomes a gap of
 //! known length, unless nothing follows.
 
 mod address;

@@ -1,10 +1,9 @@
-//! Reorder buffer: releases frames in index order within a jitter window and reports losses. Pure: callers pass the
-//! time.
+//! Releases frames in index order within a jitter window and reports losses. Pure: callers pass the time.
 //!
-//! A frame is an index range, including a gap right before its samples, with a payload. It is released immediately if
-//! it continues the last one; otherwise when the missing frames arrive, after `wait`, or once more than `samples` are
-//! buffered. What is missing then is [`ReorderOutput::Lost`] and refused later. The first frame to arrive need not be
-//! the first sent: unless it starts at index 0, the buffer waits for earlier ones.
+//! A frame is an index range, including a gap right before its samples, with a payload. It is released once it
+//! continues the last one, after `wait`, or once more than `samples` are buffered. What is missing then is
+//! [`ReorderOutput::Lost`] and refused later. Unless the first frame starts at index 0, the buffer waits for earlier
+//! ones.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -26,12 +25,12 @@ pub enum ReorderOutput<F> {
     Frame {
         /// Its indices, including skipped ones.
         range: Range<u64>,
-        /// First indices that were released before.
+        /// Indices that were released before.
         skip: u64,
         /// The pushed payload.
         payload: F,
     },
-    /// Indices that did not arrive in time.
+    /// Indices given up.
     Lost(Range<u64>),
 }
 
@@ -69,7 +68,7 @@ pub struct ReorderBuffer<F> {
 const MAX_LOST_RANGES: usize = 64;
 
 impl<F> ReorderBuffer<F> {
-    /// Starts at index 0, or the lowest that arrives within the window.
+    /// Starts at index 0, or the lowest within the window.
     #[must_use]
     pub fn new(window: JitterWindow) -> Self {
         Self {
@@ -143,7 +142,7 @@ impl<F> ReorderBuffer<F> {
         Ok(())
     }
 
-    /// The next release at `now`, if any. At `end` nothing is waited for.
+    /// The next release at `now`. At `end` nothing is waited for.
     pub fn pop(&mut self, now: Duration, end: bool) -> Option<ReorderOutput<F>> {
         loop {
             let (&first, _) = self.frames.first_key_value()?;
@@ -181,7 +180,7 @@ impl<F> ReorderBuffer<F> {
         }
     }
 
-    /// Time until missing frames are given up; None: nothing is buffered.
+    /// Time until missing frames are given up, if frames are buffered.
     #[must_use]
     pub fn time_until_deadline(&mut self, now: Duration) -> Option<Duration> {
         Some(self.deadline()?.saturating_sub(now))
@@ -215,7 +214,6 @@ impl<F> ReorderBuffer<F> {
         self.lost_ranges.push(range);
     }
 
-    /// Ranges given up, as far as they are kept.
     pub(crate) fn lost_within(&self, range: &Range<u64>) -> Vec<Range<u64>> {
         let parts = self.lost_ranges.iter();
         let parts = parts.map(|lost| lost.start.max(range.start)..lost.end.min(range.end));
@@ -226,7 +224,7 @@ impl<F> ReorderBuffer<F> {
         self.next.is_some() && range.end <= self.first_released
     }
 
-    /// Marks indices that arrived late, so repetitions are duplicates.
+    /// Marks late indices, so that repetitions are duplicates.
     pub(crate) fn note_late(&mut self, range: &Range<u64>) {
         for lost in std::mem::take(&mut self.lost_ranges) {
             let before = lost.start..lost.end.min(range.start);
@@ -371,7 +369,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
 
-        /// No hole, no overlap; only missing frames are lost.
+        /// Only missing frames are lost.
         #[test]
         fn every_index_is_released_once_in_order(
             sizes in prop::collection::vec(1u64..20, 1..40),

@@ -1,5 +1,3 @@
-//! Estimated times of feeds against the simulated truth.
-
 use isochrony_flow::Clock;
 use isochrony_live::timing::{ClockEstimator, StampSource};
 use isochrony_time::{Rate, RunId};
@@ -14,7 +12,7 @@ fn noise(state: &mut u64) -> f64 {
     (*state >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// Time of sample `index`, at `ppm` millionths off the nominal kilohertz.
+/// At `ppm` off the nominal kilohertz.
 fn taken(index: i64, ppm: f64) -> f64 {
     index as f64 * 1e6 * (1.0 + ppm * 1e-6)
 }
@@ -29,7 +27,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     /// Frames of 10 samples at 1 kHz with delays of 200 us plus up to some milliseconds, and much more in a seventh of
-    /// the seconds: after a minute the clock is accurate to a tenth of the jitter and the rate to parts per million.
+    /// the seconds: after a minute the clock is accurate to a tenth of the jitter.
     #[test]
     fn arrival_jitter_is_removed(ppm in -50.0f64..50.0, jitter in 0.1f64..5.0, seed: u64) {
         let mut estimator = ClockEstimator::new(StampSource::Arrival, Rate::new(1000, 1).unwrap(), 1e7);
@@ -40,7 +38,7 @@ proptest! {
             let civil = BEGIN + (taken(index, ppm) + way) as i64;
             prop_assert_eq!(estimator.add_stamp(index, civil, false), None);
         }
-        // The quickest of 100 frames with exponential delays exceeds the minimum by a hundredth of their mean.
+        // The quickest of 100 exponential delays exceeds the minimum by a hundredth of their mean.
         let late = off(&estimator, 119_000, ppm) - 2e5;
         prop_assert!(late.abs() < 1e5 * jitter + 2e4, "{} ns", late);
         let found = (1000.0 / estimator.rate_hz() - 1.0) * 1e6;

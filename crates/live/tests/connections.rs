@@ -1,4 +1,4 @@
-//! Senders that reconnect, restart or stall: no samples are lost.
+//! Senders that reconnect, restart or stall.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -41,7 +41,6 @@ fn ramp(from: i32, count: i32) -> Vec<i32> {
     (from..from + count).collect()
 }
 
-/// Frames of a hundred samples, built without a sender.
 fn frame(session: u32, first: u64, from: i32, change: impl FnOnce(&mut FrameHeader)) -> Vec<u8> {
     let mut header = FrameHeader::new(DType::I32, session, first);
     change(&mut header);
@@ -141,7 +140,7 @@ fn a_peer_stalled_within_a_frame_yields_and_may_continue() {
     let mut other = TcpStream::connect(at(&listener)).unwrap();
     other.write_all(&frame(2, 0, 100, |_| {})).unwrap();
     drop(other);
-    // Read once the first one has been silent for five seconds.
+    // Read after five seconds of silence.
     while listener.counts().samples < 200 {
         assert!(!got.is_finished());
         sleep(Duration::from_millis(20));
@@ -169,7 +168,6 @@ fn excess_peers_are_refused_and_the_sender_is_not() {
     while listener.counts().foreign < 100 {
         sleep(Duration::from_millis(5));
     }
-    // A refused peer is notified.
     peers[0]
         .set_read_timeout(Some(Duration::from_secs(5)))
         .unwrap();
@@ -230,7 +228,6 @@ fn a_confirmed_counter_jump_loses_nothing() {
         socket.send_to(&datagram, at(&listener)).unwrap();
         expected.extend(samples);
         if k == 20 {
-            // A stray count between the two.
             let mut stray = 3_000_000u32.to_le_bytes().to_vec();
             stray.extend([0; 40]);
             socket.send_to(&stray, at(&listener)).unwrap();

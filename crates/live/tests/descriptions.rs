@@ -1,5 +1,3 @@
-//! How a listener handles true and false descriptions.
-
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
@@ -66,7 +64,6 @@ fn receivers_without_descriptions_see_one_frame_of_another_dtype() {
     assert_eq!(
         frames,
         [
-            // Distinguishes a waiting connection from a stranger's.
             (DType::I16, 0, 0, 0, false),
             (DType::U8, 0, text, 0, false),
             (DType::I16, 7, 3, 7, false),
@@ -136,7 +133,7 @@ fn only_descriptions_repeated_by_the_current_session_count() {
     let sending = std::thread::spawn(move || {
         let send = |frame: &[u8]| socket.send(frame).unwrap();
         send(&described_by(3, described("lie")));
-        // One datagram may come from anybody; three equal ones are trusted.
+        // One datagram may come from anybody.
         send(&described_by(7, described("lie")));
         (0..3).for_each(|_| _ = send(&described_by(7, described("Pa"))));
         for number in 0..40u64 {

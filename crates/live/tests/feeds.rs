@@ -44,7 +44,6 @@ fn sender(to: Address, frame: usize, faults: NetworkFaults) -> Sender {
         .unwrap()
 }
 
-/// Sends a ramp, slowly enough for any machine.
 fn send_ramp(
     to: Address,
     count: i32,
@@ -93,12 +92,12 @@ fn losses_are_gaps_late_frames_are_reordered_and_duplicates_dropped() {
     };
     let listener = bind(UDP, &options());
     let sent = send_ramp(listener.address(), 300_000, faults);
-    // Windows never span a gap: each is a ramp.
+    // Windows never span a gap.
     let plan = scan(&listener).rewindow(50).unwrap();
     let got = collected(&plan).to_vec::<i32>().unwrap();
     let (sent, counts) = (sent.join().unwrap(), listener.counts());
     assert!(sent.dropped_samples > 0 && sent.doubled_frames > 0 && counts.reordered_frames > 0);
-    // Drops of the first or last frames are not counted as lost.
+    // Drops at either end are not counted as lost.
     let missing = sent.dropped_samples - counts.lost_samples;
     assert!(
         missing <= 300 && counts.late_frames == 0,
@@ -247,7 +246,6 @@ fn refuses_invalid_feeds_and_second_scans() {
     anyone.anyone = true;
     assert!(Listener::bind(&"udp://0.0.0.0:0".parse().unwrap(), &anyone).is_ok());
 
-    // Two scans of one feed in a run, and a range of one.
     let listener = bind(UDP, &options());
     let both = scan(&listener).zip(&[scan(&listener).passthrough().unwrap()]);
     drop(both);
@@ -313,7 +311,7 @@ fn a_flood_of_invalid_packets_does_not_block_a_stop() {
     assert!(listener.counts().malformed_frames > 1000);
 }
 
-/// Rows wait to be processed in batches, but not in a silence.
+/// Rows wait in batches, but not in a silence.
 #[test]
 fn waiting_rows_are_processed_in_a_silence() {
     use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Feeds that change: restarted senders and devices, replaced connections, and drivers.
+//! Restarted senders and devices, replaced connections, and drivers.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
@@ -56,7 +56,7 @@ fn a_device_that_restarts_its_count_begins_a_run() {
     for k in 0..50 {
         send(1_000_000 + k, 10 * k as i32);
     }
-    // Datagrams before the first are waited for; then all is delivered.
+    // Datagrams before the first are waited for.
     while listener.counts().samples < 500 {
         assert!(!got.is_finished(), "{:?}", listener.counts());
         sleep(Duration::from_millis(1));
@@ -66,7 +66,7 @@ fn a_device_that_restarts_its_count_begins_a_run() {
     }
     let got = got.join().unwrap();
     let counts = listener.counts();
-    // Eight datagrams in a row confirm a restart, and none of them is lost.
+    // Eight in a row confirm a restart.
     assert_eq!((counts.clock_steps, counts.late_frames), (1, 0));
     assert_eq!((counts.malformed_frames, counts.lost_samples), (0, 0));
     let expected: Vec<i32> = (0..500).chain(5000..5500).collect();
@@ -80,7 +80,6 @@ fn an_unstamped_sender_after_a_stamped_one_has_arrival_times() {
     const OLD_TIME: i64 = 1_000_000_000_000_000_000;
     let mut stamped = Sender::connect(&listener.address(), DType::I32, rate()).unwrap();
     stamped.send(&[1i32; 100], Some(OLD_TIME)).unwrap();
-    // It ends without an end frame.
     drop(stamped);
     sleep(Duration::from_millis(200));
     let before = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -106,7 +105,6 @@ fn a_partial_sample_is_dropped_and_counted_when_a_connection_is_replaced() {
     let mut silent = TcpStream::connect(at(&listener)).unwrap();
     silent.write_all(&bytes([1, 2, 3])).unwrap();
     silent.write_all(&[9, 9]).unwrap();
-    // A connection that is silent for five seconds yields.
     sleep(Duration::from_millis(5300));
     let mut other = TcpStream::connect(at(&listener)).unwrap();
     other.write_all(&bytes([4, 5, 6])).unwrap();
@@ -197,11 +195,10 @@ fn pushed_samples_are_ordered_and_omitted_indices_are_gaps() {
     assert_eq!(got, expected);
     let counts = listener.counts();
     assert_eq!(counts.reordered_frames, 1);
-    // Whether a duplicate was already released depends on the run's progress.
+    // Depends on the run's progress.
     assert_eq!(counts.duplicate_frames + counts.late_frames, 1);
     assert_eq!((counts.lost_samples, counts.clock_steps), (100, 1));
     assert_eq!(*pushes.0.stopped.lock().unwrap(), 1);
-    // The next run restarts its indices.
     assert_eq!(collecting(&listener).join().unwrap(), expected);
 }
 

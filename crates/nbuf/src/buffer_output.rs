@@ -1,7 +1,7 @@
 //! Output of one buffer, and the state *write*.
 //!
-//! Output is staged until the buffer is executed, to keep turns at outputs short. Above the staging memory, the worker
-//! acquires its turns early and holds them: output of any size passes through bounded memory, in the same order.
+//! Output is staged until the buffer is executed, to keep turns short. Above the staging memory, the worker acquires
+//! its turns early and holds them, so output of any size passes through bounded memory in the same order.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ pub struct BufferOutput<'o> {
     turns: Vec<Option<Turn<'o>>>,
     block: &'o [u8],
     position: BufferPosition,
-    /// Limit and amount of staged bytes, for all outputs.
+    /// Limit and amount of staged bytes.
     limit: usize,
     used: usize,
     stopped: bool,
@@ -27,7 +27,7 @@ pub struct BufferOutput<'o> {
     pub(crate) write_time: Duration,
 }
 
-/// The buffer's number and stream offset, for errors.
+/// A buffer's number and stream offset, for errors.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BufferPosition {
     pub(crate) number: u64,
@@ -56,13 +56,13 @@ impl<'o> BufferOutput<'o> {
         }
     }
 
-    /// Number of outputs. With none, writes are dropped.
+    /// Number of outputs. Without any, writes are dropped.
     #[must_use]
     pub fn output_count(&self) -> usize {
         self.shared.count()
     }
 
-    /// Whether so many bytes can be written without waiting for other workers.
+    /// Whether so many bytes can be written without waiting.
     #[must_use]
     pub fn has_room_for(&self, bytes: usize) -> bool {
         self.shared.count() == 0
@@ -70,12 +70,12 @@ impl<'o> BufferOutput<'o> {
                 <= self.limit - self.used
     }
 
-    /// The processor was told that nothing more is written.
+    /// Whether the processor was told to stop.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// The block itself may have to be staged before the next bytes.
+    /// The block may have to be staged first.
     fn forwards_block(&self) -> bool {
         self.staging
             .outputs
@@ -86,7 +86,7 @@ impl<'o> BufferOutput<'o> {
     /// Appends bytes to an output.
     ///
     /// # Errors
-    /// Nothing more is written. Pass it on: the execution knows the cause.
+    /// Nothing more is written. Pass it on.
     pub fn write(&mut self, output: usize, bytes: &[u8]) -> Result<(), StoppedError> {
         if !self.is_open(output)? {
             return Ok(());
@@ -105,7 +105,7 @@ impl<'o> BufferOutput<'o> {
         self.stage(output, bytes)
     }
 
-    /// Begins a record. If it fails, its staged output is discarded.
+    /// Begins a record, whose staged output is discarded if it fails.
     pub fn begin_record(&mut self) {
         for staged in &mut self.staging.outputs {
             staged.record_start = (staged.forwards_block, staged.bytes.len());
@@ -184,7 +184,7 @@ impl<'o> BufferOutput<'o> {
         Ok(())
     }
 
-    /// In the order of outputs, so two workers cannot wait for each other.
+    /// Acquires turns in the order of outputs, so that two workers cannot wait for each other.
     fn acquire_turns(&mut self) -> Result<(), StoppedError> {
         if !self.turns.is_empty() {
             return Ok(());
@@ -244,7 +244,7 @@ impl<'o> BufferOutput<'o> {
         StoppedError
     }
 
-    /// Passes on turns drawn on arrival, after the processor: a worker that holds one must not wait in stream order.
+    /// Passes on turns drawn on arrival: a worker that holds one must not wait in stream order.
     pub(crate) fn release_unordered_turns(&mut self) -> Result<(), StoppedError> {
         if self.stopped {
             return Err(StoppedError);
@@ -291,7 +291,7 @@ impl<'o> BufferOutput<'o> {
 }
 
 impl Drop for BufferOutput<'_> {
-    /// What was not written of this buffer must not be written with the next.
+    /// The rest of this buffer must not be written with the next.
     fn drop(&mut self) {
         (self.staging.outputs.iter_mut()).for_each(StagedOutput::clear);
     }

@@ -4,7 +4,7 @@
 //!  limit ≥ workers × (buffer + staging + scratch) + carries × buffer + shared
 //! ```
 //!
-//! Nothing is counted during the stream: these sizes bound every part.
+//! These sizes bound every part; nothing is counted during the stream.
 
 use std::num::NonZero;
 use std::thread::available_parallelism;
@@ -16,13 +16,13 @@ use crate::framing::Framing;
 use crate::options::Options;
 use crate::prefix::LengthEncoding;
 
-/// Large enough that turns cost nothing, small enough to stay in the cache.
+/// Large enough that turns cost nothing; fits the cache.
 const DEFAULT_FILL_BYTES: usize = 1 << 20;
 
 /// If most work is in joins. A waiting worker takes some 50 µs to wake up, 8 % of SHA-256 of 1 MiB.
 const JOIN_BOUND_FILL_BYTES: usize = 4 << 20;
 
-/// Up to this number, workers do not affect where a stream is cut.
+/// Up to this number, workers do not affect the cuts of a stream.
 const EQUALLY_SIZED_WORKERS: usize = 8;
 
 const MAX_WORKERS: usize = 4096;
@@ -79,7 +79,7 @@ impl MemoryNeeds<'_> {
             .saturating_add(self.shared_bytes)
     }
 
-    /// The longest record in input memory, which needs scratch, but no buffer.
+    /// The longest record in input memory, which needs scratch but no buffer.
     pub(crate) fn max_borrowed(
         &self,
         workers: usize,
@@ -93,7 +93,7 @@ impl MemoryNeeds<'_> {
             let more = (self.scratch_bytes)(length).saturating_sub(usual);
             more.saturating_mul(workers) <= rest
         };
-        // Binary search. Multiples of the upper end, more than any machine's memory, do not overflow.
+        // Multiples of the upper end do not overflow.
         let (mut low, mut high) = (capacity, usize::MAX >> 16);
         if fits(high) {
             return high;
@@ -168,7 +168,7 @@ impl BufferSizes {
         if !has_free_memory(needed as u64) {
             return Err(exceeds_free_memory(options, workers, needed));
         }
-        // A record longer than `fill` may use the memory left.
+        // A longer record may use the memory left.
         let mut capacity = fill;
         if options.framing.stride().is_none() {
             while let Some(twice) = capacity.checked_mul(2) {
@@ -324,7 +324,6 @@ mod tests {
                 _ => None,
             }
         };
-        // Per worker a buffer and as much staging; one carry; shared memory.
         let needed = 4 * 2 * 1024 + 1024 + 100;
         assert_eq!(refused(9000), Some(needed));
         assert_eq!(refused(needed - 1), Some(needed));
@@ -346,7 +345,7 @@ mod tests {
             assert!(text.starts_with(option), "{text}");
             assert!(text.contains("are free on this machine"), "{text}");
         }
-        // Long records are not promised more, either.
+        // Long records get no more, either.
         let lines = options(1 << 60, Some(1), Framing::Delimited(vec![0]));
         let found = BufferSizes::plan(&lines, &needs(&none)).expect("it fits");
         assert!(has_free_memory(found.capacity as u64), "{found:?}");

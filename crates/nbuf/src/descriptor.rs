@@ -1,4 +1,4 @@
-//! File descriptors: their kind, and polling, so that an execution can be stopped while it waits.
+//! Kind and polling of file descriptors, so that an execution can be stopped while it waits.
 
 use std::fs::File;
 use std::io;

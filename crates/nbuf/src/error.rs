@@ -1,5 +1,3 @@
-//! Errors of an execution, with place in the stream and cause.
-
 use std::any::Any;
 use std::fmt;
 use std::io;
@@ -11,7 +9,7 @@ use isochrony_runtime::panic_message;
 use crate::prefix::PrefixFault;
 use crate::report::Report;
 
-/// What is wrong, where, and how to fix it.
+/// An error of an execution.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NbufError {
@@ -25,7 +23,7 @@ pub enum NbufError {
         /// Legal values.
         legal: String,
     },
-    /// Too little memory for the other options.
+    /// Too little memory.
     #[error(
         "memory={limit} bytes are too few: {workers} worker(s) with buffers of {buffer} bytes need {needed}; \
          give memory={needed} or more, fewer workers, or a smaller buffer or stride"
@@ -49,19 +47,19 @@ pub enum NbufError {
     Record {
         /// Input number.
         input: usize,
-        /// Offset of the record in it.
+        /// Offset of the record in the input.
         offset: u64,
         /// Record length, if known.
         length: Option<u64>,
         /// Buffer bytes.
         buffer: usize,
     },
-    /// Length prefix malformed or above the limit.
+    /// Length prefix malformed or too large.
     #[error("input {input}: the length prefix at byte {offset} {fault}")]
     Prefix {
         /// Input number.
         input: usize,
-        /// Offset of the prefix in it.
+        /// Offset of the prefix in the input.
         offset: u64,
         /// Fault.
         fault: PrefixFault,
@@ -78,7 +76,7 @@ pub enum NbufError {
         name: String,
         /// Bytes read.
         offset: u64,
-        /// Unprocessed bytes before that: an incomplete record.
+        /// Bytes of an incomplete record before that.
         unfinished: u64,
         /// Error of the reader or system.
         #[source]
@@ -87,7 +85,7 @@ pub enum NbufError {
     /// Failed or panicked processor.
     #[error("{}", failure(*offset, *length, why))]
     Process {
-        /// Offset in the stream of the failed record, or of the block.
+        /// Offset of the failed record or block in the stream.
         offset: u64,
         /// Length.
         length: u64,
@@ -176,7 +174,7 @@ impl NbufError {
         }
     }
 
-    /// Offset in the stream, or in the input or output that failed.
+    /// Offset in the stream, or in a failed input or output.
     #[must_use]
     pub fn offset(&self) -> Option<u64> {
         match self {
@@ -189,7 +187,7 @@ impl NbufError {
         }
     }
 
-    /// The I/O error, if it is one.
+    /// The I/O error, if any.
     #[must_use]
     pub fn io(&self) -> Option<&io::Error> {
         match self {
@@ -213,7 +211,7 @@ pub struct StreamFailure {
 }
 
 impl StreamFailure {
-    /// Names the partial outputs. Empty if nothing was written or the error says it.
+    /// Names the partial outputs; empty if there are none or the error says it.
     #[must_use]
     pub fn partial(&self) -> String {
         let outputs = self.report.outputs.iter().filter(|one| one.bytes > 0);
@@ -264,7 +262,7 @@ impl fmt::Display for PanicError {
 
 impl std::error::Error for PanicError {}
 
-/// Nothing more will be written; to be passed on. Only an execution creates it.
+/// Nothing more will be written; to be passed on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoppedError;

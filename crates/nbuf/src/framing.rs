@@ -1,11 +1,8 @@
-//! Framing: how a stream divides into records.
-
 use memchr::memmem;
 
 use crate::prefix::{Prefix, PrefixFault};
 
-/// How a stream divides into records. A record includes its delimiter or prefix, so concatenated records have the same
-/// framing. An input's last record may be short.
+/// How a stream divides into records, which include their delimiter or prefix. An input's last record may be short.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Framing {
@@ -54,8 +51,8 @@ impl Framing {
     pub(crate) fn whole(&self, bytes: &[u8]) -> usize {
         match self {
             Self::Stride(stride) => bytes.len() - bytes.len() % stride,
-            // Searched from the end. Longer delimiters are not: one that overlaps itself, as "aa" in "aaa", is found
-            // elsewhere from the end than from the beginning.
+            // Searched from the end. A longer delimiter may overlap itself, as "aa" in "aaa", and is then found
+            // elsewhere than from the beginning.
             Self::Delimited(delimiter) if delimiter.len() == 1 => {
                 memchr::memrchr(delimiter[0], bytes).map_or(0, |at| at + 1)
             }
@@ -121,7 +118,7 @@ impl<'a> Iterator for Records<'a> {
             return None;
         }
         let length = match self.framing.end(self.rest) {
-            // A length of 0 would loop forever. Prefixes have at least one byte, and options refuse the other cases.
+            // A length of 0 would loop forever.
             Some(length) => length.max(1),
             None => self.rest.len(),
         };

@@ -54,8 +54,8 @@ impl<'a> Input<'a> {
         Ok(Self::file(file)?.named(path.display().to_string()))
     }
 
-    /// An open file, pipe, socket or device, from its current position on. Several workers read a regular file at once,
-    /// up to its present size.
+    /// An open file, pipe, socket or device, from its position on. Several workers read a regular file at once, up to
+    /// its present size.
     ///
     /// # Errors
     /// Of reading its metadata.
@@ -112,7 +112,7 @@ impl<'a> Input<'a> {
     /// Sets a file's position after the bytes read, for its next reader.
     pub(crate) fn seek_to(&self, read: u64) {
         if let InputKind::File { file, start, .. } = &self.kind {
-            // A file that can be read at an offset can be sought.
+            // A file that is read at an offset can be sought.
             let _ = (&**file).seek(SeekFrom::Start(start + read));
         }
     }

@@ -1,7 +1,7 @@
 //! N-buffering: reads, processes and writes any byte stream with all cores, in bounded memory.
 //!
-//! Each *worker* owns one buffer and carries it through the states of the paper's figure 7: it reads whole records,
-//! executes a [`BlockProcessor`] and writes the output. A buffer stays in one core's cache.
+//! Each *worker* carries one buffer through the states of the paper's figure 7: it reads whole records, executes a
+//! [`BlockProcessor`] and writes the output. A buffer stays in one core's cache.
 //!
 //! ```text
 //!         inputs                     processor                      outputs
@@ -15,15 +15,12 @@
 //!
 //! - **Order** ([`Order`]): the four configurations of table 2; see `turns` for the queue. Order-invariant processors
 //!   ([`BlockProcessor::is_order_invariant`]) are executed in parallel anyway.
-//! - **Records** ([`Framing`]) are never split. The last one of an input may be short.
-//! - **Memory** ([`Options::memory`]) bounds buffers, staged output and what processors need. Input memory is processed
-//!   in place.
+//! - **Records** ([`Framing`]) are never split.
+//! - **Memory** ([`Options::memory`]) bounds buffers, staged output and processors. Input memory is processed in place.
 //! - **Tuning** ([`Options::tuning`]) changes workers and buffers during the stream.
-//! - **Accumulators** of a block are joined to the stream's in stream order ([`BlockProcessor::join`]), so results do
-//!   not depend on the number of workers.
+//! - **Accumulators** are joined in stream order ([`BlockProcessor::join`]), so results do not depend on workers.
 //! - **Outputs** ([`Output`]): none, one or several; see [`BufferOutput`].
-//! - **Errors**: the first in stream order stops the execution; ordered output before it is written. [`StreamFailure`]
-//!   has error and report.
+//! - **Errors**: the first in stream order stops the execution; ordered output before it is written.
 //!
 //! ```
 //! use isochrony_nbuf::{BufferOutput, Framing, Input, Options, Output, PerRecord, run};

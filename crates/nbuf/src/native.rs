@@ -1,7 +1,7 @@
 //! The processors of `isochrony-bytes` as a [`BlockProcessor`].
 //!
-//! Processors that need bytes in order get a lane each, so two workers compute two hashes of one stream at once. The
-//! others share one pass over a block, and one lane that joins their parts.
+//! Processors that need bytes in order get a lane each, so that two workers compute two hashes at once. The others
+//! share one pass over a block, and one lane.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -35,7 +35,7 @@ impl Lane {
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A panic ends the execution, after which the data is not used.
+    // A panic ends the execution, so the data is not used.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -96,7 +96,7 @@ impl NativeProcessors {
         self.output_lane.is_some()
     }
 
-    /// Results by name, in the given order. Empty until a stream was completely read.
+    /// Results by name, in the given order, once a stream was completely read.
     #[must_use]
     pub fn outcomes(&self) -> Vec<(String, Outcome)> {
         lock(&self.outcomes).clone()

@@ -51,24 +51,22 @@ pub struct Options {
     pub workers: Option<usize>,
     /// Maximum bytes of buffers, staged output and processors together.
     pub memory: usize,
-    /// Buffer bytes. None: 1 MiB, which fits in a core's cache, 4 MiB if the work is done in joins, or less to keep to
-    /// `memory`. Decides where the stream is cut, which shows if a processor writes output per buffer.
+    /// Buffer bytes. None: 1 MiB, 4 MiB if the work is done in joins, or less to keep to `memory`. Decides where the
+    /// stream is cut, which shows if a processor writes output per buffer.
     pub buffer: Option<usize>,
     /// Record format.
     pub framing: Framing,
     /// How inputs are merged.
     pub merge: Merge,
-    /// Fills the first buffers to 10, 20, 40 and 80 per cent only, to start early.
+    /// Fills the first buffers to 10, 20, 40 and 80 per cent, to start early.
     pub ramp: bool,
-    /// Processes a buffer once it has a whole record and its input has no more data now. The cuts then depend on
-    /// timing.
+    /// Processes a buffer once it has a whole record and its input has no more data now, so cuts depend on timing.
     pub eager: bool,
-    /// State spans recorded per worker.
+    /// State spans to record per worker.
     pub trace: usize,
-    /// Tunes active workers and buffer size during the stream. Fixed options stay: `workers`, `buffer`, and the buffer
-    /// size where results or output would show it
-    /// ([`BlockProcessor::is_cut_invariant`](crate::BlockProcessor::is_cut_invariant), [`Merge::Fair`]). A
-    /// configuration has no replicas, and the bytes of a buffer as the capacity of its only link.
+    /// Tunes active workers and buffer size. Fixed are `workers` and `buffer` if given, and the buffer size where
+    /// results or output would show it ([`BlockProcessor::is_cut_invariant`](crate::BlockProcessor::is_cut_invariant),
+    /// [`Merge::Fair`]). A configuration has no replicas, and the bytes of a buffer as the capacity of its only link.
     pub tuning: Option<TuningMode>,
 }
 

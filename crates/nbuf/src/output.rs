@@ -32,7 +32,7 @@ pub(crate) enum WriteOutcome {
 }
 
 impl<'a> Output<'a> {
-    /// Creates a file, or replaces an existing one's content.
+    /// Creates or overwrites a file.
     ///
     /// # Errors
     /// Of opening it.
@@ -41,7 +41,7 @@ impl<'a> Output<'a> {
         Ok(Self::file(File::create(path)?)?.named(path.display().to_string()))
     }
 
-    /// An open file, pipe, socket or device, from its current position on.
+    /// An open file, pipe, socket or device, from its position on.
     ///
     /// # Errors
     /// Of reading its metadata.
@@ -71,7 +71,7 @@ impl<'a> Output<'a> {
         self
     }
 
-    /// Calls `on_written` with the length of each part written.
+    /// Calls `on_written` with the length of each part.
     pub(crate) fn write_all(
         &mut self,
         mut bytes: &[u8],

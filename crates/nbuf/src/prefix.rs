@@ -70,8 +70,8 @@ impl Prefix {
         Self::fixed(bytes, true)
     }
 
-    /// A varint of 1 to 10 bytes, as in delimited protobuf messages, with protobuf's limit of 2 GiB - 1 unless
-    /// [`with_max_length`](Self::with_max_length) sets another.
+    /// A varint of 1 to 10 bytes, as in delimited protobuf messages; up to 2 GiB - 1 without
+    /// [`with_max_length`](Self::with_max_length).
     #[must_use]
     pub fn varint() -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Prefix {
         }
     }
 
-    /// Length of the record at the front of `bytes`, prefix included; saturates. None if the prefix is incomplete.
+    /// Length of the first record, prefix included; saturates. None if the prefix is incomplete.
     pub(crate) fn record_length(self, bytes: &[u8]) -> Result<Option<u64>, PrefixFault> {
         let Some((length, prefix_bytes)) = self.read(bytes)? else {
             return Ok(None);

@@ -31,10 +31,9 @@ impl<'a> RecordBlock<'a> {
 /// A processor of blocks of records, shared by all workers.
 ///
 /// Workers *execute* blocks in parallel unless the options order execution. What needs stream order, such as a
-/// checksum, is *joined*: one block at a time, while its bytes are still in memory. Independent joins are separate
-/// lanes, so two workers can join at once.
+/// checksum, is *joined*, one block at a time. Independent joins are separate lanes, in which workers join at once.
 pub trait BlockProcessor: Sync {
-    /// Worker state between blocks: accumulators, memory, output.
+    /// Worker state between blocks.
     type Scratch: Send;
 
     /// Creates a worker's scratch.
@@ -51,13 +50,12 @@ pub trait BlockProcessor: Sync {
         out: &mut BufferOutput<'_>,
     ) -> Result<(), Cause>;
 
-    /// Number of lanes of joins.
+    /// Number of join lanes.
     fn lanes(&self) -> usize {
         0
     }
 
-    /// Adds the worker's result for this block to the stream's. Called once per lane and block, in stream order within
-    /// a lane.
+    /// Adds the block's result to the stream's: once per lane and block, in stream order within a lane.
     ///
     /// # Errors
     /// Any error ends the execution.
@@ -78,7 +76,7 @@ pub trait BlockProcessor: Sync {
         [&[], &[]]
     }
 
-    /// Writes the end of output 0, after the last block of a completely read stream.
+    /// Writes the end of output 0, after a completely read stream.
     ///
     /// # Errors
     /// Any error ends the execution.
@@ -87,28 +85,28 @@ pub trait BlockProcessor: Sync {
         Ok(())
     }
 
-    /// Upper bound of one worker's scratch for buffers of `buffer` bytes.
+    /// Upper bound of a worker's scratch for buffers of `buffer` bytes.
     fn scratch_bytes(&self, buffer: usize) -> usize {
         let _ = buffer;
         0
     }
 
-    /// Upper bound of the bytes shared by all workers.
+    /// Upper bound of bytes shared by workers.
     fn shared_bytes(&self) -> usize {
         0
     }
 
-    /// Whether it writes bytes of its own, for which staging memory is reserved.
+    /// Whether it writes bytes of its own, which need staging memory.
     fn needs_staging(&self) -> bool {
         true
     }
 
-    /// Whether its output is one stream: several outputs are then refused.
+    /// Whether its output is one stream, so that several outputs are refused.
     fn needs_single_output(&self) -> bool {
         false
     }
 
-    /// Whether most work is in joins. Buffers are then larger, since each costs the wake-up of a worker.
+    /// Whether most work is in joins. Buffers are then larger, since each costs a wake-up.
     fn is_join_bound(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Reads whole records of one input and keeps the beginning of the next.
+//! Reads whole records of one input.
 
 use std::io::{self, Read};
 use std::os::fd::AsFd;
@@ -18,7 +18,7 @@ pub(crate) struct RecordReader<'r> {
     pub(crate) carry: Vec<u8>,
     pub(crate) ended: bool,
     pub(crate) short_record: Option<u64>,
-    /// Reported after the records before it were processed.
+    /// Reported after the records before it.
     pub(crate) deferred_error: Option<NbufError>,
 }
 
@@ -52,7 +52,7 @@ fn out_of_memory(length: usize) -> io::Error {
 pub(crate) struct FillPolicy {
     /// Waits for a whole record.
     pub(crate) waits_for_record: bool,
-    /// Does not wait for more once there are whole records.
+    /// Does not wait once there are whole records.
     pub(crate) eager: bool,
 }
 
@@ -94,7 +94,7 @@ impl RecordReader<'_> {
         if whole > 0 {
             return Ok(whole);
         }
-        // The first record is longer. It needs no buffer, but processors may need memory for it.
+        // It needs no buffer, but processors may need memory for it.
         let whole = self.long_records(framing, rest, fill);
         if whole <= sizes.max_borrowed {
             return Ok(whole);
@@ -226,7 +226,7 @@ impl RecordReader<'_> {
         }
     }
 
-    /// Returns the whole records before an error, which is reported afterwards. A cut-off record is not processed.
+    /// Returns the whole records before the error. A cut-off record is not processed.
     fn defer_error(
         &mut self,
         index: usize,

@@ -1,5 +1,3 @@
-//! The report of an execution.
-
 use std::time::Duration;
 
 use isochrony_runtime::WorkerReport;
@@ -8,15 +6,15 @@ use isochrony_tune::TuningReport;
 /// Time in each state of the paper's figure 7.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct StateTimes {
-    /// Waiting for the turn to read.
+    /// Waiting to read.
     pub read_wait: Duration,
     /// Reading.
     pub read: Duration,
-    /// Waiting for the turns to execute and to join.
+    /// Waiting to execute and to join.
     pub execute_wait: Duration,
     /// Executing and joining.
     pub execute: Duration,
-    /// Waiting for the turn to write.
+    /// Waiting to write.
     pub write_wait: Duration,
     /// Writing.
     pub write: Duration,
@@ -52,13 +50,13 @@ impl StateTimes {
 /// Statistics of a worker.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StreamWorkerReport {
-    /// Buffers carried from reading to writing, and sums of `states`.
+    /// Number of buffers, and sums of `states`.
     pub work: WorkerReport,
     /// Bytes in the buffers.
     pub bytes: u64,
     /// Time in each state.
     pub states: StateTimes,
-    /// Its first state spans, up to [`Options::trace`](crate::Options).
+    /// Its first spans, up to [`Options::trace`](crate::Options).
     pub trace: Vec<StateSpan>,
 }
 
@@ -95,7 +93,7 @@ pub struct InputReport {
     pub name: String,
     /// Bytes read and processed.
     pub bytes: u64,
-    /// Bytes of its last record, if shorter than the framing says.
+    /// Bytes of its last record, if short.
     pub short_record: Option<u64>,
     /// Whether it was read to its end.
     pub ended: bool,
@@ -113,7 +111,7 @@ pub struct OutputReport {
 /// Report of an execution.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
-    /// Whether all inputs were completely read without errors. If not, outputs are partial.
+    /// Whether all inputs were completely read. If not, outputs are partial.
     pub complete: bool,
     /// Bytes processed.
     pub bytes: u64,
@@ -123,7 +121,7 @@ pub struct Report {
     pub buffers: u64,
     /// Buffer bytes after the ramp.
     pub buffer_bytes: usize,
-    /// Upper bound of memory at once: each worker's peak, and the processors' needs.
+    /// Upper bound of memory at once.
     pub peak_bytes: u64,
     /// Wall-clock time.
     pub elapsed: Duration,

@@ -1,4 +1,4 @@
-//! Executes a stream: starts the workers (the paper's master), polls meanwhile, and reports.
+//! Executes a stream: starts the workers, polls, and reports.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -25,13 +25,12 @@ use crate::worker::{StreamExecution, WorkerResult};
 
 /// Reads, processes and writes until the inputs end.
 ///
-/// Without outputs, output is dropped. This thread calls `watch` with the bytes processed every
-/// [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL) and once at the end. False interrupts the execution, at once or
-/// when a caller's blocking `Read` or `Write` returns.
+/// This thread calls `watch` with the bytes processed every [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL) and at
+/// the end. False interrupts the execution, at once or when a caller's blocking `Read` or `Write` returns.
 ///
 /// # Errors
-/// The first error in stream order, after all workers have ended, with a report. Ordered output holds all that comes
-/// before the failed record.
+/// The first error in stream order, after all workers have ended. Ordered output holds all that comes before the failed
+/// record.
 pub fn run<P: BlockProcessor>(
     options: &Options,
     inputs: Vec<Input<'_>>,
@@ -175,7 +174,7 @@ fn check_output_count<P: BlockProcessor>(processor: &P, outputs: usize) -> Resul
 }
 
 struct PlannedSizes {
-    /// If tuned, those of the most workers with the largest buffers, except for the present `fill`.
+    /// If tuned, of the most workers with the largest buffers, except for the present `fill`.
     sizes: BufferSizes,
     /// Initial workers, and what tuning may choose.
     tunable: Option<(usize, SizeRanges)>,
@@ -259,7 +258,7 @@ fn run_workers<P: BlockProcessor>(
     })
 }
 
-/// Writes what the processor still holds, and flushes.
+/// Writes what the processor still holds.
 fn finish<P: BlockProcessor>(execution: &StreamExecution<'_, P>) -> Result<(), NbufError> {
     let mut failed = None;
     let mut write = |bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Outputs shared by workers: the turn at each, and the error that stops them.
+//! Outputs shared by workers: their turns, and the error that stops them.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -51,7 +51,7 @@ impl StopState {
     /// Records an error at a buffer, and stops the execution from buffer `from` on. Keeps the earliest buffer's error.
     fn record(&self, number: u64, error: NbufError, from: u64) {
         let mut first = (self.first_error.lock()).unwrap_or_else(PoisonError::into_inner);
-        // Who interrupts a failed execution wants to know why it failed.
+        // An interrupted execution still reports why it failed.
         let is_earlier = |before: u64| number < before && !matches!(error, NbufError::Interrupted);
         if first.as_ref().is_none_or(|(before, _)| is_earlier(*before)) {
             *first = Some((number, error));
@@ -166,7 +166,6 @@ pub(crate) trait OutputAccess: Sync {
     fn is_in_order(&self) -> bool;
     /// The caller holds the output's turn.
     fn write(&self, output: usize, bytes: &[u8]) -> Result<(), Option<NbufError>>;
-    /// Stops the execution at this buffer.
     fn fail(&self, number: u64, error: NbufError);
 }
 

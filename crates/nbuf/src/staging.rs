@@ -1,6 +1,6 @@
-//! Staging buffers: output waiting in memory for its turn, within a limit.
+//! Output waiting in memory for its turn, within a limit.
 
-/// Staged output of one worker. Reused for each buffer.
+/// Staged output of one worker.
 #[derive(Default)]
 pub(crate) struct StagingBuffers {
     pub(crate) outputs: Vec<StagedOutput>,
@@ -10,7 +10,7 @@ pub(crate) struct StagingBuffers {
 
 #[derive(Default)]
 pub(crate) struct StagedOutput {
-    /// The processed buffer itself is written before `bytes`.
+    /// The block is written before `bytes`.
     pub(crate) forwards_block: bool,
     pub(crate) bytes: Vec<u8>,
     /// `forwards_block` and the length of `bytes` when the current record began.
@@ -33,8 +33,8 @@ impl StagingBuffers {
         }
     }
 
-    /// Maximum staged bytes. A little less than the memory if outputs share it; otherwise memory would move back and
-    /// forth between them when nearly full.
+    /// Maximum staged bytes. A little less than the memory if outputs share it; else memory would move back and forth
+    /// between them.
     pub(crate) fn limit(&self) -> usize {
         if self.outputs.len() > 1 {
             self.memory - self.memory / 64
@@ -43,7 +43,7 @@ impl StagingBuffers {
         }
     }
 
-    /// Reserves memory for `more` bytes. False if the system has none.
+    /// False if the system has no memory.
     pub(crate) fn reserve(&mut self, output: usize, more: usize) -> bool {
         let bytes = &self.outputs[output].bytes;
         let needed = bytes.len() + more;
@@ -80,7 +80,6 @@ mod tests {
         const MEMORY: usize = 64_000;
         for outputs in [1, 2, 7] {
             let mut staging = StagingBuffers::new(outputs, MEMORY);
-            // Whole buffers for one output, then for another, then for all.
             for turn in 0..3 * outputs {
                 let mut used = 0;
                 let (mut at, mut grown) = (turn, 0);

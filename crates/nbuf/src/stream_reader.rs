@@ -1,8 +1,7 @@
 //! The state *read*: merges the inputs into one stream and gives its next whole records to one worker at a time.
 //!
 //! Input memory and regular files with a stride are only divided here: a worker reads its part of a file after it has
-//! passed its turn on, so several read at once. Other inputs are read here; what follows the last whole record is kept
-//! for the next buffer.
+//! passed its turn on, so several read at once.
 
 use std::fs::File;
 use std::io;
@@ -84,8 +83,8 @@ impl<'r> StreamReader<'r> {
         self.next_number
     }
 
-    /// The next whole records, in `buffer` if they had to be read. None if all inputs have ended, or if `is_stopped`,
-    /// polled while it waits.
+    /// The next whole records, in `buffer` if they had to be read. None at the end, or if `is_stopped`, polled while it
+    /// waits.
     pub(crate) fn next_part(
         &mut self,
         buffer: &mut Vec<u8>,

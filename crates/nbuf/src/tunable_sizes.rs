@@ -1,7 +1,6 @@
 //! Worker numbers and buffer sizes that tuning may choose, within the memory limit.
 //!
-//! A tuned execution has memory for the most workers with the largest buffers. It refuses no record that an untuned one
-//! accepts.
+//! Memory is for the most workers with the largest buffers. Tuning refuses no record that is accepted without it.
 
 use crate::buffer_sizes::{BufferSizes, MemoryNeeds};
 use crate::error::NbufError;
@@ -23,9 +22,9 @@ pub(crate) struct SizeRanges {
 }
 
 impl SizeRanges {
-    /// Ranges around planned sizes. `cuts_show`: results depend on buffer cuts.
+    /// `cuts_show`: results depend on buffer cuts.
     ///
-    /// Changes the sizes to those of the most workers with the largest buffers, except for `fill`.
+    /// Changes sizes to those of the most workers with the largest buffers, except for `fill`.
     pub(crate) fn around(
         sizes: &mut BufferSizes,
         options: &Options,
@@ -74,7 +73,7 @@ impl SizeRanges {
     /// Checks a user's configuration.
     ///
     /// # Errors
-    /// [`NbufError::Option`] with the legal values.
+    /// [`NbufError::Option`].
     pub(crate) fn check(&self, workers: usize, fill: u64) -> Result<(), NbufError> {
         let (least, most) = (self.fill.0 as u64, self.fill.1 as u64);
         if (self.workers.0..=self.workers.1).contains(&workers) && (least..=most).contains(&fill) {

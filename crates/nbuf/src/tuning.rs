@@ -1,9 +1,8 @@
 //! [`StreamTuning`]: tunes how many workers take buffers, and the buffer size.
 //!
-//! The thread that watches the execution polls it; [`PolledTuning`] decides. Its flow model has three servers, in the
-//! order of a buffer: reading, executing with its joins, writing, each with a replica per worker that may be in that
-//! state at once, one where workers take turns. These cannot be chosen, so external configurations have no replicas.
-//! The buffer size is the only link.
+//! The thread that watches the execution polls it; [`PolledTuning`] decides. Its flow model has three servers: reading,
+//! executing with its joins, writing, each with a replica per worker that may be in that state at once. These cannot be
+//! chosen, so external configurations have no replicas. The buffer size is the only link.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,7 +24,7 @@ pub(crate) struct StreamTuning {
 }
 
 impl StreamTuning {
-    /// An execution that begins with `workers` and buffers of `fill` bytes, unless the mode has a configuration.
+    /// Begins with `workers` and `fill` bytes, unless the mode has a configuration.
     pub(crate) fn new(
         mode: &TuningMode,
         (workers, fill): (usize, usize),
@@ -64,7 +63,7 @@ impl StreamTuning {
         sizes(self.tuning.configuration())
     }
 
-    /// Takes a reading of the counters. Returns workers and buffer bytes if they change.
+    /// Returns workers and buffer bytes if they change.
     pub(crate) fn poll(&mut self, counters: RunCounters) -> Option<(usize, usize)> {
         self.tuning.poll(counters).map(sizes)
     }
@@ -117,7 +116,7 @@ fn sizes(configuration: &Configuration) -> (usize, usize) {
     (configuration.workers, fill)
 }
 
-/// Workers' total times in states, in nanoseconds, and their buffers. Workers add to it after each buffer.
+/// Total times in states, in nanoseconds, and buffers, of all workers.
 #[derive(Default)]
 pub(crate) struct SharedStateTimes {
     buffers: AtomicU64,
@@ -126,7 +125,6 @@ pub(crate) struct SharedStateTimes {
 }
 
 impl SharedStateTimes {
-    /// Adds a buffer of a worker whose times were `before` and are `now`.
     pub(crate) fn add_buffer(&self, before: &StateTimes, now: &StateTimes) {
         let nanoseconds = |now: Duration, before: Duration| {
             u64::try_from(now.saturating_sub(before).as_nanos()).unwrap_or(u64::MAX)
@@ -141,7 +139,6 @@ impl SharedStateTimes {
         self.buffers.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A reading, with the execution's progress.
     pub(crate) fn counters(&self, elapsed: Duration, done: u64, total: Option<u64>) -> RunCounters {
         let seconds = |value: &AtomicU64| value.load(Ordering::Relaxed) as f64 / 1e9;
         let buffers = self.buffers.load(Ordering::Relaxed);

@@ -49,7 +49,7 @@ impl TurnLock {
         }
     }
 
-    /// Waits for earlier arrivals. None if the lock is stopped for this buffer; without a buffer, if stopped at all.
+    /// Waits for earlier arrivals. None if stopped for this buffer; without a buffer, if stopped at all.
     pub(crate) fn acquire_on_arrival(&self, buffer: Option<u64>) -> Option<Turn<'_>> {
         let mut state = self.lock();
         let turn = state.next_drawn;
@@ -71,7 +71,7 @@ impl TurnLock {
         self.lock().next_drawn
     }
 
-    /// Waits until all earlier buffers have held the lock. None if stopped for this buffer.
+    /// Waits until earlier buffers have held the lock. None if stopped for this buffer.
     pub(crate) fn acquire_in_order(&self, buffer: u64) -> Option<Turn<'_>> {
         let mut state = self.lock();
         loop {

@@ -1,4 +1,4 @@
-//! A worker: carries one buffer at a time through the states of the paper's figures 6 to 9.
+//! Carries one buffer at a time through the states of the paper's figures 6 to 9.
 //!
 //! ```text
 //! read wait -> read -> (execute wait ->) execute -> (join wait -> join)* -> (write wait -> write)* -> read wait
@@ -301,7 +301,7 @@ impl<P: BlockProcessor> StreamExecution<'_, P> {
             Ok(Err(why)) => why,
             Err(panic) => Box::new(PanicError::new(&*panic)),
         };
-        // Only if this execution is stopped: the processor may have kept an error of an earlier one.
+        // The processor may have kept an error of an earlier execution.
         let located = why.downcast_ref::<LocatedError>();
         let innermost = located.map_or(&why, |located| &located.why);
         if out.is_stopped() && innermost.is::<StoppedError>() {
@@ -319,7 +319,7 @@ impl<P: BlockProcessor> StreamExecution<'_, P> {
         };
         self.stop_after(block.number, error);
         if !out.is_stopped() {
-            // The records before the failed one. If this fails, too, the first error is known already.
+            // If this fails, too, the first error is known already.
             out.discard_record();
             let _ = out.finish([&[]; 2]);
         }

@@ -1,7 +1,5 @@
-//! Checks `TurnLock` under every interleaving of a few threads with at most two preemptions: one holder at a time, in
-//! order, and all threads end. loom reports deadlocks.
+//! Checks `TurnLock` under every interleaving of a few threads with at most two preemptions. loom reports deadlocks.
 
-/// What `turns` finds as `crate::sync`.
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
     pub(crate) use std::sync::PoisonError;
@@ -30,7 +28,7 @@ struct Model {
     next: AtomicU64,
     buffers: u64,
     inside: [AtomicUsize; 3],
-    /// Buffers that passed a stage, one digit each.
+    /// Buffers that passed a stage, a digit each.
     passed: [AtomicU64; 3],
 }
 
@@ -53,7 +51,7 @@ impl Model {
         }
     }
 
-    /// Passes one buffer through a stage; fails if another is in it.
+    /// Fails if another buffer is in the stage.
     fn pass(&self, stage: usize, buffer: u64) {
         assert_eq!(
             self.inside[stage].fetch_add(1, Ordering::SeqCst),
@@ -73,7 +71,7 @@ impl Model {
         }
     }
 
-    /// A worker, as in `worker`. The buffer `fails` cannot be executed.
+    /// As in `worker`. The buffer `fails` cannot be executed.
     fn work(&self, execute: Stage, write: Stage, fails: Option<u64>) {
         loop {
             let buffer = {
@@ -112,7 +110,7 @@ impl Model {
 
 fn check(workers: usize, buffers: u64, execute: Stage, write: Stage, fails: Option<u64>) {
     let mut builder = loom::model::Builder::new();
-    // Most concurrency errors need few preemptions; checking more takes far longer.
+    // Most errors need few preemptions; more take far longer.
     builder.preemption_bound = Some(2);
     builder.check(move || {
         let model = Arc::new(Model::new(workers, buffers));
@@ -144,7 +142,7 @@ fn check(workers: usize, buffers: u64, execute: Stage, write: Stage, fails: Opti
             }
             return;
         };
-        // Buffers before the error are written; later ones are not, if there is an order.
+        // Buffers before the error are written.
         if execute == Stage::Ordered {
             assert_eq!(executed, digits(failed + 1));
         }
@@ -154,7 +152,7 @@ fn check(workers: usize, buffers: u64, execute: Stage, write: Stage, fails: Opti
     });
 }
 
-/// Two workers arrive one after the other while the lock is held; then its holder arrives again, behind both.
+/// Two workers arrive while the lock is held; then its holder arrives again, behind both.
 #[test]
 fn serves_waiting_workers_in_the_order_of_arrival() {
     let mut builder = loom::model::Builder::new();

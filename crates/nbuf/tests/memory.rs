@@ -24,8 +24,7 @@ fn own() -> u64 {
     of("RssAnon") + of("RssShmem")
 }
 
-/// The result of `run`, and the peak of resident private bytes meanwhile. Measured by another thread: the watch of an
-/// execution is called too rarely.
+/// With the peak of resident private bytes. Measured by another thread, since the watch is called too rarely.
 fn watched<T>(run: impl FnOnce() -> T) -> (T, u64) {
     let (done, most) = (AtomicBool::new(false), AtomicU64::new(own()));
     let gave = thread::scope(|scope| {
@@ -47,14 +46,13 @@ fn memory_does_not_grow_beyond_the_limit_and_sixteen_megabytes() {
     const LIMIT: usize = 48_000_000;
     let file = tempfile::tempfile().expect("a file");
     file.set_len(256 << 20).expect("a sparse file");
-    // Each record is written twice.
     let twice = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| {
         out.write(0, record)?;
         Ok(out.write(0, record)?)
     });
     let before = own();
     for order in ORDERS {
-        // Never found: the file is one record, up to the memory limit, all of which one worker may use.
+        // Never found, so the file is one record.
         let endless = || Framing::Delimited(b"#".to_vec());
         for (framing, buffer, workers) in [
             (Framing::Stride(1000), None, 5),

@@ -10,11 +10,9 @@ pub(super) trait Format: Send + Sync + 'static {
     type Context: Send + 'static;
 
     fn context(&self) -> Self::Context;
-    /// Upper bound of a context's bytes.
     fn context_bytes(&self, buffer: usize) -> usize;
-    /// Upper bound of the frame of so many bytes.
     fn bound(bytes: usize) -> usize;
-    /// Appends a frame to `out`, which has room for it. Err: the library's message.
+    /// Appends a frame to `out`, which has room. Err: the library's message.
     fn compress(context: &mut Self::Context, bytes: &[u8], out: &mut Vec<u8>)
     -> Result<(), String>;
 }
@@ -93,7 +91,7 @@ impl<F: Format> Processor for Frames<F> {
 
     fn finish(&self, sizes: &mut Sizes, out: &mut Vec<u8>) -> Result<Outcome, BytesError> {
         if sizes.bytes_in == 0 {
-            // Decoders reject an empty stream: it becomes one empty frame.
+            // Decoders reject an empty stream.
             let nothing = Piece {
                 offset: 0,
                 bytes: &[],

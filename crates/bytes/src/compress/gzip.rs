@@ -1,5 +1,5 @@
-//! gzip members: compressed by libdeflate, which is faster and smaller than zlib but needs whole buffers; decompressed
-//! by zlib-rs, which does not.
+//! gzip members: compressed by libdeflate, which is fast but needs whole buffers; decompressed by zlib-rs, which does
+//! not.
 
 use flate2::{Decompress, FlushDecompress, Status};
 use libdeflater::{CompressionLvl, Compressor};
@@ -11,7 +11,7 @@ pub(super) struct Gzip {
     pub(super) level: i32,
 }
 
-/// A deflate block grows by at most 5 bytes in 5,000; a member's header and trailer have 18.
+/// Blocks grow by at most 5 bytes in 5,000; header and trailer have 18.
 const fn bound(bytes: usize) -> usize {
     bytes + bytes / 5000 * 5 + 64
 }
@@ -39,7 +39,7 @@ impl Format for Gzip {
         bytes: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
-        // Zeroing takes a hundredth of the time of compressing.
+        // Zeroing takes a hundredth of the time.
         out.resize(bound(bytes.len()), 0);
         let length = compressor
             .gzip_compress(bytes, out)
@@ -49,14 +49,11 @@ impl Format for Gzip {
     }
 }
 
-/// Decodes concatenated members, and the zeros after the last one that pad tapes and archives.
+/// Decodes concatenated members, and the zeros after the last one, which pad tapes.
 #[derive(Default)]
 pub(super) struct Gunzip {
-    /// The current member's decoder.
     member: Option<Decompress>,
-    /// A member has ended.
     ended: bool,
-    /// Zeros have followed the last member.
     padded: bool,
 }
 

@@ -1,12 +1,12 @@
 //! Compression and decompression.
 //!
-//! Each buffer becomes a zstd frame (RFC 8878, with content size and checksum) or a gzip member (RFC 1952). Both can be
-//! concatenated, so any decoder restores the stream. An empty stream becomes one empty frame or member. Ratios suffer
-//! with buffers below about 1 MiB, at zstd levels above 10 below about 8 MiB.
+//! Each buffer becomes a zstd frame (RFC 8878, with content size and checksum) or a gzip member (RFC 1952); an empty
+//! stream becomes one empty frame or member. Decoders accept concatenated ones. Ratios suffer with buffers below about
+//! 1 MiB, at zstd levels above 10 below about 8 MiB.
 //!
 //! Decompression is in order and in steps of [`STEP`] bytes of output, which bounds memory. zstd windows are limited,
-//! by default to [`WINDOW_LOG`]. Frames, skippable frames and members can be concatenated; any other trailing bytes are
-//! an error. zstd frames from before 1.0 are refused: their decoders ignore memory limits.
+//! by default to [`WINDOW_LOG`]. Input is concatenated frames, skippable frames or members; any other trailing bytes
+//! are an error. zstd frames from before 1.0 are refused: their decoders ignore memory limits.
 
 mod frames;
 mod gzip;
@@ -19,16 +19,16 @@ use crate::processor::AnyProcessor;
 pub use steps::STEP;
 
 /// Default limit of windows in decompression, as a binary logarithm: 64 MiB suffices up to level 21 and fits a limit of
-/// 100 MB. Frames of level 22 and of `zstd --long` may need 27, the limit of `zstd -d`.
+/// 100 MB. Frames of level 22 and `zstd --long` may need 27.
 pub const WINDOW_LOG: u32 = 26;
 
-/// Legal limits of windows, as binary logarithms: 1 KiB to 2 GiB.
+/// Legal limits of windows, as binary logarithms.
 pub const WINDOW_LOGS: std::ops::RangeInclusive<u32> = 10..=31;
 
-/// zstd levels; negative ones are faster, and 0 is 3. Above 19 a worker needs hundreds of MB.
+/// zstd levels; negative ones are faster, 0 is 3. Above 19 a worker needs hundreds of MB.
 pub const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -7..=22;
 
-/// gzip levels: the usual 1 to 9, and up to 12 for smaller and slower.
+/// gzip levels: the usual 1 to 9; up to 12 is smaller and slower.
 pub const GZIP_LEVELS: std::ops::RangeInclusive<i32> = 1..=12;
 
 /// Compresses to zstd frames, one per buffer.
@@ -49,7 +49,7 @@ pub fn gzip(level: i32) -> Result<AnyProcessor, BytesError> {
     Ok(AnyProcessor::new(frames::Frames(gzip::Gzip { level })))
 }
 
-/// Decompresses zstd frames with windows of up to `2^window` bytes, by default [`WINDOW_LOG`].
+/// Decompresses zstd frames with windows of up to `2^window` bytes.
 ///
 /// # Errors
 /// [`BytesError::Parameter`]: a window outside [`WINDOW_LOGS`].

@@ -3,7 +3,7 @@
 use crate::processor::{JoinOutcome, Needs, Output, Piece, Processor};
 use crate::{BytesError, Outcome, Sizes};
 
-/// Most bytes of output per step of decompression.
+/// Most output per step of decompression.
 pub const STEP: usize = 1 << 20;
 
 /// A decoder of concatenated frames.
@@ -12,7 +12,6 @@ pub(super) trait Decoder: Sized + Send + 'static {
     /// Its options.
     type Options: Copy + Send + Sync + 'static;
 
-    /// Upper bound of its bytes.
     fn bytes(options: Self::Options) -> usize;
 
     /// A decoder before the first frame. Err: the library's message.
@@ -29,7 +28,6 @@ pub(super) struct State<D> {
     /// An error is reported with the first bytes.
     decoder: Result<D, String>,
     sizes: Sizes,
-    /// Bytes consumed of the current piece.
     taken: usize,
     /// Within a frame.
     inside: bool,

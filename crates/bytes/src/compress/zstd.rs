@@ -34,7 +34,7 @@ impl Format for Zstd {
         self.open()
     }
 
-    /// As measured with zstd 1.5.7 for sources of 1 KiB to 300 MiB, rounded up; shorter sources need smaller tables.
+    /// Measured with zstd 1.5.7 for sources of 1 KiB to 300 MiB, rounded up.
     fn context_bytes(&self, buffer: usize) -> usize {
         let largest: usize = match self.level {
             0 | 3 => 2,
@@ -77,8 +77,8 @@ pub(super) struct Unzstd {
     inside: bool,
 }
 
-/// Whether a current or skippable frame may begin with this byte. The library also decodes frames from before 1.0 if
-/// another crate enables that; their decoders ignore memory limits.
+/// Whether a current or skippable frame may begin with this byte. The library may also decode frames from before 1.0,
+/// whose decoders ignore memory limits.
 fn begins_frame(byte: u8) -> bool {
     byte == 0x28 || (0x50..=0x5f).contains(&byte)
 }
@@ -88,7 +88,7 @@ impl Decoder for Unzstd {
     /// Binary logarithm of the largest window.
     type Options = u32;
 
-    /// The window, and two blocks of 128 KiB with tables.
+    /// The window, and two blocks of 128 KiB.
     fn bytes(window: u32) -> usize {
         (1 << window) + (1 << 20)
     }

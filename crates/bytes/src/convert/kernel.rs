@@ -1,4 +1,4 @@
-//! Converts blocks of samples to numbers and back: one loader and one writer per type, not a loop per pair of types.
+//! Converts blocks of samples: one loader and one writer per type, not a loop per pair of types.
 
 use bytemuck::Pod;
 use isochrony_dsp::{Isa, Level};
@@ -7,7 +7,7 @@ use isochrony_segment::DType;
 use super::Conversion;
 use crate::samples::reverse_each;
 
-/// Samples per step; intermediate numbers stay in the first-level cache.
+/// Samples per step; they stay in the first-level cache.
 const BLOCK: usize = 1024;
 
 /// The first sample that does not fit, and its converted value.
@@ -17,7 +17,6 @@ pub(super) struct Misfit {
     pub(super) value: String,
 }
 
-/// A conversion with its functions.
 pub(super) struct Kernel {
     conversion: Conversion,
     /// Intermediate numbers are integers, not f64.
@@ -31,7 +30,7 @@ fn is_integer(dtype: DType) -> bool {
     !matches!(dtype, DType::F32 | DType::F64)
 }
 
-/// Evaluates an expression with a type alias bound to the type of a dtype. Other types were refused before.
+/// Evaluates an expression with an alias of a dtype's type. Other types were refused before.
 macro_rules! with_real {
     ($dtype:expr, $name:ident => $run:expr) => {
         match $dtype {
@@ -86,7 +85,6 @@ impl Kernel {
         }
     }
 
-    /// Appends the conversion of whole samples to `out`.
     pub(super) fn run(&self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Misfit> {
         if self.exact {
             self.by_way_of::<i64>(bytes, out)
@@ -118,7 +116,7 @@ impl Kernel {
         let samples: &mut [u8] = bytemuck::cast_slice_mut(&mut samples);
         for (block, bytes) in bytes.chunks(BLOCK * size).enumerate() {
             let numbers = &mut numbers[..bytes.len() / size];
-            // The copy stays in the cache, and is aligned.
+            // The copy is aligned, and stays in the cache.
             let copy = &mut samples[..bytes.len()];
             copy.copy_from_slice(bytes);
             if !from.1.is_native() {
@@ -177,7 +175,7 @@ fn misfit<T: Number<N>, N: IntermediateNumber>(
 
 /// A number between the two sample types.
 trait IntermediateNumber: Copy + Default + Send + ToString + 'static {
-    /// Whether it stays within the range. If saturating, it is clamped, and stays.
+    /// Whether it stays within the range; if saturating, it is clamped and stays.
     fn scale(&mut self, conversion: &Conversion) -> bool;
     fn is_number(self) -> bool;
 }
@@ -211,7 +209,6 @@ impl IntermediateNumber for f64 {
     }
 }
 
-/// A sample type, as seen from an intermediate number.
 trait Number<N>: Pod {
     fn load(self) -> N;
     /// Whether the rounded number is a value of this type.
@@ -336,7 +333,6 @@ impl Number<f64> for f64 {
 struct Load<'a, T, N> {
     samples: &'a [T],
     numbers: &'a mut [N],
-    /// The scale and offset, if any.
     conversion: Option<&'a Conversion>,
 }
 

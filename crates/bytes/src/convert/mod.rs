@@ -2,8 +2,8 @@
 //!
 //! Conventions:
 //! - dtypes i1 i2 i4 i8 u1 u2 u4 f4 f8 in either byte order, from the stream's first byte on;
-//! - a sample becomes `sample * scale + offset` in f64, rounded twice. Between integers without scale and offset,
-//!   values are exact; else 64-bit integers are first rounded to f64;
+//! - a sample becomes `sample * scale + offset` in f64, rounded twice. Integers without scale and offset are exact;
+//!   else 64-bit integers are first rounded to f64;
 //! - rounding is to nearest, ties to even;
 //! - a value outside the new type is an error with its offset, or becomes the nearest value (`saturate`). NaN and
 //!   infinities stay so in floats; NaN never becomes an integer.
@@ -28,12 +28,12 @@ pub struct Conversion {
     pub scale: f64,
     /// Added after scaling, finite.
     pub offset: f64,
-    /// Values out of range become the nearest legal one, instead of an error.
+    /// Values out of range become the nearest legal one.
     pub saturate: bool,
 }
 
 impl Conversion {
-    /// From one type to another, without scale and offset.
+    /// A conversion without scale and offset.
     #[must_use]
     pub fn new(from: (DType, ByteOrder), to: (DType, ByteOrder)) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Conversion {
 /// Converts all samples of a stream.
 ///
 /// # Errors
-/// [`BytesError::Parameter`]: bool or complex samples, a scale or offset that is not finite.
+/// [`BytesError::Parameter`]: bool or complex samples, or a scale or offset that is not finite.
 pub fn convert(conversion: Conversion) -> Result<AnyProcessor, BytesError> {
     let refuse = |parameter: &str, got: String, allowed: &str| BytesError::Parameter {
         processor: NAME.into(),

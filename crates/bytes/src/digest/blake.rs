@@ -1,7 +1,7 @@
-//! BLAKE3 in parts: aligned subtrees are hashed separately and combined as in the specification's tree.
+//! BLAKE3 in parts: aligned subtrees are hashed separately and combined as in the specification.
 //!
-//! The root node is combined differently from all others, so nodes that could still be the root (the first chunk, the
-//! two halves of the first subtree) are combined only when more bytes follow.
+//! The root is combined differently, so nodes that could be the root (the first chunk, the two halves of the first
+//! subtree) are combined only when more bytes follow.
 
 use blake3::hazmat::{
     ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root,
@@ -22,7 +22,6 @@ fn combine(left: &ChainingValue, right: &ChainingValue) -> ChainingValue {
 
 pub(super) struct Blake3;
 
-/// Subtrees between the first and the last whole chunk of a buffer.
 pub(super) struct Part {
     tree: Tree<ChainingValue>,
     from: u64,
@@ -54,13 +53,12 @@ impl Part {
     }
 }
 
-/// Subtrees so far, and the open chunk after them.
 pub(super) struct State {
     tree: Tree<ChainingValue>,
     open: Hasher,
     /// Start of the open chunk.
     open_start: u64,
-    /// Its bytes so far; a whole chunk stays open until more follows.
+    /// A whole chunk stays open until more follows.
     open_len: usize,
 }
 
@@ -72,7 +70,6 @@ impl State {
         self.open_len = 0;
     }
 
-    /// Closes a whole chunk, since more follows.
     fn close(&mut self) {
         if self.open_len == CHUNK_LEN {
             let value = self.open.finalize_non_root();
@@ -145,7 +142,7 @@ impl Processor for Blake3 {
             part.to = part.from;
         }
         let to = round_down(piece.end(), CHUNK);
-        // The first chunk may be the root. After a hole between pieces, `join` does the work.
+        // The first chunk may be the root. After a hole, `join` does the work.
         let alone = part.to == 0 && to == CHUNK;
         if part.to >= piece.offset && to > part.to && !alone {
             let bytes = &piece.bytes[(part.to - piece.offset) as usize..];
@@ -182,7 +179,7 @@ impl Processor for Blake3 {
             tree.push(state.open_start / CHUNK, 0, value, combine);
         }
         let root = |left: &_, right: &_| *merge_subtrees_root(left, right, Mode::Hash).as_bytes();
-        // The tree never holds a single node, so if it has no root the input is at most one chunk.
+        // The tree never holds a single node: without a root, the input is at most one chunk.
         let bytes = tree
             .fold(combine, root, |alone| *alone)
             .unwrap_or_else(|| *state.open.finalize().as_bytes());

@@ -8,8 +8,7 @@
 //! | `crc32c` | RFC 3720 appendix B.4, 4 bytes, most significant first | in parts |
 //! | `blake3` | the BLAKE3 specification, 32 bytes | in parts |
 //!
-//! Hashes in order carry a state from byte to byte, so all their work is in `join`. MD5 is not secure; use it only to
-//! compare with old checksums.
+//! Hashes in order do all their work in `join`. MD5 is not secure; use it only to compare with old checksums.
 
 mod blake;
 mod crc;

@@ -54,7 +54,6 @@ impl StreamHash for XxHash3_128 {
     }
 }
 
-/// The processor of a streaming hash.
 pub(super) struct Ordered<H>(PhantomData<fn() -> H>);
 
 impl<H> Ordered<H> {

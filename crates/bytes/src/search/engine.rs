@@ -1,4 +1,4 @@
-//! The search algorithms: the fastest for each kind of search.
+//! The fastest algorithm for each kind of search.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,7 +9,6 @@ use memchr::memmem::{Finder, FinderBuilder};
 use super::Search;
 use super::vector::Counter;
 
-/// A match in a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hit {
     pub(super) start: usize,
@@ -19,7 +18,6 @@ pub(super) struct Hit {
 }
 
 impl Hit {
-    /// Sort key: position, then pattern.
     pub(super) fn order(&self) -> (usize, u32) {
         (self.start, self.pattern)
     }
@@ -76,12 +74,10 @@ impl Engine {
         })
     }
 
-    /// Length of the longest pattern.
     pub(super) fn longest(&self) -> usize {
         self.longest
     }
 
-    /// Bytes of the automaton.
     pub(super) fn bytes(&self) -> usize {
         match &self.kind {
             Kind::Byte(_) => 0,
@@ -140,7 +136,7 @@ impl Engine {
         }
     }
 
-    /// As [`walk`](Self::walk), with every match of every pattern. The automaton finds them in the order of their ends.
+    /// Every match of every pattern. The automaton finds them in the order of their ends.
     fn walk_all(
         &self,
         automaton: &AhoCorasick,
@@ -169,7 +165,7 @@ impl Engine {
                 emit(now);
                 continue;
             }
-            // Later matches end later, so none begins before this.
+            // Later matches end later.
             let settled = hit.end().saturating_sub(self.longest);
             while let Some(&Reverse(first)) = waiting.peek()
                 && first.0 < settled
@@ -184,8 +180,7 @@ impl Engine {
         }
     }
 
-    /// Counts the matches of a single pattern; also returns where the next may begin. None: there is no faster way than
-    /// `walk`.
+    /// Of a single pattern; also returns where the next match may begin. None: `walk` is as fast.
     pub(super) fn count(&self, bytes: &[u8]) -> Option<(u64, usize)> {
         match &self.kind {
             Kind::Byte(byte) => Some((memchr::memchr_iter(*byte, bytes).count() as u64, 0)),

@@ -1,10 +1,9 @@
 //! Counts per pattern, and positions of the first matches.
 
-/// Matches so far; positions ascend.
+/// Matches so far, ascending.
 #[derive(Debug)]
 pub(super) struct Found {
     counts: Vec<u64>,
-    /// Offset in the stream, and pattern.
     first: Vec<(u64, u32)>,
     keep: usize,
 }

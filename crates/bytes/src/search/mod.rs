@@ -1,15 +1,14 @@
 //! Search for byte strings.
 //!
 //! Conventions, as in `grep` and the `aho-corasick` crate:
-//! - matches do not overlap unless requested: the next search begins at the end of the last match. `aa` is found twice
-//!   in `aaaa`, with [`Search::overlapping`] three times;
+//! - matches do not overlap unless requested: `aa` is found twice in `aaaa`, with [`Search::overlapping`] three times;
 //! - of several patterns that match at a position, the first given counts; with overlaps, all;
 //! - a match may span any number of buffers and is found once.
 //!
-//! Whether a match begins at a position depends only on as many bytes as the longest pattern has. So `scan` finds the
-//! matches for which its buffer shows these; positions at its end are left to the `join` of the next buffer. `scan`
-//! cannot know where the previous match ended: it starts at the buffer's beginning, and `join` corrects. Two searches
-//! from different positions agree from their first common match on, which is nearly always the first.
+//! A match at a position depends only on as many bytes as the longest pattern has. `scan` finds the matches for which
+//! its buffer shows these, and leaves positions at its end to the next `join`. It cannot know where the previous match
+//! ended: it starts at the buffer's beginning, and `join` corrects. Searches from different positions agree from their
+//! first common match on, which is nearly always the first.
 
 mod engine;
 mod found;
@@ -20,10 +19,10 @@ use crate::{BytesError, Matches, Outcome, PatternCount};
 use engine::Engine;
 use found::Found;
 
-/// Bytes of the longest legal pattern.
+/// Longest legal pattern in bytes.
 pub const LONGEST: usize = 64 << 10;
 
-/// Most patterns, and most bytes of all together: their automaton takes about 100 MB.
+/// Most patterns, and most bytes of all: their automaton takes about 100 MB.
 pub const MOST_PATTERNS: usize = 10_000;
 /// See [`MOST_PATTERNS`].
 pub const MOST_BYTES: usize = 1 << 20;
@@ -31,7 +30,7 @@ pub const MOST_BYTES: usize = 1 << 20;
 /// Most positions kept.
 pub const MOST_KEPT: usize = 1 << 20;
 
-/// What to search for, and how.
+/// What to search for.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Search {
     /// The byte strings.
@@ -95,7 +94,6 @@ struct Searcher {
     engine: Engine,
 }
 
-/// Matches that begin in a buffer, except at its last positions.
 struct Part {
     found: Found,
     /// Where the search continues, in the buffer.
@@ -134,7 +132,7 @@ impl Searcher {
         });
     }
 
-    /// Corrects the matches that `scan` found from the buffer's beginning to those from the cursor on.
+    /// Replaces the matches from the buffer's beginning by those from the cursor.
     fn correct(&self, piece: Piece<'_>, limit: usize, part: &mut Part, state: &mut State) {
         let begin = (state.cursor - piece.offset) as usize;
         let next = |from: usize| {
@@ -165,7 +163,7 @@ impl Searcher {
         if real.is_none() {
             part.cursor = 0; // The scan's last match is none.
         }
-        // If more matches were dropped than added, positions are wanted that the scan did not keep.
+        // Positions may be wanted that the scan did not keep.
         let short = state.found.wants(&part.found);
         if short > 0 {
             let mut skip = part.found.kept();

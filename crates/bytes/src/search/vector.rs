@@ -1,9 +1,8 @@
 //! Counts a literal with vectors, also where matches are frequent.
 //!
 //! Searchers restart after each match, which costs more than the search if every line has one. Counting needs no
-//! positions: 64 at a time are compared with up to eight bytes of the literal, first the two rarest; the result is a
-//! bit mask. This decides literals of up to eight bytes. Longer ones, and those whose matches may overlap, are checked
-//! bit by bit.
+//! positions: 64 at a time are compared with up to eight bytes of the literal, the rarest first; the result is a bit
+//! mask. Longer literals, and those whose matches may overlap, are checked bit by bit.
 #![allow(unsafe_code)] // Loads through pointers, and instructions beyond the baseline.
 
 use memchr::memmem::Finder;
@@ -18,14 +17,14 @@ const PROBES: usize = 8;
 /// A literal of at least two bytes, on a CPU with AVX2.
 #[derive(Debug)]
 pub(super) struct Counter {
-    /// Positions of the compared bytes in the literal, rarest first.
+    /// Positions of these in the literal, rarest first.
     probes: Vec<usize>,
     /// Matches may overlap.
     overlaps: bool,
 }
 
 impl Counter {
-    /// None if the CPU lacks the instructions or the literal is too short.
+    /// None for another CPU or a short literal.
     pub(super) fn new(literal: &[u8]) -> Option<Self> {
         if !available() || literal.len() < 2 {
             return None;
@@ -40,7 +39,7 @@ impl Counter {
         })
     }
 
-    /// The number of matches without overlaps, and the end of the last.
+    /// Counts matches without overlaps; also returns the end of the last.
     pub(super) fn count(&self, bytes: &[u8], finder: &Finder<'_>) -> (u64, usize) {
         let literal = finder.needle();
         let mut so_far = SoFar::default();
@@ -82,7 +81,6 @@ impl Counter {
 #[derive(Default)]
 struct SoFar {
     count: u64,
-    /// End of the last match.
     end: usize,
     /// Positions before this were compared.
     looked_at: usize,
@@ -121,7 +119,6 @@ fn available() -> bool {
     false
 }
 
-/// Compares whole blocks of positions.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,popcnt")]
 fn count_avx2<const N: usize>(
@@ -212,7 +209,7 @@ mod tests {
         let mut matched = 0;
         for round in 0..600 {
             let bytes = letters(round % 331, 1 + round as u64 % 3);
-            // Taken from the text, so that it is found; also longer than what is compared.
+            // Taken from the text, so that it is found.
             let length = 2 + round % 13;
             let Some(literal) = bytes.get(round % 7..round % 7 + length) else {
                 continue;

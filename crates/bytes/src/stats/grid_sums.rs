@@ -1,4 +1,4 @@
-//! Sums that can begin at any multiple of a grain, and be appended, with the same bits as in one pass.
+//! Sums that begin at multiples of a grain and can be appended, with the same bits as in one pass.
 
 use bytemuck::{Pod, Zeroable};
 use isochrony_dsp::stats::{Accumulator, Statistic, Summary};
@@ -9,21 +9,17 @@ use crate::tree::{MOST_NODES, Tree};
 /// Samples per leaf of floating-point sums: combining leaves costs little.
 const LEAF: u64 = 4096;
 
-/// A sample type with statistics.
 pub(super) trait StatisticSample:
     Statistic<Extreme = Self> + Pod + Zeroable + Send + Sync
 {
     type Sums: GridSums<Self>;
 
-    /// The sample as a result's value.
     fn value(self) -> Value;
 }
 
-/// Sums of a range of the stream.
 pub(super) trait GridSums<T: Statistic>: Default + Send + 'static {
-    /// Appended ranges begin and end at multiples of so many samples.
+    /// Ranges begin and end at multiples of so many samples.
     const GRAIN: u64;
-    /// Upper bound of the heap.
     const HEAP: usize;
 
     /// Resets it; the next sample has this number.
@@ -75,7 +71,6 @@ exact!(i8 i16 i32 u8 u16 u32);
 
 /// Floats and 64-bit integers: leaves, combined as a binary tree over the stream.
 pub(super) struct Leaves<T: Statistic> {
-    /// Number of the next sample.
     next: u64,
     open: Accumulator<T>,
     tree: Tree<Summary<T::Extreme>>,

@@ -5,8 +5,8 @@
 //! - NaN and infinite samples are only counted;
 //! - minimum and maximum are exact. Sums of integers of up to 32 bits and of their squares are exact, so mean and M2
 //!   are within one unit in the last place. Floats and 64-bit integers are summed as in [`isochrony_dsp::stats`] within
-//!   leaves of 4,096 samples, and leaves combine in pairs as a binary tree (Chan, Golub and LeVeque 1979), so errors
-//!   grow with the logarithm of the count. If deviations exceed 1e154, M2 is infinite, and the mean may be NaN;
+//!   leaves of 4,096 samples, which combine as a binary tree (Chan, Golub and LeVeque 1979). If deviations exceed
+//!   1e154, M2 is infinite, and the mean may be NaN;
 //! - the same bits for any cuts, workers and CPU.
 
 mod grid_sums;
@@ -21,7 +21,7 @@ use crate::samples::{Fragment, reverse_each, round_down, round_up};
 use crate::{BytesError, Outcome, Statistics};
 use grid_sums::{GridSums, StatisticSample};
 
-/// Samples copied at a time to align them or swap their bytes.
+/// Copied at a time to align samples or swap their bytes.
 const TILE: usize = 2048;
 
 /// Statistics of samples of a dtype.
@@ -50,7 +50,6 @@ pub fn statistics(dtype: DType, order: ByteOrder) -> Result<AnyProcessor, BytesE
     })
 }
 
-/// Statistics of samples of one type.
 #[derive(Debug)]
 struct Stats<T> {
     order: ByteOrder,
@@ -66,7 +65,6 @@ impl<T> Stats<T> {
     }
 }
 
-/// Sums, with memory for samples that must be copied.
 struct Sums<T: StatisticSample> {
     sums: T::Sums,
     /// Samples that cannot be summed in place.
@@ -104,7 +102,7 @@ impl<T: StatisticSample> Sums<T> {
     }
 }
 
-/// Sums of a buffer's samples between its first and last multiple of the grain.
+/// Sums between the buffer's first and last multiple of the grain.
 struct Part<T: StatisticSample> {
     sums: Sums<T>,
     /// Offsets of these in the stream; equal if the buffer has fewer than two.
@@ -181,7 +179,7 @@ impl<T: StatisticSample + Pod> Processor for Stats<T> {
             part.sums.sums.begin(part.from / size_of::<T>() as u64);
         }
         let to = round_down(piece.end(), grain);
-        // After a hole between pieces, `join` does the work.
+        // After a hole, `join` does the work.
         if part.to >= piece.offset && to > part.to {
             let bytes = &piece.bytes[(part.to - piece.offset) as usize..];
             part.sums.push(&bytes[..(to - part.to) as usize]);

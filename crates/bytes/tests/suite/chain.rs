@@ -1,4 +1,4 @@
-//! Several processors at once, and what chains refuse.
+//! Several processors, and what chains refuse.
 
 use crate::common::{cuts, noise, run, run_cut};
 use isochrony_bytes::{BytesError, Chain, JoinOutcome, Needs, Outcome, Piece, Value};
@@ -58,7 +58,6 @@ fn needs_say_what_may_be_left_out() {
     assert!(parts.scan && !parts.ordered && !parts.output);
     assert!(needs(&["sha256", "gzip"]).output);
     assert!(needs(&["unzstd"]).again && !needs(&["zstd"]).again);
-    // What needs no scan may be joined without.
     let chain = Chain::parse(&["sha256"]).unwrap();
     let (mut part, mut state) = (chain.part(), chain.state());
     assert_eq!(
@@ -99,7 +98,6 @@ fn pieces_out_of_order_are_refused_and_change_nothing() {
         chain.join(first, &mut part, &mut state),
         Ok(JoinOutcome::Done)
     );
-    // Twice, and with a hole.
     for offset in [0, 4] {
         let error = refuse(offset, b"abc", &mut part, &mut state);
         assert_eq!(error.code(), "out_of_order");
@@ -137,7 +135,7 @@ fn parts_and_states_of_other_chains_are_refused() {
     assert_eq!(finished, Err(BytesError::Foreign));
 }
 
-/// A part is used for thousands of buffers; only its first may make it grow.
+/// Only the first of thousands of buffers may make it grow.
 #[test]
 fn parts_serve_any_number_of_buffers_of_any_stream() {
     let bytes = noise(50_000);
@@ -149,7 +147,6 @@ fn parts_serve_any_number_of_buffers_of_any_stream() {
         let (mut state, mut output) = (chain.state(), vec![]);
         for piece in crate::common::pieces(&bytes, &cuts) {
             chain.scan(piece, &mut part).unwrap();
-            // Scanning twice is as good as once.
             chain.scan(piece, &mut part).unwrap();
             assert_eq!(
                 chain.join(piece, &mut part, &mut state),
@@ -198,7 +195,7 @@ fn fields_are_named_for_tables() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Everything at once; zstd's frames follow the cuts, so its sizes are left out.
+    /// zstd's frames follow the cuts, so its sizes are left out.
     #[test]
     fn any_cutting_and_any_number_of_workers_equal_one_pass(cuts in cuts(16_000), workers in 1usize..6) {
         let bytes: Vec<u8> = noise(16_000).iter().map(|byte| b"aAb "[usize::from(byte % 4)]).collect();

@@ -1,4 +1,4 @@
-//! Frames through other decoders, and back through our own.
+//! Frames through other decoders, and back through ours.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -30,7 +30,7 @@ fn compressed(name: &str, bytes: &[u8], cuts: &[usize]) -> Vec<u8> {
     output
 }
 
-/// What a program makes of bytes, if it is there.
+/// Output of a program, if installed.
 fn through(program: &str, arguments: &[&str], bytes: &[u8]) -> Option<Vec<u8>> {
     let Ok(mut child) = Command::new(program)
         .args(arguments)
@@ -64,7 +64,7 @@ fn other_decoders_read_the_frames_one_after_another() {
         for level in ["zstd:-7", "zstd:1", "zstd", "zstd:19"] {
             let output = compressed(level, &bytes, cuts);
             assert!(output.len() < 480_000, "{level} {}", output.len());
-            // The library's own one-shot decoder, which knows nothing of steps.
+            // The library's one-shot decoder.
             let mut back = vec![0; bytes.len() + 1];
             let length = zstd_safe::decompress(&mut back[..], &output).unwrap();
             assert!(back[..length] == bytes, "{level} {cuts:?}");
@@ -83,7 +83,7 @@ fn a_stream_of_nothing_becomes_an_empty_frame() {
     for (make, take) in [("zstd", "unzstd"), ("gzip", "gunzip")] {
         let (_, back) = run(&[take], &compressed(make, &[], &[]), &[]).unwrap();
         assert!(back.is_empty());
-        // No bytes at all are no frame: the system's tools say so, too.
+        // An empty stream is no frame for the system's tools, either.
         let error = run(&[take], &[], &[]).unwrap_err();
         assert_eq!((error.code(), error.offset()), ("cut_off", Some(0)));
     }
@@ -91,7 +91,7 @@ fn a_stream_of_nothing_becomes_an_empty_frame() {
 
 #[test]
 fn decompression_takes_bounded_memory_whatever_comes_out() {
-    // 16 MiB of zeros in few bytes, in one buffer.
+    // 16 MiB of zeros in one buffer.
     let zeros = vec![0; 16 << 20];
     for (make, take) in [("zstd", "unzstd"), ("gzip", "gunzip")] {
         let output = compressed(make, &zeros, &[]);
@@ -125,13 +125,12 @@ fn damaged_and_shortened_frames_are_errors_with_their_place() {
             assert_eq!((error.code(), error.offset()), ("cut_off", Some(end)));
         }
 
-        // A bit of the content shows in the checksum at the latest.
+        // The checksum shows a wrong bit at the latest.
         let mut damaged = whole.clone();
         damaged[whole.len() / 2] ^= 1;
         let error = run(&[take], &damaged, &[]).unwrap_err();
         assert!(matches!(error.code(), "corrupt" | "cut_off"), "{error}");
 
-        // Rubbish after a frame is not taken for its end.
         let mut longer = whole.clone();
         longer.extend_from_slice(b"rubbish");
         let error = run(&[take], &longer, &[]).unwrap_err();
@@ -145,7 +144,7 @@ fn damaged_and_shortened_frames_are_errors_with_their_place() {
 
 #[test]
 fn frames_of_zstd_before_1_0_are_refused_wherever_they_are_cut_and_skipped_ones_are_skipped() {
-    // Found by fuzzing: 0.5's decoder told another error of one piece than of several, and heeds no limit of memory.
+    // Found by fuzzing: the decoder of 0.5 ignores memory limits.
     let old = b"\x25\xb5\x2f\xfd\x04\x58\xd5\0\0\xa0a need";
     let frame = compressed("zstd", b"new", &[]);
     let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"any"].concat();
@@ -172,7 +171,7 @@ fn frames_of_zstd_before_1_0_are_refused_wherever_they_are_cut_and_skipped_ones_
 
 #[test]
 fn windows_beyond_what_was_said_are_refused_with_the_way_out() {
-    // A window of 8 MiB, which the content fills.
+    // A full window of 8 MiB.
     let bytes = sample(9 << 20);
     let mut context = zstd_safe::CCtx::create();
     context
@@ -185,7 +184,7 @@ fn windows_beyond_what_was_said_are_refused_with_the_way_out() {
     assert!(error.to_string().contains("window=LOG"), "{error}");
     let (_, back) = run(&["unzstd,window=23"], &frame, &[]).unwrap();
     assert!(back == bytes);
-    // The default fits the default limit of n-buffering.
+    // The default fits the limit of n-buffering.
     let state = |name: &str| Chain::parse(&[name]).unwrap().state_bytes();
     assert!(state("unzstd") < 70_000_000);
     assert!(state("unzstd,window=23") < 10_000_000);
@@ -215,7 +214,7 @@ fn levels_that_do_not_exist_are_refused() {
     }
 }
 
-/// What compressing takes depends on the level and on the length, hardly on what is compressed.
+/// Hardly on the content.
 #[test]
 fn a_part_stays_within_what_it_says() {
     let bytes = vec![0; 4 << 20];
@@ -270,14 +269,14 @@ proptest! {
     }
 }
 
-/// Members with names and comments in their headers, as other programs write them.
+/// With names and comments in their headers.
 #[test]
 fn members_of_other_programs_are_read() {
     let bytes = sample(300_000);
     let Some(member) = through("gzip", &["-6"], &bytes) else {
         return;
     };
-    // A header with a name: flag 8, and a text that ends with a zero after the ten bytes.
+    // Flag 8: after the ten bytes follows a name that ends with a zero.
     let mut named = member[..10].to_vec();
     named[3] |= 8;
     named.extend_from_slice(b"name.txt\0");
@@ -297,7 +296,7 @@ fn compressing_beside_a_hash_changes_neither() {
     assert_eq!(together[2], run(&["crc32c"], &bytes, &[]).unwrap().0[0]);
 }
 
-/// As gzip(1) takes it: tapes and archives pad the last member with zeros.
+/// As in gzip(1).
 #[test]
 fn zeros_behind_the_last_member_are_padding_and_anything_else_is_not() {
     let bytes = sample(3000);
@@ -319,7 +318,6 @@ fn zeros_behind_the_last_member_are_padding_and_anything_else_is_not() {
         if let Some(back) = through("gzip", &["-dcq"], &padded) {
             assert!(back == twice);
         }
-        // What follows the padding is no member, and no padding either.
         for rest in [&members[..], b"x"] {
             let followed = [&padded[..], rest].concat();
             let error = run(&["gunzip"], &followed, &[]).unwrap_err().to_string();

@@ -38,7 +38,6 @@ fn widths_orders_and_kinds_change_the_bytes_and_not_the_numbers() {
         converted("convert:<i2:>i2", &words, &[7]),
         raw!(to_be_bytes; -2i16, 300i16, i16::MAX, i16::MIN)
     );
-    // Every 64-bit integer goes through unharmed.
     let long = raw!(to_le_bytes; i64::MAX, i64::MIN, (1i64 << 53) + 1);
     assert_eq!(
         converted("convert:<i8:>i8", &long, &[]),
@@ -115,7 +114,7 @@ fn what_does_not_fit_is_an_error_with_its_place() {
         8,
         &["inf", "float64"],
     );
-    // Far inside, in another block of the kernel.
+    // In another block of the kernel.
     let mut many = vec![7; 2 * 5000];
     many[2 * 4321 + 1] = 8; // 0x0807 = 2055 where all others are 0x0707 = 1799.
     fails(
@@ -195,7 +194,7 @@ fn conversions_that_cannot_be_are_refused() {
     );
 }
 
-/// A sample at a time, in 128 bits or in f64.
+/// In 128 bits or in f64.
 fn slow(from: (DType, bool), to: (DType, bool), scale: f64, offset: f64, bytes: &[u8]) -> Vec<u8> {
     let size = from.0.component_size();
     let mut out = vec![];
@@ -228,7 +227,7 @@ fn slow(from: (DType, bool), to: (DType, bool), scale: f64, offset: f64, bytes: 
             DType::I32 => (i128::from(i32::MIN), i128::from(i32::MAX)),
             _ => (i128::from(i64::MIN), i128::from(i64::MAX)),
         };
-        // `as` takes floats to the nearest integer of 128 bits.
+        // `as` rounds to the nearest 128-bit integer.
         let integer = match whole {
             Some(whole) if plain => whole.clamp(least, most),
             _ => (scaled.round_ties_even() as i128).clamp(least, most),
@@ -266,7 +265,7 @@ const REAL: [(DType, &str); 9] = [
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Every pair of types, in both orders, saturating so that any bits may come; only NaN is kept out, which no integer is.
+    /// Every pair of types in both orders, saturating, so that any bits but NaN are legal.
     #[test]
     fn any_cutting_converts_each_sample_as_if_alone(
         from in prop::sample::select(REAL.to_vec()), from_big in any::<bool>(),

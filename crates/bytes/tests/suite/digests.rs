@@ -1,4 +1,4 @@
-//! Published vectors, the system's own tools, and cuts anywhere.
+//! Published vectors, the system's tools, and any cuts.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -25,7 +25,7 @@ fn published_vectors_come_out() {
     let million = vec![b'a'; 1_000_000];
     let ascending: Vec<u8> = (0..32).collect();
     let descending: Vec<u8> = (0..32).rev().collect();
-    // RFC 1321 A.5; FIPS 180 examples of NIST; RFC 3720 B.4 (most significant byte first); XXH3 of nothing, from its specification.
+    // RFC 1321 A.5; NIST's examples of FIPS 180; RFC 3720 B.4 (most significant byte first); XXH3's specification.
     let vectors: [(&str, &[u8], &str); 17] = [
         ("md5", b"", "d41d8cd98f00b204e9800998ecf8427e"),
         ("md5", b"abc", "900150983cd24fb0d6963f7d28e17f72"),
@@ -84,7 +84,7 @@ fn published_vectors_come_out() {
     }
 }
 
-/// The repository's `test_vectors.json`: input byte `i` is `i % 251`, here the first 32 bytes of each result.
+/// From `test_vectors.json`: input byte `i` is `i % 251`; the first 32 bytes of each result.
 #[test]
 fn blake3_gives_the_specification_s_vectors() {
     let vectors = [
@@ -145,7 +145,7 @@ fn blake3_gives_the_specification_s_vectors() {
     }
 }
 
-/// Chunks, subtrees and whole powers of two, where the root could be mistaken, cut at and around every line.
+/// Chunks, subtrees and powers of two, cut at and around each.
 #[test]
 fn blake3_of_whole_subtrees_is_that_of_one_pass() {
     let bytes = noise(1 << 18);
@@ -167,7 +167,7 @@ fn blake3_of_whole_subtrees_is_that_of_one_pass() {
     }
 }
 
-/// `md5sum`, `sha256sum` and `sha512sum`, where they are.
+/// `md5sum`, `sha256sum` and `sha512sum`, if installed.
 #[test]
 fn digests_are_those_of_the_system_s_tools() {
     let bytes = noise(300_000);
@@ -218,7 +218,7 @@ proptest! {
         prop_assert_eq!(run(&NAMES, &bytes, &cuts).unwrap(), whole);
     }
 
-    /// Long enough for many blocks of the cache and several levels of the tree.
+    /// Many blocks of the cache and levels of the tree.
     #[test]
     fn any_cutting_of_a_long_stream_equals_one_pass(cuts in cuts(600_000)) {
         let bytes = noise(600_000);

@@ -1,4 +1,4 @@
-//! Processors of bytes, in one binary: each file of a folder of tests would be linked by itself.
+//! Tests in one binary, which links once.
 
 mod chain;
 mod common;

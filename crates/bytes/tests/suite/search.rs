@@ -1,11 +1,10 @@
-//! Search against a loop that tries every place.
+//! Search against a loop that tries every position.
 
 use crate::common::{cuts, noise, run_cut};
 use isochrony_bytes::search::{Search, search};
 use isochrony_bytes::{Chain, Matches, Outcome};
 use proptest::prelude::*;
 
-/// Every place is compared with every pattern.
 fn slow(wanted: &Search, bytes: &[u8]) -> (Vec<u64>, Vec<(u64, usize)>) {
     let mut counts = vec![0; wanted.patterns.len()];
     let mut offsets = vec![];
@@ -81,7 +80,7 @@ fn of_several_at_one_place_the_first_given_is_taken() {
     assert_eq!(matches.offsets, [(0, 0)]);
     let matches = found(&looking_for(&[b"abcd", b"ab"], 10), b"abcd", &[1, 3], 2);
     assert_eq!(matches.offsets, [(0, 0)]);
-    // A longer match that begins earlier wins over one inside that is complete before.
+    // A longer match that begins earlier wins over one that ends before.
     let matches = found(&looking_for(&[b"bc", b"abcde"], 10), b"abcde", &[4], 2);
     assert_eq!(matches.offsets, [(0, 1)]);
 }
@@ -115,7 +114,7 @@ fn places_beyond_those_to_keep_are_counted_only() {
     assert_eq!(matches.offsets, [(0, 0), (5, 0), (10, 0)]);
 }
 
-/// The buffer after the cut begins with more short matches than are kept, and all of them are inside one that began before.
+/// The buffer begins with more short matches than are kept, all inside an earlier one.
 #[test]
 fn places_are_looked_for_again_where_those_kept_were_none() {
     let wanted = looking_for(&[b"b", b"abbbbbb"], 4);
@@ -138,7 +137,7 @@ fn what_cannot_be_looked_for_is_refused() {
     assert!(code(looking_for(&[b"a"], 2_000_000)).contains("keep=2000000 must be up to"));
 }
 
-/// Texts of few letters, where patterns overlap themselves and each other as often as can be.
+/// Few letters, so that patterns overlap often.
 fn case() -> impl Strategy<Value = (Search, Vec<u8>, Vec<usize>)> {
     let letter = prop_oneof![4 => Just(b'a'), 2 => Just(b'b'), 1 => Just(b'A')];
     let pattern = prop::collection::vec(letter.clone(), 1..7);
@@ -169,7 +168,7 @@ proptest! {
         check(&wanted, &text, &cuts);
     }
 
-    /// One letter, cut into long buffers: what the scan assumed never agrees with what is there.
+    /// The positions that the scan assumed are never right.
     #[test]
     fn runs_of_one_letter_are_counted_from_the_stream_s_beginning(
         length in 0usize..200,

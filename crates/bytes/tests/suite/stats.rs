@@ -1,4 +1,4 @@
-//! Statistics against loops over all samples, in wide integers or with every rounding error kept.
+//! Statistics against loops with wide integers or compensated sums.
 
 use crate::common::{cuts, noise, run};
 use isochrony_bytes::{Chain, Outcome, Statistics, Value};
@@ -11,7 +11,7 @@ fn stats(dtype: &str, bytes: &[u8], cuts: &[usize]) -> Statistics {
     }
 }
 
-/// Same bits; NaN is itself.
+/// NaN equals itself.
 fn same(a: &Statistics, b: &Statistics) -> bool {
     let bits = |value: &Value| match value {
         Value::Float(value) => i128::from(value.to_bits()),
@@ -23,7 +23,7 @@ fn same(a: &Statistics, b: &Statistics) -> bool {
         && (a.mean.to_bits(), a.m2.to_bits()) == (b.mean.to_bits(), b.m2.to_bits())
 }
 
-/// A sum of doubles whose rounding errors are added, too (Neumaier 1974).
+/// A compensated sum (Neumaier 1974).
 fn exact_sum(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut error) = (0.0f64, 0.0f64);
     for value in values {
@@ -38,7 +38,7 @@ fn exact_sum(values: impl Iterator<Item = f64>) -> f64 {
     sum + error
 }
 
-/// The samples of bytes, as numbers; NaN and infinite ones left out.
+/// Finite samples as numbers.
 fn numbers(dtype: &str, bytes: &[u8]) -> Vec<f64> {
     let big = dtype.starts_with('>');
     let kind = dtype.trim_start_matches(['<', '>']);
@@ -70,7 +70,7 @@ const DTYPES: [&str; 14] = [
 #[test]
 fn every_dtype_and_order_agrees_with_a_slow_loop() {
     let bytes = noise(8 * 30_011);
-    // Half the exponents of arbitrary bits would make every sum infinite: these stay within.
+    // Arbitrary exponents would make sums infinite.
     let tame = |dtype: &str| -> Vec<u8> {
         let size: usize = dtype[2..].parse().unwrap();
         bytes
@@ -114,7 +114,7 @@ fn every_dtype_and_order_agrees_with_a_slow_loop() {
             extreme(&got.max),
             numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max)
         );
-        // The spread is what a mean's error is measured in.
+        // The error of a mean is relative to the spread.
         let std = (m2 / n).sqrt();
         assert!(
             (got.mean - mean).abs() <= 1e-13 * std,
@@ -126,7 +126,7 @@ fn every_dtype_and_order_agrees_with_a_slow_loop() {
     }
 }
 
-/// In 128-bit integers there is one rounding, at the end.
+/// One rounding, at the end.
 #[test]
 fn integers_are_exact() {
     let bytes: Vec<u8> = [i32::MIN, i32::MAX, i32::MAX, 7]
@@ -182,7 +182,7 @@ fn a_stream_that_ends_inside_a_sample_is_refused() {
     assert!(error.to_string().contains("3 of its 8 bytes"), "{error}");
 }
 
-/// Buffers of a mapped file or a slice of Python's begin at any address.
+/// Buffers of mapped files begin anywhere.
 #[test]
 fn addresses_that_are_not_aligned_change_nothing() {
     let bytes = noise(100_001);
@@ -201,7 +201,7 @@ fn addresses_that_are_not_aligned_change_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Arbitrary bits: floats of every size, NaN and infinite ones among them.
+    /// Arbitrary bits, with NaN and infinities.
     #[test]
     fn any_cutting_equals_one_pass(cuts in cuts(160_000), dtype in prop::sample::select(DTYPES.to_vec())) {
         let bytes = noise(160_000);
@@ -209,7 +209,7 @@ proptest! {
         prop_assert!(same(&stats(dtype, &bytes, &cuts), &whole));
     }
 
-    /// With others beside it, buffers are scanned in blocks.
+    /// Then buffers are scanned in blocks.
     #[test]
     fn company_changes_nothing(cuts in cuts(600_000)) {
         let bytes = noise(600_000);

@@ -19,13 +19,13 @@ pub enum CacheError {
         path: PathBuf,
         source: std::io::Error,
     },
-    /// The folder contains other files, which the cache must not remove.
+    /// The folder contains other files.
     #[error("{} is no cache: it contains {found:?}; give an empty or a new folder", path.display())]
     NotACache { path: PathBuf, found: String },
     /// There is no cache in the folder.
     #[error("no cache at {}; check the path, or open one with a quota", path.display())]
     NoSuchCache { path: PathBuf },
-    /// The journal is missing or damaged, and this handle must not start an empty cache.
+    /// The journal is missing or damaged, and this handle must not reset it.
     #[error("the journal of the cache at {} is missing or damaged, so what it holds is not known; open the cache with a quota, which starts it empty, or remove the folder", path.display())]
     DamagedJournal { path: PathBuf },
     /// The folder is on a network file system.
@@ -68,7 +68,7 @@ pub enum CacheError {
         bytes: usize,
         max_bytes: usize,
     },
-    /// The object has too many pieces for a piece table.
+    /// The object has too many pieces.
     #[error(
         "{key} of {bytes} bytes has {pieces} pieces of {piece_bytes} bytes, at most {max_pieces} are allowed; open the cache with larger piece_bytes"
     )]
@@ -150,10 +150,10 @@ pub enum CacheError {
         end: u64,
         waited: Duration,
     },
-    /// Another process holds the index lock longer than any change takes.
+    /// Another process holds the index lock too long.
     #[error("waited {waited:?} for the lock {}; a process that holds it is stopped or hangs: resume or end it", path.display())]
     IndexLocked { path: PathBuf, waited: Duration },
-    /// The handle is of the parent process, and would share its kernel locks.
+    /// The handle is of the parent process.
     #[error("the cache at {} was opened by process {opened_by} and is used in its fork {process}; open it in the fork", path.display())]
     Forked {
         path: PathBuf,
@@ -198,9 +198,8 @@ pub(crate) fn is_full(error: &std::io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded)
 }
 
-/// Adds action and path to a system error.
 pub(crate) trait IoContext<T>: Sized {
-    /// With a path that is computed only for an error.
+    /// The path is computed only for an error.
     fn at_path(self, action: &'static str, path: impl FnOnce() -> PathBuf)
     -> Result<T, CacheError>;
 

@@ -182,7 +182,7 @@ fn every_message_states_cause_place_and_fix() {
     for (error, expected) in &all {
         assert_eq!(format!("{}: {error}", error.code()), *expected);
     }
-    // Each variant once, by the number of codes in the source.
+    // Each variant once, by the codes in the source.
     let source = include_str!("mod.rs");
     assert_eq!(source.matches(" { .. } => \"").count(), all.len());
 }

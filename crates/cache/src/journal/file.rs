@@ -12,7 +12,7 @@ use crate::error::{CacheError, IoContext};
 
 /// A shorter journal is not compacted.
 const MIN_COMPACTED_BYTES: u64 = 1 << 20;
-/// Growth since the last compaction at which the journal is compacted again.
+/// Growth at which the journal is compacted again.
 const COMPACTION_FACTOR: u64 = 4;
 
 #[derive(Debug)]
@@ -20,13 +20,11 @@ pub(crate) struct JournalFile {
     path: PathBuf,
     file: File,
     pub(crate) header: Header,
-    /// Sequence of the last record read or appended.
     pub(crate) sequence: u64,
     end: u64,
     base_end: u64,
 }
 
-/// What other processes appended.
 #[derive(Debug)]
 pub(crate) enum JournalUpdate {
     /// These operations.
@@ -36,7 +34,7 @@ pub(crate) enum JournalUpdate {
 }
 
 impl JournalFile {
-    /// Returns base and later operations; `None` without a readable journal.
+    /// `None` without a readable journal.
     #[allow(clippy::type_complexity)]
     pub(crate) fn open(
         path: &Path,
@@ -72,7 +70,7 @@ impl JournalFile {
         Ok(Some((journal, base, ops)))
     }
 
-    /// Operations of the records from `at` on; `None` if damaged.
+    /// `None` if damaged.
     fn parse(&mut self, bytes: &[u8], at: usize) -> Option<Vec<(u64, Vec<Op>)>> {
         let mut records = Records::new(bytes, at, self.sequence);
         let mut all = Vec::new();
@@ -87,7 +85,6 @@ impl JournalFile {
         Some(all)
     }
 
-    /// Replaces the journal with a new one based on `base`.
     pub(crate) fn create(path: &Path, header: Header, base: &Snapshot) -> Result<Self, CacheError> {
         let draft = path.with_extension("new");
         let bytes = opening_bytes(&header, base).ok_or_else(|| too_long(path))?;
@@ -112,7 +109,7 @@ impl JournalFile {
         })
     }
 
-    /// Reads what others appended. Truncates a torn record, so that the next one begins there.
+    /// Truncates a torn record, so that the next one begins there.
     pub(crate) fn catch_up(&mut self) -> Result<JournalUpdate, CacheError> {
         let ours = self.file.metadata().at("look at", &self.path)?;
         let current = match std::fs::metadata(&self.path) {
@@ -139,7 +136,7 @@ impl JournalFile {
         if (ours.dev(), ours.ino()) == (current.dev(), current.ino()) {
             return Ok(JournalUpdate::Ops(ops));
         }
-        // Compacted: what was read of the old file is the new file's base.
+        // Compacted: what was read is the new file's base.
         let Some((journal, _, more)) = Self::open(&self.path)? else {
             return Ok(JournalUpdate::Reload);
         };
@@ -152,12 +149,12 @@ impl JournalFile {
         Ok(JournalUpdate::Ops(ops))
     }
 
-    /// Appends operations as one record: all or nothing.
+    /// Appends one record: all or nothing.
     pub(crate) fn append(&mut self, ops: &[Op]) -> Result<(), CacheError> {
         let sequence = self.sequence + 1;
         let record = record_bytes(sequence, ops).ok_or_else(|| too_long(&self.path))?;
         if let Err(error) = self.file.write_all_at(&record, self.end) {
-            // A torn record has no valid checksum: this or the next reader truncates it.
+            // This or the next reader truncates a torn record.
             let _ = self.file.set_len(self.end);
             return Err(error).at("append to", &self.path);
         }
@@ -166,7 +163,6 @@ impl JournalFile {
         Ok(())
     }
 
-    /// Whether to compact with [`Self::create`].
     pub(crate) fn is_long(&self) -> bool {
         self.end > MIN_COMPACTED_BYTES.max(self.base_end.saturating_mul(COMPACTION_FACTOR))
     }

@@ -6,7 +6,7 @@
 //! records  length u32 | crc32c u32 of length, sequence and payload | sequence u64 | payload: postcard `Vec<Op>`
 //! ```
 //! Everything is zero-padded to multiples of 8. Each record has its predecessor's sequence plus one, and its operations
-//! apply together or not at all. After the last whole record there may be the torn record of a process that died.
+//! apply together or not at all. A process that died may leave a torn record at the end.
 
 mod file;
 mod op;
@@ -26,13 +26,11 @@ const RECORD_HEAD: usize = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
-    /// Distinguishes the sequences of a cache that has started empty.
+    /// Changes when the cache starts empty.
     pub(crate) epoch: u64,
-    /// Sequence of the last record included in the base.
     pub(crate) sequence: u64,
 }
 
-/// Why bytes are not a journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JournalError {
     /// No version wrote them.
@@ -41,7 +39,7 @@ pub(crate) enum JournalError {
     Newer { format: u32 },
 }
 
-/// Reads header and base, with the offset of the first record.
+/// Header and base, with the offset of the first record.
 pub(crate) fn parse_opening(bytes: &[u8]) -> Result<(Header, Snapshot, usize), JournalError> {
     if bytes.get(..8) != Some(&MAGIC) {
         return Err(JournalError::Damaged);
@@ -87,9 +85,8 @@ impl<'a> Records<'a> {
         }
     }
 
-    /// Whether the rest is damage rather than a torn record. A record begins where the previous one ends, so a whole
-    /// record behind a bad one means that the bad one was whole once. Only offsets with a plausible sequence are
-    /// checked further, else it would take quadratic time.
+    /// Whether the rest is damage rather than a torn record: a record begins where the previous one ends, so a whole
+    /// record behind a bad one means that this was whole once. Checking only plausible sequences avoids quadratic time.
     pub(crate) fn is_damaged(&self) -> bool {
         (self.at..self.bytes.len()).step_by(8).any(|at| {
             let sequence = u64_at(self.bytes, at + 8).unwrap_or(0);
@@ -114,13 +111,13 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// Sequence, payload and end of a whole record at `at`.
+/// Sequence, payload and end of a whole record.
 fn record_at(bytes: &[u8], at: usize) -> Option<(u64, &[u8], usize)> {
     let len = u32_at(bytes, at)?;
     let crc = u32_at(bytes, at + 4)?;
     let sequence = u64_at(bytes, at + 8)?;
     let end = (at + RECORD_HEAD).checked_add(len as usize)?;
-    // Padding belongs to the record, so records begin at multiples of 8.
+    // Padding belongs to the record.
     let next = end.next_multiple_of(8);
     let payload = bytes.get(at + RECORD_HEAD..end)?;
     (bytes.len() >= next && record_crc(len, sequence, payload) == crc)
@@ -145,7 +142,7 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     ))
 }
 
-/// `None` if it is too long for its length field.
+/// `None` if too long for the length field.
 pub(crate) fn record_bytes<T: Serialize + ?Sized>(sequence: u64, payload: &T) -> Option<Vec<u8>> {
     let mut record = postcard::to_extend(payload, vec![0; RECORD_HEAD]).ok()?;
     let len = u32::try_from(record.len() - RECORD_HEAD).ok()?;

@@ -7,7 +7,7 @@ use isochrony_placement::EvictionPolicy;
 
 /// Number of an object, unique in a journal.
 pub(crate) type ObjectId = u64;
-/// Number of an open cache, which lives while the file of that name is locked.
+/// Number of an open cache, alive while its file is locked.
 pub(crate) type OwnerId = u64;
 
 /// A change of the index. The order of variants and fields is the format: append only.
@@ -24,7 +24,7 @@ pub(crate) enum Op {
         /// Seconds since 1970.
         created: u64,
     },
-    /// The object became longer. A short last piece is no longer present.
+    /// The object grew. A short last piece is no longer present.
     Grown { object: ObjectId, bytes: u64 },
     /// An owner will fetch consecutive pieces.
     Reserved {
@@ -33,20 +33,20 @@ pub(crate) enum Op {
         count: u32,
         owner: OwnerId,
     },
-    /// Consecutive reserved pieces were verified and written, with these CRC-32C.
+    /// Pieces were verified and written, with these CRC-32C.
     Stored {
         object: ObjectId,
         first: u32,
         checksums: Vec<u32>,
     },
-    /// Consecutive reserved pieces will not be fetched.
+    /// Reserved pieces will not be fetched.
     Released {
         object: ObjectId,
         first: u32,
         count: u32,
         owner: OwnerId,
     },
-    /// An owner died, which ends its reservations.
+    /// Ends the owner's reservations.
     OwnerDied { owner: OwnerId },
     /// A piece on disk differs from what was stored.
     Dropped { object: ObjectId, piece: u32 },
@@ -54,7 +54,7 @@ pub(crate) enum Op {
     Removed { object: ObjectId, evicted: bool },
     /// The object was used.
     Touched { object: ObjectId },
-    /// Requested pieces that were present or not, since the process last reported them.
+    /// Requested pieces, present or not, since the last report.
     Counted { hits: u64, misses: u64 },
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Counters {
     pub(crate) evictions: u64,
 }
 
-/// State of a piece with allocated space.
+/// A piece with allocated space.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Piece {
     /// Allocated without bytes.
@@ -83,7 +83,7 @@ pub(crate) enum Piece {
     Present(u32),
 }
 
-/// The whole index, at the beginning of a compacted journal.
+/// The whole index, in a compacted journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
     pub(crate) settings: Settings,

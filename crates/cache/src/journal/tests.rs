@@ -1,4 +1,4 @@
-//! Truncated and corrupted journals, invalid operations, and snapshots that are read back.
+//! Truncated and corrupted journals, invalid operations, snapshots.
 
 use proptest::prelude::*;
 

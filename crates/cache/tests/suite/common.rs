@@ -1,5 +1,3 @@
-//! An origin with known bytes, and an outside view of a cache's folder.
-
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::os::unix::fs::MetadataExt;
@@ -29,7 +27,7 @@ pub(crate) fn key(number: u64) -> ObjectKey {
     }
 }
 
-/// Bytes of an object: all positions differ, and none is zero like a hole in a file.
+/// No byte is zero, as a hole's are.
 pub(crate) fn origin(number: u64, range: Range<u64>) -> Vec<u8> {
     range
         .map(|at| {
@@ -39,7 +37,6 @@ pub(crate) fn origin(number: u64, range: Range<u64>) -> Vec<u8> {
         .collect()
 }
 
-/// Stores all ranges of a reservation.
 pub(crate) fn store_all(number: u64, reservation: &mut Reservation) -> Result<(), CacheError> {
     for range in reservation.ranges() {
         let bytes = origin(number, range.clone());
@@ -56,7 +53,7 @@ pub(crate) fn fetch(
     object.fetch(range, TIMEOUT, |reservation| store_all(number, reservation))
 }
 
-/// Present bytes, checked against the origin. `None` if any is missing.
+/// Checks present bytes. `None` if any is missing.
 pub(crate) fn read(object: &PinnedObject, number: u64, range: Range<u64>) -> Option<()> {
     let mut bytes = vec![0; (range.end - range.start) as usize];
     match object.read_at(range.start, &mut bytes) {
@@ -72,7 +69,6 @@ pub(crate) fn read(object: &PinnedObject, number: u64, range: Range<u64>) -> Opt
     }
 }
 
-/// The result of `missing` for one range.
 pub(crate) fn only(range: Range<u64>) -> Vec<Range<u64>> {
     vec![range]
 }
@@ -89,14 +85,12 @@ pub(crate) fn object_files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Disk usage of the files.
 pub(crate) fn disk_bytes(folder: &Path) -> u64 {
     let blocks = |path: &PathBuf| std::fs::metadata(path).map_or(0, |meta| meta.blocks());
     object_files(folder).iter().map(blocks).sum::<u64>() * 512
 }
 
-/// Checks that a folder agrees with its index and the quota, and that every present byte is the origin's. `numbers`:
-/// all keys ever used.
+/// Checks folder, index and quota, and that present bytes are the origin's. `numbers`: all keys ever used.
 pub(crate) fn check_folder(folder: &Path, quota: u64, numbers: Range<u64>) {
     let cache = Cache::open(folder, options(quota)).expect("a cache");
     assert!(

@@ -30,7 +30,6 @@ fn open(folder: &Path) -> Cache {
     Cache::open(folder, options(QUOTA)).expect("a cache")
 }
 
-/// A cache with an object of four and a bit pieces, all present.
 fn filled(folder: &Path) -> (Cache, PinnedObject) {
     let cache = open(folder);
     let object = cache.pin(&key(1), 4 * PIECE + 100).expect("pinned");
@@ -76,7 +75,7 @@ fn a_flipped_byte_is_found_before_the_first_use_after_a_restart() {
     check_folder(&place.folder, QUOTA, 0..2);
 }
 
-/// Reading a file again for each task that pins it would cost a disk twice.
+/// Reading files again for each task would double disk reads.
 #[test]
 fn bytes_are_compared_with_their_checksum_once_by_a_process_and_by_each_other_one() {
     let place = place();
@@ -91,7 +90,7 @@ fn bytes_are_compared_with_their_checksum_once_by_a_process_and_by_each_other_on
     file.write_all_at(&[byte ^ 4], 77).expect("flipped");
     assert_eq!(missing(&pin(&cache)), []);
     assert_eq!(missing(&pin(&other)), only(0..PIECE));
-    // It has reported it to the first one.
+    // The first process knows of the damage, too.
     assert_eq!(missing(&pin(&cache)), only(0..PIECE));
     fetch(&pin(&other), 1, 0..PIECE).expect("fetched");
     assert_eq!(missing(&pin(&cache)), []);
@@ -136,7 +135,7 @@ fn missing_files_and_unknown_files_are_found_when_opening() {
     std::fs::rename(&file, &orphan).expect("renamed");
     std::fs::write(file.with_file_name("garbage"), "x").expect("written");
     let cache = open(&place.folder);
-    // Not an object's name, so it may be somebody's.
+    // Not an object's name.
     let garbage = file.with_file_name("garbage");
     assert_eq!(object_files(&place.folder), [garbage]);
     assert_eq!(cache.info().expect("info").objects, 0);
@@ -163,7 +162,7 @@ fn a_flipped_byte_of_the_journal_loses_at_most_the_content() {
                 fetch(&pinned, 1, 0..pinned.bytes()).expect("fetched");
                 assert!(read(&pinned, 1, 0..pinned.bytes()).is_some(), "byte {at}");
             }
-            // The format's number. A later version's cache is left unchanged.
+            // The format's number.
             Err(error) => assert_eq!((error.code(), at / 4), ("newer_format", 2)),
         }
     }
@@ -196,7 +195,6 @@ fn an_open_cache_survives_removal_of_its_folder() {
     let (cache, object) = filled(&place.folder);
     let map = object.map().expect("a mapping");
     std::fs::remove_dir_all(&place.folder).expect("removed");
-    // Pinned files keep their bytes without names.
     assert!(map.slice(0..object.bytes()).expect("present") == origin(1, 0..object.bytes()));
     assert!(read(&object, 1, 0..object.bytes()).is_some());
     assert_eq!(cache.info().expect("info").objects, 0);
@@ -306,7 +304,7 @@ fn a_torn_record_is_cut_off_by_the_next_writer() {
     let (cache, object) = filled(&place.folder);
     let journal = place.folder.join("journal");
     let len = std::fs::metadata(&journal).expect("the journal").len();
-    // Like a process killed within its write.
+    // As if killed within its write.
     writable(&journal)
         .write_all_at(&[7, 0, 0, 0, 1, 2, 3], len)
         .expect("written");

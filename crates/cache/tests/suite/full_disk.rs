@@ -13,7 +13,7 @@ use crate::common::{
     PIECE, check_folder, disk_bytes, fetch, key, object_files, only, options, read,
 };
 
-/// A small file system, unmounted at the end.
+/// Unmounted when dropped.
 struct SmallDisk<'a>(&'a Path);
 
 impl<'a> SmallDisk<'a> {
@@ -59,7 +59,6 @@ fn a_full_disk_evicts_then_reports_and_leaves_the_cache_intact() {
         assert!(read(&object, number, 0..20 * PIECE).is_some());
     }
     assert!(cache.info().expect("info").evictions > 0);
-    // Pinned ones do not: the disk is full.
     let mut pinned = Vec::new();
     let error = loop {
         let number = pinned.len() as u64 + 8;
@@ -87,13 +86,12 @@ fn a_full_disk_evicts_then_reports_and_leaves_the_cache_intact() {
         assert!(read(object, *number, 0..10 * PIECE).is_some());
     }
     assert_eq!(cache.info().expect("info").reserved_bytes, 0);
-    // Another file takes the last block: a full disk stops neither reads nor releases.
+    // A full disk stops neither reads nor releases.
     let filler = disk.fill();
     let (number, object) = pinned.pop().expect("a pinned object");
     assert!(read(&object, number, 0..10 * PIECE).is_some());
     let reopened = Cache::open(&folder, options(QUOTA)).expect("a cache");
     drop((object, pinned, reopened));
-    // The space is free again, and the cache works.
     std::fs::remove_file(&filler).expect("removed");
     let object = cache.pin(&key(40), 20 * PIECE).expect("pinned");
     fetch(&object, 40, 0..20 * PIECE).expect("room again");
@@ -117,7 +115,7 @@ fn each_reservation_allocates_blocks_also_after_a_full_disk() {
         let error = object.reserve(0..40 * PIECE).expect_err("no room");
         assert_eq!(error.code(), "disk_full");
     }
-    // Space released by another object is used.
+    // Another object has released it.
     let part = object.reserve(0..4 * PIECE).expect("reserved");
     drop((part, object));
     let other = cache.pin(&key(1), 20 * PIECE).expect("pinned");
@@ -137,14 +135,13 @@ fn a_full_disk_stops_no_read_of_what_is_cached() {
     let object = cache.pin(&key(0), 8 * PIECE).expect("pinned");
     fetch(&object, 0, 0..8 * PIECE).expect("fetched");
     let filler = disk.fill();
-    // Enough bookkeeping to fill the journal's last block.
+    // To fill the journal's last block.
     for _ in 0..400 {
         let pinned = cache.pin(&key(0), 8 * PIECE).expect("pinned");
         assert!(pinned.missing(0..8 * PIECE).expect("missing").is_empty());
         assert!(read(&pinned, 0, 0..8 * PIECE).is_some());
         assert_eq!(cache.info().expect("info").objects, 1);
     }
-    // Opening with other options, and a piece that is damaged.
     let mut options_of_file = std::fs::File::options();
     let file = (options_of_file.write(true).open(&object_files(&folder)[0])).expect("the object");
     file.write_all_at(&[0; 8], 2 * PIECE).expect("damaged");
@@ -156,7 +153,7 @@ fn a_full_disk_stops_no_read_of_what_is_cached() {
         let missing = same.missing(0..8 * PIECE).expect("missing");
         assert_eq!(missing, only(2 * PIECE..3 * PIECE));
     }
-    // The fetch reports the cause, and at once.
+    // The fetch reports the cause at once.
     let start = Instant::now();
     let error = fetch(&same, 0, 0..8 * PIECE).expect_err("no room for a record");
     assert_eq!(error.code(), "disk_full");

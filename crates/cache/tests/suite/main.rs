@@ -1,5 +1,4 @@
-//! Tests of the public interface: single properties, a model, damage, full disks, opening and closing, and several
-//! processes.
+//! Tests of the public interface.
 
 mod common;
 mod faults;

@@ -1,4 +1,4 @@
-//! Random operations through several handles, compared with a model of piece sets.
+//! Random operations through several handles, compared with a model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -34,7 +34,6 @@ enum Step {
         slot: usize,
         part: (u64, u64),
     },
-    /// Reserves and drops the reservation.
     Abandon {
         slot: usize,
         part: (u64, u64),
@@ -83,7 +82,6 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// An index's knowledge of this cache.
 #[derive(Default)]
 struct Follower {
     sequence: Option<Sequence>,
@@ -129,7 +127,7 @@ impl Follower {
     }
 }
 
-/// A pin, with the pieces that must stay present while it lives.
+/// Its pieces must stay present while it lives.
 struct Slot {
     number: u64,
     object: PinnedObject,
@@ -139,9 +137,8 @@ struct Slot {
 #[derive(Default)]
 struct Model {
     slots: Vec<Slot>,
-    /// Length of each pinned object in the cache.
+    /// By pinned object.
     lengths: BTreeMap<u64, u64>,
-    /// Pieces that were ever stored.
     stored: BTreeSet<(u64, u64)>,
 }
 
@@ -158,14 +155,14 @@ fn pieces(range: &Range<u64>) -> Range<u64> {
 }
 
 impl Model {
-    /// Maximum quota of pinned objects: all that they may have allocated.
+    /// All that pinned objects may have allocated.
     fn pinned_bytes(&self) -> u64 {
         let numbers: BTreeSet<_> = self.slots.iter().map(|slot| slot.number).collect();
         let most = |number: &u64| self.lengths[number].next_multiple_of(PIECE) + PIECE;
         numbers.iter().map(most).sum()
     }
 
-    /// `CacheFull` is correct only if pinned objects leave no room.
+    /// Correct only if pinned objects leave no room.
     fn check_full(&self, error: &CacheError) {
         match error {
             CacheError::CacheFull {
@@ -186,10 +183,10 @@ impl Model {
         match caches[handle].pin(&key(number), bytes) {
             Ok(object) => {
                 let length = self.lengths.get(&number).copied().unwrap_or(0);
-                // A handle with the object pinned may not know that it grew.
+                // It may not know that the object grew.
                 assert!(object.bytes() >= bytes);
                 if object.bytes() > length {
-                    // The short last piece must be fetched again.
+                    // A short last piece must be fetched again.
                     for slot in self.slots.iter_mut().filter(|slot| slot.number == number) {
                         slot.must.retain(|piece| (piece + 1) * PIECE <= length);
                     }
@@ -211,7 +208,7 @@ impl Model {
         match fetch(&self.slots[at].object, number, range.clone()) {
             Ok(()) => {
                 assert!(read(&self.slots[at].object, number, range.clone()).is_some());
-                // Present for everyone who has the object pinned, except a piece that one of them knows as short.
+                // Except a piece that some pin knows as short.
                 let fetched = self.slots[at].object.bytes() / PIECE;
                 for slot in self.slots.iter_mut().filter(|slot| slot.number == number) {
                     let whole = fetched.min(slot.object.bytes() / PIECE);
@@ -303,7 +300,7 @@ impl Model {
                 assert_eq!(cleared.kept_objects, pinned.len() as u64);
             }
             Step::Reopen { handle, eviction } => {
-                // Pins keep the old handle's state; they then belong to another handle.
+                // Pins keep the old handle's state.
                 caches[handle] = Cache::open(
                     folder,
                     CacheOptions {

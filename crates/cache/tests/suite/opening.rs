@@ -1,4 +1,4 @@
-//! Which folders open as a cache, and what opening, inspecting and closing change.
+//! What opening, inspecting and closing change.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,6 @@ use crate::common::{PIECE, check_folder, fetch, key, object_files, options, read
 
 const QUOTA: u64 = 32 * PIECE;
 
-/// A cache with one object of four pieces, all present.
 fn filled(folder: &Path) -> (Cache, PinnedObject) {
     let cache = Cache::open(folder, options(QUOTA)).expect("a cache");
     let object = cache.pin(&key(1), 4 * PIECE).expect("pinned");
@@ -22,7 +21,7 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).expect("written");
 }
 
-/// Every file below a folder, with its content; folders have none.
+/// Folders have no content.
 fn content(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -81,7 +80,6 @@ fn a_damaged_cache_is_emptied_only_if_nothing_else_is_in_its_folder() {
     assert_eq!(error.code(), "not_a_cache");
     assert_eq!(content(folder.path()), before);
     std::fs::remove_file(folder.path().join("notes")).expect("removed");
-    // Belongs to a user of the cache.
     let scratch = folder.path().join("scratch/part");
     write(&scratch, "x");
     let cache = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
@@ -116,7 +114,6 @@ fn only_files_with_the_names_of_objects_are_removed() {
     let object = cache.pin(&key(1), 4 * PIECE).expect("pinned");
     assert!(read(&object, 1, 0..4 * PIECE).is_some());
     drop((object, cache));
-    // Also when all objects are removed.
     std::fs::remove_file(folder.path().join("notes")).expect("removed");
     std::fs::remove_file(folder.path().join("journal")).expect("removed");
     let cache = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
@@ -186,7 +183,7 @@ fn handles_of_dead_processes_are_not_counted() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
     let other = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
-    // Left by a killed process, and not a cache's file at all.
+    // Left by a killed process, and a foreign file.
     write(&folder.path().join("owners/0123456789abcdef"), "");
     write(&folder.path().join("owners/12"), "");
     assert_eq!(cache.info().expect("info").handles, 2);
@@ -206,7 +203,6 @@ fn dropping_does_not_create_a_removed_folder_again() {
     assert!(!folder.exists());
     drop(cache);
     assert!(!folder.exists());
-    // Using the cache creates it.
     let (cache, object) = filled(&folder);
     std::fs::remove_dir_all(&folder).expect("removed");
     cache.pin(&key(2), PIECE).expect("pinned");

@@ -14,7 +14,6 @@ use crate::common::{
 const QUOTA: u64 = 24 * PIECE;
 const OBJECTS: u64 = 8;
 
-/// Runs [`child`] of this test binary in a process.
 fn spawn(role: &str, folder: &Path, seed: u64) -> Child {
     Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "processes::child", "--nocapture"])
@@ -26,7 +25,6 @@ fn spawn(role: &str, folder: &Path, seed: u64) -> Child {
         .expect("a child")
 }
 
-/// Waits until the child prints a line with `word`.
 fn wait_for(child: &mut Child, word: &str) {
     let mut lines = BufReader::new(child.stdout.as_mut().expect("its output")).lines();
     assert!(
@@ -52,7 +50,7 @@ impl Random {
     }
 }
 
-/// A child's work, by role; nothing as a test.
+/// By role; nothing as a test.
 #[test]
 fn child() {
     let (Ok(role), Ok(folder)) = (
@@ -86,7 +84,7 @@ fn child() {
     }
 }
 
-/// Random operations until killed. A wrong byte ends the process with an error.
+/// A wrong byte ends the process with an error.
 fn work(cache: &Cache, mut random: Random) {
     say("ready");
     let mut pins = Vec::new();
@@ -158,7 +156,7 @@ fn killed_processes_leave_no_wrong_byte_no_orphan_and_no_excess() {
     assert!(most > QUOTA / 2, "the children did something");
 }
 
-/// Fetches pieces of one object slowly, with a line in a common file for each.
+/// Notes each fetch in a common file.
 fn count(cache: &Cache, folder: &Path) {
     let log = folder.with_extension("log");
     let mut log = std::fs::File::options()

@@ -51,14 +51,13 @@ fn a_mapping_outlives_eviction_and_is_never_evicted() {
     fetch(&object, 0, 0..8 * PIECE).expect("fetched");
     let map = object.map().expect("a mapping");
     drop(object);
-    // Everything else is evicted repeatedly; the mapped object stays.
     for number in 1..6 {
         let other = cache.pin(&key(number), 6 * PIECE).expect("pinned");
         fetch(&other, number, 0..6 * PIECE).expect("fetched");
         assert!(map.slice(0..8 * PIECE).expect("present") == origin(0, 0..8 * PIECE));
     }
     assert_eq!(cache.info().expect("info").evictions, 4);
-    // Even when its name is gone, as after a reset by another process, the bytes stay.
+    // Its name is gone, as after a reset; the bytes stay.
     std::fs::remove_dir_all(folder.path().join("objects")).expect("removed");
     let other = Cache::open(folder.path(), options(QUOTA)).expect("a cache");
     let new = other.pin(&key(0), 8 * PIECE).expect("pinned");
@@ -107,7 +106,7 @@ fn each_policy_evicts_in_its_order() {
             let object = cache.pin(&key(number), 4 * PIECE).expect("pinned");
             fetch(&object, number, 0..4 * PIECE).expect("fetched");
         }
-        // Another process evicts in the same order, since uses are reported.
+        // Uses are reported, so the order is the same.
         let other = Cache::open(folder.path(), options).expect("a cache");
         cache.info().expect("info");
         let object = other.pin(&key(3), 4 * PIECE).expect("pinned");
@@ -137,15 +136,14 @@ fn an_object_that_grew_keeps_whole_pieces_and_fetches_its_short_one_again() {
         only(PIECE..2 * PIECE + 10)
     );
     assert!(read(&long, 0, 0..PIECE).is_some());
-    // A reader of the short piece can continue. One that knows the shorter length and has not read it finds that it is
-    // longer.
+    // One that has not read the piece finds that it is longer.
     assert!(read(&short, 0, 0..PIECE + 10).is_some());
     fetch(&untouched, 0, PIECE..PIECE + 10).expect("present");
     let piece = cache.pin(&key(0), 2 * PIECE + 10).expect("pinned");
     fetch(&piece, 0, PIECE..PIECE + 10).expect("fetched");
     assert!(read(&untouched, 0, PIECE..PIECE + 10).is_some());
     assert!(read(&long, 0, PIECE..2 * PIECE).is_some());
-    // A reservation from before the growth stores no short piece.
+    // It stores no short piece.
     long.fetch(
         2 * PIECE..2 * PIECE + 10,
         Duration::from_secs(1),
@@ -310,7 +308,7 @@ fn a_long_journal_is_compacted_under_open_handles() {
         .expect("known")
         .0;
     assert_eq!(all.len(), changes);
-    // A process that missed compactions starts anew.
+    // It missed compactions.
     assert_eq!(far.changes_since(start).expect("changes"), None);
     let manifests = [&writers[0], &near, &far, &open()].map(|c| c.manifest().expect("a manifest"));
     assert!(manifests.iter().all(|manifest| *manifest == manifests[0]));
@@ -334,7 +332,6 @@ fn pin_existing_creates_and_grows_nothing() {
         assert_eq!(pinned.bytes(), 3 * PIECE);
         assert!(existing(handle, 3 * PIECE + 1).is_none());
         assert!(read(&pinned, 0, 0..PIECE).is_some());
-        // It is a pin like any other.
         assert_eq!(handle.clear().expect("cleared").kept_objects, 1);
     }
     std::fs::remove_file(&object_files(folder.path())[0]).expect("removed");

@@ -15,7 +15,7 @@ use isochrony_segment::Sample;
 pub(crate) const WINDOW: usize = 4096;
 pub(crate) const LANES: usize = 32;
 
-/// A hand-written loop for one expression. `run` must be `#[inline(always)]`.
+/// `run` must be `#[inline(always)]`.
 pub(crate) trait ByHand<T, O> {
     fn run(samples: &[T], out: &mut [O]);
 }
@@ -63,11 +63,10 @@ pub(crate) fn noise(i: usize) -> i16 {
     (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as i16
 }
 
-/// Size and results of a measurement.
 pub(crate) struct Case {
     pub(crate) samples: usize,
     pub(crate) rounds: usize,
-    /// Substring of the names of cases to run.
+    /// Substring of the names of cases.
     pub(crate) filter: String,
     /// Median ratios on the best instruction set.
     pub(crate) ratios: Vec<f64>,

@@ -1,4 +1,4 @@
-//! Operators of Rust between expressions, and between expressions and numbers.
+//! Rust operators of expressions and numbers.
 
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Rem, Sub};
 

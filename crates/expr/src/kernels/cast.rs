@@ -110,9 +110,7 @@ where
     }
 }
 
-/// The conversion; None from complex to real, which would lose the imaginary part.
-///
-/// Integers convert through i64 and f32 through f64, which are lossless: fewer loops. Chains convert directly.
+/// None from complex to real. Integers convert through i64 and f32 through f64, which are lossless: fewer loops.
 pub(crate) fn cast(from: DType, to: DType) -> Option<UnaryFn> {
     macro_rules! integer {
         ($from:ident) => {

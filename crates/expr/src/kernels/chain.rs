@@ -1,9 +1,9 @@
 //! Chains of float operations, fused into few passes over a block.
 //!
 //! A chain is a list of [`Step`]s on an accumulator; the other operand is a block, a saved result, or a number expanded
-//! to a tile. Steps are packed into [`Walk`]s of one or two operations over a few thousand bytes in the L1 cache
-//! (`walk.rs`). Two share loads and stores; each combination is a compiled loop, so not more. A jump per operation
-//! measured as slow as a dozen vector instructions.
+//! to a tile. [`Walk`]s of one or two steps pass over a few thousand bytes in the L1 cache (`walk.rs`). Two steps share
+//! loads and stores; more would multiply the compiled loops. A jump per operation measured as slow as a dozen vector
+//! instructions.
 //!
 //! Booleans are masks within a chain and bytes outside. Intermediate results are rounded as if stored.
 
@@ -27,15 +27,14 @@ pub(super) const TILES: usize = 16;
 pub(super) struct Walk {
     pub(super) run: LoopFn,
     pub(super) from: Place,
-    /// Operands of the first and second operation, and the second operand of a selection.
     pub(super) x: Place,
     pub(super) y: Place,
     pub(super) z: Place,
-    /// Where the result is saved; None for the chain's result.
+    /// None for the chain's result.
     pub(super) to: Option<u8>,
 }
 
-/// Conversion of a block of another dtype before the steps; bools become masks.
+/// Conversion of a block before the steps; bools become masks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Convert {
     pub(crate) from: DType,
@@ -50,17 +49,15 @@ pub(crate) struct Chain {
     pub(super) walks: Vec<Walk>,
     /// Walks for NaN in one of the numbers in `compared`.
     pub(super) careful: Vec<Walk>,
-    /// Numbers in minima and maxima.
     pub(super) compared: Vec<u8>,
     pub(super) blocks: Vec<DType>,
     pub(super) numbers: usize,
     pub(super) saved: usize,
-    /// Whether the result is boolean.
     pub(super) is_test: bool,
 }
 
 impl Chain {
-    /// Packs steps, of which the first loads; None if limits are exceeded. `saved` is the number of saved results.
+    /// The first step loads. `saved` is the number of saved results. None if limits are exceeded.
     pub(crate) fn new(
         dtype: DType,
         converts: Vec<Convert>,
@@ -70,7 +67,7 @@ impl Chain {
         saved: usize,
         is_test: bool,
     ) -> Option<Self> {
-        // One more for intermediate results of walks and masks to be converted.
+        // One more for intermediate results and masks.
         let between = u8::try_from(saved).ok()?;
         let fits = blocks.len() <= MAX_BLOCKS && numbers <= MAX_NUMBERS && saved < MAX_SAVED;
         let refined: Vec<Step> = steps.iter().map(refined).collect();
@@ -103,7 +100,6 @@ impl Chain {
         self.saved * TILES * TILE_BYTES
     }
 
-    /// Fills a number's tile; a bool becomes a mask.
     pub(crate) fn fill(&self, number: usize, value: Value, dtype: DType, numbers: &mut [u8]) {
         let tile = &mut numbers[number * TILE_BYTES..][..TILE_BYTES];
         let mask = (dtype == DType::Bool).then(|| value.get::<Bool8>().get());
@@ -125,7 +121,7 @@ fn refined(step: &Step) -> Step {
     Step { code, ..*step }
 }
 
-/// Pairs steps if a loop exists and their intermediate result is not needed.
+/// Pairs steps if a loop exists and nothing else needs their intermediate result.
 fn walks(dtype: DType, steps: &[Step], between: u8) -> Vec<Walk> {
     let mut walks = Vec::new();
     let mut from = Place::Number(0);

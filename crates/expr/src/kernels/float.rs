@@ -1,11 +1,11 @@
 //! Float functions with the same bits on every CPU and C library.
 //!
-//! The platform's functions depend on the CPU and are not used. Angles far from zero use the portable `libm`.
+//! The platform's functions depend on the CPU. Angles far from zero use the portable `libm`.
 
 use isochrony_dsp::math;
 use isochrony_segment::{Bool8, Complex32, Complex64, Sample};
 
-/// Functions of a float. Angles for which [`is_far`](Self::is_far) holds have their own functions.
+/// Angles for which [`is_far`](Self::is_far) holds have their own functions.
 pub(crate) trait Float: Sample {
     fn root(self) -> Self;
     fn exponential(self) -> Self;
@@ -83,7 +83,7 @@ impl Float for f64 {
         libm::atan2(self, x)
     }
 
-    /// Scaled by a power of two if squares would overflow or lose digits; `hypot` depends on the C library.
+    /// Scales by a power of two against overflow and loss of digits; `hypot` depends on the C library.
     #[inline(always)]
     fn length(self, other: Self) -> Self {
         const BIG: f64 = f64::from_bits((1023 + 600) << 52); // 2^600

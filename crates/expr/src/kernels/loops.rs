@@ -12,9 +12,7 @@ use super::step::{Code, Place, Step};
 pub(super) struct Operands {
     pub(super) tiles: usize,
     pub(super) from: (*const u8, usize),
-    /// Operand of the first operation.
     pub(super) x: (*const u8, usize),
-    /// Operand of the second operation.
     pub(super) y: (*const u8, usize),
     /// Second operand of a selection.
     pub(super) z: (*const u8, usize),
@@ -112,8 +110,8 @@ pub(super) fn each<V: Tile, A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(
         z,
         to,
     } = *operands;
-    // SAFETY: operands have at least as many tiles, or one and a stride of zero; numbers are never written; no other
-    // reference outlives an operation. Bytes are aligned to cache lines, or to samples of a block.
+    // SAFETY: operands have as many tiles, or one and a stride of zero; numbers are never written; no other reference
+    // outlives an operation. Bytes are aligned to cache lines, or to samples of a block.
     unsafe {
         let at = |of: (*const u8, usize), tile: usize| of.0.add(tile * of.1).cast::<V::Memory>();
         let held = (
@@ -140,7 +138,7 @@ pub(super) fn each<V: Tile, A: Apply, X: Kind, B: Apply, Y: Kind, Z: Kind>(
     }
 }
 
-/// An operation; `z` is the other operand of a selection.
+/// `z` is the other operand of a selection.
 pub(super) trait Apply {
     /// False for [`Identity`].
     const IS_OPERATION: bool = true;
@@ -205,7 +203,6 @@ pub(super) trait Lane: Pod {
     const DTYPE: DType;
 
     fn is_nan(self) -> bool;
-    /// Converts a block of another dtype from sample `first` on.
     fn convert(isa: Isa, from: DType, block: &[u8], first: usize, out: &mut [Self]);
     /// Masks as bools.
     fn bools(isa: Isa, masks: &[Self], out: &mut [u8]);
@@ -259,7 +256,6 @@ fn one_of<T: Lane>(step: &Step) -> LoopFn {
     )
 }
 
-/// Numbers as operands for all common pairs; memory for the most common ones.
 fn two_of<T: Lane>(first: &Step, second: &Step) -> Option<LoopFn> {
     macro_rules! pairs {
         ($x:ident $y:ident, [$($first:ident)*], $seconds:tt) => {

@@ -1,10 +1,9 @@
 //! Elementwise loops over blocks, compiled for every instruction set.
 //!
-//! Operations are types, not closures, so each loop is a function with an address. Operands are aligned bytes of whole
-//! samples.
+//! Operations are types, not closures, so each loop has an address. Operands are aligned bytes of whole samples.
 //!
-//! Each loop is compiled only for worthwhile instruction sets ([`Levels`]) and for arrays of 64 samples: numbers are
-//! repeated, and the rest of a block is padded.
+//! Loops are compiled for worthwhile instruction sets ([`Levels`]) and for arrays of 64 samples: numbers are repeated,
+//! and the rest of a block is padded.
 
 use std::marker::PhantomData;
 
@@ -40,7 +39,7 @@ const STEP_SAMPLES: usize = 64;
 
 struct Arrays<'a, T> {
     block: Option<&'a [T]>,
-    /// The repeated number, or the padded rest of the block.
+    /// A repeated number, or the padded rest of a block.
     array: [T; STEP_SAMPLES],
 }
 
@@ -59,7 +58,6 @@ impl<'a, T: Pod> Arrays<'a, T> {
         }
     }
 
-    /// Array that starts at a sample.
     #[inline(always)]
     fn at(&mut self, from: usize) -> &[T; STEP_SAMPLES] {
         if let Some(block) = self.block {
@@ -73,7 +71,6 @@ impl<'a, T: Pod> Arrays<'a, T> {
     }
 }
 
-/// Fills a block by arrays; `each` gets the start of an array.
 #[inline(always)]
 fn in_arrays<O: Pod>(out: &mut [O], mut each: impl FnMut(usize, &mut [O; STEP_SAMPLES])) {
     let (arrays, rest) = out.as_chunks_mut::<STEP_SAMPLES>();
@@ -85,7 +82,6 @@ fn in_arrays<O: Pod>(out: &mut [O], mut each: impl FnMut(usize, &mut [O; STEP_SA
     rest.copy_from_slice(&last[..rest.len()]);
 }
 
-/// Instruction sets that a loop is compiled for.
 pub(super) trait Levels {
     fn run<K: Kernel>(isa: Isa, kernel: K) -> K::Output;
 }
@@ -96,7 +92,7 @@ pub(super) struct All;
 /// Up to AVX2: for loops bound by memory.
 pub(super) struct Narrow;
 
-/// The baseline: for values of windows only; samples use chains.
+/// The baseline: for window values only; samples use chains.
 pub(super) struct Plain;
 
 impl Levels for All {
@@ -136,9 +132,8 @@ pub(crate) type SelectFn = fn(Isa, Source<'_>, Source<'_>, Source<'_>, &mut [u8]
 
 /// An elementwise operation. Must be `#[inline(always)]`.
 ///
-/// Where vectors cannot compute some arguments, `is_rare` detects these and `map_rare` computes them.
+/// `is_rare` detects arguments that vectors cannot compute; `map_rare` computes them.
 pub(super) trait Map1<A, O> {
-    /// Whether arguments can be rare.
     const HAS_RARE: bool = false;
 
     fn map(a: A) -> O;
@@ -266,7 +261,7 @@ impl<F: Map2<A, O>, A: Pod, O: Pod> Kernel for Run2<'_, F, A, O> {
     }
 }
 
-/// `where`: the condition is a bool; the others have the output's dtype.
+/// The condition is a bool; the others have the output's dtype.
 pub(super) fn select<T: Pod>(
     isa: Isa,
     condition: Source<'_>,

@@ -205,7 +205,6 @@ tests2! {
     NotEqual, |a, b| !a.equals(b);
 }
 
-/// Evaluates an expression for the Rust type of a dtype of certain kinds; None for others.
 macro_rules! among {
     ($dtype:expr, bool int float complex, $T:ident => $body:expr) => {
         dispatch!($dtype, $T => Some($body))
@@ -250,7 +249,6 @@ macro_rules! among {
     }};
 }
 
-/// Loop of a unary operation, if the dtype supports it.
 pub(crate) fn unary(op: Unary, dtype: DType) -> Option<UnaryFn> {
     macro_rules! function {
         ($map:ident) => {
@@ -307,7 +305,7 @@ pub(crate) fn unary(op: Unary, dtype: DType) -> Option<UnaryFn> {
     }
 }
 
-/// Loop of a binary operation, if the dtype supports it, and whether to swap operands.
+/// The loop, and whether to swap operands; None if unsupported.
 pub(crate) fn binary(op: Binary, dtype: DType) -> Option<(BinaryFn, bool)> {
     // For floats, chains do these for samples.
     macro_rules! test {

@@ -1,4 +1,4 @@
-//! [`Step`]: one operation of a chain on its accumulator.
+//! [`Step`]: an operation on a chain's accumulator.
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -43,7 +43,7 @@ pub(crate) enum Code {
     Select,
 }
 
-/// One operation; operands that it lacks are arbitrary.
+/// One operation; unused operands are arbitrary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Step {
     pub(crate) code: Code,

@@ -1,12 +1,12 @@
 //! Execution of walks, with a loop for each operation and each common pair.
 //!
-//! Loads and stores cost more than arithmetic, so common loops keep numbers in a register ([`InRegister`]), rarer ones in
-//! memory ([`InMemory`]). Loops are looked up during planning: a lookup costs as much as some tiles.
+//! Loads and stores cost more than arithmetic, so common loops keep numbers in a register ([`InRegister`]), rarer ones
+//! in memory ([`InMemory`]). Planning looks loops up: a lookup costs as much as some tiles.
 //!
 //! Invariant: a pointer of [`Operands`] has as many tiles (or one, with a stride of zero), which nothing else accesses
 //! during the loop. References exist for one tile at a time, so a walk may overwrite its operands.
 //!
-//! Without AVX2, loops have a single operation. Each is a function of its own: compiling them as one takes minutes.
+//! Without AVX2, loops have one operation. Each is its own function: compiling them as one takes minutes.
 #![allow(unsafe_code)] // Results may lie where operands were, which slices cannot say.
 
 use std::marker::PhantomData;
@@ -19,11 +19,11 @@ use super::loops::{Apply, Identity, InMemory, Kind, Lane, Operands, each};
 use super::map::{Value, samples, samples_mut};
 use super::step::Place;
 
-/// Bytes of a tile of the widest convertible dtype: 64 samples of eight bytes.
+/// 64 samples of eight bytes.
 const WIDEST: usize = 2 * TILE_BYTES;
 
 impl Chain {
-    /// Computes `len` samples; blocks have at least as many.
+    /// Blocks have at least `len` samples.
     pub(crate) fn run(
         &self,
         isa: Isa,
@@ -135,7 +135,7 @@ macro_rules! lanes {
                 if isa.has_avx2() {
                     isa.run_avx2(Loop::<$float, A, X, B, Y, Z>(operands, PhantomData));
                 } else if B::IS_OPERATION {
-                    // Tile by tile, since the result may overwrite operands of the second operation.
+                    // The result may overwrite operands of the second operation.
                     let mut between = [0u64; TILE_BYTES / 8];
                     let to = between.as_mut_ptr().cast();
                     for tile in 0..operands.tiles {
@@ -172,15 +172,13 @@ lanes! {
 
 struct Loop<'a, T: Lane, A, X, B, Y, Z>(&'a Operands, PhantomData<(T, A, X, B, Y, Z)>);
 
-/// Memory of a part of a block.
 struct Part<'a> {
     tiles: usize,
     numbers: &'a [u8],
     blocks: &'a [&'a [u8]; MAX_BLOCKS],
-    /// Byte offset of the part in the blocks.
     first: usize,
     saved: *mut u8,
-    /// Capacity of saved results, in multiples of [`TILES`].
+    /// Capacity for saved results, in multiples of [`TILES`].
     rooms: usize,
 }
 

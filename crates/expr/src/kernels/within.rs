@@ -10,7 +10,7 @@ use super::number::Order;
 /// Bounds saturate to the samples' dtype; low above high is empty.
 pub(crate) type WithinFn = fn(Isa, &[u8], f64, f64, bool, &mut [u8]);
 
-/// Counts samples that pass, in integers as wide as a sample, so that vectors need no widening.
+/// As wide as a sample, so that vectors need no widening.
 #[inline(always)]
 pub(crate) fn count<T: Copy>(samples: &[T], passes: impl Fn(T) -> bool) -> u64 {
     macro_rules! count {
@@ -34,7 +34,7 @@ pub(crate) fn count<T: Copy>(samples: &[T], passes: impl Fn(T) -> bool) -> u64 {
     }
 }
 
-/// Counts samples inside or outside; bounds as in [`WithinFn`].
+/// Number of samples; bounds as in [`WithinFn`].
 pub(crate) type TallyFn = fn(Isa, &[u8], f64, f64, bool) -> u64;
 
 /// A dtype that f64 represents exactly.
@@ -133,7 +133,6 @@ fn tally<T: Narrow>(isa: Isa, block: &[u8], low: f64, high: f64, outside: bool) 
     })
 }
 
-/// Loops for dtypes that f64 represents exactly.
 pub(crate) fn within(dtype: DType) -> Option<(WithinFn, TallyFn)> {
     Some(match dtype {
         DType::I8 => (run::<i8>, tally::<i8>),

@@ -26,7 +26,6 @@ struct LoweredNode {
     weak: bool,
 }
 
-/// Lowers an expression of samples, calibrating inputs first if needed.
 pub(crate) fn lower(graph: &Graph, inputs: &[Input<'_>]) -> Result<LoweredGraph, ExprError> {
     let mut lowering = Lowering::new(graph);
     for (place, input) in inputs.iter().enumerate() {
@@ -44,7 +43,6 @@ pub(crate) fn lower_rows(graph: &Graph, fields: &[RowField]) -> Result<LoweredGr
 struct Lowering<'a> {
     graph: &'a Graph,
     nodes: Nodes,
-    /// Nodes of the inputs' values.
     inputs: Vec<usize>,
     fields: Option<&'a [RowField]>,
     done: Vec<LoweredNode>,
@@ -71,7 +69,7 @@ impl<'a> Lowering<'a> {
                 DType::F64
             };
             let calibrate = Action::Calibrate(scale.to_bits(), offset.to_bits());
-            // Inputs are never constant, so nothing is folded, and the loop exists.
+            // Inputs are never constant, and the loop exists.
             let values = self.nodes.push(calibrate, &[source], physical);
             source = values.unwrap_or(source);
         }
@@ -151,7 +149,7 @@ impl<'a> Lowering<'a> {
         self.refused(at, op, args, PromotionError::Unsupported { mend })
     }
 
-    /// Converts an operand; a number without its own dtype must fit.
+    /// A number without its own dtype must fit.
     fn cast(&mut self, at: usize, done: LoweredNode, dtype: DType) -> Result<usize, ExprError> {
         if done.weak
             && let Some(value) = self.weak_integer(done)

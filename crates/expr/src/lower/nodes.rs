@@ -9,12 +9,11 @@ use smallvec::SmallVec;
 use crate::kernels::{self, Source, Value};
 use crate::{Binary, Memory, Reduction, Shape, Type, Unary};
 
-/// A typed operation. Operands have the dtype of its loop.
+/// A typed operation. Operands have its loop's dtype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Action {
     /// An input: samples, or window values.
     Input(usize),
-    /// A column of rows, by index.
     Field(usize),
     Constant(Value),
     Cast,
@@ -90,7 +89,6 @@ impl Nodes {
         })
     }
 
-    /// A row field, shaped as samples.
     pub(crate) fn field(&mut self, place: usize, dtype: DType) -> usize {
         self.intern(TypedNode {
             action: Action::Field(place),
@@ -109,8 +107,7 @@ impl Nodes {
         })
     }
 
-    /// Adds an operation; if all operands are constants, evaluates it by the loop for samples. None if there is no
-    /// loop.
+    /// Adds an operation; the loop for samples folds it if all operands are constants. None without a loop.
     pub(crate) fn push(&mut self, action: Action, args: &[usize], dtype: DType) -> Option<usize> {
         let shapes = args.iter().map(|&arg| self.nodes[arg].shape);
         let shape = match action {
@@ -130,7 +127,6 @@ impl Nodes {
         }))
     }
 
-    /// Conversion, or the node itself if it has that dtype.
     pub(crate) fn cast(&mut self, place: usize, dtype: DType) -> Option<usize> {
         if self.nodes[place].dtype == dtype {
             return Some(place);

@@ -9,11 +9,10 @@ use super::{Action, LoweredNode, Lowering};
 use crate::promote::promote;
 use crate::{Binary, ExprError, Scalar, Shape, Unary};
 
-/// Highest power computed by products.
 const MAX_PRODUCT_POWER: i64 = 8;
 
 impl Lowering<'_> {
-    /// The power, if its constant exponent has a special form.
+    /// None if its exponent has no special form.
     pub(super) fn power(
         &mut self,
         at: usize,

@@ -15,14 +15,12 @@ use super::threshold::Interval;
 
 pub(super) struct Blocks<'a> {
     pub(super) isa: Isa,
-    /// The window's samples, per input.
     pub(super) samples: &'a [&'a [u8]],
-    /// Start of the block in the window, and length.
+    /// Start of the block in the window.
     pub(super) done: usize,
     pub(super) len: usize,
     pub(super) registers: &'a mut [Lines],
     pub(super) columns: &'a [Lines],
-    /// Row of the window in the columns.
     pub(super) column_at: usize,
     pub(super) reducers: &'a mut [Box<dyn Reducer>],
     pub(super) numbers: &'a mut [Lines],
@@ -113,7 +111,7 @@ impl Blocks<'_> {
 }
 
 pub(super) fn call(run: Run, isa: Isa, [a, b, c]: [Source<'_>; 3], out: &mut [u8]) {
-    /// Unary loops always get a block: constants are folded, and window values have column loops.
+    /// Unary loops need a block: constants are folded, and window values have column loops.
     fn block(source: Source<'_>) -> &[u8] {
         match source {
             Source::Block(block) => block,

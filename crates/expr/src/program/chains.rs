@@ -12,7 +12,6 @@ use super::threshold::{Condition, Link, Monotone, Predicate};
 
 const MAX_PREDICATES: usize = 8;
 
-/// Whether a float dtype has all values of another dtype.
 fn widens(from: DType, to: DType) -> bool {
     match from {
         DType::I8 | DType::I16 | DType::U8 | DType::U16 => matches!(to, DType::F32 | DType::F64),
@@ -26,8 +25,8 @@ fn is_real_float(dtype: DType) -> bool {
 }
 
 impl Planner<'_> {
-    /// The condition that a node represents, and its base. `bare` allows a comparison without a chain, which pays off
-    /// if its result is not stored.
+    /// A node's condition, and its base. `bare` allows a comparison without a chain, worthwhile if its result is not
+    /// stored.
     pub(super) fn condition(&self, place: usize, bare: bool) -> Option<(Condition, usize)> {
         let (mut terms, mut left, mut base) = (Vec::new(), vec![place], None);
         while let Some(place) = left.pop() {
@@ -59,7 +58,6 @@ impl Planner<'_> {
         Some((Condition(terms), base?))
     }
 
-    /// The predicate that a node represents, and the base of its chain.
     fn predicate(&self, place: usize) -> Option<(Predicate, usize)> {
         let node = self.node(place);
         let Action::Binary(compare) = node.action else {
@@ -101,7 +99,6 @@ impl Planner<'_> {
         }
     }
 
-    /// Follows a chain back to its base.
     fn follow(&self, mut place: usize, links: &mut Vec<Link>) -> Option<usize> {
         let nothing = Operand::Constant(Value::default());
         loop {
@@ -159,7 +156,6 @@ impl Planner<'_> {
         }
     }
 
-    /// A constant or a window value.
     fn number(&self, place: usize) -> Option<Operand> {
         match self.node(place).action {
             Action::Constant(value) => Some(Operand::Constant(value)),

@@ -1,4 +1,4 @@
-//! Window values: one loop over many windows each.
+//! Window values: one loop over many windows.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -11,7 +11,6 @@ use super::plan::Planner;
 use super::steps::{ColumnOperand, ColumnStep, ColumnWork};
 
 impl Planner<'_> {
-    /// Hash of what a node computes from the inputs.
     fn fingerprint(&self, place: usize) -> u64 {
         let mut known: Vec<u64> = Vec::with_capacity(place + 1);
         for at in 0..=place {
@@ -26,7 +25,6 @@ impl Planner<'_> {
         known[place]
     }
 
-    /// Loop of a node, and its column.
     pub(super) fn column_step(&mut self, place: usize) -> Option<ColumnStep> {
         let node = self.node(place);
         let unused = ColumnOperand::Constant(kernels::Value::default());

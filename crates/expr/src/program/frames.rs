@@ -4,7 +4,7 @@ use isochrony_segment::{DType, Sample};
 
 use crate::ExprError;
 
-/// `count` windows of `window` samples, one every `hop`, possibly overlapping or with samples between them.
+/// `count` windows of `window` samples, one every `hop`; they may overlap or skip samples.
 #[derive(Debug, Clone, Copy)]
 pub struct Frames<'a> {
     pub(crate) bytes: &'a [u8],
@@ -39,7 +39,7 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// Windows over the bytes of samples in native order.
+    /// Windows over bytes of samples in native order.
     ///
     /// # Errors
     /// [`ExprError::FramesOutOfBounds`] if window or hop is zero or the last window ends outside,

@@ -22,14 +22,13 @@ pub(crate) enum Number {
     Given(f64),
 }
 
-/// Location of a node's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueLocation {
     /// Stored in memory.
     Stored,
     /// Computed in the chain with this result.
     Within(usize),
-    /// Computed in every chain that needs it: a conversion of a stored value.
+    /// Computed in every chain that needs it: it converts a stored value.
     Anywhere,
 }
 

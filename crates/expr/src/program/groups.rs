@@ -1,9 +1,8 @@
 //! Groups the nodes of a pass into chains.
 //!
 //! Vectorisable operations on f32 or f64, comparisons and boolean operations belong to chains of their operands' dtype.
-//! A node is stored only if needed in memory: by the result, a reduction, a loop, a chain of the other dtype, or
-//! several chains; others are steps of the one chain that needs them. So chains have one result, and no cyclic
-//! dependencies.
+//! A node is stored only if the result, a reduction, a loop, a chain of the other dtype, or several chains need it;
+//! others are steps of the one chain that needs them. So chains have one result and no cycles.
 
 use std::collections::{HashMap, HashSet};
 
@@ -23,7 +22,6 @@ const MAX_CHAIN_NODES: usize = 256;
 #[derive(Debug, Default)]
 pub(crate) struct Groups {
     pub(crate) fused: HashMap<usize, FusedChain>,
-    /// Inner nodes of chains, without a step of their own.
     pub(crate) inner: HashSet<usize>,
 }
 
@@ -59,7 +57,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether a node converts a stored value: as a step of its own it has a simpler loop.
+    /// Whether a node converts a stored value: as its own step it has a simpler loop.
     pub(super) fn converts(&self, place: usize) -> bool {
         match self.node(place).action {
             Action::Calibrate(..) => true,

@@ -6,8 +6,7 @@ use crate::Shape;
 
 /// An input of a program: samples of windows, or one value per window.
 ///
-/// Inputs are combined by window: sample `i` of one with sample `i` of the same window of another, or with its single
-/// value.
+/// Inputs are combined by window: sample `i` with sample `i` of the other's window, or with its single value.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     pub(crate) dtype: DType,
@@ -36,7 +35,6 @@ impl<'a> Input<'a> {
     }
 
     /// Counts that the program calibrates while reading: the expression sees f64 in the unit (c128 for complex counts).
-    /// Without calibration, counts are unchanged.
     #[must_use]
     pub fn calibrated(self, calibration: &'a Calibration) -> Self {
         Self {

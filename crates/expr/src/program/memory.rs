@@ -5,7 +5,7 @@ use isochrony_segment::{Bool8, DType, Sample, dispatch};
 use crate::Memory;
 use crate::kernels::{Order, Source, Value, samples, samples_mut};
 
-/// Advances a state over windows in order. `dtype` is that of the input values.
+/// Advances a state over windows in order.
 pub(crate) fn advance(
     memory: Memory,
     state: &mut Option<Value>,

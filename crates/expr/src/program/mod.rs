@@ -57,7 +57,6 @@ pub struct Program(Arc<CompiledProgram>);
 struct CompiledProgram {
     id: u64,
     graph: Graph,
-    /// Dtype and shape of each input.
     inputs: SmallVec<[Type; 2]>,
     output: Type,
     plan: Plan,
@@ -74,8 +73,8 @@ impl Program {
         Self::compile_inputs(expr, &[Input::samples(input)])
     }
 
-    /// As [`compile`](Self::compile), for counts that the program calibrates while reading: the expression sees f64 in
-    /// the unit (c128 for complex counts), with the same bits as a calibrated segment.
+    /// As [`compile`](Self::compile), for counts that the program calibrates ([`Input::calibrated`]), with the bits of
+    /// a calibrated segment.
     ///
     /// # Errors
     /// As [`compile`](Self::compile).
@@ -113,7 +112,7 @@ impl Program {
         let lowered = lower(&graph, inputs)?;
         let output = lowered.nodes.type_of(lowered.root);
         let Some(plan) = plan::plan(&lowered) else {
-            // Lowering found a loop for every node, so this is unreachable.
+            // Unreachable: lowering found a loop for every node.
             return Err(ExprError::UnsupportedOperand {
                 at: graph.to_string(),
                 op: "compile",
@@ -152,13 +151,13 @@ impl Program {
         self.0.output
     }
 
-    /// Whether it needs windows: it reduces or has state. Otherwise it accepts samples in any pieces.
+    /// Whether it reduces or has state. Otherwise it accepts samples in any pieces.
     #[must_use]
     pub fn needs_windows(&self) -> bool {
         !self.0.plan.columns.is_empty()
     }
 
-    /// Whether results depend on earlier windows: then windows must come in order, with one state.
+    /// Whether results depend on earlier windows: these must come in order, with one state.
     #[must_use]
     pub fn is_stateful(&self) -> bool {
         !self.0.plan.memories.is_empty()
@@ -182,7 +181,7 @@ impl Program {
         State::new(self.0.id, &self.0.plan)
     }
 
-    /// State when it replaces another program: common parts keep theirs.
+    /// State when it replaces another program; common parts keep theirs.
     #[must_use]
     pub fn state_after(&self, before: &Self, known: &State) -> State {
         let mut state = self.state();
@@ -238,7 +237,7 @@ impl Program {
         self.run_inputs(scratch, state, std::slice::from_ref(frames), out)
     }
 
-    /// As [`run_bytes`](Self::run_bytes), over the same windows of each input; those of window values have length 1.
+    /// As [`run_bytes`](Self::run_bytes), over the same windows of each input; windows of values have length 1.
     ///
     /// # Errors
     /// As [`run_bytes`](Self::run_bytes), and [`ExprError::InputCount`], [`ExprError::InputFrames`].

@@ -19,16 +19,14 @@ pub(super) fn stages(lowered: &LoweredGraph) -> Vec<usize> {
 /// Reducers of a node's samples, and whether they count only.
 pub(super) type Gathers = HashMap<usize, Vec<(usize, bool)>>;
 
-/// Whether a node is only counted.
 pub(super) fn is_counted(gathers: &Gathers, place: usize) -> bool {
     let of = gathers.get(&place);
     of.is_some_and(|of| of.iter().all(|&(_, counts)| counts))
 }
 
-/// Conditions of a pass by node, with the base of their chains.
 pub(super) type Conditions = HashMap<usize, (usize, usize)>;
 
-/// Dependencies of a node; for a condition, its base.
+/// Dependencies; for a condition, its base.
 pub(super) fn arguments(
     lowered: &LoweredGraph,
     conditions: &Conditions,

@@ -5,7 +5,6 @@ use crate::kernels::Value;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Operand {
     Input(usize),
-    /// A block from an earlier step.
     Register(usize),
     Column(usize),
     Constant(Value),

@@ -1,9 +1,7 @@
 //! Plans the steps of typed nodes.
 //!
 //! A node's *stage* is the number of passes over the window's samples before its value is known: the maximum of its
-//! operands', one more for a reduction. Per stage, window values are computed as columns over many windows, then one
-//! pass over each window computes what the stage's reductions, or the result, need. Samples needed in several passes
-//! are recomputed, mostly cheaper than storing.
+//! operands', one more for a reduction. Samples needed in several passes are recomputed, mostly cheaper than storing.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,7 +19,7 @@ use super::steps::{
 use super::threshold::Condition;
 use isochrony_segment::DType;
 
-/// None if a node has no loop, which lowering excludes.
+/// None if a node has no loop.
 pub(crate) fn plan(lowered: &LoweredGraph) -> Option<Plan> {
     Planner::new(lowered).plan()
 }

@@ -1,5 +1,3 @@
-//! The interpreter: runs loops block by block.
-
 use std::mem::take;
 
 use isochrony_segment::DType;
@@ -17,13 +15,12 @@ use super::steps::{
 };
 use super::threshold;
 
-/// Bytes of samples per group of windows, so that the next pass finds them in half of a small L1 cache.
+/// Bytes of samples per group of windows: half of a small L1 cache, for the next pass.
 const GROUP_BYTES: usize = 16 << 10;
 
 /// Bytes of a block if no step uses a register.
 const BARE_BLOCK: usize = 16 << 10;
 
-/// Runs a plan over matching windows; `out` has the length of the result.
 pub(crate) fn run(
     plan: &Plan,
     scratch: &mut Scratch,
@@ -73,7 +70,6 @@ pub(crate) fn run(
     }
 }
 
-/// Copies window values from `first` on.
 fn load(frames: &Frames<'_>, first: usize, out: &mut [u8]) {
     let size = frames.dtype.size();
     for (at, cell) in out.chunks_exact_mut(size).enumerate() {
@@ -267,7 +263,7 @@ fn run_pass(
 }
 
 impl Scratch {
-    /// Finds the intervals of a pass's conditions for this window; false if ordinary steps are needed.
+    /// Returns false if ordinary steps are needed.
     fn thresholds(&mut self, pass: &Pass, window: usize, column_at: usize) -> bool {
         if pass.short.is_empty() || window < threshold::MIN_WINDOW {
             return false;

@@ -10,7 +10,7 @@ use super::operand::Operand;
 use super::steps::{Plan, SampleStep};
 use super::threshold::Interval;
 
-/// Bytes of a block: several fit the L1 cache.
+/// Several blocks fit the L1 cache.
 const BLOCK_BYTES: usize = 8 << 10;
 
 const MAX_BLOCK_SAMPLES: usize = 4096;
@@ -36,20 +36,16 @@ pub(crate) fn bytes_mut(lines: &mut Lines) -> &mut [u8] {
     bytemuck::cast_slice_mut(lines)
 }
 
-/// Registers, columns and sums of a program, allocated once. Nothing persists between runs. Used by one thread at a
-/// time.
+/// Registers, columns and sums of a program, allocated once. Nothing persists between runs. For one thread at a time.
 pub struct Scratch {
     pub(crate) id: u64,
     pub(crate) isa: Isa,
     pub(crate) block: usize,
     pub(crate) registers: Vec<Lines>,
     pub(crate) columns: Vec<Lines>,
-    /// Numbers of each chain, expanded.
     pub(crate) numbers: Vec<Lines>,
-    /// Saved results of the current chain.
     pub(crate) saved: Lines,
     pub(crate) reducers: Vec<Box<dyn Reducer>>,
-    /// Intervals of a pass's conditions for the current window.
     pub(crate) intervals: Vec<Interval>,
 }
 
@@ -116,8 +112,7 @@ impl std::fmt::Debug for Scratch {
     }
 }
 
-/// State from earlier windows: running means, hysteresis, counters. The engine keeps one per stream and resets it at
-/// breaks.
+/// State from earlier windows: running means, hysteresis, counters. One per stream, reset at breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
     pub(crate) id: u64,

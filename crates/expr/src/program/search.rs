@@ -2,7 +2,7 @@
 
 use isochrony_segment::DType;
 
-/// Rank of a number within its dtype. Every real dtype of a chain fits f64.
+/// Every real dtype of a chain fits f64.
 pub(super) fn rank(value: f64, dtype: DType) -> i64 {
     fn ordered(bits: i64) -> i64 {
         if bits < 0 { i64::MIN - bits } else { bits }
@@ -49,8 +49,7 @@ pub(super) fn limits(dtype: DType) -> (f64, f64) {
     }
 }
 
-/// The least number of a dtype for which the monotonic `holds` is true; None if there is none. Searches outwards from a
-/// guess.
+/// The least number of a dtype for which the monotonic `holds` is true, if any. Searches outwards from a guess.
 pub(super) fn least(dtype: DType, guess: f64, holds: impl Fn(f64) -> bool) -> Option<f64> {
     let (first, last) = limits(dtype);
     let (first, last) = (rank(first, dtype), rank(last, dtype));

@@ -1,5 +1,3 @@
-//! Steps of a plan, for the interpreter.
-
 use isochrony_segment::{DType, Sample, dispatch};
 
 use isochrony_dsp::{Isa, Kernel, Level};
@@ -29,7 +27,6 @@ pub(crate) enum Target {
     Output,
 }
 
-/// One loop over a block of samples.
 #[derive(Debug, Clone)]
 pub(crate) enum SampleStep {
     Map {
@@ -44,7 +41,6 @@ pub(crate) enum SampleStep {
         blocks: Vec<(Operand, DType)>,
         /// Tiles of constants are filled when scratch is allocated.
         numbers: Vec<(Operand, DType)>,
-        /// Index of the chain in scratch.
         place: usize,
         target: Target,
         dtype: DType,
@@ -73,7 +69,6 @@ pub(crate) enum SampleStep {
     },
 }
 
-/// Moves a reduction from its reducer to its column.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReductionOutput {
     pub(crate) reducer: usize,
@@ -82,12 +77,11 @@ pub(crate) struct ReductionOutput {
     pub(crate) dtype: DType,
 }
 
-/// One pass over the samples of a window.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pass {
     /// Steps without thresholds.
     pub(crate) steps: Vec<SampleStep>,
-    /// Steps with thresholds instead of chains; empty if there are none.
+    /// With thresholds instead of chains; may be empty.
     pub(crate) short: Vec<SampleStep>,
     pub(crate) conditions: Vec<Condition>,
     pub(crate) reducers: std::ops::Range<usize>,
@@ -100,7 +94,6 @@ pub(crate) enum ColumnOperand {
     Constant(Value),
 }
 
-/// One loop over the current windows.
 #[derive(Debug, Clone)]
 pub(crate) struct ColumnStep {
     pub(crate) work: ColumnWork,
@@ -111,13 +104,10 @@ pub(crate) struct ColumnStep {
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum ColumnWork {
     Map(Run),
-    /// A stateful operation, and its index in the state.
     Memory(Memory, usize),
-    /// Window values of an input.
     Input(usize),
 }
 
-/// Window values, then the pass that needs them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stage {
     pub(crate) columns: Vec<ColumnStep>,
@@ -136,9 +126,9 @@ pub(crate) struct Plan {
     pub(crate) stages: Vec<Stage>,
     pub(crate) reducers: Vec<ReducerConstructor>,
     pub(crate) columns: Vec<DType>,
-    /// Bytes per sample of the widest content of each register.
+    /// Bytes per sample of each register's widest content.
     pub(crate) registers: Vec<usize>,
-    /// Fingerprint of each stateful operation, to match those of another program.
+    /// Fingerprint of each stateful operation, to match another program's.
     pub(crate) memories: Vec<u64>,
     pub(crate) chains: usize,
     pub(crate) outcome: ResultLocation,

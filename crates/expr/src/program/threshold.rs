@@ -2,8 +2,8 @@
 //!
 //! `(s - mean) / std > 3` is true exactly from some sample value on, since rounded sums, products and quotients with a
 //! number are monotonic. The threshold is found once per window by inverting the chain and testing neighbours with the
-//! loops' operations; then samples are compared as stored. Results are bit-equal; NaN never passes. Windows whose
-//! numbers make the chain non-monotonic (zero deviation, infinity, NaN) take the ordinary steps.
+//! loops' operations. Results are bit-equal; NaN never passes. Windows whose numbers make the chain non-monotonic (zero
+//! deviation, infinity, NaN) take the ordinary steps.
 
 use isochrony_segment::DType;
 
@@ -16,7 +16,6 @@ use super::search::{before, least, limits, rank, unrank};
 /// Shortest window for which thresholds pay off.
 pub(crate) const MIN_WINDOW: usize = 128;
 
-/// An operation on the unknown `u`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Monotone {
     Add,
@@ -25,7 +24,7 @@ pub(crate) enum Monotone {
     Mul,
     Div,
     Neg,
-    /// `|u|`: monotonic on either side of zero.
+    /// Monotonic on either side of zero.
     Abs,
     /// Widening to a float dtype with all values of `u`.
     Widen,
@@ -35,7 +34,6 @@ pub(crate) enum Monotone {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Link {
     pub(crate) operation: Monotone,
-    /// Dtype of `u` and of the computation.
     pub(crate) dtype: DType,
     pub(crate) number: Operand,
 }
@@ -127,7 +125,7 @@ impl Link {
         }
     }
 
-    /// The preimage of an interval; None if not monotonic.
+    /// None if not monotonic.
     fn preimage(&self, of: Interval, c: f64) -> Option<Interval> {
         let uses_number = !matches!(
             self.operation,
@@ -194,7 +192,7 @@ impl Link {
         })
     }
 
-    /// Both sides of zero whose magnitudes lie in a one-sided interval.
+    /// Both sides of zero with magnitudes in a one-sided interval.
     fn sides(&self, of: Interval) -> Option<Interval> {
         if of.outside {
             return None;
@@ -221,18 +219,16 @@ impl Link {
     }
 }
 
-/// Predicates on the same base, all of which must hold.
 #[derive(Debug, Clone)]
 pub(crate) struct Condition(pub(crate) Vec<Predicate>);
 
 impl Condition {
-    /// Whether it compares samples unchanged except for widening.
     pub(crate) fn only_widens(&self) -> bool {
         let mut links = self.0.iter().flat_map(|predicate| &predicate.links);
         links.all(|link| link.operation == Monotone::Widen)
     }
 
-    /// Values of the base for which all hold, given this window's numbers; None if a chain is not monotonic.
+    /// Values for which all hold, with this window's numbers; None if a chain is not monotonic.
     pub(crate) fn interval(&self, number: impl Fn(Operand, DType) -> Value) -> Option<Interval> {
         let mut all: Option<Interval> = None;
         for predicate in &self.0 {
@@ -256,8 +252,7 @@ impl Condition {
 }
 
 impl Predicate {
-    /// Values of the base for which the comparison holds, given this window's numbers; None if the chain is not
-    /// monotonic.
+    /// Values of the base for which the comparison holds; None if the chain is not monotonic.
     pub(crate) fn interval(&self, number: impl Fn(Operand, DType) -> Value) -> Option<Interval> {
         let c = real(number(self.number, self.dtype), self.dtype);
         let below = Interval {

@@ -14,7 +14,6 @@ use crate::{Binary, Shape, Unary};
 use super::fused_chain::{FusedChain, Number, ValueLocation, ValueLocations};
 use super::plan::Planner;
 
-/// The number one, present in every chain.
 const ONE: Place = Place::Number(0);
 
 pub(super) struct Writer<'p, 'a> {
@@ -22,7 +21,6 @@ pub(super) struct Writer<'p, 'a> {
     homes: &'p ValueLocations,
     root: usize,
     dtype: DType,
-    /// Remaining uses of each node.
     uses: HashMap<usize, usize>,
     saved: HashMap<usize, u8>,
     /// Conversions, kept for the whole tile.
@@ -131,7 +129,6 @@ impl<'p, 'a> Writer<'p, 'a> {
         (usize::from(at) < MAX_SAVED - 1).then_some(at)
     }
 
-    /// A stored value in the chain's dtype.
     fn stored(&mut self, place: usize) -> Option<Place> {
         let from = self.planner.node(place).dtype;
         let block = self.block(place)?;
@@ -141,7 +138,7 @@ impl<'p, 'a> Writer<'p, 'a> {
         if let Some(&saved) = self.converted.get(&place) {
             return Some(Place::Saved(saved));
         }
-        // A new slot: conversions come before all steps.
+        // Conversions come before all steps.
         self.tiles += 1;
         let saved = u8::try_from(self.tiles - 1).ok()?;
         self.converts.push(Convert { from, block, saved });
@@ -168,7 +165,6 @@ impl<'p, 'a> Writer<'p, 'a> {
         Some(None)
     }
 
-    /// Counts down the uses of a node.
     fn used(&mut self, place: usize) {
         if let Some(uses) = self.uses.get_mut(&place) {
             *uses = uses.saturating_sub(1);
@@ -180,7 +176,6 @@ impl<'p, 'a> Writer<'p, 'a> {
         }
     }
 
-    /// Location of a value, computed and saved if needed.
     fn placed(&mut self, place: usize) -> Option<Place> {
         if let Some(known) = self.known(place)? {
             return Some(known);

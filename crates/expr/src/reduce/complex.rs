@@ -47,8 +47,7 @@ impl Parts for Complex64 {
 const SUMS: usize = 6;
 
 pub(crate) struct Sums<C> {
-    /// Sums of real and imaginary parts: of the values, of deviations from the first sample, of squared deviations, and
-    /// of squares.
+    /// Sums of real and imaginary parts: of values, deviations from the first sample, squared deviations, and squares.
     lanes: [[f64; LANES]; SUMS],
     first: Complex64,
     min: C,
@@ -125,7 +124,7 @@ impl<C: Parts> Reducer for Sums<C> {
             }
         };
         let n = self.seen as f64;
-        // Squares, and their corrections for the mean, add up over both components.
+        // Squares and their corrections add up over both components.
         let spread = || {
             let (re, im) = (sum(2), sum(3));
             variance(re, sum(4) - im * (im / n), n)
@@ -139,7 +138,7 @@ impl<C: Parts> Reducer for Sums<C> {
             Reduction::Rms => C::part((sum(5) / n).sqrt()),
             Reduction::Std => C::part(spread().sqrt()),
             Reduction::Var => C::part(spread()),
-            // Adding zero hides the sign of zero, which depends on the order of equal samples.
+            // Hides the sign of zero, which depends on order.
             Reduction::Min => Value::of(self.min.plus(C::default())),
             _ => Value::of(self.max.plus(C::default())),
         }

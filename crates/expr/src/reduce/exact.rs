@@ -11,7 +11,6 @@ use crate::kernels::{Value, samples};
 /// Samples per block, summed before the wide total is updated.
 const BLOCK: usize = 1 << 10;
 
-/// An integer with exact sums.
 pub(crate) trait Whole: Sample {
     /// Sum of at most [`BLOCK`] samples. Must be `#[inline(always)]`.
     fn block(samples: &[Self]) -> i128;
@@ -49,7 +48,7 @@ impl Whole for i64 {
     fn block(samples: &[Self]) -> i128 {
         let (mut high, mut low) = (0i64, 0i64);
         for &sample in samples {
-            // Flips the sign bit and shifts unsigned, since vectors lack the signed shift.
+            // Vectors lack the signed shift.
             let flipped = (sample ^ i64::MIN) as u64;
             high += (flipped >> 32) as i64;
             low += (flipped & 0xffff_ffff) as i64;

@@ -1,5 +1,4 @@
-//! Minima, maxima and counts of non-zero samples. Exact in any order: only the sign of zero could differ, and it is
-//! cleared.
+//! Minima, maxima and counts of non-zero samples. Exact in any order, since the sign of zero is cleared.
 
 use std::marker::PhantomData;
 
@@ -104,7 +103,7 @@ impl Unbounded for f64 {
     const NAN: Self = f64::NAN;
 }
 
-/// Running extremes of floats, in as many lanes as registers allow beside the sums.
+/// Running extremes, in as many lanes as registers allow beside the sums.
 pub(crate) struct FloatExtremes<T, const LANES: usize, const MIN: bool, const MAX: bool> {
     min: [T; LANES],
     max: [T; LANES],
@@ -128,8 +127,8 @@ impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Kernel
 {
     type Output = ();
 
-    /// Comparisons ignore NaN, but a sum of the block shows it more cheaply than a test. A NaN sum may also come from
-    /// infinities: then samples are tested.
+    /// Comparisons ignore NaN, but a sum of the block shows it more cheaply than a test. Since infinities may give a
+    /// NaN sum, too, samples are then tested.
     #[inline(always)]
     fn run<L: Level>(self, _level: L) {
         let ExtendExtremes { reducer, samples } = self;
@@ -196,12 +195,11 @@ impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Reducer
             Reduction::Min => fold(self.min, |a, b| if b.less(a) { b } else { a }),
             _ => fold(self.max, |a, b| if a.less(b) { b } else { a }),
         };
-        // Turns -0.0 into 0.0, since the order of equals is arbitrary.
+        // Turns -0.0 into 0.0, since order decides the sign of zero.
         Value::of(found.plus(T::default()))
     }
 }
 
-/// Number of samples, and of non-zero ones.
 pub(crate) struct NonzeroCount<T> {
     count: u64,
     seen: u64,

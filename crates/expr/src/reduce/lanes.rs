@@ -1,5 +1,3 @@
-//! Sums of floats in a fixed number of f64 lanes.
-
 use std::marker::PhantomData;
 
 use isochrony_dsp::{Isa, Kernel, Level};
@@ -167,7 +165,6 @@ impl<F: Real, T: Terms> Sums<F, T> {
     }
 }
 
-/// Pairwise sum of the lanes.
 pub(super) fn tree(low: &[f64; HALF], high: &[f64; HALF]) -> f64 {
     let mut lanes = [0.0; HALF];
     for (sum, (a, b)) in lanes.iter_mut().zip(low.iter().zip(high)) {
@@ -222,7 +219,7 @@ impl<F: Real, T: Terms> Reducer for Sums<F, T> {
     }
 }
 
-/// Variance from sums of deviations and of their squares; clears negative rounding errors, keeps NaN.
+/// Clears negative rounding errors, keeps NaN.
 pub(super) fn variance(deviations: f64, squares: f64, n: f64) -> f64 {
     let variance = (squares - deviations * (deviations / n)) / n;
     if variance < 0.0 { 0.0 } else { variance }

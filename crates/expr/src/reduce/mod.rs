@@ -1,10 +1,10 @@
 //! Reductions of windows, block by block.
 //!
-//! A [`Reducer`] serves several reductions of the same samples, so each block is read once. A result does not depend on
-//! other reductions, nor on how the window is cut into blocks:
+//! A [`Reducer`] serves several reductions of the same samples, so each block is read once. Results do not depend on
+//! other reductions or on blocks:
 //! - integers up to 32 bits: exact sums; mean and deviation are rounded once;
 //! - floats: [`lanes::LANES`] sums in f64; sample `i` of a window belongs to lane `i % LANES`, and lanes are added in a
-//!   fixed tree. NumPy adds pairwise in the samples' type, so results differ by rounding;
+//!   fixed tree. NumPy adds pairwise in the samples' type;
 //! - mean and deviation of floats sum deviations from the window's first sample, which preserves digits if the mean is
 //!   large.
 
@@ -27,7 +27,6 @@ pub(crate) trait Reducer: Send + Sync {
     /// Adds samples by the number that pass; for counts only.
     fn tally(&mut self, _passing: u64, _seen: u64) {}
 
-    /// A reduction so far, in its result's dtype.
     fn finish(&self, wanted: Reduction) -> Value;
 }
 
@@ -37,7 +36,7 @@ fn make<R: Reducer + Default + 'static>() -> Box<dyn Reducer> {
     Box::new(R::default())
 }
 
-/// Reducers for the wanted reductions of a dtype: constructors, and the reductions of each.
+/// Reducers for the wanted reductions: constructors, with the reductions of each.
 pub(crate) fn reducers(
     dtype: DType,
     wanted: &[Reduction],

@@ -1,4 +1,4 @@
-//! Every error says what is wrong, where and how to fix it, and occurs where it should.
+//! Messages and occurrences of every error.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ fn rows(expr: &Expr) -> Result<RowProgram, ExprError> {
     RowProgram::compile(expr, &fields)
 }
 
-/// Each variant as it occurs, and required parts of its message.
+/// Each variant as it occurs, and parts of its message.
 fn examples() -> Vec<(ExprError, Vec<&'static str>)> {
     let program = Program::compile(&(s() + 1).wrapping(), DType::I16).unwrap();
     let other = Program::compile(&(s() + 1).wrapping(), DType::I16).unwrap();
@@ -207,7 +207,7 @@ fn examples() -> Vec<(ExprError, Vec<&'static str>)> {
 fn every_message_says_what_where_and_how_to_mend_it() {
     let mut met: BTreeMap<&str, usize> = BTreeMap::new();
     for (error, parts) in examples() {
-        // A new variant does not compile here before it has an index, and fails until it has an example.
+        // A new variant does not compile before it has an index.
         let place = match error {
             ExprError::NoNodes => 0,
             ExprError::TooLarge { .. } => 1,
@@ -238,7 +238,6 @@ fn every_message_says_what_where_and_how_to_mend_it() {
             ExprError::ColumnLength { .. } => 26,
             ExprError::InputCount { .. } => 27,
             ExprError::InputFrames { .. } => 28,
-            // A variant without an example.
             other => panic!("{other:?} has no example"),
         };
         assert_eq!(met.insert(error.code(), place), None, "{error:?}");

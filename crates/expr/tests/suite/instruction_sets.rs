@@ -1,11 +1,9 @@
-//! Every operation gives the same bits on every instruction set and for any chunking, even for samples that vectors
-//! cannot compute.
+//! Every operation gives the same bits on every instruction set and for any chunking.
 
 use isochrony_expr::{Binary, Expr, Frames, Isa, Op, Program, Unary};
 use isochrony_segment::{DType, Sample, dispatch};
 use proptest::prelude::*;
 
-/// Numbers near and far, of both signs, integers, limits, NaN.
 fn samples<T: Sample>(raw: &[u64]) -> Vec<T> {
     let edges = [
         0.0,
@@ -48,7 +46,7 @@ fn samples<T: Sample>(raw: &[u64]) -> Vec<T> {
     raw.iter().map(|&raw| one(raw)).collect()
 }
 
-/// Bits of each component of each result, with one NaN for all: which NaN results from two depends on the CPU.
+/// Bits of each component, with one NaN for all: which one results from two depends on the CPU.
 fn bits<T: Sample>(program: &Program, isa: Isa, pieces: &[&[T]]) -> Vec<u64> {
     let (mut scratch, mut state) = (program.scratch_on(isa), program.state());
     let dtype = program.output().dtype;
@@ -143,7 +141,7 @@ proptest! {
     }
 }
 
-/// Shows which were compared: those that the CPU lacks are not tested.
+/// Those that the CPU lacks are not tested.
 #[test]
 fn names_the_instruction_sets_that_were_compared() {
     let names: Vec<&str> = Isa::available().iter().map(|isa| isa.name()).collect();

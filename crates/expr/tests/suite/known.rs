@@ -3,7 +3,6 @@
 use isochrony_expr::{Expr, ExprError, Frames, Program, Shape};
 use isochrony_segment::{Bool8, Calibration, Complex32, Complex64, DType, Sample};
 
-/// Runs an expression over consecutive windows.
 fn windows<T: Sample, O: Sample>(expr: &Expr, samples: &[T], window: usize) -> Vec<O> {
     let program = Program::compile(expr, T::DTYPE).unwrap();
     let frames = Frames::new(samples, window, window).unwrap();
@@ -15,7 +14,6 @@ fn windows<T: Sample, O: Sample>(expr: &Expr, samples: &[T], window: usize) -> V
     out
 }
 
-/// Runs an expression over all samples as one window.
 fn all<T: Sample, O: Sample>(expr: &Expr, samples: &[T]) -> Vec<O> {
     windows(expr, samples, samples.len())
 }
@@ -29,7 +27,7 @@ fn outliers_stand_out_from_their_window() {
     let expr = ((s() - s().mean()) / s().std()).gt(1.5);
     let samples = [1i16, 1, 1, 9, 5, 5, 5, 5];
     let got: Vec<Bool8> = windows(&expr, &samples, 4);
-    // The second window has no deviation: 0 / 0 is NaN, which exceeds nothing.
+    // 0 / 0 is NaN, which exceeds nothing.
     let got: Vec<bool> = got.into_iter().map(bool::from).collect();
     assert_eq!(got, [false, false, false, true, false, false, false, false]);
 }
@@ -236,7 +234,6 @@ fn states_follow_windows_and_reset_at_breaks() {
     let on: Vec<bool> = on.into_iter().map(bool::from).collect();
     assert_eq!(on, [false, true, true, false, true, true]);
 
-    // The mean of a window against the running mean of earlier ones.
     let rises = mean.gt(mean.ewm(0.5).previous(f64::INFINITY));
     let program = Program::compile(&rises, DType::F64).unwrap();
     assert!(program.is_stateful() && program.needs_windows());

@@ -1,4 +1,4 @@
-//! All tests of this crate as one binary, which links faster than one per file.
+//! Tests in one binary, which links faster than several.
 
 mod errors;
 mod instruction_sets;

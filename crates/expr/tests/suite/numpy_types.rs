@@ -15,7 +15,7 @@ fn table() -> Table {
     serde_json::from_str(include_str!("fixtures/numpy_types.json")).unwrap()
 }
 
-/// Operations that NumPy supports and we deliberately reject.
+/// Supported by NumPy and deliberately rejected.
 fn refused(name: &str, operands: &[&str]) -> bool {
     let complex = operands
         .iter()
@@ -58,7 +58,7 @@ fn every_result_has_numpys_dtype_or_an_error_that_says_why_not() {
         let (name, operands) = case.strip_suffix(')').unwrap().split_once('(').unwrap();
         let operands: Vec<&str> = operands.split(", ").collect();
         let expr = expression(name, &operands).wrapping();
-        // Any dtype: operands are converted from it.
+        // Operands are converted from any dtype.
         let input = if operands
             .iter()
             .any(|operand| operand.starts_with("complex"))
@@ -75,7 +75,6 @@ fn every_result_has_numpys_dtype_or_an_error_that_says_why_not() {
         let got = Program::compile(&expr, input);
         match (expected.as_str(), got) {
             ("error", Err(ExprError::UnsupportedOperand { .. })) => {}
-            // Sums of unsigned integers, in the nearest dtype of signals.
             ("uint64", Ok(program)) => {
                 assert_eq!(
                     (name, program.output().dtype),

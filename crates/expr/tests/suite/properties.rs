@@ -1,4 +1,4 @@
-//! Random expressions on random samples of every dtype, against a slow evaluator and each other.
+//! Random expressions on random samples, against a slow evaluator and each other.
 
 use crate::oracle::number::Num;
 use crate::oracle::random::{Ops, expression, expression_of};
@@ -7,7 +7,6 @@ use isochrony_expr::{Expr, Frames, Input, Isa, Program};
 use isochrony_segment::{Bool8, Complex32, Complex64, DType, Sample, dispatch};
 use proptest::prelude::*;
 
-/// Bytes as samples, with small numbers, limits, zeros, infinities and NaN.
 fn samples<T: Sample>(raw: &[u64]) -> Vec<T> {
     let one = |raw: u64| -> T {
         let small = (raw >> 8) as i8;
@@ -155,7 +154,7 @@ fn against_oracle<T: Sample>(case: &Case, expr: &Expr) -> Result<(), TestCaseErr
     Ok(())
 }
 
-/// Two inputs; the second has samples or one value per window, every `hops[k]` of its samples.
+/// The second input has samples or one value per window, every `hops[k]` of its samples.
 fn two_against_oracle(
     case: &Case,
     other: DType,
@@ -172,7 +171,6 @@ fn two_against_oracle(
     });
     let program = Program::compile_inputs(&expr, &types);
     let program = program.map_err(|error| TestCaseError::fail(format!("{expr}: {error}")))?;
-    // The second input has the same numbers in reverse.
     let turned: Vec<u64> = case.raw.iter().rev().copied().collect();
     let raws = [&case.raw, &turned];
     let values: Vec<(Vec<u128>, Vec<Num>)> = (0..2)
@@ -283,7 +281,6 @@ proptest! {
     #[test]
     fn any_chunking_of_a_range_gives_the_same_bits(case in cases(12), cut in 0usize..3000) {
         let s = Expr::input();
-        // No windows: elementwise operations only.
         let expr = expression(case.input, Ops::All, &case.choices.iter().map(|choice| {
             if (8..11).contains(&(choice % 16)) || choice % 16 > 13 { choice & !15 } else { *choice }
         }).collect::<Vec<_>>());

@@ -27,7 +27,6 @@ const EXPRESSIONS: [Written; 10] = [
     |x| (x + x) * (x - 1) + (x * 2 - x) * (x + 3),
 ];
 
-/// A row program gives the bits of a sample program.
 fn as_samples<T: Sample>(x: &[T]) {
     for (at, written) in EXPRESSIONS.iter().enumerate() {
         let of_samples = Program::compile(&written(&Expr::input()), T::DTYPE);
@@ -41,7 +40,7 @@ fn as_samples<T: Sample>(x: &[T]) {
         assert_eq!(of_rows.output(), of_samples.output().dtype);
         assert_eq!(of_rows.columns(), [1]);
         let size = of_rows.output().size();
-        // Words, so that bytes are aligned for every dtype.
+        // Words are aligned for every dtype.
         let (mut a, mut b) = (vec![0u64; x.len()], vec![0u64; x.len()]);
         let a = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut a)[..x.len() * size];
         let b = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut b)[..x.len() * size];

@@ -1,10 +1,9 @@
-//! Long windows use thresholds where short ones compute the chain: same bits.
+//! Long windows use thresholds where short ones compute the chain.
 
 use isochrony_expr::{Expr, Frames, Program};
 use isochrony_segment::{Bool8, Calibration, DType, Sample};
 use proptest::prelude::*;
 
-/// Short enough that chains are computed.
 const PIECE: usize = 60;
 
 fn run<T: Sample>(program: &Program, samples: &[T], piece: usize) -> Vec<Bool8> {
@@ -17,7 +16,7 @@ fn run<T: Sample>(program: &Program, samples: &[T], piece: usize) -> Vec<Bool8> 
     out
 }
 
-/// A step of a chain with a number of any magnitude, zero or NaN.
+/// A step with a number of any magnitude, zero or NaN.
 fn link(expr: &Expr, kind: u8, number: f64) -> Expr {
     match kind % 9 {
         0 => expr + number,
@@ -116,7 +115,6 @@ proptest! {
         raw in prop::collection::vec((number(), any::<u64>()), 130..300),
     ) {
         let calibration = Calibration::new(scale, 0.0, "V").unwrap();
-        // Some samples lie near the threshold.
         let near: Vec<f64> = raw.iter().map(|&(x, bits)| match bits % 4 {
             0 => f64::from_bits(by.1.to_bits().wrapping_add(bits >> 60)),
             _ => x,
@@ -130,7 +128,7 @@ proptest! {
     }
 }
 
-/// No int32 makes the chain zero, so all exceed it; the gap between the neighbours around zero has no width in int32.
+/// No int32 makes the chain zero, so all exceed it.
 #[test]
 fn an_empty_interval_stays_empty_in_a_narrower_dtype() {
     let chain = (&(Expr::input() * 3e-7) - 11.1875).abs();

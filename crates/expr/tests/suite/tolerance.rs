@@ -1,4 +1,4 @@
-//! Sums and functions within error bounds derived from dtype and length.
+//! Error bounds of sums and functions, from dtype and length.
 
 use isochrony_expr::{Expr, Frames, Program};
 use isochrony_segment::{Complex32, DType, Sample};
@@ -39,7 +39,7 @@ fn sum(values: impl Iterator<Item = f64>) -> f64 {
     sum + lost
 }
 
-/// Checks sum, mean, var, std and rms; `unit` is the rounding of the result's dtype.
+/// `unit`: rounding of the result's dtype.
 fn check(values: &[f64], unit: f64, got: [f64; 5]) -> Result<(), TestCaseError> {
     let n = values.len() as f64;
     let adds = additions(values.len());
@@ -66,9 +66,9 @@ fn check(values: &[f64], unit: f64, got: [f64; 5]) -> Result<(), TestCaseError> 
         mean,
         (adds + 2.0) * EPSILON * deviations / n + 2.0 * EPSILON * mean.abs(),
     )?;
-    // Summed are squared deviations from the first sample.
+    // Of deviations from the first sample.
     let shifted = sum(values.iter().map(|x| (x - values[0]).powi(2)));
-    // Around the first sample, too: a mean far from zero is not precise enough.
+    // A mean far from zero is not precise enough.
     let middle = sum(values.iter().map(|x| x - values[0])) / n;
     let var = sum(values.iter().map(|x| (x - values[0] - middle).powi(2))) / n;
     let bound = 3.0 * (adds + 4.0) * EPSILON * shifted / n;

@@ -1,4 +1,4 @@
-//! Widening and wrapping integer arithmetic against 128-bit integers.
+//! Widening and wrapping arithmetic against 128-bit integers.
 
 use isochrony_expr::{Binary, Expr, Frames, Input, Op, Program, Unary};
 use isochrony_segment::{DType, dispatch};
@@ -17,7 +17,7 @@ const INTEGERS: [DType; 7] = [
     DType::U32,
 ];
 
-/// 64-bit numbers cut down to a dtype, and their stored form. Every fourth is at a limit.
+/// Numbers cut to a dtype, every fourth at a limit, and their stored form.
 fn values(raw: &[u64], dtype: DType) -> (Vec<u128>, Vec<Num>) {
     let bits = 8 * dtype.size();
     let cut = |(at, &raw): (usize, &u64)| match at % 4 {
@@ -36,7 +36,7 @@ fn values(raw: &[u64], dtype: DType) -> (Vec<u128>, Vec<Num>) {
     (aligned, known)
 }
 
-/// Results of an expression of two inputs, in 128 bits.
+/// Results in 128 bits.
 fn run(expr: &Expr, dtypes: [DType; 2], stored: [&[u128]; 2], len: usize) -> (DType, Vec<i128>) {
     let program = Program::compile_inputs(expr, &dtypes.map(Input::samples)).unwrap();
     let (mut scratch, mut state) = (program.scratch(), program.state());
@@ -87,7 +87,6 @@ proptest! {
         let (one, a) = values(&raw, which[0]);
         let (other, b) = values(&turned, which[1]);
         let second = constant.map_or(Expr::input_at(1), Expr::from);
-        // Always uses the second input.
         let expr = Expr::apply(Op::Binary(op), [Expr::input(), second]).unwrap();
         let expr = Expr::input_at(1).equal(Expr::input_at(1)).select(&expr, &expr);
         let (dtype, got) = run(&expr, which, [&one, &other], raw.len());
@@ -101,14 +100,14 @@ proptest! {
                 prop_assert_eq!(got, expected, "{} {:?} {}", a.int, op, b);
             }
         }
-        // Only -1 gives a quotient beyond the dividend's dtype.
+        // Only a quotient by -1 may exceed the dividend's dtype.
         let size = which[0].size();
         if let (Some(2..=127 | -128..=-2), Binary::FloorDiv) = (constant, op)
             && (!which[0].name().starts_with('u') || constant > Some(0))
         {
             prop_assert_eq!(dtype.size(), size, "{} // {:?}", which[0], constant);
         }
-        // Minimal: the next narrower dtype would not hold all results.
+        // Minimal: the next narrower dtype does not hold all results.
         if let (None, Binary::Add) = (constant, op) {
             let [(least_a, most_a), (least_b, most_b)] = which.map(limits);
             let (least, most) = (least_a + least_b, most_a + most_b);
@@ -160,7 +159,7 @@ fn wrapping_expressions_keep_the_common_dtype_and_its_constants() {
         assert!(dtype(&expr).unwrap().size() > 1, "{expr}");
         assert_eq!(dtype(&expr.wrapping()).unwrap(), DType::I8, "{expr}");
     }
-    // Operations that cannot wrap are unchanged, and wrapped parts stay so in a larger expression.
+    // Wrapped parts stay so in a larger expression.
     assert_eq!((&s % 3).wrapping(), &s % 3);
     let mixed = (&s + 1).wrapping() + 1;
     assert_eq!(mixed.to_string(), "wrapping_add(s, 1) + 1");

@@ -1,8 +1,8 @@
 //! Discovery: which files of a folder are recordings of which signal, sorted by time.
 //!
-//! A [`Catalogue`] holds one 40-byte record per file and two arenas, of folder and file names: a million files take
-//! about 70 MB without an allocation each. Records are sorted by signal, stamp and path, so the order of directory
-//! listings does not matter. Every file that is no recording is listed as a [`Problem`] with its reason.
+//! A [`Catalogue`] holds a 40-byte record per file and two arenas, of folder and file names: about 70 MB for a million
+//! files. Records are sorted by signal, stamp and path, whatever the order of directory listings. Every other file is
+//! listed as a [`Problem`].
 
 mod walk;
 
@@ -21,11 +21,11 @@ pub(crate) const MAX_PROBLEMS: usize = 10_000;
 /// A file that is not imported, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Path below the imported folder, or the importer's name of the source.
+    /// Path below the imported folder, or the importer's name.
     pub path: String,
     /// [`IngestError::code`] of the reason.
     pub code: &'static str,
-    /// What is wrong and how to fix it.
+    /// What is wrong, and the remedy.
     pub reason: String,
 }
 
@@ -39,7 +39,7 @@ impl Problem {
         matches!(self.code, "overlap" | "repeated" | Self::INCOMPLETE)
     }
 
-    /// The problem that an error is for a path.
+    /// An error as a problem of a path.
     pub fn new(path: impl Into<String>, error: &IngestError) -> Self {
         Self {
             path: path.into(),
@@ -95,10 +95,10 @@ impl Problems {
 pub enum Symlinks {
     /// List them as problems.
     Refuse,
-    /// Follow those whose target lies inside the imported folder; list the others as problems.
+    /// Follow those whose target lies inside the imported folder; others are problems.
     #[default]
     Inside,
-    /// Follow all. A folder that contains itself is entered once.
+    /// Follow all; a folder that contains itself is entered once.
     Follow,
 }
 
@@ -107,7 +107,7 @@ pub enum Symlinks {
 pub struct DiscoverOptions {
     /// Policy for symbolic links.
     pub symlinks: Symlinks,
-    /// A folder to skip silently, such as a store inside the imported folder.
+    /// A folder to skip silently, such as a store.
     pub leave_out: Option<PathBuf>,
     /// Cancels discovery with [`IngestError::Cancelled`].
     pub interrupt: Interrupt,
@@ -118,11 +118,11 @@ pub struct DiscoverOptions {
 pub struct FoundRecording<'a> {
     /// Name of its signal.
     pub signal: &'a str,
-    /// Number of its signal in [`Catalogue::signals`].
+    /// Index of its signal in [`Catalogue::signals`].
     pub signal_number: usize,
-    /// Path below the imported folder, with `/` between components.
+    /// Path below the imported folder, with `/`.
     pub path: String,
-    /// Time of the first sample, if the name states it.
+    /// Time of the first sample, if named.
     pub stamp: Option<CivilStamp>,
     /// Bytes when listed.
     pub size: u64,
@@ -152,7 +152,7 @@ struct Record {
     resolution: Resolution,
 }
 
-/// Resolution of a stamp: a power of ten of nanoseconds, or a calendar unit.
+/// A power of ten of nanoseconds, or a calendar unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Resolution(u8);
 
@@ -182,13 +182,13 @@ impl Resolution {
     }
 }
 
-/// Walks a folder and reads the path of every file by a layout.
+/// Walks a folder and reads every path by a layout.
 ///
 /// Without name fields in the layout, the one signal is named like the folder.
 ///
 /// # Errors
-/// [`IngestError::NotAFolder`] and [`IngestError::Io`] for the folder itself, [`IngestError::Cancelled`]. Problems with
-/// anything inside are in [`Catalogue::problems`].
+/// [`IngestError::NotAFolder`] and [`IngestError::Io`] for the folder itself, [`IngestError::Cancelled`]. Other
+/// problems are in [`Catalogue::problems`].
 pub fn discover(
     root: &Path,
     layout: &Layout,
@@ -264,7 +264,7 @@ impl Catalogue {
         std::mem::take(&mut self.problems)
     }
 
-    /// The recording at a position of the order.
+    /// The recording at a position.
     #[must_use]
     pub fn get(&self, place: usize) -> Option<FoundRecording<'_>> {
         let record = self.records.get(place)?;
@@ -281,7 +281,7 @@ impl Catalogue {
         })
     }
 
-    /// The recordings, sorted by signal, time and path.
+    /// The recordings, sorted.
     pub fn iter(&self) -> impl Iterator<Item = FoundRecording<'_>> {
         (0..self.records.len()).filter_map(|place| self.get(place))
     }

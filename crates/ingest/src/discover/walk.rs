@@ -1,4 +1,4 @@
-//! Walks a folder: yields every regular file once, and a problem for everything else.
+//! Walks a folder: yields every regular file once, and problems for the rest.
 
 use std::collections::{HashMap, VecDeque};
 use std::fs::{self, ReadDir};
@@ -22,10 +22,10 @@ impl Entry {
     }
 }
 
-/// Lists one folder at a time: memory grows with unlisted folders, not with files.
+/// Lists one folder at a time, so memory grows with unlisted folders, not with files.
 pub(crate) struct Walk {
     root: PathBuf,
-    /// The root with links resolved, to compare link targets with.
+    /// With links resolved, to compare link targets with.
     real_root: PathBuf,
     symlinks: Symlinks,
     leave_out: Option<PathBuf>,
@@ -41,13 +41,13 @@ struct ListedFolder {
     folders: Vec<Folder>,
 }
 
-/// A folder may change this soon without a new modification time: FAT has two-second ticks.
+/// FAT has two-second ticks: a folder may change this soon without a new modification time.
 const MTIME_TICK: Duration = Duration::from_secs(3);
 
 #[derive(Clone)]
 struct Folder {
     path: Arc<str>,
-    /// Real paths of the folders whose links led here, to detect cycles.
+    /// Real paths of the links that led here, to detect cycles.
     through: Vec<PathBuf>,
 }
 
@@ -82,7 +82,6 @@ impl Walk {
         })
     }
 
-    /// A walk that can be repeated with [`again`](Self::again).
     pub(crate) fn repeated(root: &Path, options: &DiscoverOptions) -> Result<Self, IngestError> {
         let mut walk = Self::new(root, options)?;
         walk.listed = Some(HashMap::new());
@@ -149,7 +148,7 @@ impl Walk {
                     }
                 }
                 Some(Err(error)) => {
-                    // A failed listing may fail for ever: give up this folder and report it.
+                    // A failed listing may fail for ever: give up and report this folder.
                     let path = folder.path.clone();
                     self.current = None;
                     return Some(Err(self.io("list", &path, error)));

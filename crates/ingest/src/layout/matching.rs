@@ -4,7 +4,7 @@ use super::{Kind, Layout, Match, Part, Token};
 use crate::IngestError;
 use crate::stamp::{Calendar, CivilStamp, IsoStamp, parse_epoch, parse_iso};
 
-/// A path that needs more is too ambiguous; usual ones take a step per token and character.
+/// Usual paths take a step per token and character.
 const MAX_STEPS: usize = 20_000;
 
 pub(super) fn read(layout: &Layout, path: &str) -> Result<Match, IngestError> {
@@ -27,7 +27,7 @@ struct Search<'a> {
     steps: usize,
     /// Furthest byte reached, and the token that failed there.
     furthest: (usize, usize),
-    /// Whether repeated fields must agree; `false` only to find out why nothing matches.
+    /// Whether repeated fields must agree; `false` only to find the reason of a mismatch.
     agree: bool,
 }
 
@@ -234,7 +234,7 @@ fn span(kind: Option<Kind>, width: Option<usize>, rest: &str) -> (usize, usize) 
     };
     match kind {
         None => (0, component),
-        // A width counts characters, which are checked once the bytes are known.
+        // A width counts characters, not bytes.
         Some(Kind::Name(_)) => (1, component),
         Some(Kind::Epoch(_)) => {
             let (low, mut high) = fixed(1, 19, digits);

@@ -3,20 +3,20 @@
 //! A template is a relative path with `/` between components, made of
 //! - literal text (`{{` and `}}` for braces);
 //! - `*`, any text within a component;
-//! - name fields such as `{station}`: their values, in order of first appearance and joined by `/`, name the signal. A
+//! - name fields such as `{station}`, whose values, in order of first appearance and joined by `/`, name the signal. A
 //!   repeated field must have the same value;
 //! - time fields: `{epoch}` (since 1970: `1267401600`, `1267401600.25`, or milli-, micro- and nanoseconds by the number
 //!   of digits or as stated in `{epoch:us}`), `{iso}` (extended or compact), or `{year}`, `{month}`, `{day}` (of the
 //!   year without `{month}`), `{hour}`, `{minute}`, `{second}`, `{fraction}`. Beside `{epoch}` or `{iso}`, calendar
-//!   fields are numeric labels without meaning, since folders are often named by local days; but an `{iso}` that ends
-//!   early, such as a date, takes the time of day from them. `-0500` after a time is a zone only if literal text or
-//!   nothing follows `{iso}`; else it may be a counter.
+//!   fields are labels without meaning, since folders are often named by local days; but an incomplete `{iso}`, such as
+//!   a date, takes the time of day from them. `-0500` after a time is a zone only if literal text or nothing follows
+//!   `{iso}`.
 //!
 //! `{field:width}` takes exactly that many characters. A field without width takes as many as it can while the rest
-//! still matches. No field contains `/`, and name fields are never `.` or `..`, so no match leaves the folder.
+//! still matches. No field contains `/`, and no name is `.` or `..`, so no match leaves the folder.
 //!
-//! A layout is a flat list of [`Token`]s, with `/` as a literal, matched by bounded backtracking. It prints as its
-//! canonical template (adjacent literals joined, braces doubled), which parses to the same layout.
+//! Matching is bounded backtracking over a flat list of [`Token`]s. A layout prints as its canonical template (adjacent
+//! literals joined, braces doubled).
 
 mod matching;
 mod template;
@@ -47,9 +47,9 @@ pub struct Layout {
 /// What a file's path states.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
-    /// Values of the name fields joined by `/`; empty if the layout has none.
+    /// Values of the name fields joined by `/`.
     pub signal: String,
-    /// Time of the first sample; `None` if the layout has no time field.
+    /// Time of the first sample, if the layout has one.
     pub stamp: Option<CivilStamp>,
 }
 
@@ -102,7 +102,7 @@ impl Part {
 }
 
 impl Layout {
-    /// The template of the CENSAM pipeline recordings (see [`Preset`]).
+    /// The template of the CENSAM recordings (see [`Preset`]).
     pub const CENSAM: &'static str = "{station}/{year}/{day}/{sensor}/{station}_{epoch}.raw";
 
     /// Name fields in order.
@@ -127,7 +127,7 @@ impl Layout {
         1 + self.tokens.iter().map(slashes).sum::<usize>()
     }
 
-    /// Reads a file's path, relative to the imported folder, with `/` between components.
+    /// Reads a path relative to the imported folder, with `/`.
     ///
     /// # Errors
     /// [`IngestError::Misnamed`] with the furthest matching position, [`IngestError::FieldDisagrees`],
@@ -209,10 +209,10 @@ impl Preset {
         file_samples: Some(60_000),
     }];
 
-    /// Finds a preset by name.
+    /// Finds a preset.
     ///
     /// # Errors
-    /// [`IngestError::UnknownPreset`], which lists the known ones.
+    /// [`IngestError::UnknownPreset`].
     pub fn find(name: &str) -> Result<&'static Self, IngestError> {
         Self::ALL
             .iter()

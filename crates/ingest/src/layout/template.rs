@@ -1,13 +1,13 @@
-//! Parses templates to tokens and refuses those that are ambiguous or could leave the folder.
+//! Parses templates; refuses those that are ambiguous or could leave the folder.
 
 use super::{Kind, Layout, Part, Token};
 use crate::IngestError;
 use crate::stamp::EpochUnit;
 
-/// Maximum width of a field: no file system has longer components.
+/// No file system has longer components.
 const MAX_WIDTH: usize = 255;
 
-/// Maximum length of a template; bounds the depth of matching.
+/// Bounds the depth of matching.
 const MAX_TEMPLATE: usize = 1000;
 
 pub(super) fn parse(template: &str) -> Result<Layout, IngestError> {
@@ -191,7 +191,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A number field beside another gets its canonical width unless one is stated.
+    /// A number field beside another gets its canonical width, unless one is stated.
     fn fix_widths(&mut self) {
         let by_month = self.has(Part::Month);
         let is_part = |token: Option<&Token>| {
@@ -230,8 +230,7 @@ impl Parser<'_> {
         )
     }
 
-    /// Text must separate two tokens of open width, else their border is ambiguous. A token of fixed width does not;
-    /// any non-digit ends a number.
+    /// Text must separate two tokens of open width, else their border is ambiguous. Any non-digit ends a number.
     fn check_touching(&self) -> Result<(), IngestError> {
         let mut open: Option<&Token> = None;
         for (token, at) in self.tokens.iter().zip(&self.at) {

@@ -1,9 +1,8 @@
 //! Headers of miniSEED records of version 2.
 //!
-//! Equivalent to `importers/mseed_records.py`, which is the oracle of the tests, finds records and reports damage.
-//! Whatever it would report is `None` here.
+//! Equivalent to `importers/mseed_records.py`, the oracle of the tests; what that would report is `None` here.
 //!
-//! Source: SEED Reference Manual 2.4, chapter 8 (fixed section of the data header; blockettes 100, 1000 and 1001).
+//! Source: SEED Reference Manual 2.4, chapter 8.
 
 use std::ops::RangeInclusive;
 
@@ -12,10 +11,9 @@ use isochrony_time::civil;
 pub(super) const FIXED_BYTES: usize = 48;
 const FIXED_BYTES_V3: usize = 40;
 const MAX_BYTES_V3: u64 = 10 << 20;
-/// Exclusive upper bound of the offset of a blockette.
 pub(super) const BLOCKETTE_OFFSET_LIMIT: usize = 8192;
 const LENGTH_EXPONENTS: RangeInclusive<u8> = 6..=20;
-/// The manual allows up to 9999; writers that round up to a whole second give 10000 or more.
+/// The manual allows up to 9999; writers that round up give 10000 or more.
 const MAX_TICKS: u16 = 20_000;
 const TICK_NS: i64 = 100_000;
 const NS_PER_SECOND: i64 = 1_000_000_000;
@@ -32,17 +30,16 @@ pub(super) struct Recording {
     pub(super) little_endian: bool,
 }
 
-/// A header whose blockette 1000 states the record's length.
+/// A header with a stated record length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) recording: Recording,
     /// Time of the first sample, ns since 1970.
     pub(super) start_ns: i64,
     pub(super) samples: u16,
-    /// Offset of the samples in the record.
     pub(super) data_offset: usize,
     pub(super) length: usize,
-    /// Whether a positive leap second occurs within the record.
+    /// Whether it contains a positive leap second.
     pub(super) leap: bool,
 }
 
@@ -77,7 +74,6 @@ impl Fields<'_> {
         self.array(at).map(u32::from_be_bytes)
     }
 
-    /// Whether times and offsets are valid in a header.
     fn is_header(&self) -> Option<bool> {
         let is_time = (1900..=2100).contains(&self.u16(20)?)
             && (1..=366).contains(&self.u16(22)?)
@@ -126,8 +122,8 @@ fn fields(head: &[u8]) -> Option<Fields<'_>> {
 }
 
 impl Header {
-    /// `is_all`: `bytes` reach to the end of the file. `None` without a header, if its blockettes end behind `bytes`,
-    /// or if they do not state encoding and length exactly once.
+    /// `is_all`: `bytes` reach to the end of the file. `None` without a header, if blockettes end behind `bytes`, or
+    /// unless they state encoding and length exactly once.
     pub(super) fn read(bytes: &[u8], is_all: bool) -> Option<Self> {
         let bytes = &bytes[..bytes.len().min(BLOCKETTE_OFFSET_LIMIT)];
         let fields = fields(bytes)?;
@@ -184,7 +180,6 @@ impl Header {
     }
 }
 
-/// Whether bytes begin with a data header of version 2 or 3.
 pub(super) fn is_data(head: &[u8]) -> bool {
     fields(head).is_some() || is_version_3(head) == Some(true)
 }

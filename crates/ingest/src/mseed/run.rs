@@ -1,7 +1,7 @@
 //! Runs of records: adjacent, of one recording, each consistent with its header.
 //!
-//! Most of a file is such runs, which are found and decoded here many records at a time. Everything else ends a run:
-//! noise, a damaged header, a leap second, a record without samples, another channel.
+//! Runs, which are most of a file, are decoded many records at a time. Everything else ends a run: noise, a damaged
+//! header, a leap second, a record without samples, another channel.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub struct RecordRun {
 pub struct RunPart {
     /// Its bytes.
     pub bytes: Range<usize>,
-    /// Decoded samples; `None` for one record whose samples contradict its header.
+    /// `None` for a single record that contradicts its header.
     pub samples: Option<RunSamples>,
 }
 
@@ -36,17 +36,17 @@ pub struct RunPart {
 pub struct RunSamples {
     /// Type of the samples.
     pub dtype: DType,
-    /// Samples of all records in order.
+    /// Samples of all records.
     pub samples: Buffer,
     /// Number of samples of each record.
     pub counts: Vec<i64>,
-    /// Time of the first sample of each record, ns since 1970.
+    /// Time of each first sample, ns since 1970.
     pub starts: Vec<i64>,
 }
 
 impl RecordRun {
-    /// Finds the run that begins at `from` in `window`, a part of a file, with at most `most` bytes of records. It ends
-    /// before the first record that is not certain to be whole and consistent.
+    /// Finds the run that begins at `from` in `window`, a part of a file, with at most `most` bytes. It ends before the
+    /// first record that is not certain to be whole and consistent.
     ///
     /// `rest`: bytes from the window's beginning to the end of the file. A record counts if another header or the end
     /// follows it, and it holds no header of its own channel.
@@ -70,7 +70,7 @@ impl RecordRun {
         run
     }
 
-    /// Decodes the samples of all records, in order; each record is in one of the parts. `None` if memory is short.
+    /// Decodes all records, in order. `None` if memory is short.
     #[must_use]
     pub fn decode(&self, window: &[u8]) -> Option<Vec<RunPart>> {
         let records = self.headers(window);
@@ -80,7 +80,7 @@ impl RecordRun {
         let total: usize = encoded.iter().flatten().map(|it| it.count).sum();
         let mut memory = BufferMut::zeroed(total * dtype.size()).ok()?;
         let mut free = memory.bytes_mut();
-        // Bytes of samples of each record, and whether they agree with its header.
+        // Bytes of samples, and whether they agree with the header.
         let mut decoded: Vec<(usize, bool)> = Vec::with_capacity(records.len());
         for encoded in encoded {
             let bytes = encoded.map_or(0, |it| it.count * dtype.size());
@@ -129,7 +129,7 @@ impl RecordRun {
     }
 }
 
-/// Only if the record can hold as many samples as its header states: no memory is allocated for others.
+/// Allocates only for records that can hold their stated number of samples.
 fn encoded<'a>(window: &'a [u8], record: &(Range<usize>, Header)) -> Option<EncodedSamples<'a>> {
     let (bytes, header) = record;
     let encoded = EncodedSamples {
@@ -141,7 +141,7 @@ fn encoded<'a>(window: &'a [u8], record: &(Range<usize>, Header)) -> Option<Enco
     encoded.fits().then_some(encoded)
 }
 
-/// The header of a record that certainly has its stated length, if this module handles all of it.
+/// None unless the record certainly has its stated length, and this module handles all of it.
 fn whole_record(window: &[u8], at: usize, is_all: bool) -> Option<Header> {
     let header = Header::read(window.get(at..)?, is_all)?;
     let is_plain = header.samples > 0 && header.data_offset > 0 && !header.leap;
@@ -157,7 +157,7 @@ fn whole_record(window: &[u8], at: usize, is_all: bool) -> Option<Header> {
     (is_followed && !holds_header(stretch, header.length)).then_some(header)
 }
 
-/// Whether a header of the same channel begins within a record. `stretch` holds the record and the next header.
+/// `stretch` holds the record and the next header.
 fn holds_header(stretch: &[u8], length: usize) -> bool {
     let codes = &stretch[8..20];
     (FRAME..length)

@@ -1,18 +1,18 @@
 //! Samples of miniSEED records: Steim 1 and 2, and plain numbers.
 //!
-//! Results are checked: Steim frames repeat the last sample. A record that contradicts its header or has another
-//! encoding gives `None`; the importer then reports the cause.
+//! Steim frames repeat the last sample, which is checked. A record that contradicts its header or has another encoding
+//! gives `None`; the importer then reports the cause.
 //!
-//! Source: SEED Reference Manual 2.4, appendix B (Steim 1 and 2 compression).
+//! Source: SEED Reference Manual 2.4, appendix B.
 
 use isochrony_segment::{Buffer, BufferMut, DType, Sample};
 
-/// Bytes of a Steim frame: one word of codes, fifteen of differences.
+/// One word of codes, fifteen of differences.
 const FRAME: usize = 64;
 const WORDS: usize = FRAME / 4;
 const MAX_PER_WORD: usize = 7;
 
-/// The payload of a record and what its header states of it.
+/// The payload of a record, and its header's statements.
 #[derive(Debug, Clone, Copy)]
 pub struct EncodedSamples<'a> {
     /// Bytes from the first sample to the record's end.
@@ -56,7 +56,6 @@ impl EncodedSamples<'_> {
         }
     }
 
-    /// Whether the payload can hold `count` samples; if not, no memory is allocated.
     pub(super) fn fits(&self) -> bool {
         let most = match self.encoding {
             1 => self.payload.len() / 2,
@@ -117,7 +116,6 @@ struct SampleSums<'a> {
 }
 
 impl SampleSums<'_> {
-    /// Adds the last `N` differences of `BITS` bits in a word.
     #[inline(always)]
     fn add<const N: usize, const BITS: u32>(&mut self, word: u32) {
         let rest = &mut self.samples[self.filled..];
@@ -131,7 +129,7 @@ impl SampleSums<'_> {
     }
 }
 
-/// `None` if the frames have fewer samples, an unknown code, or another last value than stored.
+/// `None` if the frames contradict count or last value, or have an unknown code.
 #[inline(always)]
 fn steim<const VERSION: u8, const LITTLE: bool>(
     frames: &[[u8; FRAME]],
@@ -145,7 +143,7 @@ fn steim<const VERSION: u8, const LITTLE: bool>(
             false => u32::from_be_bytes(bytes),
         }
     };
-    // Bytes and halves of a word have the same positions in both byte orders.
+    // Bytes and halves have the same positions in both byte orders.
     let bytes_of = |word: u32| if LITTLE { word.swap_bytes() } else { word };
     let halves_of = |word: u32| if LITTLE { word.rotate_left(16) } else { word };
     let head = frames.first()?;
@@ -175,7 +173,7 @@ fn steim<const VERSION: u8, const LITTLE: bool>(
                 _ => return None,
             }
             if is_first && sums.filled > 0 {
-                // The first difference is to the previous record.
+                // The first difference is to the last record.
                 let shift = first.wrapping_sub(sums.samples[0]);
                 for sample in &mut sums.samples[..sums.filled] {
                     *sample = sample.wrapping_add(shift);
@@ -196,7 +194,6 @@ fn steim<const VERSION: u8, const LITTLE: bool>(
 mod tests {
     use super::*;
 
-    /// A frame of words, some with codes.
     fn frame(words: &[(u32, u32)]) -> [u8; FRAME] {
         let mut frame = [0; FRAME];
         let mut codes = 0;
@@ -230,7 +227,7 @@ mod tests {
         let expected = [5, 6, 5, 7, 107, 7, -70_000];
         assert_eq!(dtype, DType::I32);
         assert_eq!(samples.samples::<i32>(), Some(&expected[..]));
-        // The same in the other byte order; bytes and halves keep their positions.
+        // The same in the other byte order.
         let mut swapped = payload;
         for (at, width) in [(0, 4), (4, 4), (8, 4), (16, 2), (18, 2), (20, 4)] {
             swapped[at..at + width].reverse();
@@ -249,7 +246,7 @@ mod tests {
             .decode()
             .is_none()
         );
-        // Fewer samples end in another value than stored; more do not exist, nor do any without frames.
+        // Fewer samples end in another value; more do not exist.
         for count in [0, 6, 8, 1 << 40] {
             assert!(
                 EncodedSamples { count, ..encoded }.decode().is_none(),
@@ -279,7 +276,7 @@ mod tests {
             (3, 2, 4, 7),
         ];
         for (code, kind, bits, count) in widths {
-            // All differences are -1; the first does not count.
+            // The first difference does not count.
             let mut word = kind << 30;
             for k in 0..count as u32 {
                 word |= ((1 << bits) - 1) << (bits * k);

@@ -1,7 +1,7 @@
 //! Reads planned files and stores their samples.
 //!
-//! A file of one piece is placed by its stamp and the next one's. Of a longer file, so is the first piece, with the
-//! file's number of samples; each later piece continues the one before.
+//! The first piece of a file is placed by its stamp, the next file's, and the file's number of samples; later pieces
+//! continue it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ struct CurrentFile {
     path: String,
     signal: String,
     stamp: Option<Stamp>,
-    /// Bytes when listed, and those counted as done.
+    /// Bytes when listed, and those counted.
     listed: u64,
     counted: u64,
     /// Bytes from its beginning that are stored.
@@ -72,9 +72,9 @@ enum State {
     Begin,
     /// The next piece follows the one before.
     FollowsOn,
-    /// The next piece is late and continues what is stored up to `end`.
+    /// The next piece is late and follows `end`.
     Late { end: i64 },
-    /// A copy so far of what is stored up to `end`.
+    /// A copy so far of stored samples up to `end`.
     Copy { end: i64 },
     /// The rest is ignored.
     Over,
@@ -221,7 +221,7 @@ impl Feed<'_, '_> {
                     session.count_copied(source, signal, samples);
                     State::Copy { end: end + samples }
                 } else {
-                    // All of it is stored again, like any overlapping recording.
+                    // All of it is stored again, like any overlap.
                     let sequence = Sequence::LateCertain;
                     self.again.push(PlannedFile { sequence, ..*file });
                     session.forget(&current.path);
@@ -264,7 +264,6 @@ impl Feed<'_, '_> {
         Ok(())
     }
 
-    /// What was read stays and is known.
     fn failed(
         &mut self,
         current: &mut CurrentFile,

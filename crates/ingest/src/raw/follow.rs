@@ -1,7 +1,7 @@
 //! Follows a growing folder.
 //!
-//! By polling, which works on every file system. A poll lists only changed folders and asks for the sizes of the few
-//! files that may be incomplete.
+//! By polling, which works on every file system. A poll lists changed folders and asks for the sizes of files that may
+//! be incomplete.
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,9 +17,7 @@ use crate::progress::Meter;
 use crate::session::Session;
 use crate::{Catalogue, DiscoverOptions, IngestError, Problem};
 
-/// A file that may be incomplete, or a problem that may pass.
 struct PendingFile {
-    /// Folder, name and size of a matching file, else its problem.
     entry: Result<Entry, Problem>,
     since: Instant,
     signal: String,
@@ -103,7 +101,7 @@ fn stop_if_interrupted(options: &RawOptions) -> Result<(), IngestError> {
     }
 }
 
-/// Removes complete files. Vanished ones, such as temporary names, are forgotten.
+/// Forgets vanished files, such as temporary names.
 fn take_complete(
     root: &Path,
     pending: &mut BTreeMap<String, PendingFile>,
@@ -129,7 +127,7 @@ fn take_complete(
             moved = entry.size != status.len();
             entry.size = status.len();
             complete = full.is_some_and(|full| entry.size >= full);
-            // One poll without growth is enough once the recorder writes another file.
+            // One poll without growth suffices once the recorder writes another file.
             let superseded = newest
                 .get(&file.signal)
                 .is_some_and(|newest| *newest > file.ns);

@@ -1,8 +1,7 @@
 //! Raw recordings: headerless samples in files named by a layout.
 //!
-//! Signals are imported one after the other, each in the order of recording: that is sequential on both disks, and only
-//! one clock, checksum and set of views is in use. Interleaving signals by time would alternate between all folders and
-//! shards.
+//! Signals are imported one after the other, each in the order of recording, which is sequential on both disks.
+//! Interleaving by time would alternate between all folders and shards.
 
 mod feed;
 mod follow;
@@ -22,7 +21,7 @@ use crate::progress::Meter;
 use crate::session::{Session, SessionOptions, Spec, Summary};
 use crate::{DiscoverOptions, IngestError, Layout, OnProgress, Preset, Symlinks, discover};
 
-/// Properties of a folder of raw recordings, and how to import it.
+/// A folder of raw recordings, and how to import it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RawOptions {
@@ -44,15 +43,15 @@ pub struct RawOptions {
     pub interrupt: Interrupt,
 }
 
-/// How to follow a growing folder. A file is complete when it has its full length, when a later one of its signal
-/// exists and it no longer grows, or when it has not changed for `settle`.
+/// How to follow a growing folder. A file is complete at its full length, when it no longer grows and a later one of
+/// its signal exists, or when unchanged for `settle`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Follow {
     /// Time between polls.
     pub interval: Duration,
-    /// How long a file must stay unchanged if nothing else shows that it is complete.
+    /// Time without change after which a file is complete.
     pub settle: Duration,
-    /// Samples of a complete file, if all files have the same.
+    /// Samples of a complete file, if fixed.
     pub file_samples: Option<u64>,
 }
 
@@ -101,14 +100,14 @@ impl RawOptions {
     }
 }
 
-/// Imports the raw recordings of a folder into a store that is open for writing. A repeated import takes only what is
-/// new; an interrupted one continues after its last commit.
+/// Imports the raw recordings of a folder into a store that is open for writing. A repetition takes only what is new;
+/// after an interruption it continues from the last commit.
 ///
 /// With [`RawOptions::follow`] it returns only when interrupted.
 ///
 /// # Errors
-/// What ends the whole import: the folder cannot be listed or the store not be written. What is committed stays.
-/// Everything else is in [`Summary::problems`].
+/// If the folder cannot be listed or the store not be written; what is committed stays. Other problems are in
+/// [`Summary::problems`].
 ///
 /// ```
 /// use isochrony_ingest::{RawOptions, import_raw};

@@ -1,13 +1,12 @@
-//! Order in which the recordings of a signal were made, from stamps of clocks that may step back.
+//! The order of recording, from stamps of clocks that may step back.
 //!
-//! If a clock steps back by more than a file, its recordings sorted by stamp interleave with those before the step, and
-//! each file would look like a step. They are therefore separated into *chains*: a recording continues the chain at
-//! whose end its stamp lies; else it begins a chain if it overlaps the latest, or continues the latest after a gap.
-//! Chains are ordered by their beginnings.
+//! If a clock steps back by more than a file, sorting by stamp interleaves recordings with those before the step.
+//! Therefore they form *chains*: a recording continues the chain at whose end its stamp lies; else it begins a chain if
+//! it overlaps the latest, or continues the latest after a gap. Chains are ordered by their beginnings.
 //!
 //! After a step back, a clock continues past the point of the step. So a chain that ends before an earlier one
-//! *overlaps* instead: files from elsewhere, of the time of a longer recording. Such chains come last, so that the
-//! longer recording stays whole. This determines the order only; the meaning of each stamp is the clock's decision.
+//! *overlaps* instead: files from elsewhere. Such chains come last, so that the longer recording stays whole. This
+//! determines the order only; the clock decides the meaning of each stamp.
 
 use std::cmp::Reverse;
 
@@ -30,12 +29,11 @@ const MAX_OPEN_CHAINS: usize = 64;
 
 struct Chain {
     end_ns: i64,
-    /// How far from the end a stamp may be to continue the chain.
+    /// How far from the end a stamp may continue the chain.
     slack_ns: i64,
     members: Vec<usize>,
 }
 
-/// The import order of spans sorted by start.
 pub(crate) fn recording_order(spans: impl IntoIterator<Item = Span>) -> Vec<OrderedSpan> {
     let mut chains: Vec<Chain> = Vec::new();
     // Chains that may be continued; the last one ends latest.
@@ -53,7 +51,7 @@ pub(crate) fn recording_order(spans: impl IntoIterator<Item = Span>) -> Vec<Orde
         let met = alive
             .iter()
             .filter(meets)
-            // If two ends match, the longer chain wins, so that a single file does not divert a recording.
+            // A single file must not divert a recording.
             .min_by_key(|chain| (Reverse(chains[**chain].members.len()), distance(**chain)))
             .copied();
         let latest = alive.last().copied();
@@ -70,7 +68,7 @@ pub(crate) fn recording_order(spans: impl IntoIterator<Item = Span>) -> Vec<Orde
         let continued = &mut chains[chain];
         continued.members.push(member);
         continued.end_ns = start.saturating_add(span.duration_ns);
-        // Drift within a file is far below a hundredth; a longer pause is a gap.
+        // Drift is far below a hundredth; a longer pause is a gap.
         continued.slack_ns = span.resolution_ns.saturating_add(span.duration_ns / 100);
         alive.retain(|other| *other != chain);
         alive.push(chain);
@@ -181,8 +179,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(200))]
 
-        /// Truth: gapless recordings of 30 s whose clock at times steps back by 33 to 45 s, more than the stamps'
-        /// resolution.
+        /// Recordings of 30 s without gaps, whose clock steps back by 33 to 45 s.
         #[test]
         fn the_order_of_recording_is_restored(parts in prop::collection::vec((5_usize..20, 33_i64..45), 1..6)) {
             let (mut truth, mut clock) = (Vec::new(), 0);

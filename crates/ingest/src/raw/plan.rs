@@ -1,4 +1,4 @@
-//! Plans an import: which files of a catalogue, in which order, with what is known of their positions.
+//! Plans an import: files in order, and what is known of their positions.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -20,7 +20,7 @@ pub(crate) struct PlannedFile {
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     pub(crate) files: Vec<PlannedFile>,
-    /// Files imported before that have grown, by index.
+    /// Files that have grown since an import, by index.
     pub(crate) grown: HashMap<usize, EarlierImport>,
     pub(crate) bytes: u64,
 }
@@ -48,7 +48,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Plans one signal, whose files have consecutive indices.
+    /// The signal's files have consecutive indices.
     fn signal(
         &mut self,
         session: &mut Session,
@@ -58,7 +58,7 @@ impl Plan {
         known: &KnownFiles,
     ) -> Result<(), IngestError> {
         let order = in_order(catalogue, places, options);
-        // What precedes a known recording in the order is late; what follows is new, whatever its stamp.
+        // What precedes a known recording is late; what follows is new, whatever its stamp.
         let mut late = 0;
         let mut any_known = false;
         let first = self.files.len();
@@ -67,7 +67,7 @@ impl Plan {
             let Some(file) = catalogue.get(place) else {
                 continue;
             };
-            // An overlapping recording comes last in the order, but does not show what is late.
+            // It comes last in the order, and does not show what is late.
             let seen = |late: &mut usize, any_known: &mut bool, count: usize| {
                 if !overlaps {
                     (*late, *any_known) = (count, true);
@@ -92,7 +92,7 @@ impl Plan {
                     .get(position + 1)
                     .filter(|next| next.overlaps == overlaps)
                     .map(|next| next.member)
-                    // A copy, or what a clock stepped back to, does not confirm this stamp.
+                    // A copy, or a step back, does not confirm this stamp.
                     .filter(|next| start(catalogue, *next) > start(catalogue, place)),
                 sequence: if overlaps {
                     Sequence::Late
@@ -118,7 +118,7 @@ fn start(catalogue: &Catalogue, place: usize) -> Option<i64> {
     Some(catalogue.get(place)?.stamp?.ns)
 }
 
-/// Other errors are reported for each file of the signal.
+/// Other errors are reported for each file.
 fn only_fatal(error: IngestError) -> Result<(), IngestError> {
     if error.is_fatal() { Err(error) } else { Ok(()) }
 }

@@ -1,9 +1,8 @@
 //! Reads files in order on a separate thread, a bounded number of pieces ahead of the writer.
 //!
-//! Files up to [`MAX_WHOLE_BYTES`] come in one piece, since the clock judges a whole file by the stamp of the next;
-//! longer ones in pieces of [`PIECE_BYTES`]. A pool of [`POOL_BUFFERS`] buffers bounds the memory, and most pieces are
-//! still in the CPU cache when written. A file begins with its first piece or its error and ends with the piece marked
-//! `last`; pieces of files are not interleaved.
+//! Files up to [`MAX_WHOLE_BYTES`] come in one piece, longer ones in pieces of [`PIECE_BYTES`]; most are still in the
+//! CPU cache when written. [`POOL_BUFFERS`] buffers bound the memory. A file begins with its first piece or its error
+//! and ends with the piece marked `last`.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -18,7 +17,7 @@ use isochrony_segment::BufferMut;
 use crate::IngestError;
 
 pub(crate) const MAX_WHOLE_BYTES: usize = 32 << 20;
-/// Bytes of a piece; whole samples of every type.
+/// Whole samples of every type.
 pub(crate) const PIECE_BYTES: usize = 4 << 20;
 const POOL_BUFFERS: usize = 4;
 
@@ -33,7 +32,7 @@ pub(crate) struct Piece {
     pub(crate) number: usize,
     pub(crate) file_size: u64,
     offset: u64,
-    /// Whether this is the file's last whole sample.
+    /// Whether it ends the file's whole samples.
     pub(crate) last: bool,
     buffer: Option<BufferMut>,
     length: usize,
@@ -54,7 +53,6 @@ impl Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        // If the reader has ended, the buffer is dropped.
         let _ = self.home.send(self.buffer.take());
     }
 }
@@ -67,7 +65,7 @@ pub(crate) struct ReadAhead {
 }
 
 impl ReadAhead {
-    /// `whole`: how many bytes of a file of this size count.
+    /// `whole`: bytes that count in a file of this size.
     pub(crate) fn start(
         jobs: impl Iterator<Item = Job> + Send + 'static,
         whole: impl Fn(u64) -> Result<u64, IngestError> + Send + 'static,
@@ -236,7 +234,7 @@ mod tests {
             path: folder.path().join("nothing"),
             skip: 0,
         };
-        // Nothing is left of this file, so it gives no piece.
+        // Nothing is left of this file.
         let tail = Job {
             number: 5,
             path: folder.path().join("0"),

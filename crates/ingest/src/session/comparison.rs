@@ -1,8 +1,7 @@
-//! Compares a changed source that was imported before with what is stored of it, and takes only the rest.
+//! Compares a changed source with what is stored of it, and takes only the rest.
 //!
-//! A source's samples come in the same order as before, so they are compared one by one with those stored from the
-//! source's first index on, whatever the block sizes. Samples that agree in value, and in time if stamped, are not
-//! stored again.
+//! Samples come in the same order as before, so they are compared one by one with those stored from the source's first
+//! index on. Those that agree in value, and in time if stamped, are not stored again.
 
 use isochrony_time::{Fixed, Stamp};
 
@@ -19,7 +18,7 @@ pub(super) struct SourceComparison {
 }
 
 impl Session {
-    /// Samples at the beginning of a block that are stored from the same source; counted as its part.
+    /// Leading samples of a block that are stored from the same source.
     pub(super) fn count_stored(
         &mut self,
         source: u64,
@@ -89,8 +88,7 @@ impl Session {
 }
 
 impl Target {
-    /// How many samples equal those stored from `index` on, and the index after them; none if the first has another
-    /// time than `stamp`.
+    /// How many samples equal those stored from `index` on, and the index after them; none if `stamp` differs.
     fn same_from(
         &self,
         index: i64,

@@ -1,4 +1,4 @@
-//! Values at the borders of files, which show a sensor that was knocked or reset.
+//! Values at the borders of files, which show a knocked or reset sensor.
 
 use isochrony_segment::{DType, Sample, dispatch};
 use isochrony_store::SampleFormat;
@@ -29,7 +29,6 @@ fn value(dtype: DType, bytes: &[u8]) -> f64 {
             component(re).hypot(component(im))
         }
         _ => {
-            // Real samples have the physical type f64, which the macro cannot know.
             let mut out = 0.0;
             dispatch!(dtype, T => {
                 let physical = bytemuck::pod_read_unaligned::<T>(bytes).to_physical();

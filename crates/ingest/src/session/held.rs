@@ -1,5 +1,3 @@
-//! Blocks that wait for later ones: the last of a signal, and those whose place is undecided.
-
 use isochrony_time::{Fixed, Stamp};
 
 pub(crate) struct HeldBlock {
@@ -18,7 +16,6 @@ impl HeldBlock {
     }
 }
 
-/// Undecided blocks of one signal.
 pub(crate) struct UndecidedBlocks {
     pub(super) blocks: Vec<HeldBlock>,
     /// Civil end of the recording, before which they lie.
@@ -26,7 +23,7 @@ pub(crate) struct UndecidedBlocks {
     end: Fixed,
     /// Tolerance of a stamp that continues them.
     slack: Fixed,
-    /// Whether they come from the source that fed the recording.
+    /// Whether they come from the recording's source.
     pub(super) own: bool,
 }
 
@@ -58,8 +55,7 @@ impl UndecidedBlocks {
         self.end > plus(self.recorded, self.slack)
     }
 
-    /// Rather than the recording. If both end at the same time, it continues these: a clock that stepped back has then
-    /// caught up.
+    /// Rather than the recording. If both end at the same time, it continues these: a stepped-back clock has caught up.
     pub(super) fn is_continued_by(&self, stamp: &Stamp) -> bool {
         let at = middle(stamp);
         let off = distance(at, self.end);

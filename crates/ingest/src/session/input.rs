@@ -1,4 +1,4 @@
-//! Input of a session: options, properties of a signal, blocks of samples.
+//! Input of a session: options, specs, blocks of samples.
 
 use std::time::Duration;
 
@@ -8,21 +8,19 @@ use serde_json::{Map, Value};
 
 use crate::IngestError;
 
-/// Options of a [`Session`]. Clock options apply to new signals; an existing signal keeps those that it was created
-/// with, so that later imports are consistent.
+/// Options of a [`Session`]. Clock options apply to new signals only.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SessionOptions {
-    /// Largest difference between predicted and stamped time that is neither gap nor step, in ns, not negative; `None`:
-    /// derived from the stamps.
+    /// Largest deviation of a stamp that is neither gap nor step, in ns, not negative; `None`: derived from the stamps.
     pub gap_slip_ns: Option<i64>,
-    /// Weight of the past in the rate estimate, above 0 and at most 1; `None`: the clock's default.
+    /// Weight of the past in the rate estimate, in (0, 1]; `None`: the clock's default.
     pub alpha: Option<f64>,
-    /// A better estimate of the true rate than the nominal one, from half to twice it; `None`: nominal.
+    /// A better rate than the nominal one, from half to twice it; `None`: nominal.
     pub initial_rate: Option<Rate>,
     /// Gaps longer than this take one inner chunk of index, in ns, above 0; `None`: 30 days.
     pub max_gap_ns: Option<i64>,
-    /// Least difference between the last value of a block and the first of a block that follows it that gives a
-    /// `value_jump` event, in the signal's unit, above 0; `None`: no such events.
+    /// Least difference between consecutive values across blocks that gives a `value_jump` event, in the signal's unit,
+    /// above 0; `None`: no such events.
     pub value_jump: Option<f64>,
     /// Bytes after which a commit is due.
     pub commit_bytes: u64,
@@ -75,18 +73,18 @@ impl Default for SessionOptions {
     }
 }
 
-/// Properties of a block's signal: used to create it, and compared with an existing one.
+/// Properties of a block's signal, new or existing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spec {
     /// Type of the samples.
     pub format: SampleFormat,
-    /// Nominal rate; equal to the signal's if it differs by less than a thousandth.
+    /// Nominal rate; differences below a thousandth are ignored.
     pub rate: Rate,
-    /// Unit of calibrated values; empty if unknown.
+    /// Unit of calibrated values, or empty.
     pub unit: String,
     /// Scale and offset: value = count * scale + offset.
     pub calibration: Option<(f64, f64)>,
-    /// Attributes of the signal, set when it is created.
+    /// Attributes of a new signal.
     pub attributes: Map<String, Value>,
 }
 
@@ -111,9 +109,9 @@ pub struct Block<'a> {
     pub signal: &'a str,
     /// What the signal is.
     pub spec: &'a Spec,
-    /// Whole samples in this machine's byte order, at least one.
+    /// Whole samples in native order, at least one.
     pub bytes: &'a [u8],
-    /// Time of the first sample; `None`: they follow the signal's last block.
+    /// Time of the first sample; `None`: they follow the last block.
     pub stamp: Option<Stamp>,
     /// Their source.
     pub source: &'a str,
@@ -126,7 +124,7 @@ pub struct StampedBlocks<'a> {
     pub signal: &'a str,
     /// What the signal is.
     pub spec: &'a Spec,
-    /// Samples of all recordings in order, in this machine's byte order.
+    /// Samples of all recordings, in native order.
     pub bytes: &'a [u8],
     /// Number of samples (positive) and stamp of each.
     pub recordings: &'a [(i64, Stamp)],

@@ -4,10 +4,9 @@
 //! when a source is done. The session creates signals, places blocks (the clock in `isochrony-time` interprets stamps),
 //! detects duplicates and late blocks, records events, and commits at intervals.
 //!
-//! State: one [`Target`] per signal, open sources and those that wait for a held block, and the held blocks.
 //! Invariants:
 //! - a commit holds either all of a source with its provenance or nothing of it, so the known sources are exactly the
-//!   committed ones: an import that was killed continues there when repeated;
+//!   committed ones, and a repeated import continues there;
 //! - the clock sees each block with the next one's stamp if there is one: the last block of a signal is held until the
 //!   next comes, and blocks before the end of what is stored until later ones decide ([`undecided`]); at most
 //!   [`MAX_HELD_BYTES`] bytes in all.
@@ -42,7 +41,6 @@ use sources::{Source, SourceReport};
 pub use summary::{SignalSummary, Summary};
 use target::Target;
 
-/// Maximum bytes of held blocks.
 const MAX_HELD_BYTES: usize = 64 << 20;
 
 /// An import into a store.
@@ -75,12 +73,10 @@ pub struct Session {
     store: Store,
     options: SessionOptions,
     targets: BTreeMap<String, Target>,
-    /// Sources that are not settled, in the order of their first blocks.
+    /// Unsettled sources, in the order of their first blocks.
     sources: BTreeMap<u64, Source>,
     open: HashMap<String, u64>,
-    /// Comparisons of sources imported before, by source and signal.
     comparisons: HashMap<(u64, String), SourceComparison>,
-    /// Sources committed in part, with more to come.
     unfinished: BTreeMap<String, SourceReport>,
     next_source: u64,
     held_bytes: usize,
@@ -129,7 +125,7 @@ impl Session {
     }
 
     /// Whether a source was imported whole, with this size and version (such as its modification time); it then counts
-    /// as skipped. The first call reads the provenance of all signals.
+    /// as skipped. The first call reads all provenance.
     ///
     /// # Errors
     /// Those of reading the store.
@@ -155,10 +151,10 @@ impl Session {
     /// Stores a block. Blocks of a signal come in time order.
     ///
     /// # Errors
-    /// About the block, which is then not stored: [`IngestError::Mismatch`], [`IngestError::EmptyBlock`], and of the
-    /// store [`StoreError::DTypeMismatch`], [`StoreError::InvalidName`], [`StoreError::PartialSample`]; the caller may
-    /// [`reject`](Self::reject) the source and continue. About the store, after which the session is unusable: see
-    /// [`IngestError::is_fatal`].
+    /// [`IngestError::Mismatch`], [`IngestError::EmptyBlock`], [`StoreError::DTypeMismatch`],
+    /// [`StoreError::InvalidName`], [`StoreError::PartialSample`]: the block is not stored, and the caller may
+    /// [`reject`](Self::reject) the source and continue. After a [fatal](IngestError::is_fatal) error the session is
+    /// unusable.
     pub fn block(&mut self, block: &Block<'_>) -> Result<(), IngestError> {
         if block.bytes.is_empty() {
             return Err(IngestError::EmptyBlock);
@@ -186,7 +182,6 @@ impl Session {
         self.take(source, &rest)
     }
 
-    /// Stores samples that no earlier import of their source has stored.
     fn take(&mut self, source: u64, block: &Block<'_>) -> Result<(), IngestError> {
         let held = self.targets.get(block.signal);
         let copy = held.is_some_and(|target| target.holds_copy(block.bytes, block.stamp.as_ref()));
@@ -253,7 +248,7 @@ impl Session {
         Ok(civil.map(|civil| Stamp::new(civil, stamp.resolution)))
     }
 
-    /// All blocks of a source were fed: it is known from now on. Commits if due.
+    /// Ends a source, which is known from now on. Commits if due.
     ///
     /// # Errors
     /// Those of the store.
@@ -274,7 +269,7 @@ impl Session {
             return Ok(());
         }
         self.release_held()?;
-        // Wait for the next blocks to decide, unless it takes too long.
+        // Later blocks decide, unless it takes too long.
         if self.is_undecided() && self.uncommitted < self.options.commit_bytes.saturating_mul(2) {
             return Ok(());
         }
@@ -286,7 +281,6 @@ impl Session {
             || (self.uncommitted > 0 && self.committed_at.elapsed() >= self.options.commit_every)
     }
 
-    /// The rest counts as another source of that name.
     pub(crate) fn commit_part(&mut self, source: &str, bytes: u64) -> Result<(), IngestError> {
         let number = self.source(source);
         self.open.remove(source);
@@ -298,12 +292,12 @@ impl Session {
         self.commit()
     }
 
-    /// Refuses a source. Its blocks fed so far stay, and it is not known.
+    /// Refuses a source. Its blocks so far stay, and it is not known.
     pub fn reject(&mut self, source: &str, error: &IngestError) {
         self.reject_as(Problem::new(source, error));
     }
 
-    /// Like [`reject`](Self::reject), with the importer's own reason.
+    /// As [`reject`](Self::reject), with the importer's reason.
     pub fn reject_as(&mut self, problem: Problem) {
         self.forget(&problem.path);
         self.summary.problems.push(problem);
@@ -315,7 +309,7 @@ impl Session {
     /// Those of the store; what was pending remains so.
     pub fn commit(&mut self) -> Result<(), IngestError> {
         self.release_all()?;
-        // Samples of an unfinished source would be imported again after a crash: commit at its end.
+        // A crash would repeat an unfinished source.
         if self
             .sources
             .values()
@@ -364,7 +358,6 @@ impl Session {
         Ok(known)
     }
 
-    /// Keeps it updated until taken again.
     pub(crate) fn keep_known(&mut self, signal: &str, known: KnownFiles) {
         self.kept.insert(signal.into(), known);
     }

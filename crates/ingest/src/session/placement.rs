@@ -1,4 +1,4 @@
-//! Placement of blocks: what the importer knows of their order, and the result.
+//! What the importer knows of a block's order, and its placement.
 
 use isochrony_store::op::RunReason;
 use isochrony_store::{Appended, Backfilled};
@@ -9,19 +9,19 @@ const OVERLAP_EVENT: &str = "overlap";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sequence {
-    /// Nothing: a stamp before the end at the session's start means a late block.
+    /// A stamp before the end at the session's start means a late block.
     Unknown,
-    /// It was recorded after all that is stored: an earlier stamp is a clock step.
+    /// Recorded after all that is stored: an earlier stamp is a clock step.
     Newest,
     Late,
-    /// Like `Late`, and certainly no copy of what is stored.
+    /// Like `Late`, and no copy of what is stored.
     LateCertain,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NextStamp<'a> {
     pub(crate) stamp: &'a Stamp,
-    /// Samples from the block's first to it; `None`: the block's length.
+    /// Samples up to it; `None`: the block's length.
     pub(crate) samples: Option<i64>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct PlacedBlock {
     pub(crate) stored: bool,
     pub(crate) late: bool,
     pub(crate) follows: bool,
-    /// Whether stored samples have the same time, so that these have their own run.
+    /// Whether stored samples have the same time.
     pub(crate) overlaps: bool,
     pub(crate) event: Option<Event>,
 }
@@ -67,7 +67,6 @@ impl PlacedBlock {
         }
     }
 
-    /// Samples that follow the stored ones.
     pub(crate) fn following(index: i64, samples: i64) -> Self {
         Self {
             index,
@@ -129,7 +128,6 @@ impl PlacedBlock {
                 overlaps: false,
                 event: None,
             },
-            // The store's enum is non-exhaustive; today it has no other variant.
             _ => Self::duplicate(0, 0),
         }
     }

@@ -1,10 +1,9 @@
 //! Provenance: import events of each signal, and from them the files that need no import.
 //!
-//! An event of kind `import` covers the samples of up to [`MAX_FILES_PER_EVENT`] consecutive files of one folder. Its
-//! fields are `{"folder": "stn_10/2010/060/pressure", "files": [["stn_10_1267401600.raw", 120000, 0, 60000], ...]}`:
-//! per file its name, bytes, first index, samples and, if the importer gives one, the version of its content. That is
-//! about 45 bytes per file. Stamps are not repeated: every stamped file has its point, and the version of a raw file is
-//! the stamp in its name.
+//! An event of kind `import` covers up to [`MAX_FILES_PER_EVENT`] consecutive files of one folder. Its fields are
+//! `{"folder": "stn_10/2010/060/pressure", "files": [["stn_10_1267401600.raw", 120000, 0, 60000], ...]}`: name, bytes,
+//! first index, samples and, if the importer gives one, the version of its content: about 45 bytes per file. Stamps are
+//! not repeated: every stamped file has its point, and a raw file's version is the stamp in its name.
 //!
 //! A file is *known* if name, folder (below the imported one, which may move), bytes and version agree.
 
@@ -21,7 +20,6 @@ const MAX_FILES_PER_EVENT: usize = 256;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ImportedFile {
-    /// Folder and name, `/` between components.
     pub(crate) source: String,
     pub(crate) bytes: u64,
     pub(crate) index: i64,
@@ -30,7 +28,6 @@ pub(crate) struct ImportedFile {
     pub(crate) version: Option<i64>,
 }
 
-/// Imported files of a signal that have no event yet.
 #[derive(Debug, Default)]
 pub(crate) struct UnrecordedFiles(Vec<ImportedFile>);
 
@@ -42,7 +39,6 @@ impl UnrecordedFiles {
         self.0.push(file);
     }
 
-    /// Removes the files and returns their events.
     pub(crate) fn take_events(&mut self) -> Vec<ImportEvent> {
         let files = std::mem::take(&mut self.0);
         let mut events = Vec::new();
@@ -78,7 +74,7 @@ fn split(source: &str) -> (&str, &str) {
     source.rsplit_once('/').unwrap_or(("", source))
 }
 
-/// Files of a signal do not interleave, so it is the last one that begins at the sample or before.
+/// Files do not interleave, so it is the last one that begins at the sample or before.
 pub(crate) fn file_of_sample(signal: &Signal, index: i64) -> Option<String> {
     let end = index.checked_add(1)?;
     let events = signal.state().events.within(index..end);
@@ -115,12 +111,12 @@ pub(crate) struct EarlierImport {
     pub(crate) version: Option<i64>,
 }
 
-/// By a 128-bit hash of their path, so that none of a billion collide.
+/// Imports by a 128-bit hash of the path, so that none of a billion collide.
 #[derive(Debug, Default)]
 pub(crate) struct KnownFiles(HashMap<u128, EarlierImport>);
 
 impl KnownFiles {
-    /// Reads a signal's events; other kinds and malformed ones are ignored.
+    /// Ignores other kinds and malformed events.
     pub(crate) fn add_events<'a>(&mut self, events: impl IntoIterator<Item = &'a EventRow>) {
         for event in events.into_iter().filter(|event| event.kind == EVENT_KIND) {
             let Ok(fields) = serde_json::from_str::<Value>(&event.fields) else {
@@ -156,7 +152,7 @@ impl KnownFiles {
         }
     }
 
-    /// A file that has grown has several events; the longest is what is stored.
+    /// A file that has grown has several events; the longest counts.
     fn insert(&mut self, key: u128, before: EarlierImport) {
         let known = self.0.entry(key).or_insert(before);
         if before.bytes >= known.bytes {
@@ -222,7 +218,7 @@ mod tests {
         files.iter().for_each(|file| unrecorded.push(file.clone()));
         let events = unrecorded.take_events();
         assert!(unrecorded.take_events().is_empty());
-        // 300 files of each folder in parts of at most 256, and one without folder.
+        // 300 files per folder, in parts, and one without folder.
         let ranges: Vec<(i64, i64)> = events
             .iter()
             .map(|(start, end, _)| (*start, *end))

@@ -1,5 +1,3 @@
-//! Keeps sources of a signal apart if no stamps relate them.
-
 use super::sources::Part;
 use super::{Block, Session};
 use crate::IngestError;

@@ -1,5 +1,3 @@
-//! Open sources, held blocks, and their counts and problems.
-
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Range;
@@ -29,9 +27,8 @@ pub(super) struct Part {
     /// Samples received, duplicates included.
     samples: i64,
     stored: bool,
-    /// Its samples that overlap others in time.
     overlap: Option<SharedSamples>,
-    /// Its samples that were stored already, with the same stamps.
+    /// Samples stored already, with the same stamps.
     copied: Option<SharedSamples>,
 }
 
@@ -77,7 +74,6 @@ impl Part {
         self.end
     }
 
-    /// Counts samples that are stored from an earlier import of the source.
     pub(super) fn count(&mut self, samples: i64, end: i64) {
         self.samples += samples;
         self.end = self.end.max(end);
@@ -99,7 +95,6 @@ impl Part {
     }
 }
 
-/// Report of a source committed in parts.
 #[derive(Default)]
 pub(super) struct SourceReport {
     /// It was imported before and still holds that data.
@@ -144,7 +139,6 @@ impl Session {
         Ok(())
     }
 
-    /// Creates the signal if it does not exist.
     pub(crate) fn target(&mut self, signal: &str, spec: &Spec) -> Result<&mut Target, IngestError> {
         let target = match self.targets.entry(signal.into()) {
             Entry::Occupied(known) => known.into_mut(),
@@ -171,7 +165,7 @@ impl Session {
         number
     }
 
-    /// Stores or sets aside a held block, given the next stamp.
+    /// Stores or sets aside the held block.
     pub(super) fn release(
         &mut self,
         signal: &str,
@@ -183,7 +177,7 @@ impl Session {
         }
     }
 
-    /// Like [`put`](Self::put), for a held block; `None` if refused, which is its source's problem.
+    /// As [`put`](Self::put); `None` if refused, which is its source's problem.
     pub(super) fn put_held(
         &mut self,
         signal: &str,
@@ -200,7 +194,7 @@ impl Session {
         let stored = self.put(held.source, signal, &held.bytes, stamp, next, sequence);
         match stored {
             Err(error) if !error.is_fatal() => {
-                // The error belongs to an earlier source than the current one.
+                // The error belongs to an earlier source.
                 if let Some(source) = self.sources.remove(&held.source) {
                     self.open.remove(&source.name);
                     let problem = Problem::new(&*source.name, &error);
@@ -220,7 +214,7 @@ impl Session {
             .try_for_each(|name| self.release(name, None))
     }
 
-    /// Stores all held blocks and those set aside, at the end.
+    /// Stores held blocks and those set aside, at the end.
     pub(super) fn release_all(&mut self) -> Result<(), IngestError> {
         self.release_held()?;
         self.waiting(|target| target.undecided.is_some())
@@ -228,7 +222,7 @@ impl Session {
             .try_for_each(|name| self.decide_remaining(name))
     }
 
-    /// Stores all held blocks and those set aside, to free memory.
+    /// Stores held blocks and those set aside, to free memory.
     pub(super) fn release_memory(&mut self) -> Result<(), IngestError> {
         self.release_held()?;
         self.waiting(|target| target.undecided.is_some())
@@ -293,7 +287,6 @@ impl Session {
         }
     }
 
-    /// Notes that a source's samples from `index` overlap stored ones.
     pub(super) fn note_overlap(
         &mut self,
         source: u64,
@@ -310,7 +303,6 @@ impl Session {
         }
     }
 
-    /// Takes the report of a source's earlier parts.
     fn take_report(&mut self, name: &str) -> SourceReport {
         let known = self.known.as_ref().and_then(|known| known.get(name));
         self.unfinished.remove(name).unwrap_or(SourceReport {
@@ -319,7 +311,7 @@ impl Session {
         })
     }
 
-    /// Reports as problems what a finished source shares with stored samples.
+    /// Reports as problems what a source shares with stored samples.
     pub(super) fn report(&mut self, source: Source) {
         let mut report = self.take_report(&source.name);
         for (signal, part) in source.parts {
@@ -361,7 +353,6 @@ impl Session {
         }
     }
 
-    /// Passes a finished source, or a part, to the provenance.
     pub(super) fn settle(&mut self, number: u64) {
         let ready = |source: &Source| source.done.is_some() && source.waiting == 0;
         if !self.sources.get(&number).is_some_and(ready) {
@@ -395,7 +386,7 @@ impl Session {
                 target.settle(file, outcome);
             }
         }
-        // Duplicates are recorded too, so that they are known next time.
+        // So that duplicates are known next time.
         self.uncommitted += 1;
         if source.part {
             self.unfinished.insert(source.name, report);

@@ -1,8 +1,7 @@
 //! Many stamped blocks at a time.
 //!
-//! Blocks that follow each other, as nearly all records of a recorder do, are stored in one change of the store with
-//! all their stamps. The result equals [`Session::block`] for each: that method handles every block that may not simply
-//! continue the recording, and the last block waits for its successor.
+//! Blocks that follow each other, as most records do, are stored in one change of the store. The result equals
+//! [`Session::block`] for each: that method handles every block that may not simply continue the recording.
 
 use isochrony_store::{AppendedRecordings, StampedRecording};
 use isochrony_time::{Fixed, Stamp};
@@ -15,7 +14,7 @@ impl Session {
     /// Stores blocks of one signal, as [`block`](Self::block) does for each.
     ///
     /// # Errors
-    /// As there, with the blocks before the erroneous one stored; [`IngestError::BlockSizes`], with none stored.
+    /// As there, with earlier blocks stored; [`IngestError::BlockSizes`], with none stored.
     pub fn blocks(&mut self, blocks: &StampedBlocks<'_>) -> Result<(), IngestError> {
         blocks.check()?;
         let mut rest = *blocks;
@@ -34,7 +33,7 @@ impl Session {
         Ok(())
     }
 
-    /// The last block waits for its successor. Returns the number stored; 0 if the first may need other handling.
+    /// Keeps the last block for its successor. Returns the number stored; 0 if the first may need other handling.
     fn put_following(&mut self, blocks: &StampedBlocks<'_>) -> Result<usize, IngestError> {
         let [(_, first), (_, second), ..] = blocks.recordings else {
             return Ok(0);
@@ -123,7 +122,7 @@ impl<'a> StampedBlocks<'a> {
 }
 
 impl Target {
-    /// Whether a block can only continue its source's last one, and value jumps are not looked for.
+    /// Whether a block can only continue its source's last one; not if value jumps are looked for.
     fn continues_source(&self, source: u64, stamp: &Stamp) -> bool {
         self.undecided.is_none()
             && self.fed_by == Some(source)

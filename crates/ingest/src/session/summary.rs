@@ -1,5 +1,3 @@
-//! The summary of an import.
-
 use isochrony_time::{Fixed, MeanRate, Rate};
 
 use crate::{Problem, Problems};
@@ -8,25 +6,25 @@ use crate::{Problem, Problems};
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Summary {
-    /// The signals that were fed, by name.
+    /// The signals fed, by name.
     pub signals: Vec<SignalSummary>,
     /// Files with stored samples.
     pub files: u64,
-    /// Files skipped because they were imported before.
+    /// Files imported before.
     pub known: u64,
-    /// Files skipped since their samples are stored with the same stamp from another file.
+    /// Files whose samples are stored with the same stamp from another file.
     pub duplicates: u64,
     /// Bytes of samples stored.
     pub bytes: u64,
-    /// Wall-clock time of the import in seconds.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Files that were not imported, or only in part, and why.
+    /// Files not imported, or only in part.
     pub problems: Problems,
-    /// Whether the import was cancelled before its end.
+    /// Whether the import was cancelled.
     pub cancelled: bool,
 }
 
-/// An import's effect on a signal, and the signal's present state.
+/// An import's effect on a signal, and its state.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct SignalSummary {
@@ -36,23 +34,23 @@ pub struct SignalSummary {
     pub files: u64,
     /// Samples stored by this import.
     pub added: i64,
-    /// Files skipped because they were imported before.
+    /// Files imported before.
     pub known: u64,
     /// Files skipped as duplicates.
     pub duplicates: u64,
-    /// Samples of the signal now.
+    /// Present samples.
     pub samples: i64,
-    /// Gaps of the signal now.
+    /// Present gaps.
     pub gaps: u64,
-    /// Runs of the signal now: one more than its clock steps and overlaps.
+    /// Present runs: one more than clock steps and overlaps.
     pub runs: u64,
-    /// Mean rate with uncertainty, of the run that knows it best; `None` without stamps.
+    /// Mean rate of the run that knows it best; `None` without stamps.
     pub rate: Option<MeanRate>,
     /// Nominal rate at creation.
     pub nominal_rate: Rate,
-    /// Unit of its values, empty if unknown.
+    /// Unit of its values, or empty.
     pub unit: String,
-    /// Civil time of the earliest sample and of the end of the latest, UTC ns since 1970.
+    /// Civil time of the earliest sample, and end of the latest, UTC ns since 1970.
     pub civil: Option<(Fixed, Fixed)>,
 }
 

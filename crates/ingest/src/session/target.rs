@@ -14,7 +14,7 @@ use super::provenance::{self, ImportedFile, UnrecordedFiles};
 use super::{SessionOptions, SignalSummary, Spec};
 use crate::IngestError;
 
-/// Rates with a smaller relative difference are equal.
+/// Smaller relative differences of rates are ignored.
 const SAME_RATE: f64 = 1e-3;
 
 pub(crate) struct Target {
@@ -33,7 +33,6 @@ pub(crate) struct Target {
     held: Option<HeldBlock>,
     pub(super) undecided: Option<UndecidedBlocks>,
     pub(super) tip: Option<Fixed>,
-    /// Source of the last appended block.
     pub(super) fed_by: Option<u64>,
     unrecorded: UnrecordedFiles,
     files: u64,
@@ -47,7 +46,7 @@ pub(crate) enum FileOutcome {
     /// More of it follows, and it is counted then.
     Part,
     Stored,
-    /// All were stored from the same source before.
+    /// All were stored from this source before.
     Known,
     Duplicate,
 }
@@ -167,7 +166,6 @@ impl Target {
         self.held.is_some()
     }
 
-    /// Whether the held block has these samples and this stamp.
     pub(crate) fn holds_copy(&self, bytes: &[u8], stamp: Option<&Stamp>) -> bool {
         let held = self.held.as_ref();
         held.is_some_and(|held| held.stamp.as_ref() == stamp && held.bytes == bytes)
@@ -181,13 +179,12 @@ impl Target {
         self.held.take()
     }
 
-    /// For samples that follow those before `index`, with the resolution of the first stamp.
+    /// The stamp at `index`, with the resolution of the first one.
     pub(crate) fn stamp_at(&self, index: i64, resolution: Fixed) -> Result<Stamp, IngestError> {
         let time = self.signal()?.time_of(index)?;
         Ok(Stamp::new(time.value, resolution))
     }
 
-    /// Whether these samples are stored from `index` on.
     pub(crate) fn holds_at(&self, index: i64, bytes: &[u8]) -> Result<bool, IngestError> {
         let signal = self.writer.signal()?;
         let end = index + (bytes.len() / self.format.size()) as i64;
@@ -206,7 +203,7 @@ impl Target {
         Ok(rest.is_empty())
     }
 
-    /// Makes the present end separate late blocks from new ones.
+    /// From now on, the present end separates late blocks from new ones.
     pub(crate) fn set_late_boundary(&mut self) -> Result<(), IngestError> {
         self.ended = live_end(&self.signal()?)?;
         Ok(())
@@ -224,7 +221,6 @@ impl Target {
         Ok(rate.duration_ns(samples).map_err(StoreError::from)?)
     }
 
-    /// The civil range of samples with this stamp.
     pub(super) fn civil_range(
         &self,
         bytes: &[u8],
@@ -255,7 +251,6 @@ impl Target {
         self.unrecorded.push(file);
     }
 
-    /// Queues the provenance recorded since the last call.
     pub(crate) fn queue_provenance(&mut self) -> Result<(), IngestError> {
         for (start, end, fields) in self.unrecorded.take_events() {
             let Value::Object(fields) = fields else {
@@ -296,7 +291,6 @@ impl Target {
     }
 }
 
-/// Civil end of the run that appends continue.
 fn live_end(signal: &Signal) -> Result<Option<Fixed>, IngestError> {
     let late = |reason| matches!(reason, RunReason::Overlap | RunReason::Late);
     let live = signal

@@ -8,8 +8,8 @@
 //! - the input ends: a clock step if they come from the source that fed the recording, since its blocks are in
 //!   recording order; else an overlap.
 //!
-//! In both cases all samples are kept in a run of their own. An overlap is a problem of the source, as is a step
-//! between two sources, which may be of different recorders; a step within a source is an event.
+//! Either way, a run of their own keeps all samples. An overlap is a problem of the source, as is a step between two
+//! sources, which may be of different recorders; a step within a source is an event.
 
 use isochrony_time::{Fixed, Placement, Stamp};
 
@@ -75,7 +75,7 @@ impl Session {
         }
     }
 
-    /// Samples without a stamp join the blocks set aside that they follow.
+    /// Samples without a stamp join the blocks that they follow.
     pub(super) fn join_undecided(
         &mut self,
         signal: &str,
@@ -108,7 +108,6 @@ impl Session {
             .any(|target| target.undecided.is_some())
     }
 
-    /// Decides when no more blocks come.
     pub(super) fn decide_remaining(&mut self, signal: &str) -> Result<(), IngestError> {
         let undecided = self
             .targets
@@ -175,7 +174,6 @@ impl Session {
                 self.note_overlap(held.source, signal, placed.index, shared);
             }
         }
-        // A source is complete once its last block is stored.
         for held in &undecided.blocks {
             self.settle(held.source);
         }
@@ -215,8 +213,7 @@ impl Target {
         };
         let recorded = plus(middle(stamp), by_ns);
         if let Some(next) = next {
-            // After a merely wrong stamp, the next stamp counts that block's samples too; after a block from elsewhere,
-            // the next stamp continues as if without it.
+            // A wrong stamp's samples count for the next stamp; those of a block from elsewhere do not.
             let (duration, slack) = self.reach(samples, stamp)?;
             let without = distance(middle(next), recorded);
             let with = distance(middle(next), plus(recorded, duration));
@@ -248,7 +245,7 @@ impl Target {
         Ok(())
     }
 
-    /// Duration, and tolerance of the stamp at its end: clocks drift by far less than a hundredth.
+    /// Duration, and tolerance of the stamp at its end: drift is far below a hundredth.
     fn reach(&self, samples: i64, stamp: &Stamp) -> Result<(Fixed, Fixed), IngestError> {
         let duration = self.duration(samples)?;
         let drift = Fixed::from_bits(duration.to_bits() / 100);

@@ -9,7 +9,6 @@ fn bad_files_are_reported_and_nothing_else_is_lost() {
     let mut recorder = Recorder::new(START, 2000.0, 0.0, 6000, MICRO);
     recorder.record(30);
     recorder.write(&source, "s", "p");
-    // The same file in another folder.
     let copy = &recorder.files[7];
     let bytes: Vec<u8> = copy
         .samples
@@ -61,7 +60,7 @@ fn bad_files_are_reported_and_nothing_else_is_lost() {
     assert_eq!(samples(&signal), recorder.samples());
     assert_eq!((gaps(&signal).len(), signal.state().runs.len()), (0, 1));
 
-    // `partial` takes the whole samples of the odd file, 93 s later; the rest is known.
+    // The whole samples of the odd file; the rest is known.
     let mut options = RawOptions::preset("censam").unwrap();
     options.partial = true;
     let again = import_raw(&store, &source, &options, None).unwrap();

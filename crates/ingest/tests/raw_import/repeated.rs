@@ -16,7 +16,6 @@ fn late_files_fill_their_gap_and_overlapping_files_become_a_run() {
         };
         recorder.write_file(root, "s", "p", file);
     }
-    // Other samples at the time of files 40 and 41.
     let mut other = Recorder::new(
         recorder.files[40].wall_ns + 500_000_000,
         2000.0,
@@ -48,7 +47,6 @@ fn late_files_fill_their_gap_and_overlapping_files_become_a_run() {
     assert_eq!(summary.problems.len(), 1);
     assert_eq!(summary.problems.list[0].code, "overlap");
     assert_eq!(events(&signal, "overlap").len(), 1);
-    // Every file is known, also below another root.
     let moved = folder.path().join("moved");
     std::fs::rename(&second, &moved).unwrap();
     let again = import(&store, &moved);
@@ -64,7 +62,6 @@ fn a_repeated_import_takes_only_new_and_grown_files() {
     recorder.write(&source, "s", "p");
     let store = new_store(folder.path());
     assert_eq!(import(&store, &source).files, 11);
-    // The last file becomes complete, and more follow.
     let mut longer = Recorder::new(START, 2000.0, 3.0, 6000, MICRO);
     longer.record(30);
     longer.write(&source, "s", "p");

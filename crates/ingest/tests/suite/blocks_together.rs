@@ -12,19 +12,15 @@ const SIGNALS: [&str; 2] = ["x", "y"];
 /// Event before a recording.
 #[derive(Debug, Clone, Copy)]
 enum Disturbance {
-    /// None; its stamp is off by this many ns.
+    /// The stamp is off by this many ns.
     Jitter(i64),
-    /// Time passes or steps back from here on.
+    /// Time passes or steps back.
     Step(i64),
-    /// The clock is off once.
     Wrong(i64),
-    /// The previous recording is repeated.
     Again,
-    /// A much earlier recording is repeated.
     Earlier,
-    /// It lies this many ns before the end of a recording that continues.
+    /// It lies so many ns before the end of a recording that continues.
     Beside(i64),
-    /// The recorder reports an inserted leap second.
     Leap,
 }
 
@@ -54,7 +50,6 @@ fn disturbance() -> impl Strategy<Value = Disturbance> {
     ]
 }
 
-/// Recordings in several files, 100 Hz.
 fn recordings(
     disturbances: &[(Disturbance, i64)],
     resolution: i64,
@@ -113,7 +108,7 @@ fn bytes(recordings: &[Recording]) -> Vec<u8> {
     samples.flat_map(i32::to_ne_bytes).collect()
 }
 
-/// Imports files; blocks of one file and signal are given in groups of at most `most`.
+/// Blocks of a file and signal are given in groups of at most `most`.
 fn import(store: &Store, all: &[Recording], options: &SessionOptions, most: usize) -> Summary {
     let spec = Spec::new(DType::I32, Rate::from_hz(100).unwrap());
     let mut session = Session::new(store, options.clone()).unwrap();
@@ -154,7 +149,6 @@ fn import(store: &Store, all: &[Recording], options: &SessionOptions, most: usiz
     session.finish().unwrap()
 }
 
-/// The stored content and the summary.
 fn stored(store: &Store, summary: &Summary) -> Vec<String> {
     let mut out = vec![format!(
         "{:?} {} {} {:?}",
@@ -193,7 +187,7 @@ proptest! {
         grows in prop::bool::weighted(0.3),
     ) {
         let all = recordings(&disturbances, resolution, jitters, file);
-        // Repeated with a longer last file, whose stored part is compared.
+        // Repeated with a longer last file.
         let grown = disturbances.len() * 2 / 3;
         let begun = &all[..grown.min(all.len())];
         let options = SessionOptions { gap_slip_ns, value_jump, ..SessionOptions::default() };

@@ -1,11 +1,9 @@
-//! Every error says what, where and how to fix it.
-
 use std::collections::BTreeSet;
 
 use isochrony_ingest::IngestError;
 use isochrony_time::Fixed;
 
-/// A value of every variant, its code, and substrings of its message.
+/// Every variant, its code, and parts of its message.
 fn samples() -> Vec<(IngestError, &'static str, &'static [&'static str])> {
     let template = || "{a}".to_owned();
     let path = || "s/f.raw".to_owned();
@@ -297,7 +295,7 @@ fn every_error_has_its_own_code_and_a_complete_message() {
     let error = IngestError::from(inner);
     assert_eq!((error.code(), error.to_string()), ("no_such_signal", text));
     assert!(error.is_fatal());
-    // Read from the source, so that no variant can be forgotten.
+    // So that no variant can be forgotten.
     let source = include_str!("../../src/error.rs");
     let known: BTreeSet<&str> = source
         .split("=> \"")

@@ -8,7 +8,7 @@ use crate::common::{Recorder, SECOND, write};
 use isochrony_ingest::{Follow, RawOptions, import_raw};
 use isochrony_store::{Mode, Store};
 
-/// Waits until another handle of the store sees so many samples.
+/// Waits until another handle of the store sees them.
 fn wait_for(store: &Store, samples: i64) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while store
@@ -43,7 +43,6 @@ fn files_are_imported_when_they_are_complete_and_not_before() {
         std::thread::spawn(move || import_raw(&store, &source, &options, None).unwrap())
     };
     wait_for(&store, 18_000);
-    // A file being written counts once full.
     let growing = source.join(recorder.path("s", "p", &recorder.files[3]));
     let bytes: Vec<u8> = recorder.files[3]
         .samples
@@ -65,7 +64,7 @@ fn files_are_imported_when_they_are_complete_and_not_before() {
     write(&source, "s/staying.txt", b"x");
     std::thread::sleep(Duration::from_millis(100));
     std::fs::remove_file(source.join("s/passing.tmp")).unwrap();
-    // A short file counts once the next exists, the last once it no longer grows.
+    // A short file counts once the next exists, or it no longer grows.
     let mut short = recorder.clone();
     short.files.truncate(4);
     short.record_samples(1000);

@@ -8,7 +8,6 @@ use isochrony_segment::{ByteOrder, DType};
 use isochrony_store::{Mode, RunReason, Signal, Store};
 use isochrony_time::Rate;
 
-/// Samples of a 36 MB file, which comes in many pieces.
 const LONG: usize = 18_000_000;
 const START_US: usize = 1_267_401_600_000_000;
 
@@ -20,7 +19,7 @@ fn import(store: &Store, source: &Path) -> Summary {
     import_raw(store, source, &options, None).unwrap()
 }
 
-/// Samples from number `from`, 2 us each.
+/// 2 us each.
 fn ramp(from: usize, count: usize) -> Vec<u8> {
     (from..from + count)
         .flat_map(|number| ((number * 7919 / 64) as i16).to_le_bytes())
@@ -50,7 +49,6 @@ fn long_files_are_streamed_copied_filled_in_and_kept_where_they_overlap() {
     let name = |part: usize| format!("a/{}.raw", START_US + 2 * part * LONG);
     write(&first, &name(0), &ramp(0, LONG));
     write(&first, &name(2), &ramp(2 * LONG, LONG));
-    // A copy, and one that differs in its last sample.
     write(
         &first,
         &name(2).replace("a/", "a/copy"),
@@ -118,7 +116,7 @@ fn one_wrong_stamp_of_a_long_file_is_an_outlier() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("src");
     for part in 0..4 {
-        // Its name is five seconds late; the next file agrees with those before.
+        // Its name is five seconds late.
         let late = if part == 2 { 5_000_000 } else { 0 };
         let name = format!("a/{}.raw", START_US + 2 * part * LONG + late);
         write(&source, &name, &ramp(part * LONG, LONG));

@@ -1,5 +1,3 @@
-//! Layout templates: syntax, meaning and errors.
-
 use isochrony_ingest::{IngestError, Layout, Preset};
 use proptest::prelude::*;
 
@@ -27,7 +25,7 @@ const READ: &[Row] = &[
         "stn_10",
         Some((1_267_401_600_000_001_000, 1000)),
     ),
-    // Greedy: the last underscore separates.
+    // Greedy: the last underscore.
     (
         "{station}_{epoch}.raw",
         "a_b_c_7.raw",
@@ -80,7 +78,6 @@ const READ: &[Row] = &[
     ("{{{a}}}/{b}.raw", "{x}/y.raw", "x/y", None),
     ("{a}.raw", "grün.raw", "grün", None),
     ("{a:4}*.raw", "grünlich.raw", "grün", None),
-    // The folder's local day may differ from the epoch's.
     (
         Layout::CENSAM,
         "s/2010/061/p/s_1267401599.raw",
@@ -229,7 +226,6 @@ fn every_preset_parses() {
     assert_eq!(Preset::find("nosuch").unwrap_err().code(), "unknown_preset");
 }
 
-/// A piece of a template and its text in a path.
 #[derive(Debug, Clone)]
 enum Piece {
     Literal(String),
@@ -261,7 +257,7 @@ proptest! {
         values in prop::array::uniform3("[a-w][a-w0-9]{0,6}"),
         epoch in 0_i64..9_000_000_000,
     ) {
-        // Literals and values share no character, so that the path is unambiguous.
+        // They share no character, so that paths are unambiguous.
         let (mut template, mut path, mut order, mut touching) = (String::new(), String::new(), Vec::new(), false);
         for component in &components {
             let mut was_name = false;
@@ -318,7 +314,7 @@ fn a_date_beside_an_hour_and_a_minute_is_a_whole_stamp() {
         assert_eq!(stamp.ns, (1_267_401_600 + seconds) * 1_000_000_000);
         assert_eq!(stamp.resolution_ns, 60_000_000_000);
     }
-    // Beside a complete time the same fields are labels.
+    // Beside a complete time they are labels.
     let layout: Layout = "{hour}/{station}_{iso}.wav".parse().unwrap();
     let stamp = layout
         .read("23/a_20100301T0740.wav")

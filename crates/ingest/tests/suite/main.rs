@@ -1,4 +1,4 @@
-//! All tests of imports in one binary, which links once.
+//! Tests in one binary, which links once.
 
 mod blocks_together;
 mod common;

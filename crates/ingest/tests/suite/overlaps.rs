@@ -1,4 +1,4 @@
-//! Within one import, files from elsewhere are distinguished from clock steps.
+//! Files from elsewhere are distinguished from clock steps.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ fn count(signal: &Signal, kind: &str) -> usize {
     signal.events().filter(|event| event.kind == kind).count()
 }
 
-/// In another folder, since equal stamps make equal names.
+/// Equal stamps make equal names.
 fn write_beside(source: &Path, recorder: &Recorder, file: &File) {
     let path = recorder.path("s", "p", file).replace("/2010/", "/2011/");
     let samples = file.samples.iter();
@@ -46,7 +46,7 @@ fn a_foreign_file_in_the_middle_is_an_overlap_and_a_problem() {
         let mut got: Vec<i16> = samples(&signal);
         assert_eq!(got.len(), expected.len(), "{off}");
         if off == 0 {
-            // Of two files with one stamp, names decide which is the recording's.
+            // Names decide between two files with one stamp.
             let mut expected = expected;
             got.sort_unstable();
             expected.sort_unstable();
@@ -75,7 +75,6 @@ fn a_foreign_file_in_the_middle_is_an_overlap_and_a_problem() {
         );
         assert!(!summary.problems.list.is_empty());
 
-        // All is known now; new files continue the recording.
         let already = recorder.files.len();
         recorder.record(3);
         for file in &recorder.files[already..] {

@@ -1,4 +1,4 @@
-//! Blocks that overlap stored ones in time: overlaps and clock steps are distinguished, copies skipped, all reported.
+//! Blocks that overlap stored ones in time.
 
 use crate::common::{reasons, samples};
 use isochrony_ingest::{Block, Problem, Session, SessionOptions, Spec, Summary};
@@ -9,10 +9,10 @@ use isochrony_time::{Fixed, Rate, Stamp};
 const SECOND: i64 = 1_000_000_000;
 const START: i64 = 1_267_401_600 * SECOND;
 
-/// A recorder at one sample a second; block `n` begins `n` seconds after it.
+/// At one sample a second; block `n` begins `n` seconds after it.
 struct Recorder {
     source: &'static str,
-    /// Its first second and first value.
+    /// First second and first value.
     from: i64,
     first: i32,
     blocks: i64,
@@ -72,7 +72,6 @@ fn feed(session: &mut Session, recorder: &Recorder) {
     session.done(recorder.source, 4, Some(1)).unwrap();
 }
 
-/// Feeds sources in order of their start.
 fn import(recorders: &[&Recorder]) -> (tempfile::TempDir, Summary, Signal) {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
@@ -110,7 +109,6 @@ fn assert_range(problem: &Problem, from: &str, to: &str) {
 
 #[test]
 fn a_source_within_the_time_of_a_recording_is_an_overlap() {
-    // One block or many; the recording continues at once or in another file.
     for blocks in [1, 2, 7] {
         let first = recorder("a", 0, 0, 30);
         let beside = recorder("b", 20, 1_000_000, blocks);
@@ -124,7 +122,6 @@ fn a_source_within_the_time_of_a_recording_is_an_overlap() {
             [RunReason::First, RunReason::Overlap, RunReason::Resumed]
         );
         assert_eq!(kinds(&signal), ["overlap"]);
-        // All is kept in storage order, without a gap.
         let expected = [first.samples(), beside.samples(), after.samples()].concat();
         assert_eq!(samples::<i32>(&signal), expected);
         assert_eq!(signal.gaps().len(), 0);
@@ -147,7 +144,6 @@ fn a_source_that_begins_before_the_end_and_outlasts_it_is_a_step_and_a_problem()
         samples::<i32>(&signal),
         [first.samples(), second.samples()].concat()
     );
-    // What follows continues the clock that stepped.
     assert_eq!(signal.gaps().len(), 0);
     let last = signal.time_of(signal.end_index() - 1).unwrap().value;
     assert_eq!(
@@ -225,7 +221,6 @@ fn foreign_blocks_within_one_source_are_an_overlap_where_the_recording_resumes()
 
 #[test]
 fn blocks_without_stamp_follow_the_block_before() {
-    // Samples that follow a stamp within the recording.
     for ends_beside in [true, false] {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
@@ -260,7 +255,7 @@ fn blocks_without_stamp_follow_the_block_before() {
 
 #[test]
 fn repeated_blocks_are_skipped_and_reported() {
-    // The second source begins with ten blocks of the first.
+    // It begins with ten blocks of the first.
     let (first, second) = (recorder("a", 0, 0, 30), recorder("b", 20, 2000, 30));
     let (_folder, summary, signal) = import(&[&first, &second]);
     assert_eq!(codes(&summary), [("b", "repeated")]);
@@ -336,8 +331,7 @@ fn a_later_import_detects_overlaps_like_a_single_import() {
 
 #[test]
 fn a_due_commit_waits_for_the_blocks_that_decide() {
-    // With the second and third source, a commit is due before the clock that stepped back has passed the end of the
-    // first.
+    // A commit is due before the clock that stepped back has passed the end of the first.
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let options = SessionOptions {
@@ -379,7 +373,6 @@ fn a_due_commit_waits_for_the_blocks_that_decide() {
     assert_eq!(codes(&summary), [("b", "overlap")]);
     assert_eq!(signal.sample_count(), 9000);
     assert_eq!(store.signal("y").unwrap().sample_count(), 12_000);
-    // All four are known now.
     let mut again = Session::new(&store, SessionOptions::default()).unwrap();
     for source in ["a", "b", "c", "d"] {
         assert!(again.known(source, 4, Some(1)).unwrap(), "{source}");

@@ -56,7 +56,7 @@ fn blocks_of_many_signals_and_sources_become_signals() {
     for file in 0..5 {
         let source = format!("/data/day/file{file}");
         for channel in ["x", "y"] {
-            // Two blocks per file, the second without stamp; a pause of 3 s before file 3.
+            // The second block has no stamp; a pause of 3 s before file 3.
             let at = i64::from(file) * 4 * SECOND + if file >= 3 { 3 * SECOND } else { 0 };
             feed(&mut session, channel, &source, &ramp(file * 400), stamp(at));
             feed(
@@ -104,13 +104,11 @@ fn blocks_of_many_signals_and_sources_become_signals() {
         );
     }
 
-    // All are known next time, unless their content changed.
     let mut session = Session::new(&store, SessionOptions::default()).unwrap();
     assert!(session.known("/data/day/file3", 1234, Some(77)).unwrap());
     assert!(!session.known("/data/day/file3", 1234, Some(78)).unwrap());
     assert!(!session.known("/data/day/file3", 1235, Some(77)).unwrap());
     assert!(!session.known("/data/day/file9", 1234, Some(77)).unwrap());
-    // Touched but equal: not stored twice.
     feed(
         &mut session,
         "x",
@@ -132,7 +130,7 @@ fn blocks_of_many_signals_and_sources_become_signals() {
 
 #[test]
 fn a_held_block_is_judged_by_the_next_stamp() {
-    // The second block's stamp is 2 s late, its neighbours agree: it follows.
+    // The second stamp is 2 s late; the block follows.
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder);
     let mut session = Session::new(&store, SessionOptions::default()).unwrap();
@@ -316,7 +314,7 @@ fn an_initial_rate_sizes_gaps_before_the_rate_is_known() {
     assert_eq!(session.block(&block).unwrap_err().code(), "invalid_option");
 }
 
-/// Imports blocks of one source, with stamps in seconds, in a new session.
+/// In a new session, with stamps in seconds.
 fn import(
     store: &Store,
     size: u64,
@@ -352,7 +350,7 @@ fn only_new_samples_of_a_grown_source_are_stored() {
             &[((0..100).collect(), at(0)), ((100..250).collect(), at(1))],
         )
         .unwrap();
-        // Now cut into other blocks.
+        // In other blocks.
         import(
             &store,
             2,

@@ -6,7 +6,7 @@ use isochrony_store::op::RunReason;
 use isochrony_store::{Mode, Store};
 use isochrony_time::{Fixed, Rate, Stamp};
 
-/// Imports a source in a new session, in two blocks.
+/// In a new session, in two blocks.
 fn import(
     store: &Store,
     source: &str,
@@ -44,7 +44,6 @@ fn each_source_without_a_time_is_a_run() {
     import(&store, "/b", &[5, 6], None).unwrap();
     let two = [(0, 4, RunReason::First), (4, 6, RunReason::Requested)];
     assert_eq!(runs(&store), two);
-    // The last source continues its run; an earlier one gets a new run.
     import(&store, "/b", &[5, 6, 7, 8], None).unwrap();
     assert_eq!(runs(&store), [two[0], (4, 8, RunReason::Requested)]);
     import(&store, "/a", &[1, 2, 3, 4, 9, 10], None).unwrap();

@@ -1,7 +1,7 @@
 //! Measures a machine and one of its disks.
 //!
-//! All strategies in turn scan a scratch recording through the reader of plans: uncached, cached and mapped. Only
-//! cached pages of the scratch files are dropped. The folder is restored, also after an error.
+//! All strategies in turn scan a scratch recording: uncached, cached and mapped. Only cached pages of the scratch files
+//! are dropped. The folder is restored, also after an error.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -31,9 +31,9 @@ use crate::strategy::Strategy;
 /// What to measure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CalibrationOptions {
-    /// Folder for scratch files, on the disk to measure.
+    /// Folder on the disk to measure.
     pub folder: PathBuf,
-    /// Bytes to scan, 4 MiB to 1 TiB; preferably more than the CPU caches hold.
+    /// Bytes to scan, 4 MiB to 1 TiB; preferably more than the CPU caches.
     pub bytes: u64,
     /// Repetitions of each scan, 1 to 100.
     pub repeats: u32,
@@ -42,14 +42,14 @@ pub struct CalibrationOptions {
 /// Scans an open source.
 pub type ScanSource<'a> = dyn FnMut(&Arc<dyn SampleSource>) -> Result<(), IoError> + 'a;
 
-/// A recording that a calibration writes and scans, provided by the storage crate.
+/// A recording that a calibration writes and scans.
 pub trait ScratchRecording {
-    /// Writes `bytes` below a folder and closes the recording.
+    /// Writes and closes a recording of `bytes`.
     ///
     /// # Errors
     /// The recording's own.
     fn write(&self, folder: &Path, bytes: u64) -> Result<(), SourceError>;
-    /// Opens it with nothing mapped, and closes it after `scan`.
+    /// Opens it unmapped, and closes it after `scan`.
     ///
     /// # Errors
     /// The recording's own, and those of `scan`.
@@ -61,7 +61,7 @@ pub trait ScratchRecording {
     fn check(&self) -> Result<(), SourceError>;
 }
 
-/// Measures this machine and the disk of a folder; `done` gets scans done and in total.
+/// Measures this machine and a disk; `done` gets scans done and in total.
 ///
 /// # Errors
 /// [`IoError::RefusedCalibration`], [`IoError::DiskFull`] before anything is written, [`IoError::System`], or those of
@@ -89,7 +89,7 @@ pub fn calibrate(
     let scan = |strategy, state| scan(path, recording, strategy, state);
     let droppable = drop_all()?;
     if droppable {
-        // Not counted: while the page cache grows, a virtual machine may have to get memory from its host.
+        // Not counted: while the page cache grows, a virtual machine may get memory from its host.
         scan(Strategy::Read, CacheState::Cold)?;
     }
     let mut trials = Vec::new();
@@ -222,7 +222,7 @@ fn large_files(folder: &Path) -> Result<Vec<(File, u64)>, IoError> {
     Ok(files)
 }
 
-/// Returns whether almost no cached pages are left.
+/// Whether almost no cached pages are left.
 fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, IoError> {
     let mut left = 0;
     for (file, len) in files {
@@ -237,7 +237,7 @@ fn drop_all(files: &[(File, u64)], bytes: u64) -> Result<bool, IoError> {
     Ok(left * 20 <= bytes)
 }
 
-/// Scans the recording; after a cached scan by `mmap`, scans it again mapped.
+/// After a cached scan by `mmap`, scans again mapped.
 fn scan(
     folder: &Path,
     recording: &dyn ScratchRecording,

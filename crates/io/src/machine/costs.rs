@@ -1,8 +1,7 @@
 //! Derives costs of copies, requests and page faults from timed scans.
 //!
 //! As in 5.3.4 of the paper, a scan has an *outer* part, which requests samples (copies, system calls), and an *inner*
-//! part, which summarises them and faults pages in. The inner part of a copying scan only summarises; the additional
-//! time of a mapped one is page faults.
+//! part, which summarises them and, if mapped, faults pages in.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +31,7 @@ pub struct Trial {
     pub bytes: f64,
     /// Seconds requesting samples.
     pub outer: f64,
-    /// Seconds summarising them, including page faults.
+    /// Seconds of summarising and page faults.
     pub inner: f64,
     /// Minor page faults.
     pub minor: f64,
@@ -57,31 +56,31 @@ pub struct Costs {
     pub summarise_mapped: Quartiles,
     /// A minor page fault, if any.
     pub minor_fault: Option<Quartiles>,
-    /// The same per memory page: one fault maps several.
+    /// The same per page: one fault maps several.
     pub page: Option<Quartiles>,
 }
 
 /// Costs of a strategy on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct StrategyCosts {
-    /// Seconds per byte of requesting cached samples: copy, or advice.
+    /// Seconds per cached byte of requesting: copy, or advice.
     pub ask: Option<Quartiles>,
-    /// Cached bytes per minor fault; None: no faults.
+    /// Cached bytes per minor fault, if any.
     pub fault_bytes: Option<Quartiles>,
-    /// Costs of uncached samples; None if the cache could not be dropped.
+    /// Costs of uncached samples, if the cache could be dropped.
     pub cold: Option<ColdCosts>,
 }
 
 /// Costs of samples on disk only.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ColdCosts {
-    /// Seconds per byte of waiting, beyond requests, summarising and minor faults.
+    /// Seconds per byte of waiting, beyond other costs.
     pub wait: Quartiles,
-    /// Bytes that a minor fault maps right after reading; None: no faults.
+    /// Bytes that a minor fault maps right after reading, if any.
     pub fault_bytes: Option<Quartiles>,
     /// Total bytes per second.
     pub throughput: Quartiles,
-    /// Bytes per major fault; None: no major faults.
+    /// Bytes per major fault, if any.
     pub major_bytes: Option<Quartiles>,
 }
 
@@ -126,7 +125,7 @@ impl Costs {
         })
     }
 
-    /// Seconds per byte of accessing samples: just copied, or mapped.
+    /// Seconds per byte of access: just copied, or mapped.
     #[must_use]
     pub fn touch(&self, strategy: Strategy) -> Quartiles {
         match strategy.copies() {
@@ -181,7 +180,7 @@ impl StrategyCosts {
     }
 
     /// Seconds of a major page fault, from cold scans by `mmap`, as in the paper: unexplained time over faults. None if
-    /// faults are too few: where the kernel reads ahead, waiting for pages in flight counts as minor faults.
+    /// faults are few: with kernel read-ahead, waits for pages in flight count as minor faults.
     #[must_use]
     pub fn major_fault(&self) -> Option<Quartiles> {
         let cold = self.cold?;

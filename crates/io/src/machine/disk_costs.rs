@@ -15,7 +15,7 @@ use crate::strategy::Strategy;
 pub struct Amount {
     /// Bytes of samples.
     pub bytes: f64,
-    /// Cached fraction, 0 to 1, if known.
+    /// Cached fraction, 0 to 1.
     pub cached: Option<f64>,
     /// Type of the samples.
     pub dtype: DType,
@@ -30,7 +30,7 @@ pub struct DiskCosts {
     pub filesystem: String,
     /// File system identity.
     pub disk: String,
-    /// Major and minor number, which may change at boot.
+    /// Major and minor number; may change at boot.
     pub device: String,
     /// UTC time of the measurement.
     pub made: String,
@@ -44,12 +44,12 @@ pub struct DiskCosts {
     pub kernels: BTreeMap<String, SummaryCosts>,
     /// Costs by strategy.
     pub paths: BTreeMap<String, StrategyCosts>,
-    /// Seconds of a major page fault without read-ahead.
+    /// Seconds of a major fault without read-ahead.
     pub major_fault: Option<Quartiles>,
 }
 
 impl DiskCosts {
-    /// Seconds of requesting and summarising `bytes`; None if not measured.
+    /// Seconds of requesting and summarising `bytes`, if measured.
     ///
     /// Cached: requests, accesses, minor faults. Cold: also waiting for the disk, and faults of pages just read.
     /// Strategies past the page cache are always cold.
@@ -95,7 +95,7 @@ impl DiskCosts {
         Some(each.map(|each| each.max(0.0) * bytes))
     }
 
-    /// Additional seconds per byte compared with 16-bit samples; may be negative.
+    /// Additional seconds per byte over 16-bit samples; may be negative.
     fn more(&self, strategy: Strategy, dtype: DType) -> Option<f64> {
         if dtype == DType::I16 {
             return Some(0.0);
@@ -121,7 +121,7 @@ impl DiskCosts {
         Some(part(CacheState::Cached, cached)?.plus(part(CacheState::Cold, 1.0 - cached)?))
     }
 
-    /// The best allowed strategy: `mmap`, which does not copy, unless another is faster by more than both spreads.
+    /// The best allowed strategy: `mmap`, unless another is faster by more than both spreads.
     #[must_use]
     pub fn best(&self, amount: Amount, allowed: impl Fn(Strategy) -> bool) -> Option<Strategy> {
         let usual = self.predict_now(Strategy::Mmap, amount)?;
@@ -242,7 +242,7 @@ mod tests {
         close(predict(Strategy::Read, CacheState::Cached), 0.3 + 0.4);
         close(predict(Strategy::Mmap, CacheState::Mapped), 0.9);
         close(predict(Strategy::Mmap, CacheState::Cached), 0.9 + 0.01);
-        // 0.3 more per byte during a wait of 1.0; 0.7 more during one of 0.5.
+        // 0.3 more per byte during a wait of 1.0; 0.7 during one of 0.5.
         close(predict(Strategy::Read, CacheState::Cold), 0.3 + 0.1 + 1.0);
         close(
             predict(Strategy::Readahead, CacheState::Cold),

@@ -9,7 +9,7 @@ use crate::error::{ErrorContext, IoError};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DiskIdentity {
-    /// File system identity. Device numbers may change at boot.
+    /// File system identity, stable across boots.
     pub(super) disk: String,
     /// Major and minor number, for display.
     pub(super) device: String,
@@ -46,7 +46,6 @@ mod tests {
         let place = DiskIdentity::of(folder.path()).unwrap();
         assert_eq!(DiskIdentity::of(&inner).unwrap(), place);
         assert!(place.disk.starts_with(&format!("{}:", place.filesystem)));
-        // A different file system on every Linux.
         if let Ok(other) = DiskIdentity::of(Path::new("/proc")) {
             assert_ne!(other.disk, place.disk);
         }

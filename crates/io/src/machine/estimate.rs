@@ -41,14 +41,14 @@ pub struct ScanEstimate {
     pub estimates: Vec<StrategyEstimate>,
     /// The best strategy, if predicted.
     pub best: Option<Strategy>,
-    /// Basis of the estimate, or why there is none.
+    /// Basis of the estimate, or why none.
     pub basis: String,
 }
 
-/// For smaller scans the estimate costs more than it could save.
+/// Estimates of smaller scans cost more than they could save.
 const MIN_BYTES: f64 = 16e6;
 
-/// Approximate number of cache probes; each opens a shard.
+/// Approximate; each opens a shard.
 const CACHE_PROBES: usize = 64;
 
 impl ScanEstimate {
@@ -110,7 +110,7 @@ impl ScanEstimate {
             cached: volume.predict(strategy, CacheState::Cached, bytes, amount.dtype),
             cold: volume.predict(strategy, CacheState::Cold, bytes, amount.dtype),
         });
-        // Past the page cache nothing is cached for the next scan, so only if it would not fit anyway.
+        // Past the page cache nothing is kept for the next scan, so only if it would not fit anyway.
         let fits = bytes * 2.0 < available_memory() as f64;
         let best = volume.best(amount, |one| !(fits && one.is_direct()));
         Self {
@@ -121,7 +121,7 @@ impl ScanEstimate {
         }
     }
 
-    /// The best strategy, or `mmap` without predictions or for small scans.
+    /// The best strategy; `mmap` without predictions or for small scans.
     #[must_use]
     pub fn choose(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Strategy {
         if source.is_remote() {
@@ -148,7 +148,7 @@ fn bytes_of(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> f64 {
     parts.iter().map(count).sum::<i64>() as f64 * source.dtype().size() as f64
 }
 
-/// By equidistant probes; None if the system cannot tell. Gaps are skipped: a shard-sized gap has no file.
+/// By equidistant probes; None if the system cannot tell. A shard-sized gap has no file.
 fn cached_part(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Option<f64> {
     let mut files = SourceFiles::new(source);
     let parts = || {
@@ -182,7 +182,6 @@ fn cached_part(source: &Arc<dyn SampleSource>, parts: &[Range<i64>]) -> Option<f
     Some(found as f64 / asked.max(1) as f64)
 }
 
-/// Path, modification time, length, inode.
 type FileStamp = (PathBuf, i64, i64, u64, u64);
 
 type LoadedProfile = Option<(FileStamp, Arc<Profile>)>;
@@ -241,7 +240,7 @@ fn shown(time: Option<Quartiles>) -> String {
     }
 }
 
-/// Relative quartile distance from which they are shown.
+/// Relative quartile distance from which quartiles are shown.
 const WIDE_SPREAD: f64 = 0.3;
 
 impl fmt::Display for ScanEstimate {

@@ -1,7 +1,6 @@
 //! The machine model: measured costs in a [`Profile`], and predictions from them.
 //!
-//! [`calibrate`] measures; [`Costs::derive`], [`StrategyCosts::derive`] and [`DiskCosts::predict`] are plain
-//! arithmetic. What was not measured is not predicted.
+//! What was not measured is not predicted.
 
 mod calibrate;
 mod costs;

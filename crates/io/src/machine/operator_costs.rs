@@ -1,5 +1,4 @@
-//! Measured operator costs of this machine, and the accuracy of predictions from them. A JSON file beside the machine's
-//! profile.
+//! Measured operator costs of this machine, and the accuracy of predictions. A JSON file beside the machine's profile.
 
 use std::path::{Path, PathBuf};
 
@@ -22,11 +21,11 @@ pub struct OperatorCosts {
     pub machine: Machine,
     /// By operator.
     pub operators: Vec<MeasuredOperator>,
-    /// Predictions with measured results, oldest first.
+    /// Checked predictions, oldest first.
     pub predictions: Vec<CheckedPrediction>,
 }
 
-/// Cost of an operator with given parameters and input types.
+/// Cost of an operator.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredOperator {
     /// Operator, parameters and input types.
@@ -56,13 +55,13 @@ impl OperatorCosts {
         }
     }
 
-    /// Path beside the machine's profile; None without a configuration folder.
+    /// Path beside the machine's profile, if any.
     #[must_use]
     pub fn path() -> Option<PathBuf> {
         Some(Profile::path()?.with_file_name(FILE))
     }
 
-    /// The file's content if of this machine; else empty, as without a file.
+    /// The file's content if of this machine; else empty.
     ///
     /// # Errors
     /// [`IoError::BadProfile`], or a system error.
@@ -91,7 +90,6 @@ impl OperatorCosts {
     /// # Errors
     /// A system error.
     pub fn save(&self, path: &Path) -> Result<(), IoError> {
-        // Numbers and text are always representable.
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         replace_file(path, &text)
@@ -117,7 +115,7 @@ impl OperatorCosts {
         self.predictions.drain(..surplus);
     }
 
-    /// Relative absolute error of the predictions, if any.
+    /// Relative absolute error of the predictions.
     #[must_use]
     pub fn prediction_error(&self) -> Option<Quartiles> {
         let errors = self.predictions.iter();

@@ -37,14 +37,14 @@ impl Machine {
         }
     }
 
-    /// Whether costs of the other machine apply here.
+    /// Whether the other's costs apply here.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
         (&self.cpu, self.cores, self.page_bytes) == (&other.cpu, other.cores, other.page_bytes)
     }
 }
 
-/// Version 2 identifies disks by file system and has costs by sample type.
+/// Version 2 identifies disks by file system.
 pub(super) const FORMAT: u32 = 2;
 
 /// Measured costs of a machine and its disks.
@@ -54,13 +54,13 @@ pub struct Profile {
     pub format: u32,
     /// The machine.
     pub machine: Machine,
-    /// Least difference of clock readings in seconds.
+    /// Resolution of the clock in seconds.
     pub timer_resolution: f64,
     /// Seconds of a clock reading.
     pub timer_cost: Quartiles,
     /// Seconds of a trivial system call.
     pub system_call: Quartiles,
-    /// Memory bandwidth of one core, bytes per second.
+    /// Memory bandwidth of a core, bytes per second.
     pub memory_bandwidth: Quartiles,
     /// Disks, the latest measured first.
     pub volumes: Vec<DiskCosts>,
@@ -69,7 +69,7 @@ pub struct Profile {
 const FILE: &str = "isochrony/machine.json";
 
 impl Profile {
-    /// `$XDG_CONFIG_HOME/isochrony/machine.json`, else below `~/.config`; None without either.
+    /// `$XDG_CONFIG_HOME/isochrony/machine.json`, else below `~/.config`, if set.
     #[must_use]
     pub fn path() -> Option<PathBuf> {
         let folder = |name: &str| {
@@ -97,7 +97,7 @@ impl Profile {
         };
         let unread = |why: serde_json::Error| bad(why.to_string());
         let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(unread)?;
-        // Check the version first: other formats may differ in everything.
+        // Other formats may differ in everything else.
         match value.get("format") {
             None => {}
             Some(format) if *format == FORMAT => {}
@@ -109,7 +109,6 @@ impl Profile {
     /// The profile as JSON text.
     #[must_use]
     pub fn to_json(&self) -> String {
-        // Numbers and text are always representable.
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');
         text
@@ -123,7 +122,7 @@ impl Profile {
         replace_file(path, &self.to_json())
     }
 
-    /// Adds other disks of an earlier profile of this machine.
+    /// Adds other disks of an earlier profile.
     #[must_use]
     pub fn with_others_of(mut self, earlier: Option<Self>) -> Self {
         let earlier = earlier.filter(|earlier| earlier.machine.is_like(&self.machine));

@@ -1,5 +1,3 @@
-//! Repeated measurements as median and quartiles.
-
 use serde::{Deserialize, Serialize};
 
 /// Median and quartiles of repeated measurements.
@@ -14,7 +12,7 @@ pub struct Quartiles {
 }
 
 impl Quartiles {
-    /// Quartiles of measurements; None without any, or if one is not finite.
+    /// Quartiles; None without values, or if one is not finite.
     #[must_use]
     pub fn of(mut values: Vec<f64>) -> Option<Self> {
         if values.is_empty() || values.iter().any(|value| !value.is_finite()) {
@@ -47,7 +45,7 @@ impl Quartiles {
         }
     }
 
-    /// Applies a monotonically increasing function.
+    /// Applies an increasing function.
     #[must_use]
     pub fn map(self, each: impl Fn(f64) -> f64) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Costs of summarising by sample type; scans are timed with 16-bit samples.
+//! Costs of summarising by sample type.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use super::timed_scan::TimedScan;
 use crate::error::IoError;
 use crate::strategy::Strategy;
 
-/// Seconds per byte of summarising samples of one type.
+/// Seconds per byte of summarising a type.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SummaryCosts {
-    /// In the CPU cache, just filled.
+    /// In the CPU cache.
     pub cached: Quartiles,
     /// Mapped.
     pub memory: Quartiles,
@@ -56,7 +56,6 @@ pub(super) fn kernels(
     Ok(found.collect())
 }
 
-/// Scans that leave samples in the CPU cache, and mapped.
 const SCANS: [(Strategy, CacheState); 2] = [
     (Strategy::Read, CacheState::Cached),
     (Strategy::Mmap, CacheState::Mapped),

@@ -1,4 +1,4 @@
-//! Times the two parts of a scan from which costs are derived.
+//! Times the outer and the inner part of a scan.
 
 use std::hint::black_box;
 use std::ops::Range;
@@ -27,7 +27,7 @@ pub struct TimedScan<'a> {
 }
 
 impl TimedScan<'_> {
-    /// Reads and summarises each piece once. None if the strategy does not apply. `state`: as known to the caller.
+    /// Reads and summarises each piece once. None if the strategy does not apply.
     ///
     /// # Errors
     /// Those of reading, and of [`check`](Self::check).
@@ -35,7 +35,7 @@ impl TimedScan<'_> {
         dispatch!(self.source.dtype(), T => self.run::<T, T>(strategy, state))
     }
 
-    /// Like [`time`](Self::time), interpreting the bytes as samples of another type.
+    /// As [`time`](Self::time), with the bytes as another type.
     pub(super) fn time_as(
         &self,
         dtype: DType,
@@ -45,7 +45,7 @@ impl TimedScan<'_> {
         dispatch!(self.source.dtype(), S => dispatch!(dtype, T => self.run::<S, T>(strategy, state)))
     }
 
-    /// Scans samples of type `S`, summarised as `T`.
+    /// Samples of type `S`, summarised as `T`.
     fn run<S: Sample, T: Sample + Statistic>(
         &self,
         strategy: Strategy,
@@ -70,7 +70,7 @@ impl TimedScan<'_> {
             samples += piece.end - piece.start;
             let segment = reader.read(piece)?;
             lap(&mut outer);
-            // Pieces are aligned, so only the last bytes are left out.
+            // Pieces are aligned: only the last bytes are left out.
             segment.visit::<S>(|samples| accumulator.push(bytemuck::pod_align_to(samples).1))?;
             drop(segment);
             lap(&mut inner);

@@ -20,7 +20,7 @@ impl ReadAdvice {
         Self { files, step: None }
     }
 
-    /// Returns the bytes requested. Errors are left to the reader of the samples.
+    /// Returns the bytes requested. The reader of the samples reports errors.
     pub(crate) fn request(&mut self, range: Range<i64>) -> u64 {
         if range.is_empty() {
             return 0;
@@ -42,8 +42,7 @@ impl ReadAdvice {
     }
 }
 
-/// Asks the system to read a range into the page cache, without waiting; returns the bytes requested, without what
-/// cannot be read ahead.
+/// Asks the system to read a range into the page cache, without waiting; returns the bytes requested.
 #[must_use]
 pub fn prefetch(source: &Arc<dyn SampleSource>, within: Range<i64>) -> u64 {
     let mut advice = ReadAdvice::new(SourceFiles::new(source));

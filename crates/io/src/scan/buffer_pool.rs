@@ -4,10 +4,10 @@ use isochrony_segment::{Buffer, BufferMut};
 
 use crate::error::IoError;
 
-/// Minimum buffers kept; more while samples are held downstream.
+/// More while samples are held downstream.
 const MIN_KEPT: usize = 16;
 
-/// Data alignment: enough for `O_DIRECT` on any disk.
+/// Enough for `O_DIRECT` on any disk.
 pub(crate) const ALIGNMENT: usize = 4096;
 
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl BufferPool {
         }
     }
 
-    /// An unreferenced buffer with `len` bytes after its first multiple of [`ALIGNMENT`].
+    /// A buffer with `len` bytes after its first multiple of [`ALIGNMENT`].
     pub(crate) fn take(&mut self, len: usize) -> Result<Buffer, IoError> {
         let free = |buffer: &mut Buffer| buffer.get_mut().is_some();
         if let Some(at) = self.buffers.iter_mut().position(free) {

@@ -1,4 +1,4 @@
-//! Shard files of a source, for strategies that bypass its mapping.
+//! Shard files, for strategies that bypass the source's mapping.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Shared by strategies: cutting a scan into pieces, finding their files, reading ahead, and passing pieces to readers.
+//! Shared by strategies: cuts a scan into pieces, finds their files, reads ahead, and passes pieces to readers.
 //!
 //! ```text
 //!  ScanReaders ── begin_task ──▶ PieceReader     one per scan │ one per task, in its thread

@@ -1,9 +1,9 @@
 //! Decides which pieces to request ahead of the readers, without I/O.
 //!
-//! Each task has a queue of pieces. Tasks are expected in a known order; several readers take them at a time. Pieces
-//! are requested first for running tasks, those with the fewest requests first, then for tasks expected next.
+//! Each task has a queue of pieces. Pieces are requested first for running tasks, those with the fewest requests first,
+//! then for tasks expected next.
 //!
-//! The order is a prediction. A repeated or different task gets its own queue; one that is passed over is dropped.
+//! The expected order is a prediction: an unexpected task gets its own queue; one that is passed over is dropped.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -13,15 +13,15 @@ use std::sync::Arc;
 use super::{MergePolicy, PieceIter, RequestIter};
 use crate::source::SampleSource;
 
-/// Maximum bytes requested ahead, unless a single piece is larger.
+/// Bytes requested ahead, unless a single piece is larger.
 pub(crate) const READ_AHEAD_BYTES: u64 = 64 << 20;
 
 pub(crate) const QUEUE_DEPTH: usize = 4;
 
-/// Later tasks per reader after which a task is dropped.
+/// After so many later tasks per reader, a task is dropped.
 const OVERTAKEN_TASKS: u64 = 16;
 
-/// The parts that tasks read, in expected order. A task may read nothing.
+/// The parts that tasks read, in expected order; may be empty.
 pub type TaskParts = Box<dyn Iterator<Item = Vec<Range<i64>>> + Send>;
 
 struct UpcomingTasks(TaskParts);
@@ -66,7 +66,6 @@ pub(crate) struct PieceQueues<A> {
     total_depth: usize,
     upcoming: Option<UpcomingTasks>,
     next: u64,
-    /// One more than the largest number of a begun task.
     begun: u64,
     /// Last id of a queue or piece.
     given: u64,
@@ -147,7 +146,7 @@ impl<A> PieceQueues<A> {
         true
     }
 
-    /// Returns the queue of a task, and the pieces of dropped tasks.
+    /// Returns the task's queue, and the pieces of dropped tasks.
     pub(crate) fn begin(&mut self, number: u64, parts: &[Range<i64>]) -> (u64, Vec<A>) {
         while self.next <= number && self.expect_next() {}
         self.begun = self.begun.max(number.saturating_add(1));
@@ -223,7 +222,7 @@ impl<A> PieceQueues<A> {
         })
     }
 
-    /// Requests pieces while there is room; `ask` gets a ticket for each.
+    /// `ask` gets a ticket for each request.
     pub(crate) fn fill(&mut self, mut ask: impl FnMut(u64, &Range<i64>) -> A) {
         while let Some(at) = self.wanted() {
             let (count, requested) = self.requested();
@@ -235,7 +234,7 @@ impl<A> PieceQueues<A> {
             let bytes = requested.saturating_add(samples(&piece));
             let bytes = bytes.saturating_mul(self.source.dtype().size() as u64);
             let full = count >= self.total_depth || bytes > READ_AHEAD_BYTES;
-            // A waiting reader gets one piece in any case.
+            // A waiting reader always gets one piece.
             let waits = queue.expected.is_none() && queue.requested.is_empty();
             if full && count > 0 && !waits {
                 return;

@@ -1,7 +1,7 @@
 //! The file reads of a piece into one buffer.
 //!
-//! With `O_DIRECT`, offset, memory and length must be multiples of the disk's blocks. A shard's payload begins at one;
-//! a piece is read with the whole blocks at its ends, which the view omits.
+//! With `O_DIRECT`, offset, memory and length must be multiples of the disk's blocks, as a shard's payload offset is. A
+//! piece is read with the whole blocks at its ends, which the view omits.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -33,7 +33,7 @@ pub(crate) struct FileRequest {
     pub(crate) file: Arc<File>,
     path: PathBuf,
     pub(crate) offset: u64,
-    /// Offset in memory, as are the following, from the buffer's first aligned byte.
+    /// Offset in memory, from the buffer's first aligned byte.
     place: usize,
     need: usize,
     /// Bytes to request: the same, or whole blocks.
@@ -54,7 +54,7 @@ impl PieceRequest {
         self.len + 2 * ALIGNMENT
     }
 
-    /// Reads all parts synchronously; returns the buffer.
+    /// Reads all parts; returns the buffer.
     pub(crate) fn fill(&self, mut buffer: Buffer) -> Result<(Attempt, Buffer), IoError> {
         for part in &self.parts {
             if let Some(why) = part.complete(&mut buffer, 0)? {
@@ -106,7 +106,7 @@ impl FileRequest {
         skip(buffer) + self.place
     }
 
-    /// Reads the rest after `have` bytes. `Ok(Some(why))`: the file system refuses.
+    /// Reads the rest after `have` bytes. `Some`: why the file system refuses.
     pub(crate) fn complete(
         &self,
         buffer: &mut Buffer,
@@ -151,7 +151,7 @@ impl FileRequest {
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             }
-            // Only the end of a file gives less than whole blocks.
+            // Only the end of a file is less than whole blocks.
             if self.whole_blocks && !have.is_multiple_of(ALIGNMENT) {
                 break;
             }
@@ -164,7 +164,7 @@ impl FileRequest {
 pub(crate) struct RequestPlanner {
     files: SourceFiles,
     direct: bool,
-    /// The source keeps it open, unless too many are open.
+    /// The source keeps it open, within limits.
     last: Option<(u64, Weak<File>)>,
 }
 
@@ -188,7 +188,7 @@ impl RequestPlanner {
         }
     }
 
-    /// The requests for a range; `Ok(Err(why))`: the strategy cannot read it.
+    /// `Ok(Err(why))`: the strategy cannot read the range.
     pub(crate) fn plan(
         &mut self,
         range: &Range<i64>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::source::SampleSource;
 
-/// A rest of up to a quarter of a piece is joined to the last one, as its own request would cost as much.
+/// A rest of up to a quarter joins the last piece: its own request would cost as much.
 pub(crate) fn next_piece(rest: &Range<i64>, piece: i64) -> Range<i64> {
     let end = rest.start.saturating_add(piece);
     match rest.end.saturating_sub(end) <= piece / 4 {
@@ -14,7 +14,7 @@ pub(crate) fn next_piece(rest: &Range<i64>, piece: i64) -> Range<i64> {
     }
 }
 
-/// Pieces of the ranges between gaps, which are looked up when reached.
+/// Gaps are looked up when reached.
 #[derive(Debug, Clone)]
 pub(crate) struct PieceIter {
     source: Arc<dyn SampleSource>,

@@ -1,4 +1,4 @@
-//! A thread that reads ahead of a scan, into the page cache or the page tables.
+//! A thread that reads ahead into the page cache or page tables.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,7 +13,7 @@ use isochrony_runtime::start_helper;
 use super::PieceIter;
 use crate::owner_process::OwnerProcess;
 
-/// Bound on the delay of a lost wake-up.
+/// Bounds the delay of a lost wake-up.
 const PARK_TIMEOUT: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -26,7 +26,7 @@ struct ScanProgress {
 #[derive(Debug, Default)]
 struct Lead {
     done: u64,
-    /// If parts ascend: ends of pieces ahead of the scan, with the bytes up to there.
+    /// If parts ascend: ends of pieces ahead, with the bytes up to there.
     ends: VecDeque<(i64, u64)>,
     passed: u64,
 }
@@ -38,7 +38,7 @@ impl Lead {
                 .done
                 .saturating_sub(scan.consumed.load(Ordering::Acquire));
         }
-        // By position: tasks overlap and repeat, so bytes would be counted twice.
+        // By position: tasks overlap and repeat.
         let furthest = scan.furthest.load(Ordering::Acquire);
         while let Some(&(end, done)) = self.ends.front()
             && end <= furthest
@@ -125,14 +125,14 @@ impl PrefetchThread {
 impl Drop for PrefetchThread {
     fn drop(&mut self) {
         if self.owner.check().is_err() {
-            // A forked process does not have the thread.
+            // A forked process has no thread.
             std::mem::forget(self.thread.take());
             return;
         }
         self.progress.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // Waits for the current request. A panic there only stops read-ahead.
+            // A panic there only stops read-ahead.
             let _ = thread.join();
         }
     }

@@ -26,7 +26,7 @@ impl ScanSpec {
 }
 
 pub(crate) trait Prefetcher: fmt::Debug + Send + Sync {
-    /// The task may differ from the expected one.
+    /// The task may be unexpected.
     fn begin_task(self: Arc<Self>, task: u64, parts: &[Range<i64>]) -> Box<dyn TaskReader>;
 
     /// Stops reading ahead, since another strategy takes over.
@@ -46,7 +46,7 @@ pub(crate) trait TaskReader: fmt::Debug + Send {
 
 pub(crate) enum ReadOutcome {
     Read(SigSeg),
-    /// The rest of the scan is read by another strategy.
+    /// Another strategy reads the rest of the scan.
     FallBack(Fallback),
 }
 
@@ -84,7 +84,7 @@ impl<T> Default for SparePool<T> {
     }
 }
 
-// Never blocks: in a forked process, the thread that holds the lock may not exist.
+// Never blocks: in a forked process, the lock's holder may not exist.
 impl<T> SparePool<T> {
     pub(crate) fn take(&self) -> Option<T> {
         self.0.try_lock().ok()?.pop()

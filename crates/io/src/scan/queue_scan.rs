@@ -1,4 +1,4 @@
-//! Scans that read each task's pieces ahead into buffers: `direct`, both `io_uring` strategies and `range_requests`.
+//! Scans that read each task's pieces ahead into buffers.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -14,10 +14,10 @@ use crate::source::SampleSource;
 use crate::strategy::Strategy;
 
 pub(crate) trait ReadAheadQueue: fmt::Debug + Send + Sync + 'static {
-    /// Returns the id of the task's queue.
+    /// Returns the task's queue.
     fn begin_task(&self, task: u64, parts: &[Range<i64>]) -> u64;
     fn end_task(&self, queue: u64);
-    /// The request with the piece, read ahead, or now if unexpected.
+    /// The request with the piece; read now if unexpected.
     fn take(&self, queue: u64, piece: &Range<i64>) -> Result<(Range<i64>, Attempt), IoError>;
     fn stop(&self);
 }
@@ -107,8 +107,7 @@ impl<Q: ReadAheadQueue> TaskReader for QueueReader<Q> {
                 }
             }
             Ok((_, Attempt::FallBack(why))) => refused(why),
-            // The file was replaced, such as by a writer: the source reopens it, and checks that it holds the same
-            // samples.
+            // The file was replaced: the source reopens it, and checks that it holds the same samples.
             Err(IoError::System { source: error, .. })
                 if error.kind() == ErrorKind::StaleNetworkFileHandle =>
             {

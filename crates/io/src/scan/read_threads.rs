@@ -6,8 +6,7 @@
 //!     └──── done (condvar) ─────────────────────────────┘   work (condvar): threads wait for pieces
 //! ```
 //!
-//! Threads serve requests in order. [`PieceQueues`] bounds the read-ahead; a piece counts from its request until its
-//! reader takes it.
+//! Threads serve requests in order. In [`PieceQueues`], a piece counts from its request until its reader takes it.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -27,7 +26,7 @@ pub(crate) trait PieceFiller {
     fn fill(&mut self, piece: &Range<i64>, buffers: &Mutex<BufferPool>)
     -> Result<Attempt, IoError>;
 
-    /// Pieces to request ahead; asked after each one. `None`: unchanged.
+    /// Pieces to request ahead, if changed; asked after each.
     fn depth(&mut self) -> Option<usize> {
         None
     }
@@ -46,7 +45,7 @@ pub(crate) enum PieceState {
 #[derive(Debug)]
 struct QueueState {
     queues: PieceQueues<PieceState>,
-    /// Pieces not begun by any thread, by ticket, oldest first.
+    /// Pieces for no thread yet, by ticket, oldest first.
     todo: VecDeque<(u64, Range<i64>)>,
     stopped: bool,
 }
@@ -73,7 +72,7 @@ pub(crate) struct ReadThreads {
     shared: Arc<SharedPieces>,
     threads: Vec<JoinHandle<()>>,
     owner: OwnerProcess,
-    /// Cancels waiting requests whose pieces are not needed.
+    /// Cancels waits for pieces that are not needed.
     interrupt: Interrupt,
 }
 
@@ -133,7 +132,7 @@ impl ReadThreads {
         result
     }
 
-    /// The request with the piece, and its samples; None if it is not next in its queue, or its thread panicked.
+    /// None if the piece is not next in its queue, or its thread panicked.
     fn wait(
         &self,
         queue: u64,
@@ -219,7 +218,7 @@ impl SharedPieces {
         }
     }
 
-    /// Waits for a piece that is still needed; None at the end.
+    /// Waits for a needed piece; None at the end.
     fn next(&self) -> Option<(u64, Range<i64>)> {
         let mut state = self.lock();
         loop {
@@ -250,7 +249,7 @@ impl Drop for ReadThreads {
         self.shared.lock().stopped = true;
         self.shared.work.notify_all();
         for thread in self.threads.drain(..) {
-            // It ends with its current piece, or at once if that is a wait.
+            // It ends after its current piece, or at once if that is a wait.
             let _ = thread.join();
         }
     }

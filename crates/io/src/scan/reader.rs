@@ -1,5 +1,3 @@
-//! Reads the pieces of one task.
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,8 +18,8 @@ pub struct PieceReader {
 }
 
 impl PieceReader {
-    /// A reader of parts of a source. It expects the pieces of each range between gaps, in order, as
-    /// [`next_piece`](Self::next_piece) returns them; other ranges are read without read-ahead.
+    /// A reader of parts. Reads ahead if the pieces of each range between gaps come in order, as
+    /// [`next_piece`](Self::next_piece) returns them.
     ///
     /// # Errors
     /// [`IoError::System`] if a thread cannot be started.

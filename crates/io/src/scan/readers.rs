@@ -1,6 +1,6 @@
 //! Concurrent readers of a scan.
 //!
-//! A scan on several cores is cut into tasks, each with a [`PieceReader`]. Read-ahead, files and buffers are shared.
+//! Each task has a [`PieceReader`]. Read-ahead, files and buffers are shared.
 
 use std::fmt;
 use std::ops::Range;
@@ -18,14 +18,14 @@ pub struct ScanReaders {
     piece: i64,
     prefetcher: Arc<dyn Prefetcher>,
     reading: Reading,
-    /// The strategy in use since a reader was refused.
+    /// In use since a reader was refused.
     fallback: OnceLock<(Fallback, Arc<dyn Prefetcher>)>,
     owner: OwnerProcess,
 }
 
 impl ScanReaders {
-    /// Readers of parts of a source, in pieces of at most `piece` samples, longer only by a short end. Up to `at_once`
-    /// readers run the tasks, numbered from 0 in expected order.
+    /// Readers of pieces of at most `piece` samples, plus a short end. Up to `at_once` readers run the tasks, numbered
+    /// from 0 in expected order.
     ///
     /// # Errors
     /// [`IoError::System`] if a thread cannot be started.
@@ -71,7 +71,7 @@ impl ScanReaders {
         }))
     }
 
-    /// The reader of a task, expected (possibly partly read) or not. Tasks may be omitted or repeated.
+    /// The reader of a task. Tasks may be omitted, repeated or unexpected.
     #[must_use]
     pub fn begin(self: &Arc<Self>, task: u64, parts: &[Range<i64>]) -> PieceReader {
         if !self.prefetcher.survives_fork()
@@ -101,7 +101,7 @@ impl ScanReaders {
         self.piece
     }
 
-    /// For all readers, since each would be refused alike.
+    /// All readers would be refused alike.
     pub(super) fn fall_back(&self, fallback: &Fallback) -> &Arc<dyn Prefetcher> {
         let mut is_first = false;
         let (_, prefetcher) = self.fallback.get_or_init(|| {

@@ -1,5 +1,3 @@
-//! The strategy that reads, and why.
-
 use std::fmt;
 
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Joins pieces that are adjacent in a file into requests.
+//! Joins pieces that are adjacent in a file.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ pub(crate) struct MergePolicy {
     pub(crate) most: i64,
 }
 
-/// Requests of whole pieces; without [`MergePolicy`] one per piece.
+/// Without [`MergePolicy`], a piece is a request.
 #[derive(Debug)]
 pub(crate) struct RequestIter {
     pieces: PieceIter,
@@ -100,7 +100,7 @@ mod tests {
                     at = next.end;
                 }
                 prop_assert_eq!(at, request.end);
-                // A single piece may be longer, by a short end.
+                // A piece may be longer, by a short end.
                 prop_assert!(at == first.end || at - request.start <= 2 * piece);
                 let joins = left.front().is_some_and(|next| {
                     next.start - at <= hole && next.end - request.start <= 2 * piece

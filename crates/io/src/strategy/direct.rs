@@ -1,4 +1,4 @@
-//! `direct`: bypasses the page cache (`O_DIRECT`), with threads that fill buffers ahead of the scan.
+//! `direct`: bypasses the page cache (`O_DIRECT`); threads fill buffers ahead.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,8 +1,7 @@
-//! `io_uring`: the kernel fills buffers ahead of the scan, with several requests in flight and no extra threads.
-//! [`PieceQueues`] bounds them: [`QUEUE_DEPTH`] per reader, and by bytes.
+//! `io_uring`: the kernel fills buffers ahead, with several requests in flight and no extra threads. [`PieceQueues`]
+//! bounds them: [`QUEUE_DEPTH`] per reader, and by bytes.
 //!
-//! Pieces are returned in scan order. What the kernel did not read completely, `pread` reads when needed, so errors are
-//! those of any other read.
+//! Where the kernel did not read completely, `pread` reads when needed, so errors are those of any other read.
 
 use std::io;
 use std::ops::Range;
@@ -82,7 +81,7 @@ fn ring_failure(error: &io::Error) -> String {
 #[derive(Debug)]
 enum SubmittedPiece {
     InFlight(usize),
-    /// When a reader takes this piece, the rest of the scan falls back, for this reason.
+    /// Why the rest of the scan falls back from this piece on.
     NotRequested(String),
     Failed(IoError),
 }
@@ -95,7 +94,7 @@ struct InFlightPieces {
     queues: PieceQueues<SubmittedPiece>,
 }
 
-/// One ring for all readers, under a lock.
+/// One ring for all readers.
 impl ReadAheadQueue for Mutex<InFlightPieces> {
     fn begin_task(&self, task: u64, parts: &[Range<i64>]) -> u64 {
         let mut pieces = lock(self);
@@ -137,7 +136,6 @@ impl InFlightPieces {
         }
     }
 
-    /// Submits as many requests as [`PieceQueues::fill`] allows.
     fn submit(&mut self) {
         let Self {
             ring,
@@ -178,7 +176,7 @@ impl InFlightPieces {
                 return Ok(Attempt::FallBack(why));
             }
         }
-        // The view refers to the buffer, so the pool does not reuse it while samples are in use.
+        // The view keeps the buffer from the pool.
         let samples = request.view(&buffer);
         self.buffers.release(buffer);
         Ok(samples)

@@ -1,4 +1,4 @@
-//! `io_uring_direct`: like `io_uring`, bypassing the page cache.
+//! `io_uring_direct`: `io_uring` past the page cache.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `mmap`: the source's samples in the page cache. Each new page costs a fault.
+//! `mmap`: samples in the page cache. Each new page costs a fault.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::source::SampleSource;
 pub(crate) struct MmapStrategy;
 
 impl MmapStrategy {
-    /// A scan without preparation, also of sources that are decoded.
+    /// A scan without preparation, also of decoded sources.
     pub(crate) fn scan(source: &Arc<dyn SampleSource>) -> Arc<dyn Prefetcher> {
         Arc::new(MmapScan(source.clone()))
     }

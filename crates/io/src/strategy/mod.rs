@@ -1,4 +1,4 @@
-//! I/O strategies: how samples get from disk into memory.
+//! I/O strategies.
 //!
 //! All give the same samples. They differ in who waits for the disk, who copies and what the page cache keeps:
 //! `docs/design/io_strategies.md`.
@@ -27,7 +27,7 @@ use crate::scan::{Fallback, Prefetcher, ScanSpec, SourceFiles};
 
 pub(crate) use mmap::MmapStrategy;
 
-/// Generates [`Strategy`] from the table: variants in order, with help.
+/// Generates [`Strategy`]: variants in order, with help.
 macro_rules! strategies {
     ($($(#[doc = $help:literal])+ $variant:ident = $implementation:path,)+) => {
         /// How samples get from disk into memory.
@@ -85,7 +85,7 @@ pub(crate) trait IoStrategy: Sync {
     /// Its permanent name in options, reports and machine profiles.
     fn name(&self) -> &'static str;
 
-    /// Copies should stay in the CPU cache until processed; past the page cache each request costs the disk's latency.
+    /// Copies should stay in the CPU cache; past the page cache each request costs the disk's latency.
     fn piece_bytes(&self) -> u64;
 
     fn cost_model(&self) -> CostModel;
@@ -114,9 +114,9 @@ pub(crate) trait IoStrategy: Sync {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CostModel {
-    /// Copied samples: no page faults, and in the CPU cache when processed.
+    /// Copied samples: in the CPU cache, without page faults.
     pub(crate) copies: bool,
-    /// Samples bypass the page cache, whatever is in it.
+    /// Samples bypass the page cache.
     pub(crate) direct: bool,
 }
 
@@ -180,7 +180,7 @@ impl Strategy {
         self.implementation().piece_bytes()
     }
 
-    /// Whether samples are copied into process buffers.
+    /// Whether samples are copied into buffers.
     #[must_use]
     pub fn copies(self) -> bool {
         self.implementation().cost_model().copies
@@ -197,7 +197,7 @@ impl Strategy {
         Self::ALL.into_iter().filter(|one| !one.is_remote())
     }
 
-    /// Whether it reads only stores on other machines.
+    /// Whether it is for stores on other machines.
     #[must_use]
     pub fn is_remote(self) -> bool {
         self.implementation().is_remote()

@@ -1,4 +1,4 @@
-//! `populate`: mapped, while a thread fills the page tables ahead of the scan, so readers do not fault.
+//! `populate`: mapped; a thread fills the page tables ahead, so readers do not fault.
 
 use std::io;
 use std::ops::Range;
@@ -47,7 +47,6 @@ impl IoStrategy for PopulateStrategy {
     }
 }
 
-/// At most `limit` bytes ahead of the scan.
 pub(super) fn populate_ahead(
     source: &Arc<dyn SampleSource>,
     pieces: PieceIter,
@@ -60,7 +59,7 @@ pub(super) fn populate_ahead(
     })
 }
 
-/// Reads uncached pages. False if not supported.
+/// False if not supported.
 fn populate(segment: &SigSeg) -> bool {
     // An unreadable page faults later, with its own error.
     segment

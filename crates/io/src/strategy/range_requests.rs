@@ -1,10 +1,10 @@
-//! `range_requests`: reads ranges of objects on a server, several requests at a time, ahead of the scan.
+//! `range_requests`: reads ranges of objects on a server, several at a time, ahead of the scan.
 //!
-//! A request costs its latency whatever its length, so nearby pieces, with the holes between them, share one request,
-//! and requests overlap. By Little's law a link is busy while bandwidth times latency is in flight. Neither is known,
-//! so [`INITIAL_DEPTH`] requests are doubled, up to [`MAX_DEPTH`], whenever that raises the throughput by more than a
-//! tenth. On a slow link the number stays, so the first samples do not share bandwidth with later ones. The read-ahead
-//! bound ([`READ_AHEAD_BYTES`](crate::scan::READ_AHEAD_BYTES)) is that of [`MAX_DEPTH`] requests.
+//! A request costs its latency whatever its length, so nearby pieces and the holes between them share one, and requests
+//! overlap. By Little's law a link is busy while bandwidth times latency is in flight. Neither is known, so
+//! [`INITIAL_DEPTH`] requests are doubled, up to [`MAX_DEPTH`], whenever that raises the throughput by more than a
+//! tenth. On a slow link the number stays, so that the first samples do not share bandwidth with later ones.
+//! [`READ_AHEAD_BYTES`](crate::scan::READ_AHEAD_BYTES) holds [`MAX_DEPTH`] requests.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,11 +20,11 @@ use crate::scan::{
 use crate::source::FileRange;
 
 const REQUEST_BYTES: u64 = 8 << 20;
-/// On most links, reading such a hole costs less than a request's latency.
+/// On most links this costs less than a request's latency.
 const MAX_HOLE_BYTES: u64 = 256 << 10;
 const INITIAL_DEPTH: usize = 4;
 const MAX_DEPTH: usize = 8;
-/// Least speed-up by which more requests in flight are kept.
+/// Least speed-up that keeps more requests in flight.
 const MIN_SPEEDUP: f64 = 1.1;
 
 pub(crate) struct RangeRequestsStrategy;
@@ -87,7 +87,7 @@ impl IoStrategy for RangeRequestsStrategy {
     }
 }
 
-/// Requests in flight, and whether more of them were faster.
+/// Adapts the number of requests in flight.
 #[derive(Debug)]
 struct DepthController {
     depth: usize,
@@ -136,13 +136,13 @@ impl DepthController {
 struct RangeFiller {
     files: SourceFiles,
     controller: Arc<Mutex<DepthController>>,
-    /// The last shard opened in advance by any thread.
+    /// The last shard opened in advance.
     opened: Arc<AtomicU64>,
     depth: Option<usize>,
 }
 
 impl RangeFiller {
-    /// Once per shard: this takes several sequential requests, during which other threads use the link.
+    /// Takes several sequential requests, during which other threads use the link.
     fn open_next(&mut self, shard: u64) {
         let (source, next) = (self.files.source(), shard + 1);
         let (layout, size) = (source.layout(), source.dtype().size() as u64);
@@ -237,7 +237,6 @@ impl PieceFiller for RangeFiller {
 mod tests {
     use super::*;
 
-    /// By Little's law.
     fn arrives(depth: usize, bandwidth: f64, latency: f64) -> f64 {
         let in_flight = depth as f64 * REQUEST_BYTES as f64;
         bandwidth.min(in_flight / (latency + REQUEST_BYTES as f64 / bandwidth))

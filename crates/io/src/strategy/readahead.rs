@@ -1,4 +1,4 @@
-//! `readahead`: mapped, with advice at each piece to read twice its length (the paper's Ptr-Readahead).
+//! `readahead`: mapped, with advice at each piece to read twice its length.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,7 +91,7 @@ struct RequestedRanges {
 }
 
 impl RequestedRanges {
-    /// `readers`: concurrent readers at different positions.
+    /// `readers`: concurrent readers.
     fn new(readers: usize) -> Self {
         Self {
             ranges: Mutex::default(),
@@ -99,7 +99,7 @@ impl RequestedRanges {
         }
     }
 
-    /// Returns the part that was not requested before. `len`: samples per piece.
+    /// Returns the part not requested before. `len`: samples per piece.
     fn add(&self, range: Range<i64>, len: i64) -> Range<i64> {
         let mut ranges = self.ranges.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut rest, mut all) = (range.clone(), range);
@@ -137,11 +137,10 @@ mod tests {
         let requested = RequestedRanges::new(1);
         assert_eq!(requested.add(0..200, 100), 0..200);
         assert_eq!(requested.add(100..300, 100), 200..300);
-        // A reader a task ahead, and the one before it.
         assert_eq!(requested.add(500..700, 100), 500..700);
         assert_eq!(requested.add(400..600, 100), 400..500);
         assert!(requested.add(600..700, 100).is_empty());
-        // The scan has jumped: pages may have been evicted.
+        // After a jump, pages may have been evicted.
         assert_eq!(requested.add(0..200, 100), 0..200);
         for start in (100..20_000).step_by(100) {
             assert_eq!(
@@ -169,7 +168,6 @@ mod tests {
                 );
             }
         }
-        // One reader arrives where the other has been before, and continues after that one.
         assert_eq!(requested.add(99_900..100_100, 100), 100_000..100_100);
         assert_eq!(requested.add(199_900..200_100, 100), 200_000..200_100);
         assert_eq!(requested.add(200_000..200_200, 100), 200_100..200_200);

@@ -1,4 +1,4 @@
-//! `readahead_all`: mapped, while a thread advises the whole scan (the paper's Long-Readahead).
+//! `readahead_all`: mapped; a thread advises the whole scan.
 
 use std::io;
 use std::ops::Range;
@@ -40,7 +40,6 @@ impl IoStrategy for ReadaheadAllStrategy {
     }
 }
 
-/// At most `limit` bytes ahead of the scan.
 pub(super) fn advise_ahead(
     source: &Arc<dyn SampleSource>,
     pieces: PieceIter,

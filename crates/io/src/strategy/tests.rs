@@ -1,4 +1,4 @@
-//! What strategies bring into the page cache, by the kernel's count.
+//! What strategies bring into the page cache.
 
 use std::fs::File;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use crate::test_source::TestSource;
 
 /// 14 MiB of 16-bit samples.
 const SAMPLES: i64 = 7 << 20;
-/// 1 MiB, more than the kernel reads ahead by itself.
+/// More than the kernel reads ahead by itself.
 const PIECE: i64 = 1 << 19;
 
 struct OnDisk {
@@ -31,7 +31,7 @@ struct OnDisk {
 }
 
 impl OnDisk {
-    /// None if the system cannot report or drop cached pages.
+    /// None if cached pages cannot be counted or dropped.
     fn new() -> Option<Self> {
         // /tmp may be in memory.
         let folder = tempfile::tempdir_in(".").unwrap();
@@ -56,7 +56,6 @@ impl OnDisk {
         Some(on_disk)
     }
 
-    /// The same samples in another mapping.
     fn source_of_its_own(&self) -> Arc<dyn SampleSource> {
         TestSource::shared(&self.path, SAMPLES, Vec::new())
     }
@@ -118,7 +117,7 @@ fn whole_signal_read_ahead_stays_within_its_limit() {
     let most = 4 * PIECE.cast_unsigned() * 2;
     let ahead = advise_ahead(&disk.source, pieces, most).unwrap();
     disk.wait_until_cached(0..4 * PIECE);
-    // After the last request the kernel reads less than a piece.
+    // The kernel then reads less than a piece.
     assert_eq!(disk.cached(6 * PIECE..SAMPLES), Some(0));
     // Repeated ranges are passed once.
     for _ in 0..3 {
@@ -157,7 +156,7 @@ fn populating_reads_all_uncached_pages_within_its_limit() {
     disk.wait_until_cached(0..SAMPLES);
     drop((reader, first));
 
-    // The kernel reads around faults; the thread must wait for the scan.
+    // The kernel reads around faults.
     let pieces = PieceIter::new(disk.source.clone(), disk.parts(), PIECE);
     let most = 4 * PIECE.cast_unsigned() * 2;
     let ahead = populate_ahead(&disk.source, pieces, most).unwrap();

@@ -1,7 +1,7 @@
 //! Wakes a run when a store's log changes.
 //!
 //! An idle run polls every 20 ms anyway: this only lowers latency and may fail. A notification takes 0.1 ms and is free
-//! while nobody writes; polling every millisecond would be slower and wake the machine as often.
+//! while nobody writes; polling every millisecond would be slower.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,6 @@ use std::thread::JoinHandle;
 use isochrony_store::layout;
 use isochrony_system::folder_watch::FolderWatch;
 
-/// A thread that waits for changes until dropped.
 #[derive(Debug)]
 pub(super) struct LogWatcher {
     watch: Arc<FolderWatch>,

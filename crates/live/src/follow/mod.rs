@@ -1,15 +1,15 @@
 //! A stored signal that is still being appended to, as a recording.
 //!
-//! A pass reads up to the last committed sample, waits, and continues with the next commit of any process. It reads
-//! each index once, in order: gaps, clock steps and windows are as if the whole signal had been read at once.
+//! A pass reads up to the last committed sample, waits, and continues with the next commit of any process. Gaps, clock
+//! steps and windows are as if the whole signal had been read at once.
 //!
 //! **A silent writer** delays no plan that has a lateness: overdue samples are given up, and late if committed later.
 //!
 //! **Late fills** of a gap behind the read position are only counted ([`FollowCounts::backfilled_samples`]). A gap at
 //! the end is passed only once something follows it, so earlier fills are read.
 //!
-//! **Waiting**: on Linux the system reports changes of the store's log (`log_watcher`). Elsewhere, and for writes
-//! from other machines, the run polls every 20 ms.
+//! **Waiting**: on Linux the system reports changes of the store's log. Elsewhere, and for writes from other machines,
+//! the run polls every 20 ms.
 //!
 //! **The end**, after all commits are read, is a sealed signal, a stated silence, or on request that no process has the
 //! store open for writing.
@@ -37,7 +37,7 @@ pub use options::{FollowCounts, FollowOptions};
 use shared::{FollowCounters, FollowedClock, FollowedInner};
 use source::FollowSource;
 
-/// A stored signal and its future commits. Any number of runs may follow it at once.
+/// A stored signal and its future commits. Several runs may follow it at once.
 ///
 /// ```
 /// use isochrony_flow::{SharedRecording, Plan};

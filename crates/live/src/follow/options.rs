@@ -1,5 +1,3 @@
-//! Options and counts of a followed signal.
-
 use std::time::Duration;
 
 /// Options of a followed signal.
@@ -10,7 +8,7 @@ pub struct FollowOptions {
     pub start: i64,
     /// Silence without commits that ends the run. None: never.
     pub silence: Option<Duration>,
-    /// Samples overdue for this time are given up without a commit. None: never.
+    /// Samples overdue for this time are given up. None: never.
     pub lateness: Option<Duration>,
     /// Ends once no process has the store open for writing.
     pub while_written: bool,
@@ -24,7 +22,7 @@ pub struct FollowCounts {
     pub samples: u64,
     /// Times that new samples were found, including the first.
     pub commits: u64,
-    /// Samples filled in behind the read position, or committed after they were given up.
+    /// Samples committed behind the read position, or after they were given up.
     pub backfilled_samples: u64,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct FollowCounters {
 pub(super) struct FollowedClock(pub(super) RwLock<StoredRecording>);
 
 impl FollowedClock {
-    /// With a clock if the signal has times now.
+    /// With a clock if the signal has times.
     pub(super) fn stored(&self, store: &Store, signal: &Signal) -> StoredRecording {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
         if known.clock().is_some() {

@@ -1,4 +1,4 @@
-//! One execution's source over a followed signal.
+//! A run's source over a followed signal.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -70,15 +70,14 @@ impl FollowSource {
         }
     }
 
-    /// Returns whether there are new samples, which `reader` then reads.
+    /// Whether there are new samples, which `reader` then reads.
     fn look_for_commits(&mut self) -> Result<bool, OpError> {
         match self.signal.refresh_committed().map_err(failed)? {
             None => return Ok(false),
             Some(false) if self.committed.is_some() => return Ok(false),
             Some(_) => {}
         }
-        // Stop before a gap at the signal's end, whose fills are still read. No other gap is waited for, not even one
-        // in which `within` ends.
+        // Stop before a gap at the signal's end, whose fills are still read, but wait for no other gap.
         let end = self.signal.end_index();
         let gap = self.signal.gaps().at(end - 1);
         let committed = gap.map_or(end, |gap| gap.start);
@@ -170,14 +169,14 @@ impl FollowSource {
         }
         self.silent_from = Some(from);
         self.pending = Some(mark);
-        // Its length is unknown: operators only learn of a discontinuity.
+        // Of unknown length: operators only learn of a discontinuity.
         Some(SourceEvent::RangeStart {
             origin: RangeOrigin::at(from + 1),
             why: Some(Break::Dropped(from..from + 1)),
         })
     }
 
-    /// Drops what was given up, even if the signal has it by now.
+    /// Drops what was given up, even if present by now.
     fn end_silence(&mut self, event: SourceEvent) -> SourceEvent {
         let (SourceEvent::RangeStart { origin, why }, Some(from)) = (&event, self.silent_from)
         else {

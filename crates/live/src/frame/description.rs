@@ -1,7 +1,7 @@
 //! A sender's description of its whole recording: the payload of a frame of version 2.
 //!
 //! The frame has index 0 and dtype `u1`, or `i1` if the recording's is `u1`: older receivers count it as malformed. The
-//! payload is [`DESCRIPTION_TAG`] and one JSON object:
+//! payload is [`DESCRIPTION_TAG`] and a JSON object:
 //!
 //! | key | |
 //! |---|---|
@@ -11,8 +11,8 @@
 //! | `times` | `"all"`: a frame without a time has samples that have none |
 //! | `attributes` | the user's, as an object |
 //!
-//! Unknown keys are ignored. A description is sent before the first samples and before the end; over UDP also in
-//! between. The first one of a session counts.
+//! Unknown keys are ignored. A description is sent before the first samples and the end; over UDP also in between. The
+//! first of a session counts.
 
 use isochrony_segment::{Calibration, DType};
 use isochrony_time::Rate;
@@ -22,7 +22,7 @@ use super::{FrameError, FrameHeader};
 
 /// Start of the payload.
 pub const DESCRIPTION_TAG: [u8; 8] = *b"ISODESC\x01";
-/// With a header, a payload fits a datagram.
+/// A payload and its header fit a datagram.
 pub const MAX_DESCRIPTION_BYTES: usize = 60_000;
 const MAX_ATTRIBUTE_DEPTH: usize = 32;
 const MAX_UNIT_BYTES: usize = 256;
@@ -41,7 +41,7 @@ pub struct SenderDescription {
 }
 
 impl SenderDescription {
-    /// Dtype of the frame that describes samples of `dtype`.
+    /// Dtype of the frame for samples of `dtype`.
     #[must_use]
     pub fn carrier_dtype(dtype: DType) -> DType {
         match dtype {
@@ -50,13 +50,13 @@ impl SenderDescription {
         }
     }
 
-    /// Whether a payload describes samples of `dtype`.
+    /// Whether a payload describes such samples.
     #[must_use]
     pub fn is_carried_by(header: &FrameHeader, samples: &[u8], dtype: DType) -> bool {
         header.dtype == Self::carrier_dtype(dtype) && samples.starts_with(&DESCRIPTION_TAG)
     }
 
-    /// Appends the frame to `out`. Omits an illegal unit, and attributes if the payload exceeds `most` bytes.
+    /// Appends the frame to `out`, without an illegal unit, and without attributes if the payload exceeds `most` bytes.
     pub fn write(&self, dtype: DType, session: u32, most: usize, out: &mut Vec<u8>) {
         let mut object = Map::new();
         object.insert("rate".into(), json!([self.rate.num(), self.rate.den()]));
@@ -143,7 +143,7 @@ fn is_storable(attributes: &Map<String, Value>) -> bool {
     !attributes.contains_key("isochrony") && attributes.values().all(is_flat)
 }
 
-/// The JSON parser refuses more than 128 levels.
+/// The JSON parser limits it to 128 levels.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or(0),

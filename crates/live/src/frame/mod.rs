@@ -18,10 +18,10 @@
 //! ```
 //!
 //! Version 1 is still read: 48 bytes of header, flags 1 and 2 only, zeros in bytes 44 to 48, times in whole
-//! nanoseconds. Version 2 with flag 8 preserves times exactly.
+//! nanoseconds.
 //!
 //! A UDP datagram is one frame. Over TCP and pipes frames are concatenated. A [`SenderDescription`] is the payload of a
-//! frame about the whole recording.
+//! frame.
 
 mod description;
 
@@ -30,9 +30,9 @@ pub use description::{DESCRIPTION_TAG, MAX_DESCRIPTION_BYTES, SenderDescription}
 use isochrony_segment::DType;
 use isochrony_time::Fixed;
 
-/// Header bytes in version 2, the one written.
+/// Header bytes in version 2, which is written.
 pub const HEADER_LEN: usize = 56;
-/// Header bytes in version 1, and minimum of all frames.
+/// Header bytes in version 1, the minimum.
 pub const HEADER_LEN_V1: usize = 48;
 /// Default limit of a frame.
 pub const MAX_FRAME_BYTES: usize = 1 << 20;
@@ -45,7 +45,7 @@ const FLAG_TRUNCATED: u16 = 4;
 const FLAG_EXACT: u16 = 8;
 const CHECKSUM_OFFSET: usize = 40;
 const UNKNOWN_TIME: i64 = i64::MIN;
-/// Bound of indices, so sums do not overflow.
+/// Sums of indices do not overflow.
 const MAX_INDEX: u64 = 1 << 62;
 
 /// The header of a frame.
@@ -53,7 +53,7 @@ const MAX_INDEX: u64 = 1 << 62;
 pub struct FrameHeader {
     /// Sample dtype.
     pub dtype: DType,
-    /// The sender's clock was set before this frame.
+    /// The sender's clock was set before it.
     pub step: bool,
     /// Nothing follows.
     pub end: bool,
@@ -102,7 +102,7 @@ pub enum FrameError {
     Field {
         /// Field name.
         field: &'static str,
-        /// Value; the length of a description.
+        /// Value, or length of a description.
         got: u64,
     },
     /// Corrupted in transmission.
@@ -157,8 +157,8 @@ impl FrameHeader {
         }
     }
 
-    /// Appends a frame of these samples (native byte order) to `out`; ignores `self.samples`. A time outside 1678 to
-    /// 2262 becomes unknown.
+    /// Appends a frame of these samples (native byte order); ignores `self.samples`. A time outside 1678 to 2262
+    /// becomes unknown.
     pub fn write(&self, samples: &[u8], out: &mut Vec<u8>) {
         let begin = out.len();
         let code = DType::ALL.iter().position(|&dtype| dtype == self.dtype);
@@ -194,7 +194,7 @@ impl FrameHeader {
             .copy_from_slice(&sum.to_le_bytes());
     }
 
-    /// Length of the frame that starts here; None: too few bytes. Does not verify the checksum.
+    /// Length of the frame that starts here, unverified; None: too few bytes.
     ///
     /// # Errors
     /// No frame starts here.
@@ -216,7 +216,7 @@ impl FrameHeader {
         }
     }
 
-    /// Reads a header without verifying the checksum, which covers the whole frame.
+    /// Reads a header without verifying the checksum.
     ///
     /// # Errors
     /// All except a wrong checksum.

@@ -65,7 +65,7 @@ proptest! {
         let expected = FrameHeader { samples: samples as u32, ..header };
         prop_assert_eq!(FrameHeader::parse(&frame), Ok((expected, payload)));
         prop_assert_eq!(FrameHeader::frame_len(&frame), Ok(Some(frame.len())));
-        // The length of a partial frame is right or unknown, never wrong.
+        // Right or unknown, never wrong.
         for cut in 0..frame.len() {
             let known = FrameHeader::frame_len(&frame[..cut]);
             prop_assert!(known == Ok(None) && cut < HEADER_LEN || known == Ok(Some(frame.len())));

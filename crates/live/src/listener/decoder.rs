@@ -19,9 +19,8 @@ const COUNTER_ORIGIN: u64 = 1 << 20;
 pub(super) struct ReceivedFrame {
     pub(super) packet: Packet,
     pub(super) samples_at: usize,
-    /// Stamp of the first sample, ns since 1970.
     pub(super) time: Option<Fixed>,
-    /// Actual minus nominal duration, with an exact stamp.
+    /// Actual minus nominal duration.
     pub(super) exact: Option<Fixed>,
     pub(super) step: bool,
     pub(super) gap: u64,
@@ -64,14 +63,14 @@ pub(super) struct FrameDecoder {
     /// None: drivers and bare samples are trusted.
     screen: Option<FrameScreen<ReceivedFrame>>,
     verdicts: Vec<ScreenVerdict<ReceivedFrame>>,
-    /// A session that ended in an earlier run and may still arrive; above 32 bits: none.
+    /// A session of an earlier run that may still arrive; above 32 bits: none.
     ended: u64,
     id: Option<u32>,
     count: Option<u64>,
 }
 
 impl FrameDecoder {
-    /// `ended`: the session to ignore. `shared`: several feeds of one clock share indices.
+    /// `ended`: the session to ignore. `shared`: feeds of one clock share indices.
     pub(super) fn new(feed: &FeedInput, options: &ListenOptions, shared: bool, ended: u64) -> Self {
         let (number_bits, counter_origin) = match options.framing {
             FeedFraming::Counter { bytes, .. } => (8 * u32::from(bytes), Some(COUNTER_ORIGIN)),
@@ -157,7 +156,7 @@ impl FrameDecoder {
         self.screen.as_ref()?.held_since(since)
     }
 
-    /// Makes decisions that depend on time alone; at `end` nothing follows.
+    /// Decides by time alone; at `end` nothing follows.
     pub(super) fn tick(
         &mut self,
         now: Duration,
@@ -233,7 +232,7 @@ enum FrameContent {
     Description(u32, Box<SenderDescription>, Packet),
 }
 
-/// Decodes a wire frame, or returns the packet.
+/// Returns the packet if it is not a wire frame.
 fn decode_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent, Packet> {
     let (header, at) = match FrameHeader::parse(&packet.bytes) {
         Ok((header, samples)) if header.dtype == options.dtype => {
@@ -273,7 +272,6 @@ fn decode_frame(packet: Packet, options: &ListenOptions) -> Result<FrameContent,
     Ok(FrameContent::Samples(claim, Box::new(frame)))
 }
 
-/// As [`decode_frame`], for a datagram with a counter.
 fn decode_datagram(
     packet: Packet,
     options: &ListenOptions,

@@ -1,7 +1,7 @@
 //! Descriptions received during a run.
 //!
 //! Over UDP anybody can send: a description is trusted after several equal copies, and used once samples of its session
-//! are admitted. One that contradicts a trusted one is malformed.
+//! are admitted.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,7 +52,7 @@ impl SessionDescriptions {
         *self.lock() = DescriptionState::default();
     }
 
-    /// Trusted after `copies_needed` copies. Returns false if it contradicts a trusted one.
+    /// Trusted after `copies_needed` copies. False if it contradicts a trusted one.
     pub(super) fn add(
         &self,
         session: u32,
@@ -91,7 +91,7 @@ impl SessionDescriptions {
         let Some(before) = state.current_session.replace(session) else {
             return;
         };
-        // A later description does not apply to earlier samples without one.
+        // A later description does not apply to earlier samples.
         let was_described = state.trusted(before).is_some();
         state.had_undescribed_session |= before != session && !was_described;
     }

@@ -1,8 +1,8 @@
 //! The index axis of a feed, alone or shared by feeds of one sampling clock.
 //!
-//! Feeds have separate timebases and are aligned by civil time. Feeds of one sampling clock share an [`IndexAxis`]: an
-//! index is the sender's count, equal for all channels of a converter. After a restart the first feed that notices
-//! places the new session after all indices reached so far.
+//! Feeds of one sampling clock share an [`IndexAxis`]: an index is the sender's count, equal for all channels of a
+//! converter. After a restart the first feed that notices places the new session after all indices so far. Other feeds
+//! are aligned by civil time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +14,7 @@ pub(super) struct IndexAxis {
     state: Mutex<AxisState>,
 }
 
-/// A feed's sampling clock, for other feeds of the same converter.
+/// A feed's sampling clock, for feeds of the same converter.
 #[derive(Debug, Clone)]
 pub struct SamplingClock {
     pub(super) axis: Arc<IndexAxis>,
@@ -27,7 +27,6 @@ pub struct SamplingClock {
 struct AxisState {
     shared: bool,
     scans: usize,
-    /// End of all feeds' indices.
     end: i64,
     session_bases: Vec<i64>,
 }
@@ -70,7 +69,7 @@ impl IndexAxis {
         state.scans = state.scans.saturating_sub(1);
     }
 
-    /// Position of index 0 of the feed's n-th session. `first`: of its first frame; `next`: the feed's next index.
+    /// Position of index 0 of the n-th session. `first`: of its first frame; `next`: the feed's next index.
     pub(super) fn session_base(&self, session: usize, first: u64, next: i64) -> i64 {
         let mut state = self.lock();
         if !state.shared {

@@ -1,20 +1,17 @@
-//! Late samples, kept on request.
-
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 /// Samples that arrived after they were given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LateSamples {
-    /// Index of the first, on the axis of the run.
+    /// First index, on the axis of the run.
     pub start: i64,
     /// Its civil time, ns since 1970, if known.
     pub time: Option<i64>,
-    /// The samples, in native byte order.
+    /// The samples, in native order.
     pub samples: Vec<u8>,
 }
 
-/// The latest late samples, by arrival.
 #[derive(Debug, Default)]
 pub(super) struct LateBuffer {
     /// Maximum bytes of samples; 0 keeps none.
@@ -40,7 +37,7 @@ impl LateBuffer {
         self.limit > 0
     }
 
-    /// Keeps a piece, and drops the oldest to make room.
+    /// Drops the oldest to make room.
     pub(super) fn add(&self, piece: LateSamples) {
         // Each change is atomic, so a poisoned state is valid.
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,3 @@
-//! A feed as a recording that plans scan.
-
 mod decoder;
 mod descriptions;
 mod index_axis;
@@ -39,7 +37,7 @@ const MAX_SEGMENT_BYTES: u64 = 256 << 20;
 
 /// A feed. Bound at once, so its port is known, and read while a plan runs.
 ///
-/// Samples arrive once, so one run at a time scans it. Each run counts indices from its first sample.
+/// One run at a time scans it, since samples arrive once. Each run counts indices from its first sample.
 ///
 /// ```
 /// use isochrony_flow::{SharedRecording, Plan};
@@ -80,7 +78,6 @@ impl Listener {
         Self::with_input(feed, bound, options)
     }
 
-    /// The address, with the actual port.
     fn sockets(
         address: &Address,
         options: &ListenOptions,
@@ -176,8 +173,8 @@ impl Listener {
         Self::with_input(FeedInput::Unbound(OnceLock::new()), *address, options)
     }
 
-    /// The feed of a saved plan ([`Recording::saved`]). Bound when first read: loading an untrusted plan opens no
-    /// sockets.
+    /// The feed of a saved plan ([`Recording::saved`]). Bound when first read: loading an untrusted
+    /// plan opens no sockets.
     ///
     /// # Errors
     /// [`LiveError::Exposed`], [`LiveError::Address`], [`LiveError::Option`]; of a run, [`LiveError::Socket`].
@@ -213,7 +210,7 @@ impl Listener {
         self.0.counters.read()
     }
 
-    /// The sender's description, if trusted by now. [`ListenOptions::unit`] takes precedence.
+    /// The sender's description, if trusted. [`ListenOptions::unit`] takes precedence.
     #[must_use]
     pub fn description(&self) -> Option<SignalDescription> {
         self.0.descriptions.get(&self.0.options.unit)
@@ -225,7 +222,7 @@ impl Listener {
         self.0.descriptions.unit()
     }
 
-    /// Takes the late samples kept ([`ListenOptions::keep_late`]), in order of arrival.
+    /// Takes the samples of [`ListenOptions::keep_late`], in order of arrival.
     #[must_use]
     pub fn take_late(&self) -> Vec<LateSamples> {
         self.0.late.take()

@@ -1,5 +1,3 @@
-//! Options of a live feed.
-
 use std::time::Duration;
 
 use isochrony_segment::{ByteOrder, DType, free_memory, has_free_memory};

@@ -1,5 +1,3 @@
-//! State shared by a listener and its run.
-
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -47,7 +45,7 @@ impl ListenerInner {
     }
 }
 
-/// Next index of the current scan, and the number of its run.
+/// Next index and run number of the current scan.
 #[derive(Debug, Default)]
 pub(super) struct FeedPosition(Mutex<(i64, u32)>);
 
@@ -61,7 +59,7 @@ impl FeedPosition {
     }
 }
 
-/// Clock of the current or last run; exists before any, for operators that write times.
+/// Exists before any run, for operators that write times.
 #[derive(Debug)]
 pub(super) struct ListenerClock {
     rate: Rate,
@@ -125,7 +123,7 @@ pub(super) struct ScanGuard(pub(super) Arc<ListenerInner>);
 impl Drop for ScanGuard {
     fn drop(&mut self) {
         self.0.axis.end_scan();
-        // The thread of standard input cannot be stopped, and would compete with a second run.
+        // Standard input's thread cannot be stopped, and would compete with a second run.
         if !matches!(self.0.feed, FeedInput::Stdin) {
             self.0.is_scanned.store(false, Ordering::Release);
         }

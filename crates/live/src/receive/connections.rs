@@ -1,9 +1,9 @@
 //! TCP: many connections are kept, one is read at a time, and waiting ones lose nothing.
 //!
-//! A sender that lost its connection reconnects while its earlier data is still unread. So a new connection is read
-//! only up to its first whole frame; TCP holds the rest back. It becomes current when the previous one is closed and
-//! read to the end, or completes no frame for [`STALL_TIMEOUT`]. Connections are refused only when [`MAX_CONNECTIONS`]
-//! have a frame, since a slow sender looks like a slow plan.
+//! A sender that lost its connection reconnects while its earlier data is unread. So a new connection is read only up
+//! to its first whole frame. It becomes current when the previous one is closed and read to the end, or completes no
+//! frame for [`STALL_TIMEOUT`]. Connections are refused only when [`MAX_CONNECTIONS`] have a frame, since a slow sender
+//! looks like a slow plan.
 //!
 //! ```text
 //!  accepted ─first frame─▶ waiting ─current one closed or stalled─▶ current ─closed─▶ removed
@@ -121,7 +121,7 @@ impl ConnectionServer<'_> {
         StreamState::Reading
     }
 
-    /// Waits up to [`STOP_CHECK_INTERVAL`]. Returns connections with input.
+    /// Waits up to [`STOP_CHECK_INTERVAL`] for connections with input.
     fn wait(&self) -> Vec<usize> {
         let reads = |at: usize, one: &Connection| {
             !one.closed && (self.current == Some(at) || !one.has_frame)
@@ -149,7 +149,7 @@ impl ConnectionServer<'_> {
         let connection = &mut self.connections[at];
         let (state, frames) = connection.buffer.queue_complete(self.context);
         if frames > 0 {
-            // Set afterwards, as the push may have waited for room.
+            // The push may have waited for room.
             connection.last_frame = Instant::now();
             connection.has_delivered = true;
         }
@@ -206,7 +206,7 @@ impl ConnectionServer<'_> {
             let one = &self.connections[at];
             let listened = self.current == Some(at);
             if one.closed && (listened || !one.has_frame) {
-                // Only closing marks the end of bare samples.
+                // Only closing ends bare samples.
                 ended |= listened && closing_ends_feed(one, self.context);
                 self.remove(at);
             } else {
@@ -226,7 +226,6 @@ impl ConnectionServer<'_> {
         };
     }
 
-    /// Replaces a closed or stalled current connection.
     fn select_current(&mut self) -> StreamState {
         if self
             .current

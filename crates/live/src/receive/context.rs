@@ -1,5 +1,3 @@
-//! State shared by receiver threads.
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +8,7 @@ use super::run_clock::RunClock;
 use crate::address::FeedFraming;
 use crate::feed_counts::FeedCounters;
 
-/// Two clocks read within this time count as simultaneous.
+/// Clocks read within this time count as simultaneous.
 const MAX_CLOCK_READ_GAP: Duration = Duration::from_millis(1);
 /// Interval of a waiting thread's stop checks.
 pub(super) const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -30,7 +28,7 @@ impl ReceiveContext {
     pub(super) fn now(&self) -> ArrivalTime {
         let mut since_start = self.clock.since_start();
         let mut civil_ns = self.clock.civil_ns();
-        // Preemption in between would look like a set clock.
+        // Preemption would look like a set clock.
         for _ in 0..3 {
             let after = self.clock.since_start();
             if after - since_start < MAX_CLOCK_READ_GAP {

@@ -1,7 +1,6 @@
 //! Feeds without a socket: a sound card, another protocol.
 //!
-//! A run gives a [`Driver`] a [`Pusher`], through which its threads push samples with their index, treated like frames
-//! from a socket.
+//! A run gives a [`Driver`] a [`Pusher`], through which its threads push samples like frames from a socket.
 
 use std::fmt;
 
@@ -22,13 +21,13 @@ pub trait Driver: Send + Sync + fmt::Debug {
     /// A run starts: push from now on.
     ///
     /// # Errors
-    /// Why it cannot start, such as a missing device. Ends the run.
+    /// Why it cannot start; ends the run.
     fn begin(&self, to: Pusher) -> Result<(), Cause>;
 
-    /// The run has ended, once for each [`begin`](Self::begin).
+    /// The run has ended, once per [`begin`](Self::begin).
     fn stop(&self);
 
-    /// Form in saved plans; None: bound to this process.
+    /// Form in saved plans, if any.
     fn saved(&self) -> Option<Map<String, Value>> {
         None
     }
@@ -37,13 +36,13 @@ pub trait Driver: Send + Sync + fmt::Debug {
 /// Index and time of pushed samples.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PushPosition {
-    /// Index in the driver's count, below 2^62. Missing indices are lost samples.
+    /// Index in the driver's count, below 2^62. Missing indices are lost.
     pub first: u64,
     /// Exact time of the first sample, ns since 1970.
     pub time: Option<i64>,
-    /// Time by this machine's clock, with jitter: a line is fitted. Without either time, the time of the push counts.
+    /// Time by this machine's clock, with jitter: a line is fitted. Without either, the time of the push counts.
     pub taken: Option<i64>,
-    /// Restarts of the count. Each starts a run.
+    /// Restarts of the count, each of which starts a run.
     pub session: u32,
 }
 
@@ -54,13 +53,13 @@ pub struct Pusher {
 }
 
 impl Pusher {
-    /// Pushes samples (native byte order) if there is room, else drops and counts them; returns which. Never waits, so
-    /// a device's callback may call it.
+    /// Pushes samples (native byte order) if there is room, else drops and counts them; returns which. Never waits,
+    /// so a device's callback may call it.
     pub fn try_push(&self, samples: &[u8], position: PushPosition) -> bool {
         self.queue_frames(samples, position, false)
     }
 
-    /// Like [`try_push`](Self::try_push), but waits for room. False if the run has ended.
+    /// As [`try_push`](Self::try_push), but waits for room. False if the run has ended.
     pub fn push(&self, samples: &[u8], position: PushPosition) -> bool {
         self.queue_frames(samples, position, true)
     }
@@ -75,7 +74,7 @@ impl Pusher {
             let before = (piece * most) as u64;
             let of_first_piece = |time: Option<i64>| time.filter(|_| piece == 0);
             let header = FrameHeader {
-                // A push has one stamp; the fitted line gives the times of other pieces.
+                // The fitted line gives the times of later pieces.
                 time: of_first_piece(position.time)
                     .or_else(|| self.time_after(position.time?, before))
                     .map(Fixed::from_int),

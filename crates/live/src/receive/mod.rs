@@ -1,7 +1,6 @@
 //! Receiver threads, one per feed, and the queue between them and the run.
 //!
-//! A receiver only reads, stamps and queues, so a slow plan does not overflow the kernel's buffer. TCP and standard
-//! input wait for room (backpressure).
+//! A receiver only reads, stamps and queues, so a slow plan does not overflow the kernel's buffer.
 //!
 //! ```text
 //!  udp          one socket            try_push ─┐

@@ -1,6 +1,6 @@
 //! Bounded queue of packets, which reuses their memory.
 //!
-//! One lock is enough: it is held for a short copy, at most some hundred thousand times per second.
+//! One lock is enough: it is held for a short copy.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ pub(crate) struct ArrivalTime {
     pub(crate) since_start: Duration,
     /// Ns since 1970.
     pub(crate) civil_ns: i64,
-    /// Civil time of the first sample, if a driver knows it.
+    /// From a driver: civil time of the first sample.
     pub(crate) sampled_ns: Option<i64>,
 }
 
@@ -24,9 +24,9 @@ pub(crate) struct ArrivalTime {
 pub(crate) struct Packet {
     pub(crate) bytes: Vec<u8>,
     pub(crate) arrival: ArrivalTime,
-    /// First of a connection, or pushed: its session is trusted at once.
+    /// First of a connection, or pushed: trusted at once.
     pub(crate) is_first: bool,
-    /// Bytes dropped right before it for lack of room.
+    /// Bytes dropped right before it.
     pub(crate) dropped: u64,
 }
 
@@ -39,7 +39,7 @@ struct QueueState {
     ended: bool,
     stopped: bool,
     waker: Option<Waker>,
-    /// When the reader last found it empty: later packets have arrived no earlier.
+    /// When it was last found empty: later packets have arrived no earlier.
     empty_at: Duration,
 }
 

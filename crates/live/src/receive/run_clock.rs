@@ -1,5 +1,3 @@
-//! The clock of a run, through which feeds read the time.
-
 #[cfg(test)]
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -29,7 +29,7 @@ pub(super) enum StreamFront {
 #[derive(Debug)]
 pub(super) struct StreamBuffer {
     bytes: Vec<u8>,
-    /// Nothing was queued since the stream became current.
+    /// Nothing was queued since it became current.
     is_first: bool,
 }
 

@@ -17,7 +17,7 @@ pub(crate) enum FeedInput {
     Tcp(TcpListener),
     Stdin,
     Driven(Arc<dyn Driver>),
-    /// From a saved plan. Bound when first read: loading an untrusted plan opens no sockets.
+    /// From a saved plan, and bound when first read.
     Unbound(OnceLock<Box<FeedInput>>),
 }
 

@@ -20,7 +20,7 @@ pub(super) fn receive_datagrams(socket: &UdpSocket, context: &ReceiveContext) {
             Ok(len) => len,
             Err(error) => {
                 if !matches!(error.kind(), WouldBlock | TimedOut | Interrupted) {
-                    // The error may persist, so retry slowly.
+                    // The error may persist: retry slowly.
                     std::thread::sleep(STOP_CHECK_INTERVAL / 5);
                 }
                 continue;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::claim::{CONFIRMING_FRAMES, FrameClaim, MAX_AHEAD_SECONDS, ScreenLimits};
 use super::tracker::{SequenceTracker, samples};
 
-/// Latest frames searched for duplicates.
+/// Latest frames in which duplicates are searched.
 const DUPLICATE_WINDOW: usize = 64;
 
 /// Consistent frames that contradict the current session or belong to another.
@@ -20,7 +20,7 @@ pub(super) struct CandidateSequence<F> {
     agreed: usize,
     /// Consistent frames since the session's last admitted frame.
     consecutive: usize,
-    /// Frames of the session admitted since the first of these.
+    /// Frames of the session admitted meanwhile.
     contradicting: usize,
     /// The first frame was ahead of the session on arrival.
     was_ahead: bool,
@@ -59,7 +59,7 @@ impl<F> CandidateSequence<F> {
         }
         let ahead = self.tracker.distance(claim.number, limits);
         let near = match limits.counter_origin {
-            // Packets of a restarted counter follow each other.
+            // Packets of a restarted counter are in a row.
             Some(_) => (0..=8).contains(&ahead),
             None => ahead >= 0 && self.tracker.is_near(ahead, claim, limits, now),
         };
@@ -113,8 +113,8 @@ impl<F> CandidateSequence<F> {
         self.contradicting >= self.agreed
     }
 
-    /// They precede the session and did so on arrival, so holding makes no frame late. Late frames with sample indices
-    /// are rejected at once; held ones are malformed.
+    /// They precede the session, as on arrival, so holding makes no frame late. Late frames with sample indices are
+    /// rejected at once.
     pub(super) fn is_late(&self, tracker: &SequenceTracker, limits: &ScreenLimits) -> bool {
         limits.counter_origin.is_some()
             && !self.was_ahead

@@ -1,10 +1,10 @@
-//! Claims of frames, limits of plausibility, and reasons for rejection.
+//! Claims of frames, limits of plausibility, reasons for rejection.
 
 use std::time::Duration;
 
 use isochrony_time::{Fixed, Rate};
 
-/// How far ahead a plausible frame may be, in seconds of samples.
+/// How far ahead a plausible frame may be.
 pub const MAX_AHEAD_SECONDS: f64 = 10.0;
 /// Frames that confirm a candidate sequence.
 pub const CONFIRMING_FRAMES: usize = 3;
@@ -17,7 +17,7 @@ pub(super) const MAX_JUMP_SECONDS: f64 = 3.2e9;
 pub(super) const MAX_CANDIDATES: usize = 32;
 /// Largest relative drift between stamps and samples.
 pub(super) const MAX_DRIFT: f64 = 1e-3;
-/// Upper bound of counts, so sums do not overflow.
+/// Upper bound of counts, so that sums do not overflow.
 pub(super) const MAX_COUNT: u64 = 1 << 62;
 
 /// Numbering of frames, and limits of plausibility.
@@ -51,7 +51,7 @@ pub struct FrameClaim {
     pub number: u64,
     /// Difference to the next number: its samples, or 1.
     pub length: u64,
-    /// Samples per number: 1, or those of a packet.
+    /// 1, or samples of a packet.
     pub samples_per_number: u64,
     /// Unrecorded numbers right before it.
     pub gap: u64,
@@ -66,7 +66,7 @@ pub struct FrameClaim {
 /// Why a frame is rejected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RejectReason {
-    /// Contradicts the sender's other frames in number or stamp.
+    /// Contradicts the sender's other frames.
     Malformed,
     /// Too old.
     Late,

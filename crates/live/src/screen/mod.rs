@@ -2,19 +2,16 @@
 //!
 //! Over UDP anybody can send, packets arrive in any order, and devices miscount. So frames are compared:
 //!
-//! - A *plausible* frame continues the session and is admitted at once. Its number is ahead by at most
-//!   [`MAX_AHEAD_SECONDS`] plus twice the time since the last frame, or by a gap that it declares; its stamp is off by
-//!   less than a clock step.
+//! - A *plausible* frame is admitted at once. Its number is ahead by at most [`MAX_AHEAD_SECONDS`] plus twice the time
+//!   since the last frame, or by a gap that it declares; its stamp is off by less than a clock step.
 //! - Others are held in consistent *candidate sequences*. A candidate is admitted as a whole. It needs an end frame or
 //!   [`CONFIRMING_FRAMES`] frames ([`CONFIRMING_FRAMES_BACKWARD`] if counts decrease, as for late packets); more frames
 //!   than the session had meanwhile; and the last three in a row. Another sender also waits until the current one is
 //!   silent for [`SENDER_SILENCE`] or was never confirmed.
 //! - The rest is rejected as malformed, late or foreign.
 //!
-//! One datagram with a far counter or stamp thus changes nothing; three consistent ones in a row are admitted.
-//!
-//! A connection has one peer and keeps the order: everything is admitted at once except undeclared jumps, which are
-//! admitted at the end if nothing contradicted them.
+//! A connection has one peer and keeps the order: all is admitted at once except undeclared jumps, which are admitted
+//! at the end if nothing contradicted them.
 
 use std::time::Duration;
 
@@ -83,7 +80,7 @@ impl<F> FrameScreen<F> {
         self.tracker.as_ref().map(|tracker| tracker.session)
     }
 
-    /// Screens a frame of the given size, and appends decisions to `out`.
+    /// Screens a frame; appends decisions to `out`.
     pub fn push(
         &mut self,
         claim: FrameClaim,
@@ -130,14 +127,14 @@ impl<F> FrameScreen<F> {
         }
     }
 
-    /// Makes decisions that depend on time alone.
+    /// Decides what depends on time alone.
     pub fn tick(&mut self, now: Duration, out: &mut Vec<ScreenVerdict<F>>) {
         while let Some(at) = self.confirmed_candidate(now) {
             self.admit_candidate(at, now, out);
         }
     }
 
-    /// When [`tick`](Self::tick) next decides something, without further frames.
+    /// When [`tick`](Self::tick) next decides something.
     #[must_use]
     pub fn deadline(&self) -> Option<Duration> {
         let Some(tracker) = &self.tracker else {
@@ -168,7 +165,7 @@ impl<F> FrameScreen<F> {
     pub fn finish(&mut self, now: Duration, out: &mut Vec<ScreenVerdict<F>>) {
         self.tick(now, out);
         if self.tracker.is_none() && !self.candidates.is_empty() {
-            // Without another sender, it is the longest candidate.
+            // Without another sender, the longest candidate is it.
             let most = (0..self.candidates.len())
                 .max_by_key(|&at| (self.candidates[at].frames.len(), usize::MAX - at));
             self.admit_candidate(most.unwrap_or(0), now, out);
@@ -307,7 +304,7 @@ impl<F> FrameScreen<F> {
             }
         }
         while self.pending_bytes > self.limits.max_pending_bytes {
-            // Drop the oldest of the largest, since the newest may still be needed.
+            // The oldest of the largest, since the newest may be needed.
             let most = (0..self.candidates.len()).max_by_key(|&at| self.candidates[at].bytes);
             let Some(at) = most else { break };
             let why = self.reject_reason(&self.candidates[at]);

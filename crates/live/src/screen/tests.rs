@@ -1,5 +1,3 @@
-//! A feed's frames among others.
-
 use super::*;
 use isochrony_time::{Fixed, Rate};
 use proptest::prelude::*;
@@ -29,7 +27,6 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-/// Ten samples, stamped at the nominal rate.
 fn claim(session: u32, number: u64) -> FrameClaim {
     FrameClaim {
         session,
@@ -148,7 +145,7 @@ fn three_agreeing_frames_are_admitted_without_loss() {
 #[test]
 fn late_frames_from_before_a_clock_step_are_not_lost() {
     let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
-    // Each frame is up to five places late, and the clock is set back by an hour in between.
+    // Up to five places late, and the clock is set back by an hour.
     let place = |k: u64| 5 * (k / 5) + (4 * k + 2) % 5;
     for at in 0..200 {
         let k = place(at);
@@ -223,7 +220,6 @@ fn frames_more_frequent_than_the_feed_are_rejected_and_a_jump_among_late_frames_
 fn declared_gaps_and_clock_steps_are_trusted() {
     let (mut screen, mut seen) = (FrameScreen::new(limits(true)), Seen::default());
     seen.push(&mut screen, claim(7, 0), 0);
-    // A gap of a day; its length in indices is no duration.
     let behind_gap = FrameClaim {
         gap: 64,
         time: Some(Fixed::from_int(86_400_000_000_000)),
@@ -313,7 +309,6 @@ fn a_restarted_counter_begins_a_run_without_loss_and_late_packets_do_not() {
         assert_eq!(seen.admitted().len(), 320, "{bits}");
         assert_eq!(seen.session_starts(), [0]);
         assert!(seen.rejected().is_empty());
-        // A single old packet is late.
         seen.push(&mut screen, packet(1100), 5000);
         screen.finish(ms(9000), &mut seen.out);
         assert!(seen.rejected().len() <= 1);
@@ -357,7 +352,6 @@ fn a_jump_over_a_century_is_never_admitted() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Each frame of the feed is admitted once, and memory stays bounded.
     #[test]
     fn a_feed_among_any_noise_is_admitted_whole(
         noise in prop::collection::vec((0u64..400, any::<u32>(), 0..MAX_COUNT, any::<Option<i64>>(), any::<bool>()), 0..200),
@@ -370,7 +364,6 @@ proptest! {
         }
         for (at, k) in (0..).zip(order) {
             seen.push(&mut screen, claim(7, 10 * k), at);
-            // Before, the feed cannot be identified.
             for (_, session, number, time, end) in noise.iter().filter(|(when, ..)| *when == at && at > 3) {
                 let far = number.saturating_mul(1 << 30).min(MAX_COUNT - 100);
                 let noise = FrameClaim {

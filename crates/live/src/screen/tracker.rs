@@ -15,7 +15,7 @@ const MIN_STAMP_TOLERANCE_NS: f64 = 1e8;
 pub(super) struct SequenceTracker {
     pub(super) session: u32,
     pub(super) samples_per_number: u64,
-    /// The next expected number, and its unwrapped count.
+    /// Expected number, and its unwrapped count.
     pub(super) next: u64,
     count: u64,
     stamp: Option<(u64, Fixed)>,
@@ -26,7 +26,7 @@ pub(super) struct SequenceTracker {
 }
 
 impl SequenceTracker {
-    /// Expects this frame, whose number has this count.
+    /// Expects this frame with this count.
     pub(super) fn new(claim: &FrameClaim, count: u64, now: Duration) -> Self {
         Self {
             session: claim.session,
@@ -68,7 +68,7 @@ impl SequenceTracker {
         self.frames = self.frames.saturating_add(1);
     }
 
-    /// Call before admitting frames whose stamps jump.
+    /// Call before admitting a jump of stamps.
     pub(super) fn keep_stamp_before_jump(&mut self) {
         self.stamp_before_jump = self.stamp;
     }
@@ -139,7 +139,7 @@ fn stamps_agree(stamp: Option<(u64, Fixed)>, claim: &FrameClaim, limits: &Screen
     let Some(passed) = time.checked_sub(stamp) else {
         return false;
     };
-    // Tolerates jitter; the clock estimator finds smaller clock steps.
+    // The clock estimator finds smaller clock steps.
     let most = (4.0 * limits.step_ns).max(MIN_STAMP_TOLERANCE_NS) + MAX_DRIFT * nominal.abs();
     (passed.to_f64() - nominal).abs() <= most
 }

@@ -17,7 +17,7 @@ pub struct NetworkFaults {
     pub loss: f64,
     /// Probability that a frame is sent twice.
     pub twice: f64,
-    /// Maximum delay, up to a minute; drawn uniformly, so later frames may overtake.
+    /// Maximum delay, up to a minute; drawn uniformly, so frames may overtake.
     pub jitter: Duration,
     /// Random seed.
     pub seed: u64,
@@ -35,7 +35,7 @@ impl Default for NetworkFaults {
 }
 
 impl NetworkFaults {
-    /// Checks the probabilities, the delay and the address.
+    /// Checks faults and address.
     ///
     /// # Errors
     /// [`LiveError::Option`]: a probability outside 0 to 1, a delay above a minute, or a transport other than UDP.

@@ -1,4 +1,4 @@
-//! Sends samples as frames, with simulated network faults on request.
+//! Sends samples as frames.
 
 mod description_schedule;
 mod faults;

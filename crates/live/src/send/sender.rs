@@ -39,7 +39,7 @@ impl SampleTime {
     }
 }
 
-/// What was sent, for comparison with a listener's counts.
+/// What was sent, to compare with a listener's counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SendCounts {
@@ -64,7 +64,7 @@ pub struct Sender {
     faults: FaultInjector,
     counts: SendCounts,
     frame: Vec<u8>,
-    /// A frame was truncated, so nothing can follow it.
+    /// Nothing can follow a truncated frame.
     is_broken: bool,
     description: Option<DescriptionSchedule>,
 }
@@ -90,7 +90,7 @@ impl Sender {
         Ok(Self {
             transport,
             address: *address,
-            // Senders of the same nanosecond differ by process number.
+            // Process numbers distinguish senders of the same nanosecond.
             header: FrameHeader::new(
                 dtype,
                 mix(now ^ u64::from(std::process::id()) << 40) as u32,
@@ -137,8 +137,8 @@ impl Sender {
         Ok(self)
     }
 
-    /// Sends a description before the first samples, and again for late listeners. Over UDP, attributes that exceed a
-    /// small datagram are omitted.
+    /// Sends a description before the first samples, and again for late listeners. Over UDP, attributes that
+    /// exceed a small datagram are omitted.
     #[must_use]
     pub fn with_description(mut self, description: &SenderDescription) -> Self {
         let is_datagram = self.transport.is_datagram();

@@ -15,7 +15,7 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(30);
 pub(super) enum Transport {
     Udp(UdpSocket),
     Tcp(TcpStream),
-    /// Standard output, without the line buffer that nobody would flush.
+    /// Without the line buffer, which nobody would flush.
     Stdout(File),
 }
 

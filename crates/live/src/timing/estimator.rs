@@ -6,13 +6,11 @@
 //! to 29 % outliers), height the median residual of stamps, or the minimum of arrivals. The minimum delay is
 //! unobservable and stays in the times.
 //!
-//! Published times never change and increase: a new line starts where the old one ends and meets its own fit a block
-//! later, with corrections of at most one part in a thousand.
-//!
-//! Stamps of a sent *recording* are exact and not fitted.
+//! Published times never change, and increase: a new line starts where the old one ends and meets its own fit a block
+//! later, with corrections of at most one part in a thousand. Stamps of a sent *recording* are exact and not fitted.
 //!
 //! A *clock step* is stated by the sender, or is a stamp further than `step_ns` from the line; for arrivals, the caller
-//! reports that this machine's clock was set. It starts a run with its own points at the same rate.
+//! reports that this machine's clock was set. A step starts a run with its own points at the same rate.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -45,7 +43,7 @@ pub struct ClockEstimator {
     source: StampSource,
     rate: Rate,
     period: f64,
-    /// Deviation of a sender's stamp that is a clock step.
+    /// Deviation of a stamp that is a clock step.
     step_ns: f64,
     block: i64,
     clock: Arc<FeedClock>,
@@ -68,7 +66,7 @@ struct RunFit {
 }
 
 impl ClockEstimator {
-    /// `step_ns`: least deviation of a sender's stamp that is a clock step.
+    /// `step_ns`: least deviation of a stamp that is a clock step.
     #[must_use]
     pub fn new(source: StampSource, rate: Rate, step_ns: f64) -> Self {
         let hz = rate.to_f64();
@@ -86,7 +84,7 @@ impl ClockEstimator {
         }
     }
 
-    /// Continues another process's estimate after its last run: the first stamp starts the next one.
+    /// Continues after another process's last run: the first stamp starts the next one.
     #[must_use]
     pub(crate) fn resumed(mut self, run: u32) -> Self {
         (self.run, self.has_stamps) = (run, true);
@@ -103,7 +101,7 @@ impl ClockEstimator {
         &self.clock
     }
 
-    /// Uses another stamp source, which starts a run.
+    /// Starts a run with another stamp source.
     pub fn set_stamp_source(&mut self, source: StampSource) {
         self.source = source;
     }
@@ -114,8 +112,8 @@ impl ClockEstimator {
         1e9 / (self.period + self.drift)
     }
 
-    /// Adds the stamp, ns since 1970, of the sample at `index`; indices never decrease. `clock_was_set`: a known clock
-    /// step. Returns the runs before and after a clock step.
+    /// Adds the stamp, ns since 1970, of the sample at `index`, which never decreases. Returns the runs before and
+    /// after a clock step. `clock_was_set`: a known one.
     pub fn add_stamp(
         &mut self,
         index: i64,
@@ -180,7 +178,7 @@ impl ClockEstimator {
         {
             fit.block_point = (x, y);
             if fit.points.is_empty() && off < 0.0 {
-                // Before the first point, the quickest frame is the estimate.
+                // Before the first point, the quickest frame counts.
                 fit.height += off;
                 self.add_knot(index);
             }
@@ -252,7 +250,7 @@ impl ClockEstimator {
         self.add_knot(now);
     }
 
-    /// Continues the published time; meets the line a block later.
+    /// Continues the published time, and meets the line a block later.
     fn add_knot(&self, now: i64) {
         let Some(fit) = &self.run_fit else {
             return;

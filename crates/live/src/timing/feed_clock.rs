@@ -40,7 +40,7 @@ impl Drift {
 
 pub(super) const STAMP_RESOLUTION_NS: f64 = 1.0;
 
-/// Times of a feed, shared by the run and its readers.
+/// Times of a feed, shared by run and readers.
 #[derive(Debug)]
 pub struct FeedClock {
     rate: Rate,
@@ -72,7 +72,7 @@ impl FeedClock {
             drift: Drift::Over(drift, samples.saturating_sub(1)),
             resolution: 0.0,
         };
-        // A knot on the last one's line is redundant.
+        // A knot on the last line is redundant.
         let straight = {
             let knots = self.knots.read().unwrap_or_else(PoisonError::into_inner);
             knots.back().is_some_and(|last| {
@@ -115,7 +115,7 @@ impl FeedClock {
     }
 }
 
-/// Index, civil time, drift (estimated, or exact over this many samples), resolution.
+/// Index, civil time, drift (estimated, or exact over samples), resolution.
 type SentKnot = (i64, Option<i128>, Result<f64, (i128, u64)>, f64);
 
 fn sent(knot: &Knot) -> SentKnot {

@@ -1,5 +1,5 @@
-//! Outputs and processors that fail while output is written: earlier output is complete, with an order no later output
-//! is written, and no thread hangs.
+//! Outputs and processors that fail during output: earlier output is complete, ordered later output is not written, and
+//! no thread hangs.
 
 use std::io::{self, Write};
 use std::sync::mpsc::channel;
@@ -11,7 +11,7 @@ use isochrony_nbuf::{
     BlockProcessor, BufferOutput, Cause, Input, NbufError, Order, Output, PerRecord, RecordBlock,
 };
 
-/// Writes more than may be staged, so outputs are written while a buffer is executed; or has only trailing output.
+/// Writes more than may be staged; or has only trailing output.
 struct TrailingOutput {
     early: bool,
     panics: bool,
@@ -60,7 +60,6 @@ impl BlockProcessor for TrailingOutput {
     }
 }
 
-/// Takes some bytes, then panics or fails in `write` or `flush`.
 struct FailingWriter {
     taken: Arc<Mutex<Vec<u8>>>,
     most: usize,

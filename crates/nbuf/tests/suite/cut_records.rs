@@ -1,4 +1,4 @@
-//! An input that fails within a record: the whole records before it are processed, the incomplete one is not.
+//! An input that fails within a record: only the whole records before are processed.
 
 use std::io::{self, Read, Write};
 

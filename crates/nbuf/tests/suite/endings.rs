@@ -1,4 +1,4 @@
-//! Executions that fail: one error with place and cause, joined threads, and the output before the error.
+//! Executions that fail: one error with place and cause, joined threads, and earlier output.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -195,7 +195,6 @@ fn an_input_that_fails_is_named_with_the_offset_of_the_failure() {
         assert!(!report.inputs[0].ended);
         let told = StreamFailure { error, report }.to_string();
         if order.writes_in_turn() {
-            // All that was read before it failed.
             assert_eq!(numbers(&output), (0..105).collect::<Vec<_>>());
             let part = "; the output is incomplete: 840 bytes in writer";
             assert!(told.ends_with(part), "{told}");
@@ -230,7 +229,6 @@ fn a_full_disk_is_named_with_how_much_was_written() {
             "{error}"
         );
         assert_eq!(report.outputs[0].bytes, 0);
-        // Nothing was written, so no partial output is named.
         let text = StreamFailure { error, report }.to_string();
         assert!(!text.contains("part of the output"), "{text}");
     }
@@ -278,7 +276,7 @@ fn a_closed_pipe_ends_the_execution() {
     }
 }
 
-/// Interrupts an execution shortly after its start; returns how long it took to end.
+/// Returns how long it took to end.
 fn interrupted(inputs: Vec<Input<'_>>, outputs: Vec<Output<'_>>, order: Order) -> Duration {
     let mut asked = None;
     let done = run(
@@ -300,11 +298,9 @@ fn interrupted(inputs: Vec<Input<'_>>, outputs: Vec<Output<'_>>, order: Order) -
 fn waiting_for_inputs_and_outputs_can_be_interrupted() {
     let input = numbered(1_000_000);
     for order in ORDERS {
-        // Nobody writes into the pipe.
         let (silent, _keep) = io::pipe().expect("a pipe");
         let source = Input::file(file(silent)).expect("a pipe");
         assert!(interrupted(vec![source], vec![], order) < Duration::from_secs(20));
-        // Nobody reads from the pipe, or from the socket.
         let (_keep, full) = io::pipe().expect("a pipe");
         let sink = Output::file(file(full)).expect("a pipe");
         assert!(
@@ -328,7 +324,7 @@ fn an_error_ends_an_execution_whose_input_is_silent() {
         ..options(Order::Both, 2, 10)
     };
     let done = run_unwatched(&options, vec![source], &failing(3, false), vec![]);
-    // The other worker waits for bytes that never come.
+    // For bytes that never come.
     let error = done.expect_err("a record is bad").error;
     assert!(matches!(error, NbufError::Process { .. }), "{error}");
     drop(keep);
@@ -397,7 +393,7 @@ fn with_output_off_what_is_written_is_dropped() {
     assert_eq!((report.records, report.outputs.len()), (10, 0));
 }
 
-/// Also if the output went to several outputs in parts.
+/// Also in parts on several outputs.
 #[test]
 fn output_of_a_record_that_fails_is_discarded() {
     let input = numbered(1000);

@@ -1,4 +1,4 @@
-//! For any stream, framing, buffer and read sizes, the records are those of a naive division.
+//! Records are those of a naive division, for any framing, buffer and read sizes.
 
 use std::io::Read;
 use std::sync::Mutex;
@@ -10,7 +10,6 @@ use isochrony_nbuf::{
 };
 use proptest::prelude::*;
 
-/// A framing, for the naive division.
 #[derive(Debug, Clone)]
 enum Rule {
     Stride(usize),
@@ -88,7 +87,7 @@ fn rules() -> impl Strategy<Value = Rule> {
     ]
 }
 
-/// Bytes among which delimiters, their halves and short lengths are frequent.
+/// With frequent delimiters, halves of them, and short lengths.
 fn streams() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![4 => prop::sample::select(b"ab\r\n\0\0\x03".to_vec()), 1 => any::<u8>()];
     prop::collection::vec(byte, 0..600)
@@ -115,7 +114,7 @@ proptest! {
             eager,
             ..Options::default()
         };
-        // Buffers of a few records; they grow for longer records, up to 64 KiB.
+        // They grow for longer records, up to 64 KiB.
         let options = Options { buffer: small_buffer(&rule), ..options };
         let mut output = Vec::new();
         let input = if lent {
@@ -200,7 +199,6 @@ fn a_long_record_may_use_the_memory_that_is_left() {
         count.lock().expect("no panic").push(record.len());
         Ok(())
     });
-    // However little buffers are usually filled with.
     for buffer in [None, Some(1 << 20), Some(100)] {
         let framing = Framing::Delimited(b"\n".to_vec());
         let options = Options {
@@ -288,7 +286,6 @@ fn a_record_in_memory_is_limited_by_the_memory_of_processors() {
     .expect("it fits");
     assert_eq!(report.records, 5);
     assert!(report.complete);
-    // Also without a record end.
     for end in [&b"\n"[..], b""] {
         let lines = [&line(10)[..], &vec![b'x'; 20_001 - end.len()], end].concat();
         let done = run_unwatched(

@@ -1,9 +1,8 @@
 //! The paper's figures 2 to 5 as predictions that executions follow step by step.
 //!
-//! A small model predicts the ticks of each buffer's states. An execution is led through it: each buffer stays in its
-//! state until the predicted tick, and a tick comes only when all buffers are in their predicted states. An execution
-//! with less parallelism never reaches a tick (a wait with a timeout); one with more, or in another order, begins a
-//! state too early.
+//! A model predicts the ticks of each buffer's states. Each buffer stays in its state until the predicted tick, and a
+//! tick comes only when all buffers are in their predicted states. With less parallelism an execution never reaches a
+//! tick (a wait with a timeout); with more, or in another order, a state begins too early.
 
 use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
@@ -13,16 +12,16 @@ use std::thread;
 use crate::common::{RECORD, TIMEOUT, numbered, options, run_unwatched};
 use isochrony_nbuf::{BlockProcessor, BufferOutput, Cause, Input, Order, Output, RecordBlock};
 
-/// Ticks in the states read, execute and write.
+/// In the states read, execute and write.
 type Times = [u64; 3];
 
 const STATES: [&str; 3] = ["read", "executed", "written"];
 
-/// First and end tick of each state of a buffer.
+/// First and end tick of each state.
 type Course = [(u64, u64); 3];
 
-/// The prediction: a state begins when its worker is free and, if the state admits one buffer at a time, the previous
-/// buffer has left it. A worker reads again after it has written.
+/// A state begins when its worker is free and, if it admits one buffer at a time, the previous buffer has left it. A
+/// worker reads again after it has written.
 fn predicted(times: Times, in_turn: bool, workers: usize, buffers: usize) -> Vec<Course> {
     let mut workers = vec![0; workers];
     let (mut read, mut executed, mut written) = (0, 0, 0);
@@ -44,7 +43,7 @@ fn end(plan: &[Course]) -> u64 {
     plan.last().map_or(0, |course| course[2].1)
 }
 
-/// Ticks without a buffer in a state, between its first and its last.
+/// Between the state's first and last buffer.
 fn idle(plan: &[Course], state: usize) -> u64 {
     let gaps = plan
         .windows(2)
@@ -74,7 +73,7 @@ struct Now {
     tick: u64,
     /// (buffer, state) of all that began.
     begun: BTreeSet<(usize, usize)>,
-    /// The first deviation. After it no buffer is held back.
+    /// After it no buffer is held back.
     wrong: Option<String>,
 }
 
@@ -91,7 +90,7 @@ impl Stage {
         self.now.lock().expect("no panic")
     }
 
-    /// One buffer in one state, until its time is over.
+    /// Keeps a buffer in a state until its time is over.
     fn play(&self, buffer: usize, state: usize) {
         let (begin, end) = self.plan[buffer][state];
         let mut now = self.now();
@@ -109,7 +108,7 @@ impl Stage {
         drop(over.expect("no panic"));
     }
 
-    /// Advances the ticks, each when all buffers are in their predicted states.
+    /// Advances each tick when all buffers are in their predicted states.
     fn lead(&self) {
         let all = || {
             let buffers = self.plan.iter().enumerate();
@@ -198,7 +197,7 @@ fn follow(what: &str, plan: Vec<Course>, order: Order, workers: usize) {
     let bytes = numbered(plan.len() as u64);
     let stage = Stage::new(plan);
     if !order.writes_in_turn() {
-        // Two buffers that reach an output at the same tick would have no defined order.
+        // Buffers that arrive at the same tick would have no defined order.
         let waits = stage.plan.iter().any(|course| course[2].0 > course[1].1);
         assert!(!waits, "{what}: the plan has waits for an output");
     }
@@ -271,7 +270,6 @@ fn figure_5_execution_in_turn_is_never_idle_and_more_workers_add_nothing() {
         }
         assert_eq!((idle(&plan, 1), most(&plan, &[1])), (0, 1));
         assert_eq!(end(&plan), 38);
-        // Reader and writer wait for it.
         assert!(idle(&plan, 2) > 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Tests of whole executions in one binary, since each would be linked separately.
+//! Tests in one binary, which links once.
 
 mod broken_outputs;
 mod common;

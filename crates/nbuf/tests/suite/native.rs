@@ -1,4 +1,4 @@
-//! Native processors against published digests and naive counts, for any order, workers and buffer sizes.
+//! Published digests and naive counts, for any order, workers and buffer sizes.
 
 use crate::common::{ChunkedReader, ORDERS, Random, run_unwatched};
 use isochrony_bytes::Outcome;
@@ -16,7 +16,6 @@ fn options(order: Order, workers: usize, buffer: usize) -> Options {
     }
 }
 
-/// The memory of the largest decompression window.
 const WINDOW: usize = 200_000_000;
 
 fn field(outcome: &Outcome, name: &str) -> String {
@@ -27,7 +26,7 @@ fn field(outcome: &Outcome, name: &str) -> String {
 
 #[test]
 fn digests_are_those_that_were_published() {
-    // FIPS 180-4's and RFC 1321's examples of a million times "a".
+    // Examples of FIPS 180-4 and RFC 1321.
     let million = vec![b'a'; 1_000_000];
     let sha = "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0";
     let md5 = "7707d6ae4e027c70eea2a935c2296f21";

@@ -1,4 +1,4 @@
-//! The guarantees of each configuration of table 2, for any number of workers and random delays.
+//! Guarantees of each configuration of table 2, with random delays.
 
 use std::io::{Read, Write};
 use std::sync::Mutex;
@@ -14,7 +14,7 @@ use isochrony_nbuf::{
     RecordBlock,
 };
 
-/// Records the order of execution and of joins, and whether executions overlap; writes each record.
+/// Records executions, overlaps and joins; writes each record.
 struct OrderRecorder {
     random: Mutex<Random>,
     inside: AtomicUsize,
@@ -229,10 +229,10 @@ fn a_short_last_record_is_passed_with_its_length() {
 
 #[test]
 fn output_that_is_larger_than_memory_keeps_its_order() {
-    // Each record is written 1,000 times, far more than a buffer may stage.
+    // Far more than may be staged.
     let blow_up = PerRecord(|record: &[u8], out: &mut BufferOutput<'_>| {
         (0..1000).try_for_each(|_| out.write(0, record))?;
-        // And one write that exceeds the staging memory.
+        // One write that exceeds the staging memory.
         Ok(out.write(0, &record.repeat(700))?)
     });
     let input = numbered(40);
@@ -335,7 +335,7 @@ fn eager_executions_process_what_there_is() {
             run_unwatched(&options, vec![input], &Identity, vec![output]).expect("no error");
         });
         for number in 0..50_u64 {
-            // Answered one by one, though a buffer holds thousands. The end of a record comes after its beginning.
+            // Answered one by one, though a buffer holds thousands.
             let record = number.to_le_bytes();
             into.write_all(&record[..3]).expect("the run reads");
             into.write_all(&record[3..]).expect("the run reads");

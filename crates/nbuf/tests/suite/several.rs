@@ -109,7 +109,6 @@ fn a_silent_input_does_not_keep_the_others_waiting() {
             };
             run_unwatched(&options, inputs, &Identity, vec![done]).expect("no error")
         });
-        // Half a record, then nothing.
         late.write_all(&7_u64.to_le_bytes()[..4]).expect("room");
         now.write_all(&numbered(50)).expect("room");
         let mut reader = reader;
@@ -149,7 +148,7 @@ fn records_are_routed_and_the_full_stream_is_kept_beside_the_filtered() {
             }),
             Output::writer(&mut threes),
         ];
-        // Little staging memory, so that workers also hold the turns of all outputs at once.
+        // Then workers also hold the turns of all outputs at once.
         let options = Options {
             memory: 6000,
             ..options(order, 4, 60)

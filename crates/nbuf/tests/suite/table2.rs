@@ -1,7 +1,6 @@
 //! What each of the four configurations of table 2 permits and forbids.
 //!
-//! A permitted event is awaited by a buffer, with a timeout. A forbidden one is provoked: all workers have the
-//! opportunity and time.
+//! A buffer awaits permitted events, with a timeout. For forbidden ones, all workers have opportunity and time.
 
 use std::io::{self, Read, Write};
 use std::sync::{Condvar, Mutex};
@@ -74,7 +73,7 @@ impl Write for Sink<'_> {
     }
 }
 
-/// Calls a hook while a buffer is executed, and another before it is written.
+/// While a buffer is executed, and before it is written.
 struct Hooks<'a, E, A> {
     events: &'a Events,
     executing: E,
@@ -113,7 +112,7 @@ where
     }
 }
 
-/// Executes buffers of one record; returns the orders of execution and writing.
+/// Returns the orders of execution and writing.
 fn carried(
     order: Order,
     workers: usize,
@@ -153,7 +152,6 @@ fn nothing(_: u64) -> Result<(), Cause> {
     Ok(())
 }
 
-/// Gives other workers the time to proceed if they may.
 fn invite() {
     sleep(Duration::from_millis(30));
 }
@@ -207,7 +205,7 @@ fn figures_7_and_9_one_executes_at_a_time_in_the_order_of_reading() {
     for order in [Order::Execution, Order::Both] {
         let events = Events::default();
         let alone = |number: u64| {
-            // The others have read their buffers and would execute them if they could.
+            // The others would execute their buffers if they could.
             let others = number + 1..(number + WORKERS).min(BUFFERS);
             others
                 .clone()
@@ -223,7 +221,7 @@ fn figures_7_and_9_one_executes_at_a_time_in_the_order_of_reading() {
                 None => Ok(()),
             }
         };
-        // A worker reads again only after it has written, so no buffer may be held back.
+        // A worker reads only after it has written, so no buffer may be held back.
         let (begun, _) = carried(order, WORKERS as usize, BUFFERS, &events, alone, nothing);
         assert!(begun.into_iter().eq(0..BUFFERS), "{order:?}");
     }
@@ -234,7 +232,7 @@ fn figures_7_and_8_what_is_done_last_first_is_written_in_the_order_of_reading() 
     const WORKERS: u64 = 3;
     for order in [Order::Output, Order::Both] {
         let events = Events::default();
-        // Of each three buffers, the last reaches the output first.
+        // The last of three reaches the output first.
         let reversed = |number: u64| {
             if number % WORKERS < WORKERS - 1 {
                 events.wait(Event::Arrived(number + 1))?;

@@ -1,4 +1,4 @@
-//! Tuned executions: same output whatever changes, fixed options kept, and results of tuning.
+//! Tuned executions: same output, fixed options kept, and results of tuning.
 
 use std::io::{self, Read};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::common::{numbers, run_unwatched};
 
 const RECORD: usize = 4096;
 
-/// Numbered records of 4 KiB, generated on reading, so their number is unknown.
+/// 4 KiB each, generated on reading, so their number is unknown.
 struct NumberedReader {
     at: usize,
     records: usize,
@@ -45,7 +45,6 @@ fn options(order: Order, tuning: TuningMode) -> Options {
     }
 }
 
-/// Writes the number of each third record, and sleeps for it.
 fn every_third() -> impl BlockProcessor {
     PerRecord(
         |record: &[u8], out: &mut BufferOutput<'_>| -> Result<(), Cause> {
@@ -110,7 +109,7 @@ fn workers_that_help_are_added() {
         buffer: Some(65536),
         ..options(Order::None, TuningMode::ChangeFrom(start))
     };
-    // Processing sleeps, so any number of workers helps on any machine.
+    // So that workers help on any machine.
     let report = run_unwatched(&options, records(40_000), &every_third(), vec![]);
     let report = report.expect("no error");
     let tuning = report.tuning.as_ref().expect("it was tuned");
@@ -133,7 +132,7 @@ fn an_applied_configuration_is_that_of_the_run_and_stays() {
     let tuning = report.tuning.expect("it was tuned");
     assert_eq!(tuning.configuration, Some(configuration(1, 98_304)));
     assert!(tuning.decisions.is_empty());
-    // As with a user's value, except for the ramp of the first four buffers: 2, 4, 9 and 19 records.
+    // Except for the ramp of four buffers.
     let rest = 500 - (2 + 4 + 9 + 19);
     assert_eq!(report.buffers, 4 + (rest as u64).div_ceil(24));
 }

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 use crate::common::{ChunkedReader, Random, run_unwatched};
 
-/// A number in base 128 as text of bits: groups of seven, the last group first, each but the last led by a 1.
+/// Oracle in text: groups of seven bits, the last group first, each but the last led by a 1.
 fn encoded(number: usize) -> Vec<u8> {
     let bits = format!("{number:070b}");
     let groups: Vec<&str> = (0..10).map(|at| &bits[at * 7..at * 7 + 7]).collect();
@@ -32,7 +32,6 @@ fn framed(message: &[u8]) -> Vec<u8> {
     [&encoded(message.len())[..], message].concat()
 }
 
-/// Runs over a stream; returns the records seen.
 fn records(
     bytes: &[u8],
     prefix: Prefix,
@@ -155,7 +154,7 @@ fn a_length_beyond_memory_is_refused_before_the_record_is_read() {
         ..Options::default()
     };
     let nothing = PerRecord(|_: &[u8], _: &mut BufferOutput<'_>| Ok(()));
-    // A pipe that stays open: waiting for the record would not end.
+    // Waiting for the record would not end.
     let (from, mut into) = io::pipe().expect("a pipe");
     into.write_all(&bytes).expect("room in the pipe");
     let input = Input::file(File::from(OwnedFd::from(from))).expect("a pipe");

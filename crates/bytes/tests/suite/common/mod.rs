@@ -1,4 +1,4 @@
-//! Running chains over streams that are cut as a test likes.
+//! Runs chains over streams that are cut anywhere.
 #![allow(dead_code)] // Not every test needs all of it.
 
 use isochrony_bytes::{BytesError, Chain, JoinOutcome, Outcome, Piece};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 /// Results, and the output.
 pub(crate) type Ran = (Vec<Outcome>, Vec<u8>);
 
-/// Runs a chain as several workers would: `workers` parts are scanned before the first of their buffers is joined, the last buffer first.
+/// As several workers would: scans `workers` parts before joining the first, the last buffer first.
 pub(crate) fn run_cut(
     chain: &Chain,
     bytes: &[u8],
@@ -39,12 +39,11 @@ pub(crate) fn run_cut(
     Ok((outcomes, output))
 }
 
-/// Runs a chain of names.
 pub(crate) fn run(names: &[&str], bytes: &[u8], cuts: &[usize]) -> Result<Ran, BytesError> {
     run_cut(&Chain::parse(names)?, bytes, cuts, 3)
 }
 
-/// The pieces between cuts; equal cuts make empty ones, and those beyond the end are none.
+/// Equal cuts make empty pieces; those beyond the end are ignored.
 pub(crate) fn pieces<'a>(bytes: &'a [u8], cuts: &[usize]) -> Vec<Piece<'a>> {
     let mut ends: Vec<usize> = cuts.iter().map(|&cut| cut.min(bytes.len())).collect();
     ends.push(bytes.len());
@@ -62,17 +61,16 @@ pub(crate) fn pieces<'a>(bytes: &'a [u8], cuts: &[usize]) -> Vec<Piece<'a>> {
         .collect()
 }
 
-/// Cuts anywhere in a stream of up to `length` bytes.
 pub(crate) fn cuts(length: usize) -> impl Strategy<Value = Vec<usize>> {
     prop_oneof![
         prop::collection::vec(0..=length, 0..12),
-        // Buffers of one length, some tiny.
+        // Equal buffers, some tiny.
         prop_oneof![1usize..40, 1usize..=length.max(2)]
             .prop_map(move |step| (0..length).step_by(step.max(length / 4000)).collect()),
     ]
 }
 
-/// Bytes without a pattern, the same each time.
+/// Deterministic.
 pub(crate) fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
     (0..length)

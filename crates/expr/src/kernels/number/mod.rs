@@ -1,6 +1,6 @@
 //! NumPy's scalar arithmetic for each dtype.
 //!
-//! Every method is `#[inline(always)]`, to be compiled for an instruction set, and branch-free if vectorised.
+//! Methods are `#[inline(always)]`, to be compiled for an instruction set, and branch-free if vectorised.
 
 mod complex;
 mod real;
@@ -35,7 +35,7 @@ pub(crate) trait Order: Sample {
         }
     }
 
-    /// NumPy's `maximum`: NaN if one is. Of equals, and of two NaN, the first.
+    /// NumPy's `maximum`, as `smaller`.
     #[inline(always)]
     fn larger(self, other: Self) -> Self {
         if self.less(other) | (other.is_nan() & !self.is_nan()) {
@@ -54,9 +54,8 @@ pub(crate) trait Bits: Sample {
     fn inverted(self) -> Self;
 }
 
-/// Floored quotient and remainder, C's remainder, and powers. Vectors cannot compute some floats, called rare.
+/// Floored quotient and remainder, C's remainder, powers. *Rare* floats are those that vectors cannot compute.
 pub(crate) trait Floored: Sample {
-    /// Whether floats can be rare.
     const HAS_RARE: bool;
     fn floor_div(self, divisor: Self) -> Self;
     fn modulo(self, divisor: Self) -> Self;

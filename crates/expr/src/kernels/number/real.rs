@@ -101,8 +101,7 @@ macro_rules! floats {
                 $uneven(self, divisor)
             }
 
-            /// As `npy_floor_divide`: subtracts the remainder first, since `floor(a / b)` is off by one if `a / b`
-            /// rounds up to an integer.
+            /// As `npy_floor_divide`: subtracts the remainder first, since `a / b` may round up to an integer.
             #[inline(always)]
             fn rare_floor_div(self, divisor: Self) -> Self {
                 if divisor == 0.0 {

@@ -157,8 +157,8 @@ macro_rules! integers {
     )*};
 }
 
-/// Truncated quotient and remainder through floats, which vectors can divide: rounding of f32 is below the distance of
-/// 16-bit quotients from the next integer, that of f64 for 32 bits. The result for zero is not used.
+/// Quotients through floats, which vectors can divide: rounding of f32 is below the distance of 16-bit quotients from
+/// the next integer, that of f64 for 32 bits. The result for zero is unused.
 macro_rules! through {
     ($type:ident, $float:ident) => {
         |a: $type, b: $type| {

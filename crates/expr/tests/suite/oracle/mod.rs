@@ -1,5 +1,5 @@
-//! A slow, independent evaluator of expressions, by window and sample. Dtypes come from NumPy's table, so integers must
-//! wrap (`Expr::wrapping`) or have 64 bits.
+//! A slow, independent evaluator, by window and sample. Dtypes come from NumPy's table, so integers must wrap
+//! (`Expr::wrapping`) or have 64 bits.
 
 pub(crate) mod number;
 pub(crate) mod random;
@@ -21,7 +21,6 @@ pub(crate) static TYPES: LazyLock<BTreeMap<String, String>> = LazyLock::new(|| {
     table.types
 });
 
-/// A value per sample, or one per window.
 #[derive(Debug, Clone)]
 pub(crate) struct Values {
     pub(crate) numbers: Vec<Num>,
@@ -86,7 +85,6 @@ pub(crate) fn numbers<T: Sample>(samples: &[T]) -> Vec<Num> {
         .collect()
 }
 
-/// Dtype of an operation's result in NumPy.
 pub(crate) fn result(name: &str, operands: &[&str]) -> Option<DType> {
     let key = format!("{name}({})", operands.join(", "));
     TYPES.get(&key)?.parse().ok()
@@ -101,15 +99,13 @@ fn number(value: Scalar) -> (Num, &'static str) {
     }
 }
 
-/// State of operations, by node.
 pub(crate) type Memories = BTreeMap<usize, Num>;
 
-/// Values of the expression for one window.
 pub(crate) fn evaluate(expr: &Expr, window: &[Num], memories: &mut Memories) -> Values {
     evaluate_inputs(expr, &[(window, true)], memories)
 }
 
-/// For several inputs: the window of each, and whether its values are samples or a single value.
+/// With each input's window, and whether it has samples or a single value.
 pub(crate) fn evaluate_inputs(
     expr: &Expr,
     inputs: &[(&[Num], bool)],
@@ -178,7 +174,7 @@ fn each(op: Op, args: &[&Values]) -> Values {
             let integers = args.iter().all(|values| values.dtype().is_integer());
             Box::new(move |n| {
                 let own = if dtype == DType::Bool { common } else { dtype };
-                // Python integers are compared as they are, whether or not they fit.
+                // Python integers are compared whether or not they fit.
                 let fit = if integers && dtype == DType::Bool {
                     DType::I64
                 } else {
@@ -344,7 +340,7 @@ fn reduce(name: &str, samples: &[Num]) -> Num {
                 }
             };
             let found = samples[1..].iter().fold(samples[0], better);
-            // The sign of a zero extreme is undefined; ours is plus.
+            // The sign of a zero extreme is undefined.
             let plus = |part: f64| if part == 0.0 { 0.0 } else { part };
             Num {
                 re: plus(found.re),
@@ -422,7 +418,7 @@ fn remember(name: &str, place: usize, args: &[&Values], memories: &mut Memories)
                 Some(mean) if value.is_nan() => mean.re,
                 Some(mean) => mean.re + alpha * (value - mean.re),
             };
-            // A mean that infinities made NaN restarts.
+            // A mean that became NaN restarts.
             let kept = (!mean.is_nan()).then(|| Num::real(mean, DType::F64));
             if kept.is_none() {
                 memories.remove(&place);

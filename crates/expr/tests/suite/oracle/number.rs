@@ -41,8 +41,7 @@ fn single(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::C64)
 }
 
-/// Rounds to the precision of a dtype. An f32 operation computed in f64 and rounded is exact, since f64 has more than
-/// twice the digits.
+/// An f32 operation computed in f64 and rounded is exact, since f64 has more than twice the digits.
 fn round(value: f64, dtype: DType) -> f64 {
     if single(dtype) {
         f64::from(value as f32)
@@ -119,14 +118,13 @@ impl Num {
                 } else {
                     (0, (1i128 << bits) - 1)
                 };
-                // `as` saturates at the limits of i128, far beyond.
+                // `as` saturates at the limits of i128.
                 Self::int((self.re.trunc() as i128).clamp(least, most), dtype)
             }
             (false, false) => Self::complex(self.re, self.im, dtype),
         }
     }
 
-    /// NumPy's order; equals count if `or_equal`.
     pub(crate) fn before(self, other: Self, or_equal: bool) -> bool {
         if exact(self.dtype) && exact(other.dtype) {
             return self.int < other.int || (or_equal && self.int == other.int);
@@ -149,7 +147,6 @@ impl Num {
     }
 }
 
-/// Arithmetic on two numbers of one dtype.
 pub(crate) fn arithmetic(name: &str, a: Num, b: Num) -> Num {
     let d = a.dtype;
     if exact(d) {
@@ -201,7 +198,7 @@ pub(crate) fn arithmetic(name: &str, a: Num, b: Num) -> Num {
             "fmod" => x % y,
             "floordiv" if y == 0.0 => x / y,
             "floordiv" => {
-                // Without the remainder, it is nearly a multiple of y.
+                // So that it is nearly a multiple of y.
                 let rest = x % y;
                 let mut quotient = r(r(x - rest) / y);
                 if rest != 0.0 && (y < 0.0) != (rest < 0.0) {

@@ -8,7 +8,7 @@ use super::result;
 /// Allowed operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ops {
-    /// Those with uniquely rounded results: bits must be equal.
+    /// With uniquely rounded results.
     Exact,
     /// All.
     All,
@@ -95,12 +95,12 @@ fn result_of(op: Op, kinds: &[&str]) -> Option<DType> {
     }
 }
 
-/// An expression for samples of a dtype, one step per choice.
+/// One step per choice.
 pub(crate) fn expression(input: DType, ops: Ops, choices: &[u32]) -> Expr {
     expression_of(&[(input, true)], ops, choices)
 }
 
-/// For several inputs: dtype of each, and whether it has a value per sample or per window.
+/// Dtype of each input, and whether it has a value per sample or per window.
 pub(crate) fn expression_of(inputs: &[(DType, bool)], ops: Ops, choices: &[u32]) -> Expr {
     let input = |(place, &(dtype, per_sample)): (usize, &(DType, bool))| Subexpression {
         expr: Expr::input_at(place as u8),
@@ -113,7 +113,6 @@ pub(crate) fn expression_of(inputs: &[(DType, bool)], ops: Ops, choices: &[u32])
             subexpressions.push(next);
         }
     }
-    // The last that depends on samples; the input always does.
     let last = subexpressions
         .into_iter()
         .rev()
@@ -122,7 +121,7 @@ pub(crate) fn expression_of(inputs: &[(DType, bool)], ops: Ops, choices: &[u32])
 }
 
 fn step(subexpressions: &[Subexpression], ops: Ops, choice: u32) -> Option<Subexpression> {
-    // Mostly the latest, for deep expressions.
+    // Mostly the latest, for depth.
     let pick = |bits: u32| -> &Subexpression {
         let back = [0, 0, 0, 1, 1, 2, 3, bits as usize / 8][bits as usize % 8];
         &subexpressions[subexpressions.len() - 1 - back.min(subexpressions.len() - 1)]

@@ -13,22 +13,22 @@ pub const SECOND: i128 = 1_000_000_000;
 /// A recorded file.
 #[derive(Debug, Clone)]
 pub struct File {
-    /// Number of its first sample since the start.
+    /// Number of its first sample.
     pub first: usize,
     pub samples: Vec<i16>,
-    /// Wall clock at its first sample, exact.
+    /// Wall clock at its first sample.
     pub wall_ns: i128,
-    /// Wall clock as the file name states it.
+    /// The same, as in the file name.
     pub stamp_ns: i128,
 }
 
 /// Generates consecutive files.
 #[derive(Debug, Clone)]
 pub struct Recorder {
-    /// True sample period in 2^-20 ns: exact, so that the truth has no rounding.
+    /// Sample period in 2^-20 ns: the truth has no rounding.
     pub period: i128,
     pub file_samples: usize,
-    /// Resolution of the stamps: 1 s, 1 ms or 1 us in ns.
+    /// Of stamps: 1 s, 1 ms or 1 us in ns.
     pub resolution_ns: i128,
     /// Wall clock at the next sample, in 2^-20 ns.
     wall: i128,
@@ -36,7 +36,7 @@ pub struct Recorder {
     pub files: Vec<File>,
 }
 
-/// The period at `hz`, fast by `ppm`.
+/// At `hz`, fast by `ppm`.
 pub fn period(hz: f64, ppm: f64) -> i128 {
     (1e9 * f64::from(1 << 20) / (hz * (1.0 + ppm * 1e-6))).round() as i128
 }
@@ -64,7 +64,7 @@ impl Recorder {
         1e9 * f64::from(1 << 20) / self.period as f64
     }
 
-    /// A sample by number; neighbours differ and no range repeats within millions.
+    /// Neighbours differ, and no range repeats within millions.
     pub fn sample(number: usize) -> i16 {
         let mixed = (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         ((mixed >> 52) as i16) + (number % 100) as i16
@@ -78,7 +78,6 @@ impl Recorder {
         self
     }
 
-    /// Records one file of any length.
     pub fn record_samples(&mut self, samples: usize) -> &mut Self {
         let wall_ns = self.wall >> 20;
         self.files.push(File {
@@ -94,19 +93,17 @@ impl Recorder {
         self
     }
 
-    /// Skips a time while the sample clock continues; returns the missing samples.
+    /// The sample clock continues. Returns the missing samples.
     pub fn outage(&mut self, samples: usize) -> usize {
         self.wall += self.period * samples as i128;
         samples
     }
 
-    /// Sets the wall clock; negative: back.
     pub fn step(&mut self, by_ns: i128) -> &mut Self {
         self.wall += by_ns << 20;
         self
     }
 
-    /// All samples, in the order of recording.
     pub fn samples(&self) -> Vec<i16> {
         self.files
             .iter()
@@ -114,21 +111,20 @@ impl Recorder {
             .collect()
     }
 
-    /// Path of a file in the layout `{station}/{year}/{day}/{sensor}/{station}_{epoch}.raw`.
+    /// In the layout `{station}/{year}/{day}/{sensor}/{station}_{epoch}.raw`.
     pub fn path(&self, station: &str, sensor: &str, file: &File) -> String {
         let epoch = match self.resolution_ns {
             1_000_000_000 => format!("{}", file.stamp_ns / SECOND),
             1_000_000 => format!("{:013}", file.stamp_ns / 1_000_000),
             _ => format!("{:016}", file.stamp_ns / 1000),
         };
-        // The folder's day is only a label.
+        // The day is only a label.
         format!(
             "{station}/2010/{:03}/{sensor}/{station}_{epoch}.raw",
             file.stamp_ns / (86_400 * SECOND) % 365 + 1
         )
     }
 
-    /// Writes the files in little endian.
     pub fn write(&self, root: &Path, station: &str, sensor: &str) {
         for file in &self.files {
             self.write_file(root, station, sensor, file);

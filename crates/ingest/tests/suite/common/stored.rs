@@ -3,7 +3,6 @@
 use isochrony_segment::Sample;
 use isochrony_store::{RunReason, Signal};
 
-/// All samples in storage order.
 pub fn samples<T: Sample>(signal: &Signal) -> Vec<T> {
     let selection = signal.select(0..signal.end_index()).unwrap();
     let parts = selection.segments();

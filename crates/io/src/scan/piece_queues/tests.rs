@@ -1,4 +1,4 @@
-//! Which pieces are requested, and how often, for any readers and order.
+//! Which pieces are requested, and how often.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::test_source::TestSource;
 
 const SAMPLES: i64 = 30_000;
 
-/// A source with a gap and without a file; nothing is read.
+/// Has a gap and no file; nothing is read.
 fn source() -> Arc<dyn SampleSource> {
     let gaps = std::iter::once(10_000..15_000).collect();
     TestSource::shared(Path::new("no such file"), SAMPLES, gaps)
@@ -34,7 +34,6 @@ fn tasks(len: i64) -> Vec<Vec<Range<i64>>> {
 struct QueueModel {
     queues: PieceQueues<()>,
     requested: HashMap<Range<i64>, u32>,
-    /// Samples requested and not taken.
     ahead: u64,
     most: u64,
 }
@@ -168,12 +167,12 @@ fn wrong_predictions_waste_only_their_requests() {
     let other = model.begin(2, &parts(4_500..5_000));
     assert!(model.take(other, &(4_500..5_000)));
     model.end(other);
-    // An unexpected piece was not requested; the following ones are.
+    // The pieces after an unexpected one were requested.
     let queue = model.begin(3, &parts(6_000..8_000));
     assert!(!model.take(queue, &(6_500..7_000)));
     assert!(model.take(queue, &(6_000..7_000)) && model.take(queue, &(7_000..8_000)));
     model.end(queue);
-    // Tasks that nobody begins are dropped, so they block none.
+    // Tasks that nobody begins block none.
     let mut model = QueueModel::new(&source, 100, 1, tasks(200));
     for number in 40..140 {
         let start = number as i64 * 200;
@@ -191,7 +190,6 @@ fn wrong_predictions_waste_only_their_requests() {
 #[test]
 fn read_ahead_is_bounded_except_for_a_piece_per_waiting_reader() {
     let source = source();
-    // Pieces may be large, since they are not read.
     let most = i64::try_from(READ_AHEAD_BYTES / 2).unwrap();
     let mut queues: PieceQueues<u64> = PieceQueues::new(
         source.clone(),
@@ -205,7 +203,6 @@ fn read_ahead_is_bounded_except_for_a_piece_per_waiting_reader() {
         ticket
     });
     assert_eq!(requested.len(), 2, "{requested:?}");
-    // A waiting reader gets exactly one in any case.
     let (first, _) = queues.begin(0, &parts(15_000..15_000 + most));
     let (second, _) = queues.begin(1, &parts(15_000 + most..15_000 + 2 * most));
     queues.fill(|ticket, piece| {

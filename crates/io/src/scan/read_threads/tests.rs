@@ -19,7 +19,7 @@ impl PieceFiller for NoFiller {
     }
 }
 
-/// Threads that are busy with pieces of others.
+/// Busy with pieces of others.
 fn busy(parts: &[Range<i64>]) -> ReadThreads {
     let tasks = Box::new(std::iter::once(parts.to_vec()));
     let queues = PieceQueues::new(thousand(), 100, 1, tasks);
@@ -54,7 +54,6 @@ fn a_waiting_reader_continues_when_the_work_is_cancelled() {
     assert!(matches!(read, Some((_, Err(IoError::Interrupted)))));
 }
 
-/// A filler that waits until it is cancelled.
 struct Waiting;
 
 impl PieceFiller for Waiting {

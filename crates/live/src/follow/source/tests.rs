@@ -1,5 +1,3 @@
-//! Passes over a signal that is being written, with a simulated clock.
-
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use isochrony_flow::Recording as _;
@@ -10,7 +8,7 @@ use isochrony_time::Rate;
 use super::*;
 use crate::{FollowOptions, FollowedSignal};
 
-/// Number of samples up to idle or end, and whether it has ended.
+/// Samples up to idle or end, and whether it has ended.
 fn read(source: &mut dyn Source) -> (u64, bool) {
     let mut samples = 0;
     loop {
@@ -25,7 +23,7 @@ fn read(source: &mut dyn Source) -> (u64, bool) {
 
 const MS: u64 = 1_000_000;
 
-/// A signal of 100 Hz, written in parts of 10 samples.
+/// 100 Hz, in parts of 10 samples.
 struct Written {
     _folder: tempfile::TempDir,
     writing: Store,
@@ -127,7 +125,7 @@ fn a_writer_that_pauses_is_read_after_what_was_given_up() {
     // The last part began with 60 at 600 ms; at 3700 ms samples due 500 ms earlier are given up.
     let given_up = *written.marks.last().unwrap();
     assert_eq!((written.indices.len(), given_up), (70, 320));
-    // Silent for 3.1 s, and 2.5 s behind from then on: neither ends it.
+    // Silent for 3.1 s, and 2.5 s behind since: neither ends it.
     written.append_at_rate(100);
     assert!(!written.is_over);
     assert_eq!(
@@ -217,7 +215,6 @@ fn a_range_that_ends_in_a_gap_ends_once_samples_follow_the_gap() {
     assert_eq!(read(&mut *source), (0, true));
     assert_eq!(followed.counts().commits, 1);
 
-    // All samples exist from the start.
     let mut source = followed.open(Some(0..150), 1 << 16).unwrap();
     assert_eq!(read(&mut *source), (100, true));
 }

@@ -1,4 +1,4 @@
-//! Start and end of a feed: description, outer gaps, and when it is over.
+//! Start and end of a feed.
 
 use std::sync::atomic;
 use std::time::Duration;
@@ -57,7 +57,7 @@ impl FeedSource {
         }
     }
 
-    /// Also counts the samples missing at the end.
+    /// Also counts samples missing at the end.
     pub(super) fn announce_end(&mut self) {
         // What was given up in a silence is not counted yet.
         let next = self.silent_from.or(self.reorder.next_index());
@@ -73,7 +73,7 @@ impl FeedSource {
         if gap.is_empty() || !self.is_gap(all) {
             return;
         }
-        // In a silence its first index was reported as lost.
+        // Its first index was reported as lost.
         let from = self.next - i64::from(self.silent_from.is_some());
         let range = from..from.saturating_add_unsigned(all);
         let described = &self.listener.0.descriptions;

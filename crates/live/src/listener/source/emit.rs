@@ -12,7 +12,7 @@ use crate::listener::decoder::ReceivedFrame;
 use crate::reorder::ReorderOutput;
 use crate::timing::StampSource;
 
-/// A larger jump of this machine's clock means that it was set.
+/// A larger jump means that this machine's clock was set.
 const CLOCK_SET_NS: i64 = 10_000_000;
 
 impl FeedSource {
@@ -48,7 +48,7 @@ impl FeedSource {
                     let range = self.skip_indices(gap);
                     self.start_range(Some(Break::Gap(range)));
                 }
-                // Another feed of the axis may have placed the session earlier.
+                // Another feed may have placed the session earlier.
                 let skip = skip.max(self.next.saturating_sub(start).max(0).unsigned_abs());
                 if skip >= range.end - first {
                     add(&self.counters().late_frames, 1);
@@ -99,7 +99,7 @@ impl FeedSource {
         self.start_range(Some(Break::Dropped(range)));
     }
 
-    /// Copies a frame's samples after the first `skip` into segments.
+    /// Copies samples after the first `skip` into segments.
     fn fill(&mut self, mut from: i64, frame: &ReceivedFrame, skip: u64) -> Result<(), OpError> {
         let size = self.listener.0.options.dtype.size();
         let bytes = frame

@@ -1,4 +1,4 @@
-//! One run's source over a feed: packets become segments, in order, with breaks.
+//! A run's source over a feed: packets become segments, in order, with breaks.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -26,9 +26,9 @@ mod tests;
 
 use segment_builder::SegmentBuilder;
 
-/// In addition to the `reorder` window.
+/// Besides the `reorder` window.
 const EXTRA_BUFFER_SECONDS: f64 = 1.0;
-/// Limits how long malformed packets delay an interrupt check.
+/// Limits how long malformed packets delay an interrupt.
 const MAX_PACKETS_PER_PULL: u32 = 4096;
 
 pub(super) struct FeedSource {
@@ -40,15 +40,15 @@ pub(super) struct FeedSource {
     decoder: FrameDecoder,
     reorder: ReorderBuffer<ReceivedFrame>,
     highest: u64,
-    /// Feed index of the session's index 0, once known.
+    /// Feed index of the session's index 0.
     session_base: Option<i64>,
     session_count: usize,
     next: i64,
     silence: SilenceClock,
-    /// First index given up in the current silence, and time of the last progress mark.
+    /// First index given up in a silence, and time of the last mark.
     silent_from: Option<u64>,
     last_mark: Duration,
-    /// Nothing before this index follows, since it was given up.
+    /// Nothing before this index follows.
     promised: i64,
     /// Samples of a new run are late up to this index.
     late_until: i64,
@@ -60,7 +60,7 @@ pub(super) struct FeedSource {
     output: VecDeque<SourceEvent>,
     /// Arrival of the oldest segment emitted since the last pull.
     emitted_arrival: Option<Duration>,
-    /// Session index at the sender's end, and its gap there.
+    /// Session index at the sender's end, and its gap.
     sender_end: Option<u64>,
     gap_at_end: Range<u64>,
     now: Duration,
@@ -302,7 +302,7 @@ impl Source for FeedSource {
 impl Drop for FeedSource {
     fn drop(&mut self) {
         self.receiver.take();
-        // Also counts held frames when a run is stopped.
+        // Also counts held frames if stopped.
         let inner = &self.listener.0;
         let now = self.clock.since_start();
         self.decoder

@@ -1,4 +1,4 @@
-//! Copies frames into segments, whose memory is reused once unreferenced.
+//! Copies frames into segments, whose memory is reused.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ pub(super) struct SegmentBuilder {
     dtype: DType,
     stream: StreamId,
     capacity: u64,
-    /// Bytes to reverse if samples have the other byte order.
+    /// Bytes to reverse in samples of the other byte order.
     swap: Option<usize>,
     partial: Option<PartialSegment>,
     spare: Vec<Buffer>,
@@ -48,7 +48,7 @@ impl SegmentBuilder {
         }
     }
 
-    /// Appends samples, as many as fit. Returns their bytes, and the segment if full.
+    /// Appends as many samples as fit. Returns their bytes, and the segment if full.
     pub(super) fn append(
         &mut self,
         from: i64,

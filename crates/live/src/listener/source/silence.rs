@@ -1,7 +1,7 @@
 //! Decisions by time alone: missing frames are given up, and progress is reported in a silence.
 //!
-//! Decisions depend on arrival times, not on when they are made: all that was due before a packet's arrival is decided
-//! before it is read, in order of time. So the same arrivals give the same bits.
+//! All that was due before a packet's arrival is decided before it is read, in order of time. So the same arrivals give
+//! the same bits.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -16,7 +16,6 @@ use crate::listener::LateSamples;
 use crate::listener::decoder::ReceivedFrame;
 use crate::reorder::ReorderOutput;
 
-/// Late samples of a frame, by session index.
 pub(super) struct LatePart {
     range: Range<u64>,
     /// None: only counted.
@@ -78,7 +77,7 @@ impl FeedSource {
         self.reorder.give_up(upto);
         let begins = self.silent_from.is_none();
         if begins {
-            // Its length is unknown: operators only learn of a discontinuity.
+            // Of unknown length: operators only learn of a discontinuity.
             self.begin_silence();
             self.silent_from = Some(next);
         }
@@ -92,7 +91,6 @@ impl FeedSource {
         Ok(())
     }
 
-    /// What was given up in a silence is lost.
     pub(super) fn end_silence(&mut self) -> Result<(), OpError> {
         let Some(from) = self.silent_from.take() else {
             return Ok(());
@@ -105,7 +103,7 @@ impl FeedSource {
         }
     }
 
-    /// Civil time of the index before which nothing follows, if a silence was given up.
+    /// Civil time of the index before which nothing follows, after a silence.
     pub(super) fn promised_time(&self) -> Option<i64> {
         (self.promised > i64::MIN).then(|| self.time_at(self.promised))?
     }
@@ -116,8 +114,8 @@ impl FeedSource {
         Some(time[0]).filter(|&time| time != i64::MIN)
     }
 
-    /// Where a new run's samples are no longer late: late are those taken, by civil time, before `promised`. Beyond the
-    /// lateness it is not a delay: the clock was set back.
+    /// Where a new run's samples are no longer late: late are those taken, by civil time, before `promised`. Beyond
+    /// the lateness it is no delay: the clock was set back.
     pub(super) fn end_of_late(&self, start: i64, promised: i64) -> Option<i64> {
         let behind = promised.saturating_sub(self.time_at(start)?);
         let lateness = i64::try_from(self.silence.lateness()?.as_nanos()).ok()?;
@@ -128,7 +126,6 @@ impl FeedSource {
             .then(|| start.saturating_add(samples))
     }
 
-    /// Samples of a frame that were given up before.
     pub(super) fn late_parts(&self, of: Range<u64>, frame: &ReceivedFrame) -> Vec<LatePart> {
         let mut lost = self.reorder.lost_within(&of);
         let inner = &self.listener.0;
@@ -192,7 +189,6 @@ impl FeedSource {
             .for_each(|kept| inner.late.add(kept));
     }
 
-    /// Counts late samples, and keeps them on request.
     pub(super) fn keep_late(&mut self, parts: Vec<LatePart>) {
         for LatePart { range, kept } in parts {
             add(&self.counters().late_samples, range.end - range.start);

@@ -48,9 +48,7 @@ struct Sender {
     delays: Vec<Option<u64>>,
     /// From this frame on, nothing is sent for this many ms.
     silent: (usize, u64),
-    /// Samples of the silence are sent after it, all at once.
     sends_backlog: bool,
-    /// The sender restarts from 0 after the silence.
     restarts: bool,
 }
 
@@ -93,7 +91,7 @@ impl Sender {
     }
 }
 
-/// Packets arrive as recorded, on a simulated clock shared by two feeds.
+/// Replays packets on a simulated clock shared by two feeds.
 struct ReplayedFeed {
     listener: Listener,
     arrivals: Vec<Arrival>,
@@ -132,7 +130,6 @@ impl Source for ReplayedSource {
         let pulled = self.source.pull()?;
         match &pulled {
             SourceEvent::Idle => {
-                // The clock passes no arrival that the other feed has not seen.
                 self.turn += 1;
                 let step = self.steps[self.turn % self.steps.len()];
                 self.clock.fetch_add(step, Ordering::AcqRel);
@@ -199,7 +196,6 @@ fn listener(rate: u64, lateness: u64) -> Listener {
     Listener::bind(&"udp://127.0.0.1:0".parse().unwrap(), &options).unwrap()
 }
 
-/// The joined rows, and each feed's samples and counts.
 type Replayed = (RecordBatch, Vec<FeedCounts>, Vec<(i64, usize)>);
 
 fn replay(
@@ -358,7 +354,6 @@ fn a_silence_is_a_gap_and_progress_goes_on() {
     assert_eq!((counts.lost_samples, counts.late_samples), (500, 0));
 }
 
-/// 500 samples, silence, and at 1 s the end of a sender at 1000.
 fn ending_in_silence(gap: u64) -> Vec<Arrival> {
     let mut arrivals = steady_sender((50, 1500)).arrivals();
     let header = FrameHeader {

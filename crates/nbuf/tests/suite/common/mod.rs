@@ -1,4 +1,4 @@
-//! Shared by the tests: streams of numbered records, slow inputs and outputs, and executions without a watch.
+//! Numbered records, slow inputs and outputs, and executions without a watch.
 #![allow(dead_code)] // Not every test needs all of it.
 
 use std::io::{self, Read, Write};
@@ -10,12 +10,12 @@ use isochrony_nbuf::{
 
 pub(crate) const ORDERS: [Order; 4] = [Order::None, Order::Output, Order::Execution, Order::Both];
 
-/// A waiting test then fails instead of hanging.
+/// So that tests fail instead of hanging.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub(crate) const RECORD: usize = 8;
 
-/// Records 0, 1, 2, ... of 8 bytes.
+/// 8 bytes each.
 pub(crate) fn numbered(records: u64) -> Vec<u8> {
     (0..records).flat_map(u64::to_le_bytes).collect()
 }
