@@ -239,7 +239,7 @@ mod tests {
         ]
     }
 
-    /// A new variant does not compile before it has an index here, and fails until it has an example.
+    /// A new variant does not compile without an index here, and fails without an example.
     fn position(error: &SegmentError) -> usize {
         match error {
             SegmentError::UnknownDType { .. } => 0,

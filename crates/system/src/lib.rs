@@ -1,8 +1,7 @@
-//! What the operating system is asked for beyond the standard library.
+//! What other crates need of the operating system beyond the standard library.
 //!
-//! Other crates are portable Rust over this one: none depends on `rustix`, `libc` or `io-uring`, or reads `/proc`
-//! and `/sys` (`tools/check_portability.py`). A port to another system changes this crate; `docs/design/porting.md`
-//! lists what each module needs there.
+//! Other crates are portable: none depends on `rustix`, `libc` or `io-uring`, or reads `/proc` and `/sys`
+//! (`tools/check_portability.py`). `docs/design/porting.md` lists what each module needs of another system.
 //!
 //! | module | what it answers |
 //! |---|---|
@@ -22,9 +21,8 @@
 //! | [`usage`] | What has a thread used? |
 //! | [`volume`] | On which file system is it? |
 //!
-//! Functions say what they do on every system. Where one cannot be done, it does nothing, or returns `None` or
-//! `ErrorKind::Unsupported`, as each function says; callers have another way for each. The crate knows neither samples
-//! nor stores, and depends on no other crate of the workspace.
+//! What a system cannot do does nothing, or returns `None` or `ErrorKind::Unsupported`, as each function says; callers
+//! have another way. The crate knows neither samples nor stores, and depends on no other crate of the workspace.
 
 pub mod affinity;
 pub mod blocks;

@@ -151,7 +151,6 @@ fn refuses_calibrations_that_cannot_be_inverted() {
     }
 }
 
-/// Cuts of a segment into adjacent parts, by fractions of its length.
 fn cuts(len: usize, at: &[u16]) -> Vec<usize> {
     let mut cuts: Vec<usize> = at.iter().map(|&a| a as usize * (len + 1) / 65536).collect();
     cuts.extend([0, len]);
@@ -225,7 +224,7 @@ proptest! {
         scale in 1e-6f64..1e6,
         offset in -1e6f64..1e6,
     ) {
-        // Plain slices, since every stream would be interned for ever.
+        // Plain slices: every stream would be interned for ever.
         let mut values = vec![0.0; counts.len()];
         Calibration::new(scale, offset, "V").unwrap().apply(&counts, &mut values);
         for (value, count) in values.iter().zip(&counts) {
