@@ -9,19 +9,19 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u32);
 
-/// A host: one cache with some slots. Never reused after removal.
+/// A host: one cache with some slots. Never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u32);
 
-/// A task of a dispatcher: slot of its table and generation of the slot, so an identifier never denotes a later task.
+/// A task: slot and generation, so that an identifier never denotes a later task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
 }
 
-/// Maps names to dense identifiers and back. Reuses identifiers of removed names, so the tables of
-/// [`CacheIndex`](crate::CacheIndex) grow with the present names only.
+/// Maps names to dense identifiers and back. Reuses identifiers of removed names, so tables of
+/// [`CacheIndex`](crate::CacheIndex) grow with present names only.
 #[derive(Debug, Clone)]
 pub struct Interner<K> {
     ids: FxHashMap<K, ObjectId>,

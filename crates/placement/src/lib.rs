@@ -1,16 +1,16 @@
 //! Placement policies: which host runs a task, which cached object is evicted, how many hosts there are.
 //!
-//! Pure data structures without threads, clock or I/O, and with seeded randomness: a cluster's scheduler and the
-//! simulator run the same code. Times are nanoseconds since the caller's start.
+//! Pure data structures without threads, clock or I/O, and with seeded randomness: scheduler and simulator run the same
+//! code. Times are nanoseconds since the caller's start.
 //!
-//! A *host* is one cache with some slots: the workers of one machine share it. *Objects* are immutable and have dense
-//! identifiers; [`Interner`] maps names to them.
+//! A *host* is one cache with some slots. *Objects* are immutable and have dense identifiers; [`Interner`] maps names
+//! to them.
 //!
-//! - [`CacheIndex`]: which hosts hold an object, updated by numbered deltas.
+//! - [`CacheIndex`]: which hosts hold an object.
 //! - [`Dispatcher`]: assigns waiting tasks to free slots by a [`Policy`].
-//! - [`Eviction`]: which objects leave a cache bounded in bytes.
+//! - [`Eviction`]: which objects leave a cache.
 //! - [`Provisioner`]: how many hosts the queued work needs, and which to release.
-//! - [`simulation`]: a discrete-event simulator that drives all of these.
+//! - [`simulation`]: a discrete-event simulator of all of these.
 
 mod dispatch;
 mod error;

@@ -30,7 +30,7 @@ pub struct SignalExtent {
 pub struct InputSpec {
     /// Range.
     pub extent: SignalExtent,
-    /// Ranges without samples, which other tasklets must write first.
+    /// Ranges without samples, which others must write first.
     pub missing: Vec<Range<i64>>,
 }
 
@@ -62,7 +62,7 @@ pub struct DependencyGraph {
     pub scratch_readers: Vec<Vec<usize>>,
     /// Scratch bytes written by each.
     pub scratch_bytes: Vec<u64>,
-    /// Whether each is exclusive: at most one such tasklet runs at a time.
+    /// Exclusive tasklets run one at a time.
     pub exclusive: Vec<bool>,
     /// Position of each primary input: signal and index, or device and byte after [`Self::use_disk_positions`]. None:
     /// no input, or scratch.
@@ -149,7 +149,7 @@ impl DependencyGraph {
         }
     }
 
-    /// Replaces disk positions by device and byte from `lookup`. If one is unknown, changes nothing and returns false,
+    /// Replaces disk positions by device and byte from `lookup`. Changes nothing and returns false if one is unknown,
     /// since the two kinds cannot be compared.
     pub fn use_disk_positions(
         &mut self,
@@ -250,7 +250,6 @@ fn overlapping<'a>(
     &written[first..end.max(first)]
 }
 
-/// Rejects a missing range that is not completely written.
 fn check_written(
     written: &[(Range<i64>, usize)],
     missing: &Range<i64>,

@@ -47,7 +47,7 @@ impl PreviousExecution {
     }
 }
 
-/// Finds another journal of the same store that claimed a range.
+/// Of another journal of the same store.
 fn find_claiming_journal(
     own: &JournalLocation,
     signal: &str,

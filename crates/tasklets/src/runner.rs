@@ -1,10 +1,10 @@
-//! Interface of the worker pool to its user: run tasklets, release scratch, commit results.
+//! Interface of the worker pool to its user.
 //!
 //! Tasklets are numbers here, so tests need no stores.
 
 use crate::error::{Cause, TaskletError};
 
-/// Runs numbered tasklets, from several threads at once.
+/// Called from several threads at once.
 pub(crate) trait TaskletRunner: Sync {
     fn run(&self, tasklet: usize, worker: usize) -> Result<(), Cause>;
     fn release_scratch(&self, tasklet: usize) -> Result<(), TaskletError>;

@@ -1,6 +1,6 @@
-//! The serial order: tasklets as executed by one worker, with the scratch in use at each step.
+//! The serial order: tasklets as one worker runs them, with the scratch in use at each step.
 //!
-//! Several workers relax it within the scratch budget, which the scheduler checks. Two passes:
+//! Several workers relax it within the scratch budget. Two passes:
 //!
 //! 1. Take tasklets by disk position of their primary input. After a writer of scratch, take its readers, preceded by
 //!    their other dependencies, so scratch is in use only briefly.
@@ -15,8 +15,8 @@
 use crate::error::TaskletError;
 use crate::graph::DependencyGraph;
 
-/// Maximum scratch of interleaved groups: long enough reads for any disk. More would delay the first results and be
-/// evicted from the page cache before it is read.
+/// Maximum scratch of interleaved groups: long enough reads for any disk. More would delay the first results and leave
+/// the page cache before it is read.
 const MAX_INTERLEAVED_SCRATCH: u64 = 64 << 20;
 
 /// Choice among tasklets allowed by dependencies.
@@ -40,7 +40,7 @@ pub enum OrderReason {
     FreesScratch(usize),
 }
 
-/// The order of execution by one worker. A *step* is a position in it.
+/// The order of one worker. A *step* is a position in it.
 #[derive(Debug, Clone)]
 pub struct SerialOrder {
     /// Tasklet of each step.
@@ -155,10 +155,8 @@ struct OrderBuilder<'a> {
     keys: Vec<SortKey>,
     /// Entered by the depth-first search, or kept.
     entered: Vec<bool>,
-    /// In the order, or kept.
     placed: Vec<bool>,
     tasklets: Vec<usize>,
-    /// First step of each group without common scratch.
     group_starts: Vec<usize>,
     reason: Vec<OrderReason>,
 }
@@ -224,7 +222,7 @@ impl<'a> OrderBuilder<'a> {
                     let dependencies = &self.graph.dependencies[at];
                     self.push(&mut stack, dependencies, OrderReason::NeededBy(at));
                 }
-                // A dependency is further down the stack: revisit it later.
+                // A dependency is further down the stack: revisit later.
                 DfsEvent::Exit(at) if !self.dependencies_are_placed(at) => {
                     self.entered[at] = false;
                 }
@@ -253,7 +251,7 @@ impl<'a> OrderBuilder<'a> {
     }
 }
 
-/// Second pass: interleaves adjacent groups. None if no two fit.
+/// None if no two adjacent groups fit.
 fn interleave_groups(
     graph: &DependencyGraph,
     tasklets: &[usize],

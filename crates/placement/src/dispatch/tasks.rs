@@ -1,4 +1,4 @@
-//! Task table: tasks waiting in the window, in order of admission, behind it, or running.
+//! Task table: tasks waiting in the window, behind it, or running.
 
 use std::collections::VecDeque;
 
@@ -13,12 +13,10 @@ pub(crate) type Objects = SmallVec<[ObjectId; 2]>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Ended,
-    /// Behind the window.
     Backlog,
-    /// In the window.
     Waiting,
     Running(HostId),
-    /// Cancelled behind the window, with its slot still queued.
+    /// Cancelled in the backlog, with its slot still queued.
     Cancelled,
 }
 
@@ -56,7 +54,6 @@ impl List {
     };
 }
 
-/// Links of each task in its list.
 pub(crate) type Links = Vec<[u32; 2]>;
 
 /// Inserts a task by its number. New tasks go directly to the end; returned ones are searched from the front, where the
@@ -103,7 +100,6 @@ pub(crate) struct TaskTable {
     links: Links,
     pub(crate) waiting: usize,
     pub(crate) running: usize,
-    /// Since when the oldest task has been the oldest.
     pub(crate) oldest_since: u64,
 }
 

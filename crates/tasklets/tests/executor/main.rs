@@ -60,8 +60,7 @@ fn range(part: i64) -> Range<i64> {
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// Squares of both recordings in scratch, their sums in the output, like the FFT Adder. `before` is called in each
-/// tasklet.
+/// Squares of both recordings in scratch, their sums in the output, like the FFT Adder. Each tasklet calls `before`.
 fn adder(
     store: &Store,
     options: ExecutorOptions,
@@ -193,7 +192,6 @@ fn any_number_of_workers_and_any_budget_give_the_same_samples() {
             report.tasklets.last().unwrap().value(),
             Some(expected(range(PARTS - 1).start).into())
         );
-        // Scratch is free again, and outputs are committed.
         for scratch in room {
             assert_eq!(scratch.signal().unwrap().sample_count(), 0);
         }

@@ -25,7 +25,7 @@ fn given(tasklets: impl IntoIterator<Item = Tasklet>) -> Executor {
     executor
 }
 
-/// A store whose signal "g" has two samples and room for two more.
+/// Two samples and room for two more.
 fn half_filled(folder: &Path) -> Store {
     let store = Store::open(folder.join("a.iso"), Mode::Create).unwrap();
     let writer = store.create("g", &options()).unwrap();

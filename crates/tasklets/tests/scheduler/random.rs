@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use crate::{extent, signals, spec, stored, written};
 
-/// Random tasklets in random order: each writes a range of scratch, of the output or nothing, reads stored ranges and
-/// ranges written by earlier ones, and has `after` dependencies.
+/// Each writes a range of scratch, of the output or nothing, reads stored and earlier written ranges, and has `after`
+/// dependencies.
 fn any_specs() -> impl Strategy<Value = Vec<TaskletSpec>> {
     let one = (
         0usize..5,
@@ -93,7 +93,7 @@ proptest! {
         for at in 0..specs.len() {
             keep[at] = kept[at] == 0 && scratch_bytes(&specs[at]) == 0 && all[at].is_empty();
         }
-        // The minimum budget of the order, and a little more.
+        // The minimum, and a little more.
         let mut budget = spare;
         if let Err(TaskletError::ScratchTooSmall { needed, .. }) = SerialOrder::new(&graph, &keep, how, 0) {
             budget += needed;
@@ -151,7 +151,7 @@ proptest! {
         prop_assert_eq!((scheduler.assign(), live), (Assignment::Finished, 0));
         prop_assert_eq!(scheduler.peak_scratch(), peak);
         for at in 0..specs.len() {
-            // The same tasklets for any number of workers: all except failed ones and their dependents.
+            // For any number of workers: all except failed ones and their dependents.
             let mut lost = failing && fails[at] == 0 && !keep[at];
             let (mut before, mut seen) = (all[at].clone(), vec![]);
             let mut cut_off = false;
