@@ -1,5 +1,5 @@
 //! flow/statfilter: XStream's synthetic query, windows of 4096 samples with a deviation above one threshold and a mean
-//! below another, against the bare loop on the same instruction set.
+//! below another, against a bare loop on the same instruction set.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::measure::{Results, interleave, noise, ratio};
 
 const WINDOW: usize = 4096;
 
-/// Exact moments of a window: 8,192 squares of 12-bit samples fit 32 bits.
+/// Exact: 8,192 squares of 12-bit samples fit 32 bits.
 #[inline(always)]
 fn passes(window: &[i16]) -> bool {
     let (mut sum, mut squares) = (0i64, 0i64);

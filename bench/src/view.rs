@@ -1,4 +1,4 @@
-//! store/view: 2000 columns of an hour and of a year of a 100 Hz signal.
+//! store/view: 2000 columns of an hour and of a year at 100 Hz.
 
 use std::path::Path;
 

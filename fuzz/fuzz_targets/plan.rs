@@ -1,5 +1,5 @@
-//! Saved plans and the expressions in them: whatever the bytes, reading ends in a plan or an error, and a plan that
-//! was read is written and read again as the same plan.
+//! Saved plans and their expressions: reading ends in a plan or an error, and a plan is written and read again as the
+//! same.
 #![no_main]
 
 use std::ops::Range;

@@ -23,7 +23,6 @@ const MAX_PREFETCHES: usize = 16;
 pub(crate) struct BlockCache {
     table: Arc<Mutex<BlockTable>>,
     prefetches: Arc<Semaphore>,
-    /// Readers of the store's files from front to back.
     pub(crate) readers: Arc<ActiveReaders>,
 }
 

@@ -1,4 +1,4 @@
-//! [`Remote`]: a store in object storage, shared by its medium and the files that this opens.
+//! [`Remote`]: a store in object storage, shared by its medium and files.
 
 use std::fmt;
 use std::io;
@@ -66,7 +66,7 @@ impl Remote {
         self.service
     }
 
-    /// The name of an object below the store's prefix.
+    /// Of an object below the store's prefix.
     pub(crate) fn name(&self, path: &Path) -> io::Result<String> {
         let outside = || Refusal::Outside { path: path.into() };
         let below = path.strip_prefix(&self.root).map_err(|_| outside())?;

@@ -1,4 +1,4 @@
-//! A process's state for a store's medium: client, listing and blocks.
+//! A process's state for a medium: client, listing and blocks.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ pub(crate) struct Session {
 struct SessionState {
     listing: Listing,
     read_ahead: SignalReadAhead,
-    /// Last seen versions of the records of the published state.
+    /// Last seen versions of root records.
     roots: HashMap<String, Version>,
 }
 
@@ -87,8 +87,8 @@ impl Session {
         }
     }
 
-    /// Starts reading the small objects that likely follow. Not in stores too large to be listed, where finding them
-    /// takes requests as well.
+    /// Starts reading the small objects that likely follow; not in stores too large to list, where finding them takes
+    /// requests, too.
     pub(crate) fn read_ahead_of(&self, name: &str) {
         let small = {
             let state = &mut *self.state();

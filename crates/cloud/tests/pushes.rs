@@ -29,7 +29,7 @@ fn media(url: &str) -> io::Result<CloudMedia> {
     )?)
 }
 
-/// A server for one test, and the URL of a store on it.
+/// A server, and the URL of a store on it.
 fn server() -> (Arc<Faulty>, String) {
     remote::register(
         |url| Ok(Arc::new(media(url)?) as Arc<dyn Media>),
@@ -54,7 +54,7 @@ fn push(from: &Path, url: &str, options: &CopyOptions) -> Result<u64, StoreError
     }
 }
 
-/// Visible state of each signal: samples, times, events, metadata.
+/// Samples, times, events and metadata by signal.
 fn shown(path: impl AsRef<Path>) -> BTreeMap<String, String> {
     let store = Store::open(path, Mode::Read).unwrap();
     let show = |name: String| {
@@ -230,8 +230,7 @@ fn carry_out(source: &Source, step: &Step, number: i64) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// After any changes between pushes, the copy equals its source, and has no objects beyond those of a store on
-    /// disk.
+    /// After any changes between pushes, the copy has no objects beyond those of a store on disk.
     #[test]
     fn a_copy_equals_its_source(steps in steps(), commit_bytes in prop_oneof![Just(20_000u64), Just(1 << 28)]) {
         let (server, url) = server();
@@ -310,7 +309,7 @@ fn progress_counts_uploaded_bytes() {
     assert!(on_the_way.count() > 2, "{seen:?}");
 }
 
-/// Signals without samples have objects, too; no commit uploads those of more than a thousand.
+/// Signals without samples have objects, too.
 #[test]
 fn a_commit_puts_a_thousand_signals_at_most() {
     let (server, url) = server();
@@ -380,8 +379,7 @@ fn manifest_is_uploaded_last_before_deletions() {
     assert!(deleted.unwrap() > manifests[0], "{changes:?}");
 }
 
-/// Ends a push at every change of objects: readers see a pushed state or an error about an incomplete push, and the
-/// next push completes it.
+/// Ends a push at every change of objects: readers see a pushed state or an error about an incomplete push.
 #[test]
 fn a_push_interrupted_anywhere_is_completed_by_the_next() {
     for commit_bytes in [1 << 28, 150_000] {
@@ -415,7 +413,6 @@ fn a_push_interrupted_anywhere_is_completed_by_the_next() {
                 }
                 Err(error) => assert_eq!(error.code(), "unfinished_backup", "{at}: {error}"),
             }
-            // Another one that breaks off, too.
             server.refuse_after(at / 2);
             let _ = push(&source.path(), &url, &options);
             server.refuse_after(u64::MAX);
@@ -449,7 +446,7 @@ fn only_selected_signals_are_uploaded() {
             .iter()
             .any(|name| name.starts_with("m/"))
     );
-    // Others stay in their earlier state, even if the source has removed them.
+    // Others keep their earlier state, even if the source removed them.
     source.append("n/long", 10, 1);
     source.store.remove("n/short").unwrap();
     source.store.commit(true).unwrap();
@@ -504,7 +501,6 @@ fn a_target_that_is_no_copy_is_unchanged() {
     assert_eq!(strange.changes().len(), 0);
 }
 
-/// Ends a push of appended samples at every change: the copy stays readable.
 #[test]
 fn an_interrupted_push_of_appends_leaves_the_copy_readable() {
     let mut at = 0;

@@ -20,7 +20,6 @@ use tempfile::TempDir;
 const ROOT: &str = "s3://bucket/water.iso";
 const PREFIX: &str = "some/water.iso";
 
-/// A store on disk and its copy in objects.
 struct StoreCopy {
     folder: TempDir,
     objects: Arc<Faulty>,
@@ -37,7 +36,6 @@ fn samples(count: i64, seed: i64) -> Vec<i16> {
 }
 
 impl StoreCopy {
-    /// Ranges of samples with gaps between them.
     fn new(stretches: &[(i64, i64)], sealed: bool) -> Self {
         let copy = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -87,7 +85,7 @@ impl StoreCopy {
             .collect()
     }
 
-    /// Scans by the strategy of remote media, in pieces.
+    /// By the strategy of remote media, in pieces.
     fn scanned(store: &Store, piece: i64, at_once: usize) -> Vec<i16> {
         let signal = store.signal("a/b").unwrap();
         let all = signal.select(0..signal.end_index()).unwrap();
@@ -124,7 +122,7 @@ impl StoreCopy {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// With any layout and any faults, a store in objects shows the same as on disk.
+    /// With any layout and any faults.
     #[test]
     fn a_store_in_objects_equals_its_copy_on_disk(
         stretches in prop::collection::vec((1..90_000i64, 1..40_000i64), 1..6),

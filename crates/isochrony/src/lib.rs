@@ -76,7 +76,7 @@ pub use isochrony_time::{
     TimeError, civil,
 };
 
-/// The worked example of the documentation, compiled and tested.
+/// The documentation's worked example, compiled and tested.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/add_an_operator.md")]
 mod add_an_operator {}

@@ -1,5 +1,4 @@
-//! Compares the writer's medium with a disk: random calls have equal results, and after each publication objects equal
-//! files.
+//! Compares the writer's medium with a disk: random calls have equal results, and published objects equal files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +14,7 @@ use super::*;
 const ROOT: &str = "s3://bucket/a.iso";
 const PREFIX: &str = "some/a.iso";
 
-/// Content of all objects by name below the store.
+/// By name below the store.
 fn objects(client: &InMemory) -> BTreeMap<String, Vec<u8>> {
     let metas = client.list(None).map(|meta| meta.unwrap().location);
     let keys: Vec<Key> = metas.collect().now_or_never().unwrap();
@@ -28,7 +27,7 @@ fn objects(client: &InMemory) -> BTreeMap<String, Vec<u8>> {
     keys.into_iter().map(get).collect()
 }
 
-/// Content of all files below a folder by name, except those outside a published store.
+/// By name, except those outside a published store.
 fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -120,7 +119,7 @@ fn access(how: u8) -> Access {
     }
 }
 
-/// Whether results agree: errors only by their presence, since their kinds depend on the system.
+/// Compares errors only by presence, since their kinds depend on the system.
 fn same<T, U>(one: &io::Result<T>, other: &io::Result<U>, call: &Call) -> bool {
     assert_eq!(
         one.is_ok(),
@@ -176,7 +175,7 @@ proptest! {
                         prop_assert_eq!(one.unwrap(), other.unwrap());
                     }
                 }
-                // A disk refuses a folder below itself, and keeps one that is renamed to itself.
+                // A disk refuses a folder below itself, and keeps one renamed to itself.
                 Call::Rename(from, to) if from == to || NAMES[to].starts_with(NAMES[from]) => {}
                 Call::Rename(from, to) => {
                     let one = writer.rename(&ours(from), &ours(to));
@@ -286,7 +285,7 @@ fn shards_are_put_early_where_many_are_staged() {
         assert!(writer.0.staging.bytes() <= 4 * SHARD as u64, "{number}");
     }
     assert!(objects(&client).len() >= 6);
-    // All are open: uploaded ones are fetched again.
+    // All are open.
     for (number, file) in files.iter().enumerate() {
         let mut read = vec![0; SHARD];
         file.read_at(0, &mut read).unwrap();

@@ -1,4 +1,4 @@
-//! FIFO, FIFO with time slices, and run to completion: every hop goes through a queue.
+//! FIFO, FIFO with time slices, and run to completion: every hop is queued.
 
 use std::time::{Duration, Instant};
 
@@ -72,7 +72,7 @@ impl<M: Message, Q: Held<M>> Engine<M, Q> {
         true
     }
 
-    /// All that waits for an operator; then one of its successors if it emitted, else the least recently served.
+    /// All that waits for an operator; then a successor if it emitted, else the least recently served.
     pub(super) fn step_rtc(&mut self) -> bool {
         let Some(node) = self.successor.take().or_else(|| self.core.next()) else {
             return false;
