@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Longer Python functions are interrupted by an exception.
+/// Longer Python functions get an exception.
 const INTERRUPT_DELAY: Duration = Duration::from_millis(200);
 const CLOSE_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -29,7 +29,7 @@ static IS_CLOSING: AtomicBool = AtomicBool::new(false);
 /// The finalizing thread, which may still run Python code.
 static CLOSING_THREAD: OnceLock<ThreadId> = OnceLock::new();
 static ENTERING_THREADS: AtomicUsize = AtomicUsize::new(0);
-/// Calls of Python code by this crate, without those of threads that sleep until the end.
+/// Calls of Python code, without those of threads that sleep until the end.
 static ACTIVE_CALLS: AtomicUsize = AtomicUsize::new(0);
 static ACTIVE_RUNS: Mutex<Vec<Weak<ActiveRun>>> = Mutex::new(Vec::new());
 
@@ -69,7 +69,7 @@ fn is_attached() -> bool {
 struct InterpreterEntry;
 
 impl InterpreterEntry {
-    /// Counts this thread; at finalization it sleeps for ever instead.
+    /// At finalization this thread sleeps for ever instead.
     fn begin() -> Self {
         // Sequentially consistent with `close`: either `close` sees the count, or this thread the flag.
         ENTERING_THREADS.fetch_add(1, Ordering::SeqCst);
@@ -92,7 +92,7 @@ fn is_closing_elsewhere() -> bool {
     IS_CLOSING.load(Ordering::SeqCst) && CLOSING_THREAD.get() != Some(&thread::current().id())
 }
 
-/// Removes this thread's runs and calls from the counts, since they never end.
+/// This thread's runs and calls never end, so they leave the counts.
 fn sleep_for_good() -> ! {
     ActiveRun::abandon();
     ACTIVE_CALLS.fetch_sub(OWN_CALLS.take(), Ordering::SeqCst);
@@ -175,8 +175,8 @@ impl ActiveRun {
         Ok(run)
     }
 
-    /// Unregisters this thread's runs before it sleeps for ever. A worker thread does not know its run, so it
-    /// unregisters all that have workers.
+    /// Unregisters this thread's runs before it sleeps for ever. A worker does not know its run, so it unregisters all
+    /// that have workers.
     fn abandon() {
         let this = thread::current().id();
         let runs = Self::all();
@@ -195,7 +195,7 @@ impl ActiveRun {
     }
 }
 
-/// Finalization has begun; no other thread may start work.
+/// Finalization has begun: no other thread may start work.
 pub(crate) fn is_closing() -> bool {
     IS_CLOSING.load(Ordering::Relaxed)
 }
@@ -224,7 +224,7 @@ pub(crate) fn close(py: Python<'_>) {
                 .iter()
                 .for_each(|run| interrupt(py, run.python_thread));
         }
-        // Not `detach`, since this thread must return.
+        // Not `detach`: this thread must return.
         py.detach(|| thread::sleep(CLOSE_CHECK_INTERVAL));
     }
 }
@@ -239,7 +239,7 @@ fn interrupt(py: Python<'_>, thread: u64) {
         let exit = ctypes.getattr("py_object")?.call1((exit,))?;
         set.call1((thread, exit)).map(drop)
     };
-    // If it fails, the run lasts until its function returns.
+    // Else the run lasts until its function returns.
     let _ = raise();
 }
 

@@ -75,7 +75,7 @@ impl NativeTable {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyCapsule>> {
-        // The interface lets the producer ignore the requested schema.
+        // A producer may ignore it.
         let _ = requested_schema;
         memory::stream_capsule(py, &self.batch)
     }

@@ -11,10 +11,10 @@ use pyo3::prelude::*;
 use super::array::{PythonOwner, dtype_of};
 use crate::errors::{PackageError, Result};
 
-/// Up to this size arrays are copied: keeping one takes as long, and releasing it needs the thread to attach again.
+/// Up to this size arrays are copied: keeping one takes as long, and its release has to attach again.
 const MAX_COPIED_BYTES: usize = 4096;
 
-/// A returned array, of a dtype and shape that a plan accepts.
+/// Of a dtype and shape that a plan accepts.
 pub(crate) struct ReturnedArray<'py> {
     pub(crate) dtype: DType,
     pub(crate) rows: usize,
@@ -25,7 +25,7 @@ pub(crate) struct ReturnedArray<'py> {
 }
 
 pub(crate) fn references(object: &Bound<'_, PyAny>) -> isize {
-    // SAFETY: reads the count of a live object, attached to the interpreter.
+    // SAFETY: reads the count of a live object, attached.
     unsafe { pyo3::ffi::Py_REFCNT(object.as_ptr()) }
 }
 
@@ -66,7 +66,7 @@ impl ReturnedArray<'_> {
 }
 
 impl<'py> ReturnedArray<'py> {
-    /// Converts a returned object. Copies only values that are not C-contiguous in native byte order.
+    /// Copies only values that are not C-contiguous in native byte order.
     pub(crate) fn of(result: Bound<'py, PyAny>) -> Result<Self> {
         let py = result.py();
         let mut array = match result.cast_into::<PyUntypedArray>() {
@@ -102,8 +102,7 @@ impl<'py> ReturnedArray<'py> {
     }
 
     fn fields(&self) -> (*mut u8, i32, Option<Bound<'py, PyAny>>) {
-        // SAFETY: reads fields of the array's C struct, valid while `array` lives; a base is null or an object to which
-        // the array holds a reference.
+        // SAFETY: reads fields of the live array's C struct; a base is null or an object that the array refers to.
         unsafe {
             let fields = &(*self.array.as_array_ptr()).fields;
             let base = Bound::from_borrowed_ptr_or_opt(self.array.py(), fields.base);
@@ -122,7 +121,7 @@ impl<'py> ReturnedArray<'py> {
     /// Whether the array owns its memory and is unreachable elsewhere.
     pub(super) fn is_only_holder(&self) -> bool {
         let (_, flags, _) = self.fields();
-        // SAFETY: reads a field of the C struct of an array that lives.
+        // SAFETY: reads a field of the live array's C struct.
         let unseen = unsafe { (*self.array.as_array_ptr()).fields.weakreflist.is_null() };
         unseen && owns(flags) && self.is_alone()
     }
@@ -134,11 +133,11 @@ impl<'py> ReturnedArray<'py> {
             return &[];
         }
         // SAFETY: the array is C-contiguous with `len` bytes from `data` on, and lives as long as `self`. Not writing
-        // meanwhile is the duty of the caller's caller, as in every binding to NumPy.
+        // meanwhile is the duty of the caller's caller.
         unsafe { std::slice::from_raw_parts(data, self.len()) }
     }
 
-    /// The part of `memory` that the array is a read-only view of, which needs no Python object.
+    /// The part of `memory` that the array is a read-only view of.
     pub(crate) fn part_of(&self, memory: &Buffer) -> Option<Buffer> {
         let (data, flags, _) = self.fields();
         let start = data.addr().checked_sub(memory.as_ptr().addr())?;
@@ -157,12 +156,12 @@ impl<'py> ReturnedArray<'py> {
             return None;
         }
         // SAFETY: the array is C-contiguous with `len` bytes from `data` on, and lives as long as `self`. The result is
-        // used before the thread detaches, and until then no Python code runs that could write there.
+        // used before the thread detaches, and until then no Python code could write there.
         Some(unsafe { std::slice::from_raw_parts(data, len) })
     }
 
-    /// Takes the array over. No copy if nobody can change it: it is unreferenced elsewhere, read-only, or owns its
-    /// memory and is made read-only here. A view of writable memory is copied.
+    /// Takes the array over, without a copy if nobody can change it: it is unreferenced elsewhere, read-only, or owns
+    /// its memory and is made read-only here. Copies a view of writable memory.
     pub(crate) fn adopt(self) -> Result<Buffer> {
         let (data, flags, base) = self.fields();
         let len = self.len();
@@ -172,7 +171,7 @@ impl<'py> ReturnedArray<'py> {
         let alone = self.is_alone();
         let mut fixed = flags & npyffi::NPY_ARRAY_WRITEABLE == 0 || alone && owns(flags);
         if !fixed && owns(flags) {
-            // A later write to the array raises NumPy's error instead of changing a result.
+            // A later write raises NumPy's error instead of changing a result.
             let setflags = self.array.as_any().call_method1("setflags", (false,));
             setflags?;
             fixed = true;

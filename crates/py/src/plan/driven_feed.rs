@@ -42,7 +42,6 @@ impl Driver for PyDriver {
 
     fn stop(&self) {
         let Ok(object) = self.object.get() else {
-            // The feed has been dropped.
             return;
         };
         attach(|py| {
@@ -159,7 +158,7 @@ pub(super) fn is_driven(saved: &Map<String, Value>) -> bool {
     saved.contains_key("driven")
 }
 
-/// Reads a feed of a saved plan, through `isochrony.live`.
+/// Of a saved plan, through `isochrony.live`.
 pub(super) fn from_saved(
     saved: &Map<String, Value>,
     kept: &ObjectKeeper,

@@ -31,7 +31,7 @@ impl Function {
             })
     }
 
-    /// Its form in a sent plan, with the function beside it.
+    /// In a sent plan, with the function beside it.
     pub(super) fn sent(&self, objects: &mut SentObjects) -> Result<Value, PlanError> {
         let object = self.object.get().map_err(|error| PlanError::Unreadable {
             why: error.to_string(),
@@ -56,8 +56,7 @@ impl Function {
         Self::import_named(saved, "function", imports)
     }
 
-    /// Like [`import`](Self::import), for another key. Only here is code imported that a saved plan names; a sent plan
-    /// brings its functions.
+    /// Like [`import`](Self::import), for another key. Only here is code imported that a saved plan names.
     pub(super) fn import_named(
         saved: &Map<String, Value>,
         key: &str,
@@ -92,7 +91,7 @@ pub(super) fn unitless(stream: StreamId) -> StreamId {
     stream.with_calibration(Calibration::default()).intern()
 }
 
-/// Dtype and width of the values that a function gets; width 0 for samples.
+/// Dtype and width of the values for a function; 0 for samples.
 pub(super) fn seen(port: &PortType, counts: bool) -> Option<(DType, usize)> {
     let (dtype, stream) = (port.dtype()?, port.stream_id()?);
     let dtype = if counts {

@@ -43,7 +43,7 @@ impl Generator {
             unit,
             start,
         } = self;
-        // Index and rate determine the times of a start, so generators with the same start share a grid.
+        // Index and rate determine times, so generators with one start share a grid.
         let grid = start.and_then(|start| TimebaseId::grid(start, rate).ok());
         let timebase = grid.unwrap_or(TimebaseId::CIVIL);
         let stream = Stream::new(function.shown.clone(), timebase, rate)
@@ -116,8 +116,8 @@ impl Generator {
     }
 }
 
-/// The iterator's next segment; None at its end. An item is an array, which begins at `end`, or a pair (index, array).
-/// Sets `end` to the index after it.
+/// The iterator's next segment, from an array, which begins at `end`, or a pair (index, array). Sets `end` to the index
+/// after it.
 fn next(
     py: Python<'_>,
     iterator: &Py<PyIterator>,

@@ -1,4 +1,4 @@
-//! Part of a plan on another host: both ends, between which `isochrony/cluster` carries messages as `bytes`.
+//! Part of a plan on another host: both ends; `isochrony/cluster` carries messages as `bytes`.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct NativeHostInbox {
     inbox: Arc<HostInbox>,
 }
 
-/// Arguments of `ClusterRun.open_host`: host, form of the plan, objects, inbox.
+/// Of `ClusterRun.open_host`: host, form of the plan, objects, inbox.
 pub(super) fn host_arguments(
     py: Python<'_>,
     request: HostRequest,

@@ -21,7 +21,7 @@ use crate::memory::Compiled;
 pub(super) struct JitOperator {
     function: Function,
     compiled: Arc<Compiled>,
-    /// Types that it is compiled for.
+    /// Types of the compiled function.
     input: (DType, usize),
     /// Results select windows.
     filter: bool,
@@ -32,7 +32,7 @@ pub(super) struct JitOperator {
 }
 
 impl JitOperator {
-    /// Compiles a function for the type of a port.
+    /// Compiles a function for a port.
     pub(super) fn kept(
         py: Python<'_>,
         function: Function,
@@ -67,7 +67,7 @@ impl JitOperator {
         }))
     }
 
-    /// Reads a saved plan's function and compiles it for this input.
+    /// Compiles a saved plan's function for this input.
     pub(super) fn from_saved(
         saved: &Map<String, Value>,
         inputs: &[PortType],

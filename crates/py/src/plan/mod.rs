@@ -90,7 +90,7 @@ impl NativePlan {
         Self { plan, owner }
     }
 
-    /// A plan with this one and others as inputs, with their objects and those of `kept`.
+    /// With other inputs, and the objects of all and of `kept`.
     fn of_inputs(
         &self,
         py: Python<'_>,
@@ -359,7 +359,6 @@ impl NativePlan {
             AllowedFunctions::Named(functions)
         };
         let imports = Imports::new(allowed);
-        // Opening a store reads files.
         let plan = detach(py, || saved::read_plan(text, shared.as_ref(), &imports))?;
         Ok(Self::owned(plan, imports.kept.owner(py, [])?))
     }

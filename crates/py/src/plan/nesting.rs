@@ -1,7 +1,7 @@
 //! Nesting of runs: functions that plans call may run plans.
 //!
-//! A function that runs its own plan, directly or through others, would never end, and each run uses stack. So a run
-//! knows the functions that it is nested in, also in worker threads, and the depth in worker processes.
+//! A function that runs its own plan, even indirectly, would never end, and each run uses stack. So a run knows the
+//! functions that it is nested in, also in worker threads, and the depth in worker processes.
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
@@ -22,7 +22,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Nesting>>> = const { RefCell::new(None) };
 }
 
-/// Functions that called each other through runs, by address, innermost last.
+/// Functions nested through runs, by address, innermost last.
 #[derive(Debug, Default)]
 pub(crate) struct Nesting {
     functions: Vec<usize>,
@@ -60,7 +60,7 @@ impl Nesting {
         Arc::new(Self { functions })
     }
 
-    /// Enters it in this thread until the guard is dropped.
+    /// Enters it in this thread.
     pub(crate) fn enter(self: &Arc<Self>) -> NestingGuard {
         let now = Some(Arc::clone(self));
         NestingGuard(CURRENT.with(|current| current.replace(now)))

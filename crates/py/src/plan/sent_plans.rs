@@ -116,12 +116,12 @@ pub(super) fn listed(py: Python<'_>, objects: SentObjects) -> Result<Bound<'_, P
 
 pub(super) struct ReceivedPlans {
     pub(super) plans: Vec<Plan>,
-    /// Owner of their Python objects.
+    /// Of their Python objects.
     pub(super) owner: Option<Py<Owner>>,
     pub(super) signals: Vec<OpenSnapshot>,
 }
 
-/// The plans of a form for tasks, with the objects sent.
+/// For tasks, with the objects sent.
 pub(super) fn received_for_tasks(
     py: Python<'_>,
     text: &str,
@@ -147,7 +147,7 @@ pub(super) fn received_for_tasks(
     })
 }
 
-/// The plan of a form, and the owner of its Python objects.
+/// With the owner of its Python objects.
 pub(super) fn received_part(
     py: Python<'_>,
     form: &str,
@@ -165,7 +165,7 @@ pub(super) struct OpenSnapshot {
     pub(super) snapshot: SignalSnapshot,
 }
 
-/// Reader for the form of plans sent with these objects.
+/// Reads plans sent with these objects.
 fn received(objects: Vec<(String, Bound<'_, PyAny>)>) -> Result<Imports> {
     let objects = objects
         .into_iter()
@@ -173,7 +173,7 @@ fn received(objects: Vec<(String, Bound<'_, PyAny>)>) -> Result<Imports> {
             SIGNAL => {
                 let (bytes, opening): (Bound<'_, PyBytes>, Opening) = object.extract()?;
                 let (shared, signal) = decoded(&bytes, opening)?;
-                // Recordings of different snapshots differ, even of one store.
+                // Recordings of different snapshots differ.
                 let commit = SignalSnapshot::from_bytes(bytes.as_bytes())?.sequence();
                 Ok(ReceivedObject::Signal {
                     signal,

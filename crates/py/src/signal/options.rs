@@ -1,4 +1,4 @@
-//! Options of a new signal, and arguments that name a dtype or a duration.
+//! Options of a new signal; dtype and duration arguments.
 
 use isochrony_store::{CreateOptions, SampleFormat};
 use pyo3::prelude::*;
@@ -21,7 +21,7 @@ pub(crate) struct SignalOptions<'py> {
     pub(crate) overwrite: bool,
 }
 
-/// NumPy dtype, scalar type or text; anything else is an error of the package.
+/// NumPy dtype, scalar type or text.
 pub(crate) fn dtype_text(object: &Bound<'_, PyAny>) -> Result<String> {
     Ok(match object.extract::<String>() {
         Ok(text) => text,

@@ -107,8 +107,8 @@ impl From<isochrony_store::Appended> for Appended {
     }
 }
 
-/// A stamp. Without `resolution` a time is as exact as its type and digits, but at least to a microsecond: a typed
-/// `00:00:07` means the start of the second.
+/// Without `resolution` a time is as exact as its type and digits, but at least to a microsecond: a typed `00:00:07`
+/// means the start of the second.
 pub(crate) fn stamp(
     at: &Bound<'_, PyAny>,
     resolution: Option<&Bound<'_, PyAny>>,

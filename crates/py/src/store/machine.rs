@@ -1,4 +1,4 @@
-//! Costs of this machine, for `isochrony.machine`. Profiles travel as JSON text.
+//! Costs of this machine, for `isochrony.machine`, as JSON text.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,6 @@ pub(crate) fn calibrate_machine(
         bytes,
         repeats,
     };
-    // Takes long enough for Ctrl-C to matter.
     interruptible(
         py,
         u64::MAX,

@@ -1,4 +1,4 @@
-//! Creates, prints and saves an operator that calls a Python function, and decides where it runs.
+//! Creates, prints and saves an operator that calls a Python function; decides where.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::plan::run_context::RunContext;
 use crate::workers::{call_context, host_function};
 
 impl PythonOperator {
-    /// The function for worker processes, or why it cannot be sent there.
+    /// For worker processes, or why it cannot be sent there.
     fn portable(&self, run: &RunOptions<'_>) -> Result<Arc<PortableFunction>, String> {
         let object = self.function.object.get();
         let object = host_function(&object.map_err(|error| error.to_string())?);
@@ -37,7 +37,7 @@ impl PythonOperator {
             OnWorkers::Processes => true,
             OnWorkers::Threads | OnWorkers::Inline => false,
         };
-        // The caller's thread calls functions in this process, unless processes are requested.
+        // Unless processes are requested.
         let here = matches!(self.role, FunctionRole::Each | FunctionRole::MapRows(_));
         if here || !wanted || run.worker.is_none() && !self.sequential {
             return None;
@@ -55,7 +55,7 @@ impl PythonOperator {
         ))
     }
 
-    /// Its parameters; `function_form` encodes a function.
+    /// `function_form` encodes a function.
     fn form(
         &self,
         function_form: &mut dyn FnMut(&Function) -> Result<Value, PlanError>,
