@@ -46,7 +46,6 @@ pub fn run(asked: &str) -> Result<(f64, i64), Failure> {
     Ok((start.elapsed().as_secs_f64(), found))
 }
 
-/// The whole windows of an array.
 struct Windows {
     folder: PathBuf,
     files: Vec<(File, u64)>,
@@ -193,7 +192,6 @@ fn add(a: &Windows, b: &Windows) -> Result<File, Failure> {
     Ok(file)
 }
 
-/// Sum of the strongest frequencies of spectra in a file.
 fn strongest_of_all(file: &File) -> Result<i64, Failure> {
     let mut spectrum = Transform::<f32>::new().spectrum;
     let bytes = size_of_val(&spectrum[..]) as u64;

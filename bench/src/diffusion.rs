@@ -192,7 +192,6 @@ fn policies(quick: bool, results: &mut Results) -> Result<(), Failure> {
             let workload = access(name, 2 * hosts, if hosts > 5000 { 20 } else { 60 });
             for policy in Policy::ALL {
                 let dispatch = DispatchOptions {
-                    // A map: any order will do.
                     window: 64 * hosts,
                     max_wait: 10_000_000_000,
                     ..DispatchOptions::for_policy(policy)

@@ -45,7 +45,6 @@ fn look(sum: &Arc<AtomicU64>) -> impl Fn(&Item) -> Result<(), Cause> + Send + Sy
     }
 }
 
-/// The bare loop's memory.
 struct Bare {
     plan: Arc<dyn RealToComplex<f32>>,
     row: Vec<f32>,

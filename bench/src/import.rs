@@ -81,7 +81,6 @@ fn compare(
                 copied += fs::copy(entry.path(), &target).expect("copied");
             }
         }
-        // As `cp -r` with an fsync of each file.
         for station in 0..stations {
             for entry in fs::read_dir(copy_path.join(format!("stn_{station}"))).expect("listed") {
                 File::open(entry.expect("an entry").path())

@@ -7,7 +7,6 @@ use isochrony::time::{Rate, TimebaseId};
 
 use crate::measure::{Results, interleave};
 
-/// What a link is made of.
 mod sync {
     pub use std::sync::atomic::{AtomicBool, AtomicU64};
 }

@@ -115,7 +115,6 @@ impl Program {
             return;
         }
         let mut command = Command::new(&self.words[0]);
-        // Bytes, not letters.
         let command = command.args(&self.words[1..]).env("LC_ALL", "C");
         let output = command.output().expect("it ran before");
         let said = String::from_utf8_lossy(&output.stdout);

@@ -30,7 +30,6 @@ use std::process::ExitCode;
 
 use measure::Results;
 
-/// What to run, and where.
 struct Setup {
     dir: PathBuf,
     out: Option<PathBuf>,

@@ -22,7 +22,6 @@ struct Size {
     rounds: usize,
 }
 
-/// How tasks choose what they read.
 #[derive(Clone, Copy)]
 enum Access {
     /// One object in nine of ten tasks, else two, all objects alike.

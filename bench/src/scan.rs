@@ -92,10 +92,8 @@ pub fn run(
     Ok(())
 }
 
-/// Minimum, maximum, mean of each window.
 type Rows = Vec<(i16, i16, f64)>;
 
-/// A bare loop over mapped slices.
 #[inline(always)]
 fn by_hand(slices: &[&[i16]]) -> Rows {
     let mut table = Vec::new();

@@ -51,7 +51,6 @@ pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn s
     let stream = Stream::new("noise", TimebaseId(0), Rate::from_hz(48_000)?).intern();
     let block = noise(9, 1 << 20);
     let samples: Vec<i16> = block.iter().copied().cycle().take(count).collect();
-    // Both read the same memory.
     let segment = SigSeg::from_slice(&samples, 0, stream)?;
     drop(samples);
     let samples = segment.as_contiguous::<i16>().ok_or("several buffers")?;

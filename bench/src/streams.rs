@@ -201,8 +201,6 @@ pub fn from_disk(
     Ok(())
 }
 
-// --- the paper's grid ---
-
 /// Minimum, maximum and sum of 16-bit samples, in the paper's plain loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {

@@ -57,7 +57,6 @@ fn wait(stopped: &Receiver<()>, mut give: impl FnMut()) {
     }
 }
 
-/// Until enough is free again.
 fn give(held: &mut Vec<MmapMut>, before: u64) {
     while free() < before + AHEAD && held.pop().is_some() {}
 }

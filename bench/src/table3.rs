@@ -54,7 +54,6 @@ pub fn run(path: &Path, data: &[u8], rounds: usize, results: &mut Results) -> Re
         for which in order(4, round) {
             let _supply = match which {
                 0 => Some(drop_cached(path)?),
-                // A new file takes page cache, too.
                 1 => Some(Supply::of(data.len() as u64 * 5 / 4)),
                 _ => None,
             };

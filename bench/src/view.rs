@@ -42,7 +42,6 @@ pub fn run(
         assert!(view.civil.is_some());
         view
     };
-    // Some columns against brute force.
     for (from, length) in [(1_000_003, hour), (0, year)] {
         let found = view(from, length).columns;
         let max = found.max.samples::<i16>().expect("i16");

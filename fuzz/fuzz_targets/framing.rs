@@ -8,7 +8,6 @@ use isochrony_nbuf::{
     BufferOutput, Framing, Input, NbufError, Options, Order, Output, PerRecord, Prefix, run,
 };
 
-/// How the stream divides, for the naive division.
 enum Rule {
     Stride(usize),
     Delimited(Vec<u8>),
@@ -79,7 +78,6 @@ impl Rule {
         }
     }
 
-    /// Whether a record cannot begin like this.
     fn is_faulty(&self, record: &[u8]) -> bool {
         let Self::Varint { max_length } = self else {
             return false;

@@ -12,7 +12,6 @@ use isochrony_time::{Rate, TimebaseId};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};
 
-/// A recording that has a name.
 struct Named(Segments, Map<String, Value>);
 
 impl Recording for Named {

@@ -3,7 +3,6 @@
 
 use isochrony_bytes::{BytesError, Chain, JoinOutcome, Outcome, Piece};
 
-/// Results and output over pieces of `length` bytes.
 fn run(chain: &Chain, bytes: &[u8], length: usize) -> Result<(Vec<Outcome>, Vec<u8>), BytesError> {
     let (mut part, mut state) = (chain.part(), chain.state());
     let (mut offset, mut output) = (0, vec![]);

@@ -29,7 +29,6 @@ pub const BARE: [Bare; 7] = [
     ("mmap of what a thread reads ahead", |files, window| {
         let mut found = Err("the scan ended early".into());
         std::thread::scope(|scope| {
-            // Failed advice does no harm.
             scope.spawn(|| _ = read_ahead(files));
             found = mapped(files, window, Ahead::Kernel);
         });
@@ -41,7 +40,6 @@ pub const BARE: [Bare; 7] = [
     ("two threads' preads of 2 MiB past the page cache", ring),
 ];
 
-/// Who reads ahead of a mapping.
 #[derive(Clone, Copy, PartialEq)]
 enum Ahead {
     Kernel,
@@ -193,7 +191,6 @@ fn mapped(files: &[(PathBuf, u64)], window: usize, ahead: Ahead) -> Result<Rows,
     Ok(windows.table)
 }
 
-/// Minimum, maximum and mean by window.
 struct Windows {
     window: usize,
     table: Rows,

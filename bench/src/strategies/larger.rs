@@ -17,7 +17,6 @@ use super::bare::BARE;
 use super::{Failure, PAYLOAD, WINDOW, forget, rows, shards};
 use crate::measure::Results;
 
-/// What a plan may keep.
 const MEMORY: u64 = 64 << 20;
 
 /// Besides: stacks of threads, result tables, buffers of the strategy.

@@ -30,7 +30,6 @@ const WITHIN: usize = 65_536;
 pub const PAYLOAD: u64 = 4_096;
 
 type Failure = Box<dyn std::error::Error>;
-/// Minimum, maximum and mean of a window.
 type Row<T> = (T, T, f64);
 
 /// Largest error of a prediction in the claim.
@@ -141,7 +140,6 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
     larger::run(dir, quick, results)
 }
 
-/// Where samples are, and its name.
 const STATES: [(CacheState, &str); 2] =
     [(CacheState::Cached, "cached"), (CacheState::Cold, "cold")];
 
@@ -296,7 +294,6 @@ fn cooled(files: &[(PathBuf, u64)], state: CacheState) -> Result<Option<Supply>,
     Ok(Some(Supply::of(bytes)))
 }
 
-/// Drops the files from the page cache.
 fn forget(files: &[(PathBuf, u64)]) -> Result<(), Failure> {
     for (path, _) in files {
         rustix::fs::fadvise(File::open(path)?, 0, None, rustix::fs::Advice::DontNeed)?;
@@ -316,7 +313,6 @@ fn refill(files: &[(PathBuf, u64)]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// From opening the store to the table.
 fn plan(
     path: &Path,
     scanned: &Scanned,
@@ -333,7 +329,6 @@ fn plan(
     Ok((rows(gathered)?, spent))
 }
 
-/// Of a table of minima, maxima and means.
 fn rows(gathered: PlanOutput) -> Result<Vec<Row<f64>>, Failure> {
     let PlanOutput::Rows(table) = gathered else {
         return Err("statistics are rows".into());

@@ -39,7 +39,6 @@ fn thesis(strategy: Strategy) -> Option<Thesis> {
     })
 }
 
-/// Of a strategy, in the order of [`STATES`].
 type Trials = Vec<Vec<Trial>>;
 
 const STATES: [(CacheState, &str); 3] = [

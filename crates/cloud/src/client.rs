@@ -212,7 +212,6 @@ impl Permission {
     }
 }
 
-/// Whether a host is this machine.
 fn is_local(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']');
     let address = address.parse::<IpAddr>();

@@ -42,7 +42,6 @@ pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Result<T
     Ok(Task(DRIVER.get(start)?.spawn(work)))
 }
 
-/// Starts a task that cannot be cancelled.
 pub(crate) fn spawn_detached(
     work: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), CloudError> {

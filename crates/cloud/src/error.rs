@@ -217,7 +217,6 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// The cause of the given type.
 fn cause_of<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     let mut cause = Some(error);
     while let Some(one) = cause {
@@ -241,7 +240,6 @@ pub(crate) fn is_broken_off(error: &object_store::Error) -> bool {
     matches!(kind, Some(Decode | Interrupted | Unknown))
 }
 
-/// The HTTP status in an error.
 pub(crate) fn error_status(error: &object_store::Error) -> Option<u16> {
     code(&chain(error))
 }

@@ -28,7 +28,6 @@ pub(crate) struct Listing {
     whole: Option<BTreeMap<String, Version>>,
     is_large: bool,
     folders: HashMap<String, BTreeMap<String, Entry>>,
-    /// Objects looked up one by one.
     single: HashMap<String, Option<Version>>,
 }
 
@@ -271,7 +270,6 @@ fn cannot_list(error: &object_store::Error) -> bool {
     }
 }
 
-/// Whether it may be a group or an array.
 fn may_be_node(name: &str) -> bool {
     let own = name.rsplit('/').next().unwrap_or_default();
     !own.contains('.') && !own.chars().all(|c| c.is_ascii_digit()) && own != "c"
@@ -286,7 +284,6 @@ pub(crate) fn has_folder<V>(whole: &BTreeMap<String, V>, name: &str) -> bool {
     next.is_some_and(|(found, _)| found.starts_with(&begin))
 }
 
-/// Entries of a folder.
 pub(crate) fn names_in<V>(whole: &BTreeMap<String, V>, folder: &str) -> Vec<String> {
     let begin = match folder {
         "" => String::new(),

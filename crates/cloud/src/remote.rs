@@ -66,7 +66,6 @@ impl Remote {
         self.service
     }
 
-    /// Of an object below the store's prefix.
     pub(crate) fn name(&self, path: &Path) -> io::Result<String> {
         let outside = || Refusal::Outside { path: path.into() };
         let below = path.strip_prefix(&self.root).map_err(|_| outside())?;

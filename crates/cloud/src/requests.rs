@@ -37,7 +37,6 @@ impl Version {
         }
     }
 
-    /// The version of an object just uploaded.
     pub(crate) fn put(size: u64, e_tag: String, service: Service) -> Self {
         Self {
             size,
@@ -308,7 +307,6 @@ mod tests {
         assert_eq!(pin.if_match().as_deref(), Some("\"0x8D93C7D4629C227\""));
         assert!(pin.admits(&answered));
         assert!(!pin.admits(&version("\"0x8D93C7D463004D6\"", Service::Azure)));
-        // A weak tag is kept as written.
         let pin = VersionPin::new(version("W/\"a\"", Service::S3));
         assert_eq!(pin.if_match(), None);
         assert!(pin.admits(&version("W/\"a\"", Service::S3)));

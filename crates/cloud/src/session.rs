@@ -21,7 +21,6 @@ pub(crate) struct Session {
 struct SessionState {
     listing: Listing,
     read_ahead: SignalReadAhead,
-    /// Last seen versions of root records.
     roots: HashMap<String, Version>,
 }
 

@@ -17,13 +17,11 @@ const MAX_SKIPPED: usize = 2;
 
 #[derive(Debug, Default)]
 pub(crate) struct SignalReadAhead {
-    /// Signal folders read in this traversal.
     read: HashSet<String>,
     last: String,
 }
 
 impl SignalReadAhead {
-    /// Folders whose small objects to read now.
     pub(crate) fn folders<V>(&mut self, objects: &BTreeMap<String, V>, name: &str) -> Vec<String> {
         let Some(folder) = signal_folder(objects, name) else {
             return Vec::new();
@@ -69,7 +67,6 @@ pub(crate) fn small_objects<V>(
     small.take_while(fits).collect()
 }
 
-/// In order of name.
 fn signals_after<'a, V>(
     objects: &'a BTreeMap<String, V>,
     folder: &str,
@@ -130,7 +127,6 @@ mod tests {
         assert_eq!(opened(&mut ahead, &objects, 3), 1);
         assert_eq!(opened(&mut ahead, &objects, 3), 0);
         assert_eq!(opened(&mut ahead, &objects, 4), 1 + SIGNALS_AHEAD);
-        // Then one at a time.
         assert_eq!(opened(&mut ahead, &objects, 5), 1);
         assert_eq!(opened(&mut ahead, &objects, 8), 3);
         let left: usize = (9..40).map(|nth| opened(&mut ahead, &objects, nth)).sum();

@@ -29,7 +29,6 @@ fn media(url: &str) -> io::Result<CloudMedia> {
     )?)
 }
 
-/// A server, and the URL of a store on it.
 fn server() -> (Arc<Faulty>, String) {
     remote::register(
         |url| Ok(Arc::new(media(url)?) as Arc<dyn Media>),
@@ -98,7 +97,6 @@ fn is_sound(url: &str) {
     assert_eq!(store.verify(&options).unwrap().findings, []);
 }
 
-/// Names of objects below a store.
 fn names(server: &Faulty, url: &str) -> BTreeSet<String> {
     let begin = format!("{}/", url.strip_prefix("s3://").unwrap());
     let all = server.all().into_iter();
@@ -243,7 +241,6 @@ proptest! {
                 push(&source.path(), &url, &options).unwrap();
                 prop_assert_eq!(shown(&url), shown(source.path()));
                 is_sound(&url);
-                // A pull restores the same.
                 copy_store(&url, &disk, &CopyOptions::default(), &mut |_| ()).unwrap();
                 prop_assert_eq!(shown(&disk), shown(source.path()));
                 let extra: Vec<String> = names(&server, &url)

@@ -85,7 +85,6 @@ impl StoreCopy {
             .collect()
     }
 
-    /// By the strategy of remote media, in pieces.
     fn scanned(store: &Store, piece: i64, at_once: usize) -> Vec<i16> {
         let signal = store.signal("a/b").unwrap();
         let all = signal.select(0..signal.end_index()).unwrap();
@@ -178,7 +177,6 @@ fn opening_a_store_and_a_signal_takes_few_sequential_requests() {
     assert!(opened <= 9, "{opened} requests");
     store.signal("a/b").unwrap();
     let rounds = copy.objects.requests.swap(0, Ordering::Relaxed);
-    // Its small objects, together.
     assert!(rounds <= 30, "{rounds} requests");
     store.signal("a/b").unwrap().select(0..10).unwrap();
     assert_eq!(copy.objects.requests.load(Ordering::Relaxed), 0);
@@ -330,7 +328,6 @@ fn a_store_too_large_to_list_opens_with_few_listings() {
 
 #[test]
 fn objects_that_fail_are_not_requested_again() {
-    // The first request and its retries.
     const TRIES: u64 = 6;
     for sealed in [false, true] {
         let copy = StoreCopy::new(&[(2_000_000, 10)], sealed);

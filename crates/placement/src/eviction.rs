@@ -31,7 +31,6 @@ struct Entry<K> {
     pins: u32,
     uses: u64,
     rank: (u64, u64),
-    /// Position in `evictable`, if not pinned.
     at: u32,
 }
 
@@ -57,7 +56,6 @@ pub struct Eviction<K> {
     free: Vec<u32>,
     /// Unpinned entries by rank. Unused by random eviction.
     ordered: BTreeSet<((u64, u64), u32)>,
-    /// Unpinned, for random eviction only.
     evictable: Vec<u32>,
     random: fastrand::Rng,
     next: u64,

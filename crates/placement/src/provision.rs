@@ -162,7 +162,6 @@ impl Provisioner {
         HostPlan { add: 0, release }
     }
 
-    /// Bytes of hot objects on no other remaining host.
     fn sole_hot_bytes(
         &self,
         dispatcher: &Dispatcher,

@@ -190,7 +190,6 @@ fn an_object_being_fetched_counts_for_locality_but_is_no_source() {
     d.admit(&[ObjectId(5)], 2);
     let third = d.next(2).unwrap();
     assert_eq!((third.host, third.inputs[0].sources.len()), (HostId(1), 0));
-    // A failed task has fetched nothing.
     for task in [first, second.task, third.task] {
         d.finish(task, 3).unwrap();
     }

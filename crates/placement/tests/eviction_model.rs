@@ -135,7 +135,6 @@ fn run(policy: EvictionPolicy, seed: u64, steps: &[Step]) {
                 let found = found.unwrap();
                 let mut freed = 0;
                 for (at, &(key, bytes)) in found.iter().enumerate() {
-                    // None more than needed.
                     assert!(freed < needed);
                     freed += bytes;
                     let here = order.iter().find(|entry| entry.key == key).unwrap();

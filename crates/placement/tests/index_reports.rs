@@ -90,7 +90,6 @@ proptest! {
         }
         for (host, cache) in caches.iter_mut().enumerate() {
             let id = HostId(host as u32);
-            // Overtaken manifests undo nothing.
             let overtaken = manifests.iter().filter(|(of, next, _)| *of == id && *next < cache.next);
             let before: BTreeSet<_> = index.held_by(id).collect();
             let mut any = false;

@@ -198,7 +198,6 @@ proptest! {
         let decision = dispatcher.next(1).unwrap();
         prop_assert_eq!(decision.host, HostId(0));
         dispatcher.finish(decision.task, 1).unwrap();
-        // The other host is needed.
         dispatcher.admit(&[], 1);
         prop_assert_eq!(dispatcher.next(1).unwrap().host, HostId(1));
         let read = gigabytes as f64 * 0.01;

@@ -87,7 +87,6 @@ fn each_cost_equals_manual_arithmetic() {
     let report = run(&cluster, Policy::MaxComputeUtil, &work(distinct()));
     near(report.makespan_s, 0.299);
     assert!(report.scheduler_busy > 0.99);
-    // Unpacking and latencies of a single task.
     let mut cluster = free(1, 1);
     (cluster.storage_latency, cluster.network_latency) = (3_000_000, 500_000);
     let mut workload = work(Workload::scan(1, 1));
@@ -150,10 +149,8 @@ fn objects_in_transfer_are_passed_on() {
     let report = run(&cluster, Policy::FirstCacheAvailable, &workload);
     assert_eq!((report.inputs.storage, report.inputs.peer), (1, 2));
     near(report.makespan_s, 3.0);
-    // Hosts are not told who fetches it.
     let report = run(&cluster, Policy::FirstAvailable, &workload);
     assert_eq!((report.inputs.storage, report.inputs.peer), (3, 0));
-    // Without cache space, it cannot be passed on.
     cluster.cache_bytes = 10;
     let report = run(&cluster, Policy::FirstCacheAvailable, &workload);
     assert_eq!((report.inputs.storage, report.inputs.peer), (3, 0));
@@ -242,7 +239,6 @@ fn a_cluster_grows_with_the_queue_and_shrinks() {
     assert_eq!(report.most_hosts, 8);
     // 400 s of work on 8 hosts, of which 7 start 3 s late.
     assert!((50.0..60.0).contains(&report.makespan_s), "{report:?}");
-    // Fewer host seconds than with 8 hosts throughout.
     workload.tasks.truncate(60);
     workload.interval = 5_000_000_000;
     let report = run(&cluster, Policy::MaxComputeUtil, &workload);

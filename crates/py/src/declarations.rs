@@ -6,7 +6,6 @@ use isochrony_flow::{Catalog, Declaration};
 use pyo3::prelude::*;
 use serde_json::Value;
 
-/// Of other crates linked into this extension.
 static ADDED_OPERATORS: RwLock<Vec<Declaration>> = RwLock::new(Vec::new());
 
 /// Adds operators of another crate, when the extension is initialised. The package refuses names of existing `Plan`

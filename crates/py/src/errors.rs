@@ -16,7 +16,6 @@ use pyo3::prelude::*;
 
 const ENOSPC: i32 = 28;
 
-/// An exception without its Python object.
 pub(crate) struct PackageError {
     class: &'static str,
     code: &'static str,

@@ -36,7 +36,6 @@ static ACTIVE_RUNS: Mutex<Vec<Weak<ActiveRun>>> = Mutex::new(Vec::new());
 thread_local! {
     /// Whether this thread is inside [`detach`] and no nested [`attach`].
     static IS_DETACHED: Cell<bool> = const { Cell::new(false) };
-    /// This thread's share of [`ACTIVE_CALLS`].
     static OWN_CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -123,7 +122,6 @@ impl Drop for ActiveCall {
 pub(crate) fn attach<T>(work: impl for<'py> FnOnce(Python<'py>) -> T) -> T {
     if is_attached() {
         return Python::attach(|py| {
-            // As in `InterpreterEntry::begin`.
             let _call = ActiveCall::begin();
             if is_closing_elsewhere() {
                 py.detach(|| sleep_for_good());
@@ -151,7 +149,6 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -
     done
 }
 
-/// A run that finalization stops.
 pub(crate) struct ActiveRun {
     pub(crate) stop: Interrupt,
     thread: ThreadId,

@@ -75,7 +75,6 @@ impl NativeTable {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyCapsule>> {
-        // A producer may ignore it.
         let _ = requested_schema;
         memory::stream_capsule(py, &self.batch)
     }

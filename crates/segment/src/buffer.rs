@@ -76,7 +76,6 @@ impl Aligned {
         Ok(owned)
     }
 
-    /// Concatenates parts without zeroing first.
     fn concat<'a>(parts: impl Iterator<Item = &'a [u8]>, len: usize) -> Result<Self, SegmentError> {
         let owned = Self::new(len)?;
         let ptr = owned.ptr;

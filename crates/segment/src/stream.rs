@@ -41,7 +41,6 @@ const CHUNKS: usize = (u32::BITS - FIRST.ilog2()) as usize + 1;
 static TABLE: [OnceLock<Box<[OnceLock<Entry>]>>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
 static IDS: LazyLock<Mutex<HashMap<&'static Stream, StreamId>>> = LazyLock::new(Mutex::default);
 
-/// Chunk of an id, and position in it.
 fn place(id: u32) -> (usize, usize) {
     let shifted = u64::from(id) + u64::from(FIRST);
     let chunk = shifted.ilog2() - FIRST.ilog2();

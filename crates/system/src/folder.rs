@@ -13,7 +13,6 @@ use rustix::io::Errno;
 #[cfg(test)]
 mod tests;
 
-/// To traverse a folder without reading it.
 #[cfg(target_os = "linux")]
 const TRAVERSE: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]

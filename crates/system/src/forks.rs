@@ -22,7 +22,6 @@ static FIRST: AtomicPtr<Entry> = AtomicPtr::new(std::ptr::null_mut());
 /// Target of the children's descriptors. Opened early, as a fork handler must not depend on resources that may run out.
 static NULL_FILE: OnceLock<Option<File>> = OnceLock::new();
 
-/// Observed forks between the started program and this process.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
 /// Distinguishes a process from its forks; cheaper than its pid.

@@ -9,7 +9,6 @@ use isochrony_store::Blocks;
 /// Maximum bytes of idle blocks, and of referenced ones.
 const MAX_IDLE_BYTES: u64 = 64 << 20;
 
-/// Referenced blocks checked per request.
 const REFERENCED_BLOCKS_CHECKED: usize = 4;
 
 /// A pool of blocks, for executions with few lengths.
@@ -37,7 +36,6 @@ impl PooledBlocks {
         }
     }
 
-    /// Drops the oldest blocks to make room.
     fn add_referenced(&mut self, block: Buffer) {
         let bytes = block.len() as u64;
         while self.referenced_bytes + bytes > MAX_IDLE_BYTES {

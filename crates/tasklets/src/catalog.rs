@@ -278,7 +278,6 @@ impl SignalCatalog {
                     .collect(),
                 function: Arc::clone(&tasklet.function),
                 exclusive: tasklet.exclusive,
-                // Only the schedule needs these.
                 function_name: String::new(),
                 identity: String::new(),
                 after: Vec::new(),
@@ -300,7 +299,6 @@ impl SignalCatalog {
         format!("{name}[{}:{}]", extent.range.start, extent.range.end)
     }
 
-    /// Identifies a tasklet in the journal besides its name.
     pub(crate) fn identity(&self, at: usize, tasklet: &Tasklet) -> String {
         let spec = &self.specs[at];
         let text = |extent: &SignalExtent| {

@@ -44,7 +44,6 @@ pub struct TaskletContext<'a> {
     scratch_lease: Option<LeaseGuard>,
 }
 
-/// Ends the lease when dropped, also by a panic.
 struct LeaseGuard(Arc<Lease>);
 
 impl Drop for LeaseGuard {

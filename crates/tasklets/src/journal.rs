@@ -20,7 +20,6 @@ use crate::journal_location::JournalLocation;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum JournalRecord {
-    /// The execution writes these samples.
     Claim {
         signal: String,
         start: i64,
@@ -28,7 +27,6 @@ pub(crate) enum JournalRecord {
     },
     Done {
         name: String,
-        /// Inputs, outputs and function.
         #[serde(rename = "of")]
         identity: String,
         /// JSON in a string, to preserve it exactly.

@@ -98,7 +98,6 @@ impl JournalLocation {
         self.is_in_store
     }
 
-    /// Other journals of the same store; none elsewhere.
     pub(crate) fn others(&self) -> Vec<Self> {
         let names = match self.is_in_store {
             true => self.media().list(self.folder()).unwrap_or_default(),

@@ -10,7 +10,6 @@ use std::collections::VecDeque;
 use crate::sync::PoisonError;
 use crate::worker_pool::WorkerPool;
 
-/// Tasklets prefetched between checks for started steps.
 const BATCH_SIZE: usize = 32;
 
 impl WorkerPool<'_> {

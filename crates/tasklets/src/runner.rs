@@ -8,7 +8,6 @@ use crate::error::{Cause, TaskletError};
 pub(crate) trait TaskletRunner: Sync {
     fn run(&self, tasklet: usize, worker: usize) -> Result<(), Cause>;
     fn release_scratch(&self, tasklet: usize) -> Result<(), TaskletError>;
-    /// Commits outputs, then records the tasklets in the journal.
     fn commit(&self, finished: &[usize]) -> Result<(), TaskletError>;
     /// Starts writing outputs to disk, to shorten `commit`.
     fn write_back(&self, finished: &[usize]);
@@ -17,7 +16,6 @@ pub(crate) trait TaskletRunner: Sync {
     /// Bytes read and written, for progress.
     fn byte_count(&self, tasklet: usize) -> u64;
     fn interrupt(&self);
-    /// Whether the caller or a tasklet interrupted the execution.
     fn is_interrupted(&self) -> bool;
     fn has_commits(&self) -> bool;
 }

@@ -32,7 +32,6 @@ pub enum OrderPolicy {
 /// Reason for a tasklet's step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderReason {
-    /// Disk position, or order added.
     ByPolicy,
     /// Needed by this tasklet.
     NeededBy(usize),
@@ -153,7 +152,6 @@ struct OrderBuilder<'a> {
     graph: &'a DependencyGraph,
     policy: OrderPolicy,
     keys: Vec<SortKey>,
-    /// Entered by the depth-first search, or kept.
     entered: Vec<bool>,
     placed: Vec<bool>,
     tasklets: Vec<usize>,

@@ -19,7 +19,6 @@ pub struct SignalRange {
 
 #[derive(Clone)]
 pub(crate) enum SignalHandle {
-    /// The caller's handle.
     Stored(Store, Box<Signal>),
     /// Only read.
     Shared(Arc<SharedSignal>),

@@ -153,7 +153,6 @@ fn in_place(whole: &SigSeg, operators: usize) -> u64 {
     nodes.last().map_or(0, |last| last.node.result())
 }
 
-/// A node with the accounting of a call.
 struct Counted {
     node: Box<dyn Node<SigSeg>>,
     expected: i64,

@@ -19,7 +19,6 @@ pub fn check() {
     segments::<Pooled>();
 }
 
-/// Compares the score with the sum that defines the transform.
 fn spectrum() {
     let window: [f32; WINDOW] = std::array::from_fn(|k| ((k * k + 3 * k) % 17) as f32 - 8.0);
     let magnitude = |bin: usize| {
@@ -49,7 +48,6 @@ fn wavelet() {
     assert_eq!((found.peak, found.rest), (3.0, 5.0));
 }
 
-/// Two loud windows in noise are one range, with its pads.
 fn detector() {
     let mut detector = Detector::default();
     let mut ranges = Vec::new();

@@ -23,7 +23,6 @@ const BURST: usize = 16;
 const DECISIONS: usize = 16;
 const PRODUCT: &str = "Isochrony";
 
-/// An application in both engines.
 struct Application<T> {
     name: &'static str,
     channels: Vec<Vec<T>>,
@@ -72,7 +71,6 @@ impl<T: Sample> Application<T> {
         (engine.result(query.sink), engine.peak())
     }
 
-    /// Every scheduler at every load.
     fn points(&self, rounds: usize) -> Value {
         let shared: Vec<Arc<[T]>> = self
             .channels

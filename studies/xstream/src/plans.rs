@@ -26,7 +26,6 @@ struct Case<'a> {
     samples: u64,
     expected: u64,
     plan: Plan,
-    /// The same in the small engine.
     rival: Box<dyn Fn(Scheduler) -> u64 + 'a>,
 }
 

@@ -51,7 +51,6 @@ fn blocked<T: isochrony::Sample>(channels: &[Vec<T>]) -> Source<'_, Block> {
     })
 }
 
-/// A contestant for every scheduler.
 fn enter<'a, D: crate::models::Data + 'a, T>(
     contestants: &mut Vec<Contestant<'a>>,
     model: &str,

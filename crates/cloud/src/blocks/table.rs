@@ -126,7 +126,6 @@ impl BlockTable {
 #[derive(Debug)]
 pub(super) struct BlockFetch {
     table: Arc<Mutex<BlockTable>>,
-    /// Unfilled blocks, in order.
     blocks: Vec<(BlockKey, Arc<PendingBlock>)>,
 }
 

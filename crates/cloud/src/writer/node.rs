@@ -154,7 +154,6 @@ enum Content {
 #[derive(Debug)]
 pub(super) struct Node(Mutex<Content>);
 
-/// To the object of its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Difference {
     Nothing,
@@ -192,7 +191,6 @@ impl Node {
         }
     }
 
-    /// The object to read if nothing is staged.
     pub(super) fn published_object(&self) -> Option<(String, Version)> {
         match &*self.content() {
             Content::Published { name, version, .. } => Some((name.clone(), version.clone())),

@@ -23,7 +23,6 @@ use crate::media::{ENGINE, is_log};
 use crate::upload::{Content, upload};
 use isochrony_store::RESERVED;
 
-/// Marks a store as a copy.
 pub(super) const MARKER: &str = ".isochrony/BACKUP";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

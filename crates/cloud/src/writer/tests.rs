@@ -14,7 +14,6 @@ use super::*;
 const ROOT: &str = "s3://bucket/a.iso";
 const PREFIX: &str = "some/a.iso";
 
-/// By name below the store.
 fn objects(client: &InMemory) -> BTreeMap<String, Vec<u8>> {
     let metas = client.list(None).map(|meta| meta.unwrap().location);
     let keys: Vec<Key> = metas.collect().now_or_never().unwrap();
@@ -52,13 +51,11 @@ fn remove_empty_folders(root: &Path) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             remove_empty_folders(&path);
-            // It fails if the folder is not empty.
             let _ = std::fs::remove_dir(path);
         }
     }
 }
 
-/// The writer's handle and the disk's.
 type Pair = (Arc<dyn MediaFile>, Arc<dyn MediaFile>);
 
 #[derive(Debug, Clone)]
@@ -285,7 +282,6 @@ fn shards_are_put_early_where_many_are_staged() {
         assert!(writer.0.staging.bytes() <= 4 * SHARD as u64, "{number}");
     }
     assert!(objects(&client).len() >= 6);
-    // All are open.
     for (number, file) in files.iter().enumerate() {
         let mut read = vec![0; SHARD];
         file.read_at(0, &mut read).unwrap();

@@ -90,7 +90,6 @@ impl Tree {
         Ok(())
     }
 
-    /// Replaces an existing file.
     pub(super) fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
         self.check_parent(to)?;
         if let Some(node) = self.files.get(from).cloned() {

@@ -22,7 +22,6 @@ type Hook = (String, Box<dyn FnOnce() + Send>);
 #[derive(Default)]
 pub(crate) struct Faulty {
     objects: InMemory,
-    /// Requests since last counted.
     pub(crate) requests: AtomicU64,
     /// Bytes of answers.
     pub(crate) bytes: AtomicU64,
@@ -30,7 +29,6 @@ pub(crate) struct Faulty {
     before_read: Mutex<Option<Hook>>,
     /// Suffix of denied objects.
     pub(crate) denied: Mutex<Option<String>>,
-    /// Empty folders that were listed.
     pub(crate) empty_folders: Mutex<Vec<String>>,
     /// Listings of everything are too large.
     pub(crate) is_large: AtomicBool,
@@ -48,7 +46,6 @@ impl Faulty {
         now(self.objects.put(&key, bytes.into())).unwrap();
     }
 
-    /// Changes by clients: "put KEY" and "delete KEY".
     pub(crate) fn changes(&self) -> Vec<String> {
         self.changes.lock().unwrap().clone()
     }

@@ -154,7 +154,6 @@ impl Dispatcher {
     }
 }
 
-/// Some holders of an object, rotated to spread requests.
 fn sources(
     index: &crate::CacheIndex,
     object: crate::ObjectId,

@@ -17,7 +17,6 @@ pub(crate) struct Group {
     objects: SmallVec<[(ObjectId, u32); 2]>,
     tasks: List,
     oldest: u64,
-    /// Most of the objects' bytes on one host.
     pub(crate) best: u64,
 }
 
@@ -51,7 +50,6 @@ impl Groups {
         (group, first)
     }
 
-    /// A group ends with its last task.
     pub(crate) fn remove(&mut self, slot: u32, tasks: &[Task]) {
         let task = &tasks[slot as usize];
         let group = task.group;

@@ -28,7 +28,6 @@ pub(crate) struct Slots {
     pub(crate) idle_since: u64,
 }
 
-/// All hosts, and round-robin queues of free ones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HostPool {
     hosts: Vec<Slots>,

@@ -19,7 +19,6 @@ pub(crate) struct Locality {
     pub(crate) index: CacheIndex,
     pub(crate) groups: Groups,
     hosts: Vec<HostRankings>,
-    /// Groups without bytes on any host.
     cold: Ranking,
     /// Groups with bytes on some host that may run on others.
     elsewhere: Ranking,

@@ -10,7 +10,6 @@ pub(crate) struct Host {
     pub(crate) cache: Eviction<ObjectId>,
     pub(crate) disk: SharedRate,
     pub(crate) link: SharedRate,
-    /// Objects in transfer, with waiting runs.
     pub(crate) fetching: BTreeMap<ObjectId, Vec<u32>>,
     /// Computing runs, and runs that wait for a processor.
     pub(crate) computing: u32,

@@ -42,7 +42,6 @@ struct Copy {
 
 pub(crate) struct Model {
     options: DispatchOptions,
-    /// By admission.
     pub(crate) tasks: Vec<Task>,
     pub(crate) hosts: Vec<Host>,
     copies: BTreeMap<(u32, usize), Copy>,

@@ -35,7 +35,6 @@ impl From<CacheError> for Error {
     }
 }
 
-/// The hex digest of an object's key names it in indexes.
 fn name(key: &ObjectKey) -> String {
     let digest = key.digest();
     digest.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -249,7 +249,6 @@ pub(crate) fn adopt(array: &Bound<'_, PyAny>, copy: bool) -> Result<(Buffer, DTy
     memory_of(array, dtype, copy)
 }
 
-/// The array itself if its memory is samples, without calls of Python.
 fn usable<'a, 'py>(
     array: &'a Bound<'py, PyAny>,
 ) -> Option<(&'a Bound<'py, PyUntypedArray>, DType)> {

@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 /// Rows, count, values of a row, stride, results.
 type Entry = unsafe extern "C" fn(*const u8, i64, i64, i64, *mut u8) -> i64;
 
-/// A compiled function, and the owner of its code.
 pub(crate) struct Compiled {
     entry: Entry,
     _keeper: Py<PyAny>,

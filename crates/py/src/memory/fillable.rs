@@ -33,7 +33,6 @@ impl FillableArray {
         self.array.bind(py).clone()
     }
 
-    /// Surviving arrays still show the block.
     pub(crate) fn into_block(self) -> Buffer {
         self.block
     }

@@ -14,7 +14,6 @@ use crate::errors::{PackageError, Result};
 /// Up to this size arrays are copied: keeping one takes as long, and its release has to attach again.
 const MAX_COPIED_BYTES: usize = 4096;
 
-/// Of a dtype and shape that a plan accepts.
 pub(crate) struct ReturnedArray<'py> {
     pub(crate) dtype: DType,
     pub(crate) rows: usize,

@@ -19,7 +19,6 @@ pub(super) struct Function {
     pub(super) batch: bool,
     /// Functions that create a buffer's accumulator, and add it to the stream's.
     pub(super) sums: Option<(Py<PyAny>, Py<PyAny>)>,
-    /// Set if worker processes call it.
     pub(super) remote: Option<RemoteCalls>,
     pub(super) views: Vec<Option<Py<PyAny>>>,
     pub(super) total: Mutex<Option<Py<PyAny>>>,

@@ -20,7 +20,6 @@ use crate::errors::{PackageError, Result};
 use crate::plan::Nesting;
 use crate::workers;
 
-/// Of a worker's buffer.
 pub(super) type Accumulator = Option<Py<PyAny>>;
 
 pub(super) struct RemoteCalls {
@@ -31,7 +30,6 @@ pub(super) struct RemoteCalls {
     next_worker: AtomicUsize,
 }
 
-/// A worker's process, and memory that its calls reuse.
 pub(super) struct RemoteWorker {
     function: RemoteFunction,
     lengths: Vec<u64>,

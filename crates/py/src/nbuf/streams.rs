@@ -79,7 +79,6 @@ fn owned(number: &Bound<'_, PyAny>) -> PyResult<File> {
     Ok(File::from(descriptor::duplicate(number.extract()?)?))
 }
 
-/// A Python callable `read(count)`.
 struct Reader {
     read: Py<PyAny>,
 }
@@ -110,7 +109,6 @@ impl Read for Reader {
     }
 }
 
-/// A Python callable `write(bytes)`.
 struct Writer {
     write: Py<PyAny>,
 }
@@ -119,7 +117,6 @@ impl Write for Writer {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         crate::interpreter::attach(|py| {
             let wrote = self.write.call1(py, (PyBytes::new(py, from),))?;
-            // It took all bytes.
             if wrote.is_none(py) {
                 return Ok(from.len());
             }

@@ -105,7 +105,6 @@ impl TaskCluster for PythonCluster {
     }
 
     fn set_demand(&self, tasks: u64, slot_seconds: Option<f64>) {
-        // A run does without scaling.
         attach(|py| {
             drop(
                 self.run

@@ -158,7 +158,6 @@ pub(super) fn is_driven(saved: &Map<String, Value>) -> bool {
     saved.contains_key("driven")
 }
 
-/// Of a saved plan, through `isochrony.live`.
 pub(super) fn from_saved(
     saved: &Map<String, Value>,
     kept: &ObjectKeeper,

@@ -13,7 +13,6 @@ use crate::interpreter::attach;
 #[derive(Clone)]
 pub(super) struct Function {
     pub(super) object: Callable,
-    /// Printed name.
     pub(super) shown: String,
     /// `module:name`, if it can be imported.
     pub(super) import: Option<String>,
@@ -31,7 +30,6 @@ impl Function {
             })
     }
 
-    /// In a sent plan, with the function beside it.
     pub(super) fn sent(&self, objects: &mut SentObjects) -> Result<Value, PlanError> {
         let object = self.object.get().map_err(|error| PlanError::Unreadable {
             why: error.to_string(),
@@ -40,7 +38,6 @@ impl Function {
         Ok(json!({"object": object, "shown": self.shown, "import": self.import}))
     }
 
-    /// Reads [`sent`](Self::sent).
     fn received(form: &Map<String, Value>, imports: &Imports) -> Result<Self, PlanError> {
         let text = |key: &str| form.get(key).and_then(Value::as_str).map(str::to_owned);
         Ok(Self {

@@ -27,7 +27,6 @@ pub(super) struct Generator {
 }
 
 impl Generator {
-    /// Each run creates an iterator.
     pub(super) fn scan(self, function: Function, segment: Option<u64>) -> Plan {
         Plan::scan_part(
             self.into_recording(function),

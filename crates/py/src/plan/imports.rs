@@ -63,7 +63,6 @@ impl AllowedFunctions {
 pub(super) struct Imports {
     pub(super) allowed: AllowedFunctions,
     pub(super) kept: ObjectKeeper,
-    /// Objects sent with a plan.
     pub(super) received: Arc<ReceivedObjects>,
 }
 

@@ -75,7 +75,6 @@ pub(crate) use run_options::{effective_options, tuning_mode};
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativePlan {
     plan: Plan,
-    /// Owner of the plan's Python objects.
     owner: Option<Py<Owner>>,
 }
 
@@ -310,7 +309,6 @@ impl NativePlan {
         (options.samples, options.repeats) = (samples, repeats);
         let costs = crate::interpreter::detach(py, || self.plan.characterise(&options))?;
         if let Some(path) = OperatorCosts::path().filter(|_| save) {
-            // An unreadable file is replaced.
             let mut known = OperatorCosts::load(&path).unwrap_or_else(|_| OperatorCosts::none());
             for cost in &costs {
                 known.note(MeasuredOperator {

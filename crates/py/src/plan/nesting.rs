@@ -14,7 +14,6 @@ use crate::errors::{PackageError, Result};
 /// Each run takes some ten KiB of stack.
 const MAX_DEPTH: usize = 16;
 
-/// Passes the depth to a worker process.
 const DEPTH_VARIABLE: &str = "ISOCHRONY_NESTING";
 
 thread_local! {
@@ -60,7 +59,6 @@ impl Nesting {
         Arc::new(Self { functions })
     }
 
-    /// Enters it in this thread.
     pub(crate) fn enter(self: &Arc<Self>) -> NestingGuard {
         let now = Some(Arc::clone(self));
         NestingGuard(CURRENT.with(|current| current.replace(now)))

@@ -15,7 +15,6 @@ use pyo3::prelude::*;
 use crate::interpreter::attach;
 use crate::memory::references;
 
-/// A Python object kept by an [`Owner`].
 #[derive(Clone)]
 pub(crate) struct Callable(Weak<Py<PyAny>>);
 
@@ -153,7 +152,6 @@ impl Drop for Owner {
         if left.is_empty() {
             return;
         }
-        // Only Python drops an owner.
         attach(|py| {
             while let Some(other) = left.pop() {
                 if references(other.bind(py).as_any()) == 1 {

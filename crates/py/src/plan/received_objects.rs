@@ -48,7 +48,6 @@ impl ReceivedObjects {
         }
     }
 
-    /// None if the form of a scan names no object.
     pub(super) fn recording(
         &self,
         form: &Map<String, Value>,

@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 use crate::errors::Result;
 use crate::time::{RateArg, TimeArg, duration_arg};
 
-/// Options of `create` and `scratch`.
 pub(crate) struct SignalOptions<'py> {
     pub(crate) dtype: Bound<'py, PyAny>,
     pub(crate) rate: RateArg,

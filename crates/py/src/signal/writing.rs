@@ -442,7 +442,6 @@ impl Signal {
     }
 }
 
-/// From rows of start and length.
 fn listed(py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<Vec<std::ops::Range<i64>>> {
     let rows = py
         .import("isochrony.store.samples")?
@@ -454,7 +453,6 @@ fn listed(py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<Vec<std::ops::Range
         .collect())
 }
 
-/// Index ranges of one key or of two ends.
 pub(crate) fn ranges(
     signal: &isochrony_store::Signal,
     start: &Bound<'_, PyAny>,

@@ -65,7 +65,6 @@ fn place(path: Option<PathBuf>) -> Result<PathBuf> {
 #[pyo3(signature = (text, path=None))]
 pub(crate) fn save_machine_profile(text: &str, path: Option<PathBuf>) -> Result<PathBuf> {
     let path = place(path)?;
-    // An unreadable one is replaced.
     let earlier = Profile::load(&path).ok().flatten();
     parse(text, &path)?
         .with_others_of(earlier)

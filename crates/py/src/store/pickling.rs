@@ -26,7 +26,6 @@ use crate::store::snapshot_cache::Encoded;
 pub(crate) type Opening = (u32, u64);
 type Reduced<'py, T> = (Bound<'py, PyAny>, T);
 
-/// By process and path.
 type Readers = HashMap<(u32, PathBuf), Weak<OpenStore>>;
 
 /// Stores opened for unpickled objects.

@@ -52,7 +52,6 @@ impl<'py> FromPyObject<'_, 'py> for TaskletDescription<'py> {
 
 pub(crate) struct Callbacks {
     pub(super) call: Py<PyAny>,
-    /// Receives results of worker processes.
     pub(super) on_result: Py<PyAny>,
     pub(super) results: Py<PyDict>,
 }

@@ -46,7 +46,6 @@ impl PlanStateCache {
         drop(oldest);
     }
 
-    /// Of a plan without further tasklets.
     fn forget(&self, number: usize) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |one: &(usize, RepeatedPlan)| one.0 == number;
@@ -113,7 +112,6 @@ impl PlanTasklet {
         if returned.is_ok() {
             self.kept.give(self.number, repeated);
         }
-        // The last tasklet frees what others returned.
         if self.left.fetch_sub(1, Ordering::AcqRel) <= 1 {
             self.kept.forget(self.number);
         }

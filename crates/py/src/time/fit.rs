@@ -39,7 +39,6 @@ pub(crate) struct PointParts<'py> {
     pub(crate) uncertainty: Option<Bound<'py, PyAny>>,
 }
 
-/// To an exception of the package's Python code.
 fn with_place(py: Python<'_>, error: PyErr, place: &str) -> Error {
     let placed = || -> PyResult<PyErr> {
         let root = py.import("isochrony.errors.native")?.getattr("TimeError")?;

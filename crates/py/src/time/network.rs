@@ -223,7 +223,6 @@ impl Network {
         Ok(id)
     }
 
-    /// To save with a store.
     pub(crate) fn set(&self) -> TimebaseSet {
         self.lock().set.clone()
     }

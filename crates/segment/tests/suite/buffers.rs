@@ -11,7 +11,6 @@ use isochrony_segment::{
 };
 use isochrony_time::{Rate, TimebaseId};
 
-/// Stands for a mapped file.
 struct Lender {
     bytes: Box<[u8]>,
     gone: Arc<AtomicBool>,

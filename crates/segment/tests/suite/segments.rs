@@ -187,12 +187,10 @@ proptest! {
         prop_assert_eq!(one.as_contiguous::<i16>(), Some(&samples[..]));
         let slices: Vec<i16> = joined.as_slices::<i16>().unwrap().flat_map(|s| s.into_owned()).collect();
         prop_assert_eq!(slices, samples.clone());
-        // A part across boundaries.
         for ends in cuts(samples.len(), &at).windows(3) {
             let part = joined.subseg(start + ends[0] as i64..start + ends[2] as i64).unwrap();
             prop_assert_eq!(part.to_vec::<i16>().unwrap(), &samples[ends[0]..ends[2]]);
         }
-        // The parts again, split off the front.
         let mut rest = joined.clone();
         for ends in cuts(samples.len(), &at).windows(2) {
             let front = rest.split_front(start + ends[1] as i64).unwrap();

@@ -45,7 +45,6 @@ pub struct CpuTopology {
     cpus: BTreeMap<usize, CpuLocation>,
 }
 
-/// What the files say of one CPU.
 struct RawCpu {
     package: usize,
     node: usize,

@@ -31,9 +31,7 @@ const MAX_SHORTAGE_RETRIES: u32 = 2_000;
 #[derive(Debug)]
 struct InFlight<T> {
     read: CompletedRead<T>,
-    /// Parts without completion.
     left: usize,
-    /// Nobody waits for it.
     abandoned: bool,
 }
 
@@ -133,7 +131,6 @@ impl<T: ReadTarget> ReadRing<T> {
             }
             self.fill();
             if self.in_flight + self.unsubmitted == 0 {
-                // No completion will arrive.
                 return Err(io::Error::other("a request was lost"));
             }
             match self.enter(1) {
@@ -241,7 +238,6 @@ fn try_out(ring: &mut IoUring) -> io::Result<()> {
     }
 }
 
-/// The request for part `at` of a read.
 fn entry(part: &ReadPart, number: usize, at: usize) -> squeue::Entry {
     let len = part.len.min(MAX_REQUEST_BYTES) as u32;
     opcode::Read::new(types::Fd(part.file), part.memory, len)

@@ -12,7 +12,6 @@ mod kernel;
 /// Longer than any operation takes on any machine.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Parts that follow each other in memory.
 #[derive(Debug)]
 struct TestRead {
     /// File, offset and length of each.

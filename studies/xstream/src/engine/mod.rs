@@ -125,7 +125,6 @@ struct Slot<M> {
 }
 
 impl<M: Message> Slot<M> {
-    /// The accounting of a call.
     #[inline]
     fn count(&mut self, message: &M) {
         let (start, next, samples) = message.extent();
@@ -144,14 +143,11 @@ struct Queue<Q> {
 
 /// Queues, and which of them have something.
 struct Core<Q> {
-    /// Consumers, by node and output.
     edges: Vec<Vec<Vec<To>>>,
     queues: Vec<Queue<Q>>,
-    /// A node's first queue.
     first: Vec<u32>,
     /// When a queue (FIFO) or a node (RTC, DF) was last served.
     served: Vec<u64>,
-    /// Whether it waits in `ready`.
     waits: Vec<bool>,
     ready: BinaryHeap<Reverse<(u64, u32)>>,
     clock: u64,

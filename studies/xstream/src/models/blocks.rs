@@ -35,7 +35,6 @@ impl Data for Block {
 /// Gives kernels `bytes` of memory, filled by the function.
 pub type Memory<'a> = dyn FnMut(usize, &mut dyn FnMut(&mut [u8])) -> Buffer + 'a;
 
-/// One row of `width` values of each window.
 fn rows<T: Sample>(
     frames: &Frames,
     width: usize,

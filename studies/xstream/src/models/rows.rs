@@ -116,7 +116,6 @@ impl Node<Flow<Rows<f64>>> for Trim {
         let Flow::Data(rows) = &*message else {
             return Then::Taken;
         };
-        // What the wavelet gave is one piece.
         let Some((values, _)) = rows.pieces.first() else {
             return Then::Taken;
         };

@@ -46,7 +46,6 @@ impl Node<Flow<Row<f32>>> for Score {
     }
 }
 
-/// Overlapping windows, sample by sample.
 #[derive(Default)]
 struct Rewindow {
     window: VecDeque<Row<f64>>,

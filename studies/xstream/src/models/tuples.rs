@@ -26,7 +26,6 @@ impl Cell for Row<f64> {
     }
 }
 
-/// A piece of shared rows.
 pub(super) type Piece<T> = (Arc<Vec<Row<T>>>, Range<usize>);
 
 /// Consecutive rows, in pieces.

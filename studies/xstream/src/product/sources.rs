@@ -73,7 +73,6 @@ struct Pass<T> {
     at: usize,
     /// Where the last pause was.
     paused: usize,
-    /// Samples that have arrived.
     due: usize,
     pool: Pool,
 }

@@ -120,7 +120,6 @@ impl RunningInstance {
     }
 }
 
-/// The array keeps the memory alive.
 fn shown<'py>(py: Python<'py>, block: &Block<'_>) -> Result<Bound<'py, PyAny>, OpError> {
     let mut lender = ArrayLender::default();
     lender.show(py, block, Clone::clone).map_err(raised)

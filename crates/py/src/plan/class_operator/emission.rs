@@ -35,7 +35,6 @@ impl RunningInstance {
         })
     }
 
-    /// None if empty.
     fn item(
         &mut self,
         py: Python<'_>,

@@ -33,7 +33,6 @@ pub(super) struct FunctionCaller {
     stream: Option<StreamId>,
     width: usize,
     lender: ArrayLender,
-    /// Set if worker processes call the function.
     remote: Option<RemoteFunction>,
     called: Option<RunFunctions>,
 }

@@ -53,7 +53,6 @@ impl OnWorkers {
 pub(in crate::plan) struct PythonOperator {
     pub(in crate::plan) function: Function,
     pub(in crate::plan) role: FunctionRole,
-    /// It gets counts instead of values.
     pub(in crate::plan) counts: bool,
     pub(in crate::plan) on_workers: OnWorkers,
     /// Stateful: called in order, in one thread or process.
@@ -64,7 +63,6 @@ pub(in crate::plan) struct PythonOperator {
 }
 
 impl PythonOperator {
-    /// Name in messages and saved plans.
     pub(in crate::plan) fn operator_name(&self) -> &'static str {
         if self.role == FunctionRole::Each {
             "each"

@@ -29,7 +29,6 @@ impl PythonOperator {
         }
     }
 
-    /// Set if worker processes call the function.
     fn remote(&self, run: &RunOptions<'_>) -> Option<RemoteFunction> {
         let processes = RunContext::processes(run)?;
         let wanted = match self.on_workers {

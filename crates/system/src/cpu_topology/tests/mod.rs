@@ -108,7 +108,6 @@ fn machine(
     (0..all * smt).map(of).collect()
 }
 
-/// Four cores with two siblings and four without, on one cache.
 fn hybrid() -> Vec<Described> {
     let of = |cpu: usize| {
         let core = if cpu < 8 { cpu / 2 } else { cpu - 4 };
