@@ -19,8 +19,8 @@ type Failure = Box<dyn std::error::Error>;
 const WINDOW: usize = 131_072;
 const BYTES: u64 = 2 * WINDOW as u64;
 
-/// Runs `LOOP BYTES ARRAY...`: `forward`, `backward`, `fft`, `fft64` (double precision) or `adder`, over the first
-/// bytes of arrays of 16-bit samples. Returns seconds and a number that the result determines.
+/// Runs `LOOP BYTES ARRAY...`: `forward`, `backward`, `fft`, `fft64` or `adder`, over the first bytes of arrays of
+/// 16-bit samples. Returns seconds and a number that the result determines.
 pub fn run(asked: &str) -> Result<(f64, i64), Failure> {
     let start = Instant::now();
     let mut words = asked.split(' ');

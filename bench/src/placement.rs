@@ -1,7 +1,7 @@
 //! placement/decide: decisions per second of every policy in a large cluster; placement/lookup: of an object's holders.
 //!
-//! A step is a scheduler's work for a task: its predecessor on the slot ends, its host reports fetches and evictions, a
-//! new task is admitted, and a decision is made.
+//! A step is a scheduler's work for a task: its predecessor ends, a host reports fetches and evictions, a task is
+//! admitted, and a decision is made.
 
 use std::collections::VecDeque;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Runs plans on request, so that another process can time them by turns with its own: `iso-bench --serve` reads a
-//! request per line and answers with seconds and result.
+//! Runs plans for another process, which times them by turns with its own: `iso-bench --serve` reads a request per line
+//! and answers with seconds and result.
 //!
 //! `plan PATH` runs a saved plan; `chain OPERATORS SAMPLES` runs PASSCHAIN over noise, whose ends read every sample;
 //! `bare LOOP BYTES ARRAY...` runs one of `archives`' loops.

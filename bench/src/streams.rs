@@ -3,8 +3,8 @@
 //!
 //! The grid is that of the paper's figures 10 to 13: a plain loop for minimum, maximum and mean, by workers, memory,
 //! source and order. Its workers share all memory, as in the paper; elsewhere the runtime chooses buffers. Memory takes
-//! all powers of two from a thousandth of the data to all of it, as the paper's 1 MB to 1 GB for 1 GB, and workers go
-//! to 16 on two cores, as its 128 on 8. The data is an eighth of the paper's, to take minutes.
+//! all powers of two from a thousandth of the data to all of it. There are up to 16 workers on two cores, as the
+//! paper's 128 on 8, and an eighth of the paper's data, to take minutes.
 
 use std::fs::File;
 use std::hint::black_box;

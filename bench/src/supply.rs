@@ -2,8 +2,8 @@
 //!
 //! A virtual machine may give free memory to its host and wait for each page that it takes anew. On the machine of
 //! docs/benchmarks.md that happens within a second: touching 1 GiB takes 0.2 to 0.4 s before, and 5 s after, with one
-//! core as with two. Filling the page cache would then measure the host. So memory is taken beforehand, and freed
-//! little by little while a run takes it, for all contestants alike.
+//! core as with two. So memory is taken beforehand, and freed little by little while a run takes it, for all
+//! contestants alike.
 
 use std::io::{BufRead, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

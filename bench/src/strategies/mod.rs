@@ -1,8 +1,8 @@
 //! store/strategies: Scan Summarize by each I/O strategy, against a calibration's prediction and bare loops over the
 //! same files, with and without them in the page cache.
 //!
-//! Disks of virtual machines change their speed within minutes, so each round has its own calibration, whose
-//! predictions are compared with that round's measurements.
+//! Disks of virtual machines change their speed within minutes, so predictions are compared within a round, which has
+//! its own calibration.
 
 mod bare;
 mod larger;
@@ -269,7 +269,7 @@ fn check(rows: &[Row<f64>], expected: &[Row<i16>], what: &str) {
     }
 }
 
-/// The shard files of an array, each with its bytes of samples, `bytes` in total.
+/// The shard files of an array, each with its bytes of samples.
 pub fn shards(array: &Path, bytes: u64) -> Result<Vec<(PathBuf, u64)>, Failure> {
     let mut files = Vec::new();
     let mut left = bytes;

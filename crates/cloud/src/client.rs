@@ -1,5 +1,5 @@
 //! Clients of object stores, by URL. Credentials come from environment variables, files that these name, or the cloud's
-//! metadata service. They are never part of a URL, sent elsewhere or shown.
+//! metadata service, and are never part of a URL, sent elsewhere or shown.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Once};

@@ -1,7 +1,7 @@
 //! The request thread: one per process, started with the first request.
 //!
-//! Callers block: a request is a task of a current-thread runtime, and the caller waits on a channel, checking for
-//! interrupts every [`POLL_INTERVAL`]. One thread suffices: it only copies and decrypts, above a gigabyte per second.
+//! Callers block on a channel, checking for interrupts every [`POLL_INTERVAL`]. One current-thread runtime suffices: it
+//! only copies and decrypts, above a gigabyte per second.
 
 use std::future::Future;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};

@@ -9,8 +9,8 @@ use object_store::client::{HttpError, HttpErrorKind};
 
 use crate::credentials::CredentialsError;
 
-/// An error of reading objects. Messages follow "cannot read s3://bucket/a.iso/...: ". They contain status codes, the
-/// server's short error names and connection errors: never headers, queries or bodies, which may hold secrets.
+/// An error of reading objects. Messages follow "cannot read s3://bucket/a.iso/...: ". They never contain headers,
+/// queries or bodies, which may hold secrets.
 #[allow(missing_docs)] // The messages document the fields.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -144,8 +144,7 @@ impl MediaFile for CloudFile {
     }
 }
 
-/// A redo log. Longer logs with the same beginning replace it, so no version is pinned; its records have checksums and
-/// numbers.
+/// A redo log. Longer logs with the same beginning replace it, so no version is pinned; its records have checksums.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     remote: Arc<Remote>,

@@ -22,8 +22,6 @@ pub(crate) const ENGINE: &str = ".isochrony/";
 const WHOLE_READ_BYTES: usize = 16 << 20;
 
 /// A store in object storage or on a web server, for reading.
-///
-/// Each process has one session, with client, listings, and blocks of objects.
 #[derive(Debug, Clone)]
 pub struct CloudMedia(Arc<Remote>);
 

@@ -1,7 +1,6 @@
 //! Objects by URL, outside stores.
 //!
-//! One client per bucket and process. A reader returns the bytes of one version, with a few parts of read-ahead; a
-//! writer uploads an object as a whole.
+//! One client per bucket and process.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;

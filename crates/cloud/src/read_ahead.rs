@@ -13,7 +13,7 @@ use crate::blocks::table::{BLOCK_BYTES, CACHE_BYTES};
 /// Maximum and minimum bytes of read-ahead per reader.
 const MAX_WINDOW_BYTES: u64 = 8 << 20;
 const MIN_WINDOW_BYTES: u64 = 2 * BLOCK_BYTES;
-/// The cache holds half a window more at times, since the next one is requested when half of the last one is left.
+/// At times the cache holds half a window more: the next one is requested when half of the last one is left.
 const TOTAL_WINDOW_BYTES: u64 = CACHE_BYTES / 2;
 /// Such as threads with a part of a file each.
 const MAX_STREAMS: usize = 16;

@@ -1,7 +1,7 @@
 //! Object requests: validation of answers, and retries.
 //!
-//! `object_store` retries temporary refusals and broken connections. Here answers are checked: a range that ends early
-//! is continued from there, and every answer must be of the expected version.
+//! `object_store` retries temporary refusals and broken connections. Here a range that ends early is continued, and
+//! every answer must be of the expected version.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +19,6 @@ const MAX_RETRIES: u32 = 5;
 /// Delay before the first retry; doubled each time.
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 
-/// Version of an object, which is only replaced as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Version {
     pub(crate) size: u64,

@@ -51,7 +51,6 @@ impl Session {
         Ok(found)
     }
 
-    /// The current content of a root record, bypassing the listing.
     pub(crate) fn whole(
         &self,
         name: &str,
@@ -77,7 +76,7 @@ impl Session {
         state.read_ahead = SignalReadAhead::default();
     }
 
-    /// Listings from before may lack what a new root record refers to, even if it is the first one seen.
+    /// Earlier listings may lack what a new root record refers to, even if it is the first one seen.
     fn note_version(&self, name: &str, version: &Version) {
         let mut state = self.state();
         let before = state.roots.insert(name.to_owned(), version.clone());
@@ -86,8 +85,8 @@ impl Session {
         }
     }
 
-    /// Starts reading the small objects that likely follow; not in stores too large to list, where finding them takes
-    /// requests, too.
+    /// Starts reading small objects that likely follow; not in stores too large to list, where finding them takes
+    /// requests.
     pub(crate) fn read_ahead_of(&self, name: &str) {
         let small = {
             let state = &mut *self.state();

@@ -2,7 +2,7 @@
 //!
 //! A [`Store`] is a folder of signals that any Zarr v3 reader opens. A [`Signal`] knows its gaps and civil time
 //! exactly; a lazy [`Selection`] of it gives gap-free, zero-copy [`SigSeg`]ments; a [`Plan`] computes over them.
-//! [`import_raw`] imports a folder of recordings.
+//! [`import_raw`] imports recordings.
 //!
 //! ```
 //! use isochrony::flow::arrow::array::{Array, Int64Array};

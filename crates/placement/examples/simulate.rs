@@ -1,5 +1,5 @@
-//! Simulates one run of a cluster, with `NAME=VALUE` parameters. Each line of standard input has the objects that a
-//! task reads, as numbers, in order of admission. Prints `NAME=VALUE` results.
+//! Simulates one run of a cluster, with `NAME=VALUE` parameters and results. Each line of standard input has the
+//! numbers of the objects that a task reads, in order of admission.
 //!
 //! ```text
 //! seq 0 99 | cargo run --example simulate -- hosts=2 storage_rate=50e6 object_bytes=2097152 compute_s=0.004

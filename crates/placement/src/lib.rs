@@ -5,12 +5,6 @@
 //!
 //! A *host* is one cache with some slots. *Objects* are immutable and have dense identifiers; [`Interner`] maps names
 //! to them.
-//!
-//! - [`CacheIndex`]: which hosts hold an object.
-//! - [`Dispatcher`]: assigns waiting tasks to free slots by a [`Policy`].
-//! - [`Eviction`]: which objects leave a cache.
-//! - [`Provisioner`]: how many hosts the queued work needs, and which to release.
-//! - [`simulation`]: a discrete-event simulator of all of these.
 
 mod dispatch;
 mod error;

@@ -54,9 +54,9 @@ pub struct HostPlan {
 
 /// Decides periodically how many hosts there should be.
 ///
-/// Growth follows Falkon's provisioner: by queue length, here weighted by the observed task time. An idle host that is
-/// the only holder of hot data is kept until it has cost as much as reading that data again: at most twice the cost
-/// with knowledge of the next read (ski-rental rule).
+/// Growth follows Falkon's provisioner: by queue length, here weighted by the observed task time. An idle host that
+/// alone holds hot data is kept until it has cost as much as reading that data again: at most twice the cost with
+/// knowledge of the next read (ski-rental rule).
 #[derive(Debug, Clone)]
 pub struct Provisioner {
     options: ProvisionOptions,

@@ -1,13 +1,12 @@
 //! Attaches to a Python interpreter that may be shutting down.
 //!
 //! Daemon threads may run this library during finalization. Up to Python 3.13, CPython then ends an attaching thread by
-//! unwinding through native frames, which aborts the process. So this crate attaches and detaches only through
-//! [`attach`] and [`detach`]. [`close`], called by `atexit`, stops runs; a thread that would return to Python sleeps
-//! until the process ends.
+//! unwinding through native frames, which aborts the process. So this crate uses only [`attach`] and [`detach`].
+//! [`close`], called by `atexit`, stops runs; a thread that would return to Python sleeps until the process ends.
 //!
-//! A thread is counted ([`InterpreterEntry`]) before it checks whether it may attach, and `close` waits until the count
-//! is zero. Calls of Python code are counted too ([`ActiveCall`]), since native frames wait for them. An attached
-//! thread detaches before it sleeps, else no other could attach.
+//! A thread is counted ([`InterpreterEntry`]) before it checks whether it may attach, and `close` waits for a count of
+//! zero. Calls of Python code are counted too ([`ActiveCall`]), since native frames wait for them. An attached thread
+//! detaches before it sleeps, else no other could attach.
 #![allow(unsafe_code)] // CPython is asked whether a thread is attached.
 
 use std::cell::Cell;

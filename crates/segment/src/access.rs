@@ -39,8 +39,7 @@ impl SigSeg {
         })
     }
 
-    /// Calls `each` with all samples in order, in slices as long as buffers allow. Allocates nothing: unaligned samples
-    /// pass through a stack block.
+    /// Calls `each` with all samples in order. Allocates nothing: unaligned samples pass through a stack block.
     ///
     /// # Errors
     /// [`SegmentError::DTypeMismatch`].
@@ -96,7 +95,7 @@ impl SigSeg {
         Ok(samples)
     }
 
-    /// The samples in one aligned buffer: the same if contiguous, else a copy.
+    /// The samples in one aligned buffer, copied unless contiguous.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].

@@ -1,7 +1,6 @@
 //! Reference-counted memory: mapped, owned or foreign.
 //!
-//! A [`Buffer`] is a view with a counted reference to the memory's owner. Only owned memory, aligned to [`ALIGNMENT`],
-//! is written, and only while it has a single reference.
+//! Only owned memory, aligned to [`ALIGNMENT`], is written, and only while it has a single reference.
 #![allow(unsafe_code)] // Views into memory whose owner is counted apart from the view need raw pointers.
 
 use std::alloc::{Layout, alloc, dealloc};
@@ -16,7 +15,7 @@ use crate::{Sample, SegmentError, has_free_memory, prefer_large_pages};
 /// Alignment of owned memory in bytes: a cache line, the widest vector register.
 pub const ALIGNMENT: usize = 64;
 
-/// Owner of memory not allocated by this crate: a mapped file, a Python buffer.
+/// Owner of foreign memory: a mapped file, a Python buffer.
 pub trait Owner: Send + Sync + 'static {
     /// Origin of the memory.
     fn kind(&self) -> BufferKind {
@@ -249,7 +248,7 @@ impl Buffer {
         same && self.ptr.addr().get() + self.len == next.ptr.addr().get()
     }
 
-    /// Extends this view by `next` if adjacent; otherwise returns `next`.
+    /// Extends this view by `next` if adjacent.
     ///
     /// # Errors
     /// `next`, unchanged.

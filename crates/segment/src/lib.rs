@@ -1,7 +1,7 @@
 //! Segments: shared, contiguous views of regularly sampled signals.
 //!
 //! A [`SigSeg`] is a short list of reference-counted [`Buffer`]s with a start index, a length, a [`DType`] and an
-//! interned [`StreamId`]. Slicing, joining and cloning copy no samples; one buffer needs no heap memory.
+//! interned [`StreamId`]. Slicing, joining and cloning copy no samples; with one buffer, they do not allocate.
 //!
 //! Invariants:
 //! - a segment has no gaps: its samples have the indices `start..start + len`;

@@ -9,7 +9,7 @@ use crate::{Buffer, DType, Sample, SegmentError, Stream, StreamId};
 
 /// Samples of one stream at consecutive indices, reference-counted.
 ///
-/// One cache line in size; with a single buffer, creating, cloning and slicing do not allocate.
+/// One cache line in size.
 #[derive(Clone)]
 pub struct SigSeg {
     /// In index order, none empty, none adjacent in memory to its predecessor.

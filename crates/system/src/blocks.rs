@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-/// Reserves disk blocks for a range, and lengthens the file to its end. Where the file system cannot, a full disk shows
-/// at a write.
+/// Reserves disk blocks for a range, and lengthens the file to its end. If the file system cannot, a full disk shows at
+/// a write.
 ///
 /// # Errors
 /// Of the system, such as a full disk.
@@ -109,8 +109,8 @@ pub struct Extent {
     pub length: u64,
 }
 
-/// Where a file lies on its disk, in file order. None if the file system cannot tell, has not allocated it yet, or has
-/// very many extents.
+/// Where a file lies on its disk, in file order. None if the file system cannot tell, or has not allocated it yet, or
+/// for very many extents.
 ///
 /// # Errors
 /// Of the system.

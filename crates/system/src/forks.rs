@@ -1,7 +1,7 @@
 //! Detects forks, and keeps locks with the process that took them.
 //!
-//! A kernel's file lock belongs to the open file, which a forked child shares: the child would keep the lock of a
-//! killed writer. So each child first redirects such descriptors to a null file.
+//! A kernel's file lock belongs to the open file, which a forked child shares and would keep locked. So each child
+//! first redirects such descriptors to a null file.
 #![allow(unsafe_code)] // Handlers of forks have no safe crate.
 
 use std::fs::File;

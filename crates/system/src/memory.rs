@@ -33,8 +33,7 @@ pub fn available_memory() -> u64 {
     kibibytes(&meminfo, "MemAvailable:").unwrap_or(1 << 30)
 }
 
-/// Free memory and swap in bytes, of this machine or within this process's limit, whichever is less; `u64::MAX` if
-/// unknown.
+/// Free memory and swap in bytes, within this process's limit; `u64::MAX` if unknown.
 #[must_use]
 pub fn free_memory() -> u64 {
     let meminfo = read("/proc/meminfo").unwrap_or_default();
@@ -78,8 +77,8 @@ fn kibibytes(meminfo: &str, name: &str) -> Option<u64> {
     Some(number.saturating_mul(1024))
 }
 
-/// Advises the system to back new memory with large pages; contents do not change. Page faults of small pages take
-/// longer than computing a result of 32 MiB.
+/// Advises the system to back new memory with large pages. Page faults of small pages take longer than computing 32
+/// MiB.
 pub fn prefer_large_pages(memory: &mut [MaybeUninit<u8>]) {
     if memory.len() < LARGE {
         return;

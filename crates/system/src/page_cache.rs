@@ -43,8 +43,7 @@ pub fn advise_sequential(file: &File) {
     let _ = file;
 }
 
-/// Bytes that the system reads ahead at once from a file's disk; 128 KiB if unknown. Cached by disk, as the look-up is
-/// slow.
+/// Bytes that the system reads ahead at once from a file's disk; 128 KiB if unknown. Cached by disk.
 #[must_use]
 pub fn read_ahead_window(file: &File) -> u64 {
     const MIN_WINDOW: u64 = 128 << 10;
@@ -121,8 +120,7 @@ pub fn populate(_mapped: &[u8]) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Writes cached bytes to the disk and waits. Makes nothing durable, but leaves less to the next sync, which reports
-/// errors.
+/// Writes cached bytes to the disk and waits. Makes nothing durable; the next sync reports errors.
 #[cfg(target_os = "linux")]
 pub fn write_back(file: &File, bytes: Range<u64>) {
     const ALL: libc::c_uint = libc::SYNC_FILE_RANGE_WAIT_BEFORE
@@ -180,7 +178,7 @@ pub fn drop_cached(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Cached bytes of a range. None if the system cannot tell: before Linux 6.5, for other users' files, and on overlays.
+/// Cached bytes of a range. None if unknown: before Linux 6.5, for other users' files, and on overlays.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn cached(file: &File, range: Range<u64>) -> Option<u64> {

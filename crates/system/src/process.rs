@@ -22,8 +22,8 @@ pub fn has_ended(child: &Child) -> bool {
     pid(child).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), options), Ok(None)))
 }
 
-/// Kills a child that leads a process group, with the group, if possible. Not for a child whose exit status was taken:
-/// its number may be another process's.
+/// Kills a child's process group, if possible. Not for a child whose exit status was taken: its number may be another
+/// process's.
 pub fn kill_group(child: &Child) {
     if let Some(group) = pid(child) {
         let _ = kill_process_group(group, Signal::KILL);

@@ -12,8 +12,8 @@ fn magic(volume: &rustix::fs::StatFs) -> u64 {
 
 /// Name of the network file system of `path`; `None` if local.
 ///
-/// FUSE counts as local: the kernel handles its locks and mappings, and most of it is local. 9p and virtiofs share a
-/// host's folder without coherent locks, so they count as network.
+/// FUSE counts as local: the kernel handles its locks and mappings. 9p and virtiofs share a host's folder without
+/// coherent locks, so they count as network.
 ///
 /// # Errors
 /// Of looking it up.

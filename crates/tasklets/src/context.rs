@@ -150,8 +150,8 @@ impl<'a> TaskletContext<'a> {
         Ok(range.cached_signal()?.name().to_owned())
     }
 
-    /// Writes samples at `offset` from the output's start. All outputs become visible at once, when the function has
-    /// succeeded.
+    /// Writes samples at `offset` from the output's start. All outputs become visible at once, if the function
+    /// succeeds.
     ///
     /// # Errors
     /// [`TaskletError::WrongOutput`]: wrong type, or samples outside the output.

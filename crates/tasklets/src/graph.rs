@@ -39,7 +39,7 @@ pub struct InputSpec {
 pub struct TaskletSpec {
     /// Unique name.
     pub name: String,
-    /// The first is the primary input, whose disk position orders the tasklets.
+    /// The first is the primary input.
     pub inputs: Vec<InputSpec>,
     /// Outputs.
     pub outputs: Vec<SignalExtent>,

@@ -2,7 +2,6 @@
 //!
 //! A tasklet may start when its dependencies are done. If it writes scratch, the budget must still allow *executing all
 //! tasklets before it in the serial order one by one*. So the first unfinished tasklet may always start: no deadlock.
-//! Any idle worker starts what fits:
 //!
 //! ```text
 //!  step of the serial order    0     1     2     3     4     5

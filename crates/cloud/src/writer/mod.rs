@@ -1,8 +1,8 @@
 //! Writable medium of a store in object storage, for one process: the target of a push.
 //!
-//! Objects can only be replaced as a whole. So writes are staged in local files, and [`Media::publish`] uploads what
-//! differs; see [`publish`] for the order. An object to be changed is fetched first. From [`SPILL_BYTES`] staged,
-//! shards are uploaded early, so that the disk holds that and one more file.
+//! Objects can only be replaced as a whole. So writes are staged in local files, first fetching an object to be
+//! changed, and [`Media::publish`] uploads what differs. From [`SPILL_BYTES`] staged, shards are uploaded early, so
+//! that the disk holds that and one more file.
 //!
 //! Opening lists all names, one request per thousand, and keeps them: some 300 bytes per object.
 
@@ -83,9 +83,7 @@ impl Writer {
     }
 }
 
-/// A store in object storage, for one writing process.
-///
-/// Made by [`CloudMedia::writer`]. Nothing is visible to others before [`Media::publish`].
+/// A store in object storage, for one writing process. Nothing is visible to others before [`Media::publish`].
 #[derive(Debug, Clone)]
 pub struct CloudWriter(Arc<Writer>);
 

@@ -1,12 +1,11 @@
-//! Publishes staged files: uploads what differs from the objects, and deletes, in an order that keeps readers
-//! consistent.
+//! Publishes staged files, in an order that keeps readers consistent.
 //!
-//! Readers find a store's state by MANIFEST and the redo log that it names. So samples, to which the previous state
-//! does not refer, are uploaded first; then log records and all small files; MANIFEST last. Then unnamed objects are
-//! deleted. A push that ends in between leaves the previous state, and objects that the next push replaces or deletes.
+//! Readers find a store's state by MANIFEST and its redo log. So samples, to which the previous state does not refer,
+//! are uploaded first; then log records and all small files; MANIFEST last. Then unnamed objects are deleted. A push
+//! that ends in between leaves the previous state, and objects that the next push replaces or deletes.
 //!
-//! Views are a cache with a record of its valid range, and follow MANIFEST: the record is deleted, rows are uploaded,
-//! then the record. Rows without one are rebuilt.
+//! Views are a cache with a record of its valid range, and follow MANIFEST: the record is deleted, then rows and record
+//! are uploaded. Rows without a record are rebuilt.
 
 use std::collections::BTreeSet;
 use std::io;

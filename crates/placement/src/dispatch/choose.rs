@@ -11,8 +11,7 @@ use crate::HostId;
 impl Dispatcher {
     /// The next task, its host, and the places of its objects; None if no task may go to a free slot. Call until None.
     ///
-    /// Tries free hosts round-robin; the first for which the policy has a task gets it. A host without a task is not
-    /// tried again until something has changed for it.
+    /// Tries free hosts round-robin; the first for which the policy has a task gets it, and others wait for a change.
     pub fn next(&mut self, now: u64) -> Option<Decision> {
         let oldest = self.tasks.oldest()?;
         let (_, first) = self.hosts.first_free()?;

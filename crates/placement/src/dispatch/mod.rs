@@ -58,7 +58,7 @@ pub struct QueueCounts {
 /// Waiting tasks, free slots, and the cache index.
 ///
 /// Memory: about 100 bytes per task and, in the window, a 24-byte ranking entry per host that holds objects of its
-/// group, at most `widespread` per object; rankings are compacted before half of them is outdated.
+/// group; rankings are compacted before half of them is outdated.
 ///
 /// ```
 /// use isochrony_placement::{Change, DispatchOptions, Dispatcher, ObjectId};
@@ -223,8 +223,8 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// When [`Dispatcher::next`] may return a task without other changes, as one was passed over for long enough and a
-    /// slot is free. Call after `next` has returned none.
+    /// When [`Dispatcher::next`] may return a task because it was passed over for long enough. Call after `next` has
+    /// returned none.
     pub fn next_deadline(&self) -> Option<u64> {
         self.hosts.first_free()?;
         let oldest = &self.tasks.tasks[self.tasks.oldest()? as usize];

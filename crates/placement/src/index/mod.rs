@@ -1,7 +1,7 @@
 //! Cache index: which hosts hold an object.
 //!
-//! Loosely coherent: hosts report changes as numbered deltas, and a full manifest after a missing one. Fetches must
-//! handle evicted objects.
+//! Hosts report changes as numbered deltas, and a full manifest after a missing one. Fetches must handle evicted
+//! objects.
 
 mod reports;
 

@@ -1,8 +1,8 @@
 //! Lends successive blocks to Python functions as arrays.
 //!
 //! Creating a NumPy array takes longer than calling the function. So an [`ArrayLender`] shows all blocks in one array,
-//! as memory borrowed without a reference count. An array still referenced after the call (itself, or by a view, buffer
-//! or weak reference) keeps its memory, and the next block gets a new array.
+//! as memory borrowed without a reference count. An array still referenced after the call, even by a view, buffer or
+//! weak reference, keeps its memory, and the next block gets a new array.
 
 use std::ptr;
 

@@ -1,7 +1,6 @@
 //! Feeds driven by Python code: `isochrony.listen` of a sound card or a SeedLink server.
 //!
-//! The Python half has `begin(pusher)` and `stop()`; its threads pass arrays to the pusher. The engine handles order,
-//! gaps and times.
+//! The Python half has `begin(pusher)` and `stop()`; its threads pass arrays to the pusher.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
 //! Plans: the native half of `isochrony.plan`.
 //!
-//! A [`NativePlan`] wraps a plan of the engine. Operators are added by name and parameters, so new ones need no code
-//! here. Runs use the calling thread ([`running`]).
+//! Operators are added by name and parameters, so new ones need no code here. Runs use the calling thread
+//! ([`running`]).
 
 use isochrony_flow::{
     BatchEncoder, CharacteriseOptions, Plan, PortType, SEGMENT_SAMPLES, Segments, SharedFactory,

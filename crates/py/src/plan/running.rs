@@ -1,7 +1,7 @@
 //! Executes plans in the calling thread and polls the interpreter meanwhile.
 //!
-//! Python calls signal handlers only in the main thread, while attached. An execution is detached, so its [`Watch`]
-//! attaches at intervals to handle signals and report progress; an exception of either ends the execution.
+//! Python calls signal handlers only in the main thread, while attached. So a run's [`Watch`] attaches at intervals to
+//! handle signals and report progress; an exception of either ends the execution.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,7 +1,7 @@
 //! `Plan.sink_parquet` and `Plan.sink_ipc`: files of columns, written by pyarrow.
 //!
-//! The engine builds record batches ([`BatchEncoder`]) for `isochrony.tables.files.TableFile`; they cross Arrow's
-//! stream interface without a copy, and the thread attaches once per batch.
+//! `isochrony.tables.files.TableFile` gets record batches through Arrow's stream interface without a copy; the thread
+//! attaches once per batch.
 
 use std::sync::Arc;
 

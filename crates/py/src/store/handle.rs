@@ -1,8 +1,7 @@
 //! Open stores, and signals that follow them.
 //!
 //! A Rust `Signal` is a snapshot; a Python signal follows its store. This process's appends are visible at once,
-//! others' commits after `refresh`. [`Follower`] checks at each access for a newer state, in some ten nanoseconds,
-//! without reading files.
+//! others' commits after `refresh`. At each access, [`Follower`] checks for a newer state in some ten nanoseconds.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 //! `isochrony.Executor`: tasklets that are Python functions or plans.
 //!
 //! The Python half adapts functions to selections and arrays; this half executes. Workers attach only to call Python
-//! code, unless worker processes do ([`remote`]).
+//! code.
 
 mod description;
 mod local;

@@ -1,7 +1,7 @@
 //! The timebases of one graph.
 //!
-//! Each use takes the newest metrics of growing signals. Signals are asked for their state before the lock is taken, as
-//! that may wait for the interpreter.
+//! Each use takes the newest metrics of growing signals, asked before the lock is taken, as that may wait for the
+//! interpreter.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

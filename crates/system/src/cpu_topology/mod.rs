@@ -1,7 +1,7 @@
 //! CPUs of a machine: which share a physical core, a last-level cache, a memory node.
 //!
-//! Read from Linux's sysfs. What is missing or malformed there, as in many containers, gets the simplest assumption: a
-//! CPU is a core of its own, and all of a package share a cache.
+//! Read from Linux's sysfs. Where that is missing or malformed, as in many containers, a CPU is a core of its own, and
+//! all of a package share a cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -55,8 +55,8 @@ struct RawCpu {
 }
 
 impl CpuTopology {
-    /// Reads a tree laid out as `/sys/devices/system`: `cpu/cpu*/topology`, `cpu/cpu*/cache`, `node/node*/cpulist`.
-    /// Leaves out CPUs that are offline or numbered from 4096 on. Empty if unreadable.
+    /// Reads a tree laid out as `/sys/devices/system`. Leaves out CPUs that are offline or numbered from 4096 on. Empty
+    /// if unreadable.
     #[must_use]
     pub fn read(root: &Path) -> Self {
         let cpu_folder = root.join("cpu");

@@ -1,7 +1,7 @@
 //! `ReadRing`: file reads in flight through an io_uring. The only module that shares memory with the kernel.
 //!
-//! From submission to completion the kernel may write to the memory. So [`ReadRing`] owns memory and files until
-//! completion, nobody else has a view of them, and it outlives all requests; if it cannot wait, it leaks their memory.
+//! Until a request is complete, the kernel may write to the memory. So [`ReadRing`] owns memory and files until then,
+//! nobody else has a view of them, and it outlives all requests; if it cannot wait, it leaks their memory.
 //!
 //! A forked process copies the memory but shares the ring with its parent, whose completions it would take: it touches
 //! and frees neither.

@@ -2,7 +2,7 @@
 //!
 //! FIFO and its time-sliced form have a queue per input and serve the least recently dequeued one; run to completion
 //! drains all queues of an operator and goes on with a successor; depth first calls successors directly, and queues
-//! only messages to an operator that is already on the stack. Queued messages lie in their own memory, as in the paper
+//! only messages to an operator already on the stack. Queued messages lie in their own memory, as in the paper
 //! ([`Boxed`]), or in the queue's ring ([`Inline`]).
 //!
 //! Every call does the product's accounting: items, samples, and whether an item continues the one before.
