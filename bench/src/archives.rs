@@ -1,5 +1,5 @@
-//! The WaveScope thesis's applications as bare loops over a store's files, to compare tasklets and plans with
-//! (`bench/archives.py` runs them through [`crate::serve`]).
+//! The WaveScope thesis's applications as bare loops over a store's files, for `bench/archives.py` (through
+//! [`crate::serve`]).
 //!
 //! Windows have 64 pages, as in the thesis: 131,072 samples of 16 bits.
 

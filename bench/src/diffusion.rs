@@ -1,5 +1,4 @@
-//! placement/simulated: the cluster of the data diffusion paper, and larger ones, simulated with the product's
-//! policies.
+//! placement/simulated: the data diffusion paper's cluster, and larger ones, with the product's policies.
 //!
 //! Simulated time does not depend on the machine, so each runs once.
 
@@ -272,7 +271,7 @@ fn evictions(quick: bool, results: &mut Results) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The central scheduler is the limit: tasks read nothing from storage after the first round.
+/// Tasks read nothing from storage after the first round.
 fn saturation(quick: bool, results: &mut Results) -> Result<(), Failure> {
     let mut rows = Vec::new();
     let sizes: &[usize] = if quick {

@@ -1,5 +1,4 @@
-//! flow/fft and flow/power: plans bound by the transform, against a bare loop over the same library, which copies each
-//! row and keeps the result.
+//! flow/fft and flow/power: plans bound by the transform, against a bare loop over the same library.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -16,7 +15,7 @@ use crate::measure::{Results, interleave, noise, ratio};
 
 const WINDOW: usize = 4096;
 const BINS: usize = WINDOW / 2 + 1;
-/// Rows whose results are kept at once, as in the plan's blocks.
+/// Rows kept at once, as in the plan's blocks.
 const TOGETHER: usize = 32;
 /// Frequency whose values are added up.
 const LOOKED_AT: usize = 77;
@@ -83,7 +82,6 @@ impl Bare {
         sum
     }
 
-    /// Without their mean, tapered, transformed, squared, scaled.
     fn power(&mut self, samples: &[f32], rate: f64) -> f64 {
         let mut sum = 0.0;
         let weight: f64 = self

@@ -13,8 +13,8 @@ pub fn run(
     quick: bool,
     results: &mut Results,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    // 30 s files of 2 kHz, 16 bit, from four stations, as from a field recorder, where syncing each file is most of a
-    // copy's cost; and one file of 70 minutes, where it is little.
+    // 30 s files of 2 kHz, 16 bit, from four stations: syncing is most of a copy's cost. One file of 70 minutes: it is
+    // little.
     let (stations, files) = if quick { (2, 20) } else { (4, 1000) };
     compare(dir, "30s-files", stations, files, 60_000, quick, results)?;
     let files = if quick { 1 } else { 8 };

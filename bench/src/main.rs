@@ -1,7 +1,7 @@
 //! Benchmarks of store, plans, streams and placement, mostly against bare loops, named area/operation/size/variant.
 //!
-//! Machines are noisy, so claims are ratios of two things that take turns in this process: the median is printed with
-//! the spread. Every result is asserted before its time counts.
+//! Machines are noisy, so claims are median ratios of two things that take turns in this process. Every result is
+//! asserted before its time counts.
 
 mod archives;
 mod chain;

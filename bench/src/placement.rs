@@ -191,7 +191,6 @@ impl Cluster {
         self.decide();
     }
 
-    /// In each step a slot becomes free and, unless the policy waits, is filled.
     fn round(&mut self, size: &Size) {
         for _ in 0..size.steps {
             if self.running.is_empty() {
@@ -303,7 +302,7 @@ fn lookups(size: &Size, results: &mut Results) {
         .collect();
     let expected: u64 = asked.iter().map(|id| u64::from(id.0 % size.hosts)).sum();
     let first = |object| index.holders(object).next().expect("a holder");
-    // As in a request: next to each other, unlike in the index.
+    // Next to each other, unlike in the index.
     let asked_names: Vec<String> = asked
         .iter()
         .map(|id| all[id.0 as usize].to_string())

@@ -1,5 +1,4 @@
-//! flow/skipping: a filter of windows by their maximum over a stored signal with few bursts, by its stored extremes
-//! against reading all of it.
+//! flow/skipping: a filter of windows by their maximum, by stored extremes against reading all samples.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! flow/statfilter: XStream's synthetic query, windows of 4096 samples with a deviation above one threshold and a mean
-//! below another, against a bare loop on the same instruction set.
+//! flow/statfilter: XStream's synthetic query, a filter of windows by deviation and mean, against a bare loop on the
+//! same instruction set.
 
 use std::hint::black_box;
 use std::path::Path;

@@ -74,7 +74,7 @@ fn bare(name: &str, data: &[u8]) -> Outcome {
     outcome.expect("a result")
 }
 
-/// Throughput of memory: the sum of all words, in several threads.
+/// Throughput of memory.
 fn sum(data: &[u8], threads: usize) {
     thread::scope(|scope| {
         for part in data.chunks(data.len().div_ceil(threads).next_multiple_of(64)) {
@@ -92,7 +92,7 @@ fn sum(data: &[u8], threads: usize) {
     });
 }
 
-/// Throughput of the disk: one buffer per thread, pieces in turn.
+/// Throughput of the disk.
 fn read_all(path: &Path, len: usize, threads: usize) {
     const PIECE: usize = 1 << 20;
     let file = File::open(path).expect("a file");

@@ -74,7 +74,7 @@ fn free() -> u64 {
     now.freeram as u64 * u64::from(now.mem_unit)
 }
 
-/// For another process: a line with a number of bytes begins and is answered, the next line ends it.
+/// For another process: a line with a number of bytes begins, the next line ends it.
 pub fn serve() -> Result<(), Box<dyn std::error::Error>> {
     let mut supply = None;
     for line in std::io::stdin().lock().lines() {

@@ -55,7 +55,7 @@ fn read(message: &[u8]) {
     STAGES.read_messages(message, &TextCauses);
 }
 
-// The header is made here, to reach what follows: its kind, and length of the control part.
+// The header (kind, length of the control part) is made here, to reach what follows.
 fuzz_target!(|bytes: &[u8]| {
     read(bytes);
     let [kind, low, high, body @ ..] = bytes else {

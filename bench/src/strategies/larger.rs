@@ -107,7 +107,6 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
 /// Bytes appended before punching: fewer than the system begins to write back.
 const BLOCK: u64 = 64 << 20;
 
-/// A signal of zeros that takes almost no disk space.
 fn sparse(path: &Path, bytes: u64) -> Result<Vec<(PathBuf, u64)>, Failure> {
     let store = Store::open(path, Mode::Create)?;
     let writer = store.create("s", &CreateOptions::new(DType::I16, Rate::from_hz(2_000)?))?;
@@ -128,7 +127,7 @@ fn sparse(path: &Path, bytes: u64) -> Result<Vec<(PathBuf, u64)>, Failure> {
     shards(&array, bytes)
 }
 
-/// Frees the blocks of the payload of an array's last shards.
+/// Frees the payload's blocks of an array's last shards.
 fn punch(array: &Path, last: u64) -> Result<(), Failure> {
     use rustix::fs::FallocateFlags;
     let exists = |shard: &u64| layout::shard_file(array, *shard).exists();

@@ -1,5 +1,5 @@
-//! store/strategies: Scan Summarize by each I/O strategy, against a calibration's prediction and bare loops over the
-//! same files, with and without them in the page cache.
+//! store/strategies: Scan Summarize by each I/O strategy, against predictions and bare loops, with cached and uncached
+//! files.
 //!
 //! Disks of virtual machines change their speed within minutes, so predictions are compared within a round, which has
 //! its own calibration.
@@ -71,7 +71,7 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
                 }),
                 dtype: DType::I16,
             };
-            // Reads past the page cache leave nothing to the next scan, so they are chosen only on request.
+            // Reads past the page cache are chosen only on request.
             let best = volume.best(amount, |one| !one.is_direct());
             if state == CacheState::Cached {
                 both.iter()

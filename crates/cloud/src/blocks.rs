@@ -1,4 +1,4 @@
-//! In-memory blocks of objects, for tables, indexes and decoded data, which are read in small, often adjacent parts.
+//! In-memory blocks of objects, for data that is read in small, often adjacent parts.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};

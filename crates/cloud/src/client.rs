@@ -185,7 +185,7 @@ impl Permission {
         Ok(Self { variable, is_given })
     }
 
-    /// Whether requests may be unencrypted; an error if the endpoint is and that is not allowed.
+    /// Whether requests may be unencrypted; an error if they would be and may not.
     fn admits(&self, endpoint: Option<&str>, service: Service) -> Result<bool, CloudError> {
         let Some(endpoint) = endpoint else {
             return Ok(self.is_given);

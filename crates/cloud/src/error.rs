@@ -205,7 +205,7 @@ impl From<CloudError> for io::Error {
     }
 }
 
-/// Texts of an error and its causes, for matching only.
+/// For matching only.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -228,7 +228,7 @@ fn cause_of<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<
     None
 }
 
-/// Whether the connection failed, rather than the server answering.
+/// Whether the connection failed.
 pub(crate) fn is_of_transport(error: &object_store::Error) -> bool {
     cause_of::<HttpError>(error).is_some()
 }

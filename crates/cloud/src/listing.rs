@@ -1,7 +1,7 @@
 //! Cached listings of objects, until more is published.
 //!
-//! The first query lists a small store as a whole, a thousand objects per request; a large one folder by folder.
-//! Servers without listings are asked for each object.
+//! Small stores are listed as a whole, a thousand objects per request, large ones folder by folder. Servers without
+//! listings are asked for each object.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -116,7 +116,7 @@ impl StoreLocation {
         Ok(found)
     }
 
-    /// Waits before retrying a listing that broke off; returns other errors.
+    /// Returns errors other than a listing that broke off.
     async fn retry_listing(
         &self,
         error: &object_store::Error,
@@ -196,7 +196,6 @@ impl Listing {
         all.any(|version| !version.has_tag())
     }
 
-    /// Drops everything, as more was published.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -259,8 +258,7 @@ impl Listing {
     }
 }
 
-/// Whether a web server does not list folders, rather than failing or denying access: it does not know PROPFIND, or
-/// answers without a list.
+/// Whether a web server does not know PROPFIND, or answers without a list.
 fn cannot_list(error: &object_store::Error) -> bool {
     match error_status(error) {
         Some(401 | 403 | 404 | 408 | 429) => false,

@@ -79,7 +79,7 @@ pub(crate) fn is_log(name: &str) -> bool {
     own.is_some_and(|own| own.starts_with("log.") && !own.contains('/'))
 }
 
-/// Reads a few blocks at a time, so that those in flight are not evicted.
+/// A few blocks at a time, so that those in flight are not evicted.
 fn read_whole(session: &Session, object: &Object, bytes: &mut [u8]) -> Result<(), CloudError> {
     let mut offset = 0;
     for part in bytes.chunks_mut(WHOLE_READ_BYTES) {

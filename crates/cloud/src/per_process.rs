@@ -1,7 +1,7 @@
 //! Values that a forked process creates anew.
 //!
-//! It has only the forking thread: the parent's runtime does not run there, connections are shared, and a held lock
-//! stays held for ever. So dependent values are created again, without any lock of the parent.
+//! There, the parent's runtime does not run, connections are shared, and a held lock stays held for ever. So values are
+//! created again, without any lock of the parent.
 
 use std::sync::OnceLock;
 

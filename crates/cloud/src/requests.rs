@@ -144,7 +144,7 @@ impl Requests {
         }
     }
 
-    /// The current version of an object, if it exists and is no longer than `most`.
+    /// `None` if the object does not exist; no bytes if it is longer than `most`.
     pub(crate) async fn whole(
         &self,
         key: &Key,

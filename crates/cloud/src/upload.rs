@@ -33,7 +33,7 @@ pub(crate) enum Content {
     Object(Key),
 }
 
-/// Returns new versions in order. `count` counts uploaded bytes.
+/// Returns new versions in order. `count` gets uploaded bytes.
 pub(crate) async fn upload(
     requests: Requests,
     objects: Vec<(Key, Content)>,

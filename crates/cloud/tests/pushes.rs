@@ -189,7 +189,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..25)
 }
 
-/// Steps that do not apply do nothing.
 fn carry_out(source: &Source, step: &Step, number: i64) {
     let store = &source.store;
     let writer = |signal: &usize| store.writer(SIGNALS[*signal]);

@@ -62,7 +62,7 @@ impl StoreCopy {
         self.folder.path().join("water.iso")
     }
 
-    /// Copies new and changed files, those that name the live state last.
+    /// Files that name the live state come last.
     fn publish(&self) {
         self.objects.publish(&self.local(), PREFIX);
     }

@@ -195,7 +195,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         Ok(())
     }
 
-    /// Removes keys in eviction order until at least `needed` bytes are free; nothing if pinned keys prevent that.
+    /// Removes keys until at least `needed` bytes are free; nothing if pinned keys prevent that.
     pub fn evict(&mut self, needed: u64) -> Result<Vec<(K, u64)>, PlacementError> {
         if needed > self.evictable_bytes() {
             return Err(PlacementError::NotEvictable {
@@ -216,7 +216,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         Ok(evicted)
     }
 
-    /// The next key to evict; None if all are pinned. It stays until removed; if it cannot be, pin it and call again.
+    /// The next key to evict; None if all are pinned. Remove it, or pin it and call again.
     pub fn next_victim(&mut self) -> Option<K> {
         let slot = self.next_slot()?;
         self.entries[slot as usize]

@@ -20,8 +20,7 @@ pub struct TaskId {
     pub(crate) generation: u32,
 }
 
-/// Maps names to dense identifiers and back. Reuses identifiers of removed names, so tables of
-/// [`CacheIndex`](crate::CacheIndex) grow with present names only.
+/// Maps names to dense identifiers and back. Reuses identifiers of removed names.
 #[derive(Debug, Clone)]
 pub struct Interner<K> {
     ids: FxHashMap<K, ObjectId>,
@@ -67,7 +66,7 @@ impl<K: Hash + Eq + Clone> Interner<K> {
         self.names.get(id.0 as usize)?.as_ref()
     }
 
-    /// Removes a name, whose identifier is then reused. Only for objects that no host holds and no task waits for.
+    /// Removes a name. Only for objects that no host holds and no task waits for.
     pub fn remove(&mut self, id: ObjectId) -> Option<K> {
         let name = self.names.get_mut(id.0 as usize)?.take()?;
         self.ids.remove(&name);

@@ -1,4 +1,4 @@
-//! Placement policies: which host runs a task, which cached object is evicted, how many hosts there are.
+//! Placement policies: dispatch, eviction, provisioning, and a simulator.
 //!
 //! Pure data structures without threads, clock or I/O, and with seeded randomness: scheduler and simulator run the same
 //! code. Times are nanoseconds since the caller's start.

@@ -13,7 +13,7 @@ pub struct ProvisionOptions {
     pub max_hosts: usize,
     /// Slots per added host; at least 1.
     pub slots_per_host: u32,
-    /// Nanoseconds, above 0, in which all waiting and running tasks should finish.
+    /// Nanoseconds, above 0, to finish all waiting and running tasks.
     pub drain_time: u64,
     /// Maximum hosts per request; at least 1.
     pub max_step: usize,
@@ -123,8 +123,8 @@ impl Provisioner {
         hosts.clamp(self.options.min_hosts, self.options.max_hosts)
     }
 
-    /// The changes to make now; `starting` hosts are requested and not yet in the dispatcher. Visits task counts and
-    /// objects of releasable hosts: call it about once per second.
+    /// The changes to make now; `starting` hosts are not yet in the dispatcher. Call it about once per second: it
+    /// visits all objects of releasable hosts.
     pub fn plan(&self, dispatcher: &Dispatcher, starting: usize, now: u64) -> HostPlan {
         let counts = dispatcher.counts();
         let wanted = self.wanted(counts.window + counts.backlog + counts.running);

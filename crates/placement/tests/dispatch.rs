@@ -80,7 +80,6 @@ fn a_task_passed_over_runs_after_max_wait_despite_hits() {
     ] {
         let mut d = dispatcher(options(policy), 1, 1);
         hold(&mut d, 0, 0, 5, 10);
-        // Nobody holds object 6, and each free slot has a hit.
         let mut hit = d.admit(&[ObjectId(5)], 0);
         assert_eq!(all(&mut d, 0), [(hit, 0)]);
         let passed_over = d.admit(&[ObjectId(6)], 0);
@@ -136,7 +135,7 @@ fn good_cache_compute_prefers_hits_when_most_slots_are_busy() {
     let mut d = dispatcher(options, 2, 2);
     hold(&mut d, 0, 0, 5, 10);
     let tasks: Vec<_> = (0..4).map(|_| d.admit(&[ObjectId(5)], 0)).collect();
-    // Two of four slots are busy, both of the holder; the third task waits for it.
+    // Both slots of the holder are busy; the third task waits.
     assert_eq!(all(&mut d, 0), [(tasks[0], 0), (tasks[1], 0)]);
     d.finish(tasks[0], 1).unwrap();
     assert_eq!(all(&mut d, 1), [(tasks[2], 0)]);
@@ -155,7 +154,7 @@ fn good_cache_compute_takes_the_second_best_host_once_slots_are_free() {
     let first = d.admit(&[ObjectId(1)], 0);
     let other = d.admit(&[ObjectId(3)], 0);
     assert_eq!(all(&mut d, 0), [(first, 0), (other, 1)]);
-    // Host 0 has most of it, and half of the slots are busy: it waits.
+    // It waits for host 0, which has most of it.
     let both = d.admit(&[ObjectId(1), ObjectId(2)], 1);
     assert_eq!(all(&mut d, 1), []);
     // Below half, it goes to the free host with some of it only, since object 1 has its maximum of copies.

@@ -81,7 +81,7 @@ fn each_cost_equals_manual_arithmetic() {
         run(&cluster, Policy::MaxComputeUtil, &work(distinct())).makespan_s,
         25.0,
     );
-    // The scheduler takes 2 ms per decision and 1 ms per report.
+    // 2 ms per decision and 1 ms per report.
     let mut cluster = free(50, 1);
     (cluster.decision_time, cluster.report_time) = (2_000_000, 1_000_000);
     let report = run(&cluster, Policy::MaxComputeUtil, &work(distinct()));
@@ -116,7 +116,7 @@ fn hosts_may_share_cores() {
 
 #[test]
 fn slots_without_a_processor_fetch_ahead() {
-    // Fetching takes as long as computing: 0.1 s.
+    // 0.1 s to fetch or compute.
     let mut workload = work(Workload::scan(100, 1));
     workload.compute_time = 100_000_000;
     let mut cluster = free(1, 1);
@@ -181,7 +181,6 @@ fn peers_serve_what_they_hold() {
     let report = run(&cluster, Policy::FirstCacheAvailable, &workload);
     assert_eq!(report.inputs.storage, 2);
     assert_eq!(report.inputs.local, 1);
-    // The second waits for the first only as long as allowed.
     let report = run(&cluster, Policy::MaxCacheHit, &workload);
     assert_eq!(
         report.inputs.storage + report.inputs.peer + report.inputs.local,

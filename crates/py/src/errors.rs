@@ -300,7 +300,7 @@ impl From<Error> for PyErr {
                 }
                 error
             }
-            // Keeps the message even if the package is incomplete.
+            // The package may be incomplete.
             Err(_) => PyRuntimeError::new_err(raised.message),
         })
     }

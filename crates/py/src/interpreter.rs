@@ -171,8 +171,7 @@ impl ActiveRun {
         Ok(run)
     }
 
-    /// Unregisters this thread's runs before it sleeps for ever. A worker does not know its run, so it unregisters all
-    /// that have workers.
+    /// Unregisters this thread's runs. A worker does not know its run, so it unregisters all that have workers.
     fn abandon() {
         let this = thread::current().id();
         let runs = Self::all();

@@ -1,9 +1,8 @@
 //! Ctrl-C during a long call.
 //!
-//! Python runs signal handlers only where the interpreter checks for signals, which a call into Rust does not. So long
-//! work on stores gets its own thread while the calling one checks every
-//! [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL); plans check by themselves (`plan::running`). The worker never
-//! attaches, so it cannot deadlock with the caller, whatever store locks it holds.
+//! Python does not check for signals during a call into Rust. So long work on stores gets its own thread while the
+//! calling one checks every [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL); plans check by themselves
+//! (`plan::running`). The worker never attaches, so it cannot deadlock with the caller, whatever store locks it holds.
 
 use std::thread;
 
@@ -22,7 +21,7 @@ pub(crate) fn bytes_to_wait_for(is_remote: bool, bytes: u64) -> u64 {
     if is_remote { u64::MAX } else { bytes }
 }
 
-/// Samples of a gap-free selection: mapped from a disk; a server may be slow.
+/// Of a gap-free selection. A server may be slow.
 pub(crate) fn segment_of(py: Python<'_>, selection: &Selection) -> Result<SigSeg> {
     match selection.signal().is_remote() {
         true => interruptible(py, u64::MAX, || Ok(selection.as_segment()?)),

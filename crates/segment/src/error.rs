@@ -239,7 +239,7 @@ mod tests {
         ]
     }
 
-    /// A new variant does not compile without an index here, and fails without an example.
+    /// A new variant does not compile without an index here.
     fn position(error: &SegmentError) -> usize {
         match error {
             SegmentError::UnknownDType { .. } => 0,

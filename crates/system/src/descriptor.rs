@@ -13,8 +13,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
 
-/// Which can be read without blocking, or are at their end. Waits up to `timeout` for the first. A signal ends the
-/// wait: then none.
+/// Which can be read without blocking, or are at their end. Waits up to `timeout`; a signal ends the wait: none.
 ///
 /// # Errors
 /// Of the system.

@@ -19,7 +19,7 @@ struct Entry {
 
 static FIRST: AtomicPtr<Entry> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Target of the children's descriptors. Opened early, as a fork handler must not depend on resources that may run out.
+/// Opened early, as a fork handler must not depend on resources that may run out.
 static NULL_FILE: OnceLock<Option<File>> = OnceLock::new();
 
 static FORKS: AtomicU32 = AtomicU32::new(0);

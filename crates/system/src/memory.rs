@@ -3,7 +3,7 @@
 
 use std::mem::MaybeUninit;
 
-/// Minimum worth a system call; allocators mostly reuse smaller memory.
+/// Minimum worth a system call.
 const LARGE: usize = 4 << 20;
 /// A multiple of every system's page size.
 #[cfg(target_os = "linux")]

@@ -87,8 +87,8 @@ pub fn file_system(_path: &Path) -> Option<String> {
     None
 }
 
-/// Identity of the file system, if any. Survives restarts where it derives from a UUID (ext4, btrfs, f2fs and others);
-/// else from the device number.
+/// Identity of the file system, if any: from its UUID (ext4, btrfs, f2fs and others), which survives restarts, or the
+/// device number.
 #[must_use]
 pub fn identity(path: &Path) -> Option<u64> {
     let found = rustix::fs::statvfs(path).ok()?;
@@ -110,8 +110,8 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(room.f_bavail.saturating_mul(room.f_frsize))
 }
 
-/// Whether [`sync`] makes all writes durable and reports earlier errors. False before Linux 5.8, which does not report
-/// them, and for file systems whose sync may not reach the disk.
+/// Whether [`sync`] makes all writes durable and reports earlier errors: not before Linux 5.8, nor on file systems
+/// whose sync may not reach the disk.
 ///
 /// # Errors
 /// Of looking it up.

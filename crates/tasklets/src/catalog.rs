@@ -1,4 +1,4 @@
-//! Signal catalog: numbers the signals of an execution and describes its tasklets, given over stores, in these numbers.
+//! Signal catalog: numbers the signals of an execution and describes its tasklets in these numbers.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -25,7 +25,7 @@ pub(crate) struct CatalogEntry {
     pub(crate) is_scratch: bool,
     /// For reading: the writer's, if written.
     handle: SignalHandle,
-    /// If not written: one per distinct handle, since different openings may show different states.
+    /// If not written: one per distinct handle, as openings may show different states.
     shared: Vec<(Signal, Arc<SharedSignal>)>,
 }
 
@@ -251,8 +251,7 @@ impl SignalCatalog {
         })
     }
 
-    /// The tasklets with their handles. Written signals are read through the writing store, as no other handle shows
-    /// uncommitted samples; others through the caller's handle.
+    /// Written signals are read through the writing store, as no other handle shows uncommitted samples.
     pub(crate) fn with_resolved_handles(&self, tasklets: &[Tasklet]) -> Vec<Tasklet> {
         let dtypes: Vec<DType> = (self.signals.iter())
             .map(|entry| entry.signal.dtype())
@@ -340,7 +339,7 @@ impl SignalCatalog {
 }
 
 /// Ranges of an input that tasklets must write first: gaps in scratch or a written signal, and an input that is one
-/// gap. Other gaps belong to the recording.
+/// gap.
 fn missing_ranges(entry: &CatalogEntry, signal: &Signal, range: &Range<i64>) -> Vec<Range<i64>> {
     let gaps = signal.gaps().within(range.clone());
     let gaps: Vec<Range<i64>> = gaps.map(|gap| gap.range()).collect();

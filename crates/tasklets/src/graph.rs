@@ -1,4 +1,4 @@
-//! Dependency graph: derives which tasklet waits for which, from `after`, inputs and outputs.
+//! Dependency graph: which tasklet waits for which, from `after`, inputs and outputs.
 //!
 //! Signals and tasklets are numbers here, so tests need no stores.
 
@@ -149,8 +149,8 @@ impl DependencyGraph {
         }
     }
 
-    /// Replaces disk positions by device and byte from `lookup`. Changes nothing and returns false if one is unknown,
-    /// since the two kinds cannot be compared.
+    /// Replaces disk positions by device and byte from `lookup`; all or (false) none, since the two kinds cannot be
+    /// compared.
     pub fn use_disk_positions(
         &mut self,
         mut lookup: impl FnMut(usize, i64) -> Option<(usize, i64)>,

@@ -150,7 +150,7 @@ impl LockedJournal {
     }
 }
 
-/// Records up to the first torn line, and their bytes.
+/// Until the first torn line, with the bytes read.
 fn parse_lines(text: &[u8]) -> (Vec<JournalRecord>, u64) {
     let (mut records, mut bytes) = (Vec::new(), 0);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -161,7 +161,7 @@ fn parse_lines(text: &[u8]) -> (Vec<JournalRecord>, u64) {
     (records, bytes)
 }
 
-/// Whether a file holds only the start of a journal's first line, as after a crash.
+/// As of a journal's first line, after a crash.
 fn is_torn_record(text: &[u8]) -> bool {
     let start = &text[..text.len().min(4096)];
     let has_sum = start.iter().take(8).all(u8::is_ascii_hexdigit);
@@ -207,7 +207,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let journal = begin(&path, false, []).unwrap();
-        // Like a forked child before it executes its program.
+        // Like a forked child.
         let child = journal.file.0.try_clone().unwrap();
         assert!(matches!(
             LockedJournal::new(&location(&path)),
@@ -239,7 +239,6 @@ mod tests {
         }
         std::fs::write(&path, b"").unwrap();
         begin(&path, false, []).unwrap();
-        // In a store's journal folder, so a crash damaged it.
         let own = JournalLocation::in_store(folder.path(), "00000000");
         let path = own.path();
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -21,8 +21,7 @@ pub struct ExecutorOptions {
     pub order: OrderPolicy,
     /// Maximum bytes read ahead of started tasklets; 0: none.
     pub prefetch: u64,
-    /// Runs a single worker on the calling thread, which calls `watch` only between tasklets: for short tasklets, or
-    /// ones that check for interrupts.
+    /// Runs a single worker on the calling thread, which calls `watch` only between tasklets.
     pub in_caller: bool,
     /// Pins each worker thread, and its worker process, to a CPU.
     pub pin: bool,
@@ -32,7 +31,7 @@ pub struct ExecutorOptions {
     pub keep_every: Duration,
     /// None: in the store of the first output.
     pub journal: Option<PathBuf>,
-    /// Tunes how many workers take tasklets, all that a configuration has. No effect on a single worker.
+    /// Tunes how many workers take tasklets. No effect on a single worker.
     pub tuning: Option<TuningMode>,
 }
 

@@ -75,7 +75,7 @@ mod tests {
     use crate::serial_order::{OrderPolicy, SerialOrder};
     use crate::worker_pool::execute;
 
-    /// Tasklets read ten bytes each; the first runs until the prefetcher waits.
+    /// The first tasklet runs until the prefetcher waits.
     struct CountingRunner {
         prefetched: AtomicU64,
         prefetched_during_first: AtomicU64,
@@ -137,7 +137,6 @@ mod tests {
         };
         let scheduler = TaskletScheduler::new(graph, serial, 0);
         let outcome = execute(scheduler, &runner, &options, None, &mut |_| true).unwrap();
-        // Four if the prefetcher was faster than the worker.
         let prefetched = runner.prefetched_during_first.load(Ordering::SeqCst);
         assert!(
             (3..=4).contains(&prefetched),

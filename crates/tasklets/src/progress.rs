@@ -1,4 +1,4 @@
-//! Progress of an execution, and timing of its workers.
+//! Progress of an execution.
 
 use std::time::Duration;
 

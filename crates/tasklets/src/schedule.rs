@@ -1,4 +1,4 @@
-//! The schedule of an execution: which tasklets run, in which order and why, and which are reused.
+//! The schedule of an execution: tasklets to run, their order and reasons, and reused ones.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -231,7 +231,7 @@ fn catalog_and_graph(
     Ok((catalog, graph))
 }
 
-/// Asks for the positions of primary inputs, if there is much to read. Returns whether all are known.
+/// Of primary inputs, if there is much to read. Returns whether all are known.
 fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) -> bool {
     let primary = (catalog.specs.iter()).filter_map(|spec| Some(&spec.inputs.first()?.extent));
     let bytes = primary.map(|extent| catalog.extent_bytes(extent));
@@ -251,7 +251,6 @@ fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) 
     })
 }
 
-/// The journal in the options, else in the first written store.
 fn journal_location(
     options: &ExecutorOptions,
     catalog: &SignalCatalog,

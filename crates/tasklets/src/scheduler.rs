@@ -47,7 +47,7 @@ impl TaskletState {
 pub enum Assignment {
     /// Run this tasklet.
     Run(usize),
-    /// Ask again when another worker has finished a tasklet.
+    /// Ask again when a tasklet has finished.
     Wait,
     /// Nothing is left to start.
     Finished,

@@ -15,8 +15,7 @@
 use crate::error::TaskletError;
 use crate::graph::DependencyGraph;
 
-/// Maximum scratch of interleaved groups: long enough reads for any disk. More would delay the first results and leave
-/// the page cache before it is read.
+/// Long enough reads for any disk. More would delay the first results and leave the page cache.
 const MAX_INTERLEAVED_SCRATCH: u64 = 64 << 20;
 
 /// Choice among tasklets allowed by dependencies.
@@ -267,7 +266,7 @@ fn interleave_groups(
     let scratch_of =
         |group: &[usize]| -> u64 { group.iter().map(|at| graph.scratch_bytes[*at]).sum() };
     let mut order = Vec::with_capacity(tasklets.len());
-    // Longest dependency chain before each tasklet; any order is valid within a level.
+    // Longest dependency chain; any order is valid within a level.
     let mut level = vec![0usize; graph.len()];
     let mut is_interleaved = false;
     let mut next = 0;
@@ -275,7 +274,6 @@ fn interleave_groups(
         let mut merged = groups[next].to_vec();
         let mut bytes = scratch_of(groups[next]);
         next += 1;
-        // A group without scratch keeps its place.
         while bytes > 0 && next < groups.len() && scratch_of(groups[next]) > 0 {
             let more = scratch_of(groups[next]);
             if bytes + more > max_scratch {

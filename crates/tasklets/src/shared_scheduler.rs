@@ -19,7 +19,6 @@ pub(crate) struct SharedState<T> {
     pub(crate) scheduler: TaskletScheduler,
     /// At 0, nobody is notified: that costs more than the rest of `finish`.
     sleeping_workers: usize,
-    /// The owner's data, under the same mutex.
     pub(crate) extra: T,
 }
 
@@ -67,8 +66,7 @@ impl<T> SharedScheduler<T> {
         }
     }
 
-    /// `on_finish` runs under the lock: it must release the scratch of the given tasklets before another one starts to
-    /// write.
+    /// `on_finish` runs under the lock: it must release scratch before another tasklet starts to write.
     pub(crate) fn finish(
         &self,
         tasklet: usize,

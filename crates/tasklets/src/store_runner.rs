@@ -75,7 +75,7 @@ impl<'a> StoreRunner<'a> {
         values.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a tasklet's outputs visible atomically, or nothing if incomplete.
+    /// All outputs of a tasklet become visible, or none.
     fn publish(&self, tasklet: &Tasklet, context: TaskletContext<'_>) -> Result<(), Cause> {
         let staged = context.staged;
         for (output, pieces) in tasklet.outputs.iter().zip(&staged) {

@@ -70,8 +70,8 @@ impl Tasklet {
         }
     }
 
-    /// Adds text that identifies the function besides its name, such as parameters or a checksum of its code. A change
-    /// reruns the tasklet on resumption.
+    /// Adds to the function's name, for example, parameters or a checksum of its code. A resumed execution reruns the
+    /// tasklet if it changed.
     #[must_use]
     pub fn identified(mut self, by: impl Into<String>) -> Self {
         self.identity = by.into();

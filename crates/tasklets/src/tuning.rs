@@ -1,8 +1,7 @@
 //! [`PoolTuning`]: tunes how many workers take tasklets.
 //!
-//! The watching thread polls; [`PolledTuning`] decides. The flow model has one server, with a replica per worker.
-//! Throughput is in input and output bytes of finished tasklets, else in tasklets. Replicas cannot be chosen, so
-//! external configurations have none.
+//! [`PolledTuning`] decides, by a flow model of one server with a replica per worker. Throughput is in input and output
+//! bytes of finished tasklets, else in tasklets. Replicas cannot be chosen, so external configurations have none.
 
 use std::time::Duration;
 

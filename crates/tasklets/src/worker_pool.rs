@@ -66,7 +66,7 @@ pub(crate) struct WorkerPool<'a> {
     pub(crate) shared: SharedScheduler<PoolState>,
     /// Enough steps have started, or the execution is over.
     pub(crate) prefetch_wanted: Condvar,
-    /// The last worker has returned, or finished tasklets should be committed.
+    /// The last worker has returned, or a commit is due.
     commit_wanted: Condvar,
     progress: TaskletProgress,
     gate: WorkerGate,
@@ -290,7 +290,6 @@ impl WorkerPool<'_> {
     /// Commits every [`keep_every`](ExecutorOptions::keep_every), and after all workers have returned.
     fn commit_until_over(&self, mut watch: Option<&mut dyn FnMut(&TaskletProgress) -> bool>) {
         let mut last_commit = Instant::now();
-        // Uncommitted tasklets passed to `write_back`.
         let mut written_back = 0;
         loop {
             let mut state = self.shared.lock();
@@ -344,7 +343,7 @@ impl Drop for ExecutionEndGuard<'_, '_> {
     }
 }
 
-/// Counts a worker as returned when dropped, also by a panic, which the scope propagates.
+/// Counts a worker as returned when dropped, also by a panic.
 struct ActiveWorkerGuard<'a, 'b>(&'a WorkerPool<'b>);
 
 impl Drop for ActiveWorkerGuard<'_, '_> {

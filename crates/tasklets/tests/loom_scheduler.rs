@@ -1,5 +1,5 @@
-//! Checks `SharedScheduler` under every interleaving of a few workers with at most two preemptions: each tasklet runs
-//! once, after its dependencies, within the scratch budget, and alone if exclusive; all workers end.
+//! `SharedScheduler` under every interleaving with at most two preemptions: each tasklet runs once, after its
+//! dependencies, within the scratch budget, and alone if exclusive; all workers end.
 
 /// Replaces `crate::sync` of `shared_scheduler`.
 mod sync {

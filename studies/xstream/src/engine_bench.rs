@@ -111,8 +111,7 @@ pub fn chain<Q: Held<SigSeg>>(
     engine.result(sink)
 }
 
-/// Lower bound of run to completion, for operators that return their input: operator after operator walks over a burst
-/// that stays in place.
+/// Lower bound of run to completion, for operators that return their input: a burst stays in place.
 fn in_place(whole: &SigSeg, operators: usize) -> u64 {
     struct Nowhere;
     impl Emit<SigSeg> for Nowhere {

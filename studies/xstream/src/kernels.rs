@@ -9,7 +9,7 @@ use std::ops::Range;
 pub const WINDOW: usize = 32;
 /// Samples kept before and after a detection.
 pub const PAD: i64 = 256;
-/// Windows below the threshold after which a detection ends: two pads, so that ranges never overlap.
+/// Windows that end a detection: two pads, so that ranges never overlap.
 const HANGOVER: i64 = 2 * PAD / WINDOW as i64;
 /// Windows that only estimate the noise.
 const WARM_UP: u32 = 64;

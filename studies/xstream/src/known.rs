@@ -64,7 +64,7 @@ fn detector() {
     assert_eq!(detector.upto(), 400 * 32 - PAD);
 }
 
-/// A manager's segments against plain vectors, over cuts and joins that share memory.
+/// Against plain vectors, over cuts and joins that share memory.
 fn segments<S: Segment<f32>>() {
     let mut memory = S::Memory::default();
     let samples: Vec<f32> = (0..1000).map(|k| k as f32).collect();

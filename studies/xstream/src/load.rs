@@ -1,8 +1,8 @@
 //! Figure 7: DETECTAUDIO and PIPELINE under rising load, with and without rate control at the sources.
 //!
-//! Sources copy arrived samples into segments of ten milliseconds. Without rate control they push all; with it, at most
-//! [`BURST`] segments each when everything before is done. Throughput is the whole recording over the time until the
-//! last sample is through. The product always controls its sources.
+//! Without rate control, sources push all arrived samples; with it, at most [`BURST`] segments each when everything
+//! before is done. Throughput is the whole recording over the time until the last sample is through. The product always
+//! controls its sources.
 
 use std::cell::Cell;
 use std::sync::Arc;

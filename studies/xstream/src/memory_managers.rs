@@ -1,8 +1,7 @@
 //! Figure 6: DETECTAUDIO and PIPELINE under each memory manager, with growing batches.
 //!
-//! Sources push a batch of each channel at once. DETECTAUDIO's sync accumulates the whole batch before the detector's
-//! ranges release it, once a batch, as under run to completion: the cost of appending decides. PIPELINE appends only
-//! the rest of a window; its windows overlap, and all of a batch wait for the wavelet: the cost of cutting decides.
+//! Sources push a batch of each channel at once. DETECTAUDIO's sync accumulates the whole batch: the cost of appending
+//! decides. PIPELINE appends only the rest of a window, and its windows overlap: the cost of cutting decides.
 
 use isochrony::Sample;
 use serde_json::{Value, json};
@@ -14,7 +13,7 @@ use crate::memory::{CopyAlways, Pooled, RefCountCopy, RefCountLazy, RefCountReal
 use crate::models::common::Leaks;
 use crate::product;
 
-/// The query of figure 2 over whole batches, without an engine.
+/// The query of figure 2 over whole batches.
 fn detect<S: Segment<f32>>(channels: &[Vec<f32>], batch: usize) -> u64 {
     let mut memory = S::Memory::default();
     let (spectrum, mut detector) = (Spectrum::default(), Detector::default());
@@ -67,7 +66,7 @@ fn detect<S: Segment<f32>>(channels: &[Vec<f32>], batch: usize) -> u64 {
     sum
 }
 
-/// The query of figure 3 over whole batches: each operator takes all that waits before the next begins.
+/// The query of figure 3: each operator takes a whole batch before the next begins.
 fn leaks<S: Segment<f64>>(sensors: &[Vec<f64>], batch: usize) -> u64 {
     let mut memory = S::Memory::default();
     let mut windows: Vec<_> = (0..SENSORS).map(|_| Windows::new(LONG, HOP)).collect();

@@ -1,7 +1,7 @@
 //! For each real plan: does another scheduler beat the product's?
 //!
-//! All have the same kernels, segments, bursts, windows in blocks, and queues in rings: only scheduling and the engine
-//! around a call differ. A scheduler that beats the product's by more than a tenth should become selectable.
+//! Only scheduling and the engine around a call differ. A scheduler that beats the product's by more than a tenth
+//! should become selectable.
 
 use isochrony::SigSeg;
 use isochrony::flow::{Plan, PlanError};
@@ -70,7 +70,7 @@ fn rival<'a>(
     })
 }
 
-/// Every plan, in segments of two sizes, over recordings of 2^`scale` times the minimum.
+/// In segments of two sizes, over recordings of 2^`scale` times the minimum.
 fn each_case(scale: u32, each: &mut dyn FnMut(&Case<'_>)) {
     let one = audio(1, 1 << (18 + scale));
     let four = audio(CHANNELS, 1 << (17 + scale));
@@ -137,7 +137,7 @@ fn each_case(scale: u32, each: &mut dyn FnMut(&Case<'_>)) {
 
 /// Everybody on every plan.
 pub fn run(quick: bool) -> Value {
-    // Making a plan takes some ten microseconds, which must not show.
+    // Must hide some ten microseconds to make a plan.
     let (scale, rounds) = if quick { (0, 1) } else { (5, 11) };
     let mut results = Vec::new();
     each_case(scale, &mut |case| results.push(case.run(rounds)));

@@ -122,7 +122,7 @@ impl BlockTable {
     }
 }
 
-/// Adjacent blocks of one request. Unfilled ones fail on drop, so that nobody waits for ever.
+/// Unfilled blocks fail on drop, so that nobody waits for ever.
 #[derive(Debug)]
 pub(super) struct BlockFetch {
     table: Arc<Mutex<BlockTable>>,

@@ -63,7 +63,7 @@ impl fmt::Debug for Writer {
 }
 
 impl WriterState {
-    /// Objects likely to be read after a file. A writer reads no metadata: the log and tables have it.
+    /// A writer reads no metadata: the log and tables have it.
     fn small_objects_beside(&mut self, name: &str) -> Vec<(String, Version)> {
         let files = self.tree.files();
         let folders = self.read_ahead.folders(files, name);
@@ -124,7 +124,7 @@ impl CloudMedia {
     }
 }
 
-/// A store within another or around another would take its objects for its own.
+/// A store around another would take its objects for its own.
 fn refuse_nested<'a>(
     remote: &Remote,
     mut names: impl Iterator<Item = &'a String>,

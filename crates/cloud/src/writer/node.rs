@@ -61,7 +61,7 @@ impl Staging {
     }
 }
 
-/// An error of the staging disk, not of the store.
+/// Of the staging disk, not of the store.
 fn failed(path: &Path, error: &io::Error) -> io::Error {
     let folder = path.parent().unwrap_or(path);
     CloudError::Staging {
@@ -258,7 +258,7 @@ impl Node {
         file.read_at(offset, bytes)
     }
 
-    /// Fetches the object, so that nothing depends on it.
+    /// So that nothing depends on the object.
     pub(super) fn stage(&self, remote: &Arc<Remote>, staging: &Staging) -> io::Result<()> {
         self.change((remote, staging), |_| Ok(()))
     }

@@ -1,4 +1,4 @@
-//! Compares the writer's medium with a disk: random calls have equal results, and published objects equal files.
+//! Random calls have equal results on the writer's medium and a disk, and published objects equal files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -126,7 +126,6 @@ impl Tree {
         }
     }
 
-    /// A folder stays when its last file is removed.
     fn keep_parent(&mut self, name: &str) {
         self.folders.insert(parent(name).to_owned(), ());
     }

@@ -25,7 +25,7 @@ pub(crate) struct Faulty {
     pub(crate) requests: AtomicU64,
     /// Bytes of answers.
     pub(crate) bytes: AtomicU64,
-    /// Called before the next read of an object with this suffix.
+    /// Before the next read of an object with this suffix.
     before_read: Mutex<Option<Hook>>,
     /// Suffix of denied objects.
     pub(crate) denied: Mutex<Option<String>>,
@@ -33,7 +33,7 @@ pub(crate) struct Faulty {
     /// Listings of everything are too large.
     pub(crate) is_large: AtomicBool,
     answers: AtomicU64,
-    /// Numbers of the answers to truncate.
+    /// Answers to truncate.
     broken: Mutex<BTreeSet<u64>>,
     /// Uploads and deletions in order, and the number still allowed.
     changes: Mutex<Vec<String>>,
@@ -68,7 +68,7 @@ impl Faulty {
         Ok(())
     }
 
-    /// Copies new and changed files of a store on disk, those that name the live state last.
+    /// Copies changed files, those that name the live state last.
     pub(crate) fn publish(&self, local: &std::path::Path, prefix: &str) {
         let mut files = Vec::new();
         let mut open = vec![local.to_owned()];

@@ -1,7 +1,6 @@
 //! Groups of waiting tasks that read the same objects, and the inverted index from objects to groups.
 //!
-//! Tasks of a group have the same bytes on every host, so hosts rank groups: an index change costs the same for one
-//! task as for thousands.
+//! Hosts rank groups, not tasks: an index change costs the same for one task as for thousands.
 
 use std::cmp::Reverse;
 

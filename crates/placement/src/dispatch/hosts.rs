@@ -1,4 +1,4 @@
-//! Slots of hosts, and the round-robin order of free hosts.
+//! Host slots, and the round-robin order of free hosts.
 
 use std::collections::BTreeSet;
 
@@ -6,9 +6,9 @@ use crate::{HostId, PlacementError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostQueue {
-    /// No free slot, or draining, or removed.
+    /// No free slot, draining, or removed.
     Closed,
-    /// Has free slots, and possibly tasks for them.
+    /// Possibly has tasks for free slots.
     Ready,
     /// Has free slots; other hosts have more bytes of its tasks.
     SecondBest,
@@ -22,7 +22,7 @@ pub(crate) struct Slots {
     pub(crate) busy: u32,
     pub(crate) draining: bool,
     queue: HostQueue,
-    /// Round-robin position, renewed when a slot is taken.
+    /// Round-robin position.
     turn: u64,
     /// Since when all slots have been free.
     pub(crate) idle_since: u64,

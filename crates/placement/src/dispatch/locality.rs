@@ -76,7 +76,7 @@ impl Locality {
     pub(crate) fn settle(&mut self) {
         let mut effects = std::mem::take(&mut self.effects);
         self.index.take_effects(&mut effects);
-        // The index already reflects all effects, so each must make the rankings right for that state.
+        // The index already reflects all effects.
         for &effect in &effects {
             let (Effect::Gained(object, _) | Effect::Lost(object, _) | Effect::Revalued(object)) =
                 effect;
@@ -96,7 +96,7 @@ impl Locality {
         self.effects = effects;
     }
 
-    /// Ranks a group everywhere: it is new, or better everywhere, or it is unknown where.
+    /// Ranks a group everywhere.
     fn publish(&mut self, group: u32) {
         let mut hosts = std::mem::take(&mut self.scratch);
         self.groups.hosts_of(&self.index, group, &mut hosts);

@@ -29,7 +29,7 @@ pub struct Input {
     pub bytes: u64,
     /// Whether reported by the task's host.
     pub is_local: bool,
-    /// Other hosts that reported it, in request order. They may have evicted it.
+    /// Other hosts that reported it, in request order; they may have evicted it.
     pub sources: SmallVec<[HostId; MAX_SOURCES]>,
 }
 
@@ -81,7 +81,6 @@ pub struct Dispatcher {
     tasks: TaskTable,
     hosts: HostPool,
     locality: Locality,
-    /// By object: start of the last task that read it.
     last_read: Vec<u64>,
     next_source: usize,
     scratch: Vec<(HostId, u64)>,
@@ -127,18 +126,17 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Stops or resumes giving tasks to a host; running ones continue.
+    /// Stops or resumes giving tasks to a host.
     ///
-    /// Its cache still serves as a source and counts as copies: a policy that waits for the host with most bytes also
-    /// waits for it, at most `max_wait`. Its slots do not count for `utilization`, nor its copies in
-    /// [`Provisioner::plan`](crate::Provisioner::plan).
+    /// Its cache still serves as a source and counts as copies: a policy may wait for it, at most `max_wait`. Its slots
+    /// do not count for `utilization`, nor its copies in [`Provisioner::plan`](crate::Provisioner::plan).
     pub fn set_draining(&mut self, host: HostId, draining: bool) -> Result<(), PlacementError> {
         self.index().check(host)?;
         self.hosts.set_draining(host, draining);
         Ok(())
     }
 
-    /// Removes a host. Its running tasks are returned, and wait again at their old positions.
+    /// Removes a host. Returns its running tasks, which wait again at their old positions.
     pub fn remove_host(&mut self, host: HostId, now: u64) -> Result<Vec<TaskId>, PlacementError> {
         self.locality.index.remove_host(host)?;
         self.settle();
@@ -154,7 +152,7 @@ impl Dispatcher {
         Ok(lost.iter().map(|&slot| self.tasks.id(slot)).collect())
     }
 
-    /// Sets the size of an object before a host reports it, to weight tasks by bytes.
+    /// Sets the size of an object before a host reports it.
     pub fn set_bytes(&mut self, object: ObjectId, bytes: u64) {
         self.locality.index.set_bytes(object, bytes);
         self.settle();
@@ -223,8 +221,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// When [`Dispatcher::next`] may return a task because it was passed over for long enough. Call after `next` has
-    /// returned none.
+    /// When [`Dispatcher::next`], after none, may return a task that was passed over for long enough.
     pub fn next_deadline(&self) -> Option<u64> {
         self.hosts.first_free()?;
         let oldest = &self.tasks.tasks[self.tasks.oldest()? as usize];

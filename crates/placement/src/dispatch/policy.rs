@@ -6,7 +6,7 @@ use crate::PlacementError;
 ///
 /// The first four are from Raicu et al., "Accelerating Large-Scale Data Exploration through Data Diffusion" (2008),
 /// section 3.2.2. The last follows their "The Quest for Scalable Support of Data-Intensive Workloads in Distributed
-/// Systems" (HPDC 2009): it switches by utilisation, caps replicas, and looks at a window of the queue.
+/// Systems" (HPDC 2009).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
     /// The oldest task to the slot free longest, without locations of objects.
@@ -69,8 +69,8 @@ pub struct DispatchOptions {
     pub policy: Policy,
     /// Oldest waiting tasks considered; at least 1. Small for results in order, large for maps and reductions.
     pub window: usize,
-    /// Maximum nanoseconds that a task is passed over. A task that has been the oldest for so long gets the next free
-    /// slot; a slot without a task by policy takes the oldest that has been in the window for so long.
+    /// Maximum nanoseconds that a task is passed over. The task that has been the oldest for so long gets the next free
+    /// slot; one in the window for so long gets a slot without a task by policy.
     pub max_wait: u64,
     /// Busy share of slots, 0 to 1, from which [`Policy::GoodCacheCompute`] prefers cache hits.
     pub utilization: f64,

@@ -1,7 +1,7 @@
 //! A priority queue of task groups with lazily corrected keys.
 //!
-//! Keys change more often than they are read, so they are corrected on access. Invariant: each group has an entry with
-//! its key or a better one. So improving a key pushes an entry, and worsening it does nothing.
+//! Keys change more often than they are read. Invariant: each group has an entry with its key or a better one. So
+//! improving a key pushes an entry, and worsening it does nothing.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

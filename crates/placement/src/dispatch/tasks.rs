@@ -56,8 +56,7 @@ impl List {
 
 pub(crate) type Links = Vec<[u32; 2]>;
 
-/// Inserts a task by its number. New tasks go directly to the end; returned ones are searched from the front, where the
-/// old ones are.
+/// Inserts a task by its number: new ones at the end; returned ones are old, so searched from the front.
 pub(crate) fn link(list: &mut List, links: &mut Links, number: impl Fn(u32) -> u64, task: u32) {
     let (mut before, mut after) = (list.last, NONE);
     if before != NONE && number(before) > number(task) {
@@ -147,7 +146,7 @@ impl TaskTable {
         self.id(slot)
     }
 
-    /// Moves the next task into a window of `size` tasks, if there is room.
+    /// Moves the next task into a window of `size` tasks, if it fits.
     pub(crate) fn enter(&mut self, size: usize, now: u64) -> Option<u32> {
         while self.waiting < size {
             let slot = self.backlog.pop_front()?;

@@ -107,7 +107,7 @@ impl CacheIndex {
         Ok(())
     }
 
-    /// Sets the size of an object; host reports replace it.
+    /// Sets the size of an object, until a host reports it.
     pub fn set_bytes(&mut self, object: ObjectId, bytes: u64) {
         let entry = self.entry(object);
         if entry.bytes != bytes {
@@ -184,14 +184,14 @@ impl CacheIndex {
         }
     }
 
-    /// Hosts that count for locality: none if widespread.
+    /// None if widespread.
     pub(crate) fn located(&self, object: ObjectId) -> impl Iterator<Item = HostId> {
         let holders = self.get(object).filter(|entry| !entry.widespread);
         let holders = holders.map_or(&[][..], |entry| &entry.holders[..]);
         holders.iter().map(|holder| HostId(holder.host))
     }
 
-    /// A task that reads the object begins on a host.
+    /// A task that reads the object begins.
     pub(crate) fn claim(&mut self, object: ObjectId, host: HostId) {
         let holder = self.holder(object, host);
         holder.claims = holder.claims.saturating_add(1);

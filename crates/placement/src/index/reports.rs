@@ -29,7 +29,7 @@ pub enum Reply {
     Applied,
     /// Applied before; nothing changes.
     Repeated,
-    /// A delta is missing: the host must send a manifest. Deltas are ignored until then.
+    /// A delta is missing: deltas are ignored until a manifest.
     SendManifest,
 }
 

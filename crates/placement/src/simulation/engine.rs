@@ -63,7 +63,7 @@ pub(crate) struct Engine<'a> {
     storage: SharedRate,
     /// Nanoseconds of computing, if hosts share cores.
     cores: SharedRate,
-    /// Objects read from storage to pass on, with waiting runs of other hosts.
+    /// Objects to pass on, with waiting runs of other hosts.
     pub(crate) passed_on: BTreeMap<ObjectId, Vec<u32>>,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     next_event: u64,
@@ -346,7 +346,6 @@ impl<'a> Engine<'a> {
             self.after(start_time, Event::HostStarts);
         }
         for host in plan.release {
-            // A busy source is retried next time.
             if self.host(host).link.len() == 0 {
                 self.dispatcher.remove_host(host, self.now)?;
                 self.end_host(host);

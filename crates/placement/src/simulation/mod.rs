@@ -1,8 +1,8 @@
-//! Discrete-event simulator of a cluster, driven by the real dispatcher, index, eviction and provisioner.
+//! Discrete-event simulator of a cluster, with the real dispatcher, index, eviction and provisioner.
 //!
-//! Modelled: a central scheduler that processes reports and decisions one by one; hosts with slots, processors, a
-//! shared disk rate and a bounded cache; links with limited transfers per source; one storage system with a shared
-//! rate, limited per reader. Not modelled: the receiving end of a link, failures, other users, and randomness.
+//! Modelled: a central, sequential scheduler; hosts with slots, processors, a shared disk rate and a bounded cache;
+//! links with limited transfers per source; one storage system with a shared rate, limited per reader. Not modelled:
+//! the receiving end of a link, failures, other users, and randomness.
 
 mod engine;
 mod fetch;
@@ -39,13 +39,13 @@ pub struct ClusterModel {
     pub storage_reader_rate: f64,
     /// Nanoseconds until storage answers.
     pub storage_latency: u64,
-    /// Nanoseconds of a message between scheduler and host, or a request to a peer.
+    /// Nanoseconds of a message to scheduler, host or peer.
     pub network_latency: u64,
     /// Scheduler nanoseconds per decision, including sending it.
     pub decision_time: u64,
     /// Scheduler nanoseconds per end-of-task report.
     pub report_time: u64,
-    /// Whether a host fetching from storage passes the object on to waiting others.
+    /// Whether a host passes objects from storage on to waiting others.
     pub passes_on: bool,
     /// Whether hosts cache under [`Policy::FirstAvailable`](crate::Policy); in the paper each access goes to storage.
     pub always_caches: bool,

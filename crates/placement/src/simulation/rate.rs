@@ -13,7 +13,7 @@ pub(crate) struct SharedRate {
     at: u64,
     /// Virtual end time (as bits, which order positive floats) and run of each flow.
     flows: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Number of the last change, which invalidates earlier predictions.
+    /// Changes so far; each invalidates earlier predictions.
     pub(crate) version: u32,
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    /// Compiles a function of rows of one dtype that gives `width` values of another for each.
+    /// For rows of one dtype; gives `width` values of another for each.
     pub(crate) fn new(
         function: &Bound<'_, PyAny>,
         given: DType,

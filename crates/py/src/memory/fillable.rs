@@ -16,7 +16,7 @@ pub(crate) struct FillableArray {
 }
 
 impl FillableArray {
-    /// A writable 1-D array over a block, copied first if shared.
+    /// Copies a shared block first.
     pub(crate) fn new(py: Python<'_>, mut block: Buffer, dtype: DType) -> Result<Self> {
         let len = block.make_mut()?.len() / dtype.size();
         let flags = npyffi::NPY_ARRAY_WRITEABLE;

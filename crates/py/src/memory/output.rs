@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 
 use super::array::{dtype_of, type_number};
 
-/// A writable 1-D array, contiguous, aligned and in native byte order.
+/// Writable, 1-D, contiguous, aligned and in native byte order.
 pub(crate) struct OutputArray<'py> {
     array: Bound<'py, PyUntypedArray>,
     dtype: DType,

@@ -117,7 +117,7 @@ impl<'py> ReturnedArray<'py> {
         references(self.array.as_any()) == 1
     }
 
-    /// Whether the array owns its memory and is unreachable elsewhere.
+    /// Whether it owns its memory and is unreachable elsewhere.
     pub(super) fn is_only_holder(&self) -> bool {
         let (_, flags, _) = self.fields();
         // SAFETY: reads a field of the live array's C struct.
@@ -125,7 +125,7 @@ impl<'py> ReturnedArray<'py> {
         unseen && owns(flags) && self.is_alone()
     }
 
-    /// The values, for an immediate copy.
+    /// For an immediate copy.
     pub(super) fn bytes(&self) -> &[u8] {
         let (data, ..) = self.fields();
         if self.len() == 0 {
@@ -170,7 +170,7 @@ impl<'py> ReturnedArray<'py> {
         let alone = self.is_alone();
         let mut fixed = flags & npyffi::NPY_ARRAY_WRITEABLE == 0 || alone && owns(flags);
         if !fixed && owns(flags) {
-            // A later write raises NumPy's error instead of changing a result.
+            // A later write raises NumPy's error.
             let setflags = self.array.as_any().call_method1("setflags", (false,));
             setflags?;
             fixed = true;

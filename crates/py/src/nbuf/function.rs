@@ -17,7 +17,7 @@ use crate::memory::slice;
 pub(super) struct Function {
     pub(super) function: Py<PyAny>,
     pub(super) batch: bool,
-    /// Functions that create a buffer's accumulator, and add it to the stream's.
+    /// They create a buffer's accumulator, and add it to the stream's.
     pub(super) sums: Option<(Py<PyAny>, Py<PyAny>)>,
     pub(super) remote: Option<RemoteCalls>,
     pub(super) views: Vec<Option<Py<PyAny>>>,

@@ -127,7 +127,7 @@ impl RemoteWorker {
         Ok(())
     }
 
-    /// Writes the results of completed records. Returns where the next one begins in the block.
+    /// Returns where the next record begins in the block.
     fn write(
         &self,
         result: &RecordResult,

@@ -18,7 +18,7 @@ pub(super) type Source<'py> = (String, String, Bound<'py, PyAny>);
 /// `(name, kind, object)`
 pub(super) type OutputStream<'py> = (String, String, Bound<'py, PyAny>);
 
-/// The bytes of inputs in memory, shared with Python; None for others.
+/// Shared with Python; None for inputs not in memory.
 pub(super) fn adopt_memory(inputs: &[Source<'_>]) -> Result<Vec<Option<Buffer>>> {
     let adopted = inputs.iter().map(|(_, kind, object)| {
         let is_memory = kind == "memory";

@@ -1,7 +1,7 @@
 //! Plans on cluster workers: both sides of `isochrony/cluster`, which alone uses the cluster's library.
 //!
-//! On the client a [`PythonCluster`] provides slots. In a worker [`NativeTasks`] is a prepared plan shared by its
-//! slots, and [`NativeTaskRunner`] a slot's thread. Tasks and results cross the interpreter as `bytes`.
+//! A client's [`PythonCluster`] provides slots. A worker's [`NativeTasks`] is a prepared plan shared by its slots, and
+//! [`NativeTaskRunner`] a slot's thread.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -190,7 +190,6 @@ pub(crate) struct NativeTasks {
     shared: Arc<dyn Any + Send + Sync>,
     processes: Arc<FunctionProcesses>,
     check: Arc<SnapshotCheck>,
-    /// Its stores are read through it.
     cache: Option<Arc<ShardCache>>,
     /// Keeps the plans' objects.
     _objects: Vec<Arc<Py<PyAny>>>,
@@ -269,7 +268,7 @@ impl NativeTasks {
     }
 }
 
-/// Call functions for a prepared plan and its runners; end with the last of these.
+/// End with the last of a prepared plan and its runners.
 struct FunctionProcesses(Arc<ProcessPool>);
 
 impl Drop for FunctionProcesses {
@@ -333,7 +332,6 @@ impl Drop for NativeTaskRunner {
 }
 
 /// Whether samples below the end of a snapshot may have been replaced since the last batch; appends do not matter.
-/// Checks only a batch's signals, of possibly thousands.
 fn snapshot_check(signals: Vec<OpenSnapshot>, prepared: &PreparedTasks) -> Arc<SnapshotCheck> {
     let mut by_id: HashMap<SignalId, Vec<usize>> = HashMap::new();
     for (at, open) in signals.iter().enumerate() {

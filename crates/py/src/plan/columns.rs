@@ -147,7 +147,7 @@ fn bools(values: &Buffer) -> Vec<bool> {
     flags.iter().map(|flag| flag.get()).collect()
 }
 
-/// Returned columns, and index fields of the input that are not among them.
+/// Adds missing index fields of the input.
 pub(super) fn batch_from_result(
     py: Python<'_>,
     result: &Bound<'_, PyAny>,

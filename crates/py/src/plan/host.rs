@@ -117,7 +117,7 @@ impl NativeHostRun {
         let shared = RunContext::new(None, Nesting::current());
         let shared: Arc<dyn Any + Send + Sync> = Arc::new(shared);
         let mut settings = options.settings;
-        // With one thread, each sample reaches the link before the next is read.
+        // Each sample reaches the link before the next is read.
         (settings.workers, settings.auto_workers, settings.pin) = (1, false, false);
         let context = RunnerContext {
             shared: Some(shared),

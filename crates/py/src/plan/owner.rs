@@ -1,8 +1,8 @@
 //! Owners of plans' Python objects, visible to Python's garbage collector.
 //!
-//! Plans are reference counted, invisible to Python's collector: a plan that kept a function referring to its owner
-//! would never be freed. So a plan has a weak reference ([`Callable`]), and an [`Owner`], a Python object to which each
-//! later [`NativePlan`](super::NativePlan) refers, keeps the function. Owners refer to their inputs' owners, so each
+//! Python's collector does not see references of plans: a plan that kept a function referring to its owner would never
+//! be freed. So a plan has a weak reference ([`Callable`]), and an [`Owner`], to which each later
+//! [`NativePlan`](super::NativePlan) refers, keeps the function. Owners refer to their inputs' owners, so each
 //! reference is counted and visited once.
 
 use std::collections::HashSet;

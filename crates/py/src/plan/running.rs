@@ -88,7 +88,7 @@ pub(super) fn execute<'a, T: Send>(
     }
 }
 
-/// Handles signals and reports progress, in the calling thread.
+/// In the calling thread.
 struct InterpreterPoll {
     progress: Option<Py<PyAny>>,
     /// For runs of progress functions and signal handlers.

@@ -1,6 +1,6 @@
 //! `Signal.time_of` and `Signal.index_of`: conversions between indices and civil time.
 //!
-//! Arrays, validated by `isochrony.times`, are converted in blocks that fit the cache.
+//! Arrays are converted in blocks that fit the cache.
 
 use std::ops::Range;
 

@@ -54,7 +54,6 @@ fn refuse(got: &str) -> Error {
     PackageError::new("StoreTypeError", "bad_key", message).into()
 }
 
-/// Of indices of an axis of that length, or of times.
 pub(crate) fn resolve_slice(
     signal: &Signal,
     length: i64,

@@ -10,7 +10,7 @@ use crate::signal::segment::{Segment, counts};
 use crate::time::{RateArg, Time, rate_object};
 
 type StreamFields<R> = (String, u32, R, String, f64, f64);
-/// Of [`_unpickled_segment`]. NumPy pickles the samples, without a copy if the protocol allows.
+/// NumPy pickles the samples, without a copy if the protocol allows.
 type PickledSegment<'py> = (
     Bound<'py, PyAny>,
     i64,

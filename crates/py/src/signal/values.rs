@@ -34,7 +34,7 @@ struct Request<'a, 'py> {
 }
 
 impl<'py> Request<'_, 'py> {
-    /// Without calling Python: the fill number of a new double-precision array.
+    /// Without calling Python: the usual fill number.
     fn plain_fill(&self) -> Option<f64> {
         if self.dtype.is_some() || self.out.is_some() || self.counts {
             return None;

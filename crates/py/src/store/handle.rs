@@ -92,7 +92,7 @@ impl OpenStore {
 
 impl Drop for OpenStore {
     fn drop(&mut self) {
-        // Open ones were reported at exit.
+        // Reported at exit.
         if self.store.has_pending() && !crate::interpreter::is_closing() {
             crate::interpreter::attach(|py| self.warn_of_uncommitted(py));
         }

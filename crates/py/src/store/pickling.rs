@@ -1,7 +1,7 @@
 //! Pickles stores, signals and selections as snapshots.
 //!
-//! In the process that pickled it (as by Dask), a signal uses the same opening of its store, with uncommitted changes.
-//! Elsewhere the store is opened for reading, once for all its signals.
+//! In the process that pickled it (as by Dask), a signal uses the same opening of its store. Elsewhere the store is
+//! opened for reading, once for all its signals.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ fn function<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("isochrony._native")?.getattr(name)
 }
 
-/// The snapshot as bytes, and the opening to look in first.
+/// With the opening to look in first.
 pub(crate) fn encoded<'py>(
     py: Python<'py>,
     signal: &StoreSignal,

@@ -44,8 +44,8 @@ pub(super) struct PythonFunction {
 }
 
 impl PythonFunction {
-    /// Calls the function through `isochrony.tasklets`, with selections and output buffers. Returns whether a journal
-    /// can keep the result, the result as JSON, and the ranges written: output, first and last sample.
+    /// Returns whether a journal can keep the result, the result as JSON, and the ranges written: output, first and
+    /// last sample.
     pub(super) fn call(
         &self,
         homes: &[InputStore],

@@ -25,7 +25,7 @@ pub(super) struct PlanRegistry {
 /// A plan, its number, and its unfinished tasklets.
 type RegisteredPlan = (Py<NativePlan>, usize, Arc<AtomicUsize>);
 
-/// Idle graphs and memory, least recently used first.
+/// Least recently used first.
 struct PlanStateCache {
     most: usize,
     idle: Mutex<Vec<(usize, RepeatedPlan)>>,

@@ -300,7 +300,7 @@ impl Timebase {
         Ok(Self::member(&self.network, py, id))
     }
 
-    /// Civil time of a value with the half-width that holds the true one, in ns; `around`: half-width of the value.
+    /// With the half-width that holds the true time, in ns; `around`: half-width of the value.
     pub(crate) fn civil_within(
         &self,
         py: Python<'_>,

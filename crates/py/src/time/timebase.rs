@@ -129,7 +129,7 @@ impl Timebase {
         Ok(time)
     }
 
-    /// The timebase, or that of the same signal, in this graph.
+    /// Or that of the same signal.
     pub(crate) fn counterpart(&self, py: Python<'_>, other: &Self) -> Result<Option<TimebaseId>> {
         if Arc::ptr_eq(&self.network, &other.network) || other.is_civil() {
             return Ok(Some(other.id));

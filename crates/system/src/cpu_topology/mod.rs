@@ -102,7 +102,7 @@ impl CpuTopology {
         MACHINE.get_or_init(|| Self::read(Path::new("/sys/devices/system")))
     }
 
-    /// Where a CPU is. One not described is a core of its own in node and package 0, on the cache of CPU 0.
+    /// Where a CPU is. If not described, a core of its own in node and package 0, on the cache of CPU 0.
     #[must_use]
     pub fn location(&self, cpu: usize) -> CpuLocation {
         self.cpus.get(&cpu).copied().unwrap_or(CpuLocation {

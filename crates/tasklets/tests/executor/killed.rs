@@ -85,7 +85,6 @@ fn a_run_killed_at_any_time_can_be_resumed_to_the_end() {
             }
             assert_eq!(status.signal(), Some(9), "the child ended by itself");
             kills += 1;
-            // Committed data is always whole tasklets.
             let store = Store::open(&root, Mode::ReadWrite).unwrap();
             let sum = store.signal("sum").unwrap();
             for part in 0..PARTS {
@@ -96,7 +95,6 @@ fn a_run_killed_at_any_time_can_be_resumed_to_the_end() {
                     assert_eq!(sums[3], expected(range(part).start + 3));
                 }
             }
-            // Scratch does not outlive its process.
             assert_eq!(
                 std::fs::read_dir(root.join(".isochrony/tmp"))
                     .unwrap()

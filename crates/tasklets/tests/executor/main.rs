@@ -79,7 +79,6 @@ fn adder(
                 let samples = context.input(0)?.counts(0i32)?;
                 let squares: Vec<i32> = samples.iter().map(|x| x.wrapping_mul(*x)).collect();
                 let middle = squares.len() / 2;
-                // In two pieces, the later one first.
                 context.write(0, middle as i64, &squares[middle..])?;
                 context.write(0, 0, &squares[..middle])?;
                 Ok(ReturnValue::Nothing)

@@ -141,7 +141,6 @@ fn tasklets_are_ordered_by_disk_position_if_known_else_by_index() {
     let mut graph = DependencyGraph::new(&signals(), &specs).unwrap();
     let by_index = ["0 0", "0 1", "0 2", "0 3", "1 0", "1 1", "1 2", "1 3"];
     assert_eq!(names(&graph), by_index);
-    // One unknown position is enough.
     assert!(
         !graph.use_disk_positions(|signal, index| (index != 300).then(|| bytes(signal, index)))
     );
@@ -162,7 +161,6 @@ fn scratch_is_drained_before_more_of_it_is_written() {
             "add 2"
         ]
     );
-    // Half of the budget holds two parts.
     assert_eq!(
         order(&fft_adder(3), OrderPolicy::Disk, 2400).unwrap(),
         [
@@ -283,7 +281,6 @@ fn a_slow_first_tasklet_does_not_delay_others() {
 
 #[test]
 fn exclusive_tasklets_leave_workers_to_others() {
-    // Two exclusive, two not exclusive, one exclusive.
     let mut specs: Vec<TaskletSpec> = (0..5)
         .map(|at| spec(&at.to_string(), vec![stored(0, at..at + 1)], vec![]))
         .collect();

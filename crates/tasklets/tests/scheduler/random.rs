@@ -88,7 +88,7 @@ proptest! {
         let graph = DependencyGraph::new(&signals(), &specs).unwrap();
         let all: Vec<Vec<usize>> = (0..specs.len()).map(|at| needs(&specs, at)).collect();
         prop_assert_eq!(&graph.dependencies, &all);
-        // Tasklets are kept if they write no scratch and depend on none that runs again.
+        // Kept: without scratch, and not dependent on others that run again.
         let mut keep = vec![false; specs.len()];
         for at in 0..specs.len() {
             keep[at] = kept[at] == 0 && scratch_bytes(&specs[at]) == 0 && all[at].is_empty();
@@ -122,7 +122,7 @@ proptest! {
                     }
                     Assignment::Wait => {
                         prop_assert!(!running.is_empty(), "blocked");
-                        // A tasklet that needs neither room nor exclusivity does not wait.
+                        // Others do not wait.
                         let turn = running.iter().any(|other| specs[*other].exclusive);
                         let waits = (0..specs.len()).find(|&at| {
                             let ready = all[at].iter().all(|need| keep[*need] || finished.contains(need));
@@ -151,7 +151,7 @@ proptest! {
         prop_assert_eq!((scheduler.assign(), live), (Assignment::Finished, 0));
         prop_assert_eq!(scheduler.peak_scratch(), peak);
         for at in 0..specs.len() {
-            // For any number of workers: all except failed ones and their dependents.
+            // All except failed ones and their dependents.
             let mut lost = failing && fails[at] == 0 && !keep[at];
             let (mut before, mut seen) = (all[at].clone(), vec![]);
             let mut cut_off = false;

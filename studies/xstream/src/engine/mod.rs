@@ -5,7 +5,7 @@
 //! only messages to an operator already on the stack. Queued messages lie in their own memory, as in the paper
 //! ([`Boxed`]), or in the queue's ring ([`Inline`]).
 //!
-//! Every call does the product's accounting: items, samples, and whether an item continues the one before.
+//! Every call does the product's accounting.
 
 mod depth_first;
 mod queued;

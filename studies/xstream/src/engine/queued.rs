@@ -72,7 +72,7 @@ impl<M: Message, Q: Held<M>> Engine<M, Q> {
         true
     }
 
-    /// All that waits for an operator; then a successor if it emitted, else the least recently served.
+    /// Then a successor if the operator emitted, else the least recently served.
     pub(super) fn step_rtc(&mut self) -> bool {
         let Some(node) = self.successor.take().or_else(|| self.core.next()) else {
             return false;

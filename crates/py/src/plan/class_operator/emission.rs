@@ -1,4 +1,4 @@
-//! Converts what an instance emits to items.
+//! Converts an instance's output to items.
 
 use arrow_array::RecordBatch;
 use isochrony_flow::{Frames, Item, OpError, Out, PortType, Ranges, Rows};
@@ -170,7 +170,6 @@ fn in_order(ranges: Ranges) -> Result<Ranges, OpError> {
     Ok(ranges)
 }
 
-/// With the sample range of their start and end columns.
 fn rows_of(batch: RecordBatch, start: i64, indexed: bool) -> Result<Rows, OpError> {
     use arrow_array::cast::AsArray;
     use arrow_array::types::Int64Type;

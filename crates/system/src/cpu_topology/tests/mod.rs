@@ -39,7 +39,6 @@ fn list(cpus: impl Iterator<Item = usize>) -> String {
     text.collect::<Vec<_>>().join(",") + "\n"
 }
 
-/// In memory where possible: a tree has some hundred files.
 fn scratch_folder() -> TempDir {
     let in_memory = tempfile::tempdir_in("/dev/shm");
     in_memory.or_else(|_| tempfile::tempdir()).unwrap()
