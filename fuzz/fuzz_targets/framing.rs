@@ -31,7 +31,7 @@ impl Rule {
         }
     }
 
-    /// Of the length, most significant first; None: not known yet.
+    /// Base and digits of the length, most significant first; None: not known yet.
     fn digits(&self, record: &[u8]) -> Option<(u128, Vec<u8>)> {
         match self {
             Self::Fixed { bytes, big_endian } => {

@@ -205,7 +205,7 @@ impl From<CloudError> for io::Error {
     }
 }
 
-/// For matching only.
+/// For matching, never for showing: it may hold secrets.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -228,7 +228,6 @@ fn cause_of<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<
     None
 }
 
-/// Whether the connection failed.
 pub(crate) fn is_of_transport(error: &object_store::Error) -> bool {
     cause_of::<HttpError>(error).is_some()
 }

@@ -20,7 +20,6 @@ const MAX_STREAMS: usize = 16;
 /// Readers idle for longer do not count.
 const IDLE_TIME: Duration = Duration::from_secs(5);
 
-/// With the time of their last read.
 #[derive(Debug, Default)]
 pub(crate) struct ActiveReaders {
     next_id: AtomicU64,

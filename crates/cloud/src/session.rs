@@ -41,7 +41,7 @@ impl Session {
         self.state().listing.names(&self.location, folder)
     }
 
-    /// Of a root record, bypassing the listing.
+    /// Bypasses the listing.
     pub(crate) fn head(&self, name: &str) -> Result<Option<Version>, CloudError> {
         let (requests, key) = (self.location.requests.clone(), self.location.key(name)?);
         let found = driver::wait(async move { requests.head(&key).await })?;

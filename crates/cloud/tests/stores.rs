@@ -121,7 +121,6 @@ impl StoreCopy {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// With any layout and any faults.
     #[test]
     fn a_store_in_objects_equals_its_copy_on_disk(
         stretches in prop::collection::vec((1..90_000i64, 1..40_000i64), 1..6),

@@ -21,7 +21,7 @@ pub(crate) fn bytes_to_wait_for(is_remote: bool, bytes: u64) -> u64 {
     if is_remote { u64::MAX } else { bytes }
 }
 
-/// Of a gap-free selection. A server may be slow.
+/// May wait for a server.
 pub(crate) fn segment_of(py: Python<'_>, selection: &Selection) -> Result<SigSeg> {
     match selection.signal().is_remote() {
         true => interruptible(py, u64::MAX, || Ok(selection.as_segment()?)),

@@ -161,7 +161,7 @@ fn parse_lines(text: &[u8]) -> (Vec<JournalRecord>, u64) {
     (records, bytes)
 }
 
-/// As of a journal's first line, after a crash.
+/// Whether a file holds only part of a journal's first line, as after a crash.
 fn is_torn_record(text: &[u8]) -> bool {
     let start = &text[..text.len().min(4096)];
     let has_sum = start.iter().take(8).all(u8::is_ascii_hexdigit);
@@ -207,7 +207,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let journal = begin(&path, false, []).unwrap();
-        // Like a forked child.
+        // A forked child keeps a descriptor of the same open file.
         let child = journal.file.0.try_clone().unwrap();
         assert!(matches!(
             LockedJournal::new(&location(&path)),

@@ -231,7 +231,7 @@ fn catalog_and_graph(
     Ok((catalog, graph))
 }
 
-/// Of primary inputs, if there is much to read. Returns whether all are known.
+/// Asks for positions of primary inputs, if there is much to read. Returns whether all are known.
 fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) -> bool {
     let primary = (catalog.specs.iter()).filter_map(|spec| Some(&spec.inputs.first()?.extent));
     let bytes = primary.map(|extent| catalog.extent_bytes(extent));

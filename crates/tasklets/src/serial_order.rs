@@ -31,6 +31,7 @@ pub enum OrderPolicy {
 /// Reason for a tasklet's step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrderReason {
+    /// Disk position, or order added.
     ByPolicy,
     /// Needed by this tasklet.
     NeededBy(usize),

@@ -61,7 +61,7 @@ impl Staging {
     }
 }
 
-/// Of the staging disk, not of the store.
+/// An error of the staging disk, not of the store.
 fn failed(path: &Path, error: &io::Error) -> io::Error {
     let folder = path.parent().unwrap_or(path);
     CloudError::Staging {
@@ -258,7 +258,6 @@ impl Node {
         file.read_at(offset, bytes)
     }
 
-    /// So that nothing depends on the object.
     pub(super) fn stage(&self, remote: &Arc<Remote>, staging: &Staging) -> io::Result<()> {
         self.change((remote, staging), |_| Ok(()))
     }

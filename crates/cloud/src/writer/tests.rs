@@ -26,7 +26,7 @@ fn objects(client: &InMemory) -> BTreeMap<String, Vec<u8>> {
     keys.into_iter().map(get).collect()
 }
 
-/// By name, except those outside a published store.
+/// Except those outside a published store.
 fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];

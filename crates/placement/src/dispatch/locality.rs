@@ -195,7 +195,6 @@ impl Locality {
         top.map(|(group, _)| group)
     }
 
-    /// Of all rankings, including outdated ones.
     pub(crate) fn entries(&self) -> usize {
         let hosts = self.hosts.iter();
         let ranked: usize = hosts.map(|host| host.local.len() + host.best.len()).sum();

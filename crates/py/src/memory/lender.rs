@@ -195,7 +195,6 @@ impl ArrayLender {
     }
 }
 
-/// Without a tuple of arguments.
 pub(crate) fn call<'py>(
     function: &Bound<'py, PyAny>,
     argument: &Bound<'py, PyAny>,

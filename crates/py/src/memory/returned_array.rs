@@ -125,7 +125,6 @@ impl<'py> ReturnedArray<'py> {
         unseen && owns(flags) && self.is_alone()
     }
 
-    /// For an immediate copy.
     pub(super) fn bytes(&self) -> &[u8] {
         let (data, ..) = self.fields();
         if self.len() == 0 {

@@ -89,7 +89,6 @@ impl NativePlan {
         Self { plan, owner }
     }
 
-    /// With other inputs, and the objects of all and of `kept`.
     fn of_inputs(
         &self,
         py: Python<'_>,

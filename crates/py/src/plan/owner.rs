@@ -36,7 +36,6 @@ struct KeptObjects {
 }
 
 impl ObjectKeeper {
-    /// Returns the plan's reference to the object.
     pub(crate) fn keep(&self, object: Py<PyAny>) -> Callable {
         let object = Arc::new(object);
         let callable = Callable(Arc::downgrade(&object));
@@ -110,7 +109,6 @@ impl Owner {
 }
 
 impl Owner {
-    /// Of all objects that it and its owners keep.
     pub(crate) fn addresses(owner: &Py<Self>, py: Python<'_>) -> HashSet<usize> {
         let objects = Self::objects_of(py, std::iter::once(owner));
         let addresses = objects.iter().map(|object| Arc::as_ptr(object).addr());

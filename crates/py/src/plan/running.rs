@@ -88,7 +88,6 @@ pub(super) fn execute<'a, T: Send>(
     }
 }
 
-/// In the calling thread.
 struct InterpreterPoll {
     progress: Option<Py<PyAny>>,
     /// For runs of progress functions and signal handlers.

@@ -19,7 +19,7 @@ use crate::plan::run_context::RunContext;
 use crate::workers::{call_context, host_function};
 
 impl PythonOperator {
-    /// For worker processes, or why it cannot be sent there.
+    /// The function for worker processes, or why it cannot be sent there.
     fn portable(&self, run: &RunOptions<'_>) -> Result<Arc<PortableFunction>, String> {
         let object = self.function.object.get();
         let object = host_function(&object.map_err(|error| error.to_string())?);
