@@ -49,8 +49,8 @@ const SEGMENT: usize = 4096;
 /// Offset before the samples per place: a whole number of cache lines.
 const SHIFT: usize = 5 * 32;
 
-/// The place in memory changes such times by a fifth, and so does the moment. So all contestants take turns on several
-/// copies of the samples at several places, and ratios and differences are within one round.
+/// The place in memory changes such times by a fifth, so all contestants take turns on copies of the samples at several
+/// places. Ratios and differences are within one round.
 pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn std::error::Error>> {
     let (count, places, rounds) = if quick {
         (1 << 18, 1, 2)

@@ -1,8 +1,8 @@
 //! Runs plans for another process, which times them by turns with its own: `iso-bench --serve` reads a request per line
 //! and answers with seconds and result.
 //!
-//! `plan PATH` runs a saved plan; `chain OPERATORS SAMPLES` runs PASSCHAIN over noise, whose ends read every sample;
-//! `bare LOOP BYTES ARRAY...` runs one of `archives`' loops.
+//! `plan PATH` runs a saved plan, `chain OPERATORS SAMPLES` PASSCHAIN over noise, and `bare LOOP BYTES ARRAY...` one of
+//! `archives`' loops.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};

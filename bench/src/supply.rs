@@ -1,9 +1,8 @@
 //! Free memory for measurements on hosts that reclaim it.
 //!
-//! A virtual machine may give free memory to its host and wait for each page that it takes anew. On the machine of
-//! docs/benchmarks.md that happens within a second: touching 1 GiB takes 0.2 to 0.4 s before, and 5 s after, with one
-//! core as with two. So memory is taken beforehand, and freed little by little while a run takes it, for all
-//! contestants alike.
+//! A virtual machine may give free memory to its host and wait for each page that it takes anew, on the machine of
+//! docs/benchmarks.md after a second: touching 1 GiB then takes 5 s instead of 0.2 to 0.4 s. So memory is taken
+//! beforehand, and freed little by little while a run takes it, for all contestants alike.
 
 use std::io::{BufRead, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

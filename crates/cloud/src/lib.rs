@@ -1,7 +1,7 @@
 //! Storage medium for stores in object storage (`s3://`, `gs://`, `az://`) and on web servers (`https://`).
 //!
-//! [`register`] makes URLs valid store paths. Such stores are read-only, and show their last published state: MANIFEST
-//! and redo log are requested each time, everything else is listed once and read in that version (`If-Match`).
+//! [`register`] makes URLs valid store paths. Such stores are read-only. MANIFEST and redo log are requested each time,
+//! everything else is listed once and read in that version (`If-Match`).
 //!
 //! [`stat_object`], [`ObjectReader`] and [`put_object`] are for objects outside stores.
 //!

@@ -1,7 +1,6 @@
 //! Cached listings of objects, until more is published.
 //!
-//! Small stores are listed as a whole, a thousand objects per request, large ones folder by folder. Servers without
-//! listings are asked for each object.
+//! Small stores are listed as a whole, large ones by folder; servers without listings are asked for each object.
 
 use std::collections::{BTreeMap, HashMap};
 

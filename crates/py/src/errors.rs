@@ -1,7 +1,7 @@
 //! Rust errors as Python exceptions.
 //!
 //! Each Rust error enum has a class in `isochrony.errors.native`; a variant with the meaning of a built-in exception
-//! has a subclass that also inherits from that. The stable code determines the class; an unknown one gets the enum's.
+//! has a subclass of both. The stable code determines the class; an unknown one gets the enum's.
 
 use isochrony_flow::{OpErrorKind, PlanError, RunError};
 use isochrony_ingest::IngestError;

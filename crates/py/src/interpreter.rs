@@ -1,8 +1,8 @@
 //! Attaches to a Python interpreter that may be shutting down.
 //!
-//! Daemon threads may run this library during finalization. Up to Python 3.13, CPython then ends an attaching thread by
-//! unwinding through native frames, which aborts the process. So this crate uses only [`attach`] and [`detach`].
-//! [`close`], called by `atexit`, stops runs; a thread that would return to Python sleeps until the process ends.
+//! Up to Python 3.13, CPython ends a thread that attaches during finalization by unwinding native frames, which aborts
+//! the process. So this crate uses only [`attach`] and [`detach`]; after [`close`], called by `atexit`, they let a
+//! thread sleep until the process ends.
 //!
 //! A thread is counted ([`InterpreterEntry`]) before it checks whether it may attach, and `close` waits for a count of
 //! zero. Calls of Python code are counted too ([`ActiveCall`]), since native frames wait for them. An attached thread

@@ -1,8 +1,8 @@
 //! Ctrl-C during a long call.
 //!
-//! Python does not check for signals during a call into Rust. So long work on stores gets its own thread while the
-//! calling one checks every [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL); plans check by themselves
-//! (`plan::running`). The worker never attaches, so it cannot deadlock with the caller, whatever store locks it holds.
+//! Long work on stores gets its own thread while the calling one checks for signals every
+//! [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL); plans check by themselves (`plan::running`). The worker never
+//! attaches, so it cannot deadlock with the caller, whatever store locks it holds.
 
 use std::thread;
 

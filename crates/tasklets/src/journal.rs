@@ -1,8 +1,7 @@
 //! The journal records finished work on disk, so that any interrupted execution can be resumed.
 //!
 //! A record claims a range of samples, or states, after the commit of its outputs, that a tasklet is finished. Each
-//! line starts with its checksum; the first torn line ends the journal. A lost record costs repeated work, never a
-//! sample.
+//! line starts with its checksum; the first torn line ends the journal.
 //!
 //! ```text
 //!  lock the journal -> record claims -> run tasklets -> commit outputs -> record finished tasklets -> (repeat)

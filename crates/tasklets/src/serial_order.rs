@@ -2,10 +2,9 @@
 //!
 //! Several workers relax it within the scratch budget. Two passes:
 //!
-//! 1. Take tasklets by disk position of their primary input. After a writer of scratch, take its readers, preceded by
-//!    their other dependencies, so scratch is in use only briefly.
-//! 2. Interleave groups without common scratch, up to half of the budget, for longer reads, and so that the next groups
-//!    can start while these release scratch.
+//! 1. Take tasklets by disk position of their primary input. Readers of scratch follow its writer, after their other
+//!    dependencies.
+//! 2. Interleave groups without common scratch, up to half of the budget, for longer reads.
 //!
 //! ```text
 //!  pass 1:   fft a0, fft b0, add 0   |   fft a1, fft b1, add 1        (| separates groups)

@@ -6,7 +6,7 @@
 //!  calling thread   calls `watch` and commits finished tasklets, every 25 ms        (waits on `commit_wanted`)
 //! ```
 //!
-//! When tuned, the calling thread also changes how many workers pass the gate.
+//! When tuned, it also changes how many workers pass the gate.
 //!
 //! With [`in_caller`](ExecutorOptions::in_caller) the one worker is the calling thread, which calls `watch` between
 //! tasklets; another thread commits.

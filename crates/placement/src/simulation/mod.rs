@@ -1,8 +1,6 @@
 //! Discrete-event simulator of a cluster, with the real dispatcher, index, eviction and provisioner.
 //!
-//! Modelled: a central, sequential scheduler; hosts with slots, processors, a shared disk rate and a bounded cache;
-//! links with limited transfers per source; one storage system with a shared rate, limited per reader. Not modelled:
-//! the receiving end of a link, failures, other users, and randomness.
+//! Not modelled: the receiving end of a link, failures, other users, and randomness.
 
 mod engine;
 mod fetch;

@@ -1,7 +1,7 @@
 //! `isochrony.Expr`: traced Python functions of samples.
 //!
-//! A plan calls `lambda s: s.std() > 10` once, with an [`Expr`] for the samples of any window. What needs a value now
-//! (`if`, `and`, `len`, `float`) is an error with the alternative.
+//! A plan calls `lambda s: s.std() > 10` once, with an [`Expr`]. What needs a value (`if`, `and`, `len`, `float`) is an
+//! error with the alternative.
 //!
 //! Python numbers take the dtype of the other operand, NumPy scalars keep theirs (NEP 50). Comparison is traced, so
 //! expressions hash by identity.

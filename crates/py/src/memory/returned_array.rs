@@ -153,8 +153,8 @@ impl<'py> ReturnedArray<'py> {
         if !(1..=MAX_COPIED_BYTES).contains(&len) || owns(flags) && !self.is_alone() {
             return None;
         }
-        // SAFETY: the array is C-contiguous with `len` bytes from `data` on, and lives as long as `self`. The result is
-        // used before the thread detaches, and until then no Python code could write there.
+        // SAFETY: as in `bytes`; the result is used before the thread detaches, and until then no Python code could
+        // write there.
         Some(unsafe { std::slice::from_raw_parts(data, len) })
     }
 

@@ -1,7 +1,7 @@
 //! A Python function of records.
 //!
-//! It gets each record as a read-only memoryview: without a copy if Python gave the memory; else of a copy per buffer,
-//! since workers reuse their memory and Python code may keep a view.
+//! It gets each record as a read-only memoryview, of a copy per buffer unless Python gave the memory: workers reuse
+//! theirs, and Python code may keep a view.
 
 use std::sync::{Mutex, PoisonError};
 

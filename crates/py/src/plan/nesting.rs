@@ -1,7 +1,7 @@
 //! Nesting of runs: functions that plans call may run plans.
 //!
-//! A function that runs its own plan, even indirectly, would never end, and each run uses stack. So a run knows the
-//! functions that it is nested in, and the depth, also in worker threads and processes.
+//! A function that runs its own plan, even indirectly, would never end. So a run knows the functions that it is nested
+//! in, and the depth, also in worker threads and processes.
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};

@@ -293,7 +293,7 @@ pub(crate) fn verify<'py>(
     let last = after.as_ref().unwrap_or(&before);
     let same =
         |a: &Finding, b: &Finding| (a.code, &a.path, &a.range) == (b.code, &b.path, &b.range);
-    // The repair may cause or find damage, as with a full disk.
+    // Damage that the repair caused or found, as on a full disk, remains.
     let new = last.findings.iter();
     let new = new.filter(|one| !before.findings.iter().any(|finding| same(one, finding)));
     for finding in before.findings.iter().chain(new) {

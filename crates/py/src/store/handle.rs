@@ -25,8 +25,7 @@ pub(crate) struct OpenStore {
     warned: AtomicBool,
 }
 
-/// Open stores by number. A signal unpickled in the process that pickled it (as by Dask) uses the same opening, and
-/// shows uncommitted changes.
+/// Open stores by number. A signal unpickled in the same process (as by Dask) shows uncommitted changes.
 static OPENINGS: Mutex<Option<HashMap<u64, Weak<OpenStore>>>> = Mutex::new(None);
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 

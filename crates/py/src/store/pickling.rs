@@ -1,7 +1,7 @@
 //! Pickles stores, signals and selections as snapshots.
 //!
-//! In the process that pickled it (as by Dask), a signal uses the same opening of its store. Elsewhere the store is
-//! opened for reading, once for all its signals.
+//! In the process that pickled it, a signal uses the same opening of its store; elsewhere the store is opened for
+//! reading.
 
 use std::collections::HashMap;
 use std::path::PathBuf;

@@ -1,9 +1,9 @@
 //! A small dataflow engine with the paper's four schedulers (section III-C), for comparison with the product's.
 //!
-//! FIFO and its time-sliced form have a queue per input and serve the least recently dequeued one; run to completion
-//! drains all queues of an operator and goes on with a successor; depth first calls successors directly, and queues
-//! only messages to an operator already on the stack. Queued messages lie in their own memory, as in the paper
-//! ([`Boxed`]), or in the queue's ring ([`Inline`]).
+//! FIFO and its time-sliced form serve the least recently dequeued of all input queues; run to completion drains those
+//! of an operator and goes on with a successor; depth first calls successors directly, and queues only messages to an
+//! operator already on the stack. Queued messages lie in their own memory, as in the paper ([`Boxed`]), or in the
+//! queue's ring ([`Inline`]).
 //!
 //! Every call does the product's accounting.
 

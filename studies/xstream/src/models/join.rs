@@ -1,7 +1,7 @@
 //! A symmetric streaming hash join on time stamps, for comparison with sync.
 //!
-//! Each input has a table; an arrival enters its own and looks for partners in the others. The control input's ranges
-//! count as a tuple per time stamp. Times that no later range can request are forgotten.
+//! Each input has a table. The control input's ranges count as a tuple per time stamp. Times that no later range can
+//! request are forgotten.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
