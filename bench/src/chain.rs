@@ -90,7 +90,7 @@ pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn s
     Ok(())
 }
 
-/// Times of the bare loop, of chains of 10 and 1000 operators whose ends read, and of 0, 10 and 1000 that do not.
+/// Of the bare loop, chains of 10 and 1000 operators whose ends read, and of 0, 10 and 1000 that do not.
 fn at_one_place(segment: &SigSeg, rounds: usize) -> Result<[Times; 6], Box<dyn std::error::Error>> {
     let samples = segment.as_contiguous::<i16>().ok_or("several buffers")?;
     let live = SharedRecording::new(Segments::new([segment.clone()]).ok_or("no segment")?);

@@ -30,7 +30,7 @@ pub fn run(
     let mut appended = 0;
     let mut at = 0;
     let record = vec![1; SIGNALS * (block.len() * 4 + 40)];
-    // Appending is no part of a commit: it is untimed.
+    // Appending is untimed.
     let mut pending = false;
     let mut commits = Vec::new();
     let (_, bare) = interleave(

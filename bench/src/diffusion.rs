@@ -22,7 +22,7 @@ const TABLE_2: [(&str, usize, u32); 9] = [
     ("30", 23_695, 790),
 ];
 
-/// Nanoseconds of our scheduler for a decision and a report without messages: measured by placement/decide, rounded up.
+/// Nanoseconds of our scheduler for a decision and a report: placement/decide, rounded up.
 const OUR_DECISION: u64 = 5_000;
 
 type Failure = Box<dyn std::error::Error>;

@@ -51,7 +51,7 @@ fn compare(
     let bytes = (stations * files * samples * 2) as u64;
     let layout: Layout = "{station}/{sensor}_{epoch}.raw".parse()?;
     let options = RawOptions::new(layout, DType::I16, ByteOrder::Little, Rate::from_hz(2000)?);
-    // A new place every round, so that no time contains removals.
+    // A new place every round: removals are untimed.
     let (mut imports, mut copies) = (0, 0);
     let import = || {
         imports += 1;

@@ -70,7 +70,6 @@ pub fn run(path: &Path, bytes: usize, rounds: usize, results: &mut Results) -> R
     Ok(())
 }
 
-/// A program that counts lines with a match; each has one match here.
 struct Program {
     name: &'static str,
     words: Vec<String>,

@@ -279,7 +279,7 @@ pub fn run(
     Ok(())
 }
 
-/// Look-ups by name with the first holder, beside the paper's hash table.
+/// By name, beside the paper's hash table.
 fn lookups(size: &Size, results: &mut Results) {
     let mut names: Interner<Arc<str>> = Interner::default();
     let mut index = CacheIndex::new(64);

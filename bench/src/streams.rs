@@ -2,9 +2,8 @@
 //! of memory and disk.
 //!
 //! The grid is that of the paper's figures 10 to 13: a plain loop for minimum, maximum and mean, by workers, memory,
-//! source and order. Its workers share all memory, as in the paper; elsewhere the runtime chooses buffers. Memory takes
-//! all powers of two from a thousandth of the data to all of it. There are up to 16 workers on two cores, as the
-//! paper's 128 on 8, and an eighth of the paper's data, to take minutes.
+//! source and order. Its workers share all memory, as in the paper; elsewhere the runtime chooses buffers. There are up
+//! to 16 workers on two cores, as the paper's 128 on 8, and an eighth of the paper's data.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -33,7 +32,7 @@ const ORDERS: [(Order, &str); 4] = [
     (Order::Both, "both"),
 ];
 
-/// Seconds of the paper's own library, which is not run here, for 1 GiB in memory on two cores, at best: 1.5 to 2.2 s.
+/// Seconds of the paper's own library, not run here, for 1 GiB in memory on two cores: 1.5 to 2.2 s.
 const PAPER_S_PER_GIB: f64 = 1.5;
 
 pub fn write(path: &Path, data: &[u8]) -> Result<(), Failure> {

@@ -91,7 +91,7 @@ impl Rule {
     }
 }
 
-/// Ends of the records, byte by byte, and where a faulty prefix begins; the last record may be short.
+/// Ends of the records, and where a faulty prefix begins; the last record may be short.
 fn naive(rule: &Rule, bytes: &[u8]) -> (Vec<usize>, Option<usize>) {
     let (mut ends, mut begin) = (Vec::new(), 0);
     for end in 1..=bytes.len() {

@@ -184,7 +184,7 @@ fn measured(
     })
 }
 
-/// Bytes of this process's memory: own (private and shared), and mapped files.
+/// Bytes of own memory (private and shared), and mapped files.
 fn resident() -> (u64, u64) {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let of = |key: &str| {

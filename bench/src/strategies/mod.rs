@@ -284,7 +284,7 @@ pub fn shards(array: &Path, bytes: u64) -> Result<Vec<(PathBuf, u64)>, Failure> 
     Ok(files)
 }
 
-/// Drops the files from the page cache for a cold scan, and keeps room for them while the result lives.
+/// For a cold scan, drops the files from the page cache, which has room for them while the result lives.
 fn cooled(files: &[(PathBuf, u64)], state: CacheState) -> Result<Option<Supply>, Failure> {
     if state != CacheState::Cold {
         return Ok(None);
@@ -301,8 +301,8 @@ fn forget(files: &[(PathBuf, u64)]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Brings the files into the page cache as a sequential reader leaves them. Drops them first: pages that were read
-/// ahead on request are single, and a fault maps fewer of them.
+/// Brings the files into the page cache as a sequential reader leaves them. Drops them first: a fault maps fewer pages
+/// that were read ahead on request.
 fn refill(files: &[(PathBuf, u64)]) -> Result<(), Failure> {
     forget(files)?;
     let mut buffer = vec![0; 512 << 10];

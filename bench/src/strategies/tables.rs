@@ -74,7 +74,6 @@ pub fn run(
     parameters(dir, quick, results)
 }
 
-/// A scan in a newly opened store, and another one in the same.
 fn scan(
     path: &Path,
     strategy: Strategy,

@@ -67,7 +67,6 @@ impl Object {
 }
 
 impl BlockCache {
-    /// Fills `bytes` from `offset`, and starts reading `ahead` bytes after them.
     pub(crate) fn read(
         &self,
         location: &StoreLocation,
@@ -122,7 +121,6 @@ impl BlockCache {
         Ok(())
     }
 
-    /// Starts requests for missing blocks, with a permit if needed.
     fn request(
         &self,
         location: &StoreLocation,

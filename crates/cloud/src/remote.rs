@@ -18,7 +18,7 @@ use crate::session::Session;
 
 type MakeClient = Box<dyn Fn() -> Result<Arc<dyn ObjectStore>, CloudError> + Send + Sync>;
 
-/// A store, and how to reach it in any process.
+/// Reaches a store in any process.
 pub(crate) struct Remote {
     root: PathBuf,
     service: Service,

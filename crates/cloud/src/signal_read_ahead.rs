@@ -44,8 +44,7 @@ impl SignalReadAhead {
     }
 }
 
-/// Small objects below folders, at most [`MAX_BYTES`] in total. `object`: name and version of a file's object; None to
-/// skip it.
+/// At most [`MAX_BYTES`] in total. `object`: name and version of a file's object; None to skip it.
 pub(crate) fn small_objects<V>(
     objects: &BTreeMap<String, V>,
     folders: &[String],
@@ -87,7 +86,7 @@ fn signals_after<'a, V>(
     })
 }
 
-/// The nearest folder above an object that has an array of samples.
+/// The nearest folder above an object with an array of samples.
 fn signal_folder<'a, V>(objects: &BTreeMap<String, V>, name: &'a str) -> Option<&'a str> {
     let mut folder = name;
     while let Some((above, _)) = folder.rsplit_once('/') {

@@ -138,7 +138,6 @@ impl Source {
         writer.append(&samples(count, seed)).unwrap();
     }
 
-    /// Three signals: raw with a gap and an event, short, sealed.
     fn filled() -> Self {
         let source = Self::new();
         for (name, count) in [("n/long", 300_000), ("n/short", 500), ("m/sealed", 90_000)] {

@@ -50,8 +50,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The parts are crates of their own, here as modules: [`time`], [`segment`], [`store`], [`ingest`], [`expr`],
-//! [`flow`], [`live`], [`tasklets`], [`nbuf`], [`bytes`].
+//! The modules are crates of their own.
 
 pub use isochrony_bytes as bytes;
 pub use isochrony_expr as expr;

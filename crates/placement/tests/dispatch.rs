@@ -154,7 +154,6 @@ fn good_cache_compute_takes_the_second_best_host_once_slots_are_free() {
     let first = d.admit(&[ObjectId(1)], 0);
     let other = d.admit(&[ObjectId(3)], 0);
     assert_eq!(all(&mut d, 0), [(first, 0), (other, 1)]);
-    // It waits for host 0, which has most of it.
     let both = d.admit(&[ObjectId(1), ObjectId(2)], 1);
     assert_eq!(all(&mut d, 1), []);
     // Below half, it goes to the free host with some of it only, since object 1 has its maximum of copies.
@@ -275,7 +274,7 @@ fn the_replica_cap_applies_to_hosts_without_bytes_of_a_task() {
     let tasks: Vec<_> = (0..3)
         .map(|_| d.admit(&[ObjectId(1), ObjectId(2)], 0))
         .collect();
-    // Host 1 has the smaller object, so it copies the larger one. Host 2 has neither, and gets a task after a wait.
+    // Host 1 copies the larger object. Host 2 has neither, and gets a task after a wait.
     assert_eq!(all(&mut d, 0), [(tasks[0], 0), (tasks[1], 1)]);
     assert_eq!(d.index().replicas(ObjectId(1)), 2);
     assert_eq!(all(&mut d, 100), [(tasks[2], 2)]);

@@ -31,7 +31,6 @@ fn grows_with_queued_work() {
     for _ in 0..8 {
         dispatcher.admit(&[], 0);
     }
-    // Without an ended task, a slot for each; starting hosts count.
     assert_eq!(provisioner.plan(&dispatcher, 0, 0).add, 4);
     assert_eq!(provisioner.plan(&dispatcher, 3, 0).add, 1);
     // Two tasks of 5 s in 10 s: four slots, two hosts.

@@ -125,7 +125,7 @@ fn slots_without_a_processor_fetch_ahead() {
         run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
         20.0,
     );
-    // The first two objects share storage for 0.2 s; then fetching and computing overlap.
+    // After 0.2 s for two objects, fetching and computing overlap.
     cluster.slots = 2;
     near(
         run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,

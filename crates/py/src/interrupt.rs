@@ -30,7 +30,7 @@ pub(crate) fn segment_of(py: Python<'_>, selection: &Selection) -> Result<SigSeg
 }
 
 /// Runs `work` on about `bytes` of samples, detached. An exception of a signal handler ends it, unless it is past its
-/// last check.
+/// last check: then it is complete.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     bytes: u64,

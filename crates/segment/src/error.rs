@@ -154,7 +154,7 @@ impl SegmentError {
 mod tests {
     use super::*;
 
-    /// An example of every variant, with required parts of its message.
+    /// With required parts of the messages.
     fn examples() -> Vec<(SegmentError, &'static [&'static str])> {
         let text = || "x".to_string();
         vec![

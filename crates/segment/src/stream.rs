@@ -1,7 +1,7 @@
 //! Streams: common properties of a signal's samples, interned as a number.
 //!
-//! The table only grows and is never freed, so a [`StreamId`] is looked up without a lock: in chunks of doubling size
-//! that never move. Meant for thousands of signals.
+//! The table only grows, in chunks of doubling size that never move, so a [`StreamId`] is looked up without a lock.
+//! Meant for thousands of signals.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};

@@ -60,8 +60,8 @@ pub fn wait_until_closed(socket: impl AsFd) {
     }
 }
 
-/// Reopens a pipe for writing without blocking, so that an execution can be stopped while nobody reads; the flag on the
-/// given description would affect all who share it. Returns the given one if the system refuses.
+/// Reopens a pipe for writing without blocking: the flag on the given description would affect all who share it.
+/// Returns the given one if the system refuses.
 #[must_use]
 pub fn reopen_nonblocking(pipe: File) -> File {
     let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());

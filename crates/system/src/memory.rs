@@ -1,4 +1,4 @@
-//! Memory of this machine and what of it is free for this process; pages of large allocations.
+//! Memory of this machine and process; pages of large allocations.
 #![allow(unsafe_code)] // Advice about memory is given by its address.
 
 use std::mem::MaybeUninit;
@@ -26,7 +26,7 @@ pub fn total_memory() -> Option<u64> {
     kibibytes(&read("/proc/meminfo")?, "MemTotal:")
 }
 
-/// Bytes available to programs without swapping, whatever limit this process has; 1 GiB if unknown.
+/// Bytes available without swapping, whatever limit this process has; 1 GiB if unknown.
 #[must_use]
 pub fn available_memory() -> u64 {
     let meminfo = read("/proc/meminfo").unwrap_or_default();
@@ -96,8 +96,7 @@ pub fn prefer_large_pages(memory: &mut [MaybeUninit<u8>]) {
     }
 }
 
-/// Returns the pages of memory about to be freed, which an allocator might keep; contents become undefined but
-/// initialised.
+/// Returns pages that an allocator might keep; contents become undefined but initialised.
 pub fn give_pages_back(memory: &mut [u8]) {
     #[cfg(target_os = "linux")]
     {

@@ -1,4 +1,4 @@
-//! The system's cache of file pages: reading ahead, writing back, dropping, and what is cached.
+//! The system's cache of file pages.
 #![allow(unsafe_code)] // Some calls have no safe crate; costs of mapping show only by mapping.
 
 use std::fs::File;
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use crate::usage::page_faults;
 
-/// Advises to read a range ahead, in steps, since the system serves one read-ahead window per request.
+/// Advises to read a range ahead, in steps: the system serves one window per request.
 ///
 /// # Errors
 /// Of the system; `Unsupported` without such advice.

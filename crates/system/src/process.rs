@@ -1,4 +1,4 @@
-//! Processes: whether they run, ending them and their groups, names of signals, and the limit on open files.
+//! Processes, their groups, names of signals, and the limit on open files.
 
 use std::process::Child;
 

@@ -1,4 +1,4 @@
-//! What threads and this process have used: processor time, page faults, involuntary switches.
+//! Used processor time, page faults, involuntary switches.
 #![allow(unsafe_code)] // One call has no safe crate.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! File systems: name, identity, whether on a network, free space, syncing as a whole.
+//! File systems: identity, free space, syncing as a whole.
 
 use std::fs::File;
 use std::io;

@@ -103,8 +103,8 @@ impl Executor {
         Ok(schedule.explain(&self.tasklets, &self.options))
     }
 
-    /// Runs the tasklets. `resume` keeps what a previous execution finished. Calls `watch` on the calling thread about
-    /// every 25 ms; false ends the execution.
+    /// `resume` keeps what a previous execution finished. The calling thread calls `watch` about every 25 ms; false
+    /// ends the execution.
     ///
     /// # Errors
     /// Before any tasklet runs: [`TaskletError::TwoWriters`], [`TaskletError::Cycle`], [`TaskletError::NobodyWrites`],

@@ -44,8 +44,7 @@ impl JournalLocation {
         }
     }
 
-    /// A journal named by a user. Follows links unless it is a store's journal, as the error about a claimed output
-    /// advises.
+    /// Follows links unless it is a store's journal, as the error about a claimed output advises.
     pub(crate) fn new(given: &Path) -> Result<Self, TaskletError> {
         if let Some(root) = store_of_journal(given) {
             return Ok(Self {

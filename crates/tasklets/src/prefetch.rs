@@ -13,8 +13,7 @@ use crate::worker_pool::WorkerPool;
 const BATCH_SIZE: usize = 32;
 
 impl WorkerPool<'_> {
-    /// Prefetches in serial order until all inputs are read or the execution ends, at most
-    /// [`prefetch`](crate::options::ExecutorOptions::prefetch) bytes ahead.
+    /// Prefetches in serial order until all inputs are read or the execution ends.
     pub(crate) fn read_ahead(&self) {
         // Step and bytes, prefetched and not started.
         let mut outstanding: VecDeque<(usize, u64)> = VecDeque::new();

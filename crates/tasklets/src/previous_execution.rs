@@ -58,7 +58,6 @@ fn find_claiming_journal(
     Some(other?.path().to_owned())
 }
 
-/// An output with samples that this execution did not write.
 pub(crate) struct OccupiedOutput<'a> {
     pub(crate) name: &'a str,
     pub(crate) signal: &'a str,

@@ -1,6 +1,4 @@
 //! Interface of the worker pool to its user.
-//!
-//! Tasklets are numbers here, so tests need no stores.
 
 use crate::error::{Cause, TaskletError};
 

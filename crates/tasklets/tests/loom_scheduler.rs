@@ -24,7 +24,7 @@ use loom::thread;
 use scheduler::TaskletScheduler;
 use shared_scheduler::SharedScheduler;
 
-/// Two writers of scratch and a reader of both, once or twice, and an independent tasklet.
+/// Two writers of scratch and a reader of both, and an independent tasklet.
 fn specs(parts: i64) -> Vec<TaskletSpec> {
     let extent = |signal, start: i64| SignalExtent {
         signal,

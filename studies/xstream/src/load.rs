@@ -1,8 +1,7 @@
 //! Figure 7: DETECTAUDIO and PIPELINE under rising load, with and without rate control at the sources.
 //!
 //! Without rate control, sources push all arrived samples; with it, at most [`BURST`] segments each when everything
-//! before is done. Throughput is the whole recording over the time until the last sample is through. The product always
-//! controls its sources.
+//! before is done. Throughput is the whole recording over the time until the last sample is through.
 
 use std::cell::Cell;
 use std::sync::Arc;

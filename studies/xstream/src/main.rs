@@ -1,9 +1,7 @@
 //! XStream's design space as code (Girod et al., ICDE 2008), beside the product's engine.
 //!
 //! The paper chose among four memory managers, four schedulers and several representations of signals in 2008. Here all
-//! run the paper's applications on synthetic recordings, by turns in one process: [`memory_managers`] is figure 6,
-//! [`load`] figure 7, [`engine_bench`] section III-C's chain of a thousand operators, [`representations`] figure 8,
-//! [`plans`] asks for each real plan whether another scheduler beats the product's, and [`sync_cost`] what sync costs.
+//! run the paper's applications on synthetic recordings, by turns in one process.
 //!
 //! ```text
 //! design-space [--quick] [--only NAME] [--out FILE]

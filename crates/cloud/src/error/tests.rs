@@ -4,7 +4,7 @@ use super::*;
 
 const VARIABLES: &str = "AWS_ACCESS_KEY_ID";
 
-/// Each variant, with words of its message: what is wrong and the remedy.
+/// Each variant, with words of its message.
 fn all() -> Vec<(CloudError, [&'static str; 2])> {
     let reason = || "503 SlowDown".to_owned();
     let variables = VARIABLES;

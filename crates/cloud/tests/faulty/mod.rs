@@ -98,7 +98,6 @@ impl Faulty {
         *self.broken.lock().unwrap() = numbers.iter().copied().collect();
     }
 
-    /// Calls `hook` before the next read of an object with this suffix.
     pub(crate) fn before_read(&self, end: &str, hook: impl FnOnce() + Send + 'static) {
         *self.before_read.lock().unwrap() = Some((end.to_owned(), Box::new(hook)));
     }

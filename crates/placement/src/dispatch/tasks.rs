@@ -146,7 +146,6 @@ impl TaskTable {
         self.id(slot)
     }
 
-    /// Moves the next task into a window of `size` tasks, if it fits.
     pub(crate) fn enter(&mut self, size: usize, now: u64) -> Option<u32> {
         while self.waiting < size {
             let slot = self.backlog.pop_front()?;

@@ -54,7 +54,7 @@ impl FillableArray {
     }
 }
 
-/// The memory of a returned array, if the array owns it and is unreferenced, else copied to a block of the pool.
+/// Of a returned array, if it owns its memory and is unreferenced, else a copy.
 pub(crate) fn take_memory(array: Bound<'_, PyAny>, pool: &BlockPool) -> Result<Buffer> {
     let returned = ReturnedArray::of(array)?;
     if returned.is_only_holder() {

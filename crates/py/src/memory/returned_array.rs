@@ -158,8 +158,8 @@ impl<'py> ReturnedArray<'py> {
         Some(unsafe { std::slice::from_raw_parts(data, len) })
     }
 
-    /// Takes the array over, without a copy if nobody can change it: it is unreferenced elsewhere, read-only, or owns
-    /// its memory and is made read-only here. Copies a view of writable memory.
+    /// Copies only a view of writable memory: nobody can change an array that is unreferenced elsewhere, read-only, or
+    /// owns its memory and is made read-only here.
     pub(crate) fn adopt(self) -> Result<Buffer> {
         let (data, flags, base) = self.fields();
         let len = self.len();

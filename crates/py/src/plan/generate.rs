@@ -115,8 +115,7 @@ impl Generator {
     }
 }
 
-/// The iterator's next segment, from an array, which begins at `end`, or a pair (index, array). Sets `end` to the index
-/// after it.
+/// From an array, which begins at `end`, or a pair (index, array). Sets `end` to the index after it.
 fn next(
     py: Python<'_>,
     iterator: &Py<PyIterator>,

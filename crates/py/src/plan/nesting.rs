@@ -50,8 +50,7 @@ impl Nesting {
         Arc::new(Self { functions })
     }
 
-    /// One level deeper, inside a progress function or signal handler, which may run the plan itself: that run ends
-    /// before this one continues.
+    /// One level deeper. A handler may run the plan itself: that run ends before this one continues.
     pub(super) fn inside_handler(&self) -> Arc<Self> {
         let mut functions = self.functions.clone();
         // No function has this address.

@@ -9,7 +9,7 @@ use crate::expr::row::Row;
 use crate::expr::{Expr, traced};
 
 impl NativePlan {
-    /// Of the samples of a window or of a row, with an argument per input. `wrap`: integers wrap around.
+    /// `wrap`: integers wrap around.
     pub(super) fn trace(
         &self,
         name: &str,

@@ -13,7 +13,7 @@ mod list;
 #[cfg(test)]
 mod tests;
 
-/// Folder entries examined: besides CPUs or nodes a few dozen others.
+/// Folder entries examined.
 const MAX_ENTRIES: usize = 2 * MAX_CPUS;
 /// Caches examined per CPU; machines have 3 to 5.
 const MAX_CACHES: usize = 16;

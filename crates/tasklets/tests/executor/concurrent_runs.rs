@@ -52,7 +52,6 @@ fn samples(store: &Store, name: &str) -> Vec<i32> {
 
 #[test]
 fn a_refused_output_removes_only_its_own_samples() {
-    // Another run writes all of the second output, or half of the first.
     for (signal, end) in [("sum", 12), ("more", 5)] {
         let folder = tempfile::tempdir().unwrap();
         let store = with_room(&folder);

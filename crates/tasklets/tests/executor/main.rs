@@ -60,7 +60,7 @@ fn range(part: i64) -> Range<i64> {
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// Squares of both recordings in scratch, their sums in the output, like the FFT Adder. Each tasklet calls `before`.
+/// Squares of both recordings in scratch, their sums in the output. Each tasklet calls `before`.
 fn adder(
     store: &Store,
     options: ExecutorOptions,

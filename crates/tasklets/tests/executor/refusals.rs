@@ -118,7 +118,6 @@ fn filling_sum(store: &Store, options: ExecutorOptions) -> Executor {
     executor
 }
 
-/// Returns why a tasklet that writes to `sum` was refused.
 fn journal_refused(store: &Store, options: ExecutorOptions) -> String {
     let executor = filling_sum(store, options);
     let (send, receive) = std::sync::mpsc::channel();

@@ -50,7 +50,6 @@ fn spec(name: &str, inputs: Vec<InputSpec>, outputs: Vec<SignalExtent>) -> Taskl
     }
 }
 
-/// Spectra of two signals in scratch, added to an output.
 fn fft_adder(parts: i64) -> Vec<TaskletSpec> {
     let mut specs = Vec::new();
     let range = |part: i64| part * 100..part * 100 + 100;
@@ -126,7 +125,6 @@ fn tasklets_are_ordered_by_disk_position_if_known_else_by_index() {
             })
         })
         .collect();
-    // The second signal begins before the first, whose later half lies earlier, on another disk.
     let bytes = |signal: usize, index: i64| match (signal, index) {
         (1, _) => (1, 5000 + index),
         (_, 0..200) => (2, 9000 + index),

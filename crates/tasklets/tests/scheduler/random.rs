@@ -8,8 +8,6 @@ use proptest::prelude::*;
 
 use crate::{extent, signals, spec, stored, written};
 
-/// Each writes a range of scratch, of the output or nothing, reads stored and earlier written ranges, and has `after`
-/// dependencies.
 fn any_specs() -> impl Strategy<Value = Vec<TaskletSpec>> {
     let one = (
         0usize..5,

@@ -46,7 +46,7 @@ impl<M: Message, Q: Held<M>> Engine<M, Q> {
         }
     }
 
-    /// The least recently dequeued queue: one message, or as many as the slice allows.
+    /// One message, or as many as the slice allows.
     pub(super) fn step_fifo(&mut self, slice: Option<Duration>) -> bool {
         let Some(at) = self.core.next() else {
             return false;
