@@ -64,7 +64,7 @@ pub fn order(count: usize, round: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Runs all by turns in [`order`], `rounds` times after a warm-up round. Each asserts its own result.
+/// Runs all by turns in `order`, `rounds` times after a warm-up round. Each asserts its own result.
 pub fn turns<const N: usize>(rounds: usize, all: [&mut dyn FnMut(); N]) -> [Times; N] {
     let mut times = std::array::from_fn(|_| Times::default());
     for round in 0..=rounds {

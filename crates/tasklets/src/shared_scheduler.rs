@@ -6,11 +6,11 @@
 //!  worker 1 ── wait_for_tasklet ──┼── mutex ───┼── Wait: sleeps on `progressed`
 //!  worker 2 ── wait_for_tasklet ──┘            └── Finished: the worker returns
 //!
-//! Only `finish` makes another tasklet startable, and only that or a stop lets a worker return, so only these wake
-//! sleepers. `tests/loom_scheduler.rs` checks all interleavings of this file.
+//!  finish(t), stop() ── change the state, release the lock, wake all sleepers
+//! ```
 //!
 //! Only a finished tasklet makes another startable, and only that or a stop lets a worker return, so only these wake
-//! sleepers. `tests/loom_scheduler.rs` compiles this file with loom's locks and checks all interleavings.
+//! sleepers. `tests/loom_scheduler.rs` checks all interleavings of this file.
 
 use crate::scheduler::{Assignment, TaskletScheduler};
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
