@@ -1,8 +1,7 @@
-//! The applications of the WaveScope thesis as one would write them by hand over the store's files: what tasklets and plans
-//! are compared with (`bench/archives.py` asks for them by way of [`crate::serve`]).
+//! The WaveScope thesis's applications as bare loops over a store's files, for `bench/archives.py` (through
+//! [`crate::serve`]).
 //!
-//! Windows have 64 pages, as in the thesis: 131,072 samples of 16 bits. Each loop gives a number that its result
-//! determines.
+//! Windows have 64 pages, as in the thesis: 131,072 samples of 16 bits.
 
 use std::fs::File;
 use std::io::Write;
@@ -20,8 +19,8 @@ type Failure = Box<dyn std::error::Error>;
 const WINDOW: usize = 131_072;
 const BYTES: u64 = 2 * WINDOW as u64;
 
-/// Runs `LOOP BYTES ARRAY...`: `forward`, `backward`, `fft` and `fft64` (in single and double precision) or `adder`, over the
-/// first bytes of arrays of 16-bit samples. Gives seconds and what it found.
+/// Runs `LOOP BYTES ARRAY...`: `forward`, `backward`, `fft`, `fft64` or `adder`, over the first bytes of arrays of
+/// 16-bit samples. Returns seconds and a number that the result determines.
 pub fn run(asked: &str) -> Result<(f64, i64), Failure> {
     let start = Instant::now();
     let mut words = asked.split(' ');
@@ -47,7 +46,6 @@ pub fn run(asked: &str) -> Result<(f64, i64), Failure> {
     Ok((start.elapsed().as_secs_f64(), found))
 }
 
-/// The whole windows of an array.
 struct Windows {
     folder: PathBuf,
     files: Vec<(File, u64)>,
@@ -74,7 +72,7 @@ impl Windows {
     fn read(&self, mut window: u64, into: &mut [i16]) -> Result<(), Failure> {
         for (file, windows) in &self.files {
             if window < *windows {
-                // SAFETY: any bytes are samples, and the slice has twice as many of them.
+                // SAFETY: any bytes are samples, and the slice has twice as many.
                 let bytes = unsafe {
                     std::slice::from_raw_parts_mut(into.as_mut_ptr().cast::<u8>(), into.len() * 2)
                 };
@@ -85,7 +83,7 @@ impl Windows {
         Err("no such window".into())
     }
 
-    /// Minimum, maximum and mean of each window; the sum of minima, maxima and sums.
+    /// The sum of minima, maxima and sums.
     fn summarize(&self, windows: impl Iterator<Item = u64>) -> Result<i64, Failure> {
         let mut samples = vec![0; WINDOW];
         let mut found = 0;
@@ -97,7 +95,7 @@ impl Windows {
         Ok(found)
     }
 
-    /// The strongest frequency of each window, added up.
+    /// Sum of the strongest frequency of each window.
     fn spectra<T: FftNum + PartialOrd + From<i16>>(&self) -> Result<i64, Failure> {
         let mut transform = Transform::<T>::new();
         let mut found = 0;
@@ -127,7 +125,7 @@ fn summary_avx2(samples: &[i16]) -> (i16, i16, i64) {
 #[inline(always)]
 fn summary_plain(samples: &[i16]) -> (i16, i16, i64) {
     let (mut low, mut high, mut sum) = (i16::MAX, i16::MIN, 0);
-    // Sums of 32,768 samples fit 32 bits, which is what lets the compiler use vectors.
+    // Sums of 32,768 samples fit 32 bits, so the compiler uses vectors.
     for part in samples.chunks(32_768) {
         let mut total = 0_i32;
         for &sample in part {
@@ -148,7 +146,6 @@ fn strongest<T: FftNum + PartialOrd>(spectrum: &[Complex<T>]) -> i64 {
     place as i64
 }
 
-/// A window's samples and spectrum, and what is needed to go from one to the other.
 struct Transform<T> {
     plan: std::sync::Arc<dyn realfft::RealToComplex<T>>,
     samples: Vec<i16>,
@@ -179,7 +176,7 @@ impl<T: FftNum + From<i16>> Transform<T> {
     }
 }
 
-/// Spectra of two signals added window by window and written, durably, to a file beside them.
+/// Writes the sums of two signals' spectra, durably, to a file beside them.
 fn add(a: &Windows, b: &Windows) -> Result<File, Failure> {
     let (mut one, mut other) = (Transform::<f32>::new(), Transform::<f32>::new());
     let mut file = tempfile::tempfile_in(&a.folder)?;
@@ -195,7 +192,6 @@ fn add(a: &Windows, b: &Windows) -> Result<File, Failure> {
     Ok(file)
 }
 
-/// The strongest frequencies of spectra in a file, added up.
 fn strongest_of_all(file: &File) -> Result<i64, Failure> {
     let mut spectrum = Transform::<f32>::new().spectrum;
     let bytes = size_of_val(&spectrum[..]) as u64;
@@ -208,6 +204,6 @@ fn strongest_of_all(file: &File) -> Result<i64, Failure> {
 }
 
 fn bytes_of(spectrum: &mut [Complex<f32>]) -> &mut [u8] {
-    // SAFETY: two floats without padding, of which any bytes are some; the slice has eight for each.
+    // SAFETY: two floats without padding may have any bytes; the slice has eight for each.
     unsafe { std::slice::from_raw_parts_mut(spectrum.as_mut_ptr().cast(), size_of_val(spectrum)) }
 }

@@ -1,4 +1,4 @@
-//! flow/passchain: what the engine itself costs, for each operator and segment, and beside a bare loop.
+//! flow/passchain: cost of the engine per operator and segment, beside a bare loop.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -21,7 +21,7 @@ operator! {
     }
 }
 
-/// Not inlined, so that the operator and the bare loop run the same instructions at the same place.
+/// Not inlined, so that operator and bare loop run the same instructions.
 #[inline(never)]
 fn sum(samples: &[i16]) -> i64 {
     // Partial sums of 32,768 samples fit 32 bits.
@@ -46,11 +46,11 @@ impl Operator for Read {
 }
 
 const SEGMENT: usize = 4096;
-/// What lies before the samples, in samples for each place: a whole number of cache lines.
+/// Offset before the samples per place: a whole number of cache lines.
 const SHIFT: usize = 5 * 32;
 
-/// Where memory happens to lie changes such times by a fifth, and so does the moment. So several copies of the samples
-/// take turns at several places, everybody takes turns on each, and ratios and differences are those of one round.
+/// The place in memory changes such times by a fifth, so all contestants take turns on copies of the samples at several
+/// places. Ratios and differences are within one round.
 pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn std::error::Error>> {
     let (count, places, rounds) = if quick {
         (1 << 18, 1, 2)
@@ -80,7 +80,7 @@ pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn s
     let rate = count as f64 / thousand.seconds().median;
     let goal = ("ours >= 0.6 Gsamples/s", rate >= 0.6e9);
     compare(1000, &thousand, goal);
-    // With nothing read: what more operators take is the engine.
+    // With nothing read, the difference between operators is the engine.
     let segments = (count / SEGMENT) as f64;
     let what = "for each operator and segment";
     let first = ten_unread.beyond(&none, 10.0 * segments);
@@ -90,9 +90,8 @@ pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn s
     Ok(())
 }
 
-/// Times of the bare loop, of chains of 10 and 1000 operators whose ends read, and of 0, 10 and 1000 of which none does.
+/// Of the bare loop, chains of 10 and 1000 operators whose ends read, and of 0, 10 and 1000 that do not.
 fn at_one_place(segment: &SigSeg, rounds: usize) -> Result<[Times; 6], Box<dyn std::error::Error>> {
-    // All read the same memory.
     let samples = segment.as_contiguous::<i16>().ok_or("several buffers")?;
     let live = SharedRecording::new(Segments::new([segment.clone()]).ok_or("no segment")?);
     let chain = |operators: usize, reads: bool| chain(&live, operators, reads);
@@ -132,7 +131,7 @@ fn at_one_place(segment: &SigSeg, rounds: usize) -> Result<[Times; 6], Box<dyn s
     ))
 }
 
-/// A chain of so many operators; the first and the last of them read every sample, if `reads`.
+/// A chain of operators, whose first and last read every sample if `reads`.
 pub fn chain(live: &SharedRecording, operators: usize, reads: bool) -> Result<Plan, PlanError> {
     let mut plan = Plan::scan_part(live.clone(), None, SEGMENT as u64);
     let between = operators.saturating_sub(if reads { 2 } else { 0 });

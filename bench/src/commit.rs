@@ -1,4 +1,4 @@
-//! store/commit: one commit of 66 growing signals beside one bare fdatasync.
+//! store/commit: one commit of 66 growing signals beside a bare fdatasync.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -21,7 +21,7 @@ pub fn run(
         .map(|k| store.create(&format!("net/s{k}"), &options))
         .collect::<Result<_, _>>()?;
     store.commit(true)?;
-    // One second of 100 Hz in each: what a live feed brings.
+    // One second of a live feed at 100 Hz.
     let block: Vec<i32> = noise(2, 100).into_iter().map(i32::from).collect();
     let file = File::create(dir.join("bare"))?;
     file.write_all_at(&vec![0; 64 << 20], 0)?;
@@ -30,7 +30,7 @@ pub fn run(
     let mut appended = 0;
     let mut at = 0;
     let record = vec![1; SIGNALS * (block.len() * 4 + 40)];
-    // Appending is not part of a commit: it is done in the untimed part of the other's turn.
+    // Appending is untimed.
     let mut pending = false;
     let mut commits = Vec::new();
     let (_, bare) = interleave(

@@ -1,6 +1,6 @@
-//! placement/simulated: the cluster of the data diffusion paper, and larger ones, simulated with the product's policies.
+//! placement/simulated: the data diffusion paper's cluster, and larger ones, with the product's policies.
 //!
-//! Simulated time does not depend on the machine, so each is run once.
+//! Simulated time does not depend on the machine, so each runs once.
 
 use std::path::Path;
 
@@ -22,8 +22,7 @@ const TABLE_2: [(&str, usize, u32); 9] = [
     ("30", 23_695, 790),
 ];
 
-/// What the scheduler of this project spends on a decision and on a report: measured by placement/decide, rounded up,
-/// without what sending them takes.
+/// Nanoseconds of our scheduler for a decision and a report: placement/decide, rounded up.
 const OUR_DECISION: u64 = 5_000;
 
 type Failure = Box<dyn std::error::Error>;
@@ -115,7 +114,7 @@ fn localities(quick: bool, results: &mut Results) -> Result<(), Failure> {
             "MB from peers per stack, GZ",
         ],
         &rows,
-        // A hundredth of the tasks begins on all processors at once, before anything is cached.
+        // A hundredth of the tasks begins at once, before anything is cached.
         (!quick).then_some(("cache hits within 90 % of the ideal", within)),
     );
     Ok(())
@@ -163,7 +162,7 @@ fn processors(quick: bool, results: &mut Results) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What workloads of the larger clusters read: as many tasks a slot whatever the cluster's size.
+/// Workload of a larger cluster: `each` tasks per slot.
 fn access(name: &str, slots: usize, each: usize) -> Workload {
     let tasks = slots * each;
     let files = (tasks / 30).max(1) as u32;
@@ -183,7 +182,6 @@ fn larger(hosts: usize, decision: u64) -> ClusterModel {
     }
 }
 
-/// All policies on 64, 1,000 and 10,000 hosts.
 fn policies(quick: bool, results: &mut Results) -> Result<(), Failure> {
     let mut rows = Vec::new();
     let sizes: &[usize] = if quick { &[8] } else { &[64, 1000, 10_000] };
@@ -193,7 +191,6 @@ fn policies(quick: bool, results: &mut Results) -> Result<(), Failure> {
             let workload = access(name, 2 * hosts, if hosts > 5000 { 20 } else { 60 });
             for policy in Policy::ALL {
                 let dispatch = DispatchOptions {
-                    // A map: any order will do.
                     window: 64 * hosts,
                     max_wait: 10_000_000_000,
                     ..DispatchOptions::for_policy(policy)
@@ -235,7 +232,7 @@ fn policies(quick: bool, results: &mut Results) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Eviction under a cache that holds a quarter of a host's share.
+/// A cache holds a quarter of a host's share.
 fn evictions(quick: bool, results: &mut Results) -> Result<(), Failure> {
     let hosts = if quick { 4 } else { 64 };
     let mut rows = Vec::new();
@@ -274,7 +271,7 @@ fn evictions(quick: bool, results: &mut Results) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where a central scheduler is the limit: tasks that read nothing from storage after the first round.
+/// Tasks read nothing from storage after the first round.
 fn saturation(quick: bool, results: &mut Results) -> Result<(), Failure> {
     let mut rows = Vec::new();
     let sizes: &[usize] = if quick {
@@ -284,7 +281,7 @@ fn saturation(quick: bool, results: &mut Results) -> Result<(), Failure> {
     };
     for &hosts in sizes {
         let mut row = vec![hosts.to_string()];
-        // The paper's 3,800 tasks/s are decision and report together.
+        // The paper's 3,800 tasks/s include decision and report.
         for each in [131_500, 50_000, OUR_DECISION] {
             let mut cluster = larger(hosts, each);
             cluster.storage_rate = 1e15;

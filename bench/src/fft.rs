@@ -1,5 +1,4 @@
-//! flow/fft and flow/power: plans bound by the transform, against the bare loop over the same library: a row is copied
-//! to where it is transformed, and what comes out is kept.
+//! flow/fft and flow/power: plans bound by the transform, against a bare loop over the same library.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -16,18 +15,18 @@ use crate::measure::{Results, interleave, noise, ratio};
 
 const WINDOW: usize = 4096;
 const BINS: usize = WINDOW / 2 + 1;
-/// Rows whose results are kept at once, as many as the plan's blocks have.
+/// Rows kept at once, as in the plan's blocks.
 const TOGETHER: usize = 32;
-/// The frequency that is added up over all windows.
+/// Frequency whose values are added up.
 const LOOKED_AT: usize = 77;
 
-/// Adds up what is looked at, so that nothing can be left out.
+/// Prevents the compiler from leaving out the work.
 fn added(sum: &AtomicU64, value: f32) {
     let before = f64::from_bits(sum.load(Ordering::Relaxed));
     sum.store((before + f64::from(value)).to_bits(), Ordering::Relaxed);
 }
 
-/// The value looked at in each row of the plan's results; numbers in pairs are complex.
+/// Adds the value of each result row; pairs of numbers are complex.
 fn look(sum: &Arc<AtomicU64>) -> impl Fn(&Item) -> Result<(), Cause> + Send + Sync + 'static {
     let sum = sum.clone();
     move |item| {
@@ -45,7 +44,6 @@ fn look(sum: &Arc<AtomicU64>) -> impl Fn(&Item) -> Result<(), Cause> + Send + Sy
     }
 }
 
-/// The bare loop's memory.
 struct Bare {
     plan: Arc<dyn RealToComplex<f32>>,
     row: Vec<f32>,
@@ -84,7 +82,6 @@ impl Bare {
         sum
     }
 
-    /// Without their mean, tapered, transformed, squared, scaled.
     fn power(&mut self, samples: &[f32], rate: f64) -> f64 {
         let mut sum = 0.0;
         let weight: f64 = self

@@ -1,4 +1,4 @@
-//! ingest/raw: a folder of raw recordings, checksums and views on, against copying and syncing its files.
+//! ingest/raw: import of a folder of raw recordings, with checksums and views, against copying and syncing its files.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -13,8 +13,8 @@ pub fn run(
     quick: bool,
     results: &mut Results,
 ) -> Result<(), Box<dyn std::error::Error>> {
-    // 30 s files of 2 kHz, 16 bit, from four stations: what a field recorder leaves, where syncing each file costs
-    // a copy most; and the same as one file in 70 minutes, where it costs little.
+    // 30 s files of 2 kHz, 16 bit, from four stations: syncing is most of a copy's cost. One file of 70 minutes: it is
+    // little.
     let (stations, files) = if quick { (2, 20) } else { (4, 1000) };
     compare(dir, "30s-files", stations, files, 60_000, quick, results)?;
     let files = if quick { 1 } else { 8 };
@@ -51,7 +51,7 @@ fn compare(
     let bytes = (stations * files * samples * 2) as u64;
     let layout: Layout = "{station}/{sensor}_{epoch}.raw".parse()?;
     let options = RawOptions::new(layout, DType::I16, ByteOrder::Little, Rate::from_hz(2000)?);
-    // A new place every round, so that nobody's time contains removing what was there.
+    // A new place every round: removals are untimed.
     let (mut imports, mut copies) = (0, 0);
     let import = || {
         imports += 1;
@@ -81,7 +81,6 @@ fn compare(
                 copied += fs::copy(entry.path(), &target).expect("copied");
             }
         }
-        // As `cp -r` followed by one fsync of each file.
         for station in 0..stations {
             for entry in fs::read_dir(copy_path.join(format!("stn_{station}"))).expect("listed") {
                 File::open(entry.expect("an entry").path())

@@ -1,4 +1,4 @@
-//! flow/links: what it costs to pass a segment from one thread to another by a link, beside a bare ring.
+//! flow/links: cost of passing a segment between threads by a link, beside a bare ring.
 
 use std::path::Path;
 
@@ -7,7 +7,6 @@ use isochrony::time::{Rate, TimebaseId};
 
 use crate::measure::{Results, interleave};
 
-/// What a link is made of.
 mod sync {
     pub use std::sync::atomic::{AtomicBool, AtomicU64};
 }
@@ -18,10 +17,10 @@ mod link;
 
 use link::{Batch, Link, Received};
 
-/// Segments that a link holds, and the ring.
+/// Capacity of link and ring in segments.
 const SEGMENTS: usize = 64;
 
-/// Each thread spins while it has nothing to do, so that waking costs nothing on either side.
+/// Each thread spins when idle, so that waking costs nothing.
 pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn std::error::Error>> {
     let (count, rounds) = if quick {
         (10_000u64, 2)

@@ -1,4 +1,4 @@
-//! nbuf/count: matches of a literal in a text, beside the programs that count them.
+//! nbuf/count: matches of a literal in a text, beside other programs.
 
 use std::fs::File;
 use std::io::Read;
@@ -17,7 +17,7 @@ const LINE: &str =
     "2010-03-01T00:00:00.000000Z station 10 pressure 41.53 m of water, pump 2 on, valve 7 shut\n";
 const RARE: &str = "burst";
 
-/// Lines of a log, a rare word in one of 5,000; how many there are.
+/// Writes log lines with a rare word in one of 5,000; returns their number.
 fn text(path: &Path, bytes: usize) -> Result<u64, Failure> {
     let mut block = String::new();
     let mut found = 0;
@@ -70,7 +70,6 @@ pub fn run(path: &Path, bytes: usize, rounds: usize, results: &mut Results) -> R
     Ok(())
 }
 
-/// A program that counts in a file. What it counts are lines with a match, of which each has one here.
 struct Program {
     name: &'static str,
     words: Vec<String>,
@@ -115,7 +114,6 @@ impl Program {
             return;
         }
         let mut command = Command::new(&self.words[0]);
-        // Bytes, not letters: what is looked for is a literal.
         let command = command.args(&self.words[1..]).env("LC_ALL", "C");
         let output = command.output().expect("it ran before");
         let said = String::from_utf8_lossy(&output.stdout);

@@ -1,8 +1,7 @@
-//! Benchmarks of the store, plans, streams and placement, against bare loops where there are any, named
-//! area/operation/size/variant.
+//! Benchmarks of store, plans, streams and placement, mostly against bare loops, named area/operation/size/variant.
 //!
-//! Machines are noisy, so every claim is a ratio of two things run by turns in this process, and what is printed is the
-//! median of the ratios with their spread. Every result is asserted before its time counts.
+//! Machines are noisy, so claims are median ratios of two things that take turns in this process. Every result is
+//! asserted before its time counts.
 
 mod archives;
 mod chain;
@@ -31,11 +30,10 @@ use std::process::ExitCode;
 
 use measure::Results;
 
-/// What to run, and where.
 struct Setup {
     dir: PathBuf,
     out: Option<PathBuf>,
-    /// Little data: to see that it runs.
+    /// Little data, as a test.
     quick: bool,
     only: Option<String>,
 }

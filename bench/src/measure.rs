@@ -1,4 +1,4 @@
-//! Interleaved timing: medians and spreads of times and of their ratios.
+//! Interleaved timing: medians and spreads of times and ratios.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ impl Times {
         self.0.extend(more.0);
     }
 
-    /// Seconds more than the other took, round by round, divided by `parts`.
+    /// Difference to the other in seconds, per round and divided by `parts`.
     pub fn beyond(&self, other: &Self, parts: f64) -> Spread {
         let each = self.0.iter().zip(&other.0);
         Spread::of(
@@ -48,9 +48,8 @@ impl Times {
     }
 }
 
-/// The order of a round in which `count` things take turns, so that over as many rounds (twice as many where the count
-/// is odd) each follows each other as often (Williams 1949): what one leaves behind, a busy disk or a cold cache, then
-/// falls to all the others alike.
+/// Order of `count` things in a round. Over as many rounds (twice as many if odd) each follows each other as often
+/// (Williams 1949), so after-effects such as a busy disk or a cold cache fall to all alike.
 pub fn order(count: usize, round: usize) -> impl Iterator<Item = usize> {
     let back = count % 2 == 1 && round / count.max(1) % 2 == 1;
     (0..count).map(move |turn| {
@@ -65,8 +64,7 @@ pub fn order(count: usize, round: usize) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Runs all by turns, `rounds` times after one round that does not count; who begins changes from round to round. Each
-/// asserts its own result.
+/// Runs all by turns in `order`, `rounds` times after a warm-up round. Each asserts its own result.
 pub fn turns<const N: usize>(rounds: usize, all: [&mut dyn FnMut(); N]) -> [Times; N] {
     let mut times = std::array::from_fn(|_| Times::default());
     for round in 0..=rounds {
@@ -92,7 +90,7 @@ pub fn interleave(rounds: usize, mut a: impl FnMut(), mut b: impl FnMut()) -> (T
 pub struct Results(Vec<Value>);
 
 impl Results {
-    /// One comparison: ratio is other / ours, so that above one is faster. `units` turns seconds into what is stated.
+    /// Records a comparison. The ratio is other / ours: above 1 is faster. `units` per round give the rate.
     #[allow(clippy::too_many_arguments)]
     pub fn compare(
         &mut self,
@@ -131,7 +129,7 @@ impl Results {
         }));
     }
 
-    /// A figure that stands for itself, in nanoseconds; no more than `goal` is meant to be.
+    /// Records a figure in nanoseconds; `goal`: its maximum.
     pub fn nanoseconds(&mut self, name: &str, what: &str, seconds: Spread, goal: f64) {
         let each = [seconds.median, seconds.low, seconds.high].map(|seconds| seconds * 1e9);
         let met = each[0] <= goal;
@@ -147,7 +145,7 @@ impl Results {
         }));
     }
 
-    /// A table, beside the paper's figures where it has any; `goal` and whether it is met, if there is one.
+    /// Records a table, with the paper's figures, and a `goal` and whether it is met, if any.
     pub fn table(
         &mut self,
         name: &str,
@@ -170,7 +168,7 @@ impl Results {
         }));
     }
 
-    /// One row of the grid of streams: seconds by number of workers.
+    /// Records a row of the grid of streams: seconds by number of workers.
     pub fn grid(
         &mut self,
         source: &str,
@@ -220,7 +218,7 @@ fn amount(seconds: f64, bytes: Option<u64>) -> String {
     }
 }
 
-/// Samples that look like noise, fast to make and the same in every run.
+/// Reproducible samples that look like noise.
 pub fn noise(seed: u64, count: usize) -> Vec<i16> {
     let mut x = seed | 1;
     (0..count)

@@ -1,4 +1,4 @@
-//! nbuf: all benchmarks of byte streams, over the same data.
+//! nbuf: benchmarks of byte streams over the same data.
 
 use std::num::NonZero;
 use std::path::Path;

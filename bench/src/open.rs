@@ -1,4 +1,4 @@
-//! store/open: opening a store with a signal of 1 TB, and reading from its end.
+//! store/open: opening a store with a signal of 1 TB, and reading its end.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub fn run(
         let mut options = CreateOptions::new(DType::I16, Rate::from_hz(2000)?);
         options.start = Some(civil::parse("2020-01-01T00:00:00Z")?);
         let writer = store.create("s", &options)?;
-        // A thousand islands of samples in an axis of half a tera of them.
+        // A thousand islands of samples among half a tera of indices.
         let block = vec![3i16; 4096];
         let islands = if quick { 10 } else { 1000 };
         for _ in 0..islands {

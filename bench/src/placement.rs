@@ -1,7 +1,7 @@
-//! placement/decide: decisions a second of every policy in a large cluster; placement/lookup: of an object's holders.
+//! placement/decide: decisions per second of every policy in a large cluster; placement/lookup: of an object's holders.
 //!
-//! A step is all that a scheduler does for a task: its predecessor on the slot ends, that one's host reports what it
-//! fetched and evicted, a new task is admitted, and a decision is made.
+//! A step is a scheduler's work for a task: its predecessor ends, a host reports fetches and evictions, a task is
+//! admitted, and a decision is made.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -22,14 +22,13 @@ struct Size {
     rounds: usize,
 }
 
-/// How tasks choose what they read.
 #[derive(Clone, Copy)]
 enum Access {
-    /// One object in nine of ten tasks, two in the others, all objects alike.
+    /// One object in nine of ten tasks, else two, all objects alike.
     Uniform,
-    /// One object by Zipf's law with exponent 1.
+    /// One object by Zipf's law, exponent 1.
     Zipf,
-    /// Two: one of all alike, and one that every task reads, as of a calibration.
+    /// Two: any one, and one that every task reads, such as a calibration.
     Shared,
 }
 
@@ -60,16 +59,15 @@ impl Random {
     }
 }
 
-/// A task, where it runs, and its inputs with whether the host had them.
+/// Task, host, and inputs with whether the host had them.
 type RunningTask = (TaskId, HostId, Vec<(ObjectId, bool)>);
 
-/// A cluster in the middle of its work.
 struct Cluster {
     dispatcher: Dispatcher,
     access: Access,
     objects: u32,
     random: Random,
-    /// What each host holds, oldest first, and the number of its next delta.
+    /// Content of each host, oldest first, and number of its next delta.
     caches: Vec<(VecDeque<ObjectId>, u64)>,
     running: Vec<RunningTask>,
     now: u64,
@@ -114,7 +112,7 @@ impl Cluster {
             cluster.admit();
         }
         while cluster.decide() {}
-        // The policy may let slots idle: a task on each is what the steps need.
+        // The policy may let slots idle, but the steps need a task on each.
         cluster.now += 1 << 40;
         while cluster.decide() {}
         assert_eq!(cluster.running.len(), size.hosts as usize);
@@ -193,7 +191,6 @@ impl Cluster {
         self.decide();
     }
 
-    /// Steps of a round, in each of which a slot becomes free and, unless the policy lets it wait, is filled.
     fn round(&mut self, size: &Size) {
         for _ in 0..size.steps {
             if self.running.is_empty() {
@@ -255,7 +252,7 @@ pub fn run(
             let hits = cluster.hits as f64 / cluster.inputs as f64;
             let looks = !matches!(policy, Policy::FirstAvailable | Policy::FirstCacheAvailable);
             if looks && !quick && matches!(access, Access::Uniform) {
-                // With a hundred waiting tasks for each host, each slot finds one that has its objects there.
+                // A hundred waiting tasks per host: each slot finds a hit.
                 assert!(hits > 0.9, "{}: {hits}", policy.name());
             }
             met &= rate(seconds.median) >= 100_000.0;
@@ -282,7 +279,7 @@ pub fn run(
     Ok(())
 }
 
-/// Look-ups by name, each with the first holder, beside the paper's hash table.
+/// By name, beside the paper's hash table.
 fn lookups(size: &Size, results: &mut Results) {
     let mut names: Interner<Arc<str>> = Interner::default();
     let mut index = CacheIndex::new(64);
@@ -305,7 +302,7 @@ fn lookups(size: &Size, results: &mut Results) {
         .collect();
     let expected: u64 = asked.iter().map(|id| u64::from(id.0 % size.hosts)).sum();
     let first = |object| index.holders(object).next().expect("a holder");
-    // As a request brings it: next to the one before, not where the index has it.
+    // Next to each other, unlike in the index.
     let asked_names: Vec<String> = asked
         .iter()
         .map(|id| all[id.0 as usize].to_string())

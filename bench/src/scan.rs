@@ -29,7 +29,6 @@ pub fn run(
     let bytes = end.unsigned_abs() * 2;
     let select = || signal.select(0..end).expect("a selection");
 
-    // The bare loop: what one would write by hand over the mapped slices, window by window.
     let segments: Vec<SigSeg> = select().segments().collect::<Result<_, _>>()?;
     let whole: Vec<&[i16]> = segments
         .iter()
@@ -73,7 +72,7 @@ pub fn run(
         Some(bytes),
         Some((">= 0.95", met)),
     );
-    // The compiler knows no more than SSE2 of the machine that a build is for; by hand one would say so.
+    // Without it, the compiler assumes only SSE2.
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has AVX2.
@@ -93,10 +92,8 @@ pub fn run(
     Ok(())
 }
 
-/// Minimum, maximum, mean of each window.
 type Rows = Vec<(i16, i16, f64)>;
 
-/// What one would write by hand over mapped slices.
 #[inline(always)]
 fn by_hand(slices: &[&[i16]]) -> Rows {
     let mut table = Vec::new();
@@ -105,7 +102,7 @@ fn by_hand(slices: &[&[i16]]) -> Rows {
         while !slice.is_empty() {
             let (part, rest) = slice.split_at(slice.len().min(WINDOW - count));
             slice = rest;
-            // Sums of 32,768 samples fit 32 bits, which is what lets the compiler use vectors.
+            // Sums of 32,768 samples fit 32 bits, so the compiler uses vectors.
             for part in part.chunks(32_768) {
                 let (mut low, mut high, mut total) = (i16::MAX, i16::MIN, 0i32);
                 for &x in part {

@@ -1,8 +1,8 @@
-//! Runs plans on request, so that another process can time them by turns with its own: `iso-bench --serve` reads a
-//! request a line and answers with seconds and result.
+//! Runs plans for another process, which times them by turns with its own: `iso-bench --serve` reads a request per line
+//! and answers with seconds and result.
 //!
-//! `plan PATH` runs the saved plan at a path; `chain OPERATORS SAMPLES` runs PASSCHAIN over noise, whose ends read every
-//! sample; `bare LOOP BYTES ARRAY...` runs one of `archives`' loops over stored arrays.
+//! `plan PATH` runs a saved plan, `chain OPERATORS SAMPLES` PASSCHAIN over noise, and `bare LOOP BYTES ARRAY...` one of
+//! `archives`' loops.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -60,7 +60,7 @@ fn prepare(line: &str) -> Result<Plan, Box<dyn std::error::Error>> {
     }
 }
 
-/// PASSCHAIN in segments of 4096 samples of noise.
+/// In segments of 4096 samples of noise.
 fn chain(operators: usize, samples: usize) -> Result<Plan, Box<dyn std::error::Error>> {
     let stream = Stream::new("noise", TimebaseId(0), Rate::from_hz(48_000)?).intern();
     let segment = SigSeg::from_slice(&noise(9, samples), 0, stream)?;

@@ -1,5 +1,4 @@
-//! flow/skipping: a filter of windows by their greatest sample over a stored signal that is quiet but for a few bursts,
-//! by its stored extremes against reading all of it.
+//! flow/skipping: a filter of windows by their maximum, by stored extremes against reading all samples.
 
 use std::path::Path;
 
@@ -21,7 +20,7 @@ pub fn run(
     let store = Store::open(dir.join("quiet.iso"), Mode::Create)?;
     let writer = store.create("s", &CreateOptions::new(DType::I16, Rate::from_hz(100)?))?;
     let mut block: Vec<i16> = noise(7, BLOCK).iter().map(|sample| sample / 64).collect();
-    // One burst a block, of which two windows have a part.
+    // One burst per block, in two windows.
     block[BLOCK / 2 - 100..BLOCK / 2 + 100].fill(2000);
     for _ in 0..blocks {
         writer.append(&block)?;

@@ -1,5 +1,5 @@
-//! flow/statfilter: XStream's synthetic query, windows of 4096 samples with a deviation above one threshold and a mean
-//! below another, against the bare loop on the same instruction set.
+//! flow/statfilter: XStream's synthetic query, a filter of windows by deviation and mean, against a bare loop on the
+//! same instruction set.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::measure::{Results, interleave, noise, ratio};
 
 const WINDOW: usize = 4096;
 
-/// Exact moments of a window: 8,192 squares of 12-bit samples fit 32 bits.
+/// Exact: 8,192 squares of 12-bit samples fit 32 bits.
 #[inline(always)]
 fn passes(window: &[i16]) -> bool {
     let (mut sum, mut squares) = (0i64, 0i64);
@@ -51,7 +51,6 @@ pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn s
     let stream = Stream::new("noise", TimebaseId(0), Rate::from_hz(48_000)?).intern();
     let block = noise(9, 1 << 20);
     let samples: Vec<i16> = block.iter().copied().cycle().take(count).collect();
-    // Both read the same memory.
     let segment = SigSeg::from_slice(&samples, 0, stream)?;
     drop(samples);
     let samples = segment.as_contiguous::<i16>().ok_or("several buffers")?;

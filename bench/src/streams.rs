@@ -1,11 +1,9 @@
-//! nbuf/min-max-mean, nbuf/sha256 and the grid: streams of bytes through workers, against the same work in bare loops
-//! and what memory and disk give.
+//! nbuf/min-max-mean, nbuf/sha256 and the grid: streams of bytes through workers, against bare loops and the throughput
+//! of memory and disk.
 //!
-//! The grid is the paper's (figures 10 to 13): its processing, a plain loop for minimum, maximum and mean, by workers,
-//! memory, source and order. All memory is divided among the workers there, as in the paper; elsewhere the runtime chooses
-//! its buffers. Memory comes in all powers of two from a thousandth of the data to all of it, as the paper's 1 MB to 1 GB
-//! for 1 GB, and workers up to 16 for each of two cores, as its 128 for 8. The data is an eighth of the paper's, so that
-//! all of it takes minutes, not hours.
+//! The grid is that of the paper's figures 10 to 13: a plain loop for minimum, maximum and mean, by workers, memory,
+//! source and order. Its workers share all memory, as in the paper; elsewhere the runtime chooses buffers. There are up
+//! to 16 workers on two cores, as the paper's 128 on 8, and an eighth of the paper's data.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -34,7 +32,7 @@ const ORDERS: [(Order, &str); 4] = [
     (Order::Both, "both"),
 ];
 
-/// What the paper's own library took for 1 GiB in memory on two cores, at its best: 1.5 to 2.2 s. It is not run here.
+/// Seconds of the paper's own library, not run here, for 1 GiB in memory on two cores: 1.5 to 2.2 s.
 const PAPER_S_PER_GIB: f64 = 1.5;
 
 pub fn write(path: &Path, data: &[u8]) -> Result<(), Failure> {
@@ -43,7 +41,7 @@ pub fn write(path: &Path, data: &[u8]) -> Result<(), Failure> {
     Ok(file.sync_all()?)
 }
 
-/// Drops a file from the page cache, which has room for it as long as what this gives lives.
+/// Drops a file from the page cache, and keeps room for it while the result lives.
 pub fn drop_cached(path: &Path) -> Result<Supply, Failure> {
     let (file, advice) = (File::open(path)?, rustix::fs::Advice::DontNeed);
     rustix::fs::fadvise(&file, 0, None, advice)?;
@@ -61,7 +59,7 @@ pub fn through(name: &str, order: Order, stride: usize, input: Input<'_>) -> Out
     native.outcomes().pop().expect("a result").1
 }
 
-/// The processor over pieces that stay in a cache, without workers, turns or buffers.
+/// The processor over pieces that stay in a cache, without workers or buffers.
 fn bare(name: &str, data: &[u8]) -> Outcome {
     let chain = Chain::parse(&[name]).expect("there is such a processor");
     let (mut part, mut state) = (chain.part(), chain.state());
@@ -75,7 +73,7 @@ fn bare(name: &str, data: &[u8]) -> Outcome {
     outcome.expect("a result")
 }
 
-/// What memory gives: the sum of all words, in several threads.
+/// Throughput of memory.
 fn sum(data: &[u8], threads: usize) {
     thread::scope(|scope| {
         for part in data.chunks(data.len().div_ceil(threads).next_multiple_of(64)) {
@@ -93,7 +91,7 @@ fn sum(data: &[u8], threads: usize) {
     });
 }
 
-/// What the disk gives: the file read into one buffer a thread, pieces in turn.
+/// Throughput of the disk.
 fn read_all(path: &Path, len: usize, threads: usize) {
     const PIECE: usize = 1 << 20;
     let file = File::open(path).expect("a file");
@@ -202,9 +200,7 @@ pub fn from_disk(
     Ok(())
 }
 
-// --- the paper's grid ---
-
-/// Minimum, maximum and sum of 16-bit samples, one after another as the paper has them.
+/// Minimum, maximum and sum of 16-bit samples, in the paper's plain loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
     min: i16,
@@ -283,7 +279,7 @@ impl BlockProcessor for Plain {
     }
 }
 
-/// What the rounds of the grid may take together; a round is begun only if it is likely to end by then.
+/// For all rounds of the grid; a round begins only if it is likely to end by then.
 const GRID: Duration = Duration::from_secs(240);
 const WORKERS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 
@@ -291,7 +287,7 @@ pub fn grid(path: &Path, data: &[u8], rounds: usize, results: &mut Results) -> R
     let file = path.with_extension("part");
     write(&file, data)?;
     let expected = Expected::of(data);
-    // Less than a few pages for each worker is what nobody asks for.
+    // Fewer than a few pages per worker are of no use.
     let memories = (0..=10).map(|power| data.len() >> (10 - power));
     let memories: Vec<usize> = memories.filter(|memory| *memory >= 1 << 17).collect();
     let mut rows = Vec::new();

@@ -1,5 +1,5 @@
-//! The paper's table 3: what the machine does without workers, in one thread. Its figures are the measure of figures 10 to
-//! 13, and so these are of the grid.
+//! The paper's table 3: the machine without workers, in one thread. It is the measure of the grid, as of figures 10 to
+//! 13.
 
 use std::fs::{self, File};
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use crate::supply::Supply;
 
 type Failure = Box<dyn std::error::Error>;
 
-/// What is done, and what the paper has for it: seconds on average, and their relative standard deviation in per cent.
+/// Work, and the paper's mean in seconds and relative standard deviation in per cent.
 const PAPER: [(&str, f64, f64); 4] = [
     (
         "reading it from a file, not in the page cache",
@@ -33,7 +33,7 @@ const PAPER: [(&str, f64, f64); 4] = [
     ),
 ];
 
-/// Mean in seconds, and the standard deviation as per cent of it.
+/// Mean in seconds, and standard deviation as per cent of it.
 fn spread(times: &[Duration]) -> (f64, f64) {
     let count = times.len() as f64;
     let mean = times.iter().map(Duration::as_secs_f64).sum::<f64>() / count;
@@ -44,7 +44,7 @@ fn spread(times: &[Duration]) -> (f64, f64) {
 
 /// `path` holds `data`, or more.
 pub fn run(path: &Path, data: &[u8], rounds: usize, results: &mut Results) -> Result<(), Failure> {
-    // 1 GB as the paper has it, where there is as much.
+    // 1 GB as in the paper, if there is as much.
     let data = &data[..data.len().min(1_000_000_000)];
     let expected = Expected::of(data);
     let mut other = vec![1; data.len()];
@@ -54,7 +54,6 @@ pub fn run(path: &Path, data: &[u8], rounds: usize, results: &mut Results) -> Re
         for which in order(4, round) {
             let _supply = match which {
                 0 => Some(drop_cached(path)?),
-                // A new file takes as much of the page cache.
                 1 => Some(Supply::of(data.len() as u64 * 5 / 4)),
                 _ => None,
             };
@@ -68,7 +67,7 @@ pub fn run(path: &Path, data: &[u8], rounds: usize, results: &mut Results) -> Re
             }
             let took = begun.elapsed();
             match which {
-                // The next finds an idle disk, and a file that is new.
+                // The next finds an idle disk and a new file.
                 1 => {
                     let file = File::open(&new)?;
                     assert_eq!(file.metadata()?.len(), data.len() as u64);

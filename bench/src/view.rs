@@ -1,4 +1,4 @@
-//! store/view: 2000 columns of an hour and of a year of a 100 Hz signal.
+//! store/view: 2000 columns of an hour and of a year at 100 Hz.
 
 use std::path::Path;
 
@@ -42,7 +42,6 @@ pub fn run(
         assert!(view.civil.is_some());
         view
     };
-    // Some columns against brute force.
     for (from, length) in [(1_000_003, hour), (0, year)] {
         let found = view(from, length).columns;
         let max = found.max.samples::<i16>().expect("i16");

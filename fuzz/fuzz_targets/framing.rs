@@ -1,5 +1,5 @@
-//! Streams cut into records and buffers by workers: the records of a division byte by byte, or an error that names one
-//! which fits in no buffer.
+//! Streams cut into records and buffers by workers: the records of a naive division, or an error that names one too
+//! large for a buffer.
 #![no_main]
 
 use std::sync::Mutex;
@@ -8,7 +8,6 @@ use isochrony_nbuf::{
     BufferOutput, Framing, Input, NbufError, Options, Order, Output, PerRecord, Prefix, run,
 };
 
-/// How the stream divides, as the naive division is told.
 enum Rule {
     Stride(usize),
     Delimited(Vec<u8>),
@@ -32,7 +31,7 @@ impl Rule {
         }
     }
 
-    /// Base and digits of the length, the first counts most; None: not known yet.
+    /// Base and digits of the length, most significant first; None: not known yet.
     fn digits(&self, record: &[u8]) -> Option<(u128, Vec<u8>)> {
         match self {
             Self::Fixed { bytes, big_endian } => {
@@ -79,7 +78,6 @@ impl Rule {
         }
     }
 
-    /// Whether a record cannot begin like this.
     fn is_faulty(&self, record: &[u8]) -> bool {
         let Self::Varint { max_length } = self else {
             return false;
@@ -93,7 +91,7 @@ impl Rule {
     }
 }
 
-/// Ends of the records, told byte by byte, and where a faulty prefix begins; the last record may be short.
+/// Ends of the records, and where a faulty prefix begins; the last record may be short.
 fn naive(rule: &Rule, bytes: &[u8]) -> (Vec<usize>, Option<usize>) {
     let (mut ends, mut begin) = (Vec::new(), 0);
     for end in 1..=bytes.len() {
@@ -109,7 +107,7 @@ fn naive(rule: &Rule, bytes: &[u8]) -> (Vec<usize>, Option<usize>) {
     (ends, None)
 }
 
-/// One byte a call, or three: what pipes give.
+/// One byte or three per call, like a pipe.
 struct Pieces<'a>(&'a [u8], usize);
 
 impl std::io::Read for Pieces<'_> {

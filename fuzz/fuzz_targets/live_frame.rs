@@ -1,5 +1,5 @@
-//! Frames of samples from the network: whatever the bytes, reading ends in a frame or an error, a frame that was read is
-//! written as the same bytes (those of version 1 as the same frame of version 2), and whatever frames say of themselves, indices go out in order and at most once.
+//! Frames of samples from the network: reading ends in a frame or an error, a frame is written as the same bytes
+//! (version 1 as the same frame of version 2), and indices go out in order and at most once.
 #![no_main]
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(FrameHeader::frame_len(bytes), Ok(Some(bytes.len())));
         let mut again = Vec::new();
         header.write(samples, &mut again);
-        // Frames of version 1 are written as version 2, which says the same.
+        // Frames of version 1 are written as version 2.
         assert!(again == bytes || bytes[4] == 1);
         assert_eq!(FrameHeader::parse(&again), Ok((header, samples)));
     }

@@ -1,5 +1,5 @@
-//! Saved plans and the expressions in them: whatever the bytes, reading ends in a plan or an error, and a plan that
-//! was read is written and read again as the same plan.
+//! Saved plans and their expressions: reading ends in a plan or an error, and a plan is written and read again as the
+//! same.
 #![no_main]
 
 use std::ops::Range;
@@ -12,7 +12,6 @@ use isochrony_time::{Rate, TimebaseId};
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};
 
-/// A recording that has a name.
 struct Named(Segments, Map<String, Value>);
 
 impl Recording for Named {

@@ -1,9 +1,8 @@
-//! Names of processors as users give them, and what such a chain makes of bytes cut anywhere: the same as of one piece.
+//! Names of processors, and what such a chain makes of bytes cut anywhere: the same as of one piece.
 #![no_main]
 
 use isochrony_bytes::{BytesError, Chain, JoinOutcome, Outcome, Piece};
 
-/// Results and output over pieces of so many bytes.
 fn run(chain: &Chain, bytes: &[u8], length: usize) -> Result<(Vec<Outcome>, Vec<u8>), BytesError> {
     let (mut part, mut state) = (chain.part(), chain.state());
     let (mut offset, mut output) = (0, vec![]);
@@ -13,7 +12,7 @@ fn run(chain: &Chain, bytes: &[u8], length: usize) -> Result<(Vec<Outcome>, Vec<
         loop {
             let joined = chain.join(piece, &mut part, &mut state)?;
             output.extend(part.output().concat());
-            // What decompresses without end is cut off: it is bounded in memory, not in time.
+            // Decompression is bounded in memory, not in time.
             if joined == JoinOutcome::Done || output.len() > 1 << 22 {
                 break;
             }
@@ -29,14 +28,14 @@ fn run(chain: &Chain, bytes: &[u8], length: usize) -> Result<(Vec<Outcome>, Vec<
 }
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    // A line of names, parted by spaces, then the bytes.
+    // A line of names separated by spaces, then the bytes.
     let Some(end) = data.iter().position(|&byte| byte == b'\n') else {
         return;
     };
     let (Ok(names), bytes) = (std::str::from_utf8(&data[..end]), &data[end + 1..]) else {
         return;
     };
-    // Great levels take hundreds of megabytes, which is what they are documented to.
+    // High levels take hundreds of megabytes, as documented.
     if names.contains("zstd:1") || names.contains("zstd:2") {
         return;
     }

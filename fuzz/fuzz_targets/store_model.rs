@@ -1,4 +1,4 @@
-//! The store against a model in memory, on a medium whose power goes, whose syncs fail and that gets full.
+//! The store against a model in memory, on a medium with power failures, failing syncs and limited space.
 
 #![no_main]
 
@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
     let seed = u64::from_le_bytes(*seed);
     let mut media = SimMedia::new(seed);
     let mut work = Work::new(seed);
-    // Every four bytes are one life of the store: how it goes wrong, and when.
+    // Every four bytes are one life of the store: fault and time.
     for life in faults.as_chunks::<4>().0.iter().take(6) {
         let [kind, when, length, steps] = life.map(u64::from);
         let faults = match kind % 4 {

@@ -1,4 +1,5 @@
-//! Messages between a client and the workers of a cluster: whatever the bytes, reading ends in tasks, blocks, results, items of a host, or an error.
+//! Messages between a client and a cluster's workers: reading ends in tasks, blocks, results, items of a host, or an
+//! error.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -39,7 +40,7 @@ static PREPARED: LazyLock<PreparedTasks> = LazyLock::new(|| {
     PreparedTasks::new(&plans, true, &options).expect("plans that can be split")
 });
 
-/// Blocks of samples go to a stage of this plan, and windows leave it.
+/// Blocks of samples enter this plan's stage, and windows leave it.
 static STAGES: LazyLock<PreparedTasks> = LazyLock::new(|| {
     let stream = Stream::new("feed", TimebaseId(0), Rate::new(100, 1).expect("a rate")).intern();
     let feed = GeneratedRecording::new(DType::I16, stream, || Ok(Box::new(|| Ok(None))));
@@ -54,7 +55,7 @@ fn read(message: &[u8]) {
     STAGES.read_messages(message, &TextCauses);
 }
 
-// The header is made here, so that what lies behind it is reached: its kind, and how long the control part is.
+// The header (kind, length of the control part) is made here, to reach what follows.
 fuzz_target!(|bytes: &[u8]| {
     read(bytes);
     let [kind, low, high, body @ ..] = bytes else {

@@ -1,4 +1,4 @@
-//! Scan Summarize as one would write it by hand over a store's files.
+//! Scan Summarize as bare loops over a store's files.
 
 use std::fs::File;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -29,7 +29,6 @@ pub const BARE: [Bare; 7] = [
     ("mmap of what a thread reads ahead", |files, window| {
         let mut found = Err("the scan ended early".into());
         std::thread::scope(|scope| {
-            // Advice that fails is advice not given.
             scope.spawn(|| _ = read_ahead(files));
             found = mapped(files, window, Ahead::Kernel);
         });
@@ -41,7 +40,6 @@ pub const BARE: [Bare; 7] = [
     ("two threads' preads of 2 MiB past the page cache", ring),
 ];
 
-/// Who reads ahead of a mapping.
 #[derive(Clone, Copy, PartialEq)]
 enum Ahead {
     Kernel,
@@ -68,7 +66,7 @@ fn copied(
         let mut at = 0;
         while at < *len {
             let samples = &mut memory[skip..][..(piece as u64).min(len - at) as usize / 2];
-            // SAFETY: any bytes are samples, and the slice has twice as many of them.
+            // SAFETY: any bytes are samples, and the slice has twice as many.
             let bytes = unsafe {
                 std::slice::from_raw_parts_mut(samples.as_mut_ptr().cast::<u8>(), samples.len() * 2)
             };
@@ -91,7 +89,7 @@ fn read_ahead(files: &[(PathBuf, u64)]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Two threads that read every other piece each, and two buffers for each of them.
+/// Two threads read every other piece each, with two buffers each.
 fn ring(files: &[(PathBuf, u64)], window: usize) -> Result<Rows, Failure> {
     const PIECE: u64 = 2 << 20;
     type Piece = (Vec<i16>, usize);
@@ -113,7 +111,7 @@ fn ring(files: &[(PathBuf, u64)], window: usize) -> Result<Rows, Failure> {
             };
             let begin = aligned(&memory);
             let samples = &mut memory[begin..][..len];
-            // SAFETY: any bytes are samples, and the slice has twice as many of them.
+            // SAFETY: any bytes are samples, and the slice has twice as many.
             let bytes = unsafe {
                 std::slice::from_raw_parts_mut(samples.as_mut_ptr().cast::<u8>(), samples.len() * 2)
             };
@@ -166,10 +164,10 @@ fn mapped(files: &[(PathBuf, u64)], window: usize, ahead: Ahead) -> Result<Rows,
         if ahead == Ahead::Populated {
             options.populate();
         }
-        // SAFETY: nobody changes the file while it is measured.
+        // SAFETY: nobody changes the file during a measurement.
         let map = unsafe { options.map(&file)? };
         let payload = &map[PAYLOAD as usize..][..*len as usize];
-        // SAFETY: the mapping begins at a page, and the payload at a multiple of 65,536 in it: aligned for samples.
+        // SAFETY: the mapping begins at a page, and the payload at a multiple of 65,536: aligned for samples.
         let samples = unsafe {
             std::slice::from_raw_parts(payload.as_ptr().cast::<i16>(), payload.len() / 2)
         };
@@ -193,7 +191,6 @@ fn mapped(files: &[(PathBuf, u64)], window: usize, ahead: Ahead) -> Result<Rows,
     Ok(windows.table)
 }
 
-/// Windows' minimum, maximum and mean, as one would write it by hand.
 struct Windows {
     window: usize,
     table: Rows,
@@ -235,7 +232,7 @@ impl Windows {
         while !samples.is_empty() {
             let (part, rest) = samples.split_at(samples.len().min(self.window - self.count));
             samples = rest;
-            // Sums of 32,768 samples fit 32 bits, which is what lets the compiler use vectors.
+            // Sums of 32,768 samples fit 32 bits, so the compiler uses vectors.
             for part in part.chunks(32_768) {
                 let (mut low, mut high, mut total) = (i16::MAX, i16::MIN, 0i32);
                 for &x in part {

@@ -1,7 +1,7 @@
-//! Scan Summarize of a recording that is larger than the memory, by each strategy.
+//! Scan Summarize of a recording larger than the memory, by each strategy.
 //!
-//! The recording has no blocks on the disk: its zeros are holes, punched as they are written. What is scanned goes through
-//! the page cache all the same, which has to let go of as much as comes; the disk itself plays no part.
+//! The recording's zeros are holes, punched as they are written. Scans go through the page cache, which must evict as
+//! much; the disk itself plays no part.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -17,10 +17,9 @@ use super::bare::BARE;
 use super::{Failure, PAYLOAD, WINDOW, forget, rows, shards};
 use crate::measure::Results;
 
-/// What a plan may keep.
 const MEMORY: u64 = 64 << 20;
 
-/// Beside that: stacks of threads, tables of results, buffers of the strategy.
+/// Besides: stacks of threads, result tables, buffers of the strategy.
 const FIXED: u64 = 16_000_000;
 
 pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure> {
@@ -105,14 +104,13 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
     Ok(())
 }
 
-/// Bytes that are appended before their blocks are given back: fewer than the system begins to write by itself.
+/// Bytes appended before punching: fewer than the system begins to write back.
 const BLOCK: u64 = 64 << 20;
 
-/// A signal of zeros that takes next to nothing on the disk.
 fn sparse(path: &Path, bytes: u64) -> Result<Vec<(PathBuf, u64)>, Failure> {
     let store = Store::open(path, Mode::Create)?;
     let writer = store.create("s", &CreateOptions::new(DType::I16, Rate::from_hz(2_000)?))?;
-    // From now on its shards lie where they stay.
+    // Shards keep their places from now on.
     store.commit(false)?;
     let zeros = vec![0i16; BLOCK as usize / 2];
     let array = path.join("s").join("data");
@@ -129,7 +127,7 @@ fn sparse(path: &Path, bytes: u64) -> Result<Vec<(PathBuf, u64)>, Failure> {
     shards(&array, bytes)
 }
 
-/// Gives back the blocks of payload, which is zeros, of an array's last shards.
+/// Frees the payload's blocks of an array's last shards.
 fn punch(array: &Path, last: u64) -> Result<(), Failure> {
     use rustix::fs::FallocateFlags;
     let exists = |shard: &u64| layout::shard_file(array, *shard).exists();
@@ -150,7 +148,7 @@ fn punch(array: &Path, last: u64) -> Result<(), Failure> {
 struct Measured {
     name: &'static str,
     seconds: f64,
-    /// Most bytes of memory of the process's own beyond what it had before.
+    /// Peak of the process's own memory beyond what it had before.
     own: u64,
     /// The same of mapped files.
     mapped: u64,
@@ -186,7 +184,7 @@ fn measured(
     })
 }
 
-/// Bytes of this process's memory: its own (private and shared), and mapped files.
+/// Bytes of own memory (private and shared), and mapped files.
 fn resident() -> (u64, u64) {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let of = |key: &str| {

@@ -1,8 +1,8 @@
-//! store/strategies: Scan Summarize by each I/O strategy, against what a calibration predicts and against bare loops over
-//! the same files, with them in the page cache and without.
+//! store/strategies: Scan Summarize by each I/O strategy, against predictions and bare loops, with cached and uncached
+//! files.
 //!
-//! Disks of virtual machines change their speed from one minute to the next. In each round a calibration is made, then
-//! every scan; a prediction is compared with the measurement of its own round.
+//! Disks of virtual machines change their speed within minutes, so predictions are compared within a round, which has
+//! its own calibration.
 
 mod bare;
 mod larger;
@@ -22,19 +22,17 @@ use crate::measure::{Results, Times, noise, order, ratio};
 use crate::supply::Supply;
 use bare::BARE;
 
-/// Samples of a window, a minute at 2 kHz.
+/// Samples per window: a minute at 2 kHz.
 const WINDOW: usize = 120_000;
-/// Windows that lie in one piece of each strategy, so that a scan is a scan and no more: of those that lie across two,
-/// samples are copied, which is the plan's own computing.
+/// Samples per window, so that none lies across two pieces of a strategy: the plan would copy its samples.
 const WITHIN: usize = 65_536;
 /// Where samples begin in a shard.
 pub const PAYLOAD: u64 = 4_096;
 
 type Failure = Box<dyn std::error::Error>;
-/// Minimum, maximum and mean of a window.
 type Row<T> = (T, T, f64);
 
-/// What is told of a prediction that is off by no more than that, either way.
+/// Largest error of a prediction in the claim.
 const CLOSE: f64 = 0.15;
 
 pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure> {
@@ -42,7 +40,7 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
     let rounds = if quick { 2 } else { 11 };
     let path = dir.join("scan.iso");
     let short = Scanned::make::<i16>(&path, "short", bytes)?;
-    // The same numbers as float64, of which a quarter is enough.
+    // The same numbers as float64; a quarter is enough.
     let long = Scanned::make::<f64>(&path, "long", bytes)?;
     let expected = BARE[0].1(&short.files, WINDOW)?;
     let within = BARE[0].1(&short.files, WITHIN)?;
@@ -73,7 +71,7 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
                 }),
                 dtype: DType::I16,
             };
-            // Past the page cache nothing is left for the next scan, so that it is not chosen unless asked for.
+            // Reads past the page cache are chosen only on request.
             let best = volume.best(amount, |one| !one.is_direct());
             if state == CacheState::Cached {
                 both.iter()
@@ -142,11 +140,10 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
     larger::run(dir, quick, results)
 }
 
-/// Where samples are, and its name.
 const STATES: [(CacheState, &str); 2] =
     [(CacheState::Cached, "cached"), (CacheState::Cold, "cold")];
 
-/// By which samples of another type than 16 bits are scanned.
+/// Strategies for scans of other types.
 const TYPED: [Strategy; 2] = [Strategy::Read, Strategy::Mmap];
 
 /// A signal that is scanned.
@@ -197,7 +194,6 @@ impl FromShort for f64 {
     }
 }
 
-/// One way to scan, and what came of it.
 struct Case<'a> {
     scanned: &'a Scanned,
     strategy: Strategy,
@@ -239,7 +235,7 @@ impl<'a> Case<'a> {
     }
 }
 
-/// A prediction against what came: above 1 the scan was faster than predicted.
+/// Above 1 the scan was faster than predicted.
 fn report(
     results: &mut Results,
     name: &str,
@@ -252,7 +248,7 @@ fn report(
     let middle = ratio(&ours, &foretold);
     let met = (1.0 - CLOSE..=1.0 / (1.0 - CLOSE)).contains(&middle);
     let spread = ours.seconds();
-    // A disk that takes twice as long in every fourth scan cannot be foretold.
+    // Unpredictable if every fourth scan takes twice as long.
     let unpredictable = state == CacheState::Cold && spread.high > 1.5 * spread.low;
     let what = match unpredictable {
         true => {
@@ -264,7 +260,6 @@ fn report(
     results.compare(name, &ours, what, &foretold, Some(bytes), goal);
 }
 
-/// Windows' extremes and means are those of the bare loop, of as many windows as there are.
 fn check(rows: &[Row<f64>], expected: &[Row<i16>], what: &str) {
     assert!(!rows.is_empty() && rows.len() <= expected.len(), "{what}");
     for (row, expected) in rows.iter().zip(expected) {
@@ -274,7 +269,7 @@ fn check(rows: &[Row<f64>], expected: &[Row<i16>], what: &str) {
     }
 }
 
-/// The shard files of an array, each with its bytes of samples, of which there are so many.
+/// The shard files of an array, each with its bytes of samples.
 pub fn shards(array: &Path, bytes: u64) -> Result<Vec<(PathBuf, u64)>, Failure> {
     let mut files = Vec::new();
     let mut left = bytes;
@@ -289,8 +284,7 @@ pub fn shards(array: &Path, bytes: u64) -> Result<Vec<(PathBuf, u64)>, Failure> 
     Ok(files)
 }
 
-/// Drops the files from the page cache if they are to be read from the disk; it has room for them as long as what this
-/// gives lives.
+/// For a cold scan, drops the files from the page cache, which has room for them while the result lives.
 fn cooled(files: &[(PathBuf, u64)], state: CacheState) -> Result<Option<Supply>, Failure> {
     if state != CacheState::Cold {
         return Ok(None);
@@ -300,7 +294,6 @@ fn cooled(files: &[(PathBuf, u64)], state: CacheState) -> Result<Option<Supply>,
     Ok(Some(Supply::of(bytes)))
 }
 
-/// Drops the files from the page cache.
 fn forget(files: &[(PathBuf, u64)]) -> Result<(), Failure> {
     for (path, _) in files {
         rustix::fs::fadvise(File::open(path)?, 0, None, rustix::fs::Advice::DontNeed)?;
@@ -308,8 +301,8 @@ fn forget(files: &[(PathBuf, u64)]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Has the files in the page cache as a program leaves them that reads from front to back. What is there already is dropped
-/// first: pages that were read ahead on request are single ones, of which a fault maps fewer for as long as they stay.
+/// Brings the files into the page cache as a sequential reader leaves them. Drops them first: a fault maps fewer pages
+/// that were read ahead on request.
 fn refill(files: &[(PathBuf, u64)]) -> Result<(), Failure> {
     forget(files)?;
     let mut buffer = vec![0; 512 << 10];
@@ -320,7 +313,6 @@ fn refill(files: &[(PathBuf, u64)]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The plan, from opening the store to the table.
 fn plan(
     path: &Path,
     scanned: &Scanned,
@@ -337,7 +329,6 @@ fn plan(
     Ok((rows(gathered)?, spent))
 }
 
-/// The rows of a table of minima, maxima and means.
 fn rows(gathered: PlanOutput) -> Result<Vec<Row<f64>>, Failure> {
     let PlanOutput::Rows(table) = gathered else {
         return Err("statistics are rows".into());

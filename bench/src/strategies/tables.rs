@@ -1,4 +1,4 @@
-//! The thesis's tables 5.2 to 5.4: the two parts of Scan Summarize by strategy, page faults, and what follows from both.
+//! The thesis's tables 5.2 to 5.4: the two parts of Scan Summarize by strategy, page faults, and conclusions.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use crate::measure::{Results, order};
 /// Of the thesis's load, 3,947,364,352 bytes.
 struct Thesis {
     name: &'static str,
-    /// Seconds in which samples are asked for, and in which they are summarised: medians of table 5.2.
+    /// Seconds of requesting and of summarising samples: medians of table 5.2.
     outer: f64,
     inner: f64,
     /// Table 5.3.
@@ -39,7 +39,6 @@ fn thesis(strategy: Strategy) -> Option<Thesis> {
     })
 }
 
-/// What a strategy's trials gave, in the order of [`STATES`].
 type Trials = Vec<Vec<Trial>>;
 
 const STATES: [(CacheState, &str); 3] = [
@@ -75,7 +74,6 @@ pub fn run(
     parameters(dir, quick, results)
 }
 
-/// A scan in a store that is opened for it, and another one in the same store.
 fn scan(
     path: &Path,
     strategy: Strategy,
@@ -143,7 +141,7 @@ fn loops(all: &[Trials], results: &mut Results) {
 }
 
 fn faults(all: &[Trials], results: &mut Results) {
-    // A million bytes is what makes loads of different size alike.
+    // Per million bytes, to compare loads of different size.
     let each = |trials: &[Trial], of: fn(&Trial) -> f64| {
         text(median(trials, |one| of(one) * 1e9 / one.bytes), 0)
     };

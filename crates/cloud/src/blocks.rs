@@ -1,4 +1,4 @@
-//! In-memory blocks of objects, for tables, indexes and decoded data, which are read in small, often adjacent parts.
+//! In-memory blocks of objects, for data that is read in small, often adjacent parts.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
@@ -23,7 +23,6 @@ const MAX_PREFETCHES: usize = 16;
 pub(crate) struct BlockCache {
     table: Arc<Mutex<BlockTable>>,
     prefetches: Arc<Semaphore>,
-    /// Readers of the store's files from front to back.
     pub(crate) readers: Arc<ActiveReaders>,
 }
 
@@ -68,7 +67,6 @@ impl Object {
 }
 
 impl BlockCache {
-    /// Fills `bytes` from `offset`, and starts reading `ahead` bytes after them.
     pub(crate) fn read(
         &self,
         location: &StoreLocation,
@@ -123,7 +121,6 @@ impl BlockCache {
         Ok(())
     }
 
-    /// Starts requests for missing blocks, with a permit if needed.
     fn request(
         &self,
         location: &StoreLocation,

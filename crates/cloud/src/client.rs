@@ -1,5 +1,5 @@
-//! Clients of object stores, by URL. Each host finds its credentials: in environment variables, in files that these
-//! name, or from its cloud's metadata service. They are never part of a URL, sent elsewhere or shown.
+//! Clients of object stores, by URL. Credentials come from environment variables, files that these name, or the cloud's
+//! metadata service, and are never part of a URL, sent elsewhere or shown.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Once};
@@ -30,7 +30,7 @@ pub(crate) enum Service {
 }
 
 impl Service {
-    /// Variables with this host's credentials, for messages.
+    /// Variables with credentials, for messages.
     pub(crate) fn variables(self) -> &'static str {
         match self {
             Self::S3 => {
@@ -67,7 +67,6 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    /// Identifies the client.
     pub(crate) fn base(&self) -> &str {
         &self.base
     }
@@ -102,7 +101,7 @@ impl Location {
         })
     }
 
-    /// Creates a client without a request.
+    /// Makes no request.
     pub(crate) fn client(&self) -> Result<Arc<dyn ObjectStore>, CloudError> {
         provide_tls();
         let (service, base) = (self.service, self.base.as_str());
@@ -186,7 +185,7 @@ impl Permission {
         Ok(Self { variable, is_given })
     }
 
-    /// Whether requests may be unencrypted; an error if the endpoint is and that is not allowed.
+    /// Whether requests may be unencrypted; an error if they would be and may not.
     fn admits(&self, endpoint: Option<&str>, service: Service) -> Result<bool, CloudError> {
         let Some(endpoint) = endpoint else {
             return Ok(self.is_given);
@@ -213,7 +212,6 @@ impl Permission {
     }
 }
 
-/// Whether requests to a host stay on this machine.
 fn is_local(host: &str) -> bool {
     let address = host.trim_start_matches('[').trim_end_matches(']');
     let address = address.parse::<IpAddr>();
@@ -229,7 +227,7 @@ fn options() -> ClientOptions {
         .with_http1_only()
 }
 
-/// A few seconds in total, so that errors are reported soon.
+/// A few seconds in total, so that errors show soon.
 fn retry() -> RetryConfig {
     RetryConfig {
         backoff: BackoffConfig {

@@ -1,7 +1,7 @@
-//! Distinguishes missing credentials from other request failures.
+//! Distinguishes missing credentials from other failures.
 //!
-//! Without variables, a client asks its cloud's metadata service, which other hosts do not have. The error looks like
-//! that of any failed request, so it is marked at its origin.
+//! Without variables, a client asks its cloud's metadata service. Elsewhere that error looks like any failed request,
+//! so it is marked at its origin.
 
 use std::sync::Arc;
 

@@ -1,8 +1,7 @@
 //! The request thread: one per process, started with the first request.
 //!
-//! All callers are blocking: a request is a task of a current-thread runtime, and the caller waits on a channel,
-//! checking for interrupts every [`POLL_INTERVAL`]. One thread suffices: it only copies and decrypts, at more than a
-//! gigabyte per second.
+//! Callers block on a channel, checking for interrupts every [`POLL_INTERVAL`]. One current-thread runtime suffices: it
+//! only copies and decrypts, above a gigabyte per second.
 
 use std::future::Future;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -28,7 +27,7 @@ fn start() -> Result<Handle, CloudError> {
     Ok(handle)
 }
 
-/// A task that is cancelled when this is dropped.
+/// A task that is cancelled on drop.
 #[derive(Debug)]
 #[must_use = "a task that is dropped is cancelled"]
 pub(crate) struct Task(JoinHandle<()>);
@@ -43,7 +42,6 @@ pub(crate) fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Result<T
     Ok(Task(DRIVER.get(start)?.spawn(work)))
 }
 
-/// Starts a task that cannot be cancelled.
 pub(crate) fn spawn_detached(
     work: impl Future<Output = ()> + Send + 'static,
 ) -> Result<(), CloudError> {

@@ -9,9 +9,8 @@ use object_store::client::{HttpError, HttpErrorKind};
 
 use crate::credentials::CredentialsError;
 
-/// An error of reading objects. Messages follow "cannot read s3://bucket/a.iso/...: ". They contain status codes, the
-/// server's short error names and the system's connection errors: never headers, queries or bodies, which may hold
-/// secrets.
+/// An error of reading objects. Messages follow "cannot read s3://bucket/a.iso/...: ". They never contain headers,
+/// queries or bodies, which may hold secrets.
 #[allow(missing_docs)] // The messages document the fields.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -148,14 +147,13 @@ impl CloudError {
         }
     }
 
-    /// A request that ended without answer or error.
     pub(crate) fn unanswered() -> Self {
         Self::Server {
             reason: "a request ended without an answer".into(),
         }
     }
 
-    /// The meaning of an `object_store` error. `variables`: those of the service's credentials.
+    /// `variables`: those of the service's credentials.
     pub(crate) fn of(error: &object_store::Error, variables: &'static str) -> Self {
         use object_store::Error as Of;
         let text = chain(error);
@@ -174,7 +172,7 @@ impl CloudError {
                 let reason = reason();
                 Self::Denied { reason, variables }
             }
-            // Where listing the bucket is denied, every error looks like this.
+            // Where listing the bucket is denied, every error looks so.
             _ if matches!(code(&text), Some(401 | 403)) => {
                 let reason = reason();
                 Self::Denied { reason, variables }
@@ -207,7 +205,7 @@ impl From<CloudError> for io::Error {
     }
 }
 
-/// Texts of an error and its causes. For matching, never for showing.
+/// For matching, never for showing: it may hold secrets.
 fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -219,7 +217,6 @@ fn chain(error: &dyn Error) -> String {
     text
 }
 
-/// The cause of the given type.
 fn cause_of<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
     let mut cause = Some(error);
     while let Some(one) = cause {
@@ -231,7 +228,6 @@ fn cause_of<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<
     None
 }
 
-/// Whether the connection failed, rather than the server answering with an error.
 pub(crate) fn is_of_transport(error: &object_store::Error) -> bool {
     cause_of::<HttpError>(error).is_some()
 }
@@ -243,7 +239,6 @@ pub(crate) fn is_broken_off(error: &object_store::Error) -> bool {
     matches!(kind, Some(Decode | Interrupted | Unknown))
 }
 
-/// The HTTP status in an error.
 pub(crate) fn error_status(error: &object_store::Error) -> Option<u16> {
     code(&chain(error))
 }
@@ -286,7 +281,7 @@ fn is_word(text: &str) -> bool {
     text.len() <= 60 && text.chars().all(|c| c.is_ascii_alphanumeric())
 }
 
-/// The last cause, usually the system's. Cut before a possible query.
+/// The last cause, usually the system's, without a query.
 fn innermost(error: &dyn Error) -> String {
     let mut last = error.to_string();
     let mut cause = error.source();

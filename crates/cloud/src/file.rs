@@ -19,7 +19,7 @@ use crate::requests::Version;
 
 /// Longer reads bypass the blocks.
 const LARGE_READ_BYTES: usize = 4 << 20;
-/// Bytes per request of a large read, and number of concurrent ones.
+/// Bytes per request of a large read, and concurrent requests.
 const PART_BYTES: u64 = 8 << 20;
 const PARTS_IN_FLIGHT: usize = 4;
 
@@ -45,7 +45,7 @@ impl CloudFile {
         usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len())
     }
 
-    /// Reads a range by one request per part, several at a time.
+    /// Requests several parts at a time.
     fn stream(&self, offset: u64, bytes: &mut [u8]) -> Result<(), CloudError> {
         let end = offset + bytes.len() as u64;
         let part = |at: u64| at..(at + PART_BYTES).min(end);
@@ -77,7 +77,7 @@ impl CloudFile {
         Ok(PartRequest { from, _task: task })
     }
 
-    /// Converts the result; if the object was replaced, drops the listing.
+    /// Drops the listing if the object was replaced.
     fn done(&self, read: Result<(), CloudError>, count: usize) -> io::Result<usize> {
         if read == Err(CloudError::ChangedRemotely)
             && let Ok(session) = self.remote.session()
@@ -89,7 +89,7 @@ impl CloudFile {
     }
 }
 
-/// The request for a part of a large read; cancelled when dropped.
+/// A part of a large read; cancelled on drop.
 #[derive(Debug)]
 struct PartRequest {
     from: Receiver<PartEvent>,
@@ -144,8 +144,7 @@ impl MediaFile for CloudFile {
     }
 }
 
-/// A redo log. Longer logs with the same beginning replace it, so no version is pinned; its records have checksums and
-/// numbers.
+/// A redo log. Longer logs with the same beginning replace it, so no version is pinned; its records have checksums.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     remote: Arc<Remote>,
@@ -162,7 +161,7 @@ impl LogFile {
         }
     }
 
-    /// The length, refreshed if more is needed than is known.
+    /// The length, refreshed if more is needed.
     fn len_for(&self, end: u64) -> Result<u64, CloudError> {
         let known = (self.version.lock().unwrap_or_else(PoisonError::into_inner)).clone();
         if end <= known.size {

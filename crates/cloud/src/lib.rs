@@ -1,10 +1,9 @@
 //! Storage medium for stores in object storage (`s3://`, `gs://`, `az://`) and on web servers (`https://`).
 //!
-//! [`register`] makes URLs valid store paths in a process. Such stores are read-only, and show their last published
-//! state: MANIFEST and redo log are requested each time, everything else is listed once and read in the listed version,
-//! which the server compares (`If-Match`).
+//! [`register`] makes URLs valid store paths. Such stores are read-only. MANIFEST and redo log are requested each time,
+//! everything else is listed once and read in that version (`If-Match`).
 //!
-//! [`stat_object`], [`ObjectReader`] and [`put_object`] are for files in object storage outside stores.
+//! [`stat_object`], [`ObjectReader`] and [`put_object`] are for objects outside stores.
 //!
 //! ```text
 //!  store ──▶ CloudMedia ──▶ Session (one per process) ── Listing │ BlockCache (32 MiB)
@@ -41,7 +40,7 @@ pub use media::CloudMedia;
 pub use objects::{ObjectReader, ObjectVersion, put_object, stat_object};
 pub use writer::CloudWriter;
 
-/// Makes URLs valid store paths in this process. Starts nothing, and may be called again.
+/// Makes URLs valid store paths in this process. Starts nothing; may be called again.
 pub fn register() {
     isochrony_store::media::remote::register(open, open_writer);
 }

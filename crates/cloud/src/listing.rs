@@ -1,7 +1,6 @@
-//! Cached listings of objects, until the store reports that more was published.
+//! Cached listings of objects, until more is published.
 //!
-//! The first query lists a small store as a whole, with one request per thousand objects; a large one folder by folder.
-//! Servers without listings are asked for each object.
+//! Small stores are listed as a whole, large ones by folder; servers without listings are asked for each object.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,14 +25,12 @@ pub(crate) enum Entry {
 #[derive(Debug, Default)]
 pub(crate) struct Listing {
     whole: Option<BTreeMap<String, Version>>,
-    /// More objects than are listed as a whole.
     is_large: bool,
     folders: HashMap<String, BTreeMap<String, Entry>>,
-    /// Objects looked up one by one.
     single: HashMap<String, Option<Version>>,
 }
 
-/// The objects of a store: those of a bucket with its prefix.
+/// A bucket's objects with a prefix.
 #[derive(Debug, Clone)]
 pub(crate) struct StoreLocation {
     pub(crate) requests: Requests,
@@ -41,7 +38,7 @@ pub(crate) struct StoreLocation {
 }
 
 impl StoreLocation {
-    /// `name` is relative to the store's prefix, whose own name is "".
+    /// `name` is relative to the store's prefix, itself "".
     pub(crate) fn key(&self, name: &str) -> Result<Key, CloudError> {
         let full = match (self.prefix.as_ref(), name) {
             (prefix, "") => prefix.to_owned(),
@@ -61,7 +58,7 @@ impl StoreLocation {
         }
     }
 
-    /// All objects, or `None` if there are more than `most`.
+    /// `None` if there are more than `most`.
     pub(crate) async fn list_whole(
         self,
         most: usize,
@@ -118,7 +115,7 @@ impl StoreLocation {
         Ok(found)
     }
 
-    /// Waits before retrying a listing that broke off; returns other errors.
+    /// Returns errors other than a listing that broke off.
     async fn retry_listing(
         &self,
         error: &object_store::Error,
@@ -181,7 +178,6 @@ impl Listing {
         }
     }
 
-    /// All objects, if listed as a whole.
     pub(crate) fn whole(&self) -> Option<&BTreeMap<String, Version>> {
         self.whole.as_ref()
     }
@@ -199,7 +195,6 @@ impl Listing {
         all.any(|version| !version.has_tag())
     }
 
-    /// Drops everything, as more was published.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
@@ -262,8 +257,7 @@ impl Listing {
     }
 }
 
-/// Whether a web server does not list folders, rather than failing or denying access: it does not know WebDAV's
-/// PROPFIND, or answers with something else than a list.
+/// Whether a web server does not know PROPFIND, or answers without a list.
 fn cannot_list(error: &object_store::Error) -> bool {
     match error_status(error) {
         Some(401 | 403 | 404 | 408 | 429) => false,
@@ -273,13 +267,11 @@ fn cannot_list(error: &object_store::Error) -> bool {
     }
 }
 
-/// Whether it may be a group or an array, rather than a file or a shard.
 fn may_be_node(name: &str) -> bool {
     let own = name.rsplit('/').next().unwrap_or_default();
     !own.contains('.') && !own.chars().all(|c| c.is_ascii_digit()) && own != "c"
 }
 
-/// Whether the map contains names in a folder.
 pub(crate) fn has_folder<V>(whole: &BTreeMap<String, V>, name: &str) -> bool {
     if name.is_empty() {
         return !whole.is_empty();
@@ -289,7 +281,6 @@ pub(crate) fn has_folder<V>(whole: &BTreeMap<String, V>, name: &str) -> bool {
     next.is_some_and(|(found, _)| found.starts_with(&begin))
 }
 
-/// Entries of a folder, derived from the map's names.
 pub(crate) fn names_in<V>(whole: &BTreeMap<String, V>, folder: &str) -> Vec<String> {
     let begin = match folder {
         "" => String::new(),
@@ -377,7 +368,6 @@ mod tests {
     }
 
     proptest! {
-        /// Compared with a scan of all names.
         #[test]
         fn folders_are_derived_from_object_names(
             names in prop::collection::btree_set("[a-c0./]{0,2}[a-c]/?[a-c0.]{1,2}", 0..12),

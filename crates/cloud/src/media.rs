@@ -22,13 +22,11 @@ pub(crate) const ENGINE: &str = ".isochrony/";
 const WHOLE_READ_BYTES: usize = 16 << 20;
 
 /// A store in object storage or on a web server, for reading.
-///
-/// One session per process holds the client with this host's credentials, listings, and blocks of objects.
 #[derive(Debug, Clone)]
 pub struct CloudMedia(Arc<Remote>);
 
 impl CloudMedia {
-    /// The store at a URL. No request is made yet.
+    /// The store at a URL. Makes no request.
     ///
     /// # Errors
     /// [`CloudError::BadUrl`].
@@ -70,7 +68,7 @@ impl CloudMedia {
     }
 }
 
-/// Records of the published state: requested each time, and before any listing.
+/// Requested each time, before any listing.
 fn is_root_record(name: &str) -> bool {
     let own = name.strip_prefix(ENGINE);
     own.is_some_and(|own| own == "MANIFEST" || own == "BACKUP") || is_log(name)
@@ -81,7 +79,7 @@ pub(crate) fn is_log(name: &str) -> bool {
     own.is_some_and(|own| own.starts_with("log.") && !own.contains('/'))
 }
 
-/// Reads a few blocks at a time, so that those in flight are not evicted by others of the object.
+/// A few blocks at a time, so that those in flight are not evicted.
 fn read_whole(session: &Session, object: &Object, bytes: &mut [u8]) -> Result<(), CloudError> {
     let mut offset = 0;
     for part in bytes.chunks_mut(WHOLE_READ_BYTES) {
@@ -172,7 +170,7 @@ impl Media for CloudMedia {
             let object = Object::new(&name, version);
             match read_whole(session, &object, &mut bytes) {
                 Ok(()) => return Ok(Some(bytes)),
-                // Replaced since listed, and nothing of it has been read.
+                // Replaced since listed, and nothing has been read.
                 Err(CloudError::ChangedRemotely | CloudError::Missing) if tries < 2 => {
                     session.forget_listing();
                     tries += 1;

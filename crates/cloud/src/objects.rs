@@ -1,7 +1,6 @@
-//! Objects by URL, for programs that read and write files rather than stores.
+//! Objects by URL, outside stores.
 //!
-//! One client per bucket and process, with this host's credentials. A reader returns the bytes of one version, with a
-//! few parts of read-ahead; a writer uploads an object as a whole.
+//! One client per bucket and process.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -21,7 +20,7 @@ use crate::per_process::PerProcess;
 use crate::requests::{Requests, Version};
 use crate::upload::{Content, upload};
 
-/// Bytes per request of a reader, and number of concurrent ones.
+/// Bytes per request of a reader, and concurrent requests.
 const PART: u64 = 4 << 20;
 const PARTS: usize = 3;
 
@@ -34,7 +33,7 @@ pub struct ObjectVersion {
     pub bytes: u64,
     /// Its entity tag, if the service has one.
     pub e_tag: Option<String>,
-    /// Modification time in whole seconds since 1970; 0 if unknown.
+    /// Modification time in seconds since 1970; 0 if unknown.
     pub modified: i64,
 }
 
@@ -98,10 +97,10 @@ pub fn stat_object(url: &str) -> Result<ObjectVersion, CloudError> {
     Address::of(url)?.stat()
 }
 
-/// Uploads a file as an object: readers see the previous one, or all of this one.
+/// Uploads a file as an object: readers see the previous one or this one.
 ///
 /// # Errors
-/// [`CloudError::BadUrl`], [`CloudError::Source`] of a file that cannot be read, and those of the service.
+/// [`CloudError::BadUrl`], [`CloudError::Source`] if the file is unreadable, and those of the service.
 pub fn put_object(url: &str, file: &Path) -> Result<ObjectVersion, CloudError> {
     let Address { requests, key } = Address::of(url)?;
     let bytes = std::fs::metadata(file).map_err(|error| CloudError::Source {
@@ -144,9 +143,7 @@ impl<T: Send + 'static> PendingRequest<T> {
     }
 }
 
-/// Reads a range of one version of an object, in order.
-///
-/// Memory: three parts of 4 MiB.
+/// Reads a range of one version of an object, in order. Memory: three parts of 4 MiB.
 pub struct ObjectReader {
     requests: Requests,
     object: Object,
@@ -199,7 +196,7 @@ impl ObjectReader {
     /// Fills a buffer as far as data is available; returns the number of bytes, 0 at the end.
     ///
     /// # Errors
-    /// [`CloudError::ChangedRemotely`] if the object has another version now, and those of the service.
+    /// [`CloudError::ChangedRemotely`] if the object was replaced, and those of the service.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, CloudError> {
         if self.given == self.part.len() {
             let Some(first) = self.begun.pop_front() else {

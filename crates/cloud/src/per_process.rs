@@ -1,8 +1,7 @@
-//! Values that each process has its own copy of: a forked one creates them anew.
+//! Values that a forked process creates anew.
 //!
-//! A forked process has only the forking thread: the parent's runtime does not run there, its connections are shared,
-//! and a lock that was held stays held for ever. So dependent values are created again, without taking any lock of the
-//! parent.
+//! There, the parent's runtime does not run, connections are shared, and a held lock stays held for ever. So values are
+//! created again, without any lock of the parent.
 
 use std::sync::OnceLock;
 
@@ -22,7 +21,7 @@ impl<T> PerProcess<T> {
         Self(OnceLock::new())
     }
 
-    /// Created on first use; of two created at the same time, one is kept.
+    /// Created on first use; of concurrent ones, one is kept.
     pub(crate) fn get<E>(&self, mut make: impl FnMut() -> Result<T, E>) -> Result<&T, E> {
         let process = std::process::id();
         let mut link = self;

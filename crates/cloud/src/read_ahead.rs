@@ -1,7 +1,7 @@
-//! Amount of read-ahead for readers that read objects in small parts from front to back.
+//! Amount of read-ahead for sequential readers of small parts.
 //!
-//! All readers of a store share one block cache. With unbounded read-ahead, blocks would be evicted before use and read
-//! again. So readers divide half of the cache among them.
+//! All readers of a store share one block cache. So that blocks are not evicted before use, readers divide half of it
+//! among them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,14 +13,13 @@ use crate::blocks::table::{BLOCK_BYTES, CACHE_BYTES};
 /// Maximum and minimum bytes of read-ahead per reader.
 const MAX_WINDOW_BYTES: u64 = 8 << 20;
 const MIN_WINDOW_BYTES: u64 = 2 * BLOCK_BYTES;
-/// The cache holds half a window more at times, since the next one is requested when half of the last one is left.
+/// At times the cache holds half a window more: the next one is requested when half of the last one is left.
 const TOTAL_WINDOW_BYTES: u64 = CACHE_BYTES / 2;
 /// Such as threads with a part of a file each.
 const MAX_STREAMS: usize = 16;
-/// A reader that is idle for longer does not count.
+/// Readers idle for longer do not count.
 const IDLE_TIME: Duration = Duration::from_secs(5);
 
-/// Readers of a store's files, with the time of their last read.
 #[derive(Debug, Default)]
 pub(crate) struct ActiveReaders {
     next_id: AtomicU64,
@@ -46,7 +45,7 @@ pub(crate) struct ReadAhead(Mutex<Vec<Stream>>);
 #[derive(Debug)]
 struct Stream {
     id: u64,
-    /// End of the last read, and end of the read-ahead.
+    /// Of the last read, and of the read-ahead.
     end: u64,
     requested: u64,
     window: u64,
@@ -121,7 +120,7 @@ mod tests {
                 }
             }
         }
-        // The first reader was active a moment ago, too.
+        // The first reader is still active.
         assert!(
             (MIN_WINDOW_BYTES..=TOTAL_WINDOW_BYTES / 8).contains(&most),
             "{most}"

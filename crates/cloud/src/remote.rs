@@ -1,4 +1,4 @@
-//! [`Remote`]: a store in object storage, shared by its medium and the files that this opens.
+//! [`Remote`]: a store in object storage, shared by its medium and files.
 
 use std::fmt;
 use std::io;
@@ -18,7 +18,7 @@ use crate::session::Session;
 
 type MakeClient = Box<dyn Fn() -> Result<Arc<dyn ObjectStore>, CloudError> + Send + Sync>;
 
-/// A store, and how to reach it in any process.
+/// Reaches a store in any process.
 pub(crate) struct Remote {
     root: PathBuf,
     service: Service,
@@ -66,7 +66,6 @@ impl Remote {
         self.service
     }
 
-    /// The name of an object below the store's prefix.
     pub(crate) fn name(&self, path: &Path) -> io::Result<String> {
         let outside = || Refusal::Outside { path: path.into() };
         let below = path.strip_prefix(&self.root).map_err(|_| outside())?;

@@ -1,7 +1,7 @@
 //! Object requests: validation of answers, and retries.
 //!
-//! `object_store` retries temporary refusals and broken connections. Here complete answers are checked against the
-//! request: a range that ends early is continued from there, and every answer must be of the expected version.
+//! `object_store` retries temporary refusals and broken connections. Here a range that ends early is continued, and
+//! every answer must be of the expected version.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -19,12 +19,11 @@ const MAX_RETRIES: u32 = 5;
 /// Delay before the first retry; doubled each time.
 const FIRST_BACKOFF: Duration = Duration::from_millis(50);
 
-/// Version of an object, which is only replaced as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Version {
     pub(crate) size: u64,
     e_tag: Option<String>,
-    /// Whole seconds since 1970, as in headers; 0 if unknown.
+    /// Seconds since 1970, as in headers; 0 if unknown.
     modified: i64,
 }
 
@@ -37,7 +36,6 @@ impl Version {
         }
     }
 
-    /// The version of an object just uploaded.
     pub(crate) fn put(size: u64, e_tag: String, service: Service) -> Self {
         Self {
             size,
@@ -50,7 +48,7 @@ impl Version {
         self.e_tag.is_some()
     }
 
-    /// Whether both may be the same version. Not every server lists tags.
+    /// Whether both may be the same version: not every server lists tags.
     pub(crate) fn fits(&self, other: &Self) -> bool {
         let is_same = match (&self.e_tag, &other.e_tag) {
             (Some(own), Some(other)) => own == other,
@@ -63,8 +61,7 @@ impl Version {
     }
 }
 
-/// Adds quotes to a tag (RFC 9110, 8.8.3) if the service lists it without: Azure lists `0x8D93` but has `"0x8D93"` in
-/// headers.
+/// Adds quotes (RFC 9110, 8.8.3) if the service lists tags without: Azure lists `0x8D93` but has `"0x8D93"` in headers.
 fn quoted(e_tag: Option<String>, service: Service) -> Option<String> {
     let quoted = |tag: String| match tag.ends_with('"') {
         true => tag,
@@ -136,7 +133,7 @@ impl Requests {
         Version::of(meta, self.service)
     }
 
-    /// The object's current version; `None` if it does not exist.
+    /// `None` if the object does not exist.
     pub(crate) async fn head(&self, key: &Key) -> Result<Option<Version>, CloudError> {
         match self.client.head(key).await {
             Ok(meta) => Ok(Some(self.version(&meta))),
@@ -147,7 +144,7 @@ impl Requests {
         }
     }
 
-    /// The current version of a whole object, if it exists and is no longer than `most`.
+    /// `None` if the object does not exist; no bytes if it is longer than `most`.
     pub(crate) async fn whole(
         &self,
         key: &Key,
@@ -182,7 +179,7 @@ impl Requests {
         }
     }
 
-    /// `pin`: the expected version; `None` for an object that only grows.
+    /// `pin`: the expected version; `None` if the object only grows.
     pub(crate) async fn range(
         &self,
         key: &Key,
@@ -208,7 +205,7 @@ impl Requests {
                 Err(error) => error,
             };
             if at - begun > 1 << 20 {
-                // For a connection that breaks off now and then.
+                // The connection may break off now and then.
                 retries = 0;
             }
             // Refused or unreachable requests were retried already.
@@ -250,7 +247,7 @@ impl Requests {
         self.receive(found, expected, take).await
     }
 
-    /// Receives at most `expected` bytes, whatever a server sends.
+    /// At most `expected` bytes, whatever a server sends.
     async fn receive(
         &self,
         found: GetResult,
@@ -309,7 +306,6 @@ mod tests {
         assert_eq!(pin.if_match().as_deref(), Some("\"0x8D93C7D4629C227\""));
         assert!(pin.admits(&answered));
         assert!(!pin.admits(&version("\"0x8D93C7D463004D6\"", Service::Azure)));
-        // A weak tag is kept as written, and only compared here.
         let pin = VersionPin::new(version("W/\"a\"", Service::S3));
         assert_eq!(pin.if_match(), None);
         assert!(pin.admits(&version("W/\"a\"", Service::S3)));

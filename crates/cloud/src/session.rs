@@ -1,4 +1,4 @@
-//! A process's state for a store's medium: client, listing and blocks.
+//! A process's state for a medium: client, listing and blocks.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,6 @@ pub(crate) struct Session {
 struct SessionState {
     listing: Listing,
     read_ahead: SignalReadAhead,
-    /// Last seen versions of the records of the published state.
     roots: HashMap<String, Version>,
 }
 
@@ -42,7 +41,7 @@ impl Session {
         self.state().listing.names(&self.location, folder)
     }
 
-    /// The current version of a root record, bypassing the listing.
+    /// Bypasses the listing.
     pub(crate) fn head(&self, name: &str) -> Result<Option<Version>, CloudError> {
         let (requests, key) = (self.location.requests.clone(), self.location.key(name)?);
         let found = driver::wait(async move { requests.head(&key).await })?;
@@ -52,7 +51,6 @@ impl Session {
         Ok(found)
     }
 
-    /// The current content of a root record, bypassing the listing.
     pub(crate) fn whole(
         &self,
         name: &str,
@@ -78,7 +76,7 @@ impl Session {
         state.read_ahead = SignalReadAhead::default();
     }
 
-    /// Listings from before may lack what a new root record refers to, even if it is the first one seen.
+    /// Earlier listings may lack what a new root record refers to, even if it is the first one seen.
     fn note_version(&self, name: &str, version: &Version) {
         let mut state = self.state();
         let before = state.roots.insert(name.to_owned(), version.clone());
@@ -87,8 +85,8 @@ impl Session {
         }
     }
 
-    /// Starts reading the small objects that likely follow. Not in stores too large to be listed, where finding them
-    /// takes requests as well.
+    /// Starts reading small objects that likely follow; not in stores too large to list, where finding them takes
+    /// requests.
     pub(crate) fn read_ahead_of(&self, name: &str) {
         let small = {
             let state = &mut *self.state();

@@ -1,8 +1,7 @@
 //! `SignalReadAhead` selects small objects of signals to read ahead.
 //!
-//! A signal's tables are small objects that are read one after another, each with a request's latency. So the first of
-//! them triggers reading the others. If signals are opened in order of name, as when traversing a store, those of the
-//! next signals are read as well.
+//! A signal's tables are small objects read one after another, each with a request's latency. So the first triggers
+//! reading the others and, if signals are opened in order of name, those of the next signals.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,18 +12,16 @@ const MAX_OBJECT_BYTES: u64 = 128 << 10;
 const MAX_OBJECTS: usize = 48;
 const MAX_BYTES: u64 = 4 << 20;
 const SIGNALS_AHEAD: usize = 8;
-/// Signals that may be skipped between two that are opened in order.
+/// Signals skipped at most between two opened in order.
 const MAX_SKIPPED: usize = 2;
 
 #[derive(Debug, Default)]
 pub(crate) struct SignalReadAhead {
-    /// Signal folders read in this traversal.
     read: HashSet<String>,
     last: String,
 }
 
 impl SignalReadAhead {
-    /// Returns the folders whose small objects to read now.
     pub(crate) fn folders<V>(&mut self, objects: &BTreeMap<String, V>, name: &str) -> Vec<String> {
         let Some(folder) = signal_folder(objects, name) else {
             return Vec::new();
@@ -47,8 +44,7 @@ impl SignalReadAhead {
     }
 }
 
-/// Small objects below some folders, of at most [`MAX_BYTES`] in total. `object`: name and version of a file's object;
-/// None to skip it.
+/// At most [`MAX_BYTES`] in total. `object`: name and version of a file's object; None to skip it.
 pub(crate) fn small_objects<V>(
     objects: &BTreeMap<String, V>,
     folders: &[String],
@@ -70,7 +66,6 @@ pub(crate) fn small_objects<V>(
     small.take_while(fits).collect()
 }
 
-/// Signal folders after a given one, in order of name.
 fn signals_after<'a, V>(
     objects: &'a BTreeMap<String, V>,
     folder: &str,
@@ -91,7 +86,7 @@ fn signals_after<'a, V>(
     })
 }
 
-/// The nearest folder above an object that has an array of samples.
+/// The nearest folder above an object with an array of samples.
 fn signal_folder<'a, V>(objects: &BTreeMap<String, V>, name: &'a str) -> Option<&'a str> {
     let mut folder = name;
     while let Some((above, _)) = folder.rsplit_once('/') {
@@ -131,7 +126,6 @@ mod tests {
         assert_eq!(opened(&mut ahead, &objects, 3), 1);
         assert_eq!(opened(&mut ahead, &objects, 3), 0);
         assert_eq!(opened(&mut ahead, &objects, 4), 1 + SIGNALS_AHEAD);
-        // Then one at a time, in a steady state.
         assert_eq!(opened(&mut ahead, &objects, 5), 1);
         assert_eq!(opened(&mut ahead, &objects, 8), 3);
         let left: usize = (9..40).map(|nth| opened(&mut ahead, &objects, nth)).sum();

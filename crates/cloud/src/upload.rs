@@ -21,7 +21,7 @@ use crate::requests::{Requests, Version};
 const PART_BYTES: u64 = 8 << 20;
 /// Limit of all services.
 const MAX_PARTS: u64 = 10_000;
-/// Concurrent parts and small objects: 64 MiB of memory at [`PART_BYTES`].
+/// Concurrent parts and small objects: 64 MiB at [`PART_BYTES`].
 const PARTS: usize = 8;
 const OBJECTS: usize = 16;
 
@@ -33,7 +33,7 @@ pub(crate) enum Content {
     Object(Key),
 }
 
-/// Uploads objects; returns their new versions in order. `count` counts uploaded bytes.
+/// Returns new versions in order. `count` gets uploaded bytes.
 pub(crate) async fn upload(
     requests: Requests,
     objects: Vec<(Key, Content)>,
@@ -115,7 +115,7 @@ async fn put_large(
     version(requests, key, len, put).await
 }
 
-/// The version in an answer; without one, the current version.
+/// From an answer; without one, the current version.
 async fn version(
     requests: &Requests,
     key: &Key,
@@ -154,7 +154,7 @@ fn read(path: &Path, offset: u64, len: u64) -> Result<PutPayload, CloudError> {
     part.map(PutPayload::from)
 }
 
-/// Aborts an unfinished upload, whose parts the service would keep and charge for.
+/// The service would keep parts of an unfinished upload and charge for them.
 struct AbortOnDrop(Option<Arc<Mutex<Box<dyn MultipartUpload>>>>);
 
 impl Drop for AbortOnDrop {

@@ -29,7 +29,6 @@ fn media(url: &str) -> io::Result<CloudMedia> {
     )?)
 }
 
-/// A server for one test, and the URL of a store on it.
 fn server() -> (Arc<Faulty>, String) {
     remote::register(
         |url| Ok(Arc::new(media(url)?) as Arc<dyn Media>),
@@ -54,7 +53,7 @@ fn push(from: &Path, url: &str, options: &CopyOptions) -> Result<u64, StoreError
     }
 }
 
-/// Visible state of each signal: samples, times, events, metadata.
+/// Samples, times, events and metadata by signal.
 fn shown(path: impl AsRef<Path>) -> BTreeMap<String, String> {
     let store = Store::open(path, Mode::Read).unwrap();
     let show = |name: String| {
@@ -98,7 +97,6 @@ fn is_sound(url: &str) {
     assert_eq!(store.verify(&options).unwrap().findings, []);
 }
 
-/// Names of objects below a store.
 fn names(server: &Faulty, url: &str) -> BTreeSet<String> {
     let begin = format!("{}/", url.strip_prefix("s3://").unwrap());
     let all = server.all().into_iter();
@@ -140,7 +138,6 @@ impl Source {
         writer.append(&samples(count, seed)).unwrap();
     }
 
-    /// Three signals: raw with a gap and an event, short, sealed.
     fn filled() -> Self {
         let source = Self::new();
         for (name, count) in [("n/long", 300_000), ("n/short", 500), ("m/sealed", 90_000)] {
@@ -191,7 +188,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..25)
 }
 
-/// Steps that do not apply do nothing.
 fn carry_out(source: &Source, step: &Step, number: i64) {
     let store = &source.store;
     let writer = |signal: &usize| store.writer(SIGNALS[*signal]);
@@ -230,8 +226,7 @@ fn carry_out(source: &Source, step: &Step, number: i64) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// After any changes between pushes, the copy equals its source, and has no objects beyond those of a store on
-    /// disk.
+    /// After any changes between pushes, the copy has no objects beyond those of a store on disk.
     #[test]
     fn a_copy_equals_its_source(steps in steps(), commit_bytes in prop_oneof![Just(20_000u64), Just(1 << 28)]) {
         let (server, url) = server();
@@ -244,7 +239,6 @@ proptest! {
                 push(&source.path(), &url, &options).unwrap();
                 prop_assert_eq!(shown(&url), shown(source.path()));
                 is_sound(&url);
-                // A pull restores the same.
                 copy_store(&url, &disk, &CopyOptions::default(), &mut |_| ()).unwrap();
                 prop_assert_eq!(shown(&disk), shown(source.path()));
                 let extra: Vec<String> = names(&server, &url)
@@ -310,7 +304,7 @@ fn progress_counts_uploaded_bytes() {
     assert!(on_the_way.count() > 2, "{seen:?}");
 }
 
-/// Signals without samples have objects, too; no commit uploads those of more than a thousand.
+/// Signals without samples have objects, too.
 #[test]
 fn a_commit_puts_a_thousand_signals_at_most() {
     let (server, url) = server();
@@ -380,8 +374,7 @@ fn manifest_is_uploaded_last_before_deletions() {
     assert!(deleted.unwrap() > manifests[0], "{changes:?}");
 }
 
-/// Ends a push at every change of objects: readers see a pushed state or an error about an incomplete push, and the
-/// next push completes it.
+/// Ends a push at every change of objects: readers see a pushed state or an error about an incomplete push.
 #[test]
 fn a_push_interrupted_anywhere_is_completed_by_the_next() {
     for commit_bytes in [1 << 28, 150_000] {
@@ -415,7 +408,6 @@ fn a_push_interrupted_anywhere_is_completed_by_the_next() {
                 }
                 Err(error) => assert_eq!(error.code(), "unfinished_backup", "{at}: {error}"),
             }
-            // Another one that breaks off, too.
             server.refuse_after(at / 2);
             let _ = push(&source.path(), &url, &options);
             server.refuse_after(u64::MAX);
@@ -449,7 +441,7 @@ fn only_selected_signals_are_uploaded() {
             .iter()
             .any(|name| name.starts_with("m/"))
     );
-    // Others stay in their earlier state, even if the source has removed them.
+    // Others keep their earlier state, even if the source removed them.
     source.append("n/long", 10, 1);
     source.store.remove("n/short").unwrap();
     source.store.commit(true).unwrap();
@@ -504,7 +496,6 @@ fn a_target_that_is_no_copy_is_unchanged() {
     assert_eq!(strange.changes().len(), 0);
 }
 
-/// Ends a push of appended samples at every change: the copy stays readable.
 #[test]
 fn an_interrupted_push_of_appends_leaves_the_copy_readable() {
     let mut at = 0;

@@ -20,7 +20,6 @@ use tempfile::TempDir;
 const ROOT: &str = "s3://bucket/water.iso";
 const PREFIX: &str = "some/water.iso";
 
-/// A store on disk and its copy in objects.
 struct StoreCopy {
     folder: TempDir,
     objects: Arc<Faulty>,
@@ -37,7 +36,6 @@ fn samples(count: i64, seed: i64) -> Vec<i16> {
 }
 
 impl StoreCopy {
-    /// Ranges of samples with gaps between them.
     fn new(stretches: &[(i64, i64)], sealed: bool) -> Self {
         let copy = Self {
             folder: tempfile::tempdir().unwrap(),
@@ -64,7 +62,7 @@ impl StoreCopy {
         self.folder.path().join("water.iso")
     }
 
-    /// Copies new and changed files, those that name the live state last.
+    /// Files that name the live state come last.
     fn publish(&self) {
         self.objects.publish(&self.local(), PREFIX);
     }
@@ -87,7 +85,6 @@ impl StoreCopy {
             .collect()
     }
 
-    /// Scans by the strategy of remote media, in pieces.
     fn scanned(store: &Store, piece: i64, at_once: usize) -> Vec<i16> {
         let signal = store.signal("a/b").unwrap();
         let all = signal.select(0..signal.end_index()).unwrap();
@@ -124,7 +121,6 @@ impl StoreCopy {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// With any layout and any faults, a store in objects shows the same as on disk.
     #[test]
     fn a_store_in_objects_equals_its_copy_on_disk(
         stretches in prop::collection::vec((1..90_000i64, 1..40_000i64), 1..6),
@@ -180,7 +176,6 @@ fn opening_a_store_and_a_signal_takes_few_sequential_requests() {
     assert!(opened <= 9, "{opened} requests");
     store.signal("a/b").unwrap();
     let rounds = copy.objects.requests.swap(0, Ordering::Relaxed);
-    // Its small objects, together.
     assert!(rounds <= 30, "{rounds} requests");
     store.signal("a/b").unwrap().select(0..10).unwrap();
     assert_eq!(copy.objects.requests.load(Ordering::Relaxed), 0);
@@ -332,7 +327,6 @@ fn a_store_too_large_to_list_opens_with_few_listings() {
 
 #[test]
 fn objects_that_fail_are_not_requested_again() {
-    // The first request and its retries.
     const TRIES: u64 = 6;
     for sealed in [false, true] {
         let copy = StoreCopy::new(&[(2_000_000, 10)], sealed);

@@ -2,7 +2,7 @@
 //!
 //! A [`Store`] is a folder of signals that any Zarr v3 reader opens. A [`Signal`] knows its gaps and civil time
 //! exactly; a lazy [`Selection`] of it gives gap-free, zero-copy [`SigSeg`]ments; a [`Plan`] computes over them.
-//! [`import_raw`] imports a folder of recordings.
+//! [`import_raw`] imports recordings.
 //!
 //! ```
 //! use isochrony::flow::arrow::array::{Array, Int64Array};
@@ -50,8 +50,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The parts are crates of their own, here as modules: [`time`], [`segment`], [`store`], [`ingest`], [`expr`],
-//! [`flow`], [`live`], [`tasklets`], [`nbuf`], [`bytes`].
+//! The modules are crates of their own.
 
 pub use isochrony_bytes as bytes;
 pub use isochrony_expr as expr;
@@ -76,7 +75,7 @@ pub use isochrony_time::{
     TimeError, civil,
 };
 
-/// The worked example of the documentation, compiled and tested.
+/// The documentation's worked example, compiled and tested.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/add_an_operator.md")]
 mod add_an_operator {}

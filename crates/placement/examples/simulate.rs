@@ -1,11 +1,11 @@
-//! Simulates one run of a cluster. Parameters are `NAME=VALUE` arguments; the standard input has the objects that each
-//! task reads, as numbers, one task per line, in order of admission. Prints the results as `NAME=VALUE` lines.
+//! Simulates one run of a cluster, with `NAME=VALUE` parameters and results. Each line of standard input has the
+//! numbers of the objects that a task reads, in order of admission.
 //!
 //! ```text
 //! seq 0 99 | cargo run --example simulate -- hosts=2 storage_rate=50e6 object_bytes=2097152 compute_s=0.004
 //! ```
 //!
-//! In seconds and bytes per second; omitted parameters cost nothing.
+//! Units are seconds and bytes per second; omitted parameters cost nothing.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -31,7 +31,6 @@ impl Arguments {
         }
     }
 
-    /// Seconds, as nanoseconds.
     fn nanoseconds(&mut self, name: &str) -> Result<u64, Box<dyn Error>> {
         Ok((self.take(name, 0.0_f64)? * 1e9).round() as u64)
     }

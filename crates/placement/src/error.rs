@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlacementError {
-    /// Host that was never added or has been removed.
+    /// Host never added, or removed.
     #[error(
         "host {host} is unknown: {hosts} hosts were added so far, and removed ones are not used again; add the host first"
     )]
@@ -38,7 +38,7 @@ pub enum PlacementError {
         /// Allowed values.
         allowed: &'static str,
     },
-    /// Cache that cannot free enough bytes, because the rest is in use.
+    /// Cache that cannot free enough bytes.
     #[error(
         "cannot free {needed} bytes: {evictable} of {bytes} bytes in the cache are not in use; unpin objects, or give the cache more bytes"
     )]

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::PlacementError;
 
-/// Which object is evicted first, among those not in use.
+/// Which object not in use is evicted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EvictionPolicy {
@@ -20,7 +20,7 @@ pub enum EvictionPolicy {
     /// Least recently used.
     #[default]
     Lru,
-    /// Least frequently used since insertion; of those, the least recently used.
+    /// Least frequently used since insertion, then least recently.
     Lfu,
 }
 
@@ -31,13 +31,12 @@ struct Entry<K> {
     pins: u32,
     uses: u64,
     rank: (u64, u64),
-    /// Position in `evictable` for random eviction, if not pinned.
     at: u32,
 }
 
 /// Keys of a cache with their bytes, in eviction order.
 ///
-/// Operations take O(log n), O(1) for random eviction; memory is about 100 bytes per key plus the key itself, twice.
+/// Operations take O(log n), O(1) for random eviction; memory is about 100 bytes per key plus twice the key.
 ///
 /// ```
 /// use isochrony_placement::{Eviction, EvictionPolicy};
@@ -57,7 +56,6 @@ pub struct Eviction<K> {
     free: Vec<u32>,
     /// Unpinned entries by rank. Unused by random eviction.
     ordered: BTreeSet<((u64, u64), u32)>,
-    /// Unpinned entries, for random eviction only.
     evictable: Vec<u32>,
     random: fastrand::Rng,
     next: u64,
@@ -71,7 +69,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         Self::with_seed(policy, 0)
     }
 
-    /// An empty cache; the seed makes random eviction reproducible.
+    /// An empty cache; the seed is for random eviction.
     pub fn with_seed(policy: EvictionPolicy, seed: u64) -> Self {
         Self {
             policy,
@@ -92,7 +90,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         self.policy
     }
 
-    /// Adds an unpinned key. Counts as the first touch.
+    /// Adds an unpinned key, as its first touch.
     pub fn insert(&mut self, key: K, bytes: u64) -> Result<(), PlacementError> {
         if self.slots.contains_key(&key) {
             return Err(PlacementError::AlreadyCached {
@@ -197,8 +195,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         Ok(())
     }
 
-    /// Removes keys in eviction order until at least `needed` bytes are free. If pinned keys prevent that, removes
-    /// nothing.
+    /// Removes keys until at least `needed` bytes are free; nothing if pinned keys prevent that.
     pub fn evict(&mut self, needed: u64) -> Result<Vec<(K, u64)>, PlacementError> {
         if needed > self.evictable_bytes() {
             return Err(PlacementError::NotEvictable {
@@ -219,7 +216,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
         Ok(evicted)
     }
 
-    /// The next key to evict; None if all are pinned. It stays until removed; if it cannot be, pin it and call again.
+    /// The next key to evict; None if all are pinned. Remove it, or pin it and call again.
     pub fn next_victim(&mut self) -> Option<K> {
         let slot = self.next_slot()?;
         self.entries[slot as usize]
@@ -227,8 +224,7 @@ impl<K: Hash + Eq + Clone + Debug> Eviction<K> {
             .map(|entry| entry.key.clone())
     }
 
-    /// Every key, pinned or not, with its insertions and touches; in eviction order, for random eviction in order of
-    /// insertion.
+    /// Every key, pinned or not, with its insertions and touches; in eviction order, or order of insertion if random.
     pub fn in_order(&self) -> Vec<(K, u64)> {
         let mut entries: Vec<_> = self.entries.iter().flatten().collect();
         entries.sort_unstable_by_key(|entry| entry.rank);

@@ -9,19 +9,18 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u32);
 
-/// A host: one cache with some slots. Never reused after removal.
+/// A host: one cache with some slots. Never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostId(pub u32);
 
-/// A task of a dispatcher: slot of its table and generation of the slot, so an identifier never denotes a later task.
+/// A task: slot and generation, so that an identifier never denotes a later task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TaskId {
     pub(crate) slot: u32,
     pub(crate) generation: u32,
 }
 
-/// Maps names to dense identifiers and back. Reuses identifiers of removed names, so the tables of
-/// [`CacheIndex`](crate::CacheIndex) grow with the present names only.
+/// Maps names to dense identifiers and back. Reuses identifiers of removed names.
 #[derive(Debug, Clone)]
 pub struct Interner<K> {
     ids: FxHashMap<K, ObjectId>,
@@ -67,7 +66,7 @@ impl<K: Hash + Eq + Clone> Interner<K> {
         self.names.get(id.0 as usize)?.as_ref()
     }
 
-    /// Removes a name, whose identifier is then reused. Only for objects that no host holds and no task waits for.
+    /// Removes a name. Only for objects that no host holds and no task waits for.
     pub fn remove(&mut self, id: ObjectId) -> Option<K> {
         let name = self.names.get_mut(id.0 as usize)?.take()?;
         self.ids.remove(&name);

@@ -1,16 +1,10 @@
-//! Placement policies: which host runs a task, which cached object is evicted, how many hosts there are.
+//! Placement policies: dispatch, eviction, provisioning, and a simulator.
 //!
-//! Pure data structures without threads, clock or I/O, and with seeded randomness: a cluster's scheduler and the
-//! simulator run the same code. Times are nanoseconds since the caller's start.
+//! Pure data structures without threads, clock or I/O, and with seeded randomness: scheduler and simulator run the same
+//! code. Times are nanoseconds since the caller's start.
 //!
-//! A *host* is one cache with some slots: the workers of one machine share it. *Objects* are immutable and have dense
-//! identifiers; [`Interner`] maps names to them.
-//!
-//! - [`CacheIndex`]: which hosts hold an object, updated by numbered deltas.
-//! - [`Dispatcher`]: assigns waiting tasks to free slots by a [`Policy`].
-//! - [`Eviction`]: which objects leave a cache bounded in bytes.
-//! - [`Provisioner`]: how many hosts the queued work needs, and which to release.
-//! - [`simulation`]: a discrete-event simulator that drives all of these.
+//! A *host* is one cache with some slots. *Objects* are immutable and have dense identifiers; [`Interner`] maps names
+//! to them.
 
 mod dispatch;
 mod error;

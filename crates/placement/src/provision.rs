@@ -1,4 +1,4 @@
-//! Provisioning: how many hosts the queued work needs, and which idle ones to release.
+//! Provisioning: hosts for the queued work, and idle ones to release.
 
 use rustc_hash::FxHashSet;
 
@@ -7,13 +7,13 @@ use crate::{Dispatcher, HostId, ObjectId, PlacementError};
 /// Provisioning options.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProvisionOptions {
-    /// Minimum hosts that accept tasks; at least 1. Starting hosts do not count when others are released.
+    /// Minimum hosts that accept tasks; at least 1. Starting hosts do not count.
     pub min_hosts: usize,
     /// Maximum hosts; at least `min_hosts`.
     pub max_hosts: usize,
     /// Slots per added host; at least 1.
     pub slots_per_host: u32,
-    /// Nanoseconds, above 0, in which all waiting and running tasks should finish.
+    /// Nanoseconds, above 0, to finish all waiting and running tasks.
     pub drain_time: u64,
     /// Maximum hosts per request; at least 1.
     pub max_step: usize,
@@ -23,7 +23,7 @@ pub struct ProvisionOptions {
     pub hot_time: u64,
     /// Cost of an idle host per hour, in any unit; at least 0.
     pub host_cost_per_hour: f64,
-    /// Cost of reading 10^9 bytes from storage, in the same unit; at least 0.
+    /// Cost of reading 10^9 bytes from storage; at least 0.
     pub read_cost_per_gb: f64,
 }
 
@@ -54,9 +54,9 @@ pub struct HostPlan {
 
 /// Decides periodically how many hosts there should be.
 ///
-/// Growth follows Falkon's provisioner, which acquires by queue length, here weighted by the observed task time. An
-/// idle host that is the only holder of hot data is kept until it has cost as much as reading that data again: at most
-/// twice the cost with knowledge of the next read (ski-rental rule).
+/// Growth follows Falkon's provisioner: by queue length, here weighted by the observed task time. An idle host that
+/// alone holds hot data is kept until it has cost as much as reading that data again: at most twice the cost with
+/// knowledge of the next read (ski-rental rule).
 #[derive(Debug, Clone)]
 pub struct Provisioner {
     options: ProvisionOptions,
@@ -114,7 +114,7 @@ impl Provisioner {
         *mean += NEWEST_WEIGHT * (newest - *mean);
     }
 
-    /// Hosts needed for waiting and running tasks. Until a task has ended, each needs a slot.
+    /// Hosts needed for waiting and running tasks; until one has ended, each needs a slot.
     pub fn wanted(&self, tasks: usize) -> usize {
         let drain = self.options.drain_time as f64;
         let share = self.task_time.map_or(1.0, |time| (time / drain).min(1.0));
@@ -123,9 +123,8 @@ impl Provisioner {
         hosts.clamp(self.options.min_hosts, self.options.max_hosts)
     }
 
-    /// The changes to make now; `starting` hosts were requested and are not yet in the dispatcher.
-    ///
-    /// Visits task counts and the objects of releasable hosts: call it about once per second, not per task.
+    /// The changes to make now; `starting` hosts are not yet in the dispatcher. Call it about once per second: it
+    /// visits all objects of releasable hosts.
     pub fn plan(&self, dispatcher: &Dispatcher, starting: usize, now: u64) -> HostPlan {
         let counts = dispatcher.counts();
         let wanted = self.wanted(counts.window + counts.backlog + counts.running);
@@ -146,7 +145,7 @@ impl Provisioner {
         idle.sort_unstable();
         let mut leaving = FxHashSet::default();
         let mut release = Vec::new();
-        // Starting hosts may fail, so they do not count for the minimum.
+        // Starting hosts may fail.
         let most = (there - wanted).min(open_hosts.saturating_sub(self.options.min_hosts));
         for (since, host) in idle {
             if release.len() == most {
@@ -163,7 +162,6 @@ impl Provisioner {
         HostPlan { add: 0, release }
     }
 
-    /// Bytes of hot objects held by no other remaining host.
     fn sole_hot_bytes(
         &self,
         dispatcher: &Dispatcher,

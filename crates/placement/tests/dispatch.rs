@@ -67,7 +67,6 @@ fn max_cache_hit_waits_for_the_holder_but_not_for_ever() {
     assert_eq!(d.next_deadline(), Some(100));
     assert_eq!(all(&mut d, 99), []);
     assert_eq!(all(&mut d, 100), [(tasks[1], 1)]);
-    // The holder is free again, and gets the rest.
     d.finish(tasks[0], 101).unwrap();
     assert_eq!(all(&mut d, 101), [(tasks[2], 0)]);
 }
@@ -81,7 +80,6 @@ fn a_task_passed_over_runs_after_max_wait_despite_hits() {
     ] {
         let mut d = dispatcher(options(policy), 1, 1);
         hold(&mut d, 0, 0, 5, 10);
-        // Nobody holds object 6, and whenever the slot is free there is a hit.
         let mut hit = d.admit(&[ObjectId(5)], 0);
         assert_eq!(all(&mut d, 0), [(hit, 0)]);
         let passed_over = d.admit(&[ObjectId(6)], 0);
@@ -124,7 +122,6 @@ fn good_cache_compute_caps_copies() {
     let tasks: Vec<_> = (0..4).map(|_| d.admit(&[ObjectId(5)], 0)).collect();
     assert_eq!(all(&mut d, 0), [(tasks[0], 0), (tasks[1], 1)]);
     assert_eq!(d.index().replicas(ObjectId(5)), 2);
-    // Another object is not a copy of this one.
     let other = d.admit(&[ObjectId(6)], 0);
     assert_eq!(all(&mut d, 0), [(other, 2)]);
 }
@@ -138,7 +135,7 @@ fn good_cache_compute_prefers_hits_when_most_slots_are_busy() {
     let mut d = dispatcher(options, 2, 2);
     hold(&mut d, 0, 0, 5, 10);
     let tasks: Vec<_> = (0..4).map(|_| d.admit(&[ObjectId(5)], 0)).collect();
-    // Then two of four slots are busy, both of the holder; the third task waits for it.
+    // Both slots of the holder are busy; the third task waits.
     assert_eq!(all(&mut d, 0), [(tasks[0], 0), (tasks[1], 0)]);
     d.finish(tasks[0], 1).unwrap();
     assert_eq!(all(&mut d, 1), [(tasks[2], 0)]);
@@ -157,10 +154,9 @@ fn good_cache_compute_takes_the_second_best_host_once_slots_are_free() {
     let first = d.admit(&[ObjectId(1)], 0);
     let other = d.admit(&[ObjectId(3)], 0);
     assert_eq!(all(&mut d, 0), [(first, 0), (other, 1)]);
-    // Host 0 has most of it, and half of the slots are busy: it waits for host 0.
     let both = d.admit(&[ObjectId(1), ObjectId(2)], 1);
     assert_eq!(all(&mut d, 1), []);
-    // Below half, it goes to the free host with some of it, and to no other, since object 1 has its maximum of copies.
+    // Below half, it goes to the free host with some of it only, since object 1 has its maximum of copies.
     d.finish(other, 2).unwrap();
     assert_eq!(all(&mut d, 2), [(both, 2)]);
 }
@@ -192,7 +188,6 @@ fn an_object_being_fetched_counts_for_locality_but_is_no_source() {
     d.admit(&[ObjectId(5)], 2);
     let third = d.next(2).unwrap();
     assert_eq!((third.host, third.inputs[0].sources.len()), (HostId(1), 0));
-    // A failed task has fetched nothing.
     for task in [first, second.task, third.task] {
         d.finish(task, 3).unwrap();
     }
@@ -259,7 +254,6 @@ fn a_draining_host_gets_no_task_and_its_copies_still_count() {
         assert_eq!((decision.task, decision.host), (task, HostId(1)));
         assert_eq!(decision.inputs[0].sources.as_slice(), [HostId(0)]);
     }
-    // Without waiting for holders, it copies immediately.
     let mut d = dispatcher(options(Policy::MaxComputeUtil), 2, 1);
     hold(&mut d, 0, 0, 5, 10);
     d.set_draining(HostId(0), true).unwrap();
@@ -280,8 +274,7 @@ fn the_replica_cap_applies_to_hosts_without_bytes_of_a_task() {
     let tasks: Vec<_> = (0..3)
         .map(|_| d.admit(&[ObjectId(1), ObjectId(2)], 0))
         .collect();
-    // Host 1 has the smaller object, so it copies the larger one. Host 2 has neither, and gets a task only after a
-    // wait.
+    // Host 1 copies the larger object. Host 2 has neither, and gets a task after a wait.
     assert_eq!(all(&mut d, 0), [(tasks[0], 0), (tasks[1], 1)]);
     assert_eq!(d.index().replicas(ObjectId(1)), 2);
     assert_eq!(all(&mut d, 100), [(tasks[2], 2)]);

@@ -1,4 +1,4 @@
-//! Every decision of every policy equals a slow model's, after any history.
+//! Every decision of every policy equals a slow model's.
 
 mod model;
 
@@ -268,7 +268,7 @@ impl Pair {
                 );
             }
         }
-        // Memory: rankings are compacted before more than half of the entries, and 32, are outdated.
+        // Rankings are compacted before more than half of the entries, and 32, are outdated.
         let rankings = 2 * self.model.hosts.len() + 2;
         let bound = 2 * self.model.most_pairs + 33 * rankings;
         assert!(self.real.ranking_entries() <= bound);
@@ -292,7 +292,7 @@ proptest! {
         while pair.next().is_some() {}
     }
 
-    /// With capped copies, widespread objects and mostly free hosts, which are rare in the histories above.
+    /// Capped copies, widespread objects and mostly free hosts are rare above.
     #[test]
     fn decisions_with_capped_copies_equal_the_slow_model(
         max_replicas in 1..3usize,

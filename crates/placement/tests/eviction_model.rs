@@ -1,4 +1,4 @@
-//! Eviction against a slow model that sorts all keys for each eviction.
+//! Eviction against a slow model that sorts all keys.
 
 use isochrony_placement::{Eviction, EvictionPolicy};
 use proptest::prelude::*;
@@ -48,7 +48,6 @@ impl Model {
         self.entries.iter_mut().find(|entry| entry.key == key)
     }
 
-    /// All keys in eviction order, ignoring pins.
     fn all(&self, policy: EvictionPolicy) -> Vec<Entry> {
         let mut all = self.entries.clone();
         all.sort_by_key(|entry| match policy {
@@ -136,7 +135,6 @@ fn run(policy: EvictionPolicy, seed: u64, steps: &[Step]) {
                 let found = found.unwrap();
                 let mut freed = 0;
                 for (at, &(key, bytes)) in found.iter().enumerate() {
-                    // None more than needed.
                     assert!(freed < needed);
                     freed += bytes;
                     let here = order.iter().find(|entry| entry.key == key).unwrap();
@@ -208,7 +206,7 @@ fn random_eviction_is_uniform_and_repeatable() {
         for key in 0..10 {
             cache.insert(key, 1).unwrap();
         }
-        // Survivors of an eviction have unchanged probabilities in the next one.
+        // Survivors have unchanged probabilities in the next eviction.
         cache.evict(5).unwrap();
         let left: Vec<_> = cache.iter().map(|(&key, _)| key).collect();
         left.into_iter()

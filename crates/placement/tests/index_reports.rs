@@ -90,7 +90,6 @@ proptest! {
         }
         for (host, cache) in caches.iter_mut().enumerate() {
             let id = HostId(host as u32);
-            // Overtaken manifests undo nothing.
             let overtaken = manifests.iter().filter(|(of, next, _)| *of == id && *next < cache.next);
             let before: BTreeSet<_> = index.held_by(id).collect();
             let mut any = false;
@@ -100,7 +99,6 @@ proptest! {
             if !any {
                 prop_assert_eq!(before, index.held_by(id).collect::<BTreeSet<_>>());
             }
-            // The next delta shows whether one was missed.
             if index.apply_delta(id, cache.next, &[]).unwrap() == Reply::SendManifest {
                 let objects: Vec<_> =
                     cache.objects.iter().map(|(&o, &bytes)| (ObjectId(o), bytes)).collect();
@@ -132,7 +130,6 @@ fn reports_are_taken_in_order_only() {
     let (a, b) = (ObjectId(0), ObjectId(1));
     let added = |object| [Change::Added { object, bytes: 5 }];
     assert_eq!(index.apply_delta(host, 0, &added(a)), Ok(Reply::Applied));
-    // Delta 1 is missing: later ones are not applied.
     for number in [2, 3] {
         let reply = index.apply_delta(host, number, &added(b));
         assert_eq!(reply, Ok(Reply::SendManifest));

@@ -31,13 +31,12 @@ fn grows_with_queued_work() {
     for _ in 0..8 {
         dispatcher.admit(&[], 0);
     }
-    // Without an ended task: a slot for each. Starting hosts count.
     assert_eq!(provisioner.plan(&dispatcher, 0, 0).add, 4);
     assert_eq!(provisioner.plan(&dispatcher, 3, 0).add, 1);
-    // Tasks of 5 s: two in 10 s, so four slots, so two hosts.
+    // Two tasks of 5 s in 10 s: four slots, two hosts.
     provisioner.note_task(5 * SECOND);
     assert_eq!(provisioner.plan(&dispatcher, 0, 0).add, 2);
-    // Longer tasks finish no sooner than with one per slot.
+    // A slot each suffices.
     provisioner.note_task(100_000 * SECOND);
     assert_eq!(provisioner.plan(&dispatcher, 0, 0).add, 4);
     for _ in 0..1000 {
@@ -58,7 +57,7 @@ fn keeps_the_fewest_hosts_while_others_are_starting() {
     let now = 100 * SECOND;
     let released = |dispatcher: &Dispatcher, starting| provisioner.plan(dispatcher, starting, now);
     assert_eq!(released(&dispatcher, 0).release, hosts[..1]);
-    // The work that requested more has ended; starting hosts may fail.
+    // Starting hosts may fail.
     assert_eq!(released(&dispatcher, 4).release, hosts[..1]);
     dispatcher.set_draining(hosts[0], true).unwrap();
     for starting in [1, 4] {
@@ -120,7 +119,7 @@ proptest! {
         let now = now * SECOND;
         let options = options();
         let provisioner = Provisioner::new(options).unwrap();
-        // A window of 0 would be refused; first-available does not track tasks by object, so hot means read.
+        // First-available does not track tasks by object: hot means read.
         let options_of_dispatch = DispatchOptions::for_policy(Policy::FirstAvailable);
         let mut dispatcher = Dispatcher::new(options_of_dispatch).unwrap();
         let bytes = |object: u32| sizes[object as usize] * 50_000_000_000;
@@ -198,7 +197,6 @@ proptest! {
         let decision = dispatcher.next(1).unwrap();
         prop_assert_eq!(decision.host, HostId(0));
         dispatcher.finish(decision.task, 1).unwrap();
-        // The other host is needed, so at most one is released.
         dispatcher.admit(&[], 1);
         prop_assert_eq!(dispatcher.next(1).unwrap().host, HostId(1));
         let read = gigabytes as f64 * 0.01;

@@ -7,7 +7,7 @@ fn run(cluster: &ClusterModel, policy: Policy, workload: &Workload) -> Simulatio
     simulate(cluster, DispatchOptions::for_policy(policy), workload).unwrap()
 }
 
-/// A cluster in which only what a test sets takes time.
+/// Only what a test sets takes time.
 fn free(hosts: usize, slots: u32) -> ClusterModel {
     ClusterModel {
         hosts,
@@ -53,14 +53,14 @@ fn near(found: f64, expected: f64) {
 #[test]
 fn each_cost_equals_manual_arithmetic() {
     let distinct = || Workload::scan(100, 1);
-    // Compute: 100 tasks of 10 ms on 5 slots.
+    // 100 tasks of 10 ms on 5 slots.
     let mut workload = work(distinct());
     workload.compute_time = 10_000_000;
     near(
         run(&free(5, 1), Policy::MaxComputeUtil, &workload).makespan_s,
         0.2,
     );
-    // Storage: 100 MB at a total of 10 MB/s.
+    // 100 MB from storage at 10 MB/s in total.
     let mut cluster = free(5, 1);
     cluster.storage_rate = 10e6;
     let report = run(&cluster, Policy::MaxComputeUtil, &work(distinct()));
@@ -74,20 +74,19 @@ fn each_cost_equals_manual_arithmetic() {
         run(&cluster, Policy::MaxComputeUtil, &work(distinct())).makespan_s,
         20.0,
     );
-    // Disk: 2 slots share 4 MB/s, so 100 MB take 25 s.
+    // 2 slots share a disk of 4 MB/s: 25 s for 100 MB.
     let mut cluster = free(1, 2);
     cluster.disk_rate = 4e6;
     near(
         run(&cluster, Policy::MaxComputeUtil, &work(distinct())).makespan_s,
         25.0,
     );
-    // Scheduler: 2 ms per decision and 1 ms per report, sequentially.
+    // 2 ms per decision and 1 ms per report.
     let mut cluster = free(50, 1);
     (cluster.decision_time, cluster.report_time) = (2_000_000, 1_000_000);
     let report = run(&cluster, Policy::MaxComputeUtil, &work(distinct()));
     near(report.makespan_s, 0.299);
     assert!(report.scheduler_busy > 0.99);
-    // Unpacking and latencies of a single task.
     let mut cluster = free(1, 1);
     (cluster.storage_latency, cluster.network_latency) = (3_000_000, 500_000);
     let mut workload = work(Workload::scan(1, 1));
@@ -117,7 +116,7 @@ fn hosts_may_share_cores() {
 
 #[test]
 fn slots_without_a_processor_fetch_ahead() {
-    // Fetching a task's object takes as long as computing: 0.1 s.
+    // 0.1 s to fetch or compute.
     let mut workload = work(Workload::scan(100, 1));
     workload.compute_time = 100_000_000;
     let mut cluster = free(1, 1);
@@ -126,7 +125,7 @@ fn slots_without_a_processor_fetch_ahead() {
         run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
         20.0,
     );
-    // The first two objects share storage for 0.2 s; then one is fetched while another task computes.
+    // After 0.2 s for two objects, fetching and computing overlap.
     cluster.slots = 2;
     near(
         run(&cluster, Policy::MaxComputeUtil, &workload).makespan_s,
@@ -139,22 +138,19 @@ fn slots_without_a_processor_fetch_ahead() {
 
 #[test]
 fn objects_in_transfer_are_passed_on() {
-    // Three hosts need one object of 1 MB at the same time.
     let workload = work(vec![vec![ObjectId(0)]; 3]);
     let mut cluster = free(3, 1);
     (cluster.storage_rate, cluster.link_rate) = (1e6, 1e6);
     let report = run(&cluster, Policy::FirstCacheAvailable, &workload);
     assert_eq!((report.inputs.storage, report.inputs.peer), (3, 0));
     near(report.makespan_s, 3.0);
-    // Storage delivers it once; then two share the first host's link.
+    // Storage delivers it once; two share the first host's link.
     cluster.passes_on = true;
     let report = run(&cluster, Policy::FirstCacheAvailable, &workload);
     assert_eq!((report.inputs.storage, report.inputs.peer), (1, 2));
     near(report.makespan_s, 3.0);
-    // Hosts are not told who fetches it.
     let report = run(&cluster, Policy::FirstAvailable, &workload);
     assert_eq!((report.inputs.storage, report.inputs.peer), (3, 0));
-    // Without space in the first host's cache it cannot be passed on.
     cluster.cache_bytes = 10;
     let report = run(&cluster, Policy::FirstCacheAvailable, &workload);
     assert_eq!((report.inputs.storage, report.inputs.peer), (3, 0));
@@ -173,7 +169,6 @@ fn hosts_may_cache_under_any_policy() {
 
 #[test]
 fn peers_serve_what_they_hold() {
-    // Fetched once from storage, then by the other host's tasks from the first.
     let mut cluster = free(2, 1);
     cluster.link_rate = 1e6;
     let mut workload = work(vec![
@@ -186,7 +181,6 @@ fn peers_serve_what_they_hold() {
     let report = run(&cluster, Policy::FirstCacheAvailable, &workload);
     assert_eq!(report.inputs.storage, 2);
     assert_eq!(report.inputs.local, 1);
-    // Under a data-aware policy, the second waits for the first only as long as allowed.
     let report = run(&cluster, Policy::MaxCacheHit, &workload);
     assert_eq!(
         report.inputs.storage + report.inputs.peer + report.inputs.local,
@@ -211,17 +205,16 @@ fn same_input_same_report() {
 fn a_small_cache_evicts_and_reads_again() {
     let mut cluster = free(1, 1);
     cluster.cache_bytes = 5_000_000;
-    // Ten objects cyclically through a cache of five: LRU keeps none until its next read.
+    // Ten objects cyclically through a cache of five: LRU always misses.
     let mut options = DispatchOptions::for_policy(Policy::MaxComputeUtil);
     options.window = 1;
     let workload = work(Workload::scan(10, 3));
     let report = simulate(&cluster, options, &workload).unwrap();
     assert_eq!((report.inputs.storage, report.evicted), (30, 25));
-    // With a wide window, tasks with cached objects come first.
+    // Tasks with cached objects come first.
     options.window = 30;
     let report = simulate(&cluster, options, &workload).unwrap();
     assert_eq!(report.inputs.storage, 10);
-    // An object larger than the cache is still read.
     cluster.cache_bytes = 10;
     let report = simulate(&cluster, options, &workload).unwrap();
     assert_eq!((report.tasks, report.evicted), (30, 0));
@@ -245,7 +238,6 @@ fn a_cluster_grows_with_the_queue_and_shrinks() {
     assert_eq!(report.most_hosts, 8);
     // 400 s of work on 8 hosts, of which 7 start 3 s late.
     assert!((50.0..60.0).contains(&report.makespan_s), "{report:?}");
-    // Few tasks after a burst: fewer host seconds than with 8 hosts throughout.
     workload.tasks.truncate(60);
     workload.interval = 5_000_000_000;
     let report = run(&cluster, Policy::MaxComputeUtil, &workload);
@@ -267,7 +259,7 @@ fn refuses_rates_and_clusters_that_cannot_work() {
     );
 }
 
-/// Three rows of the paper's table 2: locality, objects, files.
+/// Three rows of table 2: locality, objects, files.
 const TABLE_2: [(f64, usize, u32); 3] = [
     (1.38, 154_345, 111_699),
     (10.0, 46_480, 4650),
@@ -281,7 +273,7 @@ fn the_shapes_of_figures_8_to_13() {
         let workload = Workload::stacking(Workload::sample(files, tasks, 5), false);
         let diffusion = run(&cluster, Policy::MaxComputeUtil, &workload);
         let gpfs = run(&cluster, Policy::FirstAvailable, &workload);
-        // Figure 10: at least 90 % of the ideal cache hit ratio.
+        // Figure 10: at least 90 % of the ideal hit ratio.
         let ideal = workload.ideal_hit_rate();
         assert!(
             diffusion.hit_rate() >= 0.9 * ideal,

@@ -6,11 +6,10 @@ use isochrony_flow::{Catalog, Declaration};
 use pyo3::prelude::*;
 use serde_json::Value;
 
-/// Operators of other crates linked into this extension.
 static ADDED_OPERATORS: RwLock<Vec<Declaration>> = RwLock::new(Vec::new());
 
-/// Adds operators of another crate; called when the extension is initialised. The package refuses names of existing
-/// `Plan` methods.
+/// Adds operators of another crate, when the extension is initialised. The package refuses names of existing `Plan`
+/// methods.
 pub fn add_operators(declarations: &[Declaration]) {
     let mut added = ADDED_OPERATORS
         .write()

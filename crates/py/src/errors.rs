@@ -1,8 +1,7 @@
 //! Rust errors as Python exceptions.
 //!
 //! Each Rust error enum has a class in `isochrony.errors.native`; a variant with the meaning of a built-in exception
-//! has a subclass that inherits from both. Classes depend on the stable code only; an unknown code gets the enum's
-//! class.
+//! has a subclass of both. The stable code determines the class; an unknown one gets the enum's.
 
 use isochrony_flow::{OpErrorKind, PlanError, RunError};
 use isochrony_ingest::IngestError;
@@ -16,7 +15,6 @@ use pyo3::prelude::*;
 
 const ENOSPC: i32 = 28;
 
-/// An exception without its Python object.
 pub(crate) struct PackageError {
     class: &'static str,
     code: &'static str,
@@ -67,7 +65,7 @@ impl PackageError {
     }
 }
 
-/// Escapes control characters, which paths may contain and terminals interpret.
+/// Paths may contain control characters, which terminals interpret.
 fn without_control_characters(message: String) -> String {
     let is_escaped = |one: char| one.is_control() && !matches!(one, '\n' | '\t');
     if !message.contains(is_escaped) {
@@ -157,7 +155,6 @@ impl From<RunError> for Error {
                 let error = python.is_instance_of::<PyException>(py);
                 (python.clone_ref(py), !error)
             });
-            // Ctrl-C and SystemExit pass through.
             if asked_to_end {
                 return Self::Python(cause);
             }
@@ -227,7 +224,7 @@ impl Error {
                     !python.is_instance_of::<PyException>(py),
                 )
             });
-            // Ctrl-C and exits are not errors of the interrupted function.
+            // Not an error of the interrupted function.
             if asked_to_end {
                 return Self::Python(cause);
             }
@@ -303,7 +300,7 @@ impl From<Error> for PyErr {
                 }
                 error
             }
-            // Keep the message even if the package is incomplete.
+            // The package may be incomplete.
             Err(_) => PyRuntimeError::new_err(raised.message),
         })
     }

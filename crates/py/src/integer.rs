@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{Error, PackageError};
 
-/// An integer that does not fit gives an error with the range, instead of PyO3's bare `OverflowError`.
+/// Gives an error with the range, unlike PyO3's `OverflowError`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IntegerArg<T>(pub(crate) T);
 

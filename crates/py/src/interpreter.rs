@@ -1,13 +1,12 @@
 //! Attaches to a Python interpreter that may be shutting down.
 //!
-//! Daemon threads may run this library during finalization. Up to Python 3.13, CPython then ends an attaching thread by
-//! unwinding through native frames, which aborts the process. So this crate attaches and detaches only through
-//! [`attach`] and [`detach`]. [`close`], called by `atexit`, stops runs; a thread that would return to Python sleeps
-//! until the process ends.
+//! Up to Python 3.13, CPython ends a thread that attaches during finalization by unwinding native frames, which aborts
+//! the process. So this crate uses only [`attach`] and [`detach`]; after [`close`], called by `atexit`, they let a
+//! thread sleep until the process ends.
 //!
-//! A thread is counted ([`InterpreterEntry`]) before it checks whether it may attach, and `close` waits until the count
-//! is zero. Calls of Python code are counted too ([`ActiveCall`]), since native frames wait for them. An attached
-//! thread detaches before it sleeps, else no other could attach.
+//! A thread is counted ([`InterpreterEntry`]) before it checks whether it may attach, and `close` waits for a count of
+//! zero. Calls of Python code are counted too ([`ActiveCall`]), since native frames wait for them. An attached thread
+//! detaches before it sleeps, else no other could attach.
 #![allow(unsafe_code)] // CPython is asked whether a thread is attached.
 
 use std::cell::Cell;
@@ -21,7 +20,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Longer Python functions are interrupted by an exception.
+/// Longer Python functions get an exception.
 const INTERRUPT_DELAY: Duration = Duration::from_millis(200);
 const CLOSE_CHECK_INTERVAL: Duration = Duration::from_millis(1);
 
@@ -29,14 +28,13 @@ static IS_CLOSING: AtomicBool = AtomicBool::new(false);
 /// The finalizing thread, which may still run Python code.
 static CLOSING_THREAD: OnceLock<ThreadId> = OnceLock::new();
 static ENTERING_THREADS: AtomicUsize = AtomicUsize::new(0);
-/// Calls of Python code by this crate, without those of threads that sleep until the end.
+/// Calls of Python code, without those of threads that sleep until the end.
 static ACTIVE_CALLS: AtomicUsize = AtomicUsize::new(0);
 static ACTIVE_RUNS: Mutex<Vec<Weak<ActiveRun>>> = Mutex::new(Vec::new());
 
 thread_local! {
     /// Whether this thread is inside [`detach`] and no nested [`attach`].
     static IS_DETACHED: Cell<bool> = const { Cell::new(false) };
-    /// This thread's share of [`ACTIVE_CALLS`].
     static OWN_CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -69,7 +67,7 @@ fn is_attached() -> bool {
 struct InterpreterEntry;
 
 impl InterpreterEntry {
-    /// Counts this thread; at finalization it sleeps for ever instead.
+    /// At finalization this thread sleeps for ever instead.
     fn begin() -> Self {
         // Sequentially consistent with `close`: either `close` sees the count, or this thread the flag.
         ENTERING_THREADS.fetch_add(1, Ordering::SeqCst);
@@ -92,7 +90,7 @@ fn is_closing_elsewhere() -> bool {
     IS_CLOSING.load(Ordering::SeqCst) && CLOSING_THREAD.get() != Some(&thread::current().id())
 }
 
-/// Removes this thread's runs and calls from the counts, since they never end.
+/// This thread's runs and calls never end, so they leave the counts.
 fn sleep_for_good() -> ! {
     ActiveRun::abandon();
     ACTIVE_CALLS.fetch_sub(OWN_CALLS.take(), Ordering::SeqCst);
@@ -123,7 +121,6 @@ impl Drop for ActiveCall {
 pub(crate) fn attach<T>(work: impl for<'py> FnOnce(Python<'py>) -> T) -> T {
     if is_attached() {
         return Python::attach(|py| {
-            // As in `InterpreterEntry::begin`.
             let _call = ActiveCall::begin();
             if is_closing_elsewhere() {
                 py.detach(|| sleep_for_good());
@@ -151,7 +148,6 @@ pub(crate) fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -
     done
 }
 
-/// A run that finalization stops.
 pub(crate) struct ActiveRun {
     pub(crate) stop: Interrupt,
     thread: ThreadId,
@@ -175,8 +171,7 @@ impl ActiveRun {
         Ok(run)
     }
 
-    /// Unregisters this thread's runs before it sleeps for ever. A worker thread does not know its run, so it
-    /// unregisters all that have workers.
+    /// Unregisters this thread's runs. A worker does not know its run, so it unregisters all that have workers.
     fn abandon() {
         let this = thread::current().id();
         let runs = Self::all();
@@ -195,7 +190,7 @@ impl ActiveRun {
     }
 }
 
-/// Finalization has begun; no other thread may start work.
+/// Finalization has begun: no other thread may start work.
 pub(crate) fn is_closing() -> bool {
     IS_CLOSING.load(Ordering::Relaxed)
 }
@@ -224,7 +219,7 @@ pub(crate) fn close(py: Python<'_>) {
                 .iter()
                 .for_each(|run| interrupt(py, run.python_thread));
         }
-        // Not `detach`, since this thread must return.
+        // Not `detach`: this thread must return.
         py.detach(|| thread::sleep(CLOSE_CHECK_INTERVAL));
     }
 }
@@ -239,7 +234,7 @@ fn interrupt(py: Python<'_>, thread: u64) {
         let exit = ctypes.getattr("py_object")?.call1((exit,))?;
         set.call1((thread, exit)).map(drop)
     };
-    // If it fails, the run lasts until its function returns.
+    // Else the run lasts until its function returns.
     let _ = raise();
 }
 

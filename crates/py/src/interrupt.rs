@@ -1,7 +1,6 @@
 //! Ctrl-C during a long call.
 //!
-//! Python runs signal handlers only where the interpreter checks for signals, which a call into Rust does not. So long
-//! work on stores gets its own thread while the calling one checks every
+//! Long work on stores gets its own thread while the calling one checks for signals every
 //! [`POLL_INTERVAL`](isochrony_runtime::POLL_INTERVAL); plans check by themselves (`plan::running`). The worker never
 //! attaches, so it cannot deadlock with the caller, whatever store locks it holds.
 
@@ -14,15 +13,15 @@ use pyo3::prelude::*;
 
 use crate::errors::Result;
 
-/// Smaller work takes milliseconds; a thread would add tens of microseconds.
+/// Smaller work takes milliseconds; a thread adds tens of microseconds.
 const MIN_THREAD_BYTES: u64 = 8 << 20;
 
-/// Bytes to state to [`interruptible`]: requests to a server take any time.
+/// For [`interruptible`]: requests to a server take any time.
 pub(crate) fn bytes_to_wait_for(is_remote: bool, bytes: u64) -> u64 {
     if is_remote { u64::MAX } else { bytes }
 }
 
-/// The samples of a gap-free selection. Those on disk are mapped immediately; a server may be slow.
+/// May wait for a server.
 pub(crate) fn segment_of(py: Python<'_>, selection: &Selection) -> Result<SigSeg> {
     match selection.signal().is_remote() {
         true => interruptible(py, u64::MAX, || Ok(selection.as_segment()?)),
@@ -30,8 +29,8 @@ pub(crate) fn segment_of(py: Python<'_>, selection: &Selection) -> Result<SigSeg
     }
 }
 
-/// Runs `work` on about `bytes` of samples, detached from the interpreter. An exception of a signal handler ends it;
-/// the work is complete if it was past its last check.
+/// Runs `work` on about `bytes` of samples, detached. An exception of a signal handler ends it, unless it is past its
+/// last check: then it is complete.
 pub(crate) fn interruptible<T: Send>(
     py: Python<'_>,
     bytes: u64,
@@ -47,8 +46,7 @@ pub(crate) fn interruptible<T: Send>(
     })
 }
 
-/// An exception of a signal handler requests the interrupt, which the work must check; returned once the work has
-/// ended.
+/// An exception of a signal handler requests the interrupt, and is returned once the work has ended.
 fn run_and_check_signals<T: Send>(
     py: Python<'_>,
     interrupt: &Interrupt,

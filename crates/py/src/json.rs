@@ -1,4 +1,4 @@
-//! JSON objects between Rust and Python, as text: attributes and event fields are small.
+//! JSON objects between Rust and Python, as text, since attributes and event fields are small.
 
 use pyo3::prelude::*;
 use serde_json::{Map, Value};

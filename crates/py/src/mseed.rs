@@ -8,7 +8,7 @@ use pyo3::types::PyList;
 
 use crate::memory;
 
-/// A record: bytes, offset of its samples, encoding number, whether little endian, number of samples.
+/// Bytes, offset of samples, encoding number, whether little endian, number of samples.
 type EncodedRecord = (PyBackedBytes, usize, u8, bool, usize);
 
 /// Decodes the samples of miniSEED records, detached from the interpreter.

@@ -1,4 +1,4 @@
-//! Simulated and modelled throughput of a JSON plan, to compare with real runs.
+//! Simulated and modelled throughput of a JSON plan.
 
 use isochrony_tune::simulator::{SimulatedMachine, SimulatedPlan, SimulatedRun};
 use isochrony_tune::{Configuration, FlowModel, TuneError};

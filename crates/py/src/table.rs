@@ -75,7 +75,6 @@ impl NativeTable {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> Result<Bound<'py, PyCapsule>> {
-        // The interface lets the producer ignore the requested schema.
         let _ = requested_schema;
         memory::stream_capsule(py, &self.batch)
     }

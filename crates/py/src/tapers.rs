@@ -11,7 +11,7 @@ fn refused(error: &DspError) -> crate::errors::Error {
     PackageError::new("OptionError", error.code(), error.to_string()).into()
 }
 
-/// Refuses more factors than memory can hold, at a Python object and an array element each.
+/// Each factor takes a Python object and an array element.
 fn room_for(width: usize) -> Result<()> {
     const BYTES_EACH: u64 = 64;
     let bytes = (width as u64).checked_mul(BYTES_EACH);

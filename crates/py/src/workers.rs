@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 
 use crate::interpreter::attach;
 
-/// A pool for `workers` threads. `variable` (name, value) is added to the environment.
+/// `variable` (name, value) is added to the environment of a worker.
 pub(crate) fn process_pool(workers: usize, variable: (String, String)) -> Arc<ProcessPool> {
     ProcessPool::new(move || start_command(workers, variable))
 }

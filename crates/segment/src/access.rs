@@ -21,7 +21,7 @@ impl SigSeg {
         }
     }
 
-    /// Whether all samples are aligned and in one buffer, so that a typed view needs no copy.
+    /// Whether all samples are aligned and in one buffer: a typed view needs no copy.
     #[must_use]
     pub fn is_contiguous(&self) -> bool {
         dispatch!(self.dtype(), T => self.as_contiguous::<T>().is_some())
@@ -39,8 +39,7 @@ impl SigSeg {
         })
     }
 
-    /// Calls `each` with all samples in order, in slices as long as the buffers allow; unaligned samples pass through a
-    /// stack block. Does not allocate.
+    /// Calls `each` with all samples in order. Allocates nothing: unaligned samples pass through a stack block.
     ///
     /// # Errors
     /// [`SegmentError::DTypeMismatch`].
@@ -62,7 +61,7 @@ impl SigSeg {
         Ok(())
     }
 
-    /// Copies the samples into `out`, which must be as long as the segment.
+    /// Copies the samples into `out`, which must have the segment's length.
     ///
     /// # Errors
     /// [`SegmentError::DTypeMismatch`]; [`SegmentError::OutOfRange`] if the lengths differ.
@@ -96,7 +95,7 @@ impl SigSeg {
         Ok(samples)
     }
 
-    /// The samples in one aligned buffer: the same if contiguous, else a copy.
+    /// The samples in one aligned buffer, copied unless contiguous.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
@@ -108,7 +107,7 @@ impl SigSeg {
         Self::new(buffer, self.start(), self.dtype(), self.stream_id())
     }
 
-    /// The samples for writing, copied first if shared, mapped or scattered, so other segments do not change.
+    /// The samples for writing; copied first if shared, mapped or scattered.
     ///
     /// # Errors
     /// [`SegmentError::DTypeMismatch`], [`SegmentError::OutOfMemory`].
@@ -124,9 +123,9 @@ impl SigSeg {
         }
     }
 
-    /// The samples in the stream's unit, as f64 (complex128 for complex samples).
+    /// The samples in the stream's unit, as f64 or complex128.
     ///
-    /// With an identity calibration, a clone of the original dtype; otherwise a copy.
+    /// With an identity calibration, a clone of the original dtype.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].

@@ -1,7 +1,6 @@
 //! Reference-counted memory: mapped, owned or foreign.
 //!
-//! A [`Buffer`] is a view (address and length) with a counted reference to the memory's owner. Only owned memory,
-//! aligned to [`ALIGNMENT`], is ever written, and only while it has a single reference.
+//! Only owned memory, aligned to [`ALIGNMENT`], is written, and only while it has a single reference.
 #![allow(unsafe_code)] // Views into memory whose owner is counted apart from the view need raw pointers.
 
 use std::alloc::{Layout, alloc, dealloc};
@@ -13,10 +12,10 @@ use std::sync::Arc;
 
 use crate::{Sample, SegmentError, has_free_memory, prefer_large_pages};
 
-/// Alignment of owned memory in bytes: a cache line, and the widest vector register.
+/// Alignment of owned memory in bytes: a cache line, the widest vector register.
 pub const ALIGNMENT: usize = 64;
 
-/// Owner of memory not allocated by this crate: a mapped file, a Python buffer.
+/// Owner of foreign memory: a mapped file, a Python buffer.
 pub trait Owner: Send + Sync + 'static {
     /// Origin of the memory.
     fn kind(&self) -> BufferKind {
@@ -32,12 +31,11 @@ pub enum BufferKind {
     Mapped,
     /// Aligned memory of this process.
     Owned,
-    /// Memory of another owner, such as a Python object.
+    /// Memory of another owner.
     Foreign,
 }
 
-/// One aligned allocation. References to its bytes live only as long as borrows of its owner, so all access goes
-/// through `ptr`.
+/// One aligned allocation. All access goes through `ptr`, so that references last only as long as borrows of the owner.
 struct Aligned {
     ptr: NonNull<u8>,
     len: usize,
@@ -65,7 +63,7 @@ impl Aligned {
         // SAFETY: the layout has a size above zero.
         let ptr = NonNull::new(unsafe { alloc(layout) })
             .ok_or(SegmentError::OutOfMemory { bytes: len })?;
-        // SAFETY: the allocation is new and has at least `len` bytes, possibly uninitialised.
+        // SAFETY: the new allocation has at least `len` bytes, possibly uninitialised.
         prefer_large_pages(unsafe { slice::from_raw_parts_mut(ptr.as_ptr().cast(), len) });
         Ok(Self { ptr, len })
     }
@@ -77,22 +75,21 @@ impl Aligned {
         Ok(owned)
     }
 
-    /// Concatenates parts without zeroing first.
     fn concat<'a>(parts: impl Iterator<Item = &'a [u8]>, len: usize) -> Result<Self, SegmentError> {
         let owned = Self::new(len)?;
         let ptr = owned.ptr;
         let mut filled = 0;
         for part in parts {
             let part = &part[..part.len().min(len - filled)];
-            // SAFETY: `filled + part.len() <= len` by the line above; the allocation is new, so the two do not overlap.
+            // SAFETY: `filled + part.len() <= len` by the line above; the allocation is new, so nothing overlaps.
             unsafe {
                 ptr.add(filled)
                     .copy_from_nonoverlapping(NonNull::from(part).cast(), part.len());
             }
             filled += part.len();
         }
-        // SAFETY: `filled..len` lies inside the allocation. Usually empty; zeroed so that a wrong `len` cannot expose
-        // uninitialised memory.
+        // SAFETY: `filled..len` lies inside the allocation. Usually empty; a wrong `len` must not expose uninitialised
+        // memory.
         unsafe { ptr.add(filled).write_bytes(0, len - filled) };
         Ok(owned)
     }
@@ -101,7 +98,7 @@ impl Aligned {
 impl Drop for Aligned {
     fn drop(&mut self) {
         if let Ok(layout) = Self::layout(self.len) {
-            // SAFETY: `ptr` was allocated with this layout, and no reference is left.
+            // SAFETY: allocated with this layout, and no reference is left.
             unsafe { dealloc(self.ptr.as_ptr(), layout) };
         }
     }
@@ -113,9 +110,7 @@ enum Keeper {
     Other(Arc<dyn Owner>),
 }
 
-/// A shared view of immutable bytes; cloning and slicing copy nothing.
-///
-/// It keeps its memory alive.
+/// A shared view of immutable bytes, which keeps its memory alive; cloning and slicing copy nothing.
 #[derive(Clone)]
 pub struct Buffer {
     keeper: Keeper,
@@ -132,12 +127,12 @@ impl Buffer {
     /// A view of `len` bytes at `ptr` in memory of `owner`.
     ///
     /// # Safety
-    /// As long as `owner` or a clone of it exists:
+    /// While `owner` or a clone of it exists:
     /// - `ptr..ptr + len` is readable, initialised memory that is neither moved, unmapped nor truncated;
-    /// - all views with one owner lie in one allocation or mapping of at most `isize::MAX` bytes, with pointers derived
-    ///   from one to the whole of it (adjacent views are joined);
-    /// - no thread of this process writes to it, and other processes with a shared mapping do not write to these bytes.
-    ///   A store guarantees this for committed samples; the caller must for a Python buffer.
+    /// - all views with one owner lie in one allocation or mapping of at most `isize::MAX` bytes, and their pointers
+    ///   derive from one to the whole of it (adjacent views are joined);
+    /// - nobody writes to these bytes, other processes with a shared mapping included. A store guarantees this for
+    ///   committed samples; the caller must for a Python buffer.
     #[must_use]
     pub unsafe fn from_owner(owner: Arc<dyn Owner>, ptr: NonNull<u8>, len: usize) -> Self {
         Self {
@@ -174,8 +169,8 @@ impl Buffer {
     /// The bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: readable and unchanged while the keeper, held by `self`, lives; guaranteed by `from_owner`'s caller
-        // or `Aligned`.
+        // SAFETY: readable and unchanged while `self` holds the keeper; guaranteed by `from_owner`'s caller or
+        // `Aligned`.
         unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
 
@@ -212,23 +207,23 @@ impl Buffer {
         matches!(self.keeper, Keeper::Other(_))
     }
 
-    /// A range of this view, in bytes; `None` if out of bounds.
+    /// A range of bytes of this view; `None` if out of bounds.
     #[must_use]
     pub fn slice(&self, range: Range<usize>) -> Option<Self> {
         if range.start > range.end || range.end > self.len {
             return None;
         }
         let mut part = self.clone();
-        // SAFETY: `start <= end <= len`: the address is inside the view or at its end.
+        // SAFETY: `start <= end <= len`: inside the view or at its end.
         part.ptr = unsafe { self.ptr.add(range.start) };
         part.len = range.end - range.start;
         Some(part)
     }
 
-    /// Drops the first bytes of this view, at most all.
+    /// Drops up to `bytes` first bytes.
     pub(crate) fn advance(&mut self, bytes: usize) {
         let bytes = bytes.min(self.len);
-        // SAFETY: `bytes <= len`: the address is inside the view or at its end.
+        // SAFETY: `bytes <= len`: inside the view or at its end.
         self.ptr = unsafe { self.ptr.add(bytes) };
         self.len -= bytes;
     }
@@ -253,7 +248,7 @@ impl Buffer {
         same && self.ptr.addr().get() + self.len == next.ptr.addr().get()
     }
 
-    /// Extends this view by `next` if adjacent; otherwise returns `next`.
+    /// Extends this view by `next` if adjacent.
     ///
     /// # Errors
     /// `next`, unchanged.
@@ -266,19 +261,17 @@ impl Buffer {
         Ok(())
     }
 
-    /// The bytes for writing, if this is the only reference to owned memory: for reuse of memory.
+    /// The bytes for writing, if this is the only reference to owned memory.
     pub fn get_mut(&mut self) -> Option<&mut [u8]> {
         match &mut self.keeper {
             Keeper::Owned(memory) => Arc::get_mut(memory)?,
             Keeper::Other(_) => return None,
         };
-        // SAFETY: the keeper is owned memory with a single reference, held by `self`, which is mutably borrowed:
-        // nothing else accesses these bytes.
+        // SAFETY: the keeper is owned memory with a single reference, held by the mutably borrowed `self`.
         Some(unsafe { slice::from_raw_parts_mut(self.ptr.as_ptr(), self.len) })
     }
 
-    /// The bytes for writing: in place if this is the only reference to owned memory, otherwise of a copy that replaces
-    /// this view.
+    /// The bytes for writing; replaces this view by a copy unless it is the only reference to owned memory.
     ///
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
@@ -335,11 +328,11 @@ impl BufferMut {
     /// The bytes for writing.
     #[must_use]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `bytes`; `self`, mutably borrowed, is the only access to this memory.
+        // SAFETY: as in `bytes`; only the mutably borrowed `self` accesses this memory.
         unsafe { slice::from_raw_parts_mut(self.memory.ptr.as_ptr(), self.memory.len) }
     }
 
-    /// The memory as samples for writing, without a trailing partial sample.
+    /// The memory as samples, without a trailing partial sample.
     #[must_use]
     pub fn samples_mut<T: Sample>(&mut self) -> &mut [T] {
         let whole = self.memory.len / size_of::<T>() * size_of::<T>();

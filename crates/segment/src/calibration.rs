@@ -29,7 +29,7 @@ impl Calibration {
         })
     }
 
-    /// A calibration of counts that are values in `unit`.
+    /// Counts are values in `unit`.
     #[must_use]
     pub fn identity(unit: impl Into<String>) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Eq for Calibration {}
 
 impl Hash for Calibration {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // Adding zero gives -0.0 and 0.0, which are equal, the same hash.
+        // Gives -0.0 and 0.0, which are equal, the same hash.
         (self.scale + 0.0).to_bits().hash(state);
         (self.offset + 0.0).to_bits().hash(state);
         self.unit.hash(state);

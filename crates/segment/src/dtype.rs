@@ -77,7 +77,7 @@ impl DType {
         }
     }
 
-    /// Alignment of a typed view in bytes: that of one component.
+    /// Alignment in bytes of a typed view: that of one component.
     #[must_use]
     pub const fn align(self) -> usize {
         match self {
@@ -94,7 +94,7 @@ impl DType {
         }
     }
 
-    /// Bytes per number: half a sample if complex. The unit of byte swapping.
+    /// Bytes per component (half a sample if complex): the unit of byte swapping.
     #[must_use]
     pub const fn component_size(self) -> usize {
         if self.is_complex() {
@@ -104,7 +104,7 @@ impl DType {
         }
     }
 
-    /// Name in NumPy and in Zarr v3's `data_type`: `"int16"`.
+    /// Name in NumPy and Zarr v3: `"int16"`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -153,7 +153,7 @@ impl DType {
         matches!(self, Self::C64 | Self::C128)
     }
 
-    /// Whether samples are real or complex floats, which may be NaN.
+    /// Whether samples are real or complex floats.
     #[must_use]
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64 | Self::C64 | Self::C128)
@@ -174,11 +174,11 @@ impl DType {
         matches!(self, Self::U8 | Self::U16 | Self::U32)
     }
 
-    /// Parses any common NumPy notation and its byte order, native by default.
+    /// Parses any common NumPy notation; the byte order is native by default.
     ///
     /// Accepts `numpy.dtype.str` (`"<i2"`, `">f4"`, `"|u1"`, `"c16"`), names (`"int16"`, `"float32"`, `"double"`),
-    /// names with an order (`">int16"`) and one-letter or buffer protocol codes (`"h"`, `"=d"`, `"Zf"`). As in NumPy,
-    /// digits after a single letter count bytes.
+    /// names with an order (`">int16"`) and codes of one letter or the buffer protocol (`"h"`, `"=d"`, `"Zf"`). Digits
+    /// after a single letter count bytes.
     ///
     /// # Errors
     /// [`SegmentError::UnsupportedDType`] for a type that signals cannot have (`"u8"`, `"float16"`),
@@ -220,7 +220,7 @@ impl DType {
                 return Err(SegmentError::UnsupportedDType { text: text.into() });
             }
             _ => {
-                // Truncated: it may be anything, such as the text of a file.
+                // It may be the text of a file.
                 let text = text.chars().take(100).collect();
                 return Err(SegmentError::UnknownDType { text });
             }

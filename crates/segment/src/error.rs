@@ -154,7 +154,7 @@ impl SegmentError {
 mod tests {
     use super::*;
 
-    /// An example of every variant, with required parts of its message.
+    /// With required parts of the messages.
     fn examples() -> Vec<(SegmentError, &'static [&'static str])> {
         let text = || "x".to_string();
         vec![
@@ -239,7 +239,7 @@ mod tests {
         ]
     }
 
-    /// A new variant does not compile before it has an index here, and fails until it has an example.
+    /// A new variant does not compile without an index here.
     fn position(error: &SegmentError) -> usize {
         match error {
             SegmentError::UnknownDType { .. } => 0,

@@ -1,14 +1,13 @@
 //! Free memory, checked before allocations whose size comes from outside.
 //!
-//! Linux overcommits memory and kills a process that uses it, so a size from a file, packet or parameter is checked
-//! first.
+//! Linux overcommits memory and kills a process that uses it.
 
 use isochrony_system::memory::free_memory;
 
 /// Smaller allocations are not checked: a check takes about 20 µs.
 const UNCHECKED: u64 = 256 << 20;
 
-/// Whether `bytes` fit into the free memory. Small sizes always do.
+/// Whether `bytes` fit into the free memory.
 ///
 /// ```
 /// use isochrony_segment::has_free_memory;

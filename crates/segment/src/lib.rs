@@ -1,15 +1,13 @@
 //! Segments: shared, contiguous views of regularly sampled signals.
 //!
 //! A [`SigSeg`] is a short list of reference-counted [`Buffer`]s with a start index, a length, a [`DType`] and an
-//! interned [`StreamId`] for name, timebase, rate and calibration. Slicing, joining and cloning copy no samples; one
-//! buffer needs no heap memory.
+//! interned [`StreamId`]. Slicing, joining and cloning copy no samples; with one buffer, they do not allocate.
 //!
 //! Invariants:
 //! - a segment has no gaps: its samples have the indices `start..start + len`;
-//! - its buffers have exactly `len * dtype.size()` bytes in order, and every buffer holds whole samples in native byte
-//!   order;
-//! - bytes in a shared buffer never change; mutation is copy-on-write;
-//! - every byte pattern is a valid sample (a bool is a [`Bool8`], any non-zero byte true).
+//! - its buffers have exactly `len * dtype.size()` bytes, each of whole samples in native byte order;
+//! - bytes in a shared buffer never change: writes copy them;
+//! - every byte pattern is a valid sample (a bool is a [`Bool8`]).
 //!
 //! ```
 //! use isochrony_segment::{Calibration, SigSeg, Stream};

@@ -6,9 +6,8 @@ use num_complex::{Complex32, Complex64};
 
 use crate::DType;
 
-/// A boolean sample in one byte: zero is false, any other byte is true.
-///
-/// Every byte is valid, unlike for `bool`, so mapped files are safe; equality compares truth, not bytes.
+/// A boolean sample in one byte: zero is false, any other byte is true. So every byte of a mapped file is valid.
+/// Equality compares truth, not bytes.
 #[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct Bool8(u8);
@@ -60,8 +59,7 @@ pub trait Sample:
     /// Type of a calibrated sample: f64, or complex of f64.
     type Physical: Sample;
 
-    /// Converts to the physical type with scale 1: 64-bit integers are rounded to nearest, others are exact, a bool is
-    /// 0 or 1.
+    /// Converts with scale 1; 64-bit integers are rounded to nearest, a bool is 0 or 1.
     fn to_physical(self) -> Self::Physical;
 
     /// `self * scale + offset` in two roundings; the offset of a complex sample is real.

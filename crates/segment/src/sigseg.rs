@@ -9,10 +9,10 @@ use crate::{Buffer, DType, Sample, SegmentError, Stream, StreamId};
 
 /// Samples of one stream at consecutive indices, reference-counted.
 ///
-/// One cache line in size; with a single buffer, creating, cloning and slicing do not allocate.
+/// One cache line in size.
 #[derive(Clone)]
 pub struct SigSeg {
-    /// In index order; none is empty, and none continues its predecessor in memory.
+    /// In index order, none empty, none adjacent in memory to its predecessor.
     pub(crate) pieces: SmallVec<[Buffer; 1]>,
     start: i64,
     len: u64,
@@ -142,7 +142,7 @@ impl SigSeg {
         Ok(self)
     }
 
-    /// The samples with indices in `range`; copies nothing.
+    /// The samples with indices in `range`, without copying.
     ///
     /// # Errors
     /// [`SegmentError::OutOfRange`] if `range` is reversed or not within the segment.
@@ -156,7 +156,7 @@ impl SigSeg {
                 have_end: self.end(),
             });
         }
-        // Both offsets fit: the whole segment is in memory or mapped.
+        // Both fit: the whole segment is in memory or mapped.
         let size = self.dtype.size();
         let mut skip = range.start.abs_diff(self.start) as usize * size;
         let mut left = range.end.abs_diff(range.start) as usize * size;
@@ -182,7 +182,7 @@ impl SigSeg {
         })
     }
 
-    /// Removes and returns the samples before index `at`, without copying. Cheaper than two [`subseg`](Self::subseg)s.
+    /// Removes and returns the samples before index `at`, without copying; cheaper than two [`subseg`](Self::subseg)s.
     ///
     /// # Errors
     /// [`SegmentError::OutOfRange`] if `at` is not within the segment, which is then unchanged.
@@ -204,11 +204,11 @@ impl SigSeg {
 
     /// Appends `next`, which must start at this segment's end, without copying.
     ///
-    /// Views adjacent in memory are merged, so slicing and joining are inverse.
+    /// Merges views adjacent in memory, so slicing and joining are inverse.
     ///
     /// # Errors
-    /// [`SegmentError::StreamMismatch`], [`SegmentError::DTypeMismatch`], [`SegmentError::NotAdjacent`]; this segment
-    /// is then unchanged.
+    /// [`SegmentError::StreamMismatch`], [`SegmentError::DTypeMismatch`], [`SegmentError::NotAdjacent`]; nothing
+    /// changes.
     pub fn append(&mut self, next: Self) -> Result<(), SegmentError> {
         if next.stream != self.stream {
             return Err(SegmentError::StreamMismatch {
@@ -246,7 +246,7 @@ impl SigSeg {
         Ok(())
     }
 
-    /// The buffers in index order, none of them empty.
+    /// The buffers in index order, none empty.
     pub fn buffers(&self) -> Buffers<'_> {
         self.pieces.iter()
     }

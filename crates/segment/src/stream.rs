@@ -1,8 +1,7 @@
 //! Streams: common properties of a signal's samples, interned as a number.
 //!
-//! The table only grows, and entries live as long as the process, so a [`StreamId`] is looked up without a lock: in
-//! chunks of doubling size that never move, found by the id's highest bit. Insertion takes a mutex. Meant for thousands
-//! of signals.
+//! The table only grows, in chunks of doubling size that never move, so a [`StreamId`] is looked up without a lock.
+//! Meant for thousands of signals.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
@@ -14,8 +13,8 @@ use crate::Calibration;
 /// Name, timebase, nominal rate and calibration of a signal.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Stream {
-    /// Name of the signal, for errors. Streams with equal fields are one stream, and timebase ids are local to a graph,
-    /// so names from a store include its path.
+    /// Name, for errors. Equal fields mean one stream, and timebase ids are local to a graph, so names from a store
+    /// include its path.
     pub name: String,
     /// Timebase of segment indices.
     pub timebase: TimebaseId,
@@ -42,7 +41,6 @@ const CHUNKS: usize = (u32::BITS - FIRST.ilog2()) as usize + 1;
 static TABLE: [OnceLock<Box<[OnceLock<Entry>]>>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
 static IDS: LazyLock<Mutex<HashMap<&'static Stream, StreamId>>> = LazyLock::new(Mutex::default);
 
-/// Chunk of an id, and position in it.
 fn place(id: u32) -> (usize, usize) {
     let shifted = u64::from(id) + u64::from(FIRST);
     let chunk = shifted.ilog2() - FIRST.ilog2();
@@ -80,7 +78,7 @@ impl Stream {
     /// Id of this stream: the same for equal streams, in any thread.
     #[must_use]
     pub fn intern(self) -> StreamId {
-        // A panic while the lock is held leaves at worst an entry without a name: usable.
+        // A panic with the lock held leaves at worst an entry without a name.
         let mut ids = IDS.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(&id) = ids.get(&self) {
             return id;
@@ -106,7 +104,7 @@ impl StreamId {
         entry(self).stream
     }
 
-    /// The stream of this one's calibrated values: same name, timebase, rate and unit.
+    /// The stream of calibrated values: same name, timebase, rate and unit.
     #[must_use]
     pub fn physical(self) -> Self {
         let entry = entry(self);
@@ -123,7 +121,7 @@ impl StreamId {
         })
     }
 
-    /// The id as a number, for maps and logs.
+    /// The id as a number.
     #[must_use]
     pub fn as_u32(self) -> u32 {
         self.0

@@ -1,4 +1,4 @@
-//! Creating, slicing and cloning a segment of one buffer allocates nothing on the heap.
+//! A segment of one buffer needs no heap memory.
 #![allow(unsafe_code)] // A counting allocator is an unsafe trait.
 
 use std::alloc::{GlobalAlloc, Layout, System};

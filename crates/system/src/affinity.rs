@@ -1,6 +1,4 @@
 //! Which CPUs a thread may use.
-//!
-//! Optional on another system: where it tells no CPUs, threads are not pinned.
 
 use std::fmt;
 
@@ -15,8 +13,7 @@ impl CpuSet {
     /// CPUs from this number on cannot be in a set.
     pub const MAX_CPUS: usize = 1024;
 
-    /// Those that the current thread may use. None where the system does not tell them, as with more than
-    /// [`MAX_CPUS`](Self::MAX_CPUS).
+    /// CPUs that the current thread may use; None if unknown, as with more than [`MAX_CPUS`](Self::MAX_CPUS).
     #[must_use]
     pub fn of_current_thread() -> Option<Self> {
         #[cfg(target_os = "linux")]
@@ -31,8 +28,8 @@ impl CpuSet {
         }
     }
 
-    /// Lets the current thread, and threads that it starts, use these CPUs only. `false` where the system refuses, such
-    /// as a set without a CPU that exists.
+    /// Restricts the current thread, and threads that it starts, to these CPUs. `false` where the system refuses, as
+    /// for a set without an existing CPU.
     pub fn apply(&self) -> bool {
         #[cfg(target_os = "linux")]
         {
@@ -70,7 +67,7 @@ impl fmt::Debug for CpuSet {
     }
 }
 
-/// The CPU that the current thread runs on; 0 if unknown.
+/// CPU of the current thread; 0 if unknown.
 #[must_use]
 pub fn current_cpu() -> usize {
     #[cfg(target_os = "linux")]

@@ -1,15 +1,12 @@
-//! Blocks of files on their disk: reserved, freed, holes that are kept by a copy, and positions.
-//!
-//! Optional on another system: without reservations a full disk shows at a write, without holes files take more
-//! space, and without positions work is not ordered by them.
+//! Disk blocks of files: reserving, freeing, sparse copies, positions.
 #![allow(unsafe_code)] // One call has no safe crate.
 
 use std::fs::File;
 use std::io;
 use std::ops::Range;
 
-/// Reserves disk blocks for a range, and lengthens the file to its end. Where the file system cannot, a full disk shows
-/// at a write.
+/// Reserves disk blocks for a range, and lengthens the file to its end. If the file system cannot, a full disk shows at
+/// a write.
 ///
 /// # Errors
 /// Of the system, such as a full disk.
@@ -27,10 +24,7 @@ pub fn reserve(file: &File, range: Range<u64>) -> io::Result<()> {
     }
 }
 
-/// Reserves disk blocks. Does nothing on this system: a full disk shows at a write.
-///
-/// # Errors
-/// None on this system.
+/// Does nothing on this system: a full disk shows at a write.
 #[cfg(not(target_os = "linux"))]
 pub fn reserve(_file: &File, _range: Range<u64>) -> io::Result<()> {
     Ok(())
@@ -51,16 +45,13 @@ pub fn punch_hole(file: &File, range: Range<u64>) -> io::Result<bool> {
     }
 }
 
-/// Frees the disk blocks of a range. `Ok(false)`: not supported on this system.
-///
-/// # Errors
-/// None on this system.
+/// `Ok(false)`: not supported on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn punch_hole(_file: &File, _range: Range<u64>) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Copies a file to `copy`, which must be empty. Keeps holes if the file system reports them.
+/// Copies a file to the empty `copy`. Keeps holes if the file system reports them.
 ///
 /// # Errors
 /// Of reading and writing.
@@ -98,7 +89,7 @@ pub fn copy_sparse(source: &File, copy: &File) -> io::Result<()> {
     copy.set_len(len)
 }
 
-/// Copies a file to `copy`, which must be empty.
+/// Copies a file to the empty `copy`.
 ///
 /// # Errors
 /// Of reading and writing.
@@ -118,8 +109,8 @@ pub struct Extent {
     pub length: u64,
 }
 
-/// Where a file lies on its disk, in file order. None if the file system cannot tell, has not allocated it yet, or has
-/// very many extents.
+/// Where a file lies on its disk, in file order. None if the file system cannot tell, or has not allocated it yet, or
+/// for very many extents.
 ///
 /// # Errors
 /// Of the system.
@@ -129,7 +120,7 @@ pub fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
 
     const MAX_EXTENTS: usize = 512;
     const FIEMAP: u32 = 0xc020_660b;
-    /// Unknown, not allocated yet, or inline in the inode.
+    /// Unknown, unallocated, or inline in the inode.
     const UNUSABLE_FLAGS: u32 = 0x2 | 0x4 | 0x200;
     /// Defined in `linux/fiemap.h`.
     #[repr(C)]
@@ -169,8 +160,8 @@ pub fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
         reserved: 0,
         extents: [none; MAX_EXTENTS],
     });
-    // SAFETY: the descriptor is open while `file` is borrowed. The request takes a `struct fiemap` followed by `count`
-    // extents, which is what `ExtentRequest` is; the kernel writes to nothing else.
+    // SAFETY: `file` keeps the descriptor open. The request is a `struct fiemap` followed by `count` extents, as
+    // `ExtentRequest` is; the kernel writes to nothing else.
     let done = unsafe { libc::ioctl(file.as_raw_fd(), FIEMAP as _, &raw mut *asked) };
     if done != 0 {
         let error = io::Error::last_os_error();
@@ -191,10 +182,7 @@ pub fn extents(file: &File) -> io::Result<Option<Vec<Extent>>> {
     Ok(Some(extents.collect()))
 }
 
-/// Where a file lies on its disk. None: unknown on this system.
-///
-/// # Errors
-/// None on this system.
+/// None: unknown on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn extents(_file: &File) -> io::Result<Option<Vec<Extent>>> {
     Ok(None)

@@ -1,7 +1,4 @@
-//! Open files, pipes and sockets: waiting for them, writing without blocking, sending them to another process.
-//!
-//! Required on another system: waiting for several descriptors with a timeout, and passing a descriptor over a local
-//! socket. A pipe may stay blocking where the system cannot reopen it: then a run ends only when its reader does.
+//! Open files, pipes and sockets: waiting, writing without blocking, sending to another process.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
@@ -16,8 +13,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use rustix::io::Errno;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
 
-/// Which can be read without blocking, or are at their end. Waits up to `timeout` for the first. A signal ends the
-/// wait: then none.
+/// Which can be read without blocking, or are at their end. Waits up to `timeout`; a signal ends the wait: none.
 ///
 /// # Errors
 /// Of the system.
@@ -25,7 +21,7 @@ pub fn poll_readable(files: &[BorrowedFd<'_>], timeout: Duration) -> io::Result<
     poll_ready(files, PollFlags::IN, timeout)
 }
 
-/// Whether it can be written without blocking, or never again. Waits up to `timeout`. A signal ends the wait.
+/// Whether it can be written without blocking, or never again. Waits up to `timeout`; a signal ends the wait.
 ///
 /// # Errors
 /// Of the system.
@@ -42,17 +38,17 @@ fn poll_ready(
         .iter()
         .map(|file| PollFd::from_borrowed_fd(*file, events))
         .collect();
-    // One too long for the system waits without end.
+    // Without end if too long for the system.
     let timeout = Timespec::try_from(timeout).ok();
     match poll(&mut polled, timeout.as_ref()) {
-        // Hung up, invalid or failed is ready: reading or writing returns the error at once.
+        // Hung up, invalid or failed is ready: the next call returns the error.
         Ok(_) => Ok(polled.iter().map(|one| !one.revents().is_empty()).collect()),
         Err(Errno::INTR) => Ok(vec![false; files.len()]),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Waits until the other end of a socket or pipe is closed, or the descriptor fails.
+/// Waits until the other end is closed or the descriptor fails.
 pub fn wait_until_closed(socket: impl AsFd) {
     let closed = PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL;
     loop {
@@ -64,9 +60,8 @@ pub fn wait_until_closed(socket: impl AsFd) {
     }
 }
 
-/// Reopens a pipe for writing without blocking, so that an execution can be stopped while nobody reads the other end.
-/// (Setting the flag on the given description would set it for all who share it.) Returns the given one if the system
-/// refuses.
+/// Reopens a pipe for writing without blocking: the flag on the given description would affect all who share it.
+/// Returns the given one if the system refuses.
 #[must_use]
 pub fn reopen_nonblocking(pipe: File) -> File {
     let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
@@ -77,7 +72,7 @@ pub fn reopen_nonblocking(pipe: File) -> File {
     opened.unwrap_or(pipe)
 }
 
-/// Lets reads and writes of an open file block, for all who share its description.
+/// Makes reads and writes of an open file block, for all who share its description.
 ///
 /// # Errors
 /// Of the system.
@@ -86,7 +81,7 @@ pub fn set_blocking(file: &File) -> io::Result<()> {
     Ok(fcntl_setfl(file, flags - OFlags::NONBLOCK)?)
 }
 
-/// Sends bytes to a socket without blocking, whether or not it is non-blocking. A closed peer is an error, no signal.
+/// Sends bytes to a socket without blocking. A closed peer is an error, no signal.
 ///
 /// # Errors
 /// Of the system; `WouldBlock` if the socket takes nothing now.
@@ -98,7 +93,7 @@ pub fn send_nonblocking(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     )?)
 }
 
-/// Sends an open file to the process at the other end, with one byte.
+/// Sends an open file, with one byte, to the process at the other end.
 ///
 /// # Errors
 /// Of the system.
@@ -118,7 +113,7 @@ pub fn send_file(socket: &UnixStream, file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether an error says that this process has as many open files as it may have.
+/// Whether an error means that this process has too many open files.
 #[must_use]
 pub fn is_out_of_descriptors(error: &io::Error) -> bool {
     Errno::from_io_error(error) == Some(Errno::MFILE)

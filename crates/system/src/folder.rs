@@ -1,7 +1,4 @@
 //! Open folders, whose entries are reached by name without following links.
-//!
-//! Required on another system: opening an entry relative to an open folder so that a link is an error and not followed,
-//! and the changes of names below. Opening a path in one call is optional.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -16,7 +13,6 @@ use rustix::io::Errno;
 #[cfg(test)]
 mod tests;
 
-/// To traverse a folder without reading it.
 #[cfg(target_os = "linux")]
 const TRAVERSE: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
@@ -33,15 +29,15 @@ pub enum OpenFor {
     Reading,
     /// A file, to read and write it.
     Writing,
-    /// A file, which is created if missing, to read and write it.
+    /// A file to read and write, created if missing.
     Creation,
-    /// A file that must not exist, to read and write it.
+    /// A new file to read and write.
     ExclusiveCreation,
 }
 
 impl OpenFor {
     fn flags(self) -> OFlags {
-        // Non-blocking: opening a pipe would wait for its other end.
+        // Opening a pipe would wait for its other end.
         let file = OFlags::NONBLOCK | OFlags::NOCTTY;
         let flags = match self {
             Self::Traversal => TRAVERSE | OFlags::DIRECTORY,
@@ -105,7 +101,7 @@ impl EntryInfo {
         Ok(Self::from_stat(&fs::fstat(file)?))
     }
 
-    /// Of what a path leads to, following links.
+    /// Of the target of a path, following links.
     ///
     /// # Errors
     /// Of the system.
@@ -125,7 +121,7 @@ impl EntryInfo {
                 FileType::Unknown => EntryKind::Other,
             },
             len: u64::try_from(found.st_size).unwrap_or(0),
-            // POSIX counts in units of 512 bytes for all file systems.
+            // POSIX counts in units of 512 bytes.
             allocated: u64::try_from(found.st_blocks).unwrap_or(0) * 512,
             #[allow(clippy::unnecessary_cast)] // Its type differs between systems.
             device: found.st_dev as u64,
@@ -140,7 +136,7 @@ impl EntryInfo {
 pub struct Folder(OwnedFd);
 
 impl Folder {
-    /// Opens the folder that a path leads to, following links, to reach its entries.
+    /// Opens the folder at a path, following links.
     ///
     /// # Errors
     /// Of the system.
@@ -148,8 +144,8 @@ impl Folder {
         open_path(path, OpenFor::Traversal).map(Self)
     }
 
-    /// Opens a path of names below this folder in one call. None if the system cannot; then names are opened one after
-    /// the other, with the same result. A link is an error wherever it is in the path.
+    /// Opens a path of names below this folder in one call; a link anywhere in it is an error. None if the system
+    /// cannot: open names one after the other, with the same result.
     ///
     /// # Errors
     /// Of the system.
@@ -181,7 +177,7 @@ impl Folder {
         Ok(Opened(fs::openat(&self.0, name, flags, purpose.mode())?))
     }
 
-    /// What an entry is: if it is a link, the link itself.
+    /// What an entry is; a link is not followed.
     ///
     /// # Errors
     /// Of the system.
@@ -222,7 +218,7 @@ impl Folder {
         Ok(fs::renameat(&self.0, name, &to_folder.0, to)?)
     }
 
-    /// Removes an entry other than a folder; of a link, only the link.
+    /// Removes an entry other than a folder; does not follow a link.
     ///
     /// # Errors
     /// Of the system.
@@ -230,7 +226,7 @@ impl Folder {
         Ok(fs::unlinkat(&self.0, name, AtFlags::empty())?)
     }
 
-    /// As [`remove_file`](Self::remove_file), also if there is no entry. `Ok(false)`: it may be a folder.
+    /// As [`remove_file`](Self::remove_file), but `Ok` without an entry. `Ok(false)`: it may be a folder.
     ///
     /// # Errors
     /// Of the system.
@@ -250,7 +246,7 @@ impl Folder {
         Ok(fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR)?)
     }
 
-    /// Makes earlier changes of its entries durable. It must be open for listing.
+    /// Makes earlier changes of its entries durable. Must be open for listing.
     ///
     /// # Errors
     /// Of the disk.
@@ -259,12 +255,12 @@ impl Folder {
     }
 }
 
-/// An entry that was opened: a file or a folder, as it was opened for.
+/// An opened entry: a file or a folder.
 #[derive(Debug)]
 pub struct Opened(OwnedFd);
 
 impl Opened {
-    /// Opens what a path leads to, following links.
+    /// Opens the target of a path, following links.
     ///
     /// # Errors
     /// Of the system.
@@ -290,8 +286,7 @@ fn open_path(path: &Path, purpose: OpenFor) -> io::Result<OwnedFd> {
     Ok(fs::open(path, purpose.flags(), purpose.mode())?)
 }
 
-/// Whether opening failed because something in the path is of another kind than expected: a link, a file instead of a
-/// folder, a socket.
+/// Whether opening failed because of another kind of entry than expected: a link, a file instead of a folder, a socket.
 #[must_use]
 pub fn is_wrong_kind(error: &io::Error) -> bool {
     let kinds = [Errno::LOOP, Errno::NOTDIR, Errno::NXIO, Errno::ISDIR];

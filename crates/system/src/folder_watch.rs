@@ -1,6 +1,4 @@
 //! Notification of changes in a folder.
-//!
-//! Optional on another system: where folders cannot be watched, the caller looks from time to time.
 
 #[cfg(target_os = "linux")]
 pub use linux::FolderWatch;
@@ -17,8 +15,7 @@ mod linux {
     use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
     use rustix::io::{Errno, read, write};
 
-    /// Waits for changes of a folder's files: written, created, or renamed into it. Takes 0.1 ms to notice one, and no
-    /// time while there are none.
+    /// Waits for files that are written, created, or renamed into a folder. Takes 0.1 ms to notice one.
     #[derive(Debug)]
     pub struct FolderWatch {
         changes: OwnedFd,
@@ -26,7 +23,7 @@ mod linux {
     }
 
     impl FolderWatch {
-        /// Changes from now on. None if the system cannot watch the folder.
+        /// Changes from now on. None if the folder cannot be watched.
         #[must_use]
         pub fn new(folder: &Path) -> Option<Self> {
             let changes = inotify::init(CreateFlags::CLOEXEC | CreateFlags::NONBLOCK).ok()?;
@@ -36,7 +33,7 @@ mod linux {
             Some(Self { changes, stop })
         }
 
-        /// Waits for a change. `false`: it was stopped, or the system can no longer watch.
+        /// Waits for a change. `false`: stopped, or the system can no longer watch.
         #[must_use]
         pub fn wait(&self) -> bool {
             let mut either = [
@@ -55,7 +52,7 @@ mod linux {
             true
         }
 
-        /// Ends [`wait`](Self::wait) in other threads, now and from now on.
+        /// Ends [`wait`](Self::wait) in other threads, now and later.
         pub fn stop(&self) {
             // An eventfd accepts 2^64 - 2 of these.
             let _ = write(&self.stop, &1u64.to_ne_bytes());
@@ -67,7 +64,7 @@ mod linux {
 mod unsupported {
     use std::path::Path;
 
-    /// Waits for changes of a folder's files. Not supported on this system.
+    /// Not supported on this system.
     #[derive(Debug)]
     pub struct FolderWatch(std::convert::Infallible);
 

@@ -1,10 +1,7 @@
 //! Detects forks, and keeps locks with the process that took them.
 //!
-//! Required on another system: a number that differs between a process and those forked off it, and, where processes
-//! can be forked, files that a child does not share (`forks_unobserved.rs` has neither).
-//!
-//! A file lock of the kernel belongs to the open file, which a forked child shares: the child would hold the lock of a
-//! killed writer. So each child first replaces such descriptors by one that leads nowhere.
+//! A kernel's file lock belongs to the open file, which a forked child shares and would keep locked. So each child
+//! first redirects such descriptors to a null file.
 #![allow(unsafe_code)] // Handlers of forks have no safe crate.
 
 use std::fs::File;
@@ -12,7 +9,7 @@ use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
-/// A descriptor that children replace. Entries are reused, never freed.
+/// A descriptor that children replace. Reused, never freed.
 #[derive(Debug)]
 struct Entry {
     /// -1: none.
@@ -22,19 +19,17 @@ struct Entry {
 
 static FIRST: AtomicPtr<Entry> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Target of the children's descriptors. Opened early, since a fork handler must not depend on resources that may run
-/// out.
+/// Opened early, as a fork handler must not depend on resources that may run out.
 static NULL_FILE: OnceLock<Option<File>> = OnceLock::new();
 
-/// Number of observed forks between the started program and this process.
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Distinguishes a process from those forked off it; cheaper than its pid.
+/// Distinguishes a process from its forks; cheaper than its pid.
 #[must_use]
 pub fn this_process() -> u32 {
     static WATCHED: OnceLock<()> = OnceLock::new();
     WATCHED.get_or_init(|| {
-        // SAFETY: the handler changes an atomic number and does nothing else.
+        // SAFETY: the handler only changes an atomic number.
         unsafe { libc::pthread_atfork(None, None, Some(count)) };
     });
     FORKS.load(Ordering::Relaxed)
@@ -56,8 +51,7 @@ impl UninheritedFile {
     #[must_use]
     pub fn new(file: File) -> Self {
         NULL_FILE.get_or_init(|| {
-            // SAFETY: the handler calls only async-signal-safe functions, and reads atomics that live as long as the
-            // program.
+            // SAFETY: the handler calls only async-signal-safe functions, and reads atomics that are never freed.
             let registered = unsafe { libc::pthread_atfork(None, None, Some(exchange)) } == 0;
             File::options()
                 .read(true)
@@ -79,7 +73,7 @@ impl UninheritedFile {
 
 impl Drop for UninheritedFile {
     fn drop(&mut self) {
-        // Before the file is closed and its descriptor is reused.
+        // Before the file is closed and its descriptor reused.
         self.entry.descriptor.store(-1, Ordering::SeqCst);
     }
 }
@@ -112,13 +106,13 @@ fn enter(descriptor: i32) -> &'static Entry {
 fn entries() -> impl Iterator<Item = &'static Entry> {
     let at = |address: &AtomicPtr<Entry>| {
         let address = address.load(Ordering::SeqCst);
-        // SAFETY: every address in the list is null or of a leaked entry, which is changed only through its atomics.
+        // SAFETY: every address is null or of a leaked entry, changed only through its atomics.
         unsafe { address.as_ref() }
     };
     std::iter::successors(at(&FIRST), move |entry| at(&entry.next))
 }
 
-/// Called in a child right after the fork: must not allocate or lock.
+/// Runs in a child right after the fork: must not allocate or lock.
 extern "C" fn exchange() {
     let Some(Some(nowhere)) = NULL_FILE.get() else {
         return;
@@ -127,7 +121,7 @@ extern "C" fn exchange() {
         let descriptor = entry.descriptor.load(Ordering::SeqCst);
         if descriptor >= 0 {
             // SAFETY: both descriptors are open: an entry loses its own before that is closed. The `File` still owns
-            // the number, which now leads nowhere. Programs that the child executes do not inherit it.
+            // the number. Programs that the child executes do not inherit it.
             unsafe { libc::dup3(nowhere.as_raw_fd(), descriptor, libc::O_CLOEXEC) };
         }
     }

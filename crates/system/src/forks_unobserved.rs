@@ -1,4 +1,4 @@
-//! `forks` on systems where forks are not detected: a child keeps its parent's lock until it exits.
+//! `forks` where forks are not detected: a child keeps its parent's lock until it exits.
 
 use std::fs::File;
 

@@ -1,7 +1,4 @@
 //! Names and identities of this machine: host, system, processor, boot.
-//!
-//! Required on another system: a host name and the name of the system. An unknown boot means that a store does more
-//! than necessary after a crash.
 
 /// Name of this machine in its network.
 #[must_use]
@@ -28,7 +25,7 @@ pub fn processor_name() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// Identity of the running system, another one after each start. None if unknown.
+/// Identity of the running system, new after each start. None if unknown.
 #[must_use]
 pub fn boot_id() -> Option<String> {
     let text = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;

@@ -1,12 +1,9 @@
-//! Memory of this machine and what of it is free for this process; pages of large allocations.
-//!
-//! Required on another system: total and available memory and the limit on the process, or sizes that come from outside
-//! are not checked. Advice about pages is optional.
+//! Memory of this machine and process; pages of large allocations.
 #![allow(unsafe_code)] // Advice about memory is given by its address.
 
 use std::mem::MaybeUninit;
 
-/// Minimum size worth a system call; allocators mostly reuse smaller memory.
+/// Minimum worth a system call.
 const LARGE: usize = 4 << 20;
 /// A multiple of every system's page size.
 #[cfg(target_os = "linux")]
@@ -23,21 +20,20 @@ pub fn page_size() -> usize {
         .unwrap_or(4096)
 }
 
-/// Bytes of memory that this machine has. None if unknown.
+/// Bytes of memory of this machine. None if unknown.
 #[must_use]
 pub fn total_memory() -> Option<u64> {
     kibibytes(&read("/proc/meminfo")?, "MemTotal:")
 }
 
-/// Bytes of memory that programs can have without swapping, whatever limit this process has; 1 GiB if unknown.
+/// Bytes available without swapping, whatever limit this process has; 1 GiB if unknown.
 #[must_use]
 pub fn available_memory() -> u64 {
     let meminfo = read("/proc/meminfo").unwrap_or_default();
     kibibytes(&meminfo, "MemAvailable:").unwrap_or(1 << 30)
 }
 
-/// Free memory and swap in bytes, of this machine or within this process's limit, whichever is less; `u64::MAX` if
-/// unknown.
+/// Free memory and swap in bytes, within this process's limit; `u64::MAX` if unknown.
 #[must_use]
 pub fn free_memory() -> u64 {
     let meminfo = read("/proc/meminfo").unwrap_or_default();
@@ -63,7 +59,7 @@ fn read(path: &str) -> Option<String> {
 fn left_in_group(max: &str, current: &str, stat: &str) -> Option<u64> {
     let number = |text: &str| text.trim().parse::<u64>().ok();
     let (max, current) = (number(max)?, number(current)?);
-    // Counted as used, but reclaimable: page cache and kernel caches.
+    // Counted as used, but reclaimable.
     let reclaimable: u64 = ["inactive_file", "active_file", "slab_reclaimable"]
         .iter()
         .filter_map(|name| {
@@ -81,9 +77,8 @@ fn kibibytes(meminfo: &str, name: &str) -> Option<u64> {
     Some(number.saturating_mul(1024))
 }
 
-/// Advises the system to back new memory with large pages, if it is large; contents and use do not change.
-///
-/// The first write to each small page costs a fault, and these take longer than computing a result of 32 MiB.
+/// Advises the system to back new memory with large pages. Page faults of small pages take longer than computing 32
+/// MiB.
 pub fn prefer_large_pages(memory: &mut [MaybeUninit<u8>]) {
     if memory.len() < LARGE {
         return;
@@ -95,14 +90,13 @@ pub fn prefer_large_pages(memory: &mut [MaybeUninit<u8>]) {
         let skipped = memory.as_ptr().addr().wrapping_neg() % PAGE;
         let whole = &mut memory[skipped..];
         let bytes = whole.len() / PAGE * PAGE;
-        // SAFETY: the range is page-aligned and inside `memory`. The advice affects only pages not yet mapped, and
-        // fails harmlessly where there are no large pages.
+        // SAFETY: the range is page-aligned and inside `memory`. The advice affects only unmapped pages, and fails
+        // harmlessly.
         let _ = unsafe { madvise(whole.as_mut_ptr().cast(), bytes, Advice::LinuxHugepage) };
     }
 }
 
-/// Returns the pages of memory about to be freed, which an allocator might keep in this thread's arena; contents become
-/// undefined but initialised.
+/// Returns pages that an allocator might keep; contents become undefined but initialised.
 pub fn give_pages_back(memory: &mut [u8]) {
     #[cfg(target_os = "linux")]
     {
@@ -115,8 +109,7 @@ pub fn give_pages_back(memory: &mut [u8]) {
         let bytes = whole.len() / PAGE * PAGE;
         if bytes > 0 {
             // SAFETY: the range is page-aligned and inside `memory`, which has no other references. Its bytes stay
-            // initialised: private memory reads as zeros, a mapped file as the file; if the system refuses (locked
-            // memory), nothing changes.
+            // initialised: private memory reads as zeros, a mapped file as the file; locked memory does not change.
             let _ = unsafe { madvise(whole.as_mut_ptr().cast(), bytes, Advice::LinuxDontNeed) };
         }
     }

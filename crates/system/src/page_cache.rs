@@ -1,7 +1,4 @@
-//! The system's cache of file pages: reading ahead, writing back, dropping, and what is cached.
-//!
-//! Optional on another system: advice then does nothing or returns `Unsupported`, cached bytes are unknown, and files
-//! are read through the cache. Measurements need the dropping and the count of cached pages.
+//! The system's cache of file pages.
 #![allow(unsafe_code)] // Some calls have no safe crate; costs of mapping show only by mapping.
 
 use std::fs::File;
@@ -13,10 +10,10 @@ use std::time::Instant;
 
 use crate::usage::page_faults;
 
-/// Advises to read a range ahead, in steps, since the system serves only one read-ahead window per request.
+/// Advises to read a range ahead, in steps: the system serves one window per request.
 ///
 /// # Errors
-/// Of the system; `Unsupported` where there is no such advice.
+/// Of the system; `Unsupported` without such advice.
 #[cfg(target_os = "linux")]
 pub fn will_need(file: &File, range: Range<u64>, step: u64) -> io::Result<()> {
     let mut at = range.start;
@@ -29,7 +26,7 @@ pub fn will_need(file: &File, range: Range<u64>, step: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Advises to read a range ahead. Not supported on this system.
+/// Not supported on this system.
 ///
 /// # Errors
 /// `Unsupported`.
@@ -46,8 +43,7 @@ pub fn advise_sequential(file: &File) {
     let _ = file;
 }
 
-/// Bytes that the system reads ahead at once from a file's disk; 128 KiB if unknown. Cached by disk, since the look-up
-/// takes as long as some requests.
+/// Bytes that the system reads ahead at once from a file's disk; 128 KiB if unknown. Cached by disk.
 #[must_use]
 pub fn read_ahead_window(file: &File) -> u64 {
     const MIN_WINDOW: u64 = 128 << 10;
@@ -55,7 +51,7 @@ pub fn read_ahead_window(file: &File) -> u64 {
     let Ok(found) = file.metadata() else {
         return MIN_WINDOW;
     };
-    // Never blocks: in a forked process, the thread that holds the lock may not exist.
+    // Never blocks: after a fork, the thread that holds the lock may not exist.
     let mut known = KNOWN_WINDOWS.try_lock().ok();
     let same = |known: &&(u64, u64)| known.0 == found.dev();
     if let Some(&(_, window)) = known.as_ref().and_then(|known| known.iter().find(same)) {
@@ -72,10 +68,10 @@ pub fn read_ahead_window(file: &File) -> u64 {
     window
 }
 
-/// Lets reads and writes of an open file bypass the cache. Offsets, lengths and memory must then be aligned to blocks.
+/// Makes reads and writes of an open file bypass the cache; offsets, lengths and memory must be aligned to blocks.
 ///
 /// # Errors
-/// Of the system, such as a file system that cannot; `Unsupported` where no file can.
+/// Of the system; `Unsupported` where no file can.
 #[cfg(target_os = "linux")]
 pub fn bypass(file: &File) -> io::Result<()> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -83,7 +79,7 @@ pub fn bypass(file: &File) -> io::Result<()> {
     Ok(fcntl_setfl(file, fcntl_getfl(file)? | OFlags::DIRECT)?)
 }
 
-/// Lets reads and writes of an open file bypass the cache. Not supported on this system.
+/// Not supported on this system.
 ///
 /// # Errors
 /// `Unsupported`.
@@ -103,8 +99,7 @@ pub fn populate(mapped: &[u8]) -> io::Result<bool> {
     }
     let skipped = mapped.as_ptr().addr() % crate::memory::page_size();
     let start = mapped.as_ptr().wrapping_sub(skipped).cast_mut();
-    // SAFETY: the pages are those of `mapped`, which stay mapped while it is borrowed. The advice changes no byte: it
-    // acts like reading a byte of each page, and reports what cannot be read.
+    // SAFETY: the pages stay mapped while `mapped` is borrowed. The advice changes no byte.
     let done = unsafe {
         rustix::mm::madvise(
             start.cast(),
@@ -119,17 +114,13 @@ pub fn populate(mapped: &[u8]) -> io::Result<bool> {
     }
 }
 
-/// Fills page tables for mapped bytes. `Ok(false)`: not supported.
-///
-/// # Errors
-/// None on this system.
+/// `Ok(false)`: not supported on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn populate(_mapped: &[u8]) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Writes cached bytes to the disk and waits. Makes nothing durable, but leaves less to the following sync, which
-/// reports errors.
+/// Writes cached bytes to the disk and waits. Makes nothing durable; the next sync reports errors.
 #[cfg(target_os = "linux")]
 pub fn write_back(file: &File, bytes: Range<u64>) {
     const ALL: libc::c_uint = libc::SYNC_FILE_RANGE_WAIT_BEFORE
@@ -138,17 +129,17 @@ pub fn write_back(file: &File, bytes: Range<u64>) {
     let end = bytes.end.min(i64::MAX.cast_unsigned());
     let start = bytes.start.min(end);
     if start == end {
-        // The system call takes zero bytes as up to the end of the file.
+        // Zero bytes would mean up to the end of the file.
         return;
     }
     let _ = sync_range(file, start.cast_signed(), (end - start).cast_signed(), ALL);
 }
 
-/// Writes cached bytes to the disk. Left to the system here.
+/// Left to the system here.
 #[cfg(not(target_os = "linux"))]
 pub fn write_back(_file: &File, _bytes: Range<u64>) {}
 
-/// Begins to write cached bytes to the disk without waiting: makes nothing durable; the next sync reports errors.
+/// Begins to write cached bytes to the disk. Makes nothing durable; the next sync reports errors.
 ///
 /// # Errors
 /// Of the system, or an offset beyond 2^63.
@@ -159,10 +150,7 @@ pub fn begin_writing_back(file: &File, offset: u64, len: u64) -> io::Result<()> 
     sync_range(file, offset, len, libc::SYNC_FILE_RANGE_WRITE)
 }
 
-/// Begins to write cached bytes to the disk. Left to the system here.
-///
-/// # Errors
-/// None on this system.
+/// Left to the system here.
 #[cfg(not(target_os = "linux"))]
 pub fn begin_writing_back(_file: &File, _offset: u64, _len: u64) -> io::Result<()> {
     Ok(())
@@ -171,7 +159,7 @@ pub fn begin_writing_back(_file: &File, _offset: u64, _len: u64) -> io::Result<(
 #[cfg(target_os = "linux")]
 fn sync_range(file: &File, offset: i64, len: i64, flags: libc::c_uint) -> io::Result<()> {
     use std::os::fd::AsRawFd;
-    // SAFETY: the descriptor is open as long as `file` is; the call takes numbers and accesses no memory of ours.
+    // SAFETY: `file` keeps the descriptor open; the call accesses no memory of ours.
     match unsafe { libc::sync_file_range(file.as_raw_fd(), offset, len, flags) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -190,8 +178,7 @@ pub fn drop_cached(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Cached bytes of a range. None if the system cannot tell: before Linux 6.5, for other users' files, and on overlays,
-/// which have no pages.
+/// Cached bytes of a range. None if unknown: before Linux 6.5, for other users' files, and on overlays.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn cached(file: &File, range: Range<u64>) -> Option<u64> {
@@ -206,8 +193,8 @@ pub fn cached(file: &File, range: Range<u64>) -> Option<u64> {
     }
     let asked = [range.start, range.end - range.start];
     let mut told = [0u64; 5];
-    // SAFETY: the call reads the two numbers of `asked` (offset, length) and writes the five of `told`, as Linux
-    // defines both; the descriptor is open while `file` is.
+    // SAFETY: the call reads the two numbers of `asked` (offset, length) and writes the five of `told`; `file` keeps
+    // the descriptor open.
     let done = unsafe {
         libc::syscall(
             CACHESTAT,
@@ -221,15 +208,15 @@ pub fn cached(file: &File, range: Range<u64>) -> Option<u64> {
     (done == 0).then_some(bytes.min(asked[1]))
 }
 
-/// Cached bytes of a range. None: this system cannot tell.
+/// None: this system cannot tell.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn cached(_file: &File, _range: Range<u64>) -> Option<u64> {
     None
 }
 
-/// Seconds per page fault that reads: touches a byte in every `stride` of an uncached file. None if most touches did
-/// not fault, or the file cannot be mapped. A file that is truncated meanwhile ends the process.
+/// Seconds per page fault that reads: touches a byte per `stride` of an uncached file. None if most touches did not
+/// fault, or the file cannot be mapped. Truncating the file meanwhile ends the process.
 #[must_use]
 pub fn fault_seconds(file: &File, stride: usize) -> Option<f64> {
     drop_cached(file).ok()?;
@@ -284,7 +271,6 @@ mod tests {
         std::fs::write(&path, vec![1; 3 << 20]).unwrap();
         let file = File::options().write(true).open(&path).unwrap();
         begin_writing_back(&file, 1 << 20, 1 << 20).unwrap();
-        // Past the end nothing happens; an overflowing offset is an error.
         begin_writing_back(&file, 8 << 20, 8 << 20).unwrap();
         #[cfg(target_os = "linux")]
         begin_writing_back(&file, u64::MAX, 1).unwrap_err();

@@ -1,7 +1,4 @@
-//! Processes: whether they run, ending them and their groups, names of signals, and the limit on open files.
-//!
-//! Required on another system: whether a child has ended without taking its exit status, ending a process together with
-//! those that it started, and whether a process number is in use.
+//! Processes, their groups, names of signals, and the limit on open files.
 
 use std::process::Child;
 
@@ -11,22 +8,22 @@ use rustix::process::{
     kill_current_process_group, kill_process, kill_process_group, test_kill_process, waitid,
 };
 
-/// Whether a process has this number, which may differ or be absent in another container.
+/// Whether a process has this number, which may differ in another container.
 #[must_use]
 pub fn is_running(pid: u32) -> bool {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     pid.is_none_or(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
-/// Whether a child has ended. Its number stays taken, and its exit status can still be had.
+/// Whether a child has ended, without taking its exit status.
 #[must_use]
 pub fn has_ended(child: &Child) -> bool {
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
     pid(child).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), options), Ok(None)))
 }
 
-/// Kills a child that leads a process group, with all of the group. Not for a child whose exit status was taken: its
-/// number may be another process's. Whether it worked is not known.
+/// Kills a child's process group, if possible. Not for a child whose exit status was taken: its number may be another
+/// process's.
 pub fn kill_group(child: &Child) {
     if let Some(group) = pid(child) {
         let _ = kill_process_group(group, Signal::KILL);
@@ -45,7 +42,7 @@ fn pid(child: &Child) -> Option<Pid> {
     Pid::from_raw(child.id().try_into().ok()?)
 }
 
-/// Name of a signal that commonly ends a process: 9 is `SIGKILL`. None for others.
+/// Name of a signal that commonly ends a process, as `SIGKILL`.
 #[must_use]
 pub fn signal_name(signal: i32) -> Option<&'static str> {
     Some(match signal {
@@ -63,7 +60,7 @@ pub fn signal_name(signal: i32) -> Option<&'static str> {
     })
 }
 
-/// Files that this process may have open at once. None if there is no limit.
+/// Files that this process may have open at once. None without a limit.
 #[must_use]
 pub fn open_file_limit() -> Option<u64> {
     getrlimit(Resource::Nofile).current
@@ -114,7 +111,6 @@ mod tests {
         wait_until("the leader ends", || has_ended(&child));
         let status = child.wait().unwrap();
         assert_eq!(status.signal().and_then(signal_name), Some("SIGKILL"));
-        // Nobody holds the other end of its output any more.
         line.clear();
         assert_eq!(output.read_line(&mut line).unwrap(), 0);
     }

@@ -1,13 +1,10 @@
 //! Memory that processes share: a file without a name.
-//!
-//! Required on another system: a file without a name that another process can map once it has been
-//! [sent](crate::descriptor::send_file) to it, and growth that fails before a write does.
 
 use std::fs::File;
 use std::io;
 
-/// Creates an empty file in memory that nobody else can open. It can grow, and nobody can make it shorter: another
-/// process may have it mapped. `name` shows in diagnostics only.
+/// Creates an empty file in memory that nobody else can open. It can grow but not shrink, as another process may have
+/// it mapped. `name` is for diagnostics only.
 ///
 /// # Errors
 /// Of the system.
@@ -19,7 +16,7 @@ pub fn create(name: &str) -> io::Result<File> {
     Ok(File::from(file))
 }
 
-/// Creates an empty file that nobody else can open. Not supported on this system.
+/// Not supported on this system.
 ///
 /// # Errors
 /// `Unsupported`.
@@ -28,10 +25,10 @@ pub fn create(_name: &str) -> io::Result<File> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }
 
-/// Grows a file to `bytes` and allocates all its pages, so that no later write fails.
+/// Grows a file to `bytes` and allocates all pages, so that no later write fails.
 ///
 /// # Errors
-/// Of the system, such as too little memory.
+/// Of the system, as without memory.
 #[cfg(target_os = "linux")]
 pub fn grow(file: &File, bytes: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};

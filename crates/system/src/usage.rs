@@ -1,19 +1,17 @@
-//! What threads and this process have used of the machine: processor time, page faults, involuntary switches.
-//!
-//! Required on another system: processor time of the thread and the process. The counts may be absent.
+//! Used processor time, page faults, involuntary switches.
 #![allow(unsafe_code)] // One call has no safe crate.
 
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Processor time of the current thread so far. None if unknown.
+/// Processor time of this thread. None if unknown.
 #[must_use]
 pub fn thread_cpu_time() -> Option<Duration> {
     cpu_time(ClockId::ThreadCPUTime)
 }
 
-/// Processor time of all threads of this process so far. None if unknown.
+/// Processor time of all threads of this process. None if unknown.
 #[must_use]
 pub fn process_cpu_time() -> Option<Duration> {
     cpu_time(ClockId::ProcessCPUTime)
@@ -23,7 +21,7 @@ fn cpu_time(clock: ClockId) -> Option<Duration> {
     clock_gettime(clock).try_into().ok()
 }
 
-/// How often the system took the processor from the current thread so far. None if unknown.
+/// How often the system took the processor from this thread. None if unknown.
 #[must_use]
 pub fn involuntary_switches() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/thread-self/status").ok()?;
@@ -32,12 +30,12 @@ pub fn involuntary_switches() -> Option<u64> {
     value.trim().parse().ok()
 }
 
-/// Page faults of the current thread so far: those that read nothing, and those that read from a disk.
+/// Page faults of this thread: those without and with a disk read.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn page_faults() -> (u64, u64) {
     let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the call fills the structure, for which zeros are valid.
+    // SAFETY: the call fills the structure; zeros are valid.
     let usage = unsafe {
         libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
         usage.assume_init()
@@ -45,7 +43,7 @@ pub fn page_faults() -> (u64, u64) {
     (usage.ru_minflt as u64, usage.ru_majflt as u64)
 }
 
-/// Page faults of the current thread. Not counted on this system.
+/// Not counted on this system.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn page_faults() -> (u64, u64) {

@@ -1,7 +1,4 @@
-//! File systems: their name and identity, whether they are on a network, free space, syncing them as a whole.
-//!
-//! Required on another system: names of network file systems, on which locks and mappings are not coherent (a store
-//! there is refused); an identity that survives restarts; free space. The rest is optional.
+//! File systems: identity, free space, syncing as a whole.
 
 use std::fs::File;
 use std::io;
@@ -15,8 +12,8 @@ fn magic(volume: &rustix::fs::StatFs) -> u64 {
 
 /// Name of the network file system of `path`; `None` if local.
 ///
-/// FUSE counts as local: most of it is (ntfs-3g, mergerfs, encfs), and the kernel handles its locks and mappings. 9p
-/// and virtiofs share a host's folder without coherent locks, so they count as network.
+/// FUSE counts as local: the kernel handles its locks and mappings. 9p and virtiofs share a host's folder without
+/// coherent locks, so they count as network.
 ///
 /// # Errors
 /// Of looking it up.
@@ -48,19 +45,13 @@ fn network_name(magic: u64) -> Option<&'static str> {
     }
 }
 
-/// Name of the network file system of a path. Not detected on this system.
-///
-/// # Errors
-/// None on this system.
+/// Not detected on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn network(_path: &Path) -> io::Result<Option<&'static str>> {
     Ok(None)
 }
 
-/// Name of the network file system of a file. Not detected on this system.
-///
-/// # Errors
-/// None on this system.
+/// Not detected on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn network_of(_file: &File) -> io::Result<Option<&'static str>> {
     Ok(None)
@@ -73,7 +64,7 @@ pub(crate) fn is_overlay(file: &File) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|found| magic(&found) == OVERLAY)
 }
 
-/// Name of the file system of `path`: `ext4`, `xfs`, or its number in hexadecimal. None if unknown.
+/// Name of the file system: `ext4`, or its number in hexadecimal. None if unknown.
 #[cfg(target_os = "linux")]
 #[must_use]
 pub fn file_system(path: &Path) -> Option<String> {
@@ -89,28 +80,28 @@ pub fn file_system(path: &Path) -> Option<String> {
     })
 }
 
-/// Name of the file system of a path. None: unknown on this system.
+/// None: unknown on this system.
 #[cfg(not(target_os = "linux"))]
 #[must_use]
 pub fn file_system(_path: &Path) -> Option<String> {
     None
 }
 
-/// Identity of the file system of `path`, which survives restarts for most: ext4, btrfs, f2fs and others derive it from
-/// their UUID, the rest from the device number. None if it has none.
+/// Identity of the file system, if any: from its UUID (ext4, btrfs, f2fs and others), which survives restarts, or the
+/// device number.
 #[must_use]
 pub fn identity(path: &Path) -> Option<u64> {
     let found = rustix::fs::statvfs(path).ok()?;
     Some(found.f_fsid).filter(|&id| id != 0)
 }
 
-/// Major and minor number of a device number as `MetadataExt::dev` gives it.
+/// Major and minor number of a `MetadataExt::dev`.
 #[must_use]
 pub fn device_numbers(device: u64) -> (u32, u32) {
     (rustix::fs::major(device), rustix::fs::minor(device))
 }
 
-/// Bytes that this user can still write to the file system of `path`.
+/// Bytes that this user can still write to the file system.
 ///
 /// # Errors
 /// Of looking it up.
@@ -119,8 +110,8 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
     Ok(room.f_bavail.saturating_mul(room.f_frsize))
 }
 
-/// Whether [`sync`] makes all writes to the file system of `path` durable and reports earlier errors. False for kernels
-/// before 5.8, which do not report them, and for other file systems, where the sync may not reach the disk.
+/// Whether [`sync`] makes all writes durable and reports earlier errors: not before Linux 5.8, nor on file systems
+/// whose sync may not reach the disk.
 ///
 /// # Errors
 /// Of looking it up.
@@ -138,7 +129,7 @@ pub fn syncs_reliably(path: &Path) -> io::Result<bool> {
     Ok(version >= (5, 8) && known.contains(&magic))
 }
 
-/// Makes all writes to the file system of an open folder durable. Fails if one has failed since the folder was opened.
+/// Makes all writes to the folder's file system durable. Fails if one has failed since the folder was opened.
 ///
 /// # Errors
 /// Of the disk.
@@ -147,16 +138,13 @@ pub fn sync(folder: &File) -> io::Result<()> {
     Ok(rustix::fs::syncfs(folder)?)
 }
 
-/// Whether a file system can be synced as a whole. Not supported on this system.
-///
-/// # Errors
-/// None on this system.
+/// Not supported on this system.
 #[cfg(not(target_os = "linux"))]
 pub fn syncs_reliably(_path: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Syncs a file system as a whole. Not supported on this system.
+/// Not supported on this system.
 ///
 /// # Errors
 /// `Unsupported`.
@@ -187,7 +175,7 @@ mod tests {
     fn file_systems_are_told_apart() {
         assert_eq!(network_name(0x6969), Some("NFS"));
         assert_eq!(network_name(0xef53), None);
-        // Every Linux has it. It has no disk to sync.
+        // On every Linux, and without a disk to sync.
         let other = Path::new("/proc");
         assert_eq!(file_system(other).as_deref(), Some("0x9fa0"));
         assert!(!syncs_reliably(other).unwrap());

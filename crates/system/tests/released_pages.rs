@@ -1,4 +1,4 @@
-//! Pages that a process gives back, in a process of its own: other tests would change what it has.
+//! Pages given back, in a process of its own: other tests would change what it has.
 #![cfg(target_os = "linux")]
 
 use isochrony_system::memory::give_pages_back;

@@ -1,4 +1,4 @@
-//! Pool of reused memory blocks: faulting in pages costs more than filling them.
+//! Pool of reused memory blocks: page faults cost more than filling.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -6,13 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use isochrony_segment::{Buffer, BufferMut, SegmentError};
 use isochrony_store::Blocks;
 
-/// Maximum bytes of idle blocks, and likewise of referenced ones.
+/// Maximum bytes of idle blocks, and of referenced ones.
 const MAX_IDLE_BYTES: u64 = 64 << 20;
 
-/// Referenced blocks checked per request.
 const REFERENCED_BLOCKS_CHECKED: usize = 4;
 
-/// A pool of blocks of any length, for executions with few lengths.
+/// A pool of blocks, for executions with few lengths.
 #[derive(Debug, Default)]
 pub struct BlockPool {
     blocks: Mutex<PooledBlocks>,
@@ -22,8 +21,7 @@ pub struct BlockPool {
 struct PooledBlocks {
     idle_by_len: HashMap<usize, Vec<Buffer>>,
     idle_bytes: u64,
-    /// Returned but still referenced blocks. They wait here to become idle, since the allocator would not reuse their
-    /// memory.
+    /// Blocks returned while referenced. They wait here to become idle: the allocator would not reuse their memory.
     referenced: VecDeque<Buffer>,
     referenced_bytes: u64,
 }
@@ -38,7 +36,6 @@ impl PooledBlocks {
         }
     }
 
-    /// Keeps a block until it is unreferenced; drops the oldest ones to make room.
     fn add_referenced(&mut self, block: Buffer) {
         let bytes = block.len() as u64;
         while self.referenced_bytes + bytes > MAX_IDLE_BYTES {
@@ -145,7 +142,6 @@ mod tests {
         let address = other.as_ptr();
         pool.give(other);
         assert_eq!(pool.take(500).unwrap().len(), 500);
-        // The first block is idle, too.
         let _first = pool.take(1000).unwrap();
         let again = pool.take(1000).unwrap();
         assert_eq!((again.as_ptr(), again.bytes()[999]), (address, 7));

@@ -1,6 +1,4 @@
 //! Signal catalog: numbers the signals of an execution and describes its tasklets in these numbers.
-//!
-//! Callers give tasklets over stores; the dependency graph knows only numbers.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,18 +14,18 @@ use crate::shared_signal::SharedSignal;
 use crate::signal_range::{SignalHandle, SignalRange};
 use crate::tasklet::Tasklet;
 
-/// Scratch last, then by store folder and id, which approximates the order of files on disk.
+/// Scratch last, then by store folder and id, which approximates the order on disk.
 type SignalKey = (bool, PathBuf, u64);
 
 pub(crate) struct CatalogEntry {
-    /// Name in the journal. Scratch has only a number in this execution.
+    /// Name in the journal. Scratch has only a number.
     pub(crate) identity: String,
     pub(crate) signal: Signal,
     pub(crate) is_written: bool,
     pub(crate) is_scratch: bool,
-    /// Handle for reading: the writer's, if it is written.
+    /// For reading: the writer's, if written.
     handle: SignalHandle,
-    /// If not written: one per distinct handle, since handles of different openings may show different states.
+    /// If not written: one per distinct handle, as openings may show different states.
     shared: Vec<(Signal, Arc<SharedSignal>)>,
 }
 
@@ -87,11 +85,10 @@ fn signal_key(range: &SignalRange, signal: &Signal) -> SignalKey {
 }
 
 struct SignalLookup<'a> {
-    /// In order of discovery.
     keys: Vec<SignalKey>,
-    /// By signal: an output that writes it, else an input; whether it is written.
+    /// By signal: an output that writes it, else an input; whether written.
     ranges: Vec<(&'a SignalRange, bool)>,
-    /// By input and output, in tasklet order: position in `keys`.
+    /// Position in `keys`, by input and output in tasklet order.
     numbers: Vec<usize>,
     written_stores: HashMap<PathBuf, Store>,
 }
@@ -104,7 +101,7 @@ impl<'a> SignalLookup<'a> {
             numbers: Vec::new(),
             written_stores: HashMap::new(),
         };
-        // Thousands of tasklets use few signals: look up each once.
+        // Thousands of tasklets use few signals.
         let mut by_cheap_key: HashMap<(&Path, u64), usize> = HashMap::new();
         for tasklet in tasklets {
             let inputs = tasklet.inputs.iter().map(|range| (range, false));
@@ -254,8 +251,7 @@ impl SignalCatalog {
         })
     }
 
-    /// The tasklets with their handles. Written signals are read through the writing store, since no other handle shows
-    /// uncommitted samples; others through the caller's handle.
+    /// Written signals are read through the writing store, as no other handle shows uncommitted samples.
     pub(crate) fn with_resolved_handles(&self, tasklets: &[Tasklet]) -> Vec<Tasklet> {
         let dtypes: Vec<DType> = (self.signals.iter())
             .map(|entry| entry.signal.dtype())
@@ -281,7 +277,6 @@ impl SignalCatalog {
                     .collect(),
                 function: Arc::clone(&tasklet.function),
                 exclusive: tasklet.exclusive,
-                // Only the schedule needs these, and it has them.
                 function_name: String::new(),
                 identity: String::new(),
                 after: Vec::new(),
@@ -297,13 +292,12 @@ impl SignalCatalog {
         })
     }
 
-    /// A range for messages: `name[start:end]`.
+    /// `name[start:end]`, for messages.
     pub(crate) fn range_text(&self, extent: &SignalExtent) -> String {
         let name = &self.signal_specs[extent.signal].name;
         format!("{name}[{}:{}]", extent.range.start, extent.range.end)
     }
 
-    /// Identifies a tasklet in the journal, in addition to its name.
     pub(crate) fn identity(&self, at: usize, tasklet: &Tasklet) -> String {
         let spec = &self.specs[at];
         let text = |extent: &SignalExtent| {
@@ -344,8 +338,8 @@ impl SignalCatalog {
     }
 }
 
-/// Ranges of an input that tasklets must write first: gaps in scratch or in a written signal, and an input that is one
-/// gap. Other gaps belong to the recording.
+/// Ranges of an input that tasklets must write first: gaps in scratch or a written signal, and an input that is one
+/// gap.
 fn missing_ranges(entry: &CatalogEntry, signal: &Signal, range: &Range<i64>) -> Vec<Range<i64>> {
     let gaps = signal.gaps().within(range.clone());
     let gaps: Vec<Range<i64>> = gaps.map(|gap| gap.range()).collect();

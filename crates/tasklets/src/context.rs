@@ -1,4 +1,4 @@
-//! Arguments of a tasklet's function: inputs, memory for outputs, and written samples.
+//! Arguments of a tasklet's function: inputs, memory for outputs, written samples.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::signal_range::SignalRange;
 /// Samples written by a function.
 pub type OutputBytes = Box<dyn AsRef<[u8]> + Send>;
 
-/// Samples that become visible when the function has succeeded.
+/// Samples that become visible when the function succeeds.
 pub(crate) enum StagedBytes {
     Bytes(OutputBytes),
-    /// Memory of the block pool; true: a whole block.
+    /// From the block pool; true: a whole block.
     Block(Buffer, bool),
 }
 
@@ -44,7 +44,6 @@ pub struct TaskletContext<'a> {
     scratch_lease: Option<LeaseGuard>,
 }
 
-/// Ends the lease when the function returns or panics.
 struct LeaseGuard(Arc<Lease>);
 
 impl Drop for LeaseGuard {
@@ -106,13 +105,13 @@ impl<'a> TaskletContext<'a> {
         self.worker
     }
 
-    /// Requested when the execution should end. A long function should then return any error.
+    /// Requested when the execution should end; a long function should then return any error.
     #[must_use]
     pub fn interrupt(&self) -> &Interrupt {
         self.interrupt
     }
 
-    /// The samples of an input, valid while referenced. Scratch can be read only until the function returns.
+    /// The samples of an input. Scratch can be read only until the function returns.
     ///
     /// # Errors
     /// No such input; or as [`Signal::select`](isochrony_store::Signal::select).
@@ -151,8 +150,8 @@ impl<'a> TaskletContext<'a> {
         Ok(range.cached_signal()?.name().to_owned())
     }
 
-    /// Writes samples at `offset` from the output's start. All outputs become visible at once, when the function has
-    /// succeeded.
+    /// Writes samples at `offset` from the output's start. All outputs become visible at once, if the function
+    /// succeeds.
     ///
     /// # Errors
     /// [`TaskletError::WrongOutput`]: wrong type, or samples outside the output.
@@ -174,7 +173,7 @@ impl<'a> TaskletContext<'a> {
         self.write_bytes(output, offset, Box::new(bytes.to_vec()))
     }
 
-    /// Like [`write`](Self::write), with bytes in native byte order, without a copy.
+    /// Like [`write`](Self::write), with bytes in native byte order and no copy.
     pub fn write_bytes(
         &mut self,
         output: usize,

@@ -1,4 +1,4 @@
-//! The executor: collects tasklets, explains their order, and runs them over stores.
+//! The executor collects tasklets, explains their order, and runs them over stores.
 
 use std::sync::Arc;
 
@@ -76,7 +76,7 @@ impl Executor {
         })
     }
 
-    /// Wraps the work of each worker thread, for set-up once per thread. `wrapper` must call its argument exactly once.
+    /// Wraps the work of each worker thread, for set-up. `wrapper` must call its argument exactly once.
     #[must_use]
     pub fn with_thread_wrapper(mut self, wrapper: fn(&mut (dyn FnMut() + Send))) -> Self {
         self.thread_wrapper = Some(wrapper);
@@ -103,8 +103,8 @@ impl Executor {
         Ok(schedule.explain(&self.tasklets, &self.options))
     }
 
-    /// Runs the tasklets. `resume` keeps what a previous execution finished. Calls `watch` on the calling thread about
-    /// every 25 ms; false ends the execution.
+    /// `resume` keeps what a previous execution finished. The calling thread calls `watch` about every 25 ms; false
+    /// ends the execution.
     ///
     /// # Errors
     /// Before any tasklet runs: [`TaskletError::TwoWriters`], [`TaskletError::Cycle`], [`TaskletError::NobodyWrites`],
@@ -136,7 +136,6 @@ impl Executor {
             self.thread_wrapper,
             watch,
         )?;
-        // Scratch remains if its readers did not run.
         for tasklet in &self.tasklets {
             runner
                 .release_scratch_of(tasklet)

@@ -1,4 +1,4 @@
-//! Dependency graph: derives which tasklet waits for which, from `after`, inputs and outputs.
+//! Dependency graph: which tasklet waits for which, from `after`, inputs and outputs.
 //!
 //! Signals and tasklets are numbers here, so tests need no stores.
 
@@ -30,7 +30,7 @@ pub struct SignalExtent {
 pub struct InputSpec {
     /// Range.
     pub extent: SignalExtent,
-    /// Ranges without samples, which other tasklets must write first.
+    /// Ranges without samples, which others must write first.
     pub missing: Vec<Range<i64>>,
 }
 
@@ -39,7 +39,7 @@ pub struct InputSpec {
 pub struct TaskletSpec {
     /// Unique name.
     pub name: String,
-    /// The first is the primary input, whose disk position orders the tasklets.
+    /// The first is the primary input.
     pub inputs: Vec<InputSpec>,
     /// Outputs.
     pub outputs: Vec<SignalExtent>,
@@ -62,7 +62,7 @@ pub struct DependencyGraph {
     pub scratch_readers: Vec<Vec<usize>>,
     /// Scratch bytes written by each.
     pub scratch_bytes: Vec<u64>,
-    /// Whether each is exclusive: at most one such tasklet runs at a time.
+    /// Exclusive tasklets run one at a time.
     pub exclusive: Vec<bool>,
     /// Position of each primary input: signal and index, or device and byte after [`Self::use_disk_positions`]. None:
     /// no input, or scratch.
@@ -149,8 +149,8 @@ impl DependencyGraph {
         }
     }
 
-    /// Replaces disk positions by device and byte from `lookup`. If one is unknown, changes nothing and returns false,
-    /// since the two kinds cannot be compared.
+    /// Replaces disk positions by device and byte from `lookup`; all or (false) none, since the two kinds cannot be
+    /// compared.
     pub fn use_disk_positions(
         &mut self,
         mut lookup: impl FnMut(usize, i64) -> Option<(usize, i64)>,
@@ -250,7 +250,6 @@ fn overlapping<'a>(
     &written[first..end.max(first)]
 }
 
-/// Rejects a missing range that is not completely written.
 fn check_written(
     written: &[(Range<i64>, usize)],
     missing: &Range<i64>,

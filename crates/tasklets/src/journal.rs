@@ -1,7 +1,7 @@
-//! The journal: records finished work on disk, so that any interrupted execution can be resumed.
+//! The journal records finished work on disk, so that any interrupted execution can be resumed.
 //!
-//! A record claims a range of samples, or states that a tasklet is finished, after the commit of its outputs. Each line
-//! starts with its checksum; the first torn line ends the journal. A lost record costs repeated work, never a sample.
+//! A record claims a range of samples, or states, after the commit of its outputs, that a tasklet is finished. Each
+//! line starts with its checksum; the first torn line ends the journal.
 //!
 //! ```text
 //!  lock the journal -> record claims -> run tasklets -> commit outputs -> record finished tasklets -> (repeat)
@@ -20,7 +20,6 @@ use crate::journal_location::JournalLocation;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum JournalRecord {
-    /// The execution writes these samples.
     Claim {
         signal: String,
         start: i64,
@@ -28,10 +27,9 @@ pub(crate) enum JournalRecord {
     },
     Done {
         name: String,
-        /// Inputs, outputs and function: a tasklet with other ones is another tasklet.
         #[serde(rename = "of")]
         identity: String,
-        /// Return value as JSON in a string, to preserve it exactly.
+        /// JSON in a string, to preserve it exactly.
         value: Option<String>,
     },
 }
@@ -72,7 +70,7 @@ struct LockedFile(File);
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        // Closing is not enough, since a forked child keeps the lock. Unlocking fails only without a lock.
+        // A forked child keeps the lock after closing. Fails only without a lock.
         let _ = self.0.unlock();
     }
 }
@@ -101,7 +99,7 @@ impl LockedJournal {
             .read()
             .map_err(|source| location.error("read", source))?;
         let (records, bytes) = parse_lines(&text);
-        // In a store's journal folder, a file without valid records is a damaged journal; elsewhere it may be the
+        // In a store's journal folder, a file without valid records is a damaged journal; elsewhere, perhaps the
         // user's.
         if records.is_empty() && !location.is_in_store() && !is_torn_record(&text) {
             return Err(TaskletError::NotAJournal {
@@ -136,7 +134,7 @@ impl LockedJournal {
             .set_len(if resume { bytes } else { 0 })
             .map_err(io)?;
         (file.0).seek(SeekFrom::End(0)).map_err(io)?;
-        // The file's name must be durable too: no sample may outlive the record of its claim.
+        // No sample may outlive the record of its claim.
         location.sync_folder().map_err(io)?;
         let mut journal = Journal { location, file };
         let claims = claims
@@ -151,7 +149,7 @@ impl LockedJournal {
     }
 }
 
-/// Records up to the first torn line, and their bytes.
+/// Until the first torn line, with the bytes read.
 fn parse_lines(text: &[u8]) -> (Vec<JournalRecord>, u64) {
     let (mut records, mut bytes) = (Vec::new(), 0);
     for line in text.split_inclusive(|byte| *byte == b'\n') {
@@ -162,7 +160,7 @@ fn parse_lines(text: &[u8]) -> (Vec<JournalRecord>, u64) {
     (records, bytes)
 }
 
-/// Whether a file holds only the start of a journal's first line, as after a crash.
+/// Whether a file holds only part of a journal's first line, as after a crash.
 fn is_torn_record(text: &[u8]) -> bool {
     let start = &text[..text.len().min(4096)];
     let has_sum = start.iter().take(8).all(u8::is_ascii_hexdigit);
@@ -208,7 +206,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("journal");
         let journal = begin(&path, false, []).unwrap();
-        // A forked child keeps a descriptor of the same open file until it executes its program.
+        // A forked child keeps a descriptor of the same open file.
         let child = journal.file.0.try_clone().unwrap();
         assert!(matches!(
             LockedJournal::new(&location(&path)),
@@ -240,7 +238,6 @@ mod tests {
         }
         std::fs::write(&path, b"").unwrap();
         begin(&path, false, []).unwrap();
-        // A store's folder contains only journals, so this one was damaged by a crash.
         let own = JournalLocation::in_store(folder.path(), "00000000");
         let path = own.path();
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -44,8 +44,7 @@ impl JournalLocation {
         }
     }
 
-    /// A journal named by a user. Links are followed unless it is a store's journal, as the error about a claimed
-    /// output advises.
+    /// Follows links unless it is a store's journal, as the error about a claimed output advises.
     pub(crate) fn new(given: &Path) -> Result<Self, TaskletError> {
         if let Some(root) = store_of_journal(given) {
             return Ok(Self {
@@ -98,7 +97,6 @@ impl JournalLocation {
         self.is_in_store
     }
 
-    /// Other journals of the same store; none elsewhere.
     pub(crate) fn others(&self) -> Vec<Self> {
         let names = match self.is_in_store {
             true => self.media().list(self.folder()).unwrap_or_default(),
@@ -123,7 +121,7 @@ impl JournalLocation {
         Ok(bytes.unwrap_or_default())
     }
 
-    /// Opens for writing; creates file and folders, with durable names.
+    /// Creates file and folders, with durable names.
     pub(crate) fn open(&self) -> io::Result<File> {
         let media = self.media();
         for made in media.make_folders(&self.root, self.folder())? {

@@ -1,8 +1,8 @@
 //! Tasklets: explicit units of work over ranges of signals.
 //!
-//! A tasklet declares what it reads, writes and does. Three types derive the rest as pure functions:
-//! [`DependencyGraph`] (which tasklet waits for which), [`SerialOrder`] (an order by disk position within a scratch
-//! budget) and [`TaskletScheduler`] (what may start next). [`Executor`] runs them on threads over stores.
+//! A tasklet declares what it reads, writes and does. Pure functions derive [`DependencyGraph`], [`SerialOrder`] (by
+//! disk position, within a scratch budget) and what may start next ([`TaskletScheduler`]). [`Executor`] runs them on
+//! threads over stores.
 //!
 //! After J. E. Smith, *Access Scheduler and Multiprocessor* (2010); `docs/design/tasklets.md` lists differences.
 

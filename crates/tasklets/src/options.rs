@@ -15,24 +15,23 @@ pub struct ExecutorOptions {
     pub workers: usize,
     /// Scratch budget: maximum bytes at once.
     pub scratch: u64,
-    /// Maximum scratch in memory; the rest goes to files. None: a quarter of the memory available at the start.
+    /// Maximum scratch in memory; the rest goes to files. None: a quarter of the available memory.
     pub scratch_memory: Option<u64>,
     /// Choice among tasklets allowed by dependencies.
     pub order: OrderPolicy,
     /// Maximum bytes read ahead of started tasklets; 0: none.
     pub prefetch: u64,
-    /// Runs a single worker on the calling thread, which calls `watch` only between tasklets. For tasklets that are
-    /// short or check for interrupts themselves.
+    /// Runs a single worker on the calling thread, which calls `watch` only between tasklets.
     pub in_caller: bool,
-    /// Pins each worker thread, and the worker process that it calls, to a CPU.
+    /// Pins each worker thread, and its worker process, to a CPU.
     pub pin: bool,
     /// Whether other tasklets continue after a failure.
     pub keep_going: bool,
     /// Interval of commits and journal records: the most work that a crash loses.
     pub keep_every: Duration,
-    /// Journal. None: in the store of the first output.
+    /// None: in the store of the first output.
     pub journal: Option<PathBuf>,
-    /// Tunes how many workers take tasklets. A configuration has only that number. No effect on a single worker.
+    /// Tunes how many workers take tasklets. No effect on a single worker.
     pub tuning: Option<TuningMode>,
 }
 
@@ -54,5 +53,5 @@ impl Default for ExecutorOptions {
     }
 }
 
-/// Wraps the work of a worker thread; must call its argument exactly once.
+/// Must call its argument exactly once.
 pub(crate) type ThreadWrapper = fn(&mut (dyn FnMut() + Send));

@@ -1,4 +1,4 @@
-//! The prefetcher: reads inputs of tasklets that have not started, while others run.
+//! The prefetcher reads inputs of tasklets that have not started.
 //!
 //! ```text
 //!  serial order:   started steps | prefetched, at most `prefetch` bytes | not prefetched yet
@@ -10,12 +10,10 @@ use std::collections::VecDeque;
 use crate::sync::PoisonError;
 use crate::worker_pool::WorkerPool;
 
-/// Tasklets prefetched without the lock between checks for started steps.
 const BATCH_SIZE: usize = 32;
 
 impl WorkerPool<'_> {
-    /// Prefetches in serial order until all inputs are read or the execution ends, at most
-    /// [`prefetch`](crate::options::ExecutorOptions::prefetch) bytes ahead of the started tasklets.
+    /// Prefetches in serial order until all inputs are read or the execution ends.
     pub(crate) fn read_ahead(&self) {
         // Step and bytes, prefetched and not started.
         let mut outstanding: VecDeque<(usize, u64)> = VecDeque::new();
@@ -33,7 +31,7 @@ impl WorkerPool<'_> {
                 break;
             }
             if outstanding_bytes > 0 && outstanding_bytes >= self.options.prefetch {
-                // Sleep until half have started: waking up for each would cost the workers too much.
+                // Waking up for each would cost the workers too much.
                 let half = outstanding.get(outstanding.len() / 2);
                 state.extra.wake_prefetcher_at = half.map_or(0, |(step, _)| step + 1);
                 state = (self.prefetch_wanted.wait(state)).unwrap_or_else(PoisonError::into_inner);
@@ -76,7 +74,7 @@ mod tests {
     use crate::serial_order::{OrderPolicy, SerialOrder};
     use crate::worker_pool::execute;
 
-    /// Tasklets read ten bytes each; the first runs until the prefetcher waits.
+    /// The first tasklet runs until the prefetcher waits.
     struct CountingRunner {
         prefetched: AtomicU64,
         prefetched_during_first: AtomicU64,
@@ -138,7 +136,6 @@ mod tests {
         };
         let scheduler = TaskletScheduler::new(graph, serial, 0);
         let outcome = execute(scheduler, &runner, &options, None, &mut |_| true).unwrap();
-        // Three, and the first if the prefetcher was faster than the worker.
         let prefetched = runner.prefetched_during_first.load(Ordering::SeqCst);
         assert!(
             (3..=4).contains(&prefetched),

@@ -11,7 +11,6 @@ use crate::signal_range::merge_ranges;
 
 #[derive(Default)]
 pub(crate) struct PreviousExecution {
-    /// Finished tasklets by name: identity and return value.
     pub(crate) finished: HashMap<String, (String, Option<String>)>,
     /// Claimed ranges by signal, sorted and merged.
     claims: HashMap<String, Vec<Range<i64>>>,
@@ -47,7 +46,6 @@ impl PreviousExecution {
     }
 }
 
-/// Finds another journal of the same store that claimed a range.
 fn find_claiming_journal(
     own: &JournalLocation,
     signal: &str,
@@ -60,7 +58,6 @@ fn find_claiming_journal(
     Some(other?.path().to_owned())
 }
 
-/// An output with samples that this execution did not write.
 pub(crate) struct OccupiedOutput<'a> {
     pub(crate) name: &'a str,
     pub(crate) signal: &'a str,

@@ -1,4 +1,4 @@
-//! Progress of an execution, and timing of its workers.
+//! Progress of an execution.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use isochrony_runtime::Progress;
 /// Progress of an execution.
 #[derive(Debug)]
 pub struct TaskletProgress {
-    /// Finished tasklets, including those kept from a previous execution.
+    /// Finished tasklets, including kept ones.
     pub tasklets: Progress,
     /// Bytes read and written in this execution.
     pub bytes: Progress,
 }
 
-/// Timing of a tasklet since the start of the execution, and its worker.
+/// Worker of a tasklet, and times since the execution's start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TaskletTiming {
     /// Its number.

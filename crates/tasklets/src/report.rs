@@ -1,4 +1,4 @@
-//! Report of an execution: state of each tasklet, work of each worker, the error that ended it.
+//! Report of an execution: tasklets, workers, the error that ended it.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::worker_pool::PoolOutcome;
 pub struct TaskletReport {
     /// Its name.
     pub name: String,
-    /// "done", "kept" from a previous execution, "failed", "not_run" because a dependency failed, or "stopped" as the
+    /// "done", "kept" from a previous execution, "failed", "not_run" after a failed dependency, or "stopped" as the
     /// execution ended early.
     pub state: &'static str,
     /// Why it failed or was not run.
@@ -65,12 +65,12 @@ pub struct TaskletsReport {
     pub tuning: Option<TuningReport>,
 }
 
-/// The error that ended an execution, with the report until then.
+/// The error that ended an execution.
 #[derive(Debug)]
 pub struct ExecutionFailure {
     /// The error.
     pub error: TaskletError,
-    /// Report of the work done; None if no tasklet ran.
+    /// Report until then; None if no tasklet ran.
     pub report: Option<TaskletsReport>,
 }
 
@@ -176,7 +176,7 @@ impl TaskletsReport {
             notes,
         };
         let (done, total) = outcome.scheduler.progress();
-        // The first in serial order, so the error does not depend on timing.
+        // In serial order, so the error does not depend on timing.
         let failures = outcome.failures.into_iter();
         let first_failure = failures.min_by_key(|(at, _)| schedule.serial.step[*at]);
         let error = match (outcome.fatal, first_failure) {

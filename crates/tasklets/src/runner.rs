@@ -1,14 +1,11 @@
-//! Interface of the worker pool to its user: run tasklets, release scratch, commit results.
-//!
-//! Tasklets are numbers here, so tests need no stores.
+//! Interface of the worker pool to its user.
 
 use crate::error::{Cause, TaskletError};
 
-/// Runs numbered tasklets, from several threads at once.
+/// Called from several threads at once.
 pub(crate) trait TaskletRunner: Sync {
     fn run(&self, tasklet: usize, worker: usize) -> Result<(), Cause>;
     fn release_scratch(&self, tasklet: usize) -> Result<(), TaskletError>;
-    /// Commits outputs, then records the tasklets in the journal.
     fn commit(&self, finished: &[usize]) -> Result<(), TaskletError>;
     /// Starts writing outputs to disk, to shorten `commit`.
     fn write_back(&self, finished: &[usize]);
@@ -17,7 +14,6 @@ pub(crate) trait TaskletRunner: Sync {
     /// Bytes read and written, for progress.
     fn byte_count(&self, tasklet: usize) -> u64;
     fn interrupt(&self);
-    /// Whether the caller or a tasklet interrupted the execution.
     fn is_interrupted(&self) -> bool;
     fn has_commits(&self) -> bool;
 }

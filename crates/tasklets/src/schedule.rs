@@ -1,4 +1,4 @@
-//! The schedule of an execution: which tasklets run, in which order and why, and which are reused.
+//! The schedule of an execution: tasklets to run, their order and reasons, and reused ones.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -18,14 +18,14 @@ use crate::serial_order::{OrderPolicy, OrderReason, SerialOrder};
 use crate::signal_range::merge_ranges;
 use crate::tasklet::Tasklet;
 
-/// With fewer input bytes, read times are negligible wherever the inputs are.
+/// With fewer input bytes, read times are negligible.
 const MIN_BYTES_FOR_DISK_POSITIONS: u64 = 64 << 20;
 
 pub(crate) struct Schedule {
     pub(crate) catalog: SignalCatalog,
     pub(crate) graph: Arc<DependencyGraph>,
     pub(crate) serial: Arc<SerialOrder>,
-    /// Inputs, outputs and function of each tasklet, to match with the journal. Empty without one.
+    /// Identifies inputs, outputs and function in the journal. Empty without one.
     pub(crate) fingerprints: Vec<String>,
     pub(crate) reused_values: HashMap<usize, String>,
     pub(crate) notes: Vec<String>,
@@ -37,7 +37,7 @@ pub(crate) struct Schedule {
 }
 
 impl Schedule {
-    /// What an execution would do now; the journal is not locked, so this may change.
+    /// Does not lock the journal, so this may change.
     pub(crate) fn preview(
         tasklets: &[Tasklet],
         options: &ExecutorOptions,
@@ -59,7 +59,6 @@ impl Schedule {
         )
     }
 
-    /// What an execution will do. Locks the journal first.
     pub(crate) fn with_locked_journal(
         tasklets: &[Tasklet],
         options: &ExecutorOptions,
@@ -79,7 +78,7 @@ impl Schedule {
             return Ok((schedule, None));
         };
         let mut journal = LockedJournal::new(&location)?;
-        // Again: the execution that held the lock may have changed the signals.
+        // Again: the lock's last owner may have changed the signals.
         let (catalog, graph) = catalog_and_graph(tasklets)?;
         let records = if resume {
             journal.take_records()
@@ -232,7 +231,7 @@ fn catalog_and_graph(
     Ok((catalog, graph))
 }
 
-/// Asks the file system for the positions of primary inputs, if there is much to read. Returns whether all are known.
+/// Asks for positions of primary inputs, if there is much to read. Returns whether all are known.
 fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) -> bool {
     let primary = (catalog.specs.iter()).filter_map(|spec| Some(&spec.inputs.first()?.extent));
     let bytes = primary.map(|extent| catalog.extent_bytes(extent));
@@ -252,7 +251,6 @@ fn look_up_disk_positions(catalog: &SignalCatalog, graph: &mut DependencyGraph) 
     })
 }
 
-/// The journal in the options, else one in the first written store, if any.
 fn journal_location(
     options: &ExecutorOptions,
     catalog: &SignalCatalog,
@@ -283,8 +281,7 @@ fn journal_location(
 /// - it depends on one that runs again, or
 /// - it writes scratch for a reader that runs again: scratch does not outlast an execution.
 ///
-/// For the last reason alone, dependents do not run again, since the outputs do not change; writers of scratch that it
-/// reads do.
+/// In the last case its outputs do not change, so dependents do not run again; writers of scratch that it reads do.
 fn find_reused(
     graph: &DependencyGraph,
     catalog: &SignalCatalog,
@@ -345,8 +342,7 @@ fn find_reused(
     reused
 }
 
-/// Finds outputs, as tasklet and output, partly written by a previous execution and now to be run, which must be
-/// invalidated first.
+/// Finds outputs, as tasklet and output, partly written by a previous execution, which must be invalidated first.
 ///
 /// # Errors
 /// [`TaskletError::OutputOccupied`]: samples not claimed by the previous execution, or scratch that is not empty.

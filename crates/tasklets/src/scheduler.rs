@@ -1,8 +1,7 @@
-//! Decides which tasklet may start next: the state of an execution without its threads.
+//! Decides which tasklet may start next, without threads.
 //!
 //! A tasklet may start when its dependencies are done. If it writes scratch, the budget must still allow *executing all
 //! tasklets before it in the serial order one by one*. So the first unfinished tasklet may always start: no deadlock.
-//! Any idle worker starts what fits:
 //!
 //! ```text
 //!  step of the serial order    0     1     2     3     4     5
@@ -48,7 +47,7 @@ impl TaskletState {
 pub enum Assignment {
     /// Run this tasklet.
     Run(usize),
-    /// Ask again when another worker has finished a tasklet.
+    /// Ask again when a tasklet has finished.
     Wait,
     /// Nothing is left to start.
     Finished,
@@ -174,7 +173,7 @@ impl TaskletScheduler {
             if self.first_unfinished_step == *step || peak + bytes <= self.budget {
                 return Some(*step);
             }
-            // A longer range has no smaller peak, so nothing later fits either.
+            // A longer range has no smaller peak.
             if peak + self.min_scratch > self.budget {
                 return None;
             }

@@ -1,15 +1,13 @@
 //! Segment tree over integers: range add and range maximum in logarithmic time.
-//!
-//! Holds the scratch in use at each step of the serial order.
 
 use std::ops::Range;
 
-/// A complete binary tree: node `n` has children `2 * n` and `2 * n + 1`; leaves begin at `leaves`.
+/// Complete binary tree: node `n` has children `2 * n` and `2 * n + 1`; leaves begin at `leaves`.
 #[derive(Debug, Clone)]
 pub(crate) struct SegmentTree {
     /// A power of two.
     leaves: usize,
-    /// Maximum below each node, including additions at it, but not above it.
+    /// Maximum below each node, without additions above it.
     max: Vec<i128>,
     /// Added to all leaves below each node, not propagated.
     added: Vec<i128>,

@@ -1,11 +1,10 @@
-//! The serial order: tasklets as executed by one worker, with the scratch in use at each step.
+//! The serial order: tasklets as one worker runs them, with the scratch in use at each step.
 //!
-//! Several workers relax it within the scratch budget, which the scheduler checks. Two passes:
+//! Several workers relax it within the scratch budget. Two passes:
 //!
-//! 1. Take tasklets by disk position of their primary input. After a writer of scratch, take its readers, preceded by
-//!    their other dependencies, so scratch is in use only briefly.
-//! 2. Interleave groups without common scratch, up to half of the budget: reads of one signal become longer, and the
-//!    next groups can start while these release scratch.
+//! 1. Take tasklets by disk position of their primary input. Readers of scratch follow its writer, after their other
+//!    dependencies.
+//! 2. Interleave groups without common scratch, up to half of the budget, for longer reads.
 //!
 //! ```text
 //!  pass 1:   fft a0, fft b0, add 0   |   fft a1, fft b1, add 1        (| separates groups)
@@ -15,8 +14,7 @@
 use crate::error::TaskletError;
 use crate::graph::DependencyGraph;
 
-/// Maximum scratch of interleaved groups: long enough reads for any disk. More would delay the first results and be
-/// evicted from the page cache before it is read.
+/// Long enough reads for any disk. More would delay the first results and leave the page cache.
 const MAX_INTERLEAVED_SCRATCH: u64 = 64 << 20;
 
 /// Choice among tasklets allowed by dependencies.
@@ -40,7 +38,7 @@ pub enum OrderReason {
     FreesScratch(usize),
 }
 
-/// The order of execution by one worker. A *step* is a position in it.
+/// The order of one worker. A *step* is a position in it.
 #[derive(Debug, Clone)]
 pub struct SerialOrder {
     /// Tasklet of each step.
@@ -153,12 +151,9 @@ struct OrderBuilder<'a> {
     graph: &'a DependencyGraph,
     policy: OrderPolicy,
     keys: Vec<SortKey>,
-    /// Entered by the depth-first search, or kept.
     entered: Vec<bool>,
-    /// In the order, or kept.
     placed: Vec<bool>,
     tasklets: Vec<usize>,
-    /// First step of each group without common scratch.
     group_starts: Vec<usize>,
     reason: Vec<OrderReason>,
 }
@@ -224,7 +219,7 @@ impl<'a> OrderBuilder<'a> {
                     let dependencies = &self.graph.dependencies[at];
                     self.push(&mut stack, dependencies, OrderReason::NeededBy(at));
                 }
-                // A dependency is further down the stack: revisit it later.
+                // A dependency is further down the stack: revisit later.
                 DfsEvent::Exit(at) if !self.dependencies_are_placed(at) => {
                     self.entered[at] = false;
                 }
@@ -253,7 +248,7 @@ impl<'a> OrderBuilder<'a> {
     }
 }
 
-/// Second pass: interleaves adjacent groups. None if no two fit.
+/// None if no two adjacent groups fit.
 fn interleave_groups(
     graph: &DependencyGraph,
     tasklets: &[usize],
@@ -271,7 +266,7 @@ fn interleave_groups(
     let scratch_of =
         |group: &[usize]| -> u64 { group.iter().map(|at| graph.scratch_bytes[*at]).sum() };
     let mut order = Vec::with_capacity(tasklets.len());
-    // Longest dependency chain before each tasklet; any order is valid within a level.
+    // Longest dependency chain; any order is valid within a level.
     let mut level = vec![0usize; graph.len()];
     let mut is_interleaved = false;
     let mut next = 0;
@@ -279,7 +274,6 @@ fn interleave_groups(
         let mut merged = groups[next].to_vec();
         let mut bytes = scratch_of(groups[next]);
         next += 1;
-        // A group without scratch keeps its place.
         while bytes > 0 && next < groups.len() && scratch_of(groups[next]) > 0 {
             let more = scratch_of(groups[next]);
             if bytes + more > max_scratch {

@@ -10,16 +10,15 @@
 //! ```
 //!
 //! Only a finished tasklet makes another startable, and only that or a stop lets a worker return, so only these wake
-//! sleepers. `tests/loom_scheduler.rs` compiles this file with loom's locks and checks all interleavings.
+//! sleepers. `tests/loom_scheduler.rs` checks all interleavings of this file.
 
 use crate::scheduler::{Assignment, TaskletScheduler};
 use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 pub(crate) struct SharedState<T> {
     pub(crate) scheduler: TaskletScheduler,
-    /// Sleeping workers. At 0, nobody is notified, as that costs more than the rest of `finish`.
+    /// At 0, nobody is notified: that costs more than the rest of `finish`.
     sleeping_workers: usize,
-    /// The owner's data, under the same mutex.
     pub(crate) extra: T,
 }
 
@@ -40,7 +39,7 @@ impl<T> SharedScheduler<T> {
         }
     }
 
-    /// Ignores poisoning: the thread scope reports the panic and ends with it.
+    /// Ignores poisoning: the thread scope reports the panic.
     pub(crate) fn lock(&self) -> MutexGuard<'_, SharedState<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,8 +66,7 @@ impl<T> SharedScheduler<T> {
         }
     }
 
-    /// Marks a tasklet as done or failed. `on_finish` runs under the lock, as it must release the scratch of the given
-    /// tasklets before another one starts to write scratch.
+    /// `on_finish` runs under the lock: it must release scratch before another tasklet starts to write.
     pub(crate) fn finish(
         &self,
         tasklet: usize,

@@ -1,4 +1,4 @@
-//! A range of a signal, and the handle that reads or writes it.
+//! A range of a signal, and its handle.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +19,6 @@ pub struct SignalRange {
 
 #[derive(Clone)]
 pub(crate) enum SignalHandle {
-    /// The caller's handle.
     Stored(Store, Box<Signal>),
     /// Only read.
     Shared(Arc<SharedSignal>),
@@ -66,7 +65,7 @@ impl SignalRange {
         }
     }
 
-    /// The handle's state, without refreshing. Scratch is always current.
+    /// Without refreshing. Scratch is always current.
     pub(crate) fn cached_signal(&self) -> Result<Signal, StoreError> {
         match &self.handle {
             SignalHandle::Stored(_, signal) => Ok((**signal).clone()),

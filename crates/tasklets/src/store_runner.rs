@@ -1,4 +1,4 @@
-//! Runs tasklets over stores: calls functions, publishes their outputs, and commits them.
+//! Runs tasklets over stores: calls functions, publishes and commits their outputs.
 //!
 //! ```text
 //!  function writes      -> staged in memory, invisible
@@ -30,7 +30,7 @@ pub(crate) struct StoreRunner<'a> {
     interrupt: Interrupt,
     pool: Arc<BlockPool>,
     scratch_memory: MemoryBudget,
-    /// Shared while a tasklet's outputs become visible, exclusive while stores commit.
+    /// Shared while outputs become visible, exclusive while stores commit.
     commit_lock: RwLock<()>,
     journal: Option<Mutex<Journal>>,
     return_values: Mutex<HashMap<usize, ReturnValue>>,
@@ -50,7 +50,7 @@ impl<'a> StoreRunner<'a> {
         };
         let pool: Arc<BlockPool> = Arc::default();
         let blocks: Arc<dyn Blocks> = Arc::clone(&pool) as _;
-        // Scratch is read into blocks, not mapped, since a function's input must not change when it is released.
+        // Not mapped: a function's input must not change when scratch is released.
         for scratch in schedule.catalog.scratch() {
             scratch.copy_into(&blocks);
         }
@@ -75,7 +75,7 @@ impl<'a> StoreRunner<'a> {
         values.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a tasklet's outputs visible atomically, or nothing if they are incomplete.
+    /// All outputs of a tasklet become visible, or none.
     fn publish(&self, tasklet: &Tasklet, context: TaskletContext<'_>) -> Result<(), Cause> {
         let staged = context.staged;
         for (output, pieces) in tasklet.outputs.iter().zip(&staged) {
@@ -93,7 +93,7 @@ impl<'a> StoreRunner<'a> {
                 let start = output.range.start + offset;
                 let end = start + (bytes.bytes().len() / size) as i64;
                 if let Err(error) = self.fill(output, &writer, start, bytes) {
-                    // Undo what this tasklet filled. The conflicting samples belong to someone else.
+                    // The conflicting samples belong to someone else.
                     for (output, writer, range) in filled {
                         match &output.handle {
                             SignalHandle::Scratch(scratch) => self.free_scratch(scratch, range)?,
@@ -108,7 +108,7 @@ impl<'a> StoreRunner<'a> {
         Ok(())
     }
 
-    /// Fills staged samples. Scratch keeps the block while memory suffices, else writes its file.
+    /// Scratch keeps the block while memory suffices, else writes its file.
     fn fill(
         &self,
         output: &SignalRange,
@@ -279,7 +279,7 @@ impl TaskletRunner for StoreRunner<'_> {
         let extents = catalog.specs[tasklet].inputs.iter();
         let bytes = extents.map(|InputSpec { extent, .. }| {
             let entry = &catalog.signals[extent.signal];
-            // What this execution writes is still in the page cache.
+            // Still in the page cache.
             if entry.is_scratch || entry.is_written {
                 return 0;
             }

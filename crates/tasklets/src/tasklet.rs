@@ -1,4 +1,4 @@
-//! A tasklet over stored signals: its inputs, outputs and function.
+//! A tasklet over stored signals.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub enum ReturnValue {
     Nothing,
     /// Kept by the journal.
     Value(Value),
-    /// JSON text, kept by the journal unchanged: numbers of any size and precision.
+    /// JSON text, kept unchanged: numbers of any size and precision.
     Json(String),
-    /// The journal cannot keep it. A resumed execution reruns the tasklet.
+    /// Not kept: a resumed execution reruns the tasklet.
     NotSerializable,
 }
 
@@ -70,8 +70,8 @@ impl Tasklet {
         }
     }
 
-    /// Adds text that identifies the function besides its name, such as parameters or a checksum of its code. A resumed
-    /// execution reruns the tasklet if it changed.
+    /// Adds to the function's name, for example, parameters or a checksum of its code. A resumed execution reruns the
+    /// tasklet if it changed.
     #[must_use]
     pub fn identified(mut self, by: impl Into<String>) -> Self {
         self.identity = by.into();

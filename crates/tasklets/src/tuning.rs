@@ -1,8 +1,7 @@
 //! [`PoolTuning`]: tunes how many workers take tasklets.
 //!
-//! The thread that watches the execution polls it; [`PolledTuning`] decides. Its flow model has one server, with a
-//! replica per worker. Throughput is counted in input and output bytes of finished tasklets or, without any, in
-//! tasklets. Replicas cannot be chosen, so external configurations have none.
+//! [`PolledTuning`] decides, by a flow model of one server with a replica per worker. Throughput is in input and output
+//! bytes of finished tasklets, else in tasklets. Replicas cannot be chosen, so external configurations have none.
 
 use std::time::Duration;
 
@@ -20,7 +19,7 @@ pub(crate) struct PoolTuning {
 }
 
 impl PoolTuning {
-    /// An execution that begins with all workers, unless the mode has a configuration.
+    /// Begins with all workers, unless the mode has a configuration.
     pub(crate) fn new(mode: &TuningMode, workers: usize) -> Result<Self, TaskletError> {
         let limits = ConfigurationLimits {
             min_workers: 1,
@@ -51,7 +50,7 @@ impl PoolTuning {
         self.tuning.configuration().workers
     }
 
-    /// Takes a reading. Returns the number of workers if it changes.
+    /// Returns the number of workers if it changes.
     pub(crate) fn poll(
         &mut self,
         elapsed: Duration,

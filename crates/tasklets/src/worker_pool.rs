@@ -1,4 +1,4 @@
-//! Worker pool: runs tasklets on threads; meanwhile reports progress and commits finished tasklets.
+//! Worker pool: runs tasklets on threads, reports progress, and commits finished tasklets.
 //!
 //! ```text
 //!  worker threads   take a tasklet from the shared scheduler, run it, finish it     (wait on the scheduler)
@@ -6,10 +6,10 @@
 //!  calling thread   calls `watch` and commits finished tasklets, every 25 ms        (waits on `commit_wanted`)
 //! ```
 //!
-//! A tuned execution's calling thread also changes how many workers pass the gate before they take a tasklet.
+//! When tuned, it also changes how many workers pass the gate.
 //!
 //! With [`in_caller`](ExecutorOptions::in_caller) the one worker is the calling thread, which calls `watch` between
-//! tasklets; another thread commits, if necessary.
+//! tasklets; another thread commits.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -66,7 +66,7 @@ pub(crate) struct WorkerPool<'a> {
     pub(crate) shared: SharedScheduler<PoolState>,
     /// Enough steps have started, or the execution is over.
     pub(crate) prefetch_wanted: Condvar,
-    /// The last worker has returned, or finished tasklets should be committed.
+    /// The last worker has returned, or a commit is due.
     commit_wanted: Condvar,
     progress: TaskletProgress,
     gate: WorkerGate,
@@ -113,7 +113,7 @@ pub(crate) fn execute(
     thread::scope(|scope| {
         let _over = ExecutionEndGuard(&pool);
         if options.prefetch > 0 {
-            // Without the thread, the execution is slower but right.
+            // Without the thread, the execution is only slower.
             let _ = start_scoped_helper(scope, "ahead", || pool.read_ahead());
         }
         if options.in_caller && workers == 1 {
@@ -268,7 +268,6 @@ impl WorkerPool<'_> {
         self.shared.lock().extra.workers[worker].waited += idle_since.elapsed();
     }
 
-    /// Changes how many workers take tasklets, by the counters.
     fn tune(&self, tuning: &mut PoolTuning) {
         let workers = self.shared.lock().extra.workers.clone();
         if let Some(workers) = tuning.poll(self.start.elapsed(), &workers, &self.progress) {
@@ -288,11 +287,9 @@ impl WorkerPool<'_> {
         }
     }
 
-    /// Commits finished tasklets every [`keep_every`](ExecutorOptions::keep_every), and after all workers have
-    /// returned.
+    /// Commits every [`keep_every`](ExecutorOptions::keep_every), and after all workers have returned.
     fn commit_until_over(&self, mut watch: Option<&mut dyn FnMut(&TaskletProgress) -> bool>) {
         let mut last_commit = Instant::now();
-        // Uncommitted tasklets passed to `write_back`.
         let mut written_back = 0;
         loop {
             let mut state = self.shared.lock();
@@ -346,7 +343,7 @@ impl Drop for ExecutionEndGuard<'_, '_> {
     }
 }
 
-/// Counts a worker as returned when dropped, also by a panic, so nobody waits for it. The scope propagates the panic.
+/// Counts a worker as returned when dropped, also by a panic.
 struct ActiveWorkerGuard<'a, 'b>(&'a WorkerPool<'b>);
 
 impl Drop for ActiveWorkerGuard<'_, '_> {

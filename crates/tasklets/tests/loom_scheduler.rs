@@ -1,6 +1,5 @@
-//! Checks `SharedScheduler` under every interleaving of a few workers with at most two preemptions: each tasklet runs
-//! once, after its dependencies, within the scratch budget, and alone if exclusive; all workers end. loom reports
-//! deadlocks.
+//! `SharedScheduler` under every interleaving with at most two preemptions: each tasklet runs once, after its
+//! dependencies, within the scratch budget, and alone if exclusive; all workers end.
 
 /// Replaces `crate::sync` of `shared_scheduler`.
 mod sync {
@@ -25,7 +24,7 @@ use loom::thread;
 use scheduler::TaskletScheduler;
 use shared_scheduler::SharedScheduler;
 
-/// Two writers of scratch and a reader of both, once or twice, and an independent tasklet.
+/// Two writers of scratch and a reader of both, and an independent tasklet.
 fn specs(parts: i64) -> Vec<TaskletSpec> {
     let extent = |signal, start: i64| SignalExtent {
         signal,

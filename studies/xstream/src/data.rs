@@ -1,4 +1,4 @@
-//! Made recordings, and what the applications find in them by plain loops over whole arrays: the oracle of every variant.
+//! Synthetic recordings, and the applications' results by plain loops over whole arrays: the oracle of every variant.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::kernels::{
 
 /// Channels of the microphone array.
 pub const CHANNELS: usize = 4;
-/// Samples of a segment that a source gives: ten milliseconds at 48 kHz, a whole number of windows.
+/// Samples of a source's segment: ten milliseconds at 48 kHz, whole windows.
 pub const SEGMENT: usize = 480;
 /// Sensors along the pipe.
 pub const SENSORS: usize = 3;
@@ -29,7 +29,7 @@ fn uniform(state: &mut u64) -> f64 {
     (*state >> 11) as f64 / (1u64 << 53) as f64 - 0.5
 }
 
-/// Noise, with a call of 400 samples about every 94,000, and none near the end.
+/// Noise, with a call of 400 samples about every 94,000, none near the end.
 pub fn audio(channels: usize, count: usize) -> Vec<Vec<f32>> {
     let made = (0..channels).map(|channel| {
         let mut state = 0x9e37_79b9 + channel as u64;
@@ -70,7 +70,7 @@ pub fn detections(samples: &[f32]) -> Vec<Range<i64>> {
         .collect()
 }
 
-/// The digest of what DETECTAUDIO keeps of all channels.
+/// Digest of DETECTAUDIO's selection of all channels.
 pub fn detect_audio(channels: &[Vec<f32>]) -> u64 {
     let ranges = detections(&channels[0]);
     assert!(!ranges.is_empty(), "the recording has calls");
@@ -85,7 +85,7 @@ pub fn detect_audio(channels: &[Vec<f32>]) -> u64 {
     sum
 }
 
-/// The same, cut before sync: the digest of the ranges.
+/// The same, cut before sync: digest of the ranges.
 pub fn detect_only(channels: &[Vec<f32>]) -> u64 {
     let ranges = detections(&channels[0]);
     ranges

@@ -1,4 +1,4 @@
-//! Section III-C: a chain of 1000 operators that pass segments on, under each scheduler.
+//! Section III-C: a chain of 1000 operators that pass segments, by scheduler.
 
 use isochrony::SigSeg;
 
@@ -13,9 +13,9 @@ use crate::product;
 
 /// Samples of a segment.
 pub const LENGTH: usize = 4096;
-/// Segments admitted at once, as the product admits them.
+/// Segments admitted at once, as in the product.
 pub const BURST: usize = 64;
-/// Names of who takes part, with [`Scheduler`]s queueing in memory of their own and in rings.
+/// Names of contestants: [`Scheduler`]s with queues in own memory and in rings.
 const PRODUCT: &str = "Isochrony";
 
 impl Message for SigSeg {
@@ -70,7 +70,7 @@ impl Node<SigSeg> for Count {
     }
 }
 
-/// A chain whose ends read every sample, if `reads`; gives the samples that came through.
+/// A chain whose ends read every sample, if `reads`; returns the samples that came through.
 pub fn chain<Q: Held<SigSeg>>(
     whole: &SigSeg,
     operators: usize,
@@ -111,8 +111,7 @@ pub fn chain<Q: Held<SigSeg>>(
     engine.result(sink)
 }
 
-/// What run to completion could be at best, for chains whose operators give back what they are given: a burst stays
-/// where it is, and operator after operator walks over it.
+/// Lower bound of run to completion, for operators that return their input: a burst stays in place.
 fn in_place(whole: &SigSeg, operators: usize) -> u64 {
     struct Nowhere;
     impl Emit<SigSeg> for Nowhere {
@@ -153,7 +152,6 @@ fn in_place(whole: &SigSeg, operators: usize) -> u64 {
     nodes.last().map_or(0, |last| last.node.result())
 }
 
-/// A node with the accounting of a call.
 struct Counted {
     node: Box<dyn Node<SigSeg>>,
     expected: i64,
@@ -207,8 +205,8 @@ pub fn run(quick: bool) -> Value {
     json!(each)
 }
 
-/// One chain of 1000 operators that read nothing, for a cache simulator: what two numbers of segments differ by is the
-/// schedulers' own.
+/// One chain of 1000 operators that read nothing, for a cache simulator: the difference between two numbers of segments
+/// is the schedulers' own.
 pub fn alone(
     mut arguments: impl Iterator<Item = String>,
 ) -> Result<(), Box<dyn std::error::Error>> {

@@ -1,6 +1,6 @@
-//! What the paper's applications compute, without any engine: every variant calls these, and so does the oracle.
+//! Computations of the paper's applications, shared by every variant and the oracle.
 //!
-//! None of them is inlined, so that all contestants run the very same instructions and only what is around them differs.
+//! Not inlined, so that all contestants run the same instructions here.
 
 use std::f32::consts::PI;
 use std::ops::Range;
@@ -9,14 +9,14 @@ use std::ops::Range;
 pub const WINDOW: usize = 32;
 /// Samples kept before and after a detection.
 pub const PAD: i64 = 256;
-/// Windows below the threshold after which a detection has ended: two pads, so that ranges never overlap.
+/// Windows that end a detection: two pads, so that ranges never overlap.
 const HANGOVER: i64 = 2 * PAD / WINDOW as i64;
-/// Windows from which the noise is estimated before anything is detected.
+/// Windows that only estimate the noise.
 const WARM_UP: u32 = 64;
 /// Standard deviations above the noise.
 const THRESHOLD: f32 = 6.0;
 
-/// A sample or coefficient, wherever it lies: in a column, or in a row beside its time stamp.
+/// A sample or coefficient, in a column, or in a row beside its time stamp.
 pub trait Cell: Copy {
     fn get(self) -> f64;
     fn set(&mut self, value: f64);
@@ -32,7 +32,7 @@ impl Cell for f64 {
     }
 }
 
-/// Fourier transform of 32 real samples, and the score of its magnitudes.
+/// Fourier transform of 32 real samples, and a score of its magnitudes.
 pub struct Spectrum {
     twiddles: [(f32, f32); WINDOW / 2],
     reversed: [usize; WINDOW],
@@ -45,7 +45,6 @@ impl Default for Spectrum {
         Self {
             twiddles: std::array::from_fn(|k| (angle(k).cos(), angle(k).sin())),
             reversed: std::array::from_fn(|k| k.reverse_bits() >> (usize::BITS - 5)),
-            // Around the eighth bin, where the calls are.
             weights: std::array::from_fn(|k| 1.0 / (1.0 + (k as f32 - 8.0).abs())),
         }
     }
@@ -81,7 +80,7 @@ impl Spectrum {
     }
 }
 
-/// Detection at a constant rate of false alarms: Gaussian noise whose mean and deviation are estimated as it comes.
+/// Detection at a constant false alarm rate: Gaussian noise with running estimates of mean and deviation.
 #[derive(Default)]
 pub struct Detector {
     seen: u32,
@@ -89,12 +88,12 @@ pub struct Detector {
     variance: f32,
     /// First and last window above the threshold.
     event: Option<(i64, i64)>,
-    /// Nothing that is detected from now on begins before this.
+    /// No later detection begins before this.
     upto: i64,
 }
 
 impl Detector {
-    /// Takes the score of the window at `start`; gives the range of an event that has ended.
+    /// Takes the score of the window at `start`; returns the range of an event that has ended.
     pub fn push(&mut self, start: i64, score: f32) -> Option<Range<i64>> {
         let window = WINDOW as i64;
         let above =
@@ -121,7 +120,7 @@ impl Detector {
         ended
     }
 
-    /// No range that is still to come begins before this index.
+    /// No later range begins before this index.
     pub fn upto(&self) -> i64 {
         self.upto
     }
@@ -145,7 +144,7 @@ pub fn haar<C: Cell>(data: &mut [C], scratch: &mut [f64]) {
     }
 }
 
-/// The greatest detail coefficient and the energy of the rest.
+/// Greatest detail coefficient, and energy of the rest.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Peak {
     pub peak: f64,
@@ -154,7 +153,7 @@ pub struct Peak {
 
 #[inline(never)]
 pub fn trim_peak<C: Cell>(coefficients: &[C]) -> Peak {
-    // In four lanes, the same whatever the layout.
+    // In four lanes, whatever the layout.
     let (mut peaks, mut energies) = ([0f64; 4], [0f64; 4]);
     for part in coefficients[4..].chunks_exact(4) {
         for lane in 0..4 {
@@ -171,12 +170,12 @@ pub fn trim_peak<C: Cell>(coefficients: &[C]) -> Peak {
     }
 }
 
-/// A leak is where the transients of all sensors stand out.
+/// Whether the transients of all sensors stand out.
 pub fn is_leak(peaks: &[Peak]) -> bool {
     peaks.iter().all(|p| p.peak * p.peak > 0.02 * p.rest)
 }
 
-/// Whether the deviation of a window is above a threshold.
+/// Whether a window's deviation is above a threshold.
 #[inline(never)]
 pub fn deviates(window: &[f32], above: f32) -> bool {
     let (sum, squares) = moments(window);
@@ -184,7 +183,7 @@ pub fn deviates(window: &[f32], above: f32) -> bool {
     squares / window.len() as f32 - mean * mean > above * above
 }
 
-/// Whether the mean of a window is below a threshold.
+/// Whether a window's mean is below a threshold.
 #[inline(never)]
 pub fn mean_below(window: &[f32], below: f32) -> bool {
     moments(window).0 / (window.len() as f32) < below
@@ -201,7 +200,7 @@ fn moments(window: &[f32]) -> (f32, f32) {
     (sum.into_iter().sum(), squares.into_iter().sum())
 }
 
-/// Sum of the samples' bits: reads every one, whatever order they come in.
+/// Sum of the samples' bits, in any order: reads each.
 #[inline(never)]
 pub fn bits(samples: &[f32]) -> u64 {
     let parts = samples.chunks(4096).map(|part| {
@@ -213,7 +212,7 @@ pub fn bits(samples: &[f32]) -> u64 {
     parts.fold(0, u64::wrapping_add)
 }
 
-/// What a result adds to a digest that does not depend on the order of results.
+/// A result's summand in a digest that does not depend on order.
 pub fn digest(channel: usize, time: i64, value: u64) -> u64 {
     let mut x =
         value ^ (time as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ ((channel as u64) << 56);
@@ -221,8 +220,7 @@ pub fn digest(channel: usize, time: i64, value: u64) -> u64 {
     x ^ (x >> 29)
 }
 
-/// The digest of selected samples, cheap beside finding them, and the same in whatever pieces they come: the sum of
-/// their bits times their indices.
+/// Digest of selected samples, cheap, and independent of the pieces: the sum of their bits times their indices.
 #[inline(never)]
 pub fn digest_samples(channel: usize, start: i64, samples: &[f32]) -> u64 {
     let mut sum = 0u64;

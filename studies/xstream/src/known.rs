@@ -1,11 +1,11 @@
-//! Known answers: the kernels that contestants and oracles share, and the segments, checked before anything is measured.
+//! Known answers: checks shared kernels and segments before measurements.
 
 use std::f64::consts::PI;
 
 use crate::kernels::{Detector, PAD, Spectrum, WINDOW, deviates, haar, mean_below, trim_peak};
 use crate::memory::{CopyAlways, Pooled, RefCountCopy, RefCountLazy, RefCountRealloc, Segment};
 
-/// Panics where something is not as it should be.
+/// Panics on a wrong result.
 pub fn check() {
     spectrum();
     wavelet();
@@ -19,7 +19,6 @@ pub fn check() {
     segments::<Pooled>();
 }
 
-/// The score against the sum that defines the transform.
 fn spectrum() {
     let window: [f32; WINDOW] = std::array::from_fn(|k| ((k * k + 3 * k) % 17) as f32 - 8.0);
     let magnitude = |bin: usize| {
@@ -49,7 +48,6 @@ fn wavelet() {
     assert_eq!((found.peak, found.rest), (3.0, 5.0));
 }
 
-/// Two loud windows in noise are one range, with its pads.
 fn detector() {
     let mut detector = Detector::default();
     let mut ranges = Vec::new();
@@ -66,7 +64,7 @@ fn detector() {
     assert_eq!(detector.upto(), 400 * 32 - PAD);
 }
 
-/// A manager's segments against plain vectors, over made-up cuts and joins that share memory.
+/// Against plain vectors, over cuts and joins that share memory.
 fn segments<S: Segment<f32>>() {
     let mut memory = S::Memory::default();
     let samples: Vec<f32> = (0..1000).map(|k| k as f32).collect();

@@ -1,8 +1,7 @@
-//! Figure 7: DETECTAUDIO, and PIPELINE, under rising offered load, without and with rate control at the sources.
+//! Figure 7: DETECTAUDIO and PIPELINE under rising load, with and without rate control at the sources.
 //!
-//! Sources copy what has arrived into segments, ten milliseconds each. Without rate control they push all of it; with
-//! it, at most [`BURST`] segments each when everything before is worked off. Throughput is the whole recording over the
-//! time until the last sample is through. The product always controls its sources.
+//! Without rate control, sources push all arrived samples; with it, at most [`BURST`] segments each when everything
+//! before is done. Throughput is the whole recording over the time until the last sample is through.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -19,11 +18,10 @@ use crate::models::{End, Flow, Query, segments};
 use crate::product::{self, Clock, Pushed};
 
 const BURST: usize = 16;
-/// Scheduler's decisions between two looks at the clock.
+/// Scheduler's decisions between readings of the clock.
 const DECISIONS: usize = 16;
 const PRODUCT: &str = "Isochrony";
 
-/// An application in the paper's engine and in the product.
 struct Application<T> {
     name: &'static str,
     channels: Vec<Vec<T>>,
@@ -31,7 +29,7 @@ struct Application<T> {
     query: fn() -> Query<SigSeg>,
     /// From a scan of each channel.
     plan: fn(&mut dyn FnMut(usize) -> Plan) -> Result<Plan, PlanError>,
-    /// Millions of samples a second, of all channels.
+    /// Millions of samples per second, all channels.
     loads: &'static [f64],
 }
 
@@ -44,7 +42,7 @@ fn segment<T: Sample>(samples: &[T], start: usize) -> SigSeg {
 }
 
 impl<T: Sample> Application<T> {
-    /// Gives the result, and the most messages that waited at once.
+    /// Returns the result, and the most messages that waited at once.
     fn run_at(&self, scheduler: Scheduler, load: f64, controlled: bool) -> (u64, u64) {
         let query = (self.query)();
         let mut engine: Engine<Flow<SigSeg>, Boxed<_>> = Engine::new(query.graph, scheduler);
@@ -72,7 +70,6 @@ impl<T: Sample> Application<T> {
         (engine.result(query.sink), engine.peak())
     }
 
-    /// Every scheduler at every load.
     fn points(&self, rounds: usize) -> Value {
         let shared: Vec<Arc<[T]>> = self
             .channels
@@ -84,7 +81,7 @@ impl<T: Sample> Application<T> {
         let peaks: Vec<Cell<u64>> = (0..schedulers * loads.len())
             .map(|_| Cell::new(0))
             .collect();
-        // All loads take turns, too, so that a busy moment of the machine makes no step in a curve.
+        // Loads take turns, too, so that a busy machine makes no step in a curve.
         let mut contestants = Vec::new();
         for (&load, peaks) in loads.iter().zip(peaks.chunks(schedulers)) {
             let each = load * 1e6 / self.channels.len() as f64;

@@ -1,10 +1,7 @@
 //! XStream's design space as code (Girod et al., ICDE 2008), beside the product's engine.
 //!
-//! The paper chose among four memory managers, four schedulers and several representations of signals on the machines
-//! of 2008. Here all of them run the paper's own applications, on made recordings, each result asserted against plain
-//! loops, everybody by turns in one process: [`memory_managers`] is figure 6, [`load`] figure 7, [`engine_bench`]
-//! section III-C's chain of a thousand operators, [`representations`] figure 8, [`plans`] asks for each real plan whether
-//! another scheduler beats the product's, and [`sync_cost`] what sync adds to the product's plans.
+//! The paper chose among four memory managers, four schedulers and several representations of signals in 2008. Here all
+//! run the paper's applications on synthetic recordings, by turns in one process.
 //!
 //! ```text
 //! design-space [--quick] [--only NAME] [--out FILE]
@@ -54,7 +51,7 @@ fn setup(mut arguments: impl Iterator<Item = String>) -> Result<Setup, String> {
     Ok(setup)
 }
 
-/// Little data or not; gives what was measured.
+/// Takes whether there is little data; returns measurements.
 type Bench = fn(bool) -> Value;
 
 fn run(setup: &Setup) -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! Contests: everybody by turns, `rounds` times, each result asserted before its time counts.
+//! Contests: `rounds` times by turns, each result asserted before its time counts.
 
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ impl Spread {
     }
 }
 
-/// One who takes part: a name, and what it does, which gives its result.
+/// A name, and an action that returns its result.
 pub struct Contestant<'a> {
     pub name: String,
     pub run: Box<dyn FnMut() -> u64 + 'a>,
@@ -46,7 +46,7 @@ impl Times {
         Spread::of(self.seconds.clone())
     }
 
-    /// Rounds' ratios of the other's time to this one's: above 1 this one is faster.
+    /// Ratios of the other's time to this one's by round: above 1 this one is faster.
     pub fn ratio(&self, other: &Self) -> Spread {
         Spread::of(
             self.seconds
@@ -58,7 +58,7 @@ impl Times {
     }
 }
 
-/// Lets everybody run by turns after a round that does not count.
+/// Runs all by turns after a warm-up round.
 pub fn contest(
     what: &str,
     rounds: usize,
@@ -90,7 +90,7 @@ pub fn contest(
     times
 }
 
-/// Samples per second of each, in millions, with its ratio to the reference: above 1, the contestant is faster.
+/// Millions of samples per second of each, with its ratio to the reference: above 1, the contestant is faster.
 pub fn rates(times: &[Times], samples: u64, reference: &str) -> Vec<Value> {
     let base = times.iter().find(|times| times.name == reference);
     let each = times.iter().map(|one| {

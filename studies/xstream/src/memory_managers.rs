@@ -1,9 +1,7 @@
-//! Figure 6: DETECTAUDIO, and PIPELINE, under each memory manager, with growing batches.
+//! Figure 6: DETECTAUDIO and PIPELINE under each memory manager, with growing batches.
 //!
-//! Sources push a batch of each channel at once. DETECTAUDIO's sync accumulates the whole batch, segment by segment,
-//! before the detector's ranges let go of it: what appending costs decides. Sync forgets once a batch, as under run to
-//! completion. PIPELINE appends only what is left of a window; its windows overlap, and all of a batch wait for the
-//! wavelet: what cutting costs decides.
+//! Sources push a batch of each channel at once. DETECTAUDIO's sync accumulates the whole batch: the cost of appending
+//! decides. PIPELINE appends only the rest of a window, and its windows overlap: the cost of cutting decides.
 
 use isochrony::Sample;
 use serde_json::{Value, json};
@@ -15,7 +13,7 @@ use crate::memory::{CopyAlways, Pooled, RefCountCopy, RefCountLazy, RefCountReal
 use crate::models::common::Leaks;
 use crate::product;
 
-/// The query of figure 2 over whole batches, with nothing of an engine but the segments that pass.
+/// The query of figure 2 over whole batches.
 fn detect<S: Segment<f32>>(channels: &[Vec<f32>], batch: usize) -> u64 {
     let mut memory = S::Memory::default();
     let (spectrum, mut detector) = (Spectrum::default(), Detector::default());
@@ -68,7 +66,7 @@ fn detect<S: Segment<f32>>(channels: &[Vec<f32>], batch: usize) -> u64 {
     sum
 }
 
-/// The query of figure 3 over whole batches: each operator takes all that waits for it before the next begins.
+/// The query of figure 3: each operator takes a whole batch before the next begins.
 fn leaks<S: Segment<f64>>(sensors: &[Vec<f64>], batch: usize) -> u64 {
     let mut memory = S::Memory::default();
     let mut windows: Vec<_> = (0..SENSORS).map(|_| Windows::new(LONG, HOP)).collect();
@@ -99,7 +97,7 @@ fn leaks<S: Segment<f64>>(sensors: &[Vec<f64>], batch: usize) -> u64 {
     found.sum()
 }
 
-/// Cuts segments into windows: each is joined to what was left over.
+/// Cuts segments into windows, joined to the rest of the last.
 struct Windows<S> {
     window: i64,
     hop: i64,
@@ -183,7 +181,7 @@ pub fn run(quick: bool) -> Value {
 const SEGMENTS: &str = "Isochrony's segments";
 const ENGINE: &str = "Isochrony's engine";
 
-/// All managers at all sizes take turns, so that a busy moment of the machine makes no step in a curve.
+/// All take turns, so that a busy machine makes no step in a curve.
 fn points<'a, T: Sample, const N: usize>(
     what: &str,
     channels: &'a [Vec<T>],

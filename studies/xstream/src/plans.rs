@@ -1,8 +1,7 @@
 //! For each real plan: does another scheduler beat the product's?
 //!
-//! All have the same kernels, the same segments without copying them, the same bursts, windows in blocks, and queues in
-//! rings: only scheduling and what each engine does around a call differ. A scheduler that beats the product's by more
-//! than a tenth on one of these should become selectable in the product.
+//! Only scheduling and the engine around a call differ. A scheduler that beats the product's by more than a tenth
+//! should become selectable.
 
 use isochrony::SigSeg;
 use isochrony::flow::{Plan, PlanError};
@@ -18,7 +17,7 @@ use crate::models::{Admission, End, Query, drive};
 use crate::product;
 
 const PRODUCT: &str = "Isochrony";
-/// What a run of the product admits at once.
+/// Samples that the product admits at once.
 const BURST_SAMPLES: usize = 1 << 18;
 const BURST_ITEMS: usize = 64;
 
@@ -27,7 +26,6 @@ struct Case<'a> {
     samples: u64,
     expected: u64,
     plan: Plan,
-    /// The same in the small engine.
     rival: Box<dyn Fn(Scheduler) -> u64 + 'a>,
 }
 
@@ -52,7 +50,7 @@ fn shared<T: Sample>(channels: &[Vec<T>]) -> Vec<SigSeg> {
         .collect()
 }
 
-/// A query over blocks, without copying what it reads.
+/// A query over blocks, without copying its input.
 fn rival<'a>(
     query: impl Fn() -> Query<Block> + 'a,
     whole: &'a [SigSeg],
@@ -72,7 +70,7 @@ fn rival<'a>(
     })
 }
 
-/// Every plan, in segments of two sizes, over recordings of two to the power of `scale` times the least.
+/// In segments of two sizes, over recordings of 2^`scale` times the minimum.
 fn each_case(scale: u32, each: &mut dyn FnMut(&Case<'_>)) {
     let one = audio(1, 1 << (18 + scale));
     let four = audio(CHANNELS, 1 << (17 + scale));
@@ -139,14 +137,14 @@ fn each_case(scale: u32, each: &mut dyn FnMut(&Case<'_>)) {
 
 /// Everybody on every plan.
 pub fn run(quick: bool) -> Value {
-    // Making a plan takes some ten microseconds, which must not show.
+    // Must hide some ten microseconds to make a plan.
     let (scale, rounds) = if quick { (0, 1) } else { (5, 11) };
     let mut results = Vec::new();
     each_case(scale, &mut |case| results.push(case.run(rounds)));
     json!(results)
 }
 
-/// One plan run so many times by one engine alone, to run under a profiler.
+/// One plan, run repeatedly by one engine alone, for a profiler.
 pub fn alone(
     mut arguments: impl Iterator<Item = String>,
 ) -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,4 @@
-//! The same applications as plans of the product, over the same kernels: our engine as a contestant.
+//! The applications as plans of the product, over the same kernels.
 
 mod operators;
 mod sources;
@@ -19,7 +19,7 @@ use operators::{
 };
 pub use sources::{Clock, Pushed};
 
-/// Samples in memory as something to scan: the same memory that others read.
+/// Samples in memory to scan, without a copy.
 pub fn recorded(segment: &SigSeg) -> SharedRecording {
     SharedRecording::new(Segments::new([segment.clone()]).expect("one segment"))
 }
@@ -29,7 +29,7 @@ pub fn shared<T: Sample>(samples: &[T]) -> SigSeg {
     SigSeg::from_slice(samples, 0, stream()).expect("memory")
 }
 
-/// What a plan that ends in a digest or a count gives.
+/// The result of a plan that ends in a digest or a count.
 pub fn result(plan: &Plan) -> u64 {
     plan.collect()
         .expect("the plan runs")
@@ -60,7 +60,7 @@ pub fn detect_audio(scans: [Plan; CHANNELS], end: End) -> Result<Plan, PlanError
         .apply(&SelectedDigest::DECLARATION, parameters(), &others)
 }
 
-/// DETECTAUDIO cut before sync, where all channels arrive, though nobody selects from them.
+/// DETECTAUDIO cut before sync: all channels arrive, but nobody selects from them.
 pub fn detect_received(scans: [Plan; CHANNELS]) -> Result<Plan, PlanError> {
     let windows = scans[0].rewindow(WINDOW as u64)?;
     let control = windows
@@ -81,7 +81,7 @@ pub fn detect_audio_scan(
     )
 }
 
-/// DETECTAUDIO fed batch after batch, as figure 6 has it.
+/// DETECTAUDIO fed batch by batch, as in figure 6.
 pub fn detect_audio_in_batches<'a>(
     channels: &[Vec<f32>],
     batch: usize,
@@ -96,7 +96,7 @@ pub fn detect_audio_in_batches<'a>(
     }
 }
 
-/// PIPELINE fed batch after batch, as figure 6 has it.
+/// PIPELINE fed batch by batch, as in figure 6.
 pub fn pipeline_in_batches<'a>(sensors: &[Vec<f64>], batch: usize) -> impl FnMut() -> u64 + 'a {
     let sensors: Vec<Arc<[f64]>> = sensors
         .iter()
@@ -127,7 +127,7 @@ pub fn pipeline(scans: [Plan; SENSORS]) -> Result<Plan, PlanError> {
     peaks(0)?.apply(&LeakDigest::DECLARATION, parameters(), &others)
 }
 
-/// STATFILTER with the kernels that all contestants share, not the product's expressions.
+/// STATFILTER with the common kernels, not the product's expressions.
 pub fn stat_filter(samples: &SharedRecording, segment: usize) -> Result<Plan, PlanError> {
     let windows = Plan::scan_part(samples.clone(), None, segment as u64).rewindow(STAT as u64)?;
     windows
@@ -154,7 +154,7 @@ pub fn silence_filter(
     }
 }
 
-/// A chain of so many operators; the first and the last read every sample, if `reads`.
+/// A chain of operators, whose first and last read every sample if `reads`.
 pub fn chain(
     samples: &SharedRecording,
     segment: usize,

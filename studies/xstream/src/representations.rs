@@ -1,4 +1,4 @@
-//! Figure 8: PIPELINE and DETECTAUDIO over each representation of signals, under each scheduler; and join against sync.
+//! Figure 8: PIPELINE and DETECTAUDIO by representation and scheduler; and join against sync.
 
 use std::sync::Arc;
 
@@ -18,7 +18,6 @@ use crate::product::{self, Pushed};
 const PRODUCT: &str = "Isochrony";
 const BURST: usize = 16;
 
-/// How a model's source makes a segment's messages.
 type Source<'a, D> = Box<dyn FnMut(usize, std::ops::Range<usize>, &mut dyn FnMut(D)) + 'a>;
 
 fn tuples<T: Copy>(channels: &[Vec<T>]) -> Source<'_, Row<T>> {
@@ -52,7 +51,6 @@ fn blocked<T: isochrony::Sample>(channels: &[Vec<T>]) -> Source<'_, Block> {
     })
 }
 
-/// A contestant for every scheduler.
 fn enter<'a, D: crate::models::Data + 'a, T>(
     contestants: &mut Vec<Contestant<'a>>,
     model: &str,

@@ -1,4 +1,4 @@
-//! What sync costs the product: plans with it against the same plans cut before it, with about 1 % of samples selected.
+//! Cost of sync in the product: plans with it against plans cut before it, with about 1 % of samples selected.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,6 @@ use crate::measure::{Contestant, contest};
 use crate::models::End;
 use crate::product;
 
-/// In the form of the benchmarks' other comparisons.
 fn compare(
     name: &str,
     bytes: usize,
@@ -64,7 +63,7 @@ pub fn run(quick: bool) -> Value {
     let name = format!("flow/sync/detectaudio/{:.1}%-selected", share * 100.0);
     let detect = compare(&name, CHANNELS * total * 4, rounds, &with, &cut, expected);
 
-    // Loud windows are longer than calls, so calls that are rarer select as much.
+    // Loud windows are longer than calls, so rarer calls select as much.
     let samples = rare(&audio(1, 4 * total)[0]);
     let live = product::recorded(&product::shared(&samples));
     let windows = samples.as_chunks::<STAT>().0;
@@ -87,7 +86,7 @@ pub fn run(quick: bool) -> Value {
     json!([detect, compare(&name, bytes, rounds, &with, &cut, expected)])
 }
 
-/// The recording with the calls of one part in eight.
+/// Keeps the calls of one part in eight.
 fn rare(samples: &[f32]) -> Vec<f32> {
     let part = samples.len() / 8;
     let quiet = |x: f32| x.clamp(-0.5, 0.5);

@@ -1,4 +1,4 @@
-//! Table of blocks in memory or in flight, bounded in bytes, with LRU eviction.
+//! Bounded LRU table of blocks in memory or in flight.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -9,20 +9,19 @@ use isochrony_runtime::{POLL_INTERVAL, is_stop_requested};
 use crate::error::CloudError;
 
 pub(crate) const BLOCK_BYTES: u64 = 256 << 10;
-/// Bytes kept or in flight; each reader holds at most one more block.
+/// Bytes kept or in flight; each reader holds at most one block more.
 pub(crate) const CACHE_BYTES: u64 = 32 << 20;
-/// Least bytes counted per block: the memory of its entry.
+/// Least bytes counted per block: its entry.
 const MIN_ENTRY_BYTES: u64 = 4 << 10;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct BlockKey {
     pub(super) name: Arc<str>,
-    /// Of the object's version, so that blocks of versions never mix.
+    /// Hash of the object's version, so that versions never mix.
     pub(super) version: u64,
     pub(super) block: u64,
 }
 
-/// A block in memory or in flight.
 #[derive(Debug, Default)]
 pub(super) struct PendingBlock {
     content: Mutex<Option<Result<Bytes, CloudError>>>,
@@ -66,7 +65,6 @@ pub(super) struct BlockTable {
 }
 
 impl BlockTable {
-    /// Looks up a block and marks it as used.
     pub(super) fn get(&mut self, key: &BlockKey) -> Option<Arc<PendingBlock>> {
         let now = self.now + 1;
         let entry = self.entries.get_mut(key)?;
@@ -77,7 +75,7 @@ impl BlockTable {
         Some(entry.block.clone())
     }
 
-    /// Adds a block of the given future size.
+    /// `bytes`: its future size.
     pub(super) fn insert(&mut self, key: BlockKey, bytes: u64, block: Arc<PendingBlock>) {
         let bytes = bytes.max(MIN_ENTRY_BYTES);
         while self.bytes + bytes > CACHE_BYTES
@@ -124,11 +122,10 @@ impl BlockTable {
     }
 }
 
-/// Adjacent blocks of one request. Unfilled ones fail when this is dropped, so that nobody waits for ever.
+/// Unfilled blocks fail on drop, so that nobody waits for ever.
 #[derive(Debug)]
 pub(super) struct BlockFetch {
     table: Arc<Mutex<BlockTable>>,
-    /// Unfilled blocks, in order.
     blocks: Vec<(BlockKey, Arc<PendingBlock>)>,
 }
 
@@ -158,7 +155,7 @@ impl BlockFetch {
         for (number, (_, block)) in self.blocks.drain(..).enumerate() {
             let from = (number * BLOCK_BYTES as usize).min(content.len());
             let until = (from + BLOCK_BYTES as usize).min(content.len());
-            // A copy, so that keeping one block keeps no others.
+            // A copy, so that a block keeps no others.
             block.fill(Ok(Bytes::copy_from_slice(&content[from..until])));
         }
     }

@@ -36,7 +36,6 @@ fn content(len: u64, seed: u64) -> Vec<u8> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
-    /// Compared with slices of the whole object.
     #[test]
     fn any_parts_in_any_order_equal_the_object(
         len in 1..3 * BLOCK_BYTES,
@@ -96,7 +95,7 @@ fn small_objects_leave_room_for_others() {
 #[test]
 fn blocks_of_an_impossible_request_are_errors_for_all_waiters() {
     let location = location();
-    // Invalid name, so that no request for it starts.
+    // No request for an invalid name starts.
     let object = Object::new(
         "a//b",
         put(&location, "a", content(10, 1)).pin.listed.clone(),

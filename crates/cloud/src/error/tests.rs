@@ -4,7 +4,7 @@ use super::*;
 
 const VARIABLES: &str = "AWS_ACCESS_KEY_ID";
 
-/// One of each variant, and words of its message: what is wrong and the remedy.
+/// Each variant, with words of its message.
 fn all() -> Vec<(CloudError, [&'static str; 2])> {
     let reason = || "503 SlowDown".to_owned();
     let variables = VARIABLES;
@@ -105,7 +105,7 @@ fn all() -> Vec<(CloudError, [&'static str; 2])> {
     ]
 }
 
-/// Makes a new variant a compile error until it has a place here; then add it to `all`.
+/// Makes a new variant a compile error; then add it to `all`.
 fn place(error: &CloudError) -> usize {
     match error {
         CloudError::BadUrl { .. } => 0,
@@ -200,7 +200,7 @@ fn messages_contain_only_status_and_error_name_of_an_answer() {
     assert_eq!(reason, "403 SignatureDoesNotMatch");
     let message = error.to_string();
     assert!(!message.contains("AKIASECRET") && !message.contains("s3cret"));
-    // Nor the query of an address, which may be a signature.
+    // Nor a query, which may be a signature.
     let error = of(object_store::Error::Generic {
         store: "Azure",
         source: "cannot read https://host/a?sig=s3cret".into(),
@@ -237,7 +237,7 @@ fn missing_bucket_object_and_credentials_are_distinguished() {
         of(unanswered),
         CloudError::NoCredentials { reason, variables }
     );
-    // A bucket may have any name, so its address must not matter.
+    // A bucket may have any name.
     let named = "Error performing GET https://169.254.example.org/IMDS: Server returned non-2xx status code: 500 ";
     let reason = "500".into();
     assert_eq!(of(generic(named)), CloudError::Server { reason });

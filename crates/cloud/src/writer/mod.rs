@@ -1,8 +1,8 @@
 //! Writable medium of a store in object storage, for one process: the target of a push.
 //!
-//! Objects can only be replaced as a whole. So writes are staged in files on the local disk, and [`Media::publish`]
-//! uploads what differs; see [`publish`] for the order. An object to be changed is fetched first. Once [`SPILL_BYTES`]
-//! are staged, shards are uploaded early, so that the disk holds that and one more file.
+//! Objects can only be replaced as a whole. So writes are staged in local files, first fetching an object to be
+//! changed, and [`Media::publish`] uploads what differs. From [`SPILL_BYTES`] staged, shards are uploaded early, so
+//! that the disk holds that and one more file.
 //!
 //! Opening lists all names, one request per thousand, and keeps them: some 300 bytes per object.
 
@@ -36,7 +36,7 @@ use tree::Tree;
 const SPILL_BYTES: u64 = 512 << 20;
 const MARKER_BYTES: u64 = 64 << 10;
 
-/// Files outside a published store: the lock, and what is under construction.
+/// Files outside a published store: the lock, and work in progress.
 fn is_unpublished(name: &str) -> bool {
     let own = name.strip_prefix(ENGINE).unwrap_or_default();
     own == "LOCK" || own.starts_with("tmp/") || own.starts_with("staging/")
@@ -63,7 +63,7 @@ impl fmt::Debug for Writer {
 }
 
 impl WriterState {
-    /// Objects likely to be read after a file. A writer reads no metadata: the log and tables have it.
+    /// A writer reads no metadata: the log and tables have it.
     fn small_objects_beside(&mut self, name: &str) -> Vec<(String, Version)> {
         let files = self.tree.files();
         let folders = self.read_ahead.folders(files, name);
@@ -83,9 +83,7 @@ impl Writer {
     }
 }
 
-/// A store in object storage, to be written by one process.
-///
-/// Made by [`CloudMedia::writer`]. Nothing is visible to others before [`Media::publish`].
+/// A store in object storage, for one writing process. Nothing is visible to others before [`Media::publish`].
 #[derive(Debug, Clone)]
 pub struct CloudWriter(Arc<Writer>);
 
@@ -93,8 +91,7 @@ impl CloudMedia {
     /// The same store for writing. Lists its objects.
     ///
     /// # Errors
-    /// [`CloudError::CannotPush`] on a web server; listing errors as [`io::Error`]; errors of the disk for staged
-    /// files.
+    /// [`CloudError::CannotPush`] on a web server; listing errors as [`io::Error`]; errors of the staging disk.
     pub fn writer(&self) -> io::Result<CloudWriter> {
         self.writer_that_stages(SPILL_BYTES)
     }
@@ -127,7 +124,7 @@ impl CloudMedia {
     }
 }
 
-/// Refuses a store within another or around another, whose objects it would take for its own.
+/// A store around another would take its objects for its own.
 fn refuse_nested<'a>(
     remote: &Remote,
     mut names: impl Iterator<Item = &'a String>,

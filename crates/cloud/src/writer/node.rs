@@ -17,7 +17,7 @@ use crate::requests::Version;
 
 const FETCH_BYTES: usize = 32 << 20;
 
-/// Local files with unpublished content. The folder is removed with the writer.
+/// Local files with unpublished content, removed with the writer.
 #[derive(Debug)]
 pub(super) struct Staging {
     folder: ScratchFolder,
@@ -26,7 +26,7 @@ pub(super) struct Staging {
 }
 
 impl Staging {
-    /// In the system's temporary folder, named by `TMPDIR`.
+    /// In the folder named by `TMPDIR`.
     pub(super) fn new() -> io::Result<Self> {
         let within = std::env::temp_dir();
         let folder = ScratchFolder::make(&within, "push").map_err(|error| match error {
@@ -150,11 +150,10 @@ enum Content {
     },
 }
 
-/// A file under any name, shared by open handles.
+/// Shared by open handles under any name.
 #[derive(Debug)]
 pub(super) struct Node(Mutex<Content>);
 
-/// Difference between a node and the object of its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Difference {
     Nothing,
@@ -192,7 +191,6 @@ impl Node {
         }
     }
 
-    /// The object to read if it is not staged.
     pub(super) fn published_object(&self) -> Option<(String, Version)> {
         match &*self.content() {
             Content::Published { name, version, .. } => Some((name.clone(), version.clone())),
@@ -218,7 +216,7 @@ impl Node {
         }
     }
 
-    /// Records the publication. Deletes the staged file unless it is open.
+    /// Deletes the staged file unless it is open.
     pub(super) fn set_published(&self, name: &str, version: Version, is_open: bool) {
         let mut content = self.content();
         if is_open && let Content::Staged { published, .. } = &mut *content {
@@ -260,12 +258,11 @@ impl Node {
         file.read_at(offset, bytes)
     }
 
-    /// Fetches the object, so that nothing depends on it any more.
     pub(super) fn stage(&self, remote: &Arc<Remote>, staging: &Staging) -> io::Result<()> {
         self.change((remote, staging), |_| Ok(()))
     }
 
-    /// Changes the staged file; fetches it first if there is none.
+    /// Fetches the object first if nothing is staged.
     fn change(
         &self,
         (remote, staging): (&Arc<Remote>, &Staging),
@@ -288,7 +285,6 @@ impl Node {
     }
 }
 
-/// Fetches an object to the local disk.
 fn fetch(object: &CloudFile, mut into: StagedFile) -> io::Result<StagedFile> {
     let len = object.len()?;
     let mut part = vec![0; FETCH_BYTES.min(usize::try_from(len).unwrap_or(usize::MAX))];
@@ -333,7 +329,7 @@ impl MediaFile for NodeFile {
         Ok(self.node.len())
     }
 
-    /// Writes become durable by publishing; an interrupted push repeats them.
+    /// Publishing makes writes durable; an interrupted push repeats them.
     fn sync(&self, _site: Site) -> io::Result<()> {
         Ok(())
     }

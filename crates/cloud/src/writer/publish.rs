@@ -1,13 +1,11 @@
-//! Publishes staged files: uploads what differs from the objects, and deletes, in an order that keeps readers
-//! consistent.
+//! Publishes staged files, in an order that keeps readers consistent.
 //!
-//! Readers find a store's state by MANIFEST and the redo log that it names. So samples, which take longest and which
-//! the previous state does not refer to, are uploaded first; then log records and all small files; MANIFEST last. After
-//! it, unnamed objects are deleted. A push that ends in between leaves the previous state, and objects that the next
-//! push replaces or deletes.
+//! Readers find a store's state by MANIFEST and its redo log. So samples, to which the previous state does not refer,
+//! are uploaded first; then log records and all small files; MANIFEST last. Then unnamed objects are deleted. A push
+//! that ends in between leaves the previous state, and objects that the next push replaces or deletes.
 //!
-//! Views are a cache with a record of its valid range, and follow MANIFEST: the record is deleted, rows are uploaded,
-//! then the record. Rows without one are rebuilt.
+//! Views are a cache with a record of its valid range, and follow MANIFEST: the record is deleted, then rows and record
+//! are uploaded. Rows without a record are rebuilt.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -24,7 +22,6 @@ use crate::media::{ENGINE, is_log};
 use crate::upload::{Content, upload};
 use isochrony_store::RESERVED;
 
-/// Marks a store as a copy; below its root.
 pub(super) const MARKER: &str = ".isochrony/BACKUP";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,7 +80,6 @@ fn is_shard(name: &str) -> bool {
     name.contains("/data/c/") || name.contains("/data/c.")
 }
 
-/// Whether an object marks its folder as a signal's.
 fn is_signal_metadata(name: &str) -> bool {
     let is_array = |part: &str| RESERVED.contains(&part);
     name.ends_with("/.signal") || name.ends_with("/zarr.json") && !name.split('/').any(is_array)
@@ -139,7 +135,7 @@ impl Writer {
         self.delete_gone(&mut state)
     }
 
-    /// Names of view records whose rows differ, which are deleted first and uploaded last.
+    /// View records whose rows differ: deleted first, uploaded last.
     fn stage_records(
         &self,
         state: &WriterState,
@@ -169,7 +165,7 @@ impl Writer {
         Ok(records)
     }
 
-    /// Fetches objects that are copied and also replaced, such as when two signals swap names.
+    /// Fetches objects that are both copied and replaced, as when two signals swap names.
     fn save_sources(&self, ranks: &mut [Vec<Change>]) -> io::Result<()> {
         let names = ranks.iter().flatten().map(|change| change.name.clone());
         let names: BTreeSet<String> = names.collect();
@@ -206,7 +202,7 @@ impl Writer {
         self.check_alone(&state)?;
         let nodes: Vec<Arc<Node>> = early.iter().map(|change| change.node.clone()).collect();
         self.put(&mut state, early, &mut |_| ())?;
-        // Also of open ones: further writes fetch them again.
+        // Also open ones: further writes fetch them again.
         nodes.iter().for_each(|node| node.release());
         Ok(())
     }
@@ -226,7 +222,7 @@ impl Writer {
             let content = match &change.difference {
                 Difference::Put(path, len) => Content::File(path.clone(), *len),
                 Difference::Copy(object) => Content::Object(place.key(object)?),
-                // Their versions are returned in the order of the changes.
+                // Versions are returned in the order of the changes.
                 Difference::Nothing => return Err(io::ErrorKind::InvalidInput.into()),
             };
             objects.push((place.key(&change.name)?, content));
@@ -251,7 +247,6 @@ impl Writer {
         Ok(())
     }
 
-    /// Deletes objects with no file's bytes.
     fn delete_gone(&self, state: &mut WriterState) -> io::Result<()> {
         let used = state.tree.files().values().filter_map(|node| node.object());
         let used: BTreeSet<String> = used.collect();

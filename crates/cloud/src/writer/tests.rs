@@ -1,5 +1,4 @@
-//! Compares the writer's medium with a disk: random calls have equal results, and after each publication objects equal
-//! files.
+//! Random calls have equal results on the writer's medium and a disk, and published objects equal files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,7 +14,6 @@ use super::*;
 const ROOT: &str = "s3://bucket/a.iso";
 const PREFIX: &str = "some/a.iso";
 
-/// Content of all objects by name below the store.
 fn objects(client: &InMemory) -> BTreeMap<String, Vec<u8>> {
     let metas = client.list(None).map(|meta| meta.unwrap().location);
     let keys: Vec<Key> = metas.collect().now_or_never().unwrap();
@@ -28,7 +26,7 @@ fn objects(client: &InMemory) -> BTreeMap<String, Vec<u8>> {
     keys.into_iter().map(get).collect()
 }
 
-/// Content of all files below a folder by name, except those outside a published store.
+/// Except those outside a published store.
 fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
@@ -53,13 +51,11 @@ fn remove_empty_folders(root: &Path) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             remove_empty_folders(&path);
-            // It fails if the folder is not empty.
             let _ = std::fs::remove_dir(path);
         }
     }
 }
 
-/// The writer's handle and the disk's.
 type Pair = (Arc<dyn MediaFile>, Arc<dyn MediaFile>);
 
 #[derive(Debug, Clone)]
@@ -120,7 +116,7 @@ fn access(how: u8) -> Access {
     }
 }
 
-/// Whether results agree: errors only by their presence, since their kinds depend on the system.
+/// Compares errors only by presence, since their kinds depend on the system.
 fn same<T, U>(one: &io::Result<T>, other: &io::Result<U>, call: &Call) -> bool {
     assert_eq!(
         one.is_ok(),
@@ -176,7 +172,7 @@ proptest! {
                         prop_assert_eq!(one.unwrap(), other.unwrap());
                     }
                 }
-                // A disk refuses a folder below itself, and keeps one that is renamed to itself.
+                // A disk refuses a folder below itself, and keeps one renamed to itself.
                 Call::Rename(from, to) if from == to || NAMES[to].starts_with(NAMES[from]) => {}
                 Call::Rename(from, to) => {
                     let one = writer.rename(&ours(from), &ours(to));
@@ -286,7 +282,6 @@ fn shards_are_put_early_where_many_are_staged() {
         assert!(writer.0.staging.bytes() <= 4 * SHARD as u64, "{number}");
     }
     assert!(objects(&client).len() >= 6);
-    // All are open: uploaded ones are fetched again.
     for (number, file) in files.iter().enumerate() {
         let mut read = vec![0; SHARD];
         file.read_at(0, &mut read).unwrap();

@@ -1,4 +1,4 @@
-//! `Tree`: files and folders of a store being written, by name. Object stores have no folders.
+//! `Tree`: files and folders of a store being written. Object stores have no folders.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -7,9 +7,7 @@ use std::sync::Arc;
 use super::node::Node;
 use crate::listing::{has_folder, names_in};
 
-/// Files and folders by name below the store, which is "".
-///
-/// A folder exists if it was created or contains a file.
+/// By name below the store, itself "". A folder exists if it was created or contains a file.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     files: BTreeMap<String, Arc<Node>>,
@@ -44,7 +42,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Creates a folder; `false` if it existed.
+    /// `false` if it existed.
     pub(super) fn make_folder(&mut self, name: &str) -> io::Result<bool> {
         if self.is_folder(name) {
             return Ok(false);
@@ -92,7 +90,6 @@ impl Tree {
         Ok(())
     }
 
-    /// Replaces an existing file.
     pub(super) fn rename(&mut self, from: &str, to: &str) -> io::Result<()> {
         self.check_parent(to)?;
         if let Some(node) = self.files.get(from).cloned() {
@@ -129,7 +126,6 @@ impl Tree {
         }
     }
 
-    /// A folder stays when its last file is removed.
     fn keep_parent(&mut self, name: &str) {
         self.folders.insert(parent(name).to_owned(), ());
     }

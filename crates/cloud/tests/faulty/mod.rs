@@ -22,22 +22,20 @@ type Hook = (String, Box<dyn FnOnce() + Send>);
 #[derive(Default)]
 pub(crate) struct Faulty {
     objects: InMemory,
-    /// Requests since last counted.
     pub(crate) requests: AtomicU64,
     /// Bytes of answers.
     pub(crate) bytes: AtomicU64,
-    /// Called before the next read of an object whose name has this suffix.
+    /// Before the next read of an object with this suffix.
     before_read: Mutex<Option<Hook>>,
-    /// Objects whose names have this suffix are denied.
+    /// Suffix of denied objects.
     pub(crate) denied: Mutex<Option<String>>,
-    /// Empty folders that were listed.
     pub(crate) empty_folders: Mutex<Vec<String>>,
     /// Listings of everything are too large.
     pub(crate) is_large: AtomicBool,
     answers: AtomicU64,
-    /// Numbers of the answers to truncate.
+    /// Answers to truncate.
     broken: Mutex<BTreeSet<u64>>,
-    /// Uploads and deletions in order, and the remaining number allowed.
+    /// Uploads and deletions in order, and the number still allowed.
     changes: Mutex<Vec<String>>,
     room: Mutex<Option<u64>>,
 }
@@ -48,7 +46,6 @@ impl Faulty {
         now(self.objects.put(&key, bytes.into())).unwrap();
     }
 
-    /// Uploads and deletions by clients: "put KEY" and "delete KEY".
     pub(crate) fn changes(&self) -> Vec<String> {
         self.changes.lock().unwrap().clone()
     }
@@ -71,7 +68,7 @@ impl Faulty {
         Ok(())
     }
 
-    /// Copies new and changed files of a store on disk, those that name the live state last.
+    /// Copies changed files, those that name the live state last.
     pub(crate) fn publish(&self, local: &std::path::Path, prefix: &str) {
         let mut files = Vec::new();
         let mut open = vec![local.to_owned()];
@@ -101,7 +98,6 @@ impl Faulty {
         *self.broken.lock().unwrap() = numbers.iter().copied().collect();
     }
 
-    /// Calls `hook` before the next read of an object whose name has this suffix.
     pub(crate) fn before_read(&self, end: &str, hook: impl FnOnce() + Send + 'static) {
         *self.before_read.lock().unwrap() = Some((end.to_owned(), Box::new(hook)));
     }
@@ -116,7 +112,7 @@ impl Faulty {
         keys.into_iter().map(get).collect()
     }
 
-    /// Changes the one object whose name has this suffix.
+    /// Changes the one object with this suffix.
     pub(crate) fn change(&self, end: &str, change: impl FnOnce(&mut Vec<u8>)) {
         let (key, mut bytes) = self
             .all()

@@ -1,4 +1,4 @@
-//! One dispatch decision: which waiting task runs on which free host.
+//! One dispatch decision: a waiting task and a free host.
 
 use smallvec::SmallVec;
 
@@ -9,11 +9,9 @@ use super::{Decision, Dispatcher, Input, MAX_SOURCES};
 use crate::HostId;
 
 impl Dispatcher {
-    /// The next task to run, its host, and the places of its objects; None if no slot is free or no task may go to one.
-    /// Call until None.
+    /// The next task, its host, and the places of its objects; None if no task may go to a free slot. Call until None.
     ///
-    /// Free hosts are tried round-robin; the first for which the policy has a task gets it. Avoids traversing queue or
-    /// hosts: a host without a task is not tried again until something has changed for it.
+    /// Tries free hosts round-robin; the first for which the policy has a task gets it, and others wait for a change.
     pub fn next(&mut self, now: u64) -> Option<Decision> {
         let oldest = self.tasks.oldest()?;
         let (_, first) = self.hosts.first_free()?;
@@ -155,7 +153,6 @@ impl Dispatcher {
     }
 }
 
-/// Some holders of an object, rotated each time to spread requests.
 fn sources(
     index: &crate::CacheIndex,
     object: crate::ObjectId,

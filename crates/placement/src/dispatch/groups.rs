@@ -1,7 +1,6 @@
 //! Groups of waiting tasks that read the same objects, and the inverted index from objects to groups.
 //!
-//! Tasks of a group have the same bytes on every host, so hosts rank groups, and an index change costs the same whether
-//! one task waits for the object or thousands.
+//! Hosts rank groups, not tasks: an index change costs the same for one task as for thousands.
 
 use std::cmp::Reverse;
 
@@ -17,7 +16,6 @@ pub(crate) struct Group {
     objects: SmallVec<[(ObjectId, u32); 2]>,
     tasks: List,
     oldest: u64,
-    /// Most of the objects' bytes on one host.
     pub(crate) best: u64,
 }
 
@@ -27,12 +25,11 @@ pub(crate) struct Groups {
     free: Vec<u32>,
     by_objects: FxHashMap<Objects, u32>,
     by_object: Vec<SmallVec<[u32; 2]>>,
-    /// Links of each task in its group's list.
     links: Links,
 }
 
 impl Groups {
-    /// Adds a waiting task; returns its group, and whether that group's key has become better.
+    /// Returns the task's group, and whether that group's key has become better.
     pub(crate) fn insert(&mut self, slot: u32, tasks: &[Task]) -> (u32, bool) {
         let task = &tasks[slot as usize];
         let group = match self.by_objects.get(&task.objects) {
@@ -52,7 +49,6 @@ impl Groups {
         (group, first)
     }
 
-    /// Removes a task from its group; the group ends with its last task.
     pub(crate) fn remove(&mut self, slot: u32, tasks: &[Task]) {
         let task = &tasks[slot as usize];
         let group = task.group;

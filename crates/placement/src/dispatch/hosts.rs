@@ -1,17 +1,16 @@
-//! Slots of hosts, and the round-robin order of free hosts.
+//! Host slots, and the round-robin order of free hosts.
 
 use std::collections::BTreeSet;
 
 use crate::{HostId, PlacementError};
 
-/// The queue of free hosts that contains a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostQueue {
-    /// No free slot, or draining, or removed.
+    /// No free slot, draining, or removed.
     Closed,
-    /// Has free slots, and possibly tasks for them.
+    /// Possibly has tasks for free slots.
     Ready,
-    /// Has free slots; other hosts have more bytes of its local tasks.
+    /// Has free slots; other hosts have more bytes of its tasks.
     SecondBest,
     /// Has free slots, and no task with local bytes.
     NoLocalTask,
@@ -23,19 +22,18 @@ pub(crate) struct Slots {
     pub(crate) busy: u32,
     pub(crate) draining: bool,
     queue: HostQueue,
-    /// Round-robin position among the free hosts, renewed when a slot is taken.
+    /// Round-robin position.
     turn: u64,
     /// Since when all slots have been free.
     pub(crate) idle_since: u64,
 }
 
-/// All hosts, and queues of free ones, each in round-robin order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct HostPool {
     hosts: Vec<Slots>,
     free: [BTreeSet<(u64, HostId)>; 3],
     next_turn: u64,
-    /// All slots, and busy ones, of hosts that are not draining.
+    /// All and busy slots of hosts that are not draining.
     total: u64,
     busy: u64,
 }
@@ -107,7 +105,6 @@ impl HostPool {
         }
     }
 
-    /// Notes that a free host may have a task now.
     pub(crate) fn wake(&mut self, host: HostId) {
         if self.is_free(host) {
             self.move_to(host, HostQueue::Ready);
@@ -160,7 +157,7 @@ impl HostPool {
         self.open(host);
     }
 
-    /// Changes the number of slots. Surplus busy ones finish their tasks.
+    /// Surplus busy slots finish their tasks.
     pub(crate) fn set_total(&mut self, host: HostId, total: u32) {
         let slots = &mut self.hosts[host.0 as usize];
         let before = std::mem::replace(&mut slots.total, total);
@@ -178,7 +175,6 @@ impl HostPool {
         (slots.total, slots.busy) = (0, 0);
     }
 
-    /// Whether less than `share` of the slots are busy.
     pub(crate) fn is_below(&self, share: f64) -> bool {
         (self.busy as f64) < share * self.total as f64
     }

@@ -19,9 +19,8 @@ pub(crate) struct Locality {
     pub(crate) index: CacheIndex,
     pub(crate) groups: Groups,
     hosts: Vec<HostRankings>,
-    /// Groups without bytes on any host.
     cold: Ranking,
-    /// Groups with bytes on some host that may also run on others.
+    /// Groups with bytes on some host that may run on others.
     elsewhere: Ranking,
     ranks_local: bool,
     ranks_best: bool,
@@ -66,7 +65,6 @@ impl Locality {
         self.hosts[host.0 as usize] = HostRankings::default();
     }
 
-    /// Adds a waiting task; returns its group.
     pub(crate) fn insert(&mut self, slot: u32, tasks: &[Task]) -> u32 {
         let (group, better) = self.groups.insert(slot, tasks);
         if better {
@@ -78,11 +76,11 @@ impl Locality {
     pub(crate) fn settle(&mut self) {
         let mut effects = std::mem::take(&mut self.effects);
         self.index.take_effects(&mut effects);
-        // The index already reflects all effects, so each must make the rankings right for that state.
+        // The index already reflects all effects.
         for &effect in &effects {
             let (Effect::Gained(object, _) | Effect::Lost(object, _) | Effect::Revalued(object)) =
                 effect;
-            // Every task may read a widespread object: only the fact that it became widespread matters.
+            // Every task may read a widespread object.
             if self.index.is_widespread(object) && !matches!(effect, Effect::Revalued(_)) {
                 continue;
             }
@@ -98,7 +96,7 @@ impl Locality {
         self.effects = effects;
     }
 
-    /// Ranks a group everywhere: it is new, its key has become better everywhere, or it is unknown where.
+    /// Ranks a group everywhere.
     fn publish(&mut self, group: u32) {
         let mut hosts = std::mem::take(&mut self.scratch);
         self.groups.hosts_of(&self.index, group, &mut hosts);
@@ -136,7 +134,7 @@ impl Locality {
                 self.rank_on(host, group, bytes);
             }
         }
-        // With one copy less, it may be copied again.
+        // With a copy less, it may be copied again.
         self.rank_anywhere(group, best);
         self.scratch = hosts;
     }
@@ -167,7 +165,6 @@ impl Locality {
         }
     }
 
-    /// The group with most bytes on a host.
     pub(crate) fn top_local(&mut self, host: HostId) -> Option<(u32, u64)> {
         let (groups, index) = (&self.groups, &self.index);
         let ranking = &mut self.hosts[host.0 as usize].local;
@@ -175,7 +172,7 @@ impl Locality {
         top.map(|(group, key)| (group, key.bytes))
     }
 
-    /// The group with most bytes on a host, among those without more on another.
+    /// The group with most bytes on a host, if none has more.
     pub(crate) fn top_best(&mut self, host: HostId) -> Option<u32> {
         let (groups, index) = (&self.groups, &self.index);
         let ranking = &mut self.hosts[host.0 as usize].best;
@@ -183,7 +180,6 @@ impl Locality {
         top.map(|(group, _)| group)
     }
 
-    /// The oldest group without bytes on any host.
     pub(crate) fn top_cold(&mut self) -> Option<u32> {
         let groups = &self.groups;
         let top = self.cold.top(|group| cold_key(groups, group));
@@ -199,7 +195,6 @@ impl Locality {
         top.map(|(group, _)| group)
     }
 
-    /// Entries of all rankings, including outdated ones.
     pub(crate) fn entries(&self) -> usize {
         let hosts = self.hosts.iter();
         let ranked: usize = hosts.map(|host| host.local.len() + host.best.len()).sum();

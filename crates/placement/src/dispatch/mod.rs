@@ -29,7 +29,7 @@ pub struct Input {
     pub bytes: u64,
     /// Whether reported by the task's host.
     pub is_local: bool,
-    /// Other hosts that reported it, in request order. They may have evicted it meanwhile.
+    /// Other hosts that reported it, in request order; they may have evicted it.
     pub sources: SmallVec<[HostId; MAX_SOURCES]>,
 }
 
@@ -57,8 +57,8 @@ pub struct QueueCounts {
 
 /// Waiting tasks, free slots, and the cache index.
 ///
-/// Memory: about 100 bytes per task and, in the window, a 24-byte ranking entry for each host that holds objects of its
-/// group, at most `widespread` per object; rankings are compacted before half of them is outdated.
+/// Memory: about 100 bytes per task and, in the window, a 24-byte ranking entry per host that holds objects of its
+/// group; rankings are compacted before half of them is outdated.
 ///
 /// ```
 /// use isochrony_placement::{Change, DispatchOptions, Dispatcher, ObjectId};
@@ -81,7 +81,6 @@ pub struct Dispatcher {
     tasks: TaskTable,
     hosts: HostPool,
     locality: Locality,
-    /// Start of the last task that read it, by object.
     last_read: Vec<u64>,
     next_source: usize,
     scratch: Vec<(HostId, u64)>,
@@ -112,7 +111,7 @@ impl Dispatcher {
         &self.locality.index
     }
 
-    /// Adds a host with an empty cache and free slots.
+    /// Adds a host with an empty cache.
     pub fn add_host(&mut self, slots: u32, now: u64) -> Result<HostId, PlacementError> {
         HostPool::check_slots(slots)?;
         self.hosts.add(slots, now);
@@ -127,18 +126,17 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// Stops or resumes giving tasks to a host; running ones continue.
+    /// Stops or resumes giving tasks to a host.
     ///
-    /// Its cache still serves as a source and counts as copies: a policy that waits for the host with most bytes also
-    /// waits for a draining one, at most `max_wait`. Its slots do not count for `utilization`, nor its copies, soon
-    /// lost, in [`Provisioner::plan`](crate::Provisioner::plan).
+    /// Its cache still serves as a source and counts as copies: a policy may wait for it, at most `max_wait`. Its slots
+    /// do not count for `utilization`, nor its copies in [`Provisioner::plan`](crate::Provisioner::plan).
     pub fn set_draining(&mut self, host: HostId, draining: bool) -> Result<(), PlacementError> {
         self.index().check(host)?;
         self.hosts.set_draining(host, draining);
         Ok(())
     }
 
-    /// Removes a host. Its running tasks are returned, and wait again at their old positions.
+    /// Removes a host. Returns its running tasks, which wait again at their old positions.
     pub fn remove_host(&mut self, host: HostId, now: u64) -> Result<Vec<TaskId>, PlacementError> {
         self.locality.index.remove_host(host)?;
         self.settle();
@@ -154,13 +152,13 @@ impl Dispatcher {
         Ok(lost.iter().map(|&slot| self.tasks.id(slot)).collect())
     }
 
-    /// Sets the size of an object before a host reports it, to weight tasks by bytes from the start.
+    /// Sets the size of an object before a host reports it.
     pub fn set_bytes(&mut self, object: ObjectId, bytes: u64) {
         self.locality.index.set_bytes(object, bytes);
         self.settle();
     }
 
-    /// Applies a numbered delta of a host's cache: see [`CacheIndex::apply_delta`].
+    /// See [`CacheIndex::apply_delta`].
     pub fn apply_delta(
         &mut self,
         host: HostId,
@@ -185,21 +183,21 @@ impl Dispatcher {
         Ok(reply)
     }
 
-    /// Adds a task. Task age is the order of admission.
+    /// Adds a task. Its age is the order of admission.
     pub fn admit(&mut self, objects: &[ObjectId], now: u64) -> TaskId {
         let task = self.tasks.admit(objects);
         self.fill_window(now);
         task
     }
 
-    /// Ends a running task. Apply the delta of its fetches first: all else counts as not fetched.
+    /// Ends a running task. Apply the delta of its fetches first: the rest counts as not fetched.
     pub fn finish(&mut self, task: TaskId, now: u64) -> Result<(), PlacementError> {
         self.stop(task, now)?;
         self.tasks.end(task.slot);
         Ok(())
     }
 
-    /// Returns a running task to its old position in the queue.
+    /// Returns a running task to its old position.
     pub fn requeue(&mut self, task: TaskId, now: u64) -> Result<(), PlacementError> {
         self.stop(task, now)?;
         self.wait(task.slot, now);
@@ -223,8 +221,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// When [`Dispatcher::next`] may return a task without other changes, because it was passed over for long enough
-    /// and a slot is free. Call after `next` has returned none.
+    /// When [`Dispatcher::next`], after none, may return a task that was passed over for long enough.
     pub fn next_deadline(&self) -> Option<u64> {
         self.hosts.first_free()?;
         let oldest = &self.tasks.tasks[self.tasks.oldest()? as usize];
@@ -240,14 +237,14 @@ impl Dispatcher {
         }
     }
 
-    /// Waiting tasks in the window that read an object; not tracked by policies that ignore data.
+    /// Waiting tasks in the window that read an object; none under policies that ignore data.
     pub fn waiting_for(&self, object: ObjectId) -> impl Iterator<Item = TaskId> {
         let groups = self.locality.groups.waiting_for(object).iter();
         let tasks = groups.flat_map(|&group| self.locality.groups.tasks(group));
         tasks.map(|slot| self.tasks.id(slot))
     }
 
-    /// Start of the last task that read an object, if any.
+    /// Start of the last task that read an object.
     pub fn last_read(&self, object: ObjectId) -> Option<u64> {
         let last = self.last_read.get(object.0 as usize).copied();
         last.filter(|&at| at < u64::MAX)

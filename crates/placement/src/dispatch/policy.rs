@@ -4,24 +4,22 @@ use crate::PlacementError;
 
 /// Assigns waiting tasks to free slots.
 ///
-/// The first four are those of Raicu et al., "Accelerating Large-Scale Data Exploration through Data Diffusion" (2008),
-/// section 3.2.2. The last follows the authors' "The Quest for Scalable Support of Data-Intensive Workloads in
-/// Distributed Systems" (HPDC 2009): switch between two policies by utilisation, cap replicas, look at a window of the
-/// queue.
+/// The first four are from Raicu et al., "Accelerating Large-Scale Data Exploration through Data Diffusion" (2008),
+/// section 3.2.2. The last follows their "The Quest for Scalable Support of Data-Intensive Workloads in Distributed
+/// Systems" (HPDC 2009).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// The oldest task to the slot free longest, without locations of its objects.
+    /// The oldest task to the slot free longest, without locations of objects.
     FirstAvailable,
     /// Like [`Policy::FirstAvailable`], with the holders of each object.
     FirstCacheAvailable,
-    /// Each task to the host with most of its bytes, waiting for a free slot there for at most
-    /// [`DispatchOptions::max_wait`].
+    /// Each task to the host with most of its bytes; waits for a slot there at most [`DispatchOptions::max_wait`].
     MaxCacheHit,
-    /// No slot idles while a task waits; among free hosts, the one with most of the task's bytes.
+    /// No slot idles while a task waits; prefers the free host with most of the task's bytes.
     MaxComputeUtil,
     /// [`Policy::MaxComputeUtil`] while less than [`DispatchOptions::utilization`] of the slots are busy, else
-    /// [`Policy::MaxCacheHit`]; a host without any of a task's bytes gets it only while each of its objects has fewer
-    /// than [`DispatchOptions::max_replicas`] copies, or none.
+    /// [`Policy::MaxCacheHit`]. A host without any of a task's bytes gets it only while each of its objects has fewer
+    /// than [`DispatchOptions::max_replicas`] copies.
     GoodCacheCompute,
 }
 
@@ -71,18 +69,17 @@ pub struct DispatchOptions {
     pub policy: Policy,
     /// Oldest waiting tasks considered; at least 1. Small for results in order, large for maps and reductions.
     pub window: usize,
-    /// Maximum nanoseconds that a task is passed over. A task that has been the oldest for so long gets the next free
-    /// slot, before the policy is consulted; a slot without a task by policy takes the oldest task that has been in the
-    /// window for so long.
+    /// Maximum nanoseconds that a task is passed over. The task that has been the oldest for so long gets the next free
+    /// slot; one in the window for so long gets a slot without a task by policy.
     pub max_wait: u64,
     /// Busy share of slots, 0 to 1, from which [`Policy::GoodCacheCompute`] prefers cache hits.
     pub utilization: f64,
-    /// Copies of an object, including fetches, from which [`Policy::GoodCacheCompute`] gives tasks that read it to no
-    /// host without any of their bytes; at least 1. Not strict: a host with another object of a task copies the rest,
-    /// and so does any host after `max_wait`. Widespread objects do not count.
+    /// Copies of an object, including fetches, from which [`Policy::GoodCacheCompute`] gives its tasks to no host
+    /// without any of their bytes; at least 1. Not strict: a host with another object of a task copies the rest, and so
+    /// does any host after `max_wait`. Widespread objects do not count.
     pub max_replicas: usize,
-    /// Copies of an object above which it does not affect where tasks run; at least `max_replicas`. Bounds the cost of
-    /// a decision: see [`CacheIndex::new`](crate::CacheIndex::new).
+    /// Copies above which an object does not affect where tasks run; at least `max_replicas`. Bounds the cost of a
+    /// decision: see [`CacheIndex::new`](crate::CacheIndex::new).
     pub widespread: usize,
 }
 

@@ -1,7 +1,7 @@
 //! A priority queue of task groups with lazily corrected keys.
 //!
-//! Keys change far more often than they are read, so they are corrected on access. Invariant: each group in a ranking
-//! has an entry with its key or a better one. So improving a key pushes an entry, and worsening it does nothing.
+//! Keys change more often than they are read. Invariant: each group has an entry with its key or a better one. So
+//! improving a key pushes an entry, and worsening it does nothing.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,14 +9,14 @@ use std::collections::binary_heap::PeekMut;
 
 use rustc_hash::FxHashSet;
 
-/// Larger is better: first by bytes, then by age of the group's oldest task.
+/// Ordered by bytes, then by age of the oldest task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Key {
     pub(crate) bytes: u64,
     pub(crate) oldest: Reverse<u64>,
 }
 
-/// Entries allowed beyond twice the number after the last compaction.
+/// Entries allowed beyond twice the number after compaction.
 const SLACK: usize = 32;
 
 #[derive(Debug, Clone, Default)]
@@ -26,7 +26,7 @@ pub(crate) struct Ranking {
 }
 
 impl Ranking {
-    /// Adds a group or improves its key. `present` returns a group's current key, or None if it does not belong here.
+    /// Adds a group or improves its key. `present` returns a group's current key; None: not here.
     pub(crate) fn push(&mut self, group: u32, key: Key, present: impl Fn(u32) -> Option<Key>) {
         self.entries.push((key, group));
         if self.entries.len() > self.compact_at.max(SLACK) {

@@ -1,4 +1,4 @@
-//! Task table: tasks waiting in the window, in order of admission, behind it, or running.
+//! Task table: tasks waiting in the window, behind it, or running.
 
 use std::collections::VecDeque;
 
@@ -13,12 +13,10 @@ pub(crate) type Objects = SmallVec<[ObjectId; 2]>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum State {
     Ended,
-    /// Behind the window.
     Backlog,
-    /// In the window.
     Waiting,
     Running(HostId),
-    /// Cancelled behind the window, with its slot still queued.
+    /// Cancelled in the backlog, with its slot still queued.
     Cancelled,
 }
 
@@ -56,11 +54,9 @@ impl List {
     };
 }
 
-/// Links of each task in its list.
 pub(crate) type Links = Vec<[u32; 2]>;
 
-/// Inserts a task by its number. New tasks go directly to the end; returned ones are searched from the front, where the
-/// old ones are.
+/// Inserts a task by its number: new ones at the end; returned ones are old, so searched from the front.
 pub(crate) fn link(list: &mut List, links: &mut Links, number: impl Fn(u32) -> u64, task: u32) {
     let (mut before, mut after) = (list.last, NONE);
     if before != NONE && number(before) > number(task) {
@@ -103,7 +99,6 @@ pub(crate) struct TaskTable {
     links: Links,
     pub(crate) waiting: usize,
     pub(crate) running: usize,
-    /// Since when the oldest task has been the oldest.
     pub(crate) oldest_since: u64,
 }
 
@@ -151,7 +146,6 @@ impl TaskTable {
         self.id(slot)
     }
 
-    /// Moves the next task into a window of `size` tasks, if there is room.
     pub(crate) fn enter(&mut self, size: usize, now: u64) -> Option<u32> {
         while self.waiting < size {
             let slot = self.backlog.pop_front()?;

@@ -1,7 +1,7 @@
 //! Cache index: which hosts hold an object.
 //!
-//! Loosely coherent: hosts report changes as numbered deltas, and a full manifest after a missing one. Until then the
-//! index keeps the last known state; fetches must handle evicted objects.
+//! Hosts report changes as numbered deltas, and a full manifest after a missing one. Fetches must handle evicted
+//! objects.
 
 mod reports;
 
@@ -15,7 +15,7 @@ use crate::{HostId, ObjectId, PlacementError};
 #[derive(Debug, Clone, Copy)]
 struct Holder {
     host: u32,
-    /// Running tasks of the host that read the object: if not ready, it is being fetched.
+    /// Running tasks of the host that read the object: unless ready, it is being fetched.
     claims: u16,
     ready: bool,
 }
@@ -33,7 +33,7 @@ struct Host {
     objects: FxHashSet<ObjectId>,
     ready_bytes: u64,
     next_delta: u64,
-    /// A delta was missed, so only a manifest is accepted.
+    /// Only a manifest is accepted, as a delta was missed.
     awaits_manifest: bool,
     removed: bool,
 }
@@ -48,8 +48,8 @@ pub(crate) enum Effect {
 
 /// Maps objects to size and holders, and hosts to their content.
 ///
-/// Memory: 40 bytes per object, and per copy 8 bytes (none for an object's first two holders) and a hash table entry of
-/// 5 to 9 bytes.
+/// Memory: 40 bytes per object, and per copy 8 bytes (none for the first two holders) and a hash table entry of 5 to 9
+/// bytes.
 #[derive(Debug, Clone)]
 pub struct CacheIndex {
     objects: Vec<Object>,
@@ -71,7 +71,7 @@ impl CacheIndex {
         }
     }
 
-    /// An index that records effects of changes until taken.
+    /// Records effects of changes until they are taken.
     pub(crate) fn with_effects(widespread: usize) -> Self {
         Self {
             effects: Some(Vec::new()),
@@ -98,7 +98,7 @@ impl CacheIndex {
         let held = std::mem::take(&mut entry.objects);
         entry.removed = true;
         entry.ready_bytes = 0;
-        // Sorted, so effects do not depend on a hash table's layout.
+        // Effects must not depend on a hash table's layout.
         let mut held: Vec<_> = held.into_iter().collect();
         held.sort_unstable();
         for object in held {
@@ -107,7 +107,7 @@ impl CacheIndex {
         Ok(())
     }
 
-    /// Sets the size of an object, as from a catalogue; host reports replace it.
+    /// Sets the size of an object, until a host reports it.
     pub fn set_bytes(&mut self, object: ObjectId, bytes: u64) {
         let entry = self.entry(object);
         if entry.bytes != bytes {
@@ -144,7 +144,7 @@ impl CacheIndex {
         self.get(object).map_or(0, |entry| entry.holders.len())
     }
 
-    /// Whether the object is on so many hosts that it does not affect where tasks run.
+    /// Whether the object is on too many hosts to affect where tasks run.
     pub fn is_widespread(&self, object: ObjectId) -> bool {
         self.get(object).is_some_and(|entry| entry.widespread)
     }
@@ -176,7 +176,7 @@ impl CacheIndex {
         }
     }
 
-    /// Weight on a host that holds or fetches it, else 0.
+    /// 0 unless the host holds or fetches the object.
     pub(crate) fn weight_on(&self, object: ObjectId, host: HostId) -> u64 {
         match self.get(object) {
             Some(entry) if !entry.widespread && find(entry, host).is_ok() => entry.bytes.max(1),
@@ -184,20 +184,20 @@ impl CacheIndex {
         }
     }
 
-    /// Hosts that count for locality: none for a widespread object.
+    /// None if widespread.
     pub(crate) fn located(&self, object: ObjectId) -> impl Iterator<Item = HostId> {
         let holders = self.get(object).filter(|entry| !entry.widespread);
         let holders = holders.map_or(&[][..], |entry| &entry.holders[..]);
         holders.iter().map(|holder| HostId(holder.host))
     }
 
-    /// A task that reads the object begins on a host.
+    /// A task that reads the object begins.
     pub(crate) fn claim(&mut self, object: ObjectId, host: HostId) {
         let holder = self.holder(object, host);
         holder.claims = holder.claims.saturating_add(1);
     }
 
-    /// A task that reads the object ended on a host. An unreported object counts as not fetched.
+    /// A task that reads the object ended. Unreported, it was not fetched.
     pub(crate) fn release(&mut self, object: ObjectId, host: HostId) {
         let entry = self.entry(object);
         if let Ok(at) = find(entry, host) {

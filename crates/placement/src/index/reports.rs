@@ -27,14 +27,14 @@ pub enum Change {
 pub enum Reply {
     /// Applied.
     Applied,
-    /// This or a later report was applied before; nothing changes.
+    /// Applied before; nothing changes.
     Repeated,
-    /// An earlier delta is missing: the host must send a manifest. Deltas are ignored until then.
+    /// A delta is missing: deltas are ignored until a manifest.
     SendManifest,
 }
 
 impl CacheIndex {
-    /// Applies the changes of a host's cache since the previous delta. Deltas are numbered from 0.
+    /// Applies the changes of a host's cache since the previous delta; numbered from 0.
     pub fn apply_delta(
         &mut self,
         host: HostId,

@@ -1,4 +1,4 @@
-//! The event loop, with the scheduler as a single-queue server.
+//! The event loop; the scheduler is a single-queue server.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -15,7 +15,7 @@ use crate::{
 pub(crate) enum Event {
     Arrives,
     ServerFree,
-    /// The scheduler has a report to process, or a task was passed over for long enough.
+    /// A report is to be processed, or a task was passed over for long enough.
     Wakes,
     Started(u32),
     StorageAnswers(u32),
@@ -31,7 +31,6 @@ pub(crate) enum Event {
     HostStarts,
 }
 
-/// Where a run reads an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Source {
     Local,
@@ -39,7 +38,6 @@ pub(crate) enum Source {
     Storage,
 }
 
-/// A task on a host.
 pub(crate) struct Run {
     pub(crate) decision: Decision,
     pub(crate) at: usize,
@@ -65,7 +63,7 @@ pub(crate) struct Engine<'a> {
     storage: SharedRate,
     /// Nanoseconds of computing, if hosts share cores.
     cores: SharedRate,
-    /// Objects being read from storage to pass on, with the waiting runs of other hosts.
+    /// Objects to pass on, with waiting runs of other hosts.
     pub(crate) passed_on: BTreeMap<ObjectId, Vec<u32>>,
     events: BinaryHeap<Reverse<(u64, u64, Event)>>,
     next_event: u64,
@@ -272,7 +270,7 @@ impl<'a> Engine<'a> {
         self.after(0, Event::Wakes);
     }
 
-    /// Starts the scheduler's next work if it is free: reports first, since they free slots.
+    /// Reports first, since they free slots.
     fn serve(&mut self) -> Result<(), PlacementError> {
         if self.server_busy {
             return Ok(());
@@ -348,7 +346,6 @@ impl<'a> Engine<'a> {
             self.after(start_time, Event::HostStarts);
         }
         for host in plan.release {
-            // A source with transfers in progress is retried next time.
             if self.host(host).link.len() == 0 {
                 self.dispatcher.remove_host(host, self.now)?;
                 self.end_host(host);

@@ -1,4 +1,4 @@
-//! A run on its host: fetches its inputs one by one, computes, reports.
+//! A run on its host: fetches inputs one by one, computes, reports.
 
 use super::engine::{Engine, Event, Source};
 use crate::{HostId, ObjectId, Policy};
@@ -45,7 +45,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A host has an object from storage: others get it there, if it has cache space and a free transfer.
+    /// Others get the object from the host, if it has cache space and a free transfer.
     fn pass_on(&mut self, object: ObjectId, from: HostId) {
         for run in self.passed_on.remove(&object).unwrap_or_default() {
             let limit = self.cluster.max_transfers;
@@ -58,7 +58,6 @@ impl Engine<'_> {
         }
     }
 
-    /// A run has its inputs: it computes once its host has a free processor.
     fn compute(&mut self, run: u32) {
         let (host, processors) = (self.run(run).decision.host, self.cluster.processors);
         let there = self.host(host);
@@ -70,7 +69,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Whether hosts cache what they read: under first-available, every access may go to storage.
+    /// Under first-available, every access may go to storage.
     fn caches(&self) -> bool {
         self.policy != Policy::FirstAvailable || self.cluster.always_caches
     }
@@ -92,7 +91,7 @@ impl Engine<'_> {
         let now = self.now;
         let peer = self.host(source);
         peer.cache.pin(&object).expect("the source has it");
-        // The request's latency, short by comparison, is charged at the end of the transfer.
+        // Charges the short latency at the end of the transfer.
         peer.link.add(now, bytes, run);
         self.watch_link(source);
     }
@@ -141,7 +140,7 @@ impl Engine<'_> {
             self.pass_on(object, host);
         }
         self.read_local(run);
-        // Without cache space, each must fetch it separately.
+        // Each must fetch it separately.
         for other in waiting {
             self.next_input(other);
         }
@@ -152,7 +151,7 @@ impl Engine<'_> {
         self.next_input(run);
     }
 
-    /// A task has ended: its message carries the cache changes since the last report.
+    /// The message carries the cache changes since the last report.
     pub(crate) fn computed(&mut self, run: u32) {
         let state = self.run(run);
         let host = state.decision.host;

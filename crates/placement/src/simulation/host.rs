@@ -10,7 +10,6 @@ pub(crate) struct Host {
     pub(crate) cache: Eviction<ObjectId>,
     pub(crate) disk: SharedRate,
     pub(crate) link: SharedRate,
-    /// Objects in transfer, and runs that wait for another run's fetch.
     pub(crate) fetching: BTreeMap<ObjectId, Vec<u32>>,
     /// Computing runs, and runs that wait for a processor.
     pub(crate) computing: u32,
@@ -38,8 +37,7 @@ impl Host {
         }
     }
 
-    /// Stores an object in a cache of `capacity` bytes; returns the number of evictions, or None if objects in use
-    /// leave no room.
+    /// Returns the number of evictions; None if objects in use leave no room.
     pub(crate) fn store(&mut self, object: ObjectId, bytes: u64, capacity: u64) -> Option<u64> {
         if bytes > capacity {
             return None;

@@ -1,9 +1,6 @@
-//! Discrete-event simulator of a cluster, driven by the real dispatcher, index, eviction and provisioner.
+//! Discrete-event simulator of a cluster, with the real dispatcher, index, eviction and provisioner.
 //!
-//! Modelled: a central scheduler that processes reports and decisions one by one; hosts with slots, processors, a disk
-//! rate shared by the slots, and a cache bounded in bytes; links with a limited number of transfers per source; and one
-//! storage system with a shared rate, limited per reader. Not modelled: the receiving end of a link, failures, other
-//! users, and randomness.
+//! Not modelled: the receiving end of a link, failures, other users, and randomness.
 
 mod engine;
 mod fetch;
@@ -22,9 +19,9 @@ pub struct ClusterModel {
     pub hosts: usize,
     /// Concurrent tasks per host.
     pub slots: u32,
-    /// Concurrently computing tasks per host; other slots fetch inputs meanwhile.
+    /// Concurrently computing tasks per host; other slots fetch meanwhile.
     pub processors: u32,
-    /// Cores shared by all tasks, if hosts are processes of one machine; None if each processor is separate.
+    /// Cores shared by all tasks, if hosts are processes of one machine; None: separate processors.
     pub shared_cores: Option<f64>,
     /// Cache bytes per host.
     pub cache_bytes: u64,
@@ -40,20 +37,19 @@ pub struct ClusterModel {
     pub storage_reader_rate: f64,
     /// Nanoseconds until storage answers.
     pub storage_latency: u64,
-    /// Nanoseconds of a message between scheduler and host, or a request to a peer.
+    /// Nanoseconds of a message to scheduler, host or peer.
     pub network_latency: u64,
     /// Scheduler nanoseconds per decision, including sending it.
     pub decision_time: u64,
     /// Scheduler nanoseconds per end-of-task report.
     pub report_time: u64,
-    /// Whether a host fetching from storage passes the object on to others that need it meanwhile.
+    /// Whether a host passes objects from storage on to waiting others.
     pub passes_on: bool,
-    /// Whether hosts cache under [`Policy::FirstAvailable`](crate::Policy); in the paper each access then goes to
-    /// storage.
+    /// Whether hosts cache under [`Policy::FirstAvailable`](crate::Policy); in the paper each access goes to storage.
     pub always_caches: bool,
     /// Eviction policy.
     pub eviction: EvictionPolicy,
-    /// Provisioning options and host start time in nanoseconds; None for fixed hosts.
+    /// Provisioning, and host start time in nanoseconds; None: fixed hosts.
     pub provision: Option<(ProvisionOptions, u64)>,
 }
 
@@ -62,7 +58,7 @@ impl ClusterModel {
     /// tasks/s.
     ///
     /// 61.7 Gb/s are 94 % of the ideal of 64 hosts, so a disk gives 128 MB/s; links are 1 Gb/s. A GPFS reader gets 48
-    /// MB/s: 16 processors, each of which also computes, reach 3.4 Gb/s (section 5.3).
+    /// MB/s: 16 processors, each also computing, reach 3.4 Gb/s (section 5.3).
     pub fn data_diffusion_2008(hosts: usize) -> Self {
         Self {
             hosts,
@@ -117,7 +113,7 @@ impl ClusterModel {
 /// Amounts by input origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Origins {
-    /// Own cache, or a fetch by another slot of the host.
+    /// Own cache, or a fetch by another slot.
     pub local: u64,
     /// Another host's cache.
     pub peer: u64,
@@ -155,19 +151,19 @@ impl SimulationReport {
         hits as f64 / (hits + self.inputs.storage).max(1) as f64
     }
 
-    /// Processor seconds per task, including waiting: ordinate of the paper's figures 8, 9 and 11.
+    /// Processor seconds per task, including waiting: ordinate of figures 8, 9 and 11.
     pub fn time_per_task_s(&self, slots: usize) -> f64 {
         self.makespan_s * slots as f64 / self.tasks.max(1) as f64
     }
 
-    /// Gb/s read from all origins: ordinate of the paper's figure 12.
+    /// Gb/s read from all origins: ordinate of figure 12.
     pub fn throughput_gbps(&self) -> f64 {
         let bytes = self.bytes.local + self.bytes.peer + self.bytes.storage;
         bytes as f64 * 8.0 / 1e9 / self.makespan_s
     }
 }
 
-/// Runs a workload, with tasks admitted at the start or one by one, as it states.
+/// Runs a workload.
 ///
 /// ```
 /// use isochrony_placement::DispatchOptions;

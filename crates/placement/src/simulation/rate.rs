@@ -1,19 +1,19 @@
-//! A rate shared equally by flows, each with its own limit.
+//! A rate shared equally by flows with own limits.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Processor sharing in virtual time: the bytes that a permanent flow would have received. A flow ends when virtual
-/// time has advanced by its bytes, whatever other flows do. O(log n) per event.
+/// Processor sharing in virtual time: the bytes that a permanent flow would have received. A flow ends when that has
+/// advanced by its bytes, whatever other flows do. O(log n) per event.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedRate {
     rate: f64,
     flow_rate: f64,
     received: f64,
     at: u64,
-    /// Virtual end time of each flow (as bits, which order positive floats), and its run.
+    /// Virtual end time (as bits, which order positive floats) and run of each flow.
     flows: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Number of the last change, which invalidates earlier predictions.
+    /// Changes so far; each invalidates earlier predictions.
     pub(crate) version: u32,
 }
 
@@ -35,7 +35,7 @@ impl SharedRate {
 
     fn advance(&mut self, now: u64) {
         if self.flows.is_empty() {
-            // Without flows, virtual time restarts from 0, which keeps it exact.
+            // Restarting from 0 keeps virtual time exact.
             self.received = 0.0;
         } else {
             self.received += self.speed() * (now - self.at) as f64 / 1e9;
@@ -80,7 +80,7 @@ mod tests {
             rate in 1.0..10.0f64,
             flow_rate in 0.5..10.0f64,
         ) {
-            // Bytes per millisecond, and milliseconds for the slow model.
+            // Per millisecond, for the slow model.
             let mut shared = SharedRate::new(rate * 1e3, flow_rate * 1e3);
             let mut order: Vec<_> = (0..flows.len()).collect();
             order.sort_by_key(|&flow| flows[flow].0);

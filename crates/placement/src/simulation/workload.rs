@@ -22,8 +22,8 @@ pub struct Workload {
 impl Workload {
     /// The image stacking of Raicu et al. (2008): 6 MB per image, or 2 MB in storage if compressed.
     ///
-    /// A stacking takes 0.15 s if the image is on the local disk and a processor uses it alone (figure 7 and section
-    /// 5.2: local reads are 1.5 times as fast as GPFS, and compression doubles the time); 47 ms of it are reading.
+    /// A stacking takes 0.15 s if the image is on the local disk and a processor uses it alone (figure 7; section 5.2:
+    /// local reads are 1.5 times as fast as GPFS, and compression doubles the time); 47 ms are reading.
     pub fn stacking(tasks: Vec<Vec<ObjectId>>, compressed: bool) -> Self {
         Self {
             tasks,
@@ -40,8 +40,7 @@ impl Workload {
         Self::sample(objects, objects as usize * locality as usize, seed)
     }
 
-    /// `tasks` tasks over `objects` objects, each equally often or once more, in random order: the workloads of the
-    /// paper's table 2.
+    /// `tasks` tasks over `objects` objects, each equally often or once more, in random order: table 2 of the paper.
     pub fn sample(objects: u32, tasks: usize, seed: u64) -> Vec<Vec<ObjectId>> {
         let all = (0..tasks).map(|task| vec![ObjectId((task % objects.max(1) as usize) as u32)]);
         let mut all: Vec<_> = all.collect();
@@ -49,7 +48,7 @@ impl Workload {
         all
     }
 
-    /// Objects by Zipf's law: the k-th most popular has a share proportional to k^-exponent.
+    /// Zipf's law: the k-th most popular object has a share proportional to k^-exponent.
     pub fn zipf(objects: u32, tasks: usize, exponent: f64, seed: u64) -> Vec<Vec<ObjectId>> {
         let mut total = 0.0;
         let sums: Vec<f64> = (1..=objects)
@@ -73,7 +72,7 @@ impl Workload {
         all.map(|object| vec![ObjectId(object)]).collect()
     }
 
-    /// The fraction of inputs that an unlimited cache can serve: 1 - objects / inputs.
+    /// Fraction of inputs that an unlimited cache serves: 1 - objects / inputs.
     pub fn ideal_hit_rate(&self) -> f64 {
         let mut objects: Vec<_> = self.tasks.iter().flatten().collect();
         let inputs = objects.len();

@@ -1,4 +1,4 @@
-//! A slow dispatcher model: plain lists, and every decision examines every task and host.
+//! A slow dispatcher model: every decision examines every task and host.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,7 +42,6 @@ struct Copy {
 
 pub(crate) struct Model {
     options: DispatchOptions,
-    /// By admission.
     pub(crate) tasks: Vec<Task>,
     pub(crate) hosts: Vec<Host>,
     copies: BTreeMap<(u32, usize), Copy>,
@@ -50,7 +49,7 @@ pub(crate) struct Model {
     widespread: BTreeSet<u32>,
     oldest_since: u64,
     next_turn: u64,
-    /// Peak number of pairs of a waiting group and a host with bytes of it.
+    /// Peak pairs of a waiting group and a host with bytes of it.
     pub(crate) most_pairs: usize,
 }
 
@@ -112,7 +111,7 @@ impl Model {
         }
     }
 
-    /// A host that becomes free goes to the end of the queue.
+    /// A host that becomes free goes to the end.
     pub(crate) fn set_slots(&mut self, host: usize, slots: u32) {
         let was_free = self.hosts[host].is_free();
         self.hosts[host].total = slots;
@@ -264,7 +263,7 @@ impl Model {
         hosts.map(|host| self.score(task, host)).max().unwrap_or(0)
     }
 
-    /// The free host with most bytes of a task, or `or` without any.
+    /// `or` if no free host has bytes.
     fn best_free(&self, task: usize, or: usize) -> usize {
         let hosts = 0..self.hosts.len();
         let free = hosts.filter(|&host| self.hosts[host].is_free() && self.score(task, host) > 0);

@@ -35,7 +35,6 @@ impl From<CacheError> for Error {
     }
 }
 
-/// Name of an object in indexes: the hex digest of its key.
 fn name(key: &ObjectKey) -> String {
     let digest = key.digest();
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -59,7 +58,7 @@ pub(crate) struct NativeCache {
 #[derive(Default)]
 struct ReportedObjects {
     sequence: Option<Sequence>,
-    /// Length, piece length and present pieces of each object.
+    /// Length, piece length and present pieces.
     objects: HashMap<String, (u64, u64, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! Data-aware task dispatcher for Python: objects have names, tasks and hosts have numbers.
+//! Data-aware task dispatcher for Python: objects have names, tasks and hosts numbers.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ impl From<PlacementError> for Error {
     }
 }
 
-/// Name, length (0 if unknown), whether the task's host has it, and other holders.
+/// Name, length (0: unknown), whether the task's host has it, and other holders.
 type TaskInput = (String, u64, bool, Vec<u32>);
 
 /// Waiting tasks, free slots and cache contents.
@@ -227,7 +227,6 @@ impl NativeDispatcher {
     }
 }
 
-/// Seconds since the caller's start.
 fn nanoseconds(seconds: f64) -> u64 {
     (seconds.max(0.0) * 1e9) as u64
 }

@@ -1,4 +1,4 @@
-//! Data diffusion for `isochrony/cluster`: host cache, data-aware dispatcher, and files in object storage.
+//! Data diffusion for `isochrony/cluster`: cache, dispatcher, objects.
 
 mod cache;
 mod dispatcher;

@@ -1,4 +1,4 @@
-//! Files in object storage, read with the client, checks and credentials of stores there.
+//! Files in object storage, read like stores there.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::errors::{Error, PackageError, Result};
 use crate::interrupt::interruptible;
 
-/// Entity tag, modification time in whole seconds since 1970, and length.
+/// Entity tag, modification time in seconds since 1970, and length.
 type Version = (Option<String>, i64, u64);
 
 /// URL schemes of remote stores and files.
@@ -43,7 +43,7 @@ fn as_tuple(version: ObjectVersion) -> Version {
     (version.e_tag, version.modified, version.bytes)
 }
 
-/// The Python exception of an object's error; includes the URL unless it may hold a secret.
+/// Includes the URL unless it may hold a secret.
 fn raised(url: &str, error: CloudError) -> Error {
     let (class, code) = match &error {
         CloudError::Missing => ("StorageNotFoundError", "storage_not_found"),

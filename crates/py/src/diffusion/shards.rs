@@ -88,8 +88,8 @@ impl NativeShardCache {
     }
 }
 
-/// A Python function that gives blocks of an object: called with key, length, missing ranges and addresses of hosts, it
-/// gives pairs of an offset and an array of bytes. None once the cache is closed.
+/// A Python function of key, length, missing ranges and addresses of hosts; it gives offsets and arrays of bytes. None
+/// once closed.
 #[derive(Debug)]
 struct PythonPeers(Mutex<Option<Py<PyAny>>>);
 
@@ -137,7 +137,7 @@ impl PieceSource for PythonPeers {
             }
             Ok(())
         });
-        // Not fatal, since the store is read instead. Unexpected errors are bugs and reported.
+        // The store is read instead.
         if let Err(error) = fetched {
             attach(|py| {
                 let is_expected = error.is_instance_of::<PyOSError>(py)

@@ -8,7 +8,6 @@ use super::{Expr, apply, operand};
 use crate::errors::Result;
 use crate::signal::options::dtype_text;
 
-/// Reductions of a window.
 macro_rules! reductions {
     ($($(#[$doc:meta])* $method:ident $op:ident;)*) => {
         #[pymethods]

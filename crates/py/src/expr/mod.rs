@@ -1,10 +1,10 @@
 //! `isochrony.Expr`: traced Python functions of samples.
 //!
-//! A plan calls `lambda s: s.std() > 10` once, with an [`Expr`] for the samples of any window. What needs a value now
-//! (`if`, `and`, `len`, `float`) is an error with the alternative.
+//! A plan calls `lambda s: s.std() > 10` once, with an [`Expr`]. What needs a value (`if`, `and`, `len`, `float`) is an
+//! error with the alternative.
 //!
-//! Constants follow NumPy (NEP 50): Python numbers take the dtype of the other operand, NumPy scalars keep theirs.
-//! Comparison is traced too, so expressions hash by identity.
+//! Python numbers take the dtype of the other operand, NumPy scalars keep theirs (NEP 50). Comparison is traced, so
+//! expressions hash by identity.
 
 mod expression;
 mod methods;

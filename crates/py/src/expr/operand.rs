@@ -35,7 +35,7 @@ pub(super) fn operand(object: &Bound<'_, PyAny>) -> Result<NativeExpr> {
     if let Ok(expr) = object.cast::<Expr>() {
         return Ok(expr.get().written.clone());
     }
-    // NumPy scalars first: float64 is a subclass of float, but keeps its dtype.
+    // First: NumPy's float64 is a float, but keeps its dtype.
     let dtype = object.getattr_opt("dtype")?;
     let whole = object.getattr_opt("shape")?;
     match (dtype, whole) {

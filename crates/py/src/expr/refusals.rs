@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 use super::expression::{Expr, untraceable};
 use crate::errors::{PackageError, Result};
 
-/// An expression as errors quote it.
 fn quoted(written: &NativeExpr) -> String {
     let text = written.to_string();
     match text.char_indices().nth(100) {

@@ -20,7 +20,6 @@ pub(super) struct ArrayBase {
 
 impl ArrayBase {
     pub(super) fn keep(&self, buffer: Buffer) {
-        // The array shows the buffer already kept.
         let _ = self.buffer.set(buffer);
     }
 }
@@ -57,7 +56,7 @@ pub(super) fn type_number(dtype: DType) -> NPY_TYPES {
         DType::I8 => NPY_TYPES::NPY_BYTE,
         DType::I16 => NPY_TYPES::NPY_SHORT,
         DType::I32 => NPY_TYPES::NPY_INT,
-        // NumPy's int64 is `long` where that has 64 bits, else `long long`.
+        // NumPy's int64 is `long` where that has 64 bits.
         DType::I64 if size_of::<std::ffi::c_long>() == 8 => NPY_TYPES::NPY_LONG,
         DType::I64 => NPY_TYPES::NPY_LONGLONG,
         DType::U8 => NPY_TYPES::NPY_UBYTE,
@@ -87,8 +86,8 @@ pub(crate) fn own(
     let flags = npyffi::NPY_ARRAY_WRITEABLE;
     let buffer = memory.freeze();
     match columns {
-        // SAFETY: no larger than the buffer. `freeze` made the only reference to it, which the array's keeper holds, so
-        // nobody else sees NumPy's writes.
+        // SAFETY: no larger than the buffer. The array's keeper has `freeze`'s only reference to it, so nobody else
+        // sees NumPy's writes.
         None => unsafe { over(py, buffer, dtype, &mut [len as npy_intp], flags) },
         Some(columns) => {
             let rows = len.checked_div(columns).unwrap_or(0);
@@ -112,7 +111,7 @@ struct GatheredBytes {
 
 impl Owner for GatheredBytes {}
 
-/// Like [`own`], for bytes. Drops an incomplete last row.
+/// Like [`own`], without an incomplete last row.
 pub(crate) fn gathered(
     py: Python<'_>,
     mut bytes: Vec<u8>,
@@ -130,7 +129,7 @@ pub(crate) fn gathered(
         return Ok(unsafe { over(py, Buffer::concat([])?, dtype, &mut shape, 0) }?);
     };
     let owner = Arc::new(GatheredBytes { _bytes: bytes });
-    // SAFETY: moving a vector leaves its memory in place; `owner` keeps it, and nobody resizes or reads it.
+    // SAFETY: `owner` keeps the vector, whose memory stays in place, and nobody resizes or reads it.
     let buffer = unsafe { Buffer::from_owner(owner, data, rows * row) };
     let mut shape = vec![rows as npy_intp];
     shape.extend(columns.map(|columns| columns as npy_intp));
@@ -139,7 +138,7 @@ pub(crate) fn gathered(
     Ok(unsafe { over(py, buffer, dtype, &mut shape, npyffi::NPY_ARRAY_WRITEABLE) }?)
 }
 
-/// A C-contiguous array of the given shape over `buffer`.
+/// A C-contiguous array over `buffer`.
 ///
 /// # Safety
 /// The shape needs at most `buffer.len()` bytes; with `NPY_ARRAY_WRITEABLE` in `flags`, `buffer` is the only reference
@@ -158,11 +157,11 @@ pub(super) unsafe fn over<'py>(
     unsafe { shaped(py, &keeper, data, dtype, shape, None, flags) }
 }
 
-/// An array of the given shape and strides (None: C-contiguous) at `data`, with base `keeper`.
+/// An array at `data` with base `keeper`; strides of None: C-contiguous.
 ///
 /// # Safety
-/// The values that shape and strides reach lie in a buffer that outlives the array: `keeper` has it, or gets it in
-/// time. With `NPY_ARRAY_WRITEABLE` in `flags`, that is the only reference to owned memory, and no two values share
+/// The values that shape and strides reach lie in a buffer that `keeper` has, or gets in time, and that outlives the
+/// array. With `NPY_ARRAY_WRITEABLE` in `flags`, that is the only reference to owned memory, and no two values share
 /// bytes.
 pub(super) unsafe fn shaped<'py>(
     py: Python<'py>,
@@ -217,8 +216,8 @@ impl PythonOwner {
 
 impl Owner for PythonOwner {}
 
-/// The memory of a 1-D array and its dtype; copied only if strided or of foreign byte order. The array must not be
-/// written while the buffer is in use; `copy` avoids that.
+/// The memory of a 1-D array and its dtype; copied only if strided, of foreign byte order, or on request. Otherwise,
+/// the array must not be written while the buffer is in use.
 pub(crate) fn adopt(array: &Bound<'_, PyAny>, copy: bool) -> Result<(Buffer, DType)> {
     if let Some((array, dtype)) = usable(array) {
         return memory_of(array, dtype, copy);
@@ -250,7 +249,6 @@ pub(crate) fn adopt(array: &Bound<'_, PyAny>, copy: bool) -> Result<(Buffer, DTy
     memory_of(array, dtype, copy)
 }
 
-/// The array itself if its memory is samples: the usual case, without calls of Python.
 fn usable<'a, 'py>(
     array: &'a Bound<'py, PyAny>,
 ) -> Option<(&'a Bound<'py, PyUntypedArray>, DType)> {
@@ -267,7 +265,7 @@ fn memory_of(
     copy: bool,
 ) -> Result<(Buffer, DType)> {
     let len = array.len() * dtype.size();
-    // SAFETY: reads a field of the array's C struct, valid while `array` lives.
+    // SAFETY: reads a field of the C struct of the live `array`.
     let data = unsafe { (*array.as_array_ptr()).fields.data.cast::<u8>() };
     let Some(data) = NonNull::new(data).filter(|_| len > 0) else {
         return Ok((Buffer::concat([])?, dtype));
@@ -276,8 +274,7 @@ fn memory_of(
         _object: array.clone().into_any().unbind(),
     });
     // SAFETY: the array is C-contiguous with `len` bytes from `data` on. `owner` holds its reference count, so NumPy
-    // neither frees nor resizes the memory. Not writing meanwhile is the caller's documented duty, as in every
-    // zero-copy binding to NumPy.
+    // neither frees nor resizes the memory. Not writing meanwhile is the caller's documented duty.
     let buffer = unsafe { Buffer::from_owner(owner, data, len) };
     if copy {
         return Ok((Buffer::concat([buffer.bytes()])?, dtype));

@@ -45,11 +45,11 @@ struct Array {
 const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 
-/// Content of a capsule. Dropping it calls the producer's release function, unless a consumer took it over.
+/// A capsule's content. Dropping it calls the producer's release function, unless a consumer took it over.
 struct OwnedSchema(Schema);
 struct OwnedArray(Array);
 
-// SAFETY: the specification lets a consumer move the structs and release them from any thread; ours hold a `Buffer` and
+// SAFETY: a consumer may move the structs and release them from any thread, by specification; ours hold a `Buffer` and
 // plain memory, which are `Send`.
 unsafe impl Send for OwnedSchema {}
 // SAFETY: as above.
@@ -60,7 +60,7 @@ unsafe impl Sync for OwnedArray {}
 impl Drop for OwnedSchema {
     fn drop(&mut self) {
         if let Some(release) = self.0.release {
-            // SAFETY: not released yet (release is set), and only this struct releases it.
+            // SAFETY: not released yet, and only this struct releases it.
             unsafe { release(&raw mut self.0) };
         }
     }
@@ -89,7 +89,7 @@ struct ArrayParts {
 }
 
 unsafe extern "C" fn release_schema(schema: *mut Schema) {
-    // SAFETY: called once with a schema that `schema()` made: private_data is its `SchemaParts`.
+    // SAFETY: called once with a schema of `schema()`: private_data is its `SchemaParts`.
     unsafe {
         drop(Box::from_raw((*schema).private_data.cast::<SchemaParts>()));
         (*schema).release = None;
@@ -97,7 +97,7 @@ unsafe extern "C" fn release_schema(schema: *mut Schema) {
 }
 
 unsafe extern "C" fn release_array(array: *mut Array) {
-    // SAFETY: called once with an array that `array()` made: private_data is its `ArrayParts`.
+    // SAFETY: called once with an array of `array()`: private_data is its `ArrayParts`.
     unsafe {
         drop(Box::from_raw((*array).private_data.cast::<ArrayParts>()));
         (*array).release = None;
@@ -115,7 +115,7 @@ fn schema(format: &CStr, child: Option<OwnedSchema>) -> OwnedSchema {
         parts.children[0] = &raw mut child.0;
     }
     let parts = Box::into_raw(parts);
-    // SAFETY: `parts` was just leaked, and stays in place until the release function takes it back.
+    // SAFETY: `parts` was just leaked, and stays until the release function takes it back.
     let (format, children) = unsafe {
         (
             (*parts).format.as_ptr(),
@@ -146,7 +146,7 @@ fn array(data: Option<Buffer>, length: usize, child: Option<OwnedArray>) -> Owne
         .map_or(std::ptr::null(), |data| data.as_ptr().cast::<c_void>());
     let mut parts = Box::new(ArrayParts {
         _data: data,
-        // No validity bitmap: a segment has no missing samples.
+        // No validity bitmap: no sample is missing.
         buffers: [std::ptr::null(), values],
         child: child.map(Box::new),
         children: [std::ptr::null_mut()],
@@ -155,7 +155,7 @@ fn array(data: Option<Buffer>, length: usize, child: Option<OwnedArray>) -> Owne
         parts.children[0] = &raw mut child.0;
     }
     let parts = Box::into_raw(parts);
-    // SAFETY: `parts` was just leaked, and stays in place until the release function takes it back.
+    // SAFETY: `parts` was just leaked, and stays until the release function takes it back.
     let (buffers, children) = unsafe {
         (
             (&raw mut (*parts).buffers).cast(),
@@ -245,9 +245,8 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> Result<(Buffer, DType)> {
         object.call_method0("__arrow_c_array__")?.extract()?;
     let schema = schema.pointer_checked(Some(SCHEMA))?.cast::<Schema>();
     let array = array.pointer_checked(Some(ARRAY))?.cast::<Array>();
-    // SAFETY: capsules of these names hold these structs by specification. The array is moved out: read, then marked as
-    // released in the capsule, so only we release it. The schema stays the capsule's, which lives until the end of this
-    // function.
+    // SAFETY: capsules of these names hold these structs by specification. The array is moved out and marked as
+    // released, so only we release it. The schema stays the capsule's, which lives until the end of this function.
     let (schema, array) = unsafe {
         let moved = OwnedArray(array.as_ptr().read());
         (*array.as_ptr()).release = None;

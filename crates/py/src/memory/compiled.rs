@@ -3,17 +3,16 @@
 use isochrony_segment::DType;
 use pyo3::prelude::*;
 
-/// C signature: rows, count, values of a row, stride, results.
+/// Rows, count, values of a row, stride, results.
 type Entry = unsafe extern "C" fn(*const u8, i64, i64, i64, *mut u8) -> i64;
 
-/// A compiled function, and the owner of its code.
 pub(crate) struct Compiled {
     entry: Entry,
     _keeper: Py<PyAny>,
 }
 
 impl Compiled {
-    /// Compiles a function of rows of one dtype that gives `width` values of another for each.
+    /// For rows of one dtype; gives `width` values of another for each.
     pub(crate) fn new(
         function: &Bound<'_, PyAny>,
         given: DType,
@@ -48,8 +47,8 @@ impl Compiled {
             return None;
         }
         let [rows, width, stride] = [count, width, stride].map(|n| n as i64);
-        // SAFETY: the lengths were checked above against the promises to `new`; the code lives as long as `_keeper`.
-        // The function was compiled without the interpreter, which it takes by itself where it reports an exception.
+        // SAFETY: the lengths were checked above; the code lives as long as `_keeper`. The function takes the
+        // interpreter by itself where it reports an exception.
         Some(unsafe { (self.entry)(values.as_ptr(), rows, width, stride, out.as_mut_ptr()) })
     }
 }

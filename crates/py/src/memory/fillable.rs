@@ -16,12 +16,12 @@ pub(crate) struct FillableArray {
 }
 
 impl FillableArray {
-    /// A writable 1-D array over a block. A shared block is copied first.
+    /// Copies a shared block first.
     pub(crate) fn new(py: Python<'_>, mut block: Buffer, dtype: DType) -> Result<Self> {
         let len = block.make_mut()?.len() / dtype.size();
         let flags = npyffi::NPY_ARRAY_WRITEABLE;
-        // SAFETY: no larger than the block, which `make_mut` found to be owned memory with one reference. This clone is
-        // read only after `fill` found that the array is unreachable.
+        // SAFETY: no larger than the block, owned memory with one reference after `make_mut`. This clone is read only
+        // after `fill` found the array unreachable.
         let array = unsafe { over(py, block.clone(), dtype, &mut [len as npy_intp], flags)? };
         Ok(Self {
             array: array.unbind(),
@@ -33,19 +33,18 @@ impl FillableArray {
         self.array.bind(py).clone()
     }
 
-    /// The block; surviving arrays still show it.
     pub(crate) fn into_block(self) -> Buffer {
         self.block
     }
 
-    /// The content; a copy if an array or view survives, which keeps the memory.
+    /// The content; a copy if an array or view survives.
     pub(crate) fn fill(self, py: Python<'_>, pool: &BlockPool) -> Result<Buffer> {
         let array = self.array.into_bound(py);
         let object = array.as_ptr().cast::<PyArrayObject>();
         // SAFETY: reads a field of a live array's C struct.
         let unseen = unsafe { (*object).fields.weakreflist.is_null() };
         if unseen && references(&array) == 1 {
-            // Drops the array base and its reference to the block.
+            // Also drops the base's reference to the block.
             drop(array);
             return Ok(self.block);
         }
@@ -55,8 +54,7 @@ impl FillableArray {
     }
 }
 
-/// The memory of a returned array: taken over if the array owns it and is unreferenced, else copied to a block of the
-/// pool.
+/// Of a returned array, if it owns its memory and is unreferenced, else a copy.
 pub(crate) fn take_memory(array: Bound<'_, PyAny>, pool: &BlockPool) -> Result<Buffer> {
     let returned = ReturnedArray::of(array)?;
     if returned.is_only_holder() {

@@ -1,8 +1,8 @@
 //! Lends successive blocks to Python functions as arrays.
 //!
 //! Creating a NumPy array takes longer than calling the function. So an [`ArrayLender`] shows all blocks in one array,
-//! as memory borrowed without a reference count. An array still referenced after the call (itself, or by a view, buffer
-//! or weak reference) keeps its memory, and the next block gets a new array.
+//! as memory borrowed without a reference count. An array still referenced after the call, even by a view, buffer or
+//! weak reference, keeps its memory, and the next block gets a new array.
 
 use std::ptr;
 
@@ -66,16 +66,15 @@ unsafe impl Send for ReusableArray {}
 
 impl ReusableArray {
     /// # Safety
-    /// It is dropped, or its keeper has the buffer, before the borrow of the buffer ends, unless it is unreachable by
-    /// then.
+    /// Before the borrow of the buffer ends, it is dropped or unreachable, or its keeper has the buffer.
     unsafe fn new(py: Python<'_>, block: &Block<'_>, layout: Layout) -> PyResult<Self> {
         let (mut shape, mut strides, dimensions) = layout;
         let dtype = block.dtype;
         let aligned = aligned(block.buffer, dtype);
         let keeper = Bound::new(py, ArrayBase::default())?;
         let data = block.buffer.as_ptr();
-        // SAFETY: the last value of the last row lies in the buffer, as `Block::layout` checked; the array is
-        // read-only; the caller ensures that the keeper gets the buffer in time.
+        // SAFETY: `Block::layout` checked that the last value lies in the buffer; the array is read-only; the caller
+        // ensures that the keeper gets the buffer in time.
         let array = unsafe {
             let shape = &mut shape[..dimensions];
             shaped(py, &keeper, data, dtype, shape, Some(&mut strides), 0)?
@@ -100,7 +99,7 @@ impl ReusableArray {
         references(array) == 1 && unsafe { (*fields(array)).weakreflist.is_null() }
     }
 
-    /// Whether the array is unchanged (a function may set its shape or dtype) and suits this block.
+    /// Whether the array suits this block and is unchanged: a function may set its shape or dtype.
     fn fits(
         &self,
         py: Python<'_>,
@@ -131,7 +130,7 @@ impl ReusableArray {
     unsafe fn show(&self, py: Python<'_>, buffer: &Buffer) {
         let data = buffer.as_ptr().cast_mut().cast();
         // SAFETY: the interpreter is attached and nobody else refers to the array, so nobody reads the field. The block
-        // lies in the buffer, as for the first one.
+        // lies in the buffer, as the first one.
         unsafe { (*fields(self.array.bind(py))).data = data };
     }
 }
@@ -151,7 +150,7 @@ pub(crate) struct ArrayLender {
     view: Option<ReusableArray>,
 }
 
-/// An array over borrowed memory; when dropped, a referenced array keeps the memory.
+/// When dropped, a referenced array keeps the memory.
 struct Loan<'a, 'py> {
     py: Python<'py>,
     lender: &'a mut ArrayLender,
@@ -161,8 +160,7 @@ struct Loan<'a, 'py> {
 impl Drop for Loan<'_, '_> {
     fn drop(&mut self) {
         let py = self.py;
-        // An unreferenced array is not read before it shows other memory, since the garbage collector does not track
-        // arrays: its memory may be freed.
+        // The garbage collector does not track arrays, so nobody reads an unreferenced one: its memory may be freed.
         if let Some(kept) = self.lender.view.take_if(|view| !view.is_alone(py)) {
             kept.keeper.get().keep(self.buffer.clone());
         }
@@ -191,13 +189,12 @@ impl ArrayLender {
             buffer: block.buffer,
         };
         let array = loan.lender.view.as_ref().map(|view| view.array.bind(py));
-        // Always set. This reference is dropped before the loan.
+        // This reference is dropped before the loan.
         let array = array.cloned().unwrap_or_else(|| py.None().into_bound(py));
         Ok(look(&array))
     }
 }
 
-/// Calls a function with one argument, without creating a tuple.
 pub(crate) fn call<'py>(
     function: &Bound<'py, PyAny>,
     argument: &Bound<'py, PyAny>,

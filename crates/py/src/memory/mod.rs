@@ -1,7 +1,7 @@
 //! Zero-copy memory between Rust and Python.
 //!
-//! To Python: a NumPy or Arrow array shows a [`Buffer`] and refers to it, so it outlives store, signal and segment. It
-//! is read-only, since bytes are shared. From Python: a [`Buffer`] shows an array and refers to the Python object.
+//! A NumPy or Arrow array over a [`Buffer`] refers to it, so it outlives store, signal and segment; it is read-only,
+//! since bytes are shared. Vice versa, a [`Buffer`] over an array refers to the Python object.
 #![allow(unsafe_code)] // Raw pointers are what NumPy's and Arrow's C interfaces consist of.
 
 mod array;

@@ -9,14 +9,14 @@ use pyo3::prelude::*;
 
 use super::array::{dtype_of, type_number};
 
-/// A writable 1-D array, contiguous, aligned and in native byte order.
+/// Writable, 1-D, contiguous, aligned and in native byte order.
 pub(crate) struct OutputArray<'py> {
     array: Bound<'py, PyUntypedArray>,
     dtype: DType,
 }
 
 impl<'py> OutputArray<'py> {
-    /// None for any other object; `isochrony.store.values` reports what is wrong with it.
+    /// None for any other object; `isochrony.store.values` reports why.
     pub(crate) fn new(array: &Bound<'py, PyAny>) -> Option<Self> {
         const NEEDED: i32 = npyffi::NPY_ARRAY_C_CONTIGUOUS
             | npyffi::NPY_ARRAY_ALIGNED
@@ -24,7 +24,7 @@ impl<'py> OutputArray<'py> {
         let array = array.cast::<PyUntypedArray>().ok()?.clone();
         let descr = array.dtype();
         let dtype = dtype_of(descr.num())?;
-        // SAFETY: reads a field of the array's C struct, valid while `array` lives.
+        // SAFETY: reads a field of the C struct of the live `array`.
         let flags = unsafe { (*array.as_array_ptr()).fields.flags };
         let usable = flags & NEEDED == NEEDED
             && descr.is_native_byteorder() != Some(false)
@@ -32,12 +32,11 @@ impl<'py> OutputArray<'py> {
         usable.then_some(Self { array, dtype })
     }
 
-    /// A new array with undefined content, allocated by NumPy, which asks for large pages and caches small blocks.
+    /// A new array with undefined content, by NumPy, which asks for large pages and caches small blocks.
     pub(crate) fn undefined(py: Python<'py>, len: usize, dtype: DType) -> PyResult<Self> {
         let mut shape = [npy_intp::try_from(len)?];
         // SAFETY: the interpreter is attached. The descriptor is of a built-in type; NewFromDescr steals its reference,
-        // reads one length, owns the memory that it allocates, and returns a new reference or null with an exception
-        // set.
+        // reads one length, and returns a new reference that owns its memory, or null with an exception set.
         let array = unsafe {
             let array = PY_ARRAY_API.PyArray_NewFromDescr(
                 py,
@@ -64,7 +63,7 @@ impl<'py> OutputArray<'py> {
         self.dtype
     }
 
-    /// The elements; None if they are not of type `T`.
+    /// None if the elements are not of type `T`.
     pub(crate) fn samples_mut<T: Sample>(&mut self) -> Option<&mut [T]> {
         if T::DTYPE != self.dtype {
             return None;
@@ -73,11 +72,10 @@ impl<'py> OutputArray<'py> {
         if len == 0 {
             return Some(&mut []);
         }
-        // SAFETY: `new` found a C-contiguous, aligned, writable 1-D array of T in native byte order, and `undefined`
-        // made one, so `len` elements lie at `data`, which is not null; any bytes are a T, and those of `undefined` are
-        // written before they are read. `self` refers to the array, so NumPy neither frees nor resizes its memory. Not
-        // using a caller's array meanwhile is his documented duty, as for every function with `out=`; nobody else knows
-        // one that `undefined` made.
+        // SAFETY: the array is C-contiguous, aligned, writable, 1-D and of T in native byte order, so `len` elements
+        // lie at `data`, which is not null; any bytes are a T, and those of `undefined` are written before they are
+        // read. `self` refers to the array, so NumPy neither frees nor resizes its memory. Not using a caller's array
+        // meanwhile is his documented duty, as for every `out=`; nobody else knows one of `undefined`.
         Some(unsafe {
             let data = (*self.array.as_array_ptr()).fields.data.cast::<T>();
             std::slice::from_raw_parts_mut(data, len)

@@ -11,10 +11,9 @@ use pyo3::prelude::*;
 use super::array::{PythonOwner, dtype_of};
 use crate::errors::{PackageError, Result};
 
-/// Up to this size arrays are copied: keeping one takes as long, and releasing it needs the thread to attach again.
+/// Up to this size arrays are copied: keeping one takes as long, and its release has to attach again.
 const MAX_COPIED_BYTES: usize = 4096;
 
-/// A returned array, of a dtype and shape that a plan accepts.
 pub(crate) struct ReturnedArray<'py> {
     pub(crate) dtype: DType,
     pub(crate) rows: usize,
@@ -25,7 +24,7 @@ pub(crate) struct ReturnedArray<'py> {
 }
 
 pub(crate) fn references(object: &Bound<'_, PyAny>) -> isize {
-    // SAFETY: reads the count of a live object, attached to the interpreter.
+    // SAFETY: reads the count of a live object, attached.
     unsafe { pyo3::ffi::Py_REFCNT(object.as_ptr()) }
 }
 
@@ -66,7 +65,7 @@ impl ReturnedArray<'_> {
 }
 
 impl<'py> ReturnedArray<'py> {
-    /// Converts a returned object. Copies only values that are not C-contiguous in native byte order.
+    /// Copies only values that are not C-contiguous in native byte order.
     pub(crate) fn of(result: Bound<'py, PyAny>) -> Result<Self> {
         let py = result.py();
         let mut array = match result.cast_into::<PyUntypedArray>() {
@@ -102,8 +101,7 @@ impl<'py> ReturnedArray<'py> {
     }
 
     fn fields(&self) -> (*mut u8, i32, Option<Bound<'py, PyAny>>) {
-        // SAFETY: reads fields of the array's C struct, valid while `array` lives; a base is null or an object to which
-        // the array holds a reference.
+        // SAFETY: reads fields of the live array's C struct; a base is null or an object that the array refers to.
         unsafe {
             let fields = &(*self.array.as_array_ptr()).fields;
             let base = Bound::from_borrowed_ptr_or_opt(self.array.py(), fields.base);
@@ -119,26 +117,25 @@ impl<'py> ReturnedArray<'py> {
         references(self.array.as_any()) == 1
     }
 
-    /// Whether the array owns its memory and is unreachable elsewhere.
+    /// Whether it owns its memory and is unreachable elsewhere.
     pub(super) fn is_only_holder(&self) -> bool {
         let (_, flags, _) = self.fields();
-        // SAFETY: reads a field of the C struct of an array that lives.
+        // SAFETY: reads a field of the live array's C struct.
         let unseen = unsafe { (*self.array.as_array_ptr()).fields.weakreflist.is_null() };
         unseen && owns(flags) && self.is_alone()
     }
 
-    /// The values, for an immediate copy.
     pub(super) fn bytes(&self) -> &[u8] {
         let (data, ..) = self.fields();
         if self.len() == 0 {
             return &[];
         }
         // SAFETY: the array is C-contiguous with `len` bytes from `data` on, and lives as long as `self`. Not writing
-        // meanwhile is the duty of the caller's caller, as in every binding to NumPy.
+        // meanwhile is the duty of the caller's caller.
         unsafe { std::slice::from_raw_parts(data, self.len()) }
     }
 
-    /// The part of `memory` that the array is a read-only view of, which needs no Python object.
+    /// The part of `memory` that the array is a read-only view of.
     pub(crate) fn part_of(&self, memory: &Buffer) -> Option<Buffer> {
         let (data, flags, _) = self.fields();
         let start = data.addr().checked_sub(memory.as_ptr().addr())?;
@@ -156,13 +153,13 @@ impl<'py> ReturnedArray<'py> {
         if !(1..=MAX_COPIED_BYTES).contains(&len) || owns(flags) && !self.is_alone() {
             return None;
         }
-        // SAFETY: the array is C-contiguous with `len` bytes from `data` on, and lives as long as `self`. The result is
-        // used before the thread detaches, and until then no Python code runs that could write there.
+        // SAFETY: as in `bytes`; the result is used before the thread detaches, and until then no Python code could
+        // write there.
         Some(unsafe { std::slice::from_raw_parts(data, len) })
     }
 
-    /// Takes the array over. No copy if nobody can change it: it is unreferenced elsewhere, read-only, or owns its
-    /// memory and is made read-only here. A view of writable memory is copied.
+    /// Copies only a view of writable memory: nobody can change an array that is unreferenced elsewhere, read-only, or
+    /// owns its memory and is made read-only here.
     pub(crate) fn adopt(self) -> Result<Buffer> {
         self.adopt_or(|bytes| Buffer::concat([bytes]))
     }
@@ -180,7 +177,7 @@ impl<'py> ReturnedArray<'py> {
         let alone = self.is_alone();
         let mut fixed = flags & npyffi::NPY_ARRAY_WRITEABLE == 0 || alone && owns(flags);
         if !fixed && owns(flags) {
-            // A later write to the array raises NumPy's error instead of changing a result.
+            // A later write raises NumPy's error.
             let setflags = self.array.as_any().call_method1("setflags", (false,));
             setflags?;
             fixed = true;

@@ -1,4 +1,4 @@
-//! Columns of Arrow tables as NumPy arrays, and whole tables through Arrow's stream interface.
+//! Columns of Arrow tables as NumPy arrays, and whole tables by Arrow's stream interface.
 
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ fn shared(buffer: arrow_buffer::Buffer) -> Result<Buffer> {
         return Ok(Buffer::concat([])?);
     };
     let owner = Arc::new(ArrowOwner { _buffer: buffer });
-    // SAFETY: `data` and `len` are the Arrow buffer's own, whose memory never moves and is not written while a
-    // reference exists; `owner` holds one.
+    // SAFETY: `data` and `len` are the Arrow buffer's own, whose memory neither moves nor changes while `owner` holds a
+    // reference.
     Ok(unsafe { Buffer::from_owner(owner, data, len) })
 }
 
@@ -52,7 +52,8 @@ fn numbers(column: &dyn Array, dtype: DType) -> Result<Buffer> {
     shared(values.slice_with_length(data.offset() * size, data.len() * size))
 }
 
-/// A column without a copy; bools become bytes, lists matrix rows. Missing times are NaT, other missing numbers NaN.
+/// A column without a copy, except bools, which become bytes; lists become matrix rows. Missing times are NaT, other
+/// missing numbers NaN.
 pub(crate) fn column<'py>(py: Python<'py>, column: &dyn Array) -> Result<Bound<'py, PyAny>> {
     let nulls = column
         .logical_nulls()
@@ -110,7 +111,7 @@ pub(crate) fn column<'py>(py: Python<'py>, column: &dyn Array) -> Result<Bound<'
     }
 }
 
-/// NaN in place of nulls. `shape`: of the flags for `values`.
+/// NaN for nulls. `shape`: from flags to `values`.
 fn or_nan<'py>(
     py: Python<'py>,
     nulls: &NullBuffer,

@@ -1,7 +1,7 @@
 //! A Python function of records.
 //!
-//! It gets each record as a read-only memoryview: without a copy if Python gave the memory; else of a copy per buffer,
-//! since workers reuse their memory and Python code may keep a view.
+//! It gets each record as a read-only memoryview, of a copy per buffer unless Python gave the memory: workers reuse
+//! theirs, and Python code may keep a view.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -17,9 +17,8 @@ use crate::memory::slice;
 pub(super) struct Function {
     pub(super) function: Py<PyAny>,
     pub(super) batch: bool,
-    /// Functions that create a buffer's accumulator, and add it to the stream's.
+    /// They create a buffer's accumulator, and add it to the stream's.
     pub(super) sums: Option<(Py<PyAny>, Py<PyAny>)>,
-    /// Where worker processes call it.
     pub(super) remote: Option<RemoteCalls>,
     pub(super) views: Vec<Option<Py<PyAny>>>,
     pub(super) total: Mutex<Option<Py<PyAny>>>,
@@ -75,8 +74,8 @@ impl Function {
         })
     }
 
-    /// The stream's accumulator, or an initial one. After an error no function is called, since its error would hide
-    /// the first.
+    /// The stream's accumulator, or an initial one. After an error no function is called: its error would hide the
+    /// first.
     pub(super) fn total(&self, py: Python<'_>, complete: bool) -> PyResult<Option<Py<PyAny>>> {
         let total = self.lock().as_ref().map(|total| total.clone_ref(py));
         match (&self.sums, total) {
@@ -115,7 +114,7 @@ impl Function {
     }
 }
 
-/// Writes what a function returned: bytes to output 0, nothing, or for each output either.
+/// Writes a result: bytes to output 0, nothing, or for each output either.
 fn put(
     returned: &Bound<'_, PyAny>,
     given: &Bound<'_, PyAny>,

@@ -34,7 +34,7 @@ pub(crate) struct NBufferOptions {
     buffer: Option<usize>,
     stride: Option<usize>,
     delimiter: Option<Vec<u8>>,
-    /// Bytes, and whether the most significant comes first; 0 bytes: a varint.
+    /// Bytes (0: a varint), and whether the most significant comes first.
     prefix: Option<(usize, bool)>,
     max_length: Option<u64>,
     fair: bool,
@@ -199,7 +199,6 @@ fn failed(py: Python<'_>, failure: &StreamFailure, report: &Bound<'_, PyDict>) -
         Error::Python(error) => return error.into(),
         ours => PyErr::from(ours),
     };
-    // The error is complete without it.
     let value = raised.value(py);
     let _ = value.setattr("_report", report);
     let _ = value.setattr("offset", offset);

@@ -1,10 +1,10 @@
-//! Results of native processors as Python objects.
+//! Results of native processors for Python.
 
 use isochrony_bytes::{Outcome, Value};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
-/// Results by processor name: a digest as hexadecimal text, else a dict of fields.
+/// By processor name: a digest as hexadecimal text, else a dict.
 pub(super) fn results<'py>(
     py: Python<'py>,
     outcomes: &[(String, Outcome)],

@@ -163,7 +163,7 @@ impl BlockProcessor for Processor {
             .native
             .as_ref()
             .map_or(0, |native| native.scratch_bytes(buffer));
-        // A function sees a copy; what a worker process returns comes in memory of its own.
+        // A function sees a copy; worker processes return own memory.
         let copies = match &self.function {
             None => 0,
             Some(Function { remote: None, .. }) => 1,

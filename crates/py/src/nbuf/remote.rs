@@ -1,7 +1,7 @@
 //! A Python function of records in worker processes.
 //!
-//! A buffer's records go there in one message, and the results return in one. Only accumulators and exceptions need the
-//! interpreter of this process.
+//! A buffer's records go there, and results return, in one message. Only accumulators and exceptions need this
+//! process's interpreter.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -20,10 +20,8 @@ use crate::errors::{PackageError, Result};
 use crate::plan::Nesting;
 use crate::workers;
 
-/// The accumulator of a worker's buffer.
 pub(super) type Accumulator = Option<Py<PyAny>>;
 
-/// The function, as worker processes call it, and these.
 pub(super) struct RemoteCalls {
     pool: Arc<ProcessPool>,
     function: Arc<PortableFunction>,
@@ -32,14 +30,13 @@ pub(super) struct RemoteCalls {
     next_worker: AtomicUsize,
 }
 
-/// The process of one worker, and memory that its calls reuse.
 pub(super) struct RemoteWorker {
     function: RemoteFunction,
     lengths: Vec<u64>,
 }
 
 impl RemoteCalls {
-    /// `function` is a function of records, or `isochrony.nbuffering.record_calls.AccumulatingFunction`.
+    /// `function`: of records, or `isochrony.nbuffering.record_calls.AccumulatingFunction`.
     pub(super) fn new(
         function: Py<PyAny>,
         name: String,
@@ -107,7 +104,7 @@ impl RemoteWorker {
         let failed_at = self.write(&result, batch, block, out)?;
         if let Some(exception) = &result.failure {
             if !batch {
-                // Discards the output of the failed record, and nothing before it.
+                // Discards only the output of the failed record.
                 out.begin_record();
             }
             let why: Cause = Box::new(workers::rebuild(exception));
@@ -130,7 +127,7 @@ impl RemoteWorker {
         Ok(())
     }
 
-    /// Writes the results of completed records. Returns where the next one begins in the block.
+    /// Returns where the next record begins in the block.
     fn write(
         &self,
         result: &RecordResult,

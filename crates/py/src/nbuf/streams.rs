@@ -12,13 +12,13 @@ use pyo3::types::PyBytes;
 use crate::errors::Result;
 use crate::{descriptor, memory};
 
-/// `(name, kind, object)` of an input.
+/// `(name, kind, object)`
 pub(super) type Source<'py> = (String, String, Bound<'py, PyAny>);
 
-/// `(name, kind, object)` of an output.
+/// `(name, kind, object)`
 pub(super) type OutputStream<'py> = (String, String, Bound<'py, PyAny>);
 
-/// The bytes of inputs in memory, shared with the Python object; None for the others.
+/// Shared with Python; None for inputs not in memory.
 pub(super) fn adopt_memory(inputs: &[Source<'_>]) -> Result<Vec<Option<Buffer>>> {
     let adopted = inputs.iter().map(|(_, kind, object)| {
         let is_memory = kind == "memory";
@@ -30,7 +30,7 @@ pub(super) fn adopt_memory(inputs: &[Source<'_>]) -> Result<Vec<Option<Buffer>>>
     adopted.collect()
 }
 
-/// Like [`adopt_memory`], as a read-only `memoryview` for Python functions.
+/// Like [`adopt_memory`], as a `memoryview` for Python functions.
 pub(super) fn read_only_views(inputs: &[Source<'_>]) -> Result<Vec<Option<Py<PyAny>>>> {
     let views = inputs.iter().map(|(_, kind, object)| {
         if kind != "memory" {
@@ -79,7 +79,6 @@ fn owned(number: &Bound<'_, PyAny>) -> PyResult<File> {
     Ok(File::from(descriptor::duplicate(number.extract()?)?))
 }
 
-/// A Python callable `read(count)`.
 struct Reader {
     read: Py<PyAny>,
 }
@@ -110,7 +109,6 @@ impl Read for Reader {
     }
 }
 
-/// A Python callable `write(bytes)`.
 struct Writer {
     write: Py<PyAny>,
 }
@@ -119,7 +117,6 @@ impl Write for Writer {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         crate::interpreter::attach(|py| {
             let wrote = self.write.call1(py, (PyBytes::new(py, from),))?;
-            // None: it took all bytes.
             if wrote.is_none(py) {
                 return Ok(from.len());
             }

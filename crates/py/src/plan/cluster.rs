@@ -1,7 +1,7 @@
 //! Plans on cluster workers: both sides of `isochrony/cluster`, which alone uses the cluster's library.
 //!
-//! On the client a [`PythonCluster`] provides slots. In a worker [`NativeTasks`] is a prepared plan shared by its
-//! slots, and [`NativeTaskRunner`] a slot's thread. Tasks and results cross the interpreter as `bytes`.
+//! A client's [`PythonCluster`] provides slots. A worker's [`NativeTasks`] is a prepared plan shared by its slots, and
+//! [`NativeTaskRunner`] a slot's thread.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -105,7 +105,6 @@ impl TaskCluster for PythonCluster {
     }
 
     fn set_demand(&self, tasks: u64, slot_seconds: Option<f64>) {
-        // A cluster that cannot scale does not end the run.
         attach(|py| {
             drop(
                 self.run
@@ -115,7 +114,7 @@ impl TaskCluster for PythonCluster {
     }
 
     fn stop(&self) {
-        // Only sets flags; an exception here would hide the run's error.
+        // Only sets flags; an exception would hide the run's error.
         attach(|py| drop(self.run.call_method0(py, "stop")));
     }
 
@@ -191,7 +190,6 @@ pub(crate) struct NativeTasks {
     shared: Arc<dyn Any + Send + Sync>,
     processes: Arc<FunctionProcesses>,
     check: Arc<SnapshotCheck>,
-    /// Cache through which its stores are read.
     cache: Option<Arc<ShardCache>>,
     /// Keeps the plans' objects.
     _objects: Vec<Arc<Py<PyAny>>>,
@@ -270,7 +268,7 @@ impl NativeTasks {
     }
 }
 
-/// Processes that call functions for a prepared plan and its runners; they end with the last of these.
+/// End with the last of a prepared plan and its runners.
 struct FunctionProcesses(Arc<ProcessPool>);
 
 impl Drop for FunctionProcesses {
@@ -333,8 +331,7 @@ impl Drop for NativeTaskRunner {
     }
 }
 
-/// Whether samples below the end of a snapshot may have been replaced since the last batch; appends do not matter. Only
-/// the signals of a batch are checked, of possibly thousands.
+/// Whether samples below the end of a snapshot may have been replaced since the last batch; appends do not matter.
 fn snapshot_check(signals: Vec<OpenSnapshot>, prepared: &PreparedTasks) -> Arc<SnapshotCheck> {
     let mut by_id: HashMap<SignalId, Vec<usize>> = HashMap::new();
     for (at, open) in signals.iter().enumerate() {
@@ -358,8 +355,7 @@ fn snapshot_check(signals: Vec<OpenSnapshot>, prepared: &PreparedTasks) -> Arc<S
     })
 }
 
-/// Options that client and workers must share: results do not depend on the number of workers, but the division into
-/// tasks does if there is only one.
+/// Options that client and workers must share: a single worker would divide into other tasks.
 pub(super) fn as_on_cluster(settings: &mut RunOptions<'_>) {
     settings.workers = settings.workers.max(2);
     settings.auto_workers = false;

@@ -20,7 +20,7 @@ use crate::errors::{Error, PackageError, Result};
 use crate::memory::ReturnedArray;
 use crate::table::NativeTable;
 
-/// Name, dtype, and width if each row has a list.
+/// Name, dtype, and width of lists.
 pub(super) type FieldDescription = (String, String, Option<usize>);
 
 /// Kept from the input unless a function returns them.
@@ -147,7 +147,7 @@ fn bools(values: &Buffer) -> Vec<bool> {
     flags.iter().map(|flag| flag.get()).collect()
 }
 
-/// The columns that a function returned, and index fields of its input that it did not return.
+/// Adds missing index fields of the input.
 pub(super) fn batch_from_result(
     py: Python<'_>,
     result: &Bound<'_, PyAny>,
@@ -168,7 +168,7 @@ pub(super) fn batch_from_result(
         }
     });
     let columns = columns.collect::<std::result::Result<Vec<_>, _>>()?;
-    // Not their length: a table's is its number of rows.
+    // A table's length is its number of rows.
     let names = result.call_method0("keys").map_err(raised)?;
     let count = names.try_iter().map_err(raised)?.count();
     if count > columns.len() {
@@ -232,7 +232,7 @@ where
     PrimitiveArray::from_iter_values(values.iter().copied())
 }
 
-/// `is_time`: int64 values are UTC times in nanoseconds.
+/// `is_time`: int64 values are UTC nanoseconds.
 fn primitive_array(dtype: DType, values: &Buffer, is_time: bool) -> ArrayRef {
     match dtype {
         DType::Bool => Arc::new(BooleanArray::from(bools(values))),
@@ -241,7 +241,7 @@ fn primitive_array(dtype: DType, values: &Buffer, is_time: bool) -> ArrayRef {
         DType::I32 => Arc::new(numbers::<Int32Type>(values)),
         DType::I64 if is_time => {
             let times = values.samples::<i64>().unwrap_or_default().iter();
-            // i64::MIN is NumPy's NaT: null.
+            // NumPy's NaT is null.
             let times = times.map(|&time| (time != i64::MIN).then_some(time));
             let times: arrow_array::TimestampNanosecondArray = times.collect();
             Arc::new(times.with_timezone("UTC"))
@@ -251,7 +251,7 @@ fn primitive_array(dtype: DType, values: &Buffer, is_time: bool) -> ArrayRef {
         DType::U16 => Arc::new(numbers::<UInt16Type>(values)),
         DType::U32 => Arc::new(numbers::<UInt32Type>(values)),
         DType::F32 => Arc::new(numbers::<Float32Type>(values)),
-        // `intern_fields` refused complex numbers when the plan was built.
+        // `intern_fields` refused complex numbers before.
         DType::F64 | DType::C64 | DType::C128 => Arc::new(numbers::<Float64Type>(values)),
     }
 }

@@ -1,4 +1,4 @@
-//! Parameters and branches of running plans, changed from Python.
+//! Changes parameters and branches of running plans.
 
 use std::sync::Arc;
 

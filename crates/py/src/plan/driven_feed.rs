@@ -1,7 +1,6 @@
 //! Feeds driven by Python code: `isochrony.listen` of a sound card or a SeedLink server.
 //!
-//! The Python half has `begin(pusher)` and `stop()`; its threads pass arrays to the pusher. The engine handles order,
-//! gaps and times.
+//! The Python half has `begin(pusher)` and `stop()`; its threads pass arrays to the pusher.
 
 use std::fmt;
 
@@ -42,7 +41,6 @@ impl Driver for PyDriver {
 
     fn stop(&self) {
         let Ok(object) = self.object.get() else {
-            // The feed has been dropped.
             return;
         };
         attach(|py| {
@@ -159,7 +157,6 @@ pub(super) fn is_driven(saved: &Map<String, Value>) -> bool {
     saved.contains_key("driven")
 }
 
-/// Reads a feed of a saved plan, through `isochrony.live`.
 pub(super) fn from_saved(
     saved: &Map<String, Value>,
     kept: &ObjectKeeper,

@@ -13,7 +13,6 @@ use crate::interpreter::attach;
 #[derive(Clone)]
 pub(super) struct Function {
     pub(super) object: Callable,
-    /// Printed name.
     pub(super) shown: String,
     /// `module:name`, if it can be imported.
     pub(super) import: Option<String>,
@@ -31,7 +30,6 @@ impl Function {
             })
     }
 
-    /// Its form in a sent plan, with the function beside it.
     pub(super) fn sent(&self, objects: &mut SentObjects) -> Result<Value, PlanError> {
         let object = self.object.get().map_err(|error| PlanError::Unreadable {
             why: error.to_string(),
@@ -40,7 +38,6 @@ impl Function {
         Ok(json!({"object": object, "shown": self.shown, "import": self.import}))
     }
 
-    /// Reads [`sent`](Self::sent).
     fn received(form: &Map<String, Value>, imports: &Imports) -> Result<Self, PlanError> {
         let text = |key: &str| form.get(key).and_then(Value::as_str).map(str::to_owned);
         Ok(Self {
@@ -56,8 +53,7 @@ impl Function {
         Self::import_named(saved, "function", imports)
     }
 
-    /// Like [`import`](Self::import), for another key. Only here is code imported that a saved plan names; a sent plan
-    /// brings its functions.
+    /// Like [`import`](Self::import), for another key. Only here is code imported that a saved plan names.
     pub(super) fn import_named(
         saved: &Map<String, Value>,
         key: &str,
@@ -92,7 +88,7 @@ pub(super) fn unitless(stream: StreamId) -> StreamId {
     stream.with_calibration(Calibration::default()).intern()
 }
 
-/// Dtype and width of the values that a function gets; width 0 for samples.
+/// Dtype and width of the values for a function; 0 for samples.
 pub(super) fn seen(port: &PortType, counts: bool) -> Option<(DType, usize)> {
     let (dtype, stream) = (port.dtype()?, port.stream_id()?);
     let dtype = if counts {

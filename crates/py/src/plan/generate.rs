@@ -27,7 +27,6 @@ pub(super) struct Generator {
 }
 
 impl Generator {
-    /// Each run creates an iterator.
     pub(super) fn scan(self, function: Function, segment: Option<u64>) -> Plan {
         Plan::scan_part(
             self.into_recording(function),
@@ -43,7 +42,7 @@ impl Generator {
             unit,
             start,
         } = self;
-        // Index and rate determine the times of a start, so generators with the same start share a grid.
+        // Generators with one start share a grid.
         let grid = start.and_then(|start| TimebaseId::grid(start, rate).ok());
         let timebase = grid.unwrap_or(TimebaseId::CIVIL);
         let stream = Stream::new(function.shown.clone(), timebase, rate)
@@ -116,8 +115,7 @@ impl Generator {
     }
 }
 
-/// The iterator's next segment; None at its end. An item is an array, which begins at `end`, or a pair (index, array).
-/// Sets `end` to the index after it.
+/// From an array, which begins at `end`, or a pair (index, array). Sets `end` to the index after it.
 fn next(
     py: Python<'_>,
     iterator: &Py<PyIterator>,

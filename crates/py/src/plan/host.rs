@@ -1,4 +1,4 @@
-//! Part of a plan on another host: both ends, between which `isochrony/cluster` carries messages as `bytes`.
+//! Part of a plan on another host: both ends; `isochrony/cluster` carries messages as `bytes`.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ pub(crate) struct NativeHostInbox {
     inbox: Arc<HostInbox>,
 }
 
-/// Arguments of `ClusterRun.open_host`: host, form of the plan, objects, inbox.
+/// Of `ClusterRun.open_host`: host, form of the plan, objects, inbox.
 pub(super) fn host_arguments(
     py: Python<'_>,
     request: HostRequest,
@@ -117,7 +117,7 @@ impl NativeHostRun {
         let shared = RunContext::new(None, Nesting::current());
         let shared: Arc<dyn Any + Send + Sync> = Arc::new(shared);
         let mut settings = options.settings;
-        // With one thread, each sample reaches the link before the next is read.
+        // Each sample reaches the link before the next is read.
         (settings.workers, settings.auto_workers, settings.pin) = (1, false, false);
         let context = RunnerContext {
             shared: Some(shared),

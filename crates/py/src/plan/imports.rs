@@ -8,7 +8,7 @@ use super::owner::ObjectKeeper;
 use super::received_objects::ReceivedObjects;
 use crate::errors::{PackageError, Result};
 
-/// Importing a module runs its code, and a plan may come from anyone, so the default is none.
+/// None by default: importing a module runs code, and a plan may come from anyone.
 #[derive(Debug, Clone, Default)]
 pub(super) enum AllowedFunctions {
     #[default]
@@ -27,7 +27,7 @@ impl AllowedFunctions {
         }
     }
 
-    /// Refuses a plan that names other functions, and lists them, before anything is imported.
+    /// Refuses a plan that names other functions, before any import.
     pub(super) fn check(&self, saved: &Value) -> Result<()> {
         let nodes = saved.get("nodes").and_then(Value::as_array);
         let mut refused: Vec<&str> = nodes
@@ -63,7 +63,6 @@ impl AllowedFunctions {
 pub(super) struct Imports {
     pub(super) allowed: AllowedFunctions,
     pub(super) kept: ObjectKeeper,
-    /// Objects sent with a plan.
     pub(super) received: Arc<ReceivedObjects>,
 }
 

@@ -21,7 +21,6 @@ use crate::memory::Compiled;
 pub(super) struct JitOperator {
     function: Function,
     compiled: Arc<Compiled>,
-    /// Types that it is compiled for.
     input: (DType, usize),
     /// Results select windows.
     filter: bool,
@@ -32,7 +31,6 @@ pub(super) struct JitOperator {
 }
 
 impl JitOperator {
-    /// Compiles a function for the type of a port.
     pub(super) fn kept(
         py: Python<'_>,
         function: Function,
@@ -67,7 +65,6 @@ impl JitOperator {
         }))
     }
 
-    /// Reads a saved plan's function and compiles it for this input.
     pub(super) fn from_saved(
         saved: &Map<String, Value>,
         inputs: &[PortType],

@@ -22,7 +22,7 @@ use crate::time::RateArg;
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativeListener {
     pub(super) listener: Listener,
-    /// Keeps the Python driver of an audio device or a SeedLink server, if any.
+    /// Keeps the Python driver of an audio device or a SeedLink server.
     pub(super) owner: Option<Py<Owner>>,
 }
 

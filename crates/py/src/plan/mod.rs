@@ -1,7 +1,7 @@
 //! Plans: the native half of `isochrony.plan`.
 //!
-//! A [`NativePlan`] wraps a plan of the engine. Operators are added by name and parameters, so new ones need no code
-//! here. Runs use the calling thread ([`running`]).
+//! Operators are added by name and parameters, so new ones need no code here. Runs use the calling thread
+//! ([`running`]).
 
 use isochrony_flow::{
     BatchEncoder, CharacteriseOptions, Plan, PortType, SEGMENT_SAMPLES, Segments, SharedFactory,
@@ -75,7 +75,6 @@ pub(crate) use run_options::{effective_options, tuning_mode};
 #[pyclass(frozen, module = "isochrony._native")]
 pub(crate) struct NativePlan {
     plan: Plan,
-    /// Owner of the plan's Python objects.
     owner: Option<Py<Owner>>,
 }
 
@@ -90,7 +89,6 @@ impl NativePlan {
         Self { plan, owner }
     }
 
-    /// A plan with this one and others as inputs, with their objects and those of `kept`.
     fn of_inputs(
         &self,
         py: Python<'_>,
@@ -310,7 +308,6 @@ impl NativePlan {
         (options.samples, options.repeats) = (samples, repeats);
         let costs = crate::interpreter::detach(py, || self.plan.characterise(&options))?;
         if let Some(path) = OperatorCosts::path().filter(|_| save) {
-            // An unreadable file is replaced.
             let mut known = OperatorCosts::load(&path).unwrap_or_else(|_| OperatorCosts::none());
             for cost in &costs {
                 known.note(MeasuredOperator {
@@ -359,7 +356,6 @@ impl NativePlan {
             AllowedFunctions::Named(functions)
         };
         let imports = Imports::new(allowed);
-        // Opening a store reads files.
         let plan = detach(py, || saved::read_plan(text, shared.as_ref(), &imports))?;
         Ok(Self::owned(plan, imports.kept.owner(py, [])?))
     }

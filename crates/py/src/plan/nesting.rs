@@ -1,7 +1,7 @@
 //! Nesting of runs: functions that plans call may run plans.
 //!
-//! A function that runs its own plan, directly or through others, would never end, and each run uses stack. So a run
-//! knows the functions that it is nested in, also in worker threads, and the depth in worker processes.
+//! A function that runs its own plan, even indirectly, would never end. So a run knows the functions that it is nested
+//! in, and the depth, also in worker threads and processes.
 
 use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
@@ -14,7 +14,6 @@ use crate::errors::{PackageError, Result};
 /// Each run takes some ten KiB of stack.
 const MAX_DEPTH: usize = 16;
 
-/// Passes the depth to a worker process.
 const DEPTH_VARIABLE: &str = "ISOCHRONY_NESTING";
 
 thread_local! {
@@ -22,7 +21,7 @@ thread_local! {
     static CURRENT: RefCell<Option<Arc<Nesting>>> = const { RefCell::new(None) };
 }
 
-/// Functions that called each other through runs, by address, innermost last.
+/// Functions nested through runs, by address, innermost last.
 #[derive(Debug, Default)]
 pub(crate) struct Nesting {
     functions: Vec<usize>,
@@ -51,8 +50,7 @@ impl Nesting {
         Arc::new(Self { functions })
     }
 
-    /// One level deeper, inside a progress function or signal handler, which may run the plan itself: that run ends
-    /// before this one continues.
+    /// One level deeper. A handler may run the plan itself: that run ends before this one continues.
     pub(super) fn inside_handler(&self) -> Arc<Self> {
         let mut functions = self.functions.clone();
         // No function has this address.
@@ -60,7 +58,6 @@ impl Nesting {
         Arc::new(Self { functions })
     }
 
-    /// Enters it in this thread until the guard is dropped.
     pub(crate) fn enter(self: &Arc<Self>) -> NestingGuard {
         let now = Some(Arc::clone(self));
         NestingGuard(CURRENT.with(|current| current.replace(now)))

@@ -1,9 +1,9 @@
 //! Owners of plans' Python objects, visible to Python's garbage collector.
 //!
-//! Plans of the engine are reference counted, invisible to Python's collector. A plan that kept a function referring to
-//! its owner would never be freed. So a plan has a weak reference ([`Callable`]), and an [`Owner`], a Python object to
-//! which each later [`NativePlan`](super::NativePlan) refers, keeps the function. Owners refer to their inputs' owners,
-//! so each reference is counted and visited once.
+//! Python's collector does not see references of plans: a plan that kept a function referring to its owner would never
+//! be freed. So a plan has a weak reference ([`Callable`]), and an [`Owner`], to which each later
+//! [`NativePlan`](super::NativePlan) refers, keeps the function. Owners refer to their inputs' owners, so each
+//! reference is counted and visited once.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -15,7 +15,6 @@ use pyo3::prelude::*;
 use crate::interpreter::attach;
 use crate::memory::references;
 
-/// A Python object used by a plan and kept by an [`Owner`].
 #[derive(Clone)]
 pub(crate) struct Callable(Weak<Py<PyAny>>);
 
@@ -37,7 +36,6 @@ struct KeptObjects {
 }
 
 impl ObjectKeeper {
-    /// Keeps an object; returns the plan's reference to it.
     pub(crate) fn keep(&self, object: Py<PyAny>) -> Callable {
         let object = Arc::new(object);
         let callable = Callable(Arc::downgrade(&object));
@@ -51,7 +49,7 @@ impl ObjectKeeper {
         kept.owners.push(owner);
     }
 
-    /// Owns these objects and the inputs' owners; None if both are empty.
+    /// Owns the objects and the inputs' owners; None if both are empty.
     pub(crate) fn owner<'a>(
         &self,
         py: Python<'_>,
@@ -87,7 +85,7 @@ pub(crate) struct Owner {
 #[pymethods]
 impl Owner {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Only attached threads take these locks, and only briefly.
+        // Only attached threads take these locks, briefly.
         if let Ok(objects) = self.objects.try_lock() {
             // A run may share it (`Owner::objects_of`).
             let own = objects
@@ -103,7 +101,7 @@ impl Owner {
     }
 
     fn __clear__(&self) {
-        // Without the locks, since dropping may run Python code.
+        // Dropping may run Python code, so not under the locks.
         let objects = self.objects.lock().map(|mut all| std::mem::take(&mut *all));
         let others = self.others.lock().map(|mut all| std::mem::take(&mut *all));
         drop((objects, others));
@@ -111,7 +109,6 @@ impl Owner {
 }
 
 impl Owner {
-    /// Addresses of all objects that it and its owners keep.
     pub(crate) fn addresses(owner: &Py<Self>, py: Python<'_>) -> HashSet<usize> {
         let objects = Self::objects_of(py, std::iter::once(owner));
         let addresses = objects.iter().map(|object| Arc::as_ptr(object).addr());
@@ -120,8 +117,8 @@ impl Owner {
 
     /// All objects that owners and their owners keep.
     ///
-    /// A run holds them from start to end, and takes and drops them while attached: if operators changed counts during
-    /// a collection, the collector would see inconsistent numbers.
+    /// A run holds them while it lasts, and takes and drops them while attached: if operators changed counts during a
+    /// collection, the collector would see inconsistent numbers.
     pub(crate) fn objects_of<'a>(
         py: Python<'_>,
         owners: impl IntoIterator<Item = &'a Py<Self>>,
@@ -144,7 +141,7 @@ impl Owner {
 }
 
 impl Drop for Owner {
-    /// Drops a long chain without recursion.
+    /// Without recursion: the chain may be long.
     fn drop(&mut self) {
         let own = |others: &Mutex<Vec<Py<Self>>>| {
             std::mem::take(&mut *others.lock().unwrap_or_else(PoisonError::into_inner))
@@ -153,7 +150,6 @@ impl Drop for Owner {
         if left.is_empty() {
             return;
         }
-        // Attached: only Python drops an owner.
         attach(|py| {
             while let Some(other) = left.pop() {
                 if references(other.bind(py).as_any()) == 1 {

@@ -1,4 +1,4 @@
-//! [`PickledExceptions`]: Python exceptions in messages between the processes of a cluster.
+//! [`PickledExceptions`]: Python exceptions in messages of a cluster.
 
 use isochrony_flow::{Cause, CauseCodec};
 use pyo3::exceptions::PyBaseException;
@@ -7,7 +7,6 @@ use pyo3::types::PyBytes;
 
 use crate::interpreter::attach;
 
-/// Pickles exceptions.
 #[derive(Debug)]
 pub(super) struct PickledExceptions;
 

@@ -1,4 +1,4 @@
-//! Operators and sources of a plan that are Python functions or classes.
+//! Python functions and classes as operators and sources.
 
 use isochrony_flow::SharedFactory;
 use pyo3::prelude::*;

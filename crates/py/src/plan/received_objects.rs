@@ -1,4 +1,4 @@
-//! [`ReceivedObjects`]: the signals, samples and Python objects that came with a plan from another process.
+//! [`ReceivedObjects`]: signals, samples and Python objects from another process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(super) enum ReceivedObject {
     Python(Py<PyAny>),
 }
 
-/// Objects sent with a plan, which refers to them by position.
+/// A plan refers to them by position.
 #[derive(Default)]
 pub(super) struct ReceivedObjects(pub(super) Vec<ReceivedObject>);
 
@@ -48,7 +48,6 @@ impl ReceivedObjects {
         }
     }
 
-    /// The recording of a scan; None if its form names no object.
     pub(super) fn recording(
         &self,
         form: &Map<String, Value>,

@@ -1,4 +1,4 @@
-//! The report of a run: on request a dict with the fields of `isochrony/running/report.py`.
+//! The report of a run, with the fields of `isochrony/running/report.py`.
 
 use isochrony_flow::{
     BranchReport, ChangeReport, LinkReport, PlanWorkerReport, ProcessReport, Report,

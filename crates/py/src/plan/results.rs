@@ -1,4 +1,4 @@
-//! Results of runs as Python objects: numbers, arrays over the engine's memory, tables.
+//! Results of runs: numbers, arrays over the engine's memory, tables.
 
 use isochrony_flow::{Plan, PlanOutput};
 use isochrony_segment::{BufferMut, DType};
@@ -19,7 +19,7 @@ pub(crate) fn object<'py>(
     let object = match gathered {
         PlanOutput::Count(count) => Ok(count.into_pyobject(py).map_err(PyErr::from)?.into_any()),
         PlanOutput::Array(array) => {
-            // The lengths fit, since the rows were in memory.
+            // Fits: the rows were in memory.
             let columns = array.shape.get(1).map(|&columns| columns as usize);
             let mut parts = BufferMut::zeroed_samples::<i64>(2 * array.parts.len())?;
             let pairs = parts.samples_mut::<i64>().chunks_exact_mut(2);

@@ -1,4 +1,4 @@
-//! [`RunContext`]: what operators that call Python find in the options of their run.
+//! [`RunContext`]: run options for operators that call Python.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -8,7 +8,6 @@ use isochrony_workers::ProcessPool;
 
 use super::nesting::Nesting;
 
-/// Shared by a run's operators that call Python.
 pub(crate) struct RunContext {
     processes: Option<Arc<ProcessPool>>,
     nesting: Arc<Nesting>,

@@ -16,7 +16,7 @@ use crate::errors::Result;
 /// `isochrony.running.options.RunOptions`.
 #[derive(Default)]
 pub(crate) struct PythonRunOptions {
-    /// Plain values; references are set by the run.
+    /// References are set by the run.
     pub(super) settings: RunOptions<'static>,
     pub(super) control: Option<Py<NativeControl>>,
     /// `isochrony.cluster.ClusterRun`.
@@ -63,7 +63,7 @@ impl TuningRequest {
 impl<'py> FromPyObject<'_, 'py> for PythonRunOptions {
     type Error = PyErr;
 
-    /// Settings are read by name, so new ones need no code here.
+    /// By name, so new settings need no code here.
     fn extract(options: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let settings = options.getattr("settings")?.cast_into::<PyDict>()?;
         Ok(Self {

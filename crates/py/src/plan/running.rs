@@ -1,7 +1,7 @@
 //! Executes plans in the calling thread and polls the interpreter meanwhile.
 //!
-//! Python calls signal handlers only in the main thread, while attached. An execution is detached, so its [`Watch`]
-//! attaches at intervals to handle signals and report progress; an exception of either ends the execution.
+//! Python calls signal handlers only in the main thread, while attached. So a run's [`Watch`] attaches at intervals to
+//! handle signals and report progress; an exception of either ends the execution.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -20,12 +20,12 @@ use crate::errors::Result;
 use crate::interpreter::{self, attach, detach};
 use crate::workers::process_pool;
 
-/// Attaching takes longer if another thread runs Python code, which releases the interpreter only every 5 ms.
+/// If another thread runs Python code, attaching takes up to 5 ms.
 const MAX_ATTACH_WAIT: Duration = Duration::from_millis(1);
-/// Polls skipped then, so waiting takes a twentieth of the execution and polls stay less than 100 ms apart.
+/// Polls skipped then: waiting takes a twentieth of the execution, and polls stay less than 100 ms apart.
 const SKIPPED_POLLS: u32 = 2;
 
-/// Runs plans as one; also returns the reports of its worker processes. `owners` own the plans' objects.
+/// Runs plans as one; also returns reports of worker processes. `owners` own the plans' objects.
 pub(super) fn execute<'a, T: Send>(
     py: Python<'_>,
     plans: &[Plan],
@@ -88,14 +88,13 @@ pub(super) fn execute<'a, T: Send>(
     }
 }
 
-/// Handles signals and reports progress, in the calling thread.
 struct InterpreterPoll {
     progress: Option<Py<PyAny>>,
-    /// Contains the runs of progress functions and signal handlers.
+    /// For runs of progress functions and signal handlers.
     nesting: Arc<Nesting>,
     done: Progress,
     polls_to_skip: AtomicU32,
-    /// Whether polling is needed. Unset before the first poll.
+    /// Unset before the first poll.
     is_needed: OnceLock<bool>,
     raised: Mutex<Option<PyErr>>,
 }
@@ -116,7 +115,7 @@ impl InterpreterPoll {
                 self.polls_to_skip.store(SKIPPED_POLLS, Ordering::Relaxed);
             }
             if self.is_needed.get().is_none() {
-                // Only the main thread handles them.
+                // Only the main thread handles signals.
                 let is_needed = self.progress.is_some() || in_main_thread(py)?;
                 let _ = self.is_needed.set(is_needed);
             }

@@ -20,7 +20,7 @@ use crate::declarations;
 use crate::errors::Result;
 use crate::store::handle::OpenStore;
 
-/// All operators that a saved plan may name. Those that write use `store`, or the stores that they name.
+/// Operators that write use `store`, or the stores that they name.
 fn catalog(store: Option<&Arc<OpenStore>>, imports: &Imports) -> Catalog {
     let (signals, events) = (store.cloned(), store.cloned());
     let [py, each, jit, operator] = [(); 4].map(|()| imports.clone());
@@ -53,8 +53,7 @@ fn catalog(store: Option<&Arc<OpenStore>>, imports: &Imports) -> Catalog {
         })
 }
 
-/// Reads a plan, over the stores that it names or an open one. `imports` keeps its objects, and has what was sent with
-/// it.
+/// `imports` keeps the plan's objects, and has what was sent.
 pub(super) fn read_plan(
     text: &str,
     store: Option<&Arc<OpenStore>>,

@@ -19,7 +19,6 @@ use crate::signal::segment::Segment;
 use crate::store::handle::OpenStore;
 use crate::store::pickling::{Opening, decoded, encoded};
 
-/// Marks an object in [`NativePlan::sent`].
 const SIGNAL: &str = "signal";
 const SAMPLES: &str = "samples";
 const PYTHON: &str = "python";
@@ -116,12 +115,10 @@ pub(super) fn listed(py: Python<'_>, objects: SentObjects) -> Result<Bound<'_, P
 
 pub(super) struct ReceivedPlans {
     pub(super) plans: Vec<Plan>,
-    /// Owner of their Python objects.
     pub(super) owner: Option<Py<Owner>>,
     pub(super) signals: Vec<OpenSnapshot>,
 }
 
-/// The plans of a form for tasks, with the objects sent.
 pub(super) fn received_for_tasks(
     py: Python<'_>,
     text: &str,
@@ -147,7 +144,6 @@ pub(super) fn received_for_tasks(
     })
 }
 
-/// The plan of a form, and the owner of its Python objects.
 pub(super) fn received_part(
     py: Python<'_>,
     form: &str,
@@ -158,14 +154,12 @@ pub(super) fn received_part(
     Ok((plan, imports.kept.owner(py, [])?))
 }
 
-/// A signal as a plan reads it, and its store.
 pub(super) struct OpenSnapshot {
     pub(super) store: Arc<OpenStore>,
     pub(super) signal: SignalId,
     pub(super) snapshot: SignalSnapshot,
 }
 
-/// Reader for the form of plans sent with these objects.
 fn received(objects: Vec<(String, Bound<'_, PyAny>)>) -> Result<Imports> {
     let objects = objects
         .into_iter()
@@ -173,7 +167,7 @@ fn received(objects: Vec<(String, Bound<'_, PyAny>)>) -> Result<Imports> {
             SIGNAL => {
                 let (bytes, opening): (Bound<'_, PyBytes>, Opening) = object.extract()?;
                 let (shared, signal) = decoded(&bytes, opening)?;
-                // Recordings of different snapshots differ, even of one store.
+                // Recordings of different snapshots differ.
                 let commit = SignalSnapshot::from_bytes(bytes.as_bytes())?.sequence();
                 Ok(ReceivedObject::Signal {
                     signal,

@@ -27,7 +27,7 @@ fn writable<'s>(store: &'s Bound<'_, Store>) -> Result<&'s isochrony_store::Stor
     Ok(store)
 }
 
-/// Receives events: an existing signal, or the name of one that a sink of the same run creates.
+/// A signal, or the name of one that a sink of the same run creates.
 #[derive(FromPyObject)]
 enum AnnotatedSignal<'py> {
     Existing(Bound<'py, Signal>),

@@ -1,7 +1,7 @@
 //! `Plan.sink_parquet` and `Plan.sink_ipc`: files of columns, written by pyarrow.
 //!
-//! The engine builds record batches ([`BatchEncoder`]), written by `isochrony.tables.files.TableFile`; they cross
-//! Arrow's stream interface without a copy, and the thread attaches once per batch.
+//! `isochrony.tables.files.TableFile` gets record batches through Arrow's stream interface without a copy; the thread
+//! attaches once per batch.
 
 use std::sync::Arc;
 
@@ -41,7 +41,6 @@ impl TableTarget {
     }
 }
 
-/// The target of a saved plan.
 pub(super) fn from_saved(
     name: &str,
     saved: &Map<String, Value>,
@@ -74,7 +73,7 @@ impl Sink for TableTarget {
     ) -> std::result::Result<Box<dyn SinkWriter>, OpError> {
         let clock = reads.zip(port.stream());
         let clock = clock.and_then(|(recording, stream)| recording.clock_of(stream));
-        // Plans saved without the option write counts.
+        // Plans without the option wrote counts.
         let counts = self.saved.get("counts").and_then(Value::as_bool);
         let batches = match counts.unwrap_or(true) {
             true => BatchEncoder::new(port, clock),

@@ -9,8 +9,7 @@ use crate::expr::row::Row;
 use crate::expr::{Expr, traced};
 
 impl NativePlan {
-    /// Traces a function of the samples of a window or of a row, with an argument per input. `wrap`: integers wrap
-    /// around.
+    /// `wrap`: integers wrap around.
     pub(super) fn trace(
         &self,
         name: &str,

@@ -1,6 +1,6 @@
-//! `Signal.time_of` and `Signal.index_of`: conversions between indices and civil time, of single values or arrays.
+//! `Signal.time_of` and `Signal.index_of`: conversions between indices and civil time.
 //!
-//! Arrays, validated by `isochrony.times`, are converted in blocks that fit the cache.
+//! Arrays are converted in blocks that fit the cache.
 
 use std::ops::Range;
 
@@ -30,7 +30,7 @@ pub(crate) fn time_of(signal: &StoreSignal, index: i64) -> Result<Time> {
     Ok(time)
 }
 
-/// Civil times of all indices of `parts`, as datetime64[ns]. `fill` converts from an index on.
+/// Of all indices of `parts`, as datetime64[ns]. `fill` converts from an index on.
 pub(crate) fn civil_times<'a, 'py>(
     py: Python<'py>,
     parts: impl IntoIterator<Item = &'a Range<i64>> + Clone + Send,
@@ -105,7 +105,7 @@ impl IndexArrays {
         let Some(in_gap) = &mut self.in_gap else {
             return;
         };
-        // Samples marked as invalid are a gap unknown to the clock.
+        // The clock does not know samples marked as invalid.
         let marked = |at: &IndexAt| signal.gaps().at(at.index).is_some();
         for (out, at) in in_gap.bytes_mut()[first..].iter_mut().zip(found) {
             *out = (at.in_gap || marked(at)).into();
@@ -113,7 +113,7 @@ impl IndexArrays {
     }
 }
 
-/// An array of int64 of the same shape; if `flagged`, also an array of bool: whether a time lies in a gap.
+/// An int64 array of the same shape; if `flagged`, also a bool array: whether a time lies in a gap.
 fn indices_of<'py>(
     py: Python<'py>,
     signal: &StoreSignal,
@@ -197,7 +197,7 @@ fn instant(count: i64, (num, den): (i64, i64)) -> Result<Fixed> {
     Ok(time.ok_or(overflow)?)
 }
 
-/// Like [`times_of`]; None if the signal or one of the runs has no civil time.
+/// None if the signal or one of the runs has no civil time.
 pub(crate) fn times_if_known<'py>(
     py: Python<'py>,
     signal: &StoreSignal,

@@ -133,7 +133,7 @@ impl ClockCorrection {
     }
 }
 
-/// A position on a signal's clock: a number is an index, anything else a time of this clock.
+/// A number is an index, anything else a time of the signal's clock.
 fn recorded_at(value: &Bound<'_, PyAny>) -> Result<RecordedAt> {
     let number = value.py().import("numbers")?.getattr("Number")?;
     match value.is_instance(&number)? {

@@ -12,7 +12,7 @@ use crate::signal::segment::Segment;
 use crate::signal::selection::Selection;
 use crate::time::{Time, seconds};
 
-/// Civil extent of the selected indices, gaps included; None without civil time.
+/// Civil extent, gaps included; None without civil time.
 fn extent(selection: &StoreSelection) -> Result<Option<(Time, Time)>> {
     let signal = selection.signal();
     let mut extent: Option<(Time, Time)> = None;
@@ -56,7 +56,7 @@ fn duration<'py>(py: Python<'py>, selection: &StoreSelection) -> Result<Bound<'p
     Ok(seconds(py, bits)?)
 }
 
-/// Rejects iteration, which could mean values or segments.
+/// It could mean values or segments.
 fn not_iterable(what: &str) -> PackageError {
     let message = format!(
         "iterating over a {what} is refused, since it could mean values or segments: iterate over {what}.segments, or \

@@ -1,4 +1,4 @@
-//! `isochrony.Signal`: reserved ranges, filled in any order; reading ahead.
+//! `isochrony.Signal`: filling reserved ranges; reading ahead.
 
 use isochrony_store::Selection as StoreSelection;
 use pyo3::prelude::*;

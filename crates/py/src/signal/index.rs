@@ -9,7 +9,7 @@ use crate::errors::{PackageError, Result};
 
 /// An integer, but not a bool.
 pub(crate) fn is_index(object: &Bound<'_, PyAny>) -> bool {
-    // Looking up a missing attribute is slow: rule out the most common other key first.
+    // The most common other key; looking up a missing attribute is slow.
     if object.is_instance_of::<PySlice>() {
         return false;
     }
@@ -34,7 +34,7 @@ pub(crate) fn as_index(object: &Bound<'_, PyAny>) -> Result<i64> {
     })
 }
 
-/// The range of one index on an axis of that length; negative ones count from the end.
+/// Negative indices count from the end of the axis.
 pub(crate) fn single(object: &Bound<'_, PyAny>, length: i64) -> Result<Range<i64>> {
     let index = as_index(object)?;
     let index = if index < 0 {

@@ -1,4 +1,4 @@
-//! Keys of a signal: objects in brackets, or arguments that name a range.
+//! Keys of a signal: in brackets, or as arguments for a range.
 
 use isochrony_store::Signal;
 use pyo3::intern;
@@ -54,13 +54,12 @@ fn refuse(got: &str) -> Error {
     PackageError::new("StoreTypeError", "bad_key", message).into()
 }
 
-/// A slice of indices of an axis of that length, or of times.
 pub(crate) fn resolve_slice(
     signal: &Signal,
     length: i64,
     slice: &Bound<'_, PySlice>,
 ) -> Result<KeyRange> {
-    // As in Python: negative ones count from the end; ends are clamped.
+    // As in Python: negative indices count from the end; ends are clamped.
     let length = isize::try_from(length).unwrap_or(isize::MAX);
     if let Ok(indices) = slice.indices(length)
         && indices.step == 1
@@ -105,7 +104,7 @@ fn civil_range(signal: &Signal, span: &Span) -> Result<KeyRange> {
         .into());
     };
     let (least, most) = ends.fold(first, |have, run| (have.0.min(run.0), have.1.max(run.1)));
-    // An open end never lies on the wrong side of the other.
+    // An open end is never on the wrong side of the other.
     let start = range
         .start
         .take()

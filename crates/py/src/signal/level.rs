@@ -41,7 +41,7 @@ impl Level {
         Ok(self.signal.get().get(py)?.decimated(self.level_index)?)
     }
 
-    /// The buckets of a key; None: all. If runs overlap in time, those of the run stored first.
+    /// The buckets of a key; None: all. Of runs overlapping in time, those of the run stored first.
     fn select(&self, py: Python<'_>, key: Option<&Bound<'_, PyAny>>) -> Result<LevelSelection> {
         let level = self.decimated(py)?;
         let key_range = match key {
@@ -50,7 +50,7 @@ impl Level {
                 // Indices of a slice count buckets and are clamped.
                 Ok(slice) => resolve_slice(level.signal(), level.end_index(), slice)?,
                 Err(_) => match resolve_key(level.signal(), Some(key))? {
-                    // Indices of other keys count samples of the signal.
+                    // Other indices count samples.
                     KeyRange::Index(range) => {
                         KeyRange::OfSignal(Box::new(level.signal().clone()), range)
                     }

@@ -51,7 +51,7 @@ impl LevelSelection {
         let bytes = self.len() as u64 * 32;
         let values = interruptible(py, bytes, || {
             let mut out = Vec::new();
-            // With gaps filled, it may be far longer than what is stored.
+            // With gaps filled, it may be far longer than stored.
             out.try_reserve_exact(self.len())
                 .map_err(|_| StoreError::TooLarge {
                     what: "one array for this selection",

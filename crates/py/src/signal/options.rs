@@ -1,4 +1,4 @@
-//! Options of a new signal, and arguments that name a dtype or a duration.
+//! Options of a new signal; dtype and duration arguments.
 
 use isochrony_store::{CreateOptions, SampleFormat};
 use pyo3::prelude::*;
@@ -6,7 +6,6 @@ use pyo3::prelude::*;
 use crate::errors::Result;
 use crate::time::{RateArg, TimeArg, duration_arg};
 
-/// Options of `create` and `scratch`.
 pub(crate) struct SignalOptions<'py> {
     pub(crate) dtype: Bound<'py, PyAny>,
     pub(crate) rate: RateArg,
@@ -21,7 +20,7 @@ pub(crate) struct SignalOptions<'py> {
     pub(crate) overwrite: bool,
 }
 
-/// NumPy dtype, scalar type or text; anything else is an error of the package.
+/// NumPy dtype, scalar type or text.
 pub(crate) fn dtype_text(object: &Bound<'_, PyAny>) -> Result<String> {
     Ok(match object.extract::<String>() {
         Ok(text) => text,

@@ -369,7 +369,7 @@ fn stream(
         .intern())
 }
 
-/// Raw samples; copied only if scattered or unaligned.
+/// Copied only if scattered or unaligned.
 pub(crate) fn counts<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, PyAny>> {
     let mut buffers = seg.buffers();
     match (buffers.next(), buffers.next()) {
@@ -383,7 +383,7 @@ pub(crate) fn counts<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, Py
     }
 }
 
-/// Calibrated samples; copied unless the calibration is the identity.
+/// Copied unless the calibration is the identity.
 pub(crate) fn values<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, PyAny>> {
     if seg.stream().calibration.is_identity() {
         return counts(py, seg);
@@ -391,7 +391,7 @@ pub(crate) fn values<'py>(py: Python<'py>, seg: &SigSeg) -> Result<Bound<'py, Py
     counts(py, &crate::interpreter::detach(py, || seg.to_physical())?)
 }
 
-/// Result of `__array__`: `array` as `dtype`, copied as NumPy requests. `shared`: not copied so far.
+/// Result of `__array__`: `array` as `dtype`, copied on request. `shared`: not copied so far.
 pub(crate) fn array_as_requested<'py>(
     array: Bound<'py, PyAny>,
     shared: bool,

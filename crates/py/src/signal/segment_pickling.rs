@@ -10,7 +10,7 @@ use crate::signal::segment::{Segment, counts};
 use crate::time::{RateArg, Time, rate_object};
 
 type StreamFields<R> = (String, u32, R, String, f64, f64);
-/// Arguments of [`_unpickled_segment`]. NumPy pickles the samples, without a copy if the protocol allows.
+/// NumPy pickles the samples, without a copy if the protocol allows.
 type PickledSegment<'py> = (
     Bound<'py, PyAny>,
     i64,
@@ -23,7 +23,7 @@ impl Segment {
     fn __reduce__<'py>(&self, py: Python<'py>) -> Result<(Bound<'py, PyAny>, PickledSegment<'py>)> {
         let stream = self.seg.stream();
         let calibration = &stream.calibration;
-        // Timebases of no store are local to this process.
+        // Timebases of no store are local to a process.
         let timebase = match stream.timebase.is_of_process() {
             true => TimebaseId::CIVIL,
             false => stream.timebase,

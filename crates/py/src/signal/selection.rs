@@ -80,7 +80,7 @@ impl Selection {
     }
 }
 
-/// Civil time of a segment's first sample; None in a run without stamps.
+/// None in a run without stamps.
 pub(crate) fn time_of_first(
     signal: &isochrony_store::Signal,
     seg: &SigSeg,

@@ -12,7 +12,7 @@ use crate::memory::{OutputArray, adopt};
 use crate::signal::Signal;
 use crate::signal::selection::Selection;
 
-/// `fill=` with a default that callers cannot give, since None has a meaning.
+/// A default that callers cannot give, since None has a meaning.
 pub(crate) struct FillArg<'py>(Option<Bound<'py, PyAny>>);
 
 impl<'py> FromPyObject<'_, 'py> for FillArg<'py> {
@@ -23,7 +23,7 @@ impl<'py> FromPyObject<'_, 'py> for FillArg<'py> {
     }
 }
 
-/// How much faster samples are converted than the work for which `interruptible` starts a thread.
+/// How much faster conversion is than the work for which `interruptible` starts a thread.
 const CONVERSION_SPEED_RATIO: u64 = 4;
 
 struct Request<'a, 'py> {
@@ -34,7 +34,7 @@ struct Request<'a, 'py> {
 }
 
 impl<'py> Request<'_, 'py> {
-    /// Fast path without calling Python: the fill number of a new double-precision array.
+    /// Without calling Python: the usual fill number.
     fn plain_fill(&self) -> Option<f64> {
         if self.dtype.is_some() || self.out.is_some() || self.counts {
             return None;
@@ -102,7 +102,7 @@ impl Selection {
     }
 }
 
-/// The method `values` of a class whose objects a function converts to selections.
+/// Method `values` of a class, given a conversion to selections.
 macro_rules! values_method {
     ($(#[$doc:meta])* $class:ty, $selection:ident) => {
         #[pymethods]

@@ -230,7 +230,7 @@ fn describe(py: Python<'_>, signal: &isochrony_store::Signal, view: SignalView) 
 }
 
 fn whole(times: &[isochrony_time::Fixed]) -> Vec<i64> {
-    // The dtype's range is 1677 to 2262.
+    // The dtype ranges from 1677 to 2262.
     let clamp = |ns: i128| ns.clamp(i64::MIN.into(), i64::MAX.into()) as i64;
     times.iter().map(|time| clamp(time.floor())).collect()
 }
@@ -293,7 +293,7 @@ pub(crate) fn verify<'py>(
     let last = after.as_ref().unwrap_or(&before);
     let same =
         |a: &Finding, b: &Finding| (a.code, &a.path, &a.range) == (b.code, &b.path, &b.range);
-    // Damage that the repair caused or found, such as a full disk, remains.
+    // Damage that the repair caused or found, as on a full disk, remains.
     let new = last.findings.iter();
     let new = new.filter(|one| !before.findings.iter().any(|finding| same(one, finding)));
     for finding in before.findings.iter().chain(new) {

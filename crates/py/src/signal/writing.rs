@@ -107,8 +107,8 @@ impl From<isochrony_store::Appended> for Appended {
     }
 }
 
-/// A stamp. Without `resolution` a time is as exact as its type and digits, but at least to a microsecond: a typed
-/// `00:00:07` means the start of the second.
+/// Without `resolution` a time is as exact as its type and digits, but at least to a microsecond: a typed `00:00:07`
+/// means the start of the second.
 pub(crate) fn stamp(
     at: &Bound<'_, PyAny>,
     resolution: Option<&Bound<'_, PyAny>>,
@@ -442,7 +442,6 @@ impl Signal {
     }
 }
 
-/// From rows of start and length.
 fn listed(py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<Vec<std::ops::Range<i64>>> {
     let rows = py
         .import("isochrony.store.samples")?
@@ -454,7 +453,6 @@ fn listed(py: Python<'_>, rows: &Bound<'_, PyAny>) -> Result<Vec<std::ops::Range
         .collect())
 }
 
-/// Index ranges of one key or of two ends.
 pub(crate) fn ranges(
     signal: &isochrony_store::Signal,
     start: &Bound<'_, PyAny>,

@@ -115,7 +115,6 @@ impl Store {
         progress: Option<Py<PyAny>>,
     ) -> Result<Bound<'py, PyDict>> {
         let path = self.shared.store.path();
-        // Gives the error of a closed store.
         self.shared.store.sequence()?;
         crate::store::backup::run(py, path, &dest, signals, progress.as_ref())
     }

@@ -1,8 +1,7 @@
 //! Open stores, and signals that follow them.
 //!
 //! A Rust `Signal` is a snapshot; a Python signal follows its store. This process's appends are visible at once,
-//! others' commits after `refresh`. [`Follower`] checks at each access for a newer state, in some ten nanoseconds and
-//! without reading files.
+//! others' commits after `refresh`. At each access, [`Follower`] checks for a newer state in some ten nanoseconds.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,16 +18,14 @@ pub(crate) struct OpenStore {
     pub(crate) store: isochrony_store::Store,
     epoch: AtomicU64,
     shown: AtomicU64,
-    /// Key in [`OPENINGS`].
     number: u64,
     pub(crate) snapshots: SnapshotCache,
-    /// The opening process: changes of a forked child are refused, so it has none to lose.
+    /// The opening process: a forked child cannot change it, so has nothing to lose.
     process: u32,
     warned: AtomicBool,
 }
 
-/// Open stores by number. A signal unpickled in the process that pickled it (as Dask does) uses the same opening, and
-/// shows uncommitted changes.
+/// Open stores by number. A signal unpickled in the same process (as by Dask) shows uncommitted changes.
 static OPENINGS: Mutex<Option<HashMap<u64, Weak<OpenStore>>>> = Mutex::new(None);
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
 
@@ -55,7 +52,7 @@ impl OpenStore {
     }
 
     pub(crate) fn all() -> Vec<Arc<Self>> {
-        // The caller drops them: the last reference to one removes it from the table.
+        // The caller drops them: the last reference removes its entry.
         openings(|all| all.values().filter_map(Weak::upgrade).collect())
     }
 
@@ -64,7 +61,7 @@ impl OpenStore {
         all.find(|shared| shared.store.shows(signal))
     }
 
-    /// Warns once of changes that will not be committed.
+    /// Once.
     pub(crate) fn warn_of_uncommitted(&self, py: Python<'_>) {
         if self.process == std::process::id()
             && let Some(message) = uncommitted::message(&self.store)
@@ -81,7 +78,7 @@ impl OpenStore {
     pub(crate) fn refresh(&self) -> Result<bool> {
         let mut changed = self.store.refresh()?;
         if !self.store.is_writable() {
-            // Plans refresh the shared reader too, without updating this.
+            // Plans refresh the shared reader without updating this.
             let sequence = self.store.sequence()?;
             changed |= self.shown.swap(sequence, Ordering::AcqRel) != sequence;
         }
@@ -94,7 +91,7 @@ impl OpenStore {
 
 impl Drop for OpenStore {
     fn drop(&mut self) {
-        // Open ones were reported at exit.
+        // Reported at exit.
         if self.store.has_pending() && !crate::interpreter::is_closing() {
             crate::interpreter::attach(|py| self.warn_of_uncommitted(py));
         }
@@ -115,7 +112,7 @@ fn warn_at_exit(py: Python<'_>) {
     }
 }
 
-/// Registers it after `interpreter`'s function, since the last registered runs first.
+/// After `interpreter`'s function, since the last registered runs first.
 pub(crate) fn warn_before_exit(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let warn = pyo3::wrap_pyfunction!(warn_at_exit, module)?;
     let register = module.py().import("atexit")?.getattr("register")?;

@@ -1,4 +1,4 @@
-//! Costs of this machine, for `isochrony.machine`. Profiles travel as JSON text.
+//! Costs of this machine, for `isochrony.machine`, as JSON text.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,6 @@ pub(crate) fn calibrate_machine(
         bytes,
         repeats,
     };
-    // Takes long enough for Ctrl-C to matter.
     interruptible(
         py,
         u64::MAX,
@@ -66,7 +65,6 @@ fn place(path: Option<PathBuf>) -> Result<PathBuf> {
 #[pyo3(signature = (text, path=None))]
 pub(crate) fn save_machine_profile(text: &str, path: Option<PathBuf>) -> Result<PathBuf> {
     let path = place(path)?;
-    // An unreadable one is replaced.
     let earlier = Profile::load(&path).ok().flatten();
     parse(text, &path)?
         .with_others_of(earlier)

@@ -231,7 +231,7 @@ impl Store {
         let py = slf.py();
         match slf.get().signal(py, name) {
             Ok(signal) => Ok(Bound::new(py, signal)?.into_any()),
-            // A saved plan of that name; else the signal's error, which suggests the nearest name.
+            // A saved plan, or the signal's error, which suggests the nearest name.
             Err(error) => {
                 let plans = saved_plans(slf);
                 match plans {
@@ -431,7 +431,7 @@ impl Store {
         let store = &self.shared.store;
         crate::interpreter::detach(py, || {
             if commit && !store.is_closed() && store.has_pending() {
-                // After a failed commit the store stays open, with its changes.
+                // If the commit fails, the store stays open, with its changes.
                 store.commit(true)?;
             }
             Ok(store.close()?)

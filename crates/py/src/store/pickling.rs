@@ -1,7 +1,7 @@
 //! Pickles stores, signals and selections as snapshots.
 //!
-//! In the process that pickled it, a signal is restored from the same opening of its store, with uncommitted changes
-//! (Dask pickles within one process). Elsewhere the store is opened for reading, once for all its signals.
+//! In the process that pickled it, a signal uses the same opening of its store; elsewhere the store is opened for
+//! reading.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -22,14 +22,13 @@ use crate::store::Store;
 use crate::store::handle::OpenStore;
 use crate::store::snapshot_cache::Encoded;
 
-/// Process, and the number of the store's opening in it; 0: none.
+/// Process, and number of the opening in it; 0: none.
 pub(crate) type Opening = (u32, u64);
 type Reduced<'py, T> = (Bound<'py, PyAny>, T);
 
-/// Stores by process and path.
 type Readers = HashMap<(u32, PathBuf), Weak<OpenStore>>;
 
-/// Stores opened for unpickled objects of this process.
+/// Stores opened for unpickled objects.
 static READERS: Mutex<Option<Readers>> = Mutex::new(None);
 
 fn readers<T>(with: impl FnOnce(&mut Readers) -> T) -> T {
@@ -41,7 +40,7 @@ fn function<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     py.import("isochrony._native")?.getattr(name)
 }
 
-/// The snapshot of a signal as bytes, and the opening to look in first.
+/// With the opening to look in first.
 pub(crate) fn encoded<'py>(
     py: Python<'py>,
     signal: &StoreSignal,
@@ -126,7 +125,7 @@ fn opened(snapshot: &SignalSnapshot, opening: Opening) -> Result<(Arc<OpenStore>
     let key = (std::process::id(), snapshot.store_path().to_owned());
     let reader = readers(|all| all.get(&key).and_then(Weak::upgrade));
     if let Some(shared) = reader.filter(|shared| !shared.store.is_closed())
-        // If this fails, another store may have replaced it.
+        // Otherwise another store may have replaced it.
         && let Ok(signal) = shared.store.signal_at(snapshot)
     {
         return Ok((shared, signal));
@@ -151,7 +150,7 @@ pub(crate) fn _snapshot_at<'py>(
     let snapshot = SignalSnapshot::from_bytes(snapshot)?;
     let moved = paths.iter().find_map(|(old, new)| {
         let rest = snapshot.store_path().strip_prefix(old).ok()?;
-        // An empty rest would append a slash.
+        // Joining an empty rest would append a slash.
         Some(if rest.as_os_str().is_empty() {
             new.clone()
         } else {

@@ -139,8 +139,7 @@ fn raw_options(
 }
 
 impl Store {
-    /// Imports in another thread while this one reports progress and handles Ctrl-C, which ends the import after the
-    /// current file. Returns the summary and Python's exception.
+    /// Imports in another thread; Ctrl-C ends the import after the current file. Also returns Python's exception.
     fn watched(
         &self,
         src: &std::path::Path,

@@ -7,14 +7,13 @@ use isochrony_store::state::SignalState;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-/// Latest snapshots, shared by objects of one signal that are pickled together.
+/// Shared by objects of one signal that are pickled together.
 #[derive(Default)]
 pub(crate) struct SnapshotCache {
     pub(super) encoded: Mutex<Option<Encoded>>,
     pub(super) decoded: Mutex<Option<(Py<PyBytes>, StoreSignal)>>,
 }
 
-/// A snapshot and its dependencies.
 pub(super) struct Encoded {
     pub(super) state: Arc<SignalState>,
     pub(super) sequence: u64,

@@ -1,16 +1,15 @@
-//! Warns of changes lost because a store was dropped, or the program ended, without a commit.
+//! Warns of changes lost as a store was dropped, or the program ended, without a commit.
 //!
-//! Only stores that were never closed are reported, once each.
+//! Reports each store once, unless it was closed.
 
 use std::ffi::CString;
 
 use isochrony_store::Store;
 use pyo3::prelude::*;
 
-/// Maximum names in a message.
 const MAX_NAMES: usize = 3;
 
-/// The changes lost if the store is dropped now, if any.
+/// The changes lost if the store is dropped now.
 pub(crate) fn message(store: &Store) -> Option<String> {
     if store.is_closed() || !store.is_writable() || !store.has_pending() {
         return None;
@@ -50,8 +49,8 @@ fn count(n: i64, what: &str) -> String {
     format!("{n} {what}{plural}")
 }
 
-/// Emits the warning; an exception in flight is preserved. If a filter turns it into an error, that is printed, since
-/// nobody could catch it.
+/// Preserves an exception in flight. If a filter turns the warning into an error, that is printed: nobody could catch
+/// it.
 pub(crate) fn warn(py: Python<'_>, message: &str) {
     let raised = PyErr::take(py);
     let emit = || -> PyResult<()> {

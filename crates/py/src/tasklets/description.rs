@@ -13,13 +13,13 @@ use crate::signal::selection::Selection;
 pub(crate) struct TaskletDescription<'py> {
     pub(super) name: String,
     pub(super) function_name: String,
-    /// Identity of the function or plan, in addition to its name.
+    /// Of the function or plan, in addition to its name.
     pub(super) identity: String,
     pub(super) function: Option<Py<PyAny>>,
     pub(super) plan: Option<Bound<'py, NativePlan>>,
     pub(super) inputs: Vec<Bound<'py, Selection>>,
     pub(super) outputs: Vec<Bound<'py, Selection>>,
-    /// Name and outputs as Python objects, for the function.
+    /// Name and outputs, for the function.
     pub(super) objects: (Py<PyAny>, Py<PyAny>),
     pub(super) after: Vec<String>,
     /// Where the function is called; empty for a plan.
@@ -29,7 +29,7 @@ pub(crate) struct TaskletDescription<'py> {
 impl<'py> FromPyObject<'_, 'py> for TaskletDescription<'py> {
     type Error = PyErr;
 
-    /// A tuple is read faster than a dict, and there are thousands.
+    /// There are thousands, and a tuple is read faster than a dict.
     fn extract(described: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
         let (name, function_name, identity, function, plan, inputs, outputs, after, on_workers) =
             described.extract()?;
@@ -52,7 +52,6 @@ impl<'py> FromPyObject<'_, 'py> for TaskletDescription<'py> {
 
 pub(crate) struct Callbacks {
     pub(super) call: Py<PyAny>,
-    /// Receives what a function returned in a worker process.
     pub(super) on_result: Py<PyAny>,
     pub(super) results: Py<PyDict>,
 }

@@ -24,7 +24,7 @@ impl EndingError {
         error.take()
     }
 
-    /// Stops the execution if the exception is one of these.
+    /// Stops the execution on one of these.
     pub(super) fn check(&self, py: Python<'_>, error: &PyErr, context: &TaskletContext<'_>) {
         if !error.is_instance_of::<PyException>(py) {
             let mut first = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,8 +44,8 @@ pub(super) struct PythonFunction {
 }
 
 impl PythonFunction {
-    /// Calls the function through `isochrony.tasklets`, with selections and output buffers. Returns whether a journal
-    /// can keep the result, the result as JSON, and the ranges written: output, first and last sample.
+    /// Returns whether a journal can keep the result, the result as JSON, and the ranges written: output, first and
+    /// last sample.
     pub(super) fn call(
         &self,
         homes: &[InputStore],

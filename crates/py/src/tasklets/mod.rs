@@ -1,7 +1,7 @@
 //! `isochrony.Executor`: tasklets that are Python functions or plans.
 //!
 //! The Python half adapts functions to selections and arrays; this half executes. Workers attach only to call Python
-//! code. Functions may run in worker processes instead ([`remote`]).
+//! code.
 
 mod description;
 mod local;
@@ -133,7 +133,7 @@ fn executor(
 ) -> Result<PreparedExecutor> {
     let calls = Arc::new(calls);
     let mut options = settings.options()?;
-    // A function notices Ctrl-C in the main thread; a plan does not, so it gets another thread.
+    // A function notices Ctrl-C in the main thread; a plan needs another thread.
     options.in_caller = tasklets.iter().all(|one| one.plan.is_none());
     let (workers, in_caller) = (options.workers, options.in_caller);
     let mut executor = Executor::new(options)?.with_thread_wrapper(known_to_python);

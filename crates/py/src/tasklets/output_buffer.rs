@@ -94,7 +94,7 @@ impl OutputBuffer {
                 Some(FillableArray::new(py, self.pool.take(bytes)?, self.dtype)?)
             }
             BufferState::Replaced(given) => {
-                // Copied, since its owner may still use it.
+                // A copy: its owner may still use it.
                 let own = FillableArray::new(py, self.pool.take(bytes)?, self.dtype)?;
                 own.array(py).set_item(PySlice::full(py), given.bind(py))?;
                 Some(own)

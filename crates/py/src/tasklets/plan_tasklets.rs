@@ -1,4 +1,4 @@
-//! Tasklets that are plans. Workers reuse a plan's graph and memory for its next range.
+//! Tasklets that are plans. Workers reuse a plan's state for its next range.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::plan::{NativePlan, object};
 const STATES_PER_WORKER: usize = 4;
 
 pub(super) struct PlanRegistry {
-    /// By address; the object is kept so no other gets the address.
+    /// By address; keeps the object, so no other gets the address.
     known: HashMap<usize, RegisteredPlan>,
     kept: Arc<PlanStateCache>,
 }
@@ -25,7 +25,7 @@ pub(super) struct PlanRegistry {
 /// A plan, its number, and its unfinished tasklets.
 type RegisteredPlan = (Py<NativePlan>, usize, Arc<AtomicUsize>);
 
-/// Idle graphs and memory, least recently used first.
+/// Least recently used first.
 struct PlanStateCache {
     most: usize,
     idle: Mutex<Vec<(usize, RepeatedPlan)>>,
@@ -46,7 +46,6 @@ impl PlanStateCache {
         drop(oldest);
     }
 
-    /// Drops the state of a plan without further tasklets.
     fn forget(&self, number: usize) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let of = |one: &(usize, RepeatedPlan)| one.0 == number;
@@ -113,7 +112,6 @@ impl PlanTasklet {
         if returned.is_ok() {
             self.kept.give(self.number, repeated);
         }
-        // The last tasklet frees what others returned.
         if self.left.fetch_sub(1, Ordering::AcqRel) <= 1 {
             self.kept.forget(self.number);
         }

@@ -1,7 +1,7 @@
 //! Runs tasklets' functions in worker processes.
 //!
-//! This process reads the inputs into shared memory, and stages outputs like any function's. The worker thread attaches
-//! only for returned values and exceptions.
+//! This process reads inputs into shared memory, and stages outputs. The thread attaches only for returned values and
+//! exceptions.
 
 use std::collections::HashMap;
 use std::fmt::Write;

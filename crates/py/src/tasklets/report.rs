@@ -9,7 +9,6 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use crate::errors::{Error, PackageError};
 use crate::plan::{ProcessFields, tuning_json};
 
-/// Added by the bindings.
 pub(super) struct ReportExtras {
     pub(super) places: Vec<String>,
     pub(super) processes: Vec<ProcessReport>,
@@ -40,7 +39,6 @@ pub(super) fn raised(error: TaskletError) -> Error {
                 !python.is_instance_of::<PyException>(py),
             )
         });
-        // Ctrl-C and SystemExit pass through.
         if asked_to_end {
             return Error::Python(cause);
         }
@@ -57,7 +55,6 @@ pub(super) fn failed(py: Python<'_>, failure: ExecutionFailure, extras: &ReportE
     if let Some(report) = &failure.report
         && let Ok(report) = described(py, report, extras)
     {
-        // The error is complete without it.
         let _ = error.value(py).setattr("_report", report);
     }
     error.into()

@@ -100,7 +100,7 @@ impl WrittenRanges {
         Self(written)
     }
 
-    /// Refuses a plan that would miss output of the execution: another opening of the store shows only commits.
+    /// Refuses a plan that would miss output of the execution: another opening shows only commits.
     pub(super) fn check(
         &self,
         name: &str,
@@ -141,7 +141,7 @@ fn unseen(name: &str, signal: &Signal, store: &Store) -> crate::errors::Error {
     PackageError::new("OptionError", "bad_option", message).into()
 }
 
-/// The range to read per signal: from the first to the last of its inputs.
+/// Range to read per signal: from the first to the last input.
 pub(super) fn stated(inputs: &[(TimebaseId, SignalRange)]) -> Vec<(TimebaseId, Range<i64>)> {
     let mut stated: Vec<(TimebaseId, Range<i64>)> = Vec::new();
     for (signal, part) in inputs {

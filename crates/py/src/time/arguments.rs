@@ -29,7 +29,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for TimeArg {
     }
 }
 
-/// A duration in nanoseconds, from seconds as a number, `timedelta` or `timedelta64`.
+/// In nanoseconds, from seconds as a number, `timedelta` or `timedelta64`.
 pub(crate) fn duration_arg(object: &Bound<'_, PyAny>) -> Result<Fixed> {
     if let Ok(seconds) = object.cast::<PyInt>()
         && !object.is_instance_of::<PyBool>()
@@ -96,7 +96,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for RoundArg {
     }
 }
 
-/// `prefer=` of `index_of`: the run to use if two cover one civil time.
+/// `prefer=` of `index_of`: the run if two cover one civil time.
 pub(crate) struct PreferArg(pub(crate) Prefer);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for PreferArg {

@@ -39,7 +39,6 @@ pub(crate) struct PointParts<'py> {
     pub(crate) uncertainty: Option<Bound<'py, PyAny>>,
 }
 
-/// Adds the position to an exception of the package's Python code.
 fn with_place(py: Python<'_>, error: PyErr, place: &str) -> Error {
     let placed = || -> PyResult<PyErr> {
         let root = py.import("isochrony.errors.native")?.getattr("TimeError")?;
@@ -112,7 +111,7 @@ pub(crate) struct TimebaseFit {
 }
 
 impl TimebaseFit {
-    /// The fit of a clock's correction: from recorded to true civil time.
+    /// From recorded to true civil time.
     pub(crate) fn of_correction(fit: PointFit) -> Self {
         Self { fit, ends: None }
     }
@@ -286,7 +285,7 @@ impl Timebase {
 }
 
 impl Timebase {
-    /// Another timebase of this graph; a signal is added to it.
+    /// Another timebase of this graph; adds a signal.
     fn other(&self, py: Python<'_>, to: Option<&Bound<'_, PyAny>>) -> Result<Self> {
         let id = match to {
             None => TimebaseId::CIVIL,
@@ -301,7 +300,7 @@ impl Timebase {
         Ok(Self::member(&self.network, py, id))
     }
 
-    /// Civil time of a value with the half-width that holds the true one, in ns; `around`: the half-width of the value.
+    /// With the half-width that holds the true time, in ns; `around`: half-width of the value.
     pub(crate) fn civil_within(
         &self,
         py: Python<'_>,

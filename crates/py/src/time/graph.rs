@@ -39,7 +39,6 @@ pub(crate) struct Graph {
 }
 
 impl Graph {
-    /// Finds a timebase of this graph, by itself, by name or by signal.
     pub(crate) fn find(&self, what: &Bound<'_, PyAny>) -> Result<TimebaseId> {
         if let Ok(timebase) = what.cast::<Timebase>() {
             let timebase = timebase.get();

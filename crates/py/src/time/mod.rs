@@ -296,7 +296,7 @@ impl Time {
 type PickledTime = (i128, u32, Option<(u32, u32)>, bool, Option<f64>);
 
 impl Time {
-    /// Arguments of `_rebuild`; nanoseconds are text, since they may exceed JSON numbers.
+    /// Arguments of `_rebuild`; nanoseconds may exceed JSON numbers, so are text.
     pub(crate) fn json(&self) -> serde_json::Value {
         let run = self.run.zip(self.origin);
         let run = run.map(|(run, origin)| (run.0, origin.0));

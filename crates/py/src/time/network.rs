@@ -1,7 +1,7 @@
 //! The timebases of one graph.
 //!
-//! Each use takes the newest metrics of growing signals. Signals are asked for their state before the lock is taken,
-//! because that may wait for the interpreter.
+//! Each use takes the newest metrics of growing signals, asked before the lock is taken, as that may wait for the
+//! interpreter.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -23,7 +23,7 @@ pub(crate) struct Network {
 struct NetworkState {
     graph: Arc<Graph>,
     members: Vec<NetworkSignal>,
-    /// Added timebases and metrics, without signals, to save them.
+    /// Without signals, to save.
     set: TimebaseSet,
 }
 
@@ -34,7 +34,6 @@ struct NetworkSignal {
     joined: Option<Arc<Empirical>>,
 }
 
-/// Base of a new timebase, and the direction of its line.
 #[derive(Clone, Copy)]
 pub(crate) enum DerivedOf {
     /// From its own values to civil time.
@@ -217,14 +216,13 @@ impl Network {
             DerivedOf::Civil => (id, TimebaseId::CIVIL),
             DerivedOf::Timebase(other) => (other, id),
         };
-        // A new timebase is in no cycle, so this cannot fail.
+        // A new timebase is in no cycle.
         let definition = MetricDefinition::Derived(map);
         self.lock()
             .connect(from, to, Metric::Derived(map), definition)?;
         Ok(id)
     }
 
-    /// Timebases and metrics to save with a store.
     pub(crate) fn set(&self) -> TimebaseSet {
         self.lock().set.clone()
     }
@@ -242,7 +240,7 @@ impl Network {
     }
 }
 
-/// A timebase that counts at `rate` from a civil time on.
+/// Counts at `rate` from a civil time on.
 pub(crate) fn counting(
     network: &Arc<Network>,
     name: &str,

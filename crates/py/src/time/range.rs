@@ -75,7 +75,7 @@ impl Range {
         Ok(KeyRange::Civil(civil.start.value..civil.end.value))
     }
 
-    /// Converts within the graph, or by civil time to another graph.
+    /// Within the graph, or by civil time to another.
     fn converted(&self, py: Python<'_>, to: &Timebase) -> Result<isochrony_time::Range<Exact>> {
         let own = self.timebase.get();
         let graph = own.network.current(py)?;
@@ -83,7 +83,7 @@ impl Range {
             return Ok(self.range.convert(&graph, id)?);
         }
         let mut civil = self.range.convert(&graph, TimebaseId::CIVIL)?;
-        // Run ids of this graph have no meaning in the other.
+        // Run ids have no meaning in the other graph.
         for end in [&mut civil.start, &mut civil.end] {
             (end.run, end.origin) = (None, None);
         }

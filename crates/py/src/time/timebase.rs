@@ -129,7 +129,7 @@ impl Timebase {
         Ok(time)
     }
 
-    /// The timebase, or that of the same signal, in this graph.
+    /// Or that of the same signal.
     pub(crate) fn counterpart(&self, py: Python<'_>, other: &Self) -> Result<Option<TimebaseId>> {
         if Arc::ptr_eq(&self.network, &other.network) || other.is_civil() {
             return Ok(Some(other.id));
@@ -288,14 +288,14 @@ impl Timebase {
         let other = Self::from_object(to)?;
         let other = other.get();
         if other.is_civil() {
-            // Origin and run are of this graph, whatever the other's graph.
+            // Origin and run are of this graph.
             return Ok(Bound::new(py, self.civil_of(py, value)?)?.into_any());
         }
         if let Some(id) = self.counterpart(py, other)? {
             let graph = self.network.current(py)?;
             return other.object(py, &graph.convert_exact(value, id)?);
         }
-        // Ids of this graph have no meaning there. Origin and run are passed if it has the same signal.
+        // Ids have no meaning there. Origin and run are passed if it has the same signal.
         let graph = self.network.current(py)?;
         let mut civil = graph.convert_exact(value, TimebaseId::CIVIL)?;
         let axis = civil.origin.and_then(|id| self.network.axis(id));
@@ -324,7 +324,6 @@ impl Timebase {
     }
 
     fn __bool__(&self) -> bool {
-        // Also without stamps.
         true
     }
 

@@ -11,7 +11,6 @@ use isochrony_segment::{
 };
 use isochrony_time::{Rate, TimebaseId};
 
-/// Stands for a mapped file; tells when it is dropped.
 struct Lender {
     bytes: Box<[u8]>,
     gone: Arc<AtomicBool>,
@@ -37,7 +36,7 @@ fn lend(bytes: &[u8], from: usize) -> (Buffer, Arc<AtomicBool>) {
     });
     let ptr = NonNull::from(&*owner.bytes).cast::<u8>();
     let whole = owner.bytes.len();
-    // SAFETY: a boxed slice that is never written and lives as long as its owner.
+    // SAFETY: a boxed slice, never written, that lives as long as its owner.
     let buffer = unsafe { Buffer::from_owner(owner, ptr, whole) };
     (buffer.slice(from..whole).unwrap(), gone)
 }

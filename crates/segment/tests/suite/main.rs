@@ -1,4 +1,4 @@
-//! All tests of this crate as one binary, which links faster than one per file.
+//! All tests as one binary, which links faster.
 
 mod buffers;
 mod dtypes;

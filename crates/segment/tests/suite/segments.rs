@@ -151,7 +151,6 @@ fn refuses_calibrations_that_cannot_be_inverted() {
     }
 }
 
-/// Cuts of a segment into adjacent parts, by fractions of its length.
 fn cuts(len: usize, at: &[u16]) -> Vec<usize> {
     let mut cuts: Vec<usize> = at.iter().map(|&a| a as usize * (len + 1) / 65536).collect();
     cuts.extend([0, len]);
@@ -188,12 +187,10 @@ proptest! {
         prop_assert_eq!(one.as_contiguous::<i16>(), Some(&samples[..]));
         let slices: Vec<i16> = joined.as_slices::<i16>().unwrap().flat_map(|s| s.into_owned()).collect();
         prop_assert_eq!(slices, samples.clone());
-        // A part across boundaries.
         for ends in cuts(samples.len(), &at).windows(3) {
             let part = joined.subseg(start + ends[0] as i64..start + ends[2] as i64).unwrap();
             prop_assert_eq!(part.to_vec::<i16>().unwrap(), &samples[ends[0]..ends[2]]);
         }
-        // The parts again, split off the front.
         let mut rest = joined.clone();
         for ends in cuts(samples.len(), &at).windows(2) {
             let front = rest.split_front(start + ends[1] as i64).unwrap();
@@ -225,7 +222,7 @@ proptest! {
         scale in 1e-6f64..1e6,
         offset in -1e6f64..1e6,
     ) {
-        // Plain slices, since every stream would be interned for ever.
+        // Plain slices: every stream would be interned for ever.
         let mut values = vec![0.0; counts.len()];
         Calibration::new(scale, offset, "V").unwrap().apply(&counts, &mut values);
         for (value, count) in values.iter().zip(&counts) {

@@ -5,13 +5,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Larger numbers are ignored: this bounds memory whatever the files say.
+/// Larger numbers are ignored, which bounds memory.
 pub(super) const MAX_CPUS: usize = 4096;
-/// Longer files are refused; a list of every second CPU takes a third.
+/// Longer files are refused.
 const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// The CPUs of a list; None if it is malformed or names one from [`MAX_CPUS`] on. A list may be empty: a memory node
-/// may have no CPU.
+/// None if malformed or a number is [`MAX_CPUS`] or more. May be empty.
 pub(super) fn parse_cpu_list(text: &str) -> Option<BTreeSet<usize>> {
     let mut cpus = BTreeSet::new();
     let text = text.trim();

@@ -1,9 +1,7 @@
-//! The CPUs of a machine: which of them share a physical core, a last-level cache, a memory node.
+//! CPUs of a machine: which share a physical core, a last-level cache, a memory node.
 //!
-//! Optional on another system: another [`CpuTopology::of_machine`] collects the [`CpuLocation`]s of its CPUs.
-//!
-//! Read from Linux's sysfs. What is missing or malformed there, as in many containers, is replaced by the simplest
-//! assumption: a CPU is a core of its own, and all of a package share a cache. Nothing fails.
+//! Read from Linux's sysfs. Where that is missing or malformed, as in many containers, a CPU is a core of its own, and
+//! all of a package share a cache.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -15,12 +13,12 @@ mod list;
 #[cfg(test)]
 mod tests;
 
-/// Entries of a folder that are looked at: besides CPUs or nodes a few dozen others.
+/// Folder entries examined.
 const MAX_ENTRIES: usize = 2 * MAX_CPUS;
-/// Caches of one CPU that are looked at; machines have 3 to 5.
+/// Caches examined per CPU; machines have 3 to 5.
 const MAX_CACHES: usize = 16;
 
-/// Where a CPU is. CPUs with an equal field share that part of the machine.
+/// Where a CPU is. CPUs with an equal field share that part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CpuLocation {
     /// Package (socket), by the system's number.
@@ -47,19 +45,18 @@ pub struct CpuTopology {
     cpus: BTreeMap<usize, CpuLocation>,
 }
 
-/// What the files say of one CPU.
 struct RawCpu {
     package: usize,
     node: usize,
     cache: Option<usize>,
     core: Option<usize>,
-    /// Die and core number there, which tell cores apart where no list does.
+    /// Die and core number, where there is no list.
     core_id: Option<(usize, usize)>,
 }
 
 impl CpuTopology {
-    /// Reads a tree laid out as `/sys/devices/system`: `cpu/cpu*/topology`, `cpu/cpu*/cache`, `node/node*/cpulist`.
-    /// Leaves out CPUs that are offline or numbered from 4096 on. An unreadable tree gives an empty topology.
+    /// Reads a tree laid out as `/sys/devices/system`. Leaves out CPUs that are offline or numbered from 4096 on. Empty
+    /// if unreadable.
     #[must_use]
     pub fn read(root: &Path) -> Self {
         let cpu_folder = root.join("cpu");
@@ -99,13 +96,13 @@ impl CpuTopology {
         }
     }
 
-    /// That of this machine, read once: a CPU added later counts as not described.
+    /// Topology of this machine, read once: later CPUs count as not described.
     pub fn of_machine() -> &'static Self {
         static MACHINE: OnceLock<CpuTopology> = OnceLock::new();
         MACHINE.get_or_init(|| Self::read(Path::new("/sys/devices/system")))
     }
 
-    /// Where a CPU is. One not described is a core of its own in node and package 0, on the cache of CPU 0.
+    /// Where a CPU is. If not described, a core of its own in node and package 0, on the cache of CPU 0.
     #[must_use]
     pub fn location(&self, cpu: usize) -> CpuLocation {
         self.cpus.get(&cpu).copied().unwrap_or(CpuLocation {
@@ -134,7 +131,7 @@ impl RawCpu {
     fn read(folder: &Path, cpu: usize, node: usize) -> Self {
         let topology = folder.join("topology");
         let number = |name: &str| read_number(&topology.join(name));
-        // The names since Linux 5.3, then the older ones.
+        // Names since Linux 5.3, then the older ones.
         let siblings = ["core_cpus_list", "thread_siblings_list"].iter();
         let mut siblings = siblings.filter_map(|name| smallest_with(&topology.join(name), cpu));
         let die = number("die_id").unwrap_or(0);
@@ -149,7 +146,7 @@ impl RawCpu {
     }
 }
 
-/// None if the list is invalid or does not name `cpu`.
+/// None if the list is invalid or lacks `cpu`.
 fn smallest_with(path: &Path, cpu: usize) -> Option<usize> {
     let cpus = read_cpu_list(path).filter(|cpus| cpus.contains(&cpu))?;
     cpus.first().copied()
@@ -184,7 +181,6 @@ fn read_nodes(folder: &Path) -> BTreeMap<usize, usize> {
     node_of
 }
 
-/// The numbers of entries named `prefix` and a number, below [`MAX_CPUS`].
 fn numbered_entries(folder: &Path, prefix: &str) -> BTreeSet<usize> {
     let Ok(entries) = folder.read_dir() else {
         return BTreeSet::new();

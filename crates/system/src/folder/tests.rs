@@ -5,7 +5,6 @@ use std::os::unix::fs::symlink;
 
 use super::*;
 
-/// A folder with a file, a folder, and links to both.
 fn tree() -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     std::fs::create_dir(root.path().join("inner")).unwrap();

@@ -1,7 +1,4 @@
-//! File reads in flight: the system fills memory while this process does something else.
-//!
-//! Optional on another system: [`ReadRing::new`] then fails, and the caller reads another way. Another `ring.rs`, of
-//! completion ports or the like, keeps its contract: the ring owns memory and files until the system is done.
+//! File reads in flight: the system fills memory meanwhile.
 #![allow(unsafe_code)] // An implementer promises that its memory stays.
 
 use std::io::{self, ErrorKind};
@@ -27,7 +24,7 @@ mod ring;
 
 pub use ring::ReadRing;
 
-/// Part of a file and the memory that it is read to.
+/// Part of a file and its memory.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadPart {
     /// Descriptor of the open file.
@@ -40,18 +37,17 @@ pub struct ReadPart {
     pub len: usize,
 }
 
-/// Files and memory of a read by a [`ReadRing`], which owns the value until the read is complete.
+/// Files and memory of a read, which a [`ReadRing`] owns until the read is complete.
 ///
 /// # Safety
-/// From the call of [`parts`](Self::parts) until the value is dropped or used again, also if it is moved meanwhile:
+/// From the call of [`parts`](Self::parts) until the value is dropped or used again, also if it is moved:
 /// - each descriptor stays open and refers to the same file;
 /// - the memory of each part stays valid for writes, and no one else reads, writes or refers to it.
 pub unsafe trait ReadTarget {
     /// Number of parts.
     fn part_count(&self) -> usize;
 
-    /// The parts, in an order of the implementer's choice. None if someone else has a view of the memory, or if it is
-    /// too short: then nothing is read.
+    /// The parts, in any order. None if someone else has a view of the memory, or it is too short: nothing is read.
     fn parts(&mut self) -> Option<Vec<ReadPart>>;
 }
 
@@ -64,7 +60,7 @@ pub struct CompletedRead<T> {
     pub got: Vec<usize>,
 }
 
-/// What to do about an error of [`ReadRing::new`], as the end of a sentence; empty if unknown.
+/// Remedy for an error of [`ReadRing::new`], as the end of a sentence; empty if unknown.
 #[must_use]
 pub fn remedy(error: &io::Error) -> &'static str {
     match Errno::from_io_error(error) {

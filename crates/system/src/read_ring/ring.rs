@@ -1,8 +1,7 @@
 //! `ReadRing`: file reads in flight through an io_uring. The only module that shares memory with the kernel.
 //!
-//! From submission to completion the kernel may write to the memory at any time. So [`ReadRing`] owns memory and files
-//! until completion, nobody else has a view of them, and it outlives all requests in flight; if it cannot wait, it
-//! leaks their memory.
+//! Until a request is complete, the kernel may write to the memory. So [`ReadRing`] owns memory and files until then,
+//! nobody else has a view of them, and it outlives all requests; if it cannot wait, it leaks their memory.
 //!
 //! A forked process copies the memory but shares the ring with its parent, whose completions it would take: it touches
 //! and frees neither.
@@ -26,15 +25,13 @@ const RING_ENTRIES: u32 = 16;
 
 const MAX_REQUEST_BYTES: usize = 0x7fff_f000;
 
-/// Retries of a request, a millisecond apart, while the kernel lacks memory.
+/// Retries a millisecond apart, while the kernel lacks memory.
 const MAX_SHORTAGE_RETRIES: u32 = 2_000;
 
 #[derive(Debug)]
 struct InFlight<T> {
     read: CompletedRead<T>,
-    /// Parts without completion.
     left: usize,
-    /// Nobody waits for it.
     abandoned: bool,
 }
 
@@ -45,7 +42,7 @@ pub struct ReadRing<T> {
     reads: ManuallyDrop<Vec<Option<InFlight<T>>>>,
     /// Requests waiting for room in the ring.
     queued: VecDeque<squeue::Entry>,
-    /// Requests in the ring, not yet taken by the kernel.
+    /// In the ring, not yet taken by the kernel.
     unsubmitted: usize,
     /// Requests taken, not yet completed.
     in_flight: usize,
@@ -57,7 +54,7 @@ impl<T: ReadTarget> ReadRing<T> {
     /// A ring without reads.
     ///
     /// # Errors
-    /// The system has no such reads, or refuses them. See [`remedy`](super::remedy).
+    /// The system lacks or refuses such reads. See [`remedy`](super::remedy).
     pub fn new() -> io::Result<Self> {
         // Not mapped in forked processes, whose changes would affect ours.
         let mut ring = IoUring::builder().dontfork().build(RING_ENTRIES)?;
@@ -134,7 +131,6 @@ impl<T: ReadTarget> ReadRing<T> {
             }
             self.fill();
             if self.in_flight + self.unsubmitted == 0 {
-                // No completion will arrive.
                 return Err(io::Error::other("a request was lost"));
             }
             match self.enter(1) {
@@ -149,7 +145,7 @@ impl<T: ReadTarget> ReadRing<T> {
         }
     }
 
-    /// Gives up a read. Its memory is freed once the system has completed the parts that it took.
+    /// Gives up a read; frees its memory once the system has completed it.
     pub fn abandon(&mut self, number: usize) {
         if self.check_process().is_err() {
             return;
@@ -174,7 +170,7 @@ impl<T: ReadTarget> ReadRing<T> {
                 return;
             };
             // SAFETY: the entry names an open file and memory that its `ReadTarget` keeps for it alone. The target
-            // stays in `reads` until completion: `wait` and `reap` take out a read with `left == 0` only, `abandon` one
+            // stays in `reads` until completion: `wait` and `reap` take out only a read with `left == 0`, `abandon` one
             // without pushed entries or with all completions, and `drop` waits for all, or leaks `reads` and the ring.
             match unsafe { self.ring.submission().push(&entry) } {
                 Ok(()) => self.unsubmitted += 1,
@@ -211,7 +207,7 @@ impl<T> ReadRing<T> {
             let result = answer.result();
             self.in_flight -= 1;
             if let Some(in_flight) = self.reads[number].as_mut() {
-                // The caller reads again what failed, or was cancelled because its thread ended.
+                // The caller reads again what failed or was cancelled.
                 in_flight.read.got[part] = usize::try_from(result).unwrap_or(0);
                 in_flight.left -= 1;
                 if in_flight.left == 0 && in_flight.abandoned {
@@ -226,7 +222,7 @@ fn which(request: u64) -> (usize, usize) {
     ((request >> 32) as usize, (request & 0xffff_ffff) as usize)
 }
 
-/// Tries a request: some systems grant a ring and refuse all requests.
+/// Some systems grant a ring and refuse all requests.
 fn try_out(ring: &mut IoUring) -> io::Result<()> {
     let nothing = opcode::Nop::new().build();
     // SAFETY: the request names neither memory nor a file.
@@ -242,7 +238,6 @@ fn try_out(ring: &mut IoUring) -> io::Result<()> {
     }
 }
 
-/// The request for part `at` of a read.
 fn entry(part: &ReadPart, number: usize, at: usize) -> squeue::Entry {
     let len = part.len.min(MAX_REQUEST_BYTES) as u32;
     opcode::Read::new(types::Fd(part.file), part.memory, len)
@@ -276,12 +271,12 @@ impl<T> Drop for ReadRing<T> {
                     short += 1;
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                // The kernel may still write to this memory: leak it.
+                // The kernel may still write to this memory.
                 Err(_) => return,
             }
         }
-        // SAFETY: their owner ends here. The kernel has completed all that it took (`in_flight == 0`); what is left in
-        // the ring was never submitted and goes away with it. This process made the ring, so nobody else uses it.
+        // SAFETY: their owner ends here. The kernel has completed all that it took (`in_flight == 0`); the rest was
+        // never submitted and goes away with the ring, which is only ours.
         unsafe {
             ManuallyDrop::drop(&mut self.ring);
             ManuallyDrop::drop(&mut self.reads);

@@ -1,5 +1,3 @@
-//! Reads that stay in flight: of pipes without data.
-
 use std::fs::File;
 use std::io::{PipeWriter, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,7 +12,6 @@ mod kernel;
 /// Longer than any operation takes on any machine.
 const LONG: Duration = Duration::from_secs(60);
 
-/// Parts that follow each other in memory.
 #[derive(Debug)]
 struct TestRead {
     /// File, offset and length of each.
@@ -36,7 +33,7 @@ impl TestRead {
     }
 }
 
-// SAFETY: files and memory belong to the value alone, and the memory of a vector stays where it is when that is moved.
+// SAFETY: files and memory belong to the value alone, and a vector's memory stays when it is moved.
 unsafe impl ReadTarget for TestRead {
     fn part_count(&self) -> usize {
         self.files.len()
@@ -166,7 +163,6 @@ fn abandoned_reads_keep_only_the_memory_that_the_kernel_uses() {
         assert!(reads.queued.is_empty());
     }
     assert_eq!(reads.in_flight, RING_ENTRIES as usize);
-    // As many bytes as requests, completed in any order.
     let number = reads.submit(three()).unwrap();
     to.write_all(&[7; RING_ENTRIES as usize + 3]).unwrap();
     assert_eq!(reads.wait(number).unwrap().got, [1, 1, 1]);
@@ -195,7 +191,6 @@ fn a_read_that_cannot_be_requested_is_not_waited_for() {
     std::thread::spawn(move || {
         let file = tempfile::tempfile().unwrap();
         file.set_len(1_000).unwrap();
-        // Everything in flight is complete, and fills the ring.
         let part = |_| (file.try_clone().unwrap(), 0, 10);
         reads
             .submit(TestRead::new((0..RING_ENTRIES).map(part)))

@@ -22,9 +22,6 @@ impl<T: ReadTarget> ReadRing<T> {
     }
 
     /// Begins a read.
-    ///
-    /// # Errors
-    /// None: there is no ring.
     pub fn submit(&mut self, _target: T) -> io::Result<usize> {
         match self.never {}
     }
@@ -35,9 +32,6 @@ impl<T: ReadTarget> ReadRing<T> {
     }
 
     /// Waits until a read is complete.
-    ///
-    /// # Errors
-    /// None: there is no ring.
     pub fn wait(&mut self, _number: usize) -> io::Result<CompletedRead<T>> {
         match self.never {}
     }

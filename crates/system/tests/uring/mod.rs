@@ -1,7 +1,7 @@
-//! Whether this kernel grants an io_uring, which containers and `sysctl` may refuse.
+//! Whether this kernel grants an io_uring; containers and `sysctl` may refuse.
 #![allow(unsafe_code)] // The code under test must not be asked, and no other safe crate has these calls.
 
-/// None if this thread gets an io_uring that reads files, else the reason.
+/// None if this thread gets an io_uring that reads files, else why not.
 #[cfg(all(
     target_os = "linux",
     any(
@@ -15,13 +15,13 @@
 pub(crate) fn refused() -> Option<String> {
     use std::os::fd::{FromRawFd, OwnedFd};
 
-    /// Words of the parameters before the features: 120 bytes in total.
+    /// Words before the features, of 120 bytes in total.
     const FEATURES: usize = 5;
-    /// Since Linux 5.6, like requests that read into one memory range.
+    /// Since Linux 5.6, like reads into one memory range.
     const RW_CUR_POS: u32 = 1 << 3;
 
     let mut parameters = [0_u32; 30];
-    // SAFETY: the kernel reads and writes the 120 bytes of the parameters during the call.
+    // SAFETY: the kernel accesses the 120 bytes of the parameters during the call.
     let descriptor =
         unsafe { libc::syscall(libc::SYS_io_uring_setup, 16, parameters.as_mut_ptr()) };
     if descriptor < 0 {
@@ -30,9 +30,9 @@ pub(crate) fn refused() -> Option<String> {
             std::io::Error::last_os_error()
         ));
     }
-    // SAFETY: the kernel just made this descriptor; nobody else has it.
+    // SAFETY: the kernel just made this descriptor for us.
     let ring = unsafe { OwnedFd::from_raw_fd(descriptor as i32) };
-    // SAFETY: nothing is submitted or waited for, so the call touches no memory.
+    // SAFETY: nothing is submitted, so the call touches no memory.
     let entered = unsafe {
         let nothing = std::ptr::null::<libc::c_void>();
         libc::syscall(

@@ -99,7 +99,7 @@ pub enum TaskletError {
         got: String,
         expected: String,
     },
-    /// Output in a read-only store, or a signal that cannot be one.
+    /// Output in a read-only store, or unsuitable signal.
     #[error("tasklet {name:?} cannot write to {signal}: {why}")]
     NotWritable {
         name: String,

@@ -1,4 +1,4 @@
-//! Every error says what happened, with values, and how to fix it.
+//! Every error says what happened, with values and a remedy.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Concurrent runs that write to the same signals, or have journals in the same folder.
+//! Concurrent runs with common signals or journal folders.
 
 use super::*;
 
@@ -52,7 +52,6 @@ fn samples(store: &Store, name: &str) -> Vec<i32> {
 
 #[test]
 fn a_refused_output_removes_only_its_own_samples() {
-    // Written by another run meanwhile: all of the second output, or the first half of the first.
     for (signal, end) in [("sum", 12), ("more", 5)] {
         let folder = tempfile::tempdir().unwrap();
         let store = with_room(&folder);
@@ -103,7 +102,7 @@ fn a_journal_that_another_run_writes_is_refused() {
     ));
     let second = Tasklet::new("second", "run", move |_| {
         let refused = run(&again.lock().unwrap(), false).unwrap_err();
-        // Not because its output exists: the other run, which continues, wrote that.
+        // Not because its output exists: the other run continues, and wrote that.
         assert_eq!(refused.error.code(), "journal_in_use");
         Ok(ReturnValue::Nothing)
     });

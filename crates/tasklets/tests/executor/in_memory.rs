@@ -1,11 +1,10 @@
-//! Scratch stays in memory while there is room; only its files show the difference.
+//! Scratch stays in memory while there is room; only files show the difference.
 
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 
-/// Disk usage of all sample files below a folder.
 fn on_disk(folder: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return 0;
@@ -77,7 +76,6 @@ fn one_worker_may_be_the_calling_thread() {
     assert_eq!(others.load(Ordering::Relaxed), 0);
     assert!(looked > 0);
     check_sums(&store.signal("sum").unwrap());
-    // It is committed and recorded: nothing is left to do.
     let report = run(&executor, true).unwrap();
     assert_eq!(count(&report, "kept"), 3 * PARTS as usize);
     let stopped = executor.run(false, &mut |_| false).unwrap_err();

@@ -1,4 +1,4 @@
-//! SIGKILL: a child runs the adder and is killed; others resume until all is done.
+//! A child runs the adder and is killed; others resume until all is done.
 
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -18,9 +18,9 @@ fn child_options() -> ExecutorOptions {
     options
 }
 
-/// Runs the adder and records each tasklet that began.
+/// Records each tasklet that began.
 fn child(root: &Path) {
-    // A limited number; later ones wait to be killed.
+    // Later ones wait to be killed.
     let limit: usize = std::env::var(LIMIT).unwrap().parse().unwrap();
     let begun = Arc::new(AtomicUsize::new(0));
     let store = Store::open(root, Mode::ReadWrite).unwrap();
@@ -67,7 +67,7 @@ fn a_run_killed_at_any_time_can_be_resumed_to_the_end() {
                 .stdout(Stdio::null())
                 .spawn()
                 .unwrap();
-            // Killed after it has begun a few more tasklets, so runs complete at any speed.
+            // After a few more tasklets, so runs complete at any speed.
             let more = began + 10 + (life * 7 + history as usize * 13) % 40;
             let status = loop {
                 if let Some(status) = process.try_wait().unwrap() {
@@ -85,7 +85,6 @@ fn a_run_killed_at_any_time_can_be_resumed_to_the_end() {
             }
             assert_eq!(status.signal(), Some(9), "the child ended by itself");
             kills += 1;
-            // Committed data is always whole tasklets.
             let store = Store::open(&root, Mode::ReadWrite).unwrap();
             let sum = store.signal("sum").unwrap();
             for part in 0..PARTS {
@@ -96,7 +95,6 @@ fn a_run_killed_at_any_time_can_be_resumed_to_the_end() {
                     assert_eq!(sums[3], expected(range(part).start + 3));
                 }
             }
-            // Scratch does not outlive its process.
             assert_eq!(
                 std::fs::read_dir(root.join(".isochrony/tmp"))
                     .unwrap()

@@ -60,8 +60,7 @@ fn range(part: i64) -> Range<i64> {
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// Squares of both recordings in scratch, their sums in the output, like the FFT Adder. `before` is called in each
-/// tasklet.
+/// Squares of both recordings in scratch, their sums in the output. Each tasklet calls `before`.
 fn adder(
     store: &Store,
     options: ExecutorOptions,
@@ -80,7 +79,6 @@ fn adder(
                 let samples = context.input(0)?.counts(0i32)?;
                 let squares: Vec<i32> = samples.iter().map(|x| x.wrapping_mul(*x)).collect();
                 let middle = squares.len() / 2;
-                // In two pieces, the later one first.
                 context.write(0, middle as i64, &squares[middle..])?;
                 context.write(0, 0, &squares[..middle])?;
                 Ok(ReturnValue::Nothing)
@@ -193,7 +191,6 @@ fn any_number_of_workers_and_any_budget_give_the_same_samples() {
             report.tasklets.last().unwrap().value(),
             Some(expected(range(PARTS - 1).start).into())
         );
-        // Scratch is free again, and outputs are committed.
         for scratch in room {
             assert_eq!(scratch.signal().unwrap().sample_count(), 0);
         }

@@ -1,4 +1,4 @@
-//! Refusals: before a run, and of a function's output.
+//! Refusals of a run and of a function's output.
 
 use super::*;
 
@@ -107,7 +107,6 @@ fn impossible_runs_are_refused_before_any_tasklet() {
     assert_eq!(Executor::new(with(0, 0)).unwrap_err().code(), "bad_option");
 }
 
-/// A run that writes ten samples to `sum`.
 fn filling_sum(store: &Store, options: ExecutorOptions) -> Executor {
     let sum = store.signal("sum").unwrap();
     let mut executor = Executor::new(options).unwrap();
@@ -119,11 +118,10 @@ fn filling_sum(store: &Store, options: ExecutorOptions) -> Executor {
     executor
 }
 
-/// Runs a tasklet that writes to `sum`; returns why it was refused.
 fn journal_refused(store: &Store, options: ExecutorOptions) -> String {
     let executor = filling_sum(store, options);
     let (send, receive) = std::sync::mpsc::channel();
-    // In a thread, since opening a pipe may block for ever.
+    // Opening a pipe may block for ever.
     std::thread::spawn(move || send.send(run(&executor, false).map(|_| ())));
     let done = receive.recv_timeout(Duration::from_secs(60));
     let refused = done.expect("it hangs").unwrap_err();
@@ -194,7 +192,6 @@ fn a_named_journal_is_a_regular_file_outside_stores() {
     }
     assert_eq!(std::fs::read(&manifest).unwrap(), before);
     assert!(!store.path().join("new").exists());
-    // A user's own link to a file is followed.
     let (file, link) = (folder.path().join("file"), folder.path().join("mine"));
     std::fs::write(&file, "").unwrap();
     std::os::unix::fs::symlink(&file, &link).unwrap();

@@ -70,12 +70,10 @@ fn a_failure_skips_its_dependents_and_a_resumed_run_does_only_those() {
         report.tasklets[2 * PARTS as usize].value(),
         Some(expected(0).into())
     );
-    // Again: nothing is left to do.
     assert_eq!(
         count(&run(&executor, true).unwrap(), "kept"),
         3 * PARTS as usize
     );
-    // Without `resume`, existing samples are not overwritten.
     let refused = run(&executor, false).unwrap_err();
     assert_eq!(
         (refused.error.code(), refused.report.is_none()),
@@ -108,7 +106,7 @@ fn an_interrupted_run_ends_soon_and_can_be_resumed() {
     let pressed = Arc::new(AtomicUsize::new(0));
     let (counted, waited) = (ran.clone(), pressed.clone());
     let (executor, _room) = adder(&store, with(2, 1 << 14), move |_| {
-        // Later ones wait, so the interrupt is in time on any machine.
+        // So the interrupt is in time on any machine.
         if counted.fetch_add(1, Ordering::Relaxed) >= 40 {
             std::thread::sleep(Duration::from_millis(20));
             while waited.load(Ordering::Relaxed) == 0 {

@@ -1,4 +1,4 @@
-//! Functions see the current state of signals that the run does not write, each through its own handle.
+//! Functions see the current state of signals that the run does not write.
 
 use super::*;
 
@@ -25,7 +25,6 @@ fn given(tasklets: impl IntoIterator<Item = Tasklet>) -> Executor {
     executor
 }
 
-/// A store whose signal "g" has two samples and room for two more.
 fn half_filled(folder: &Path) -> Store {
     let store = Store::open(folder.join("a.iso"), Mode::Create).unwrap();
     let writer = store.create("g", &options()).unwrap();

@@ -1,4 +1,4 @@
-//! Tuned executions give the same samples and find workers.
+//! Tuned executions find workers and give the same samples.
 
 use isochrony_tasklets::TuningMode;
 use isochrony_tune::{Configuration, Outcome};
@@ -20,7 +20,7 @@ fn configuration(workers: usize) -> Configuration {
     }
 }
 
-/// Tasklets that sleep, so that workers help on any machine.
+/// Workers help on any machine.
 fn sleepers(options: ExecutorOptions, count: usize) -> TaskletsReport {
     let mut executor = Executor::new(options).unwrap();
     for number in 0..count {

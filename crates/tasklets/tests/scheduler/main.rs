@@ -1,4 +1,4 @@
-//! With any tasklets, workers and failures, each tasklet runs once, after its dependencies, within the budget.
+//! Each tasklet runs once, after its dependencies, within the budget.
 
 use std::ops::Range;
 
@@ -9,7 +9,6 @@ use isochrony_tasklets::{
 
 mod random;
 
-/// Two stored signals, one of output and two of scratch.
 fn signals() -> Vec<SignalSpec> {
     let signal = |name: &str, scratch| SignalSpec {
         name: name.into(),
@@ -51,7 +50,6 @@ fn spec(name: &str, inputs: Vec<InputSpec>, outputs: Vec<SignalExtent>) -> Taskl
     }
 }
 
-/// The FFT Adder: spectra of two signals in scratch, added to an output.
 fn fft_adder(parts: i64) -> Vec<TaskletSpec> {
     let mut specs = Vec::new();
     let range = |part: i64| part * 100..part * 100 + 100;
@@ -127,7 +125,6 @@ fn tasklets_are_ordered_by_disk_position_if_known_else_by_index() {
             })
         })
         .collect();
-    // The second signal begins before the first, whose later half lies before its first one on another disk.
     let bytes = |signal: usize, index: i64| match (signal, index) {
         (1, _) => (1, 5000 + index),
         (_, 0..200) => (2, 9000 + index),
@@ -142,7 +139,6 @@ fn tasklets_are_ordered_by_disk_position_if_known_else_by_index() {
     let mut graph = DependencyGraph::new(&signals(), &specs).unwrap();
     let by_index = ["0 0", "0 1", "0 2", "0 3", "1 0", "1 1", "1 2", "1 3"];
     assert_eq!(names(&graph), by_index);
-    // One unknown position is enough.
     assert!(
         !graph.use_disk_positions(|signal, index| (index != 300).then(|| bytes(signal, index)))
     );
@@ -156,7 +152,6 @@ fn tasklets_are_ordered_by_disk_position_if_known_else_by_index() {
 
 #[test]
 fn scratch_is_drained_before_more_of_it_is_written() {
-    // One part takes 400 bytes of one scratch signal and 200 of the other.
     assert_eq!(
         order(&fft_adder(3), OrderPolicy::Disk, 600).unwrap(),
         [
@@ -164,7 +159,6 @@ fn scratch_is_drained_before_more_of_it_is_written() {
             "add 2"
         ]
     );
-    // Half of the budget holds two parts, which are read side by side.
     assert_eq!(
         order(&fft_adder(3), OrderPolicy::Disk, 2400).unwrap(),
         [
@@ -285,7 +279,6 @@ fn a_slow_first_tasklet_does_not_delay_others() {
 
 #[test]
 fn exclusive_tasklets_leave_workers_to_others() {
-    // Two exclusive ones first, then two that are not, then another exclusive one.
     let mut specs: Vec<TaskletSpec> = (0..5)
         .map(|at| spec(&at.to_string(), vec![stored(0, at..at + 1)], vec![]))
         .collect();

@@ -8,8 +8,6 @@ use proptest::prelude::*;
 
 use crate::{extent, signals, spec, stored, written};
 
-/// Random tasklets in random order: each writes a range of scratch, of the output or nothing, reads stored ranges and
-/// ranges written by earlier ones, and has `after` dependencies.
 fn any_specs() -> impl Strategy<Value = Vec<TaskletSpec>> {
     let one = (
         0usize..5,
@@ -88,12 +86,12 @@ proptest! {
         let graph = DependencyGraph::new(&signals(), &specs).unwrap();
         let all: Vec<Vec<usize>> = (0..specs.len()).map(|at| needs(&specs, at)).collect();
         prop_assert_eq!(&graph.dependencies, &all);
-        // Tasklets are kept if they write no scratch and depend on none that runs again.
+        // Kept: without scratch, and not dependent on others that run again.
         let mut keep = vec![false; specs.len()];
         for at in 0..specs.len() {
             keep[at] = kept[at] == 0 && scratch_bytes(&specs[at]) == 0 && all[at].is_empty();
         }
-        // The minimum budget of the order, and a little more.
+        // The minimum, and a little more.
         let mut budget = spare;
         if let Err(TaskletError::ScratchTooSmall { needed, .. }) = SerialOrder::new(&graph, &keep, how, 0) {
             budget += needed;
@@ -122,7 +120,7 @@ proptest! {
                     }
                     Assignment::Wait => {
                         prop_assert!(!running.is_empty(), "blocked");
-                        // A tasklet that needs neither room nor exclusivity does not wait.
+                        // Others do not wait.
                         let turn = running.iter().any(|other| specs[*other].exclusive);
                         let waits = (0..specs.len()).find(|&at| {
                             let ready = all[at].iter().all(|need| keep[*need] || finished.contains(need));
@@ -151,7 +149,7 @@ proptest! {
         prop_assert_eq!((scheduler.assign(), live), (Assignment::Finished, 0));
         prop_assert_eq!(scheduler.peak_scratch(), peak);
         for at in 0..specs.len() {
-            // The same tasklets for any number of workers: all except failed ones and their dependents.
+            // All except failed ones and their dependents.
             let mut lost = failing && fails[at] == 0 && !keep[at];
             let (mut before, mut seen) = (all[at].clone(), vec![]);
             let mut cut_off = false;

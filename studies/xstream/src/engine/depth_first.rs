@@ -1,4 +1,4 @@
-//! The paper's depth-first scheduler: an operator that emits calls its successors there and then.
+//! The paper's depth-first scheduler: an operator that emits calls its successors directly.
 
 use super::{Emit, Engine, Held, Message, Then, To};
 
@@ -31,7 +31,7 @@ impl<M: Message, Q: Held<M>> Engine<M, Q> {
     fn visit(&mut self, to: To, message: &mut M) {
         let slot = &mut self.slots[to.node as usize];
         let Some(mut operator) = slot.node.take() else {
-            // It is on the stack: this would close a loop.
+            // On the stack: this would close a loop.
             self.core.push(to, std::mem::replace(message, M::nothing()));
             return;
         };
@@ -46,7 +46,7 @@ impl<M: Message, Q: Held<M>> Engine<M, Q> {
         self.slots[to.node as usize].node = Some(operator);
     }
 
-    /// The set of messages that waits at the least recently served operator, each as far as it goes.
+    /// All messages at the least recently served operator, each as far as it goes.
     pub(super) fn step_depth_first(&mut self) -> bool {
         let Some(node) = self.core.next() else {
             return false;

@@ -1,12 +1,11 @@
 //! A small dataflow engine with the paper's four schedulers (section III-C), for comparison with the product's.
 //!
-//! FIFO and its time-sliced form keep a queue at every input and serve the least recently dequeued one; run to
-//! completion drains all queues of an operator and goes on with a successor; depth first calls successors directly, by
-//! reference, and queues only what would enter an operator that is already on the stack. Queued messages lie in
-//! memory of their own, as in the paper ([`Boxed`]), or in the queue's ring ([`Inline`]): the same schedulers as good
-//! as they can be made.
+//! FIFO and its time-sliced form serve the least recently dequeued of all input queues; run to completion drains those
+//! of an operator and goes on with a successor; depth first calls successors directly, and queues only messages to an
+//! operator already on the stack. Queued messages lie in their own memory, as in the paper ([`Boxed`]), or in the
+//! queue's ring ([`Inline`]).
 //!
-//! Every call does the accounting that the product does: items, samples, and whether an item continues the one before.
+//! Every call does the product's accounting.
 
 mod depth_first;
 mod queued;
@@ -17,18 +16,18 @@ use std::time::Duration;
 
 /// What flows.
 pub trait Message: Clone {
-    /// What is left where a message was taken from.
+    /// Placeholder for a taken message.
     fn nothing() -> Self;
-    /// Index of the first sample, index that continues it, and samples.
+    /// Index of the first sample, next index, and samples.
     fn extent(&self) -> (i64, i64, u64);
 }
 
-/// What happens with the message after an operator was called.
+/// What happens with the message after a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Then {
     /// It goes to output 0.
     Tail,
-    /// It was taken, or is of no more use.
+    /// Taken, or no longer needed.
     Taken,
 }
 
@@ -53,7 +52,7 @@ pub trait Held<M> {
     fn release(self) -> M;
 }
 
-/// Each in memory of its own, allocated and freed for every hop.
+/// In its own memory, allocated and freed per hop.
 pub struct Boxed<M>(Box<M>);
 /// In the queue's ring.
 pub struct Inline<M>(M);
@@ -85,14 +84,14 @@ pub enum Scheduler {
     Fifo,
     /// As many as its time slice allows.
     FifoSlice(Duration),
-    /// All that an operator's queues hold, then a successor.
+    /// All of an operator's queues, then a successor.
     RunToCompletion,
     /// Successors are called directly.
     DepthFirst,
 }
 
 impl Scheduler {
-    /// A slice of a millisecond lets most queues run empty; shorter ones come closer to FIFO.
+    /// A slice of a millisecond empties most queues; shorter ones come closer to FIFO.
     pub const ALL: [Self; 4] = [
         Self::Fifo,
         Self::FifoSlice(Duration::from_millis(1)),
@@ -117,7 +116,7 @@ struct To {
 }
 
 struct Slot<M> {
-    /// None while it is on the stack of a depth-first traversal.
+    /// None while on the stack of a depth-first traversal.
     node: Option<Box<dyn Node<M>>>,
     expected: i64,
     items: u64,
@@ -126,7 +125,6 @@ struct Slot<M> {
 }
 
 impl<M: Message> Slot<M> {
-    /// The accounting of a call.
     #[inline]
     fn count(&mut self, message: &M) {
         let (start, next, samples) = message.extent();
@@ -145,14 +143,11 @@ struct Queue<Q> {
 
 /// Queues, and which of them have something.
 struct Core<Q> {
-    /// Consumers, by node and output.
     edges: Vec<Vec<Vec<To>>>,
     queues: Vec<Queue<Q>>,
-    /// A node's first queue.
     first: Vec<u32>,
     /// When a queue (FIFO) or a node (RTC, DF) was last served.
     served: Vec<u64>,
-    /// Whether it waits in `ready`.
     waits: Vec<bool>,
     ready: BinaryHeap<Reverse<(u64, u32)>>,
     clock: u64,
@@ -195,7 +190,7 @@ impl<Q> Core<Q> {
     }
 }
 
-/// Nodes and how they are connected, before a scheduler is chosen.
+/// Nodes and their connections, without a scheduler.
 pub struct Graph<M> {
     nodes: Vec<Box<dyn Node<M>>>,
     ports: Vec<u16>,
@@ -254,7 +249,7 @@ pub struct Engine<M, Q> {
     core: Core<Q>,
     sources: Vec<Vec<To>>,
     scheduler: Scheduler,
-    /// The successor that run to completion goes on with.
+    /// Successor for run to completion.
     successor: Option<u32>,
 }
 
@@ -300,7 +295,7 @@ impl<M: Message, Q: Held<M>> Engine<M, Q> {
         }
     }
 
-    /// A source's message: it waits where it enters the graph.
+    /// Queues a source's message where it enters the graph.
     pub fn offer(&mut self, source: usize, message: M) {
         let Some((&last, others)) = self.sources[source].split_last() else {
             return;

@@ -1,4 +1,4 @@
-//! FIFO, FIFO with time slices, and run to completion: every hop goes through a queue.
+//! FIFO, FIFO with time slices, and run to completion: every hop is queued.
 
 use std::time::{Duration, Instant};
 
@@ -46,7 +46,7 @@ impl<M: Message, Q: Held<M>> Engine<M, Q> {
         }
     }
 
-    /// The least recently dequeued queue: one message, or as many as the slice allows.
+    /// One message, or as many as the slice allows.
     pub(super) fn step_fifo(&mut self, slice: Option<Duration>) -> bool {
         let Some(at) = self.core.next() else {
             return false;
@@ -72,7 +72,7 @@ impl<M: Message, Q: Held<M>> Engine<M, Q> {
         true
     }
 
-    /// All that waits for an operator; then one of its successors if it emitted, else the least recently served.
+    /// Then a successor if the operator emitted, else the least recently served.
     pub(super) fn step_rtc(&mut self) -> bool {
         let Some(node) = self.successor.take().or_else(|| self.core.next()) else {
             return false;

@@ -1,4 +1,4 @@
-//! A copy at every hop, and reference counts over contiguous blocks.
+//! Copies at every hop, and reference counts over contiguous blocks.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Two levels of reference counts: a shared list of references to parts of blocks, made contiguous by nobody.
+//! Two levels of reference counts: a shared list of references to parts of blocks, never made contiguous.
 
 use std::collections::LinkedList;
 use std::ops::Range;
@@ -35,7 +35,7 @@ impl<T: Sample> Segment<T> for RefCountLazy<T> {
     }
 
     fn append(mut self, next: Self) -> Self {
-        // In place if nobody else has the list, and so is the other's.
+        // In place if nobody else has the list.
         let list = Arc::make_mut(&mut self.0);
         let mut next = Arc::unwrap_or_clone(next.0);
         list.len += next.len;

@@ -8,7 +8,7 @@
 //! | [`RefCountLazy`] | reference | lists of references are spliced | list of references |
 //! | [`Pooled`] | reference | lists of references are spliced, touching views become one | list of references |
 //!
-//! All but ours get memory from the heap for every segment that a source makes; ours uses blocks again.
+//! Ours reuses blocks; all others get memory from the heap for every segment of a source.
 
 mod copying;
 mod lazy;

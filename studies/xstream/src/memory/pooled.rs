@@ -1,4 +1,4 @@
-//! Ours: the product's segments over blocks that are used again.
+//! Ours: the product's segments over reused blocks.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use isochrony::time::{Rate, TimebaseId};
 
 use super::Segment;
 
-/// Blocks of one size; one whose other references are gone is used again.
+/// Blocks of one size, reused once unreferenced.
 #[derive(Default)]
 pub struct Pool {
     blocks: Vec<Buffer>,
@@ -18,7 +18,7 @@ pub struct Pool {
 impl Pool {
     /// Memory that `fill` has written, shared.
     pub fn block(&mut self, bytes: usize, fill: impl FnOnce(&mut [u8])) -> Buffer {
-        // Blocks come back in the order in which they were given, so the next one is free or hardly any is.
+        // Blocks come back in order, so the next one is free or hardly any is.
         let count = self.blocks.len();
         let tried = (0..count.min(4)).map(|k| (self.next + k) % count);
         let free = tried.into_iter().find(|&at| {
@@ -44,9 +44,9 @@ impl Pool {
     }
 }
 
-/// The stream that everything made here belongs to.
+/// The stream of all samples made here.
 pub fn stream() -> StreamId {
-    // Interning takes a lock and a look-up: once is enough.
+    // Interning takes a lock and a look-up.
     static MADE: OnceLock<StreamId> = OnceLock::new();
     *MADE.get_or_init(|| {
         let rate = Rate::from_hz(48_000).expect("a rate");

@@ -7,7 +7,7 @@ use isochrony::Sample;
 
 use super::Segment;
 
-/// A part of a shared block that whoever ends it may extend.
+/// A part of a shared block, to be extended by whoever ends it.
 pub struct RefCountRealloc<T> {
     start: i64,
     block: Arc<Mutex<Vec<T>>>,
@@ -57,7 +57,7 @@ impl<T: Sample> Segment<T> for RefCountRealloc<T> {
         }
         next.read(|more| {
             let mut block = self.block.lock().unwrap_or_else(PoisonError::into_inner);
-            // One call of `realloc` for every append, as described.
+            // One call of `realloc` per append, as in the paper.
             block.reserve_exact(more.len());
             block.extend_from_slice(more);
         });
@@ -73,7 +73,7 @@ impl<T: Sample> Segment<T> for RefCountRealloc<T> {
             block: self.block.clone(),
             part,
         };
-        // A block that goes on growing would never give its beginning back.
+        // A block that goes on growing would never free its beginning.
         if end == self.end() && 2 * cut.part.start > cut.part.end {
             cut = cut.read(|samples| Self::alone(start, samples));
         }

@@ -1,4 +1,4 @@
-//! Many windows an item, as in the product: the same kernels serve the small engine and the product's operators.
+//! Many windows per item, as in the product: the same kernels serve both engines.
 
 use std::ops::Range;
 
@@ -32,10 +32,9 @@ impl Data for Block {
     }
 }
 
-/// Where kernels get memory from: `bytes` filled by the function.
+/// Gives kernels `bytes` of memory, filled by the function.
 pub type Memory<'a> = dyn FnMut(usize, &mut dyn FnMut(&mut [u8])) -> Buffer + 'a;
 
-/// One row of `width` values of each window.
 fn rows<T: Sample>(
     frames: &Frames,
     width: usize,
@@ -135,7 +134,6 @@ pub fn loud(frames: &Frames, mut each: impl FnMut(Range<i64>)) {
     }
 }
 
-/// A node that is a function of blocks.
 struct Apply<F>(F);
 
 impl<F: FnMut(Block, &mut dyn FnMut(Flow<Block>))> Node<Flow<Block>> for Apply<F> {
@@ -184,7 +182,7 @@ fn rewindow(window: usize, hop: usize) -> impl Node<Flow<Block>> {
     })
 }
 
-/// Gives new rows, in memory of a pool of its own.
+/// New rows, in memory of an own pool.
 fn mapped(
     mut f: impl FnMut(&Frames, &mut Memory<'_>) -> Frames + 'static,
 ) -> impl Node<Flow<Block>> {

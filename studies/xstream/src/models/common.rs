@@ -1,4 +1,4 @@
-//! Operators that are the same in every model.
+//! Operators common to all models.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ impl<D: Data> Node<Flow<D>> for Cfar {
     }
 }
 
-/// The digest of ranges: DETECTAUDIO cut before sync.
+/// Digest of ranges: DETECTAUDIO cut before sync.
 #[derive(Default)]
 pub struct RangeDigest(u64);
 

@@ -1,7 +1,7 @@
 //! A symmetric streaming hash join on time stamps, for comparison with sync.
 //!
-//! Every input has a table; what arrives enters its own and looks for its partners in the others. The control input's
-//! ranges count as a tuple for each time stamp in them. Times that no range can ask for any more are forgotten.
+//! Each input has a table. The control input's ranges count as a tuple per time stamp. Times that no later range can
+//! request are forgotten.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -12,7 +12,7 @@ use crate::data::CHANNELS;
 use crate::engine::{Emit, Node, Then};
 use crate::kernels::digest_samples;
 
-/// A fast hash of one integer, so that hashing itself is not what is measured.
+/// A fast hash of one integer, so that hashing is not measured.
 #[derive(Default)]
 pub struct IntHasher(u64);
 

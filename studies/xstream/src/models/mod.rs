@@ -1,12 +1,12 @@
-//! How signals are represented between operators (section IV-B, figure 8), each as nodes of the small engine.
+//! Representations of signals between operators (section IV-B, figure 8), each as nodes of the small engine.
 //!
 //! | model | what passes between operators |
 //! |---|---|
 //! | Samples | each sample as a `<time, value>` tuple |
 //! | WindowStride | windows of `<time, value>` tuples, by reference; operators stride through them |
-//! | Windows | the same, copied to a column before a heavy operator and back behind it |
-//! | Segs | windows as signal segments, one an item |
-//! | Blocks | many windows an item: ours |
+//! | Windows | the same, copied to a column and back around a heavy operator |
+//! | Segs | windows as signal segments, one per item |
+//! | Blocks | many windows per item: ours |
 
 pub mod blocks;
 pub mod common;
@@ -25,9 +25,9 @@ use std::ops::Range;
 use crate::engine::{Engine, Graph, Held, Message, Scheduler};
 use crate::kernels::Peak;
 
-/// What a model passes beside the results that all models share.
+/// What a model passes besides the results common to all.
 pub trait Data: Clone {
-    /// Index of the first sample, index that continues it, and samples.
+    /// Index of the first sample, next index, and samples.
     fn extent(&self) -> (i64, i64, u64);
 }
 
@@ -41,7 +41,7 @@ pub enum Flow<D> {
         start: i64,
         score: f32,
     },
-    /// A detected range, if it is not empty; none that is still to come begins before `upto`.
+    /// A detected range, if not empty; no later one begins before `upto`.
     Control {
         range: Range<i64>,
         upto: i64,
@@ -73,13 +73,13 @@ impl<D: Data> Message for Flow<D> {
     }
 }
 
-/// A graph and the node whose result is asked for.
+/// A graph and its result node.
 pub struct Query<D> {
     pub graph: Graph<Flow<D>>,
     pub sink: usize,
 }
 
-/// Whether DETECTAUDIO ends before sync, or what follows.
+/// Whether DETECTAUDIO ends before sync, or its continuation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     Cut,
@@ -89,7 +89,7 @@ pub enum End {
 /// Makes the messages of a source's segment, between two indices.
 pub type Make<'a, D> = dyn FnMut(usize, Range<usize>, &mut dyn FnMut(D)) + 'a;
 
-/// What sources give, and how much of it at once.
+/// What sources give, and how much at once.
 #[derive(Debug, Clone, Copy)]
 pub struct Admission {
     pub sources: usize,
@@ -97,7 +97,7 @@ pub struct Admission {
     pub total: usize,
     /// Samples of a segment.
     pub segment: usize,
-    /// Segments of each that are admitted before all is worked off.
+    /// Segments of each, admitted before all is done.
     pub burst: usize,
 }
 

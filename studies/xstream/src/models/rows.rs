@@ -44,7 +44,7 @@ impl<T: Copy> Node<Flow<Rows<T>>> for Rewindow<T> {
     }
 }
 
-/// The spectrum of a window, of a column copied from its rows, and its score.
+/// The spectrum and score of a window's column, copied from its rows.
 #[derive(Default)]
 struct Score(Spectrum);
 
@@ -68,7 +68,7 @@ impl Node<Flow<Rows<f32>>> for Score {
     }
 }
 
-/// Haar's wavelet over rows as they are, or over a column copied from them and back.
+/// Haar's wavelet over rows, or over a column copied from them and back.
 struct Haar {
     columns: bool,
     column: Vec<f64>,
@@ -116,7 +116,6 @@ impl Node<Flow<Rows<f64>>> for Trim {
         let Flow::Data(rows) = &*message else {
             return Then::Taken;
         };
-        // What the wavelet gave is one piece.
         let Some((values, _)) = rows.pieces.first() else {
             return Then::Taken;
         };

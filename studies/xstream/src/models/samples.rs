@@ -1,4 +1,4 @@
-//! Each sample a tuple of its own: every operator collects the window that it needs.
+//! Each sample a tuple: every operator collects its own windows.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,6 @@ impl<T: Copy> Data for Row<T> {
     }
 }
 
-/// The spectrum of 32 samples, and its score.
 struct Score {
     spectrum: Spectrum,
     window: [f32; WINDOW],
@@ -47,7 +46,6 @@ impl Node<Flow<Row<f32>>> for Score {
     }
 }
 
-/// Overlapping windows, sample by sample.
 #[derive(Default)]
 struct Rewindow {
     window: VecDeque<Row<f64>>,
@@ -74,7 +72,7 @@ impl Node<Flow<Row<f64>>> for Rewindow {
     }
 }
 
-/// Haar's wavelet of as many samples as a window has, given sample by sample.
+/// Haar's wavelet of a window, sample by sample.
 struct Haar {
     window: Vec<Row<f64>>,
     scratch: Vec<f64>,

@@ -1,4 +1,4 @@
-//! Sync over segments: what each channel has in the detected ranges, by reference.
+//! Sync over segments: each channel's samples in the detected ranges, by reference.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,7 +17,7 @@ impl Data for SigSeg {
     }
 }
 
-/// Segments that wait until it is known whether a range asks for them.
+/// Segments that wait until it is known whether a range covers them.
 pub struct Sync {
     waiting: Vec<VecDeque<SigSeg>>,
     ranges: VecDeque<Range<i64>>,
@@ -31,7 +31,7 @@ impl Default for Sync {
 }
 
 impl Sync {
-    /// Of so many channels; control is the input behind them.
+    /// For so many channels; control is the last input.
     pub fn of(channels: usize) -> Self {
         Self {
             waiting: vec![VecDeque::new(); channels],

@@ -1,4 +1,4 @@
-//! `<time, value>` tuples: one of them ([`Row`]), and consecutive ones in shared pieces ([`Rows`]).
+//! `<time, value>` tuples: one ([`Row`]), and consecutive ones in shared pieces ([`Rows`]).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::Data;
 use crate::kernels::Cell;
 
-/// A time stamp and a value: 12 bytes for a 32-bit sample, 16 for one of 64 bits.
+/// Time stamp and value: 12 bytes for a 32-bit sample, 16 for 64 bits.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C, packed(4))]
 pub struct Row<T> {
@@ -26,7 +26,6 @@ impl Cell for Row<f64> {
     }
 }
 
-/// A piece of shared rows.
 pub(super) type Piece<T> = (Arc<Vec<Row<T>>>, Range<usize>);
 
 /// Consecutive rows, in pieces.

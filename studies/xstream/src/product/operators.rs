@@ -1,4 +1,4 @@
-//! The kernels as operators of the product, declared as a user's crate declares its own.
+//! The kernels as operators, declared as in a user's crate.
 
 use isochrony::DType;
 use isochrony::flow::{

@@ -1,4 +1,4 @@
-//! Sources that push: batch after batch, or at an offered load.
+//! Sources that push: batch by batch, or at an offered load.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -28,7 +28,7 @@ enum Pace {
     Load(f64, Clock),
 }
 
-/// A channel whose samples are copied into segments as they are pushed.
+/// A channel whose samples are copied into segments when pushed.
 pub struct Pushed<T> {
     samples: Arc<[T]>,
     pace: Pace,
@@ -40,7 +40,7 @@ impl<T> Pushed<T> {
         Self { samples, pace }
     }
 
-    /// `load` samples a second, of a clock that the sources of a run share.
+    /// `load` samples a second, of a clock common to a run's sources.
     pub fn at_load(samples: Arc<[T]>, load: f64, clock: Clock) -> Self {
         let pace = Pace::Load(load, clock);
         Self { samples, pace }
@@ -73,7 +73,6 @@ struct Pass<T> {
     at: usize,
     /// Where the last pause was.
     paused: usize,
-    /// Samples that have arrived.
     due: usize,
     pool: Pool,
 }
@@ -93,7 +92,7 @@ impl<T: Sample> Source for Pass<T> {
                 }
             }
             Pace::Load(load, clock) => {
-                // The clock is asked only when all that had arrived is taken.
+                // Reads the clock only when all arrived samples are taken.
                 if end > self.due {
                     self.due = (clock.seconds() * load) as usize;
                 }

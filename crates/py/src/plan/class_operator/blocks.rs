@@ -1,4 +1,4 @@
-//! Inputs of an instance: descriptions, and items as arrays.
+//! Inputs of an instance as Python objects.
 
 use isochrony_flow::operators::in_unit;
 use isochrony_flow::{Item, OpError, OpErrorKind, Out, PortType};
@@ -44,7 +44,7 @@ pub(super) fn described_port<'py>(
 }
 
 impl RunningInstance {
-    /// An item as values, start, end and input number.
+    /// Values, start, end and input number.
     pub(super) fn block<'py>(
         &self,
         py: Python<'py>,
@@ -120,7 +120,6 @@ impl RunningInstance {
     }
 }
 
-/// An array over a block; it keeps the memory alive.
 fn shown<'py>(py: Python<'py>, block: &Block<'_>) -> Result<Bound<'py, PyAny>, OpError> {
     let mut lender = ArrayLender::default();
     lender.show(py, block, Clone::clone).map_err(raised)

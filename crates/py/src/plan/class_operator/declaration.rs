@@ -1,4 +1,4 @@
-//! Declaration of an operator that is a Python class, and its parameters.
+//! Declaration of an operator that is a Python class.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Converts what an instance emits to items.
+//! Converts an instance's output to items.
 
 use arrow_array::RecordBatch;
 use isochrony_flow::{Frames, Item, OpError, Out, PortType, Ranges, Rows};
@@ -35,7 +35,6 @@ impl RunningInstance {
         })
     }
 
-    /// Converts emitted values; None if empty.
     fn item(
         &mut self,
         py: Python<'_>,
@@ -109,7 +108,7 @@ impl RunningInstance {
             return Ok(None);
         }
         if let Some(begins) = begins {
-            // Ranges and rows may overlap, but must be ordered by start.
+            // Ranges and rows may overlap, but are ordered by start.
             let least = self.min_index.max(self.ends[at]);
             if begins < least {
                 return Err(refused(format!(
@@ -171,7 +170,6 @@ fn in_order(ranges: Ranges) -> Result<Ranges, OpError> {
     Ok(ranges)
 }
 
-/// Rows, with the sample range of their start and end columns.
 fn rows_of(batch: RecordBatch, start: i64, indexed: bool) -> Result<Rows, OpError> {
     use arrow_array::cast::AsArray;
     use arrow_array::types::Int64Type;

@@ -24,7 +24,7 @@ impl ClassOperator {
         let unreadable = |why: String| PlanError::Unreadable { why };
         let class = Function::import(saved, imports)?;
         if saved.get("function").is_some_and(Value::is_object) {
-            // A sent operator is the factory itself, which has its parameters.
+            // A sent operator is the factory itself, with its parameters.
             let params = saved.get("params").and_then(Value::as_object);
             return Ok(SharedFactory::new(Self::new(class, params.cloned())));
         }

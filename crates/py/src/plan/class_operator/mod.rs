@@ -1,7 +1,6 @@
 //! Operators that are Python classes, with the full operator contract.
 //!
-//! `isochrony.functions.operators` documents the class; its `Running` is an instance during a run. This side passes
-//! blocks ([`blocks`]), breaks and the end ([`instance`]), and converts output ([`emission`]).
+//! `isochrony.functions.operators` documents the class; its `Running` is an instance during a run.
 
 mod blocks;
 mod declaration;

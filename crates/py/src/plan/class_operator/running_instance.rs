@@ -10,7 +10,7 @@ use crate::plan::nesting::Nesting;
 pub(super) struct RunningInstance {
     /// An `isochrony.functions.operators.Running`.
     pub(super) running: Py<PyAny>,
-    /// Nesting level of runs that it starts.
+    /// Nesting of runs that it starts.
     pub(super) inside: Arc<Nesting>,
     pub(super) by_index: bool,
     pub(super) counts: bool,
@@ -23,7 +23,7 @@ pub(super) struct RunningInstance {
     pub(super) waiting: Vec<Item>,
     /// Nothing is emitted before this index.
     pub(super) min_index: i64,
-    /// End of each output so far; for ranges and rows the last start.
+    /// End of each output; for ranges and rows the last start.
     pub(super) ends: Vec<i64>,
     pub(super) open: usize,
 }

@@ -1,10 +1,9 @@
 //! Calls a Python function with blocks.
 //!
-//! The thread attaches once per block and shows it as an array without a copy, mostly without creating one
-//! ([`ArrayLender`]). Results keep no Python object where that is cheaper: views of the input become parts of its
-//! memory, short results are copied, longer ones taken over.
+//! The thread attaches once per block and shows it without a copy, mostly in an existing array ([`ArrayLender`]).
+//! Results that are short or views of the input keep no Python object.
 //!
-//! Between blocks the thread detaches. Staying attached would save 0.25 us per block, but lock all other threads out of
+//! Between blocks the thread detaches: staying attached would save 0.25 us per block, but lock other threads out of
 //! Python.
 
 use std::sync::Arc;
@@ -33,7 +32,6 @@ pub(super) struct FunctionCaller {
     stream: Option<StreamId>,
     width: usize,
     lender: ArrayLender,
-    /// If set, worker processes call the function.
     remote: Option<RemoteFunction>,
     called: Option<RunFunctions>,
 }
@@ -47,7 +45,7 @@ struct RunFunctions {
 }
 
 impl RunFunctions {
-    /// Creates the state at the start of a gap-free range.
+    /// Created at the start of a gap-free range.
     fn state<'py>(&mut self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if let (Some(make), None) = (&self.make_state, &self.state) {
             self.state = Some(make.call0(py)?);
@@ -92,7 +90,7 @@ impl FunctionCaller {
         })
     }
 
-    /// Converts counts to the unit, if the function gets values.
+    /// If the function gets values.
     fn in_unit(
         &self,
         buffer: &Buffer,
@@ -157,7 +155,7 @@ impl FunctionCaller {
         self.call(&block, samples.start(), wanted, out)
     }
 
-    /// Calls the function with a block. Without `wanted` it also gets the start index, and its result is dropped.
+    /// Without `wanted` it also gets the start index, and its result is dropped.
     fn call(
         &mut self,
         block: &Block<'_>,
@@ -196,7 +194,7 @@ impl FunctionCaller {
         })
     }
 
-    /// Calls the function with rows as a table; `each` also gets the start index.
+    /// As a table; `each` also gets the start index.
     fn of_rows(&mut self, rows: &Rows) -> Result<Option<Rows>, OpError> {
         let Self { of, called, .. } = self;
         let Some(called) = called else {

@@ -9,16 +9,16 @@ use crate::plan::function::Function;
 pub(in crate::plan) enum FunctionRole {
     /// One bool per window.
     Filter,
-    /// Values of this dtype: a number per window, or one per sample.
+    /// Dtype and width: a number per window, or one per sample.
     Map(DType, usize),
     Each,
-    /// Map of rows: columns by name, with these fields.
+    /// Columns by name, with these fields.
     MapRows(Fields),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::plan) enum OnWorkers {
-    /// Worker processes, if the function is stateless and can be sent.
+    /// Worker processes, if the function is stateless and portable.
     Auto,
     Threads,
     Processes,
@@ -53,18 +53,16 @@ impl OnWorkers {
 pub(in crate::plan) struct PythonOperator {
     pub(in crate::plan) function: Function,
     pub(in crate::plan) role: FunctionRole,
-    /// It gets counts instead of values.
     pub(in crate::plan) counts: bool,
     pub(in crate::plan) on_workers: OnWorkers,
     /// Stateful: called in order, in one thread or process.
     pub(in crate::plan) sequential: bool,
-    /// Creates the state at the start of each gap-free range.
+    /// Creates the state of each gap-free range.
     pub(in crate::plan) state: Option<Function>,
     pub(in crate::plan) on_break: Option<Function>,
 }
 
 impl PythonOperator {
-    /// Name in messages and saved plans.
     pub(in crate::plan) fn operator_name(&self) -> &'static str {
         if self.role == FunctionRole::Each {
             "each"

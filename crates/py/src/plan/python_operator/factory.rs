@@ -1,4 +1,4 @@
-//! Creates, prints and saves an operator that calls a Python function, and decides where it runs.
+//! Creates, prints and saves an operator that calls a Python function; decides where.
 
 use std::sync::Arc;
 
@@ -29,7 +29,6 @@ impl PythonOperator {
         }
     }
 
-    /// Set if worker processes call the function.
     fn remote(&self, run: &RunOptions<'_>) -> Option<RemoteFunction> {
         let processes = RunContext::processes(run)?;
         let wanted = match self.on_workers {
@@ -37,7 +36,7 @@ impl PythonOperator {
             OnWorkers::Processes => true,
             OnWorkers::Threads | OnWorkers::Inline => false,
         };
-        // The caller's thread calls functions in this process, unless processes are requested.
+        // Unless processes are requested.
         let here = matches!(self.role, FunctionRole::Each | FunctionRole::MapRows(_));
         if here || !wanted || run.worker.is_none() && !self.sequential {
             return None;
@@ -55,7 +54,7 @@ impl PythonOperator {
         ))
     }
 
-    /// Its parameters; `function_form` encodes a function.
+    /// `function_form` encodes a function.
     fn form(
         &self,
         function_form: &mut dyn FnMut(&Function) -> Result<Value, PlanError>,

@@ -15,7 +15,7 @@ pub(super) struct ReturnType {
     pub(super) rows: usize,
     /// Columns; None: single values only.
     pub(super) columns: Option<usize>,
-    /// For a short window: its number of values, and that of a whole one.
+    /// For a short window: its values, and those of a whole one.
     pub(super) short: Option<(usize, usize)>,
 }
 

@@ -1,4 +1,4 @@
-//! Described machines: trees of files as sysfs has them.
+//! Trees of files as in sysfs.
 
 mod topology;
 
@@ -39,7 +39,6 @@ fn list(cpus: impl Iterator<Item = usize>) -> String {
     text.collect::<Vec<_>>().join(",") + "\n"
 }
 
-/// In memory where possible: a tree is some hundred files.
 fn scratch_folder() -> TempDir {
     let in_memory = tempfile::tempdir_in("/dev/shm");
     in_memory.or_else(|_| tempfile::tempdir()).unwrap()
@@ -84,8 +83,8 @@ fn tree(machine: &[Described]) -> TempDir {
     root
 }
 
-/// `packages` of `caches` of `cores` of `smt` siblings; a node for every `caches_per_node`. Siblings have distant
-/// numbers, as in Linux.
+/// `packages` of `caches` of `cores` of `smt` siblings; a node per `caches_per_node`. Siblings have distant numbers, as
+/// in Linux.
 fn machine(
     packages: usize,
     caches: usize,
@@ -108,7 +107,6 @@ fn machine(
     (0..all * smt).map(of).collect()
 }
 
-/// Four cores with two siblings each, and four without, on one cache.
 fn hybrid() -> Vec<Described> {
     let of = |cpu: usize| {
         let core = if cpu < 8 { cpu / 2 } else { cpu - 4 };

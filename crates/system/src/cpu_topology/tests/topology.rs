@@ -58,7 +58,6 @@ fn sparse_numbers_and_offline_cpus_are_left_out() {
     let root = tree(&some);
     // Offline: the folder stays, empty.
     std::fs::create_dir_all(root.path().join("cpu/cpu3")).unwrap();
-    // Not CPUs.
     std::fs::create_dir_all(root.path().join("cpu/cpufreq")).unwrap();
     std::fs::create_dir_all(root.path().join("cpu/cpu99999")).unwrap();
     assert_eq!(read(root.path()), expected(&some));
