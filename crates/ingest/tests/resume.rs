@@ -1,3 +1,5 @@
+//! An import that is killed and repeated has the result of an uninterrupted one.
+
 #[path = "suite/common/mod.rs"]
 mod common;
 

@@ -1,3 +1,5 @@
+//! Estimated times of feeds against the simulated truth.
+
 use isochrony_flow::Clock;
 use isochrony_live::timing::{ClockEstimator, StampSource};
 use isochrony_time::{Rate, RunId};

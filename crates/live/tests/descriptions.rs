@@ -1,3 +1,5 @@
+//! How a listener handles true and false descriptions.
+
 use std::io::Read;
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;

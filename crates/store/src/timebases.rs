@@ -56,7 +56,9 @@ pub enum MetricDefinition {
     Points {
         /// Value, value on the other timebase, half-width if any.
         points: Vec<(Fixed, Fixed, Option<Fixed>)>,
+        /// Requested shape.
         shape: Option<FitShape>,
+        /// See [`PointFitOptions::wander`].
         wander: f64,
     },
 }
