@@ -48,10 +48,10 @@ impl Default for StageOptions {
         Self {
             helpers_after_us: 500,
             poll_us: 20_000,
-            burst_bytes: 512 << 10,
-            block_bytes: 512 << 10,
+            burst_bytes: 1 << 20,
+            block_bytes: 1 << 20,
             cell_bytes: 512 << 10,
-            link_bytes: 1 << 20,
+            link_bytes: 2 << 20,
             shuffle: None,
             threads_per_cache: 0,
         }
