@@ -13,6 +13,15 @@ pub(crate) struct Content {
     pub(crate) id: u64,
     pub(crate) samples: Vec<Option<i16>>,
     pub(crate) events: BTreeMap<u64, String>,
+    pub(crate) corrections: BTreeMap<u32, Correction>,
+}
+
+/// A clock correction, as far as cases change it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Correction {
+    pub(crate) is_removed: bool,
+    /// Index and civil time of each point.
+    pub(crate) points: Vec<(i64, i64)>,
 }
 
 pub(crate) type Model = BTreeMap<String, Content>;
@@ -36,6 +45,10 @@ pub(crate) fn rebuild(engine: &Engine, model: &Model) -> Model {
             }
             engine.queue(Op::End { id, end }).unwrap();
             start = end;
+        }
+        for (row, correction) in &content.corrections {
+            let correction = Box::new(correction_row(*row, correction));
+            engine.queue(Op::Correction { id, correction }).unwrap();
         }
         for (event, kind) in &content.events {
             let event = EventRow {
@@ -70,7 +83,21 @@ fn content(
         id: id.0,
         samples: samples(&state.gaps, state.end, read)?,
         events: events.map(|event| (event.id, event.kind.clone())).collect(),
+        corrections: state
+            .corrections
+            .iter()
+            .map(|row| correction(row))
+            .collect(),
     })
+}
+
+fn correction(row: &CorrectionRow) -> (u32, Correction) {
+    let points = row.points.iter().map(|point| (point.from.0, point.civil.0));
+    let correction = Correction {
+        is_removed: row.is_removed,
+        points: points.collect(),
+    };
+    (row.id, correction)
 }
 
 pub(crate) fn read_back(engine: &Engine) -> Result<Model, String> {
@@ -214,6 +241,12 @@ pub(crate) fn difference(have: &Model, want: &Model) -> Option<String> {
             return Some(format!(
                 "{name}[{at}] is {:?}, not {:?}",
                 a.samples[at], b.samples[at]
+            ));
+        }
+        if a.corrections != b.corrections {
+            return Some(format!(
+                "{name} has corrections {:?}, not {:?}",
+                a.corrections, b.corrections
             ));
         }
         if a.events != b.events {

@@ -13,7 +13,9 @@ use isochrony_store::layout;
 use isochrony_store::media::sim::Dice;
 use isochrony_store::media::{Access, Kind, Media};
 use isochrony_store::meta::{ClockSettings, SignalMeta};
-use isochrony_store::op::{EventRow, Op, RunReason, RunRow, SignalId};
+use isochrony_store::op::{
+    CorrectionPointRow, CorrectionRow, EventRow, Op, RunReason, RunRow, SignalId,
+};
 use isochrony_time::Rate;
 
 #[allow(unused_imports)] // Each test file uses its part.
@@ -104,7 +106,8 @@ impl Work {
             57..59 => self.replace_data(engine, &name),
             59..62 => self.rename(engine, &name),
             62..64 => self.remove(engine, &name),
-            64..70 => self.event(engine, &name),
+            64..67 => self.event(engine, &name),
+            67..70 => self.correct(engine, &name),
             70..72 => self.roll_back(engine),
             72..75 => engine.checkpoint(),
             _ => self.commit(engine),
@@ -386,6 +389,49 @@ impl Work {
         };
         content.events.insert(event.id, event.kind.clone());
         engine.queue(Op::Event { id, event })
+    }
+
+    /// Corrects the clock, or removes a correction.
+    fn correct(&mut self, engine: &Engine, name: &str) -> Result<(), StoreError> {
+        let number = self.dice.below(1000) as i64;
+        let removes = self.dice.chance(30);
+        let content = self.model.get_mut(name).unwrap();
+        let id = SignalId(content.id);
+        let next = content.corrections.keys().last().map_or(0, |last| last + 1);
+        let row = match removes {
+            true => next.saturating_sub(1),
+            false => next,
+        };
+        let correction = content.corrections.entry(row).or_insert(Correction {
+            is_removed: false,
+            points: vec![(0, number), (number + 1, 2 * number)],
+        });
+        correction.is_removed = removes;
+        let correction = Box::new(correction_row(row, correction));
+        engine.queue(Op::Correction { id, correction })
+    }
+}
+
+pub(crate) fn correction_row(id: u32, correction: &Correction) -> CorrectionRow {
+    let points = correction.points.iter();
+    CorrectionRow {
+        id,
+        run: None,
+        is_removed: correction.is_removed,
+        method: 0,
+        shape: 0,
+        wander_ppt: 0,
+        to: None,
+        points: points
+            .map(|&(index, civil)| CorrectionPointRow {
+                from_time: false,
+                from: (index, 0),
+                civil: (civil, 0),
+                uncertainty: None,
+                to: (civil, 0),
+                is_outlier: false,
+            })
+            .collect(),
     }
 }
 

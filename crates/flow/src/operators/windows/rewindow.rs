@@ -205,7 +205,11 @@ impl Operator for Rewindow {
                 let next = self.next.unwrap_or(next);
                 if next < carry.end() {
                     carry.append(samples)?;
-                    self.carry = Some(carry.subseg(next..carry.end())?);
+                    // A window of many small pieces takes each of them once.
+                    self.carry = Some(match next > carry.start() {
+                        true => carry.subseg(next..carry.end())?,
+                        false => carry,
+                    });
                     return Ok(Next::Consumed);
                 }
             }
