@@ -20,7 +20,7 @@ const TRAVERSE: OFlags = OFlags::RDONLY;
 
 /// What an entry is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OpenFor {
+pub enum OpenPurpose {
     /// A folder, to reach its entries.
     Traversal,
     /// A folder, to list or sync it.
@@ -35,7 +35,7 @@ pub enum OpenFor {
     ExclusiveCreation,
 }
 
-impl OpenFor {
+impl OpenPurpose {
     fn flags(self) -> OFlags {
         // Opening a pipe would wait for its other end.
         let file = OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -141,7 +141,7 @@ impl Folder {
     /// # Errors
     /// Of the system.
     pub fn open(path: &Path) -> io::Result<Self> {
-        open_path(path, OpenFor::Traversal).map(Self)
+        open_path(path, OpenPurpose::Traversal).map(Self)
     }
 
     /// Opens a path of names below this folder in one call; a link anywhere in it is an error. None if the system
@@ -149,7 +149,7 @@ impl Folder {
     ///
     /// # Errors
     /// Of the system.
-    pub fn open_below(&self, path: &Path, purpose: OpenFor) -> io::Result<Option<Opened>> {
+    pub fn open_below(&self, path: &Path, purpose: OpenPurpose) -> io::Result<Option<EntryHandle>> {
         #[cfg(target_os = "linux")]
         {
             let resolve = fs::ResolveFlags::BENEATH
@@ -158,7 +158,7 @@ impl Folder {
             match fs::openat2(&self.0, path, purpose.flags(), purpose.mode(), resolve) {
                 // Old sandboxes refuse the call with either error.
                 Err(Errno::NOSYS | Errno::PERM) => Ok(None),
-                other => Ok(Some(Opened(other?))),
+                other => Ok(Some(EntryHandle(other?))),
             }
         }
         #[cfg(not(target_os = "linux"))]
@@ -172,9 +172,14 @@ impl Folder {
     ///
     /// # Errors
     /// Of the system. See [`is_wrong_kind`].
-    pub fn open_entry(&self, name: &OsStr, purpose: OpenFor) -> io::Result<Opened> {
+    pub fn open_entry(&self, name: &OsStr, purpose: OpenPurpose) -> io::Result<EntryHandle> {
         let flags = purpose.flags() | OFlags::NOFOLLOW;
-        Ok(Opened(fs::openat(&self.0, name, flags, purpose.mode())?))
+        Ok(EntryHandle(fs::openat(
+            &self.0,
+            name,
+            flags,
+            purpose.mode(),
+        )?))
     }
 
     /// What an entry is; a link is not followed.
@@ -257,14 +262,14 @@ impl Folder {
 
 /// An opened entry: a file or a folder.
 #[derive(Debug)]
-pub struct Opened(OwnedFd);
+pub struct EntryHandle(OwnedFd);
 
-impl Opened {
+impl EntryHandle {
     /// Opens the target of a path, following links.
     ///
     /// # Errors
     /// Of the system.
-    pub fn at(path: &Path, purpose: OpenFor) -> io::Result<Self> {
+    pub fn at(path: &Path, purpose: OpenPurpose) -> io::Result<Self> {
         open_path(path, purpose).map(Self)
     }
 
@@ -282,7 +287,7 @@ impl Opened {
     }
 }
 
-fn open_path(path: &Path, purpose: OpenFor) -> io::Result<OwnedFd> {
+fn open_path(path: &Path, purpose: OpenPurpose) -> io::Result<OwnedFd> {
     Ok(fs::open(path, purpose.flags(), purpose.mode())?)
 }
 

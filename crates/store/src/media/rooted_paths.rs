@@ -7,7 +7,9 @@ use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use isochrony_system::descriptor::set_blocking;
-use isochrony_system::folder::{EntryInfo, EntryKind, Folder, OpenFor, Opened, is_wrong_kind};
+use isochrony_system::folder::{
+    EntryHandle, EntryInfo, EntryKind, Folder, OpenPurpose, is_wrong_kind,
+};
 
 use super::{Access, Kind, Refusal};
 
@@ -43,10 +45,10 @@ impl RootedPaths {
     /// A [`Refusal`] or an I/O error.
     pub fn open(&self, path: &Path, access: Access) -> io::Result<File> {
         let purpose = match access {
-            Access::Read => OpenFor::Reading,
-            Access::Write => OpenFor::Writing,
-            Access::Create => OpenFor::Creation,
-            Access::CreateNew => OpenFor::ExclusiveCreation,
+            Access::Read => OpenPurpose::Reading,
+            Access::Write => OpenPurpose::Writing,
+            Access::Create => OpenPurpose::Creation,
+            Access::CreateNew => OpenPurpose::ExclusiveCreation,
         };
         let opened = self.descend(path, purpose);
         let file = opened.map_err(|error| self.diagnose(path, error))?;
@@ -70,7 +72,7 @@ impl RootedPaths {
     /// # Errors
     /// A [`Refusal`] or an I/O error.
     pub fn open_folder(&self, path: &Path) -> io::Result<Folder> {
-        let opened = self.descend(path, OpenFor::Listing);
+        let opened = self.descend(path, OpenPurpose::Listing);
         let folder = opened.map_err(|error| self.diagnose(path, error))?;
         Ok(folder.into_folder())
     }
@@ -84,7 +86,7 @@ impl RootedPaths {
         if path == self.root {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
         }
-        let opened = self.descend(parent, OpenFor::Traversal);
+        let opened = self.descend(parent, OpenPurpose::Traversal);
         let folder = opened.map_err(|error| self.diagnose(parent, error))?;
         Ok((folder.into_folder(), name))
     }
@@ -122,10 +124,10 @@ impl RootedPaths {
         names.collect()
     }
 
-    fn descend(&self, path: &Path, purpose: OpenFor) -> io::Result<Opened> {
+    fn descend(&self, path: &Path, purpose: OpenPurpose) -> io::Result<EntryHandle> {
         let names = self.components(path)?;
         let Some((last, above)) = names.split_last() else {
-            return Opened::at(&self.root, purpose);
+            return EntryHandle::at(&self.root, purpose);
         };
         let mut folder = Folder::open(&self.root)?;
         if self.resolver == Resolver::Kernel {
@@ -135,7 +137,9 @@ impl RootedPaths {
             }
         }
         for name in above {
-            folder = folder.open_entry(name, OpenFor::Traversal)?.into_folder();
+            folder = folder
+                .open_entry(name, OpenPurpose::Traversal)?
+                .into_folder();
         }
         folder.open_entry(last, purpose)
     }
@@ -152,7 +156,7 @@ impl RootedPaths {
             let parent = at.clone();
             at.push(name);
             let found = self
-                .descend(&parent, OpenFor::Traversal)
+                .descend(&parent, OpenPurpose::Traversal)
                 .and_then(|folder| folder.into_folder().entry(name));
             match found.map(|found| found.kind) {
                 Ok(EntryKind::Folder) if at != path => {}

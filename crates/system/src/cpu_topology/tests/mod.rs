@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 /// Package, node, numbers of last-level cache and core.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Described {
+struct CpuDescription {
     cpu: usize,
     package: usize,
     node: usize,
@@ -45,9 +45,9 @@ fn scratch_folder() -> TempDir {
 }
 
 /// As `/sys/devices/system` of a machine with these CPUs.
-fn tree(machine: &[Described]) -> TempDir {
+fn tree(machine: &[CpuDescription]) -> TempDir {
     let root = scratch_folder();
-    let with = |same: &dyn Fn(&Described) -> bool| {
+    let with = |same: &dyn Fn(&CpuDescription) -> bool| {
         list(machine.iter().filter(|one| same(one)).map(|one| one.cpu))
     };
     write(&root.path().join("cpu/online"), &with(&|_| true));
@@ -91,12 +91,12 @@ fn machine(
     caches_per_node: usize,
     cores: usize,
     smt: usize,
-) -> Vec<Described> {
+) -> Vec<CpuDescription> {
     let all = packages * caches * cores;
     let of = |cpu: usize| {
         let core = cpu % all;
         let cache = core / cores;
-        Described {
+        CpuDescription {
             cpu,
             package: cache / caches,
             node: cache / caches_per_node,
@@ -107,10 +107,10 @@ fn machine(
     (0..all * smt).map(of).collect()
 }
 
-fn hybrid() -> Vec<Described> {
+fn hybrid() -> Vec<CpuDescription> {
     let of = |cpu: usize| {
         let core = if cpu < 8 { cpu / 2 } else { cpu - 4 };
-        Described {
+        CpuDescription {
             cpu,
             package: 0,
             node: 0,

@@ -2,15 +2,15 @@
 
 use std::path::Path;
 
-use super::{Described, hybrid, machine, scratch_folder, tree, write};
+use super::{CpuDescription, hybrid, machine, scratch_folder, tree, write};
 use crate::cpu_topology::list::MAX_CPUS;
 use crate::cpu_topology::{CpuLocation, CpuTopology};
 use proptest::prelude::*;
 
-fn expected(machine: &[Described]) -> Vec<(usize, CpuLocation)> {
+fn expected(machine: &[CpuDescription]) -> Vec<(usize, CpuLocation)> {
     let first =
-        |same: &dyn Fn(&Described) -> bool| machine.iter().find(|one| same(one)).unwrap().cpu;
-    let of = |own: &Described| {
+        |same: &dyn Fn(&CpuDescription) -> bool| machine.iter().find(|one| same(one)).unwrap().cpu;
+    let of = |own: &CpuDescription| {
         let cache = first(&|one| one.cache == own.cache);
         let core = first(&|one| one.core == own.core);
         (
