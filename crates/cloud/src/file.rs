@@ -14,7 +14,7 @@ use crate::blocks::Object;
 use crate::driver::{self, Task};
 use crate::error::CloudError;
 use crate::read_ahead::ReadAhead;
-use crate::remote::Remote;
+use crate::remote_store::RemoteStore;
 use crate::requests::Version;
 
 /// Longer reads bypass the blocks.
@@ -26,13 +26,13 @@ const PARTS_IN_FLIGHT: usize = 4;
 /// An object in its version when opened: replacing it gives an error.
 #[derive(Debug)]
 pub(crate) struct CloudFile {
-    remote: Arc<Remote>,
+    remote: Arc<RemoteStore>,
     object: Object,
     read_ahead: ReadAhead,
 }
 
 impl CloudFile {
-    pub(crate) fn new(remote: Arc<Remote>, name: &str, version: Version) -> Self {
+    pub(crate) fn new(remote: Arc<RemoteStore>, name: &str, version: Version) -> Self {
         Self {
             remote,
             object: Object::new(name, version),
@@ -147,13 +147,13 @@ impl MediaFile for CloudFile {
 /// A redo log. Longer logs with the same beginning replace it, so no version is pinned; its records have checksums.
 #[derive(Debug)]
 pub(crate) struct LogFile {
-    remote: Arc<Remote>,
+    remote: Arc<RemoteStore>,
     name: String,
     version: Mutex<Version>,
 }
 
 impl LogFile {
-    pub(crate) fn new(remote: Arc<Remote>, name: &str, version: Version) -> Self {
+    pub(crate) fn new(remote: Arc<RemoteStore>, name: &str, version: Version) -> Self {
         Self {
             remote,
             name: name.to_owned(),

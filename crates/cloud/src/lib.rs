@@ -23,7 +23,7 @@ mod media;
 mod objects;
 mod per_process;
 mod read_ahead;
-mod remote;
+mod remote_store;
 mod requests;
 mod session;
 mod signal_read_ahead;

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use isochrony_segment::free_memory;
-use isochrony_store::media::{Access, Kind, Media, MediaFile, MediaLock, Refusal, Site, room_for};
+use isochrony_store::media::{
+    Access, Kind, Media, MediaFile, MediaLock, Refusal, Site, zeroed_buffer,
+};
 use object_store::ObjectStore;
 use object_store::path::Path as Key;
 
@@ -14,7 +16,7 @@ use crate::client::{Location, Service};
 use crate::error::CloudError;
 use crate::file::{CloudFile, LogFile};
 use crate::listing::Entry;
-use crate::remote::Remote;
+use crate::remote_store::RemoteStore;
 use crate::session::Session;
 
 pub(crate) const ENGINE: &str = ".isochrony/";
@@ -23,7 +25,7 @@ const WHOLE_READ_BYTES: usize = 16 << 20;
 
 /// A store in object storage or on a web server, for reading.
 #[derive(Debug, Clone)]
-pub struct CloudMedia(Arc<Remote>);
+pub struct CloudMedia(Arc<RemoteStore>);
 
 impl CloudMedia {
     /// The store at a URL. Makes no request.
@@ -34,7 +36,7 @@ impl CloudMedia {
         let location = Location::parse(url)?;
         let (service, prefix) = (location.service, location.prefix.clone());
         let client = Box::new(move || location.client());
-        Ok(Self(Arc::new(Remote::new(
+        Ok(Self(Arc::new(RemoteStore::new(
             url.into(),
             service,
             prefix,
@@ -51,7 +53,7 @@ impl CloudMedia {
             reason: error.to_string(),
         })?;
         let client = Box::new(move || Ok(client.clone()));
-        Ok(Self(Arc::new(Remote::new(
+        Ok(Self(Arc::new(RemoteStore::new(
             root.into(),
             Service::Custom,
             prefix,
@@ -63,7 +65,7 @@ impl CloudMedia {
         Ok(self.0.session()?)
     }
 
-    pub(crate) fn remote(&self) -> &Arc<Remote> {
+    pub(crate) fn remote(&self) -> &Arc<RemoteStore> {
         &self.0
     }
 }
@@ -165,7 +167,7 @@ impl Media for CloudMedia {
                 }
                 Some(Entry::File(version)) => version,
             };
-            let mut bytes = room_for(path, version.size, limit)?;
+            let mut bytes = zeroed_buffer(path, version.size, limit)?;
             session.read_ahead_of(&name);
             let object = Object::new(&name, version);
             match read_whole(session, &object, &mut bytes) {

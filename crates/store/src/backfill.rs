@@ -70,7 +70,7 @@ impl SignalWriter {
                     append_stamped(state, writer, change, bytes, StampedSamples::new(stamp))?;
                 return Ok(Backfilled::Appended(appended));
             };
-            let late = Late::new(signal, bytes, samples, stamp)?;
+            let late = LateSamples::new(signal, bytes, samples, stamp)?;
             if let Some(fill) = late.find_gap()? {
                 let stored = late.fill(writer, change, &fill)?;
                 return Ok(stored);
@@ -111,7 +111,7 @@ struct Fill {
     index: i64,
 }
 
-struct Late<'a> {
+struct LateSamples<'a> {
     signal: Signal,
     bytes: &'a [u8],
     samples: i64,
@@ -121,7 +121,7 @@ struct Late<'a> {
     tolerance: Fixed,
 }
 
-impl<'a> Late<'a> {
+impl<'a> LateSamples<'a> {
     fn new(
         signal: Signal,
         bytes: &'a [u8],

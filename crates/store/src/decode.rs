@@ -15,7 +15,7 @@ use zarrs::array::{
 };
 use zarrs::storage::ReadableStorageTraits;
 
-use self::cached::SealedCaching;
+use self::cached::SealedShardCache;
 use self::chunks::Chunks;
 use self::frames::{Decompressor, Frames};
 use self::shards::SealedShard;
@@ -44,7 +44,7 @@ mod storage;
 pub(crate) struct ArraySource<'a> {
     pub(crate) folder: &'a ArrayFolder,
     pub(crate) version: FileVersion,
-    pub(crate) caching: Option<&'a dyn Fn() -> Option<SealedCaching>>,
+    pub(crate) caching: Option<&'a dyn Fn() -> Option<SealedShardCache>>,
 }
 
 struct Decoder {

@@ -13,7 +13,7 @@ thread_local! {
 }
 
 /// Samples' bytes between checks: a few milliseconds of work.
-pub(crate) const PIECE: i64 = 4 << 20;
+pub(crate) const CHECK_INTERVAL_BYTES: i64 = 4 << 20;
 
 /// Restores the previous flag, even on a panic.
 struct Restore(Option<Interrupt>);

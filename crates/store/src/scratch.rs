@@ -28,8 +28,8 @@ use crate::media;
 use crate::meta::SignalMeta;
 use crate::op::Op;
 use crate::options::{CreateOptions, Mode};
-use crate::shared::Shared;
 use crate::store::Store;
+use crate::store_state::StoreState;
 
 /// A temporary signal: works like others but is never listed or committed.
 ///
@@ -61,7 +61,10 @@ impl Drop for TemporaryStore {
 }
 
 impl Scratch {
-    pub(crate) fn new(shared: &Arc<Shared>, options: &CreateOptions) -> Result<Self, StoreError> {
+    pub(crate) fn new(
+        shared: &Arc<StoreState>,
+        options: &CreateOptions,
+    ) -> Result<Self, StoreError> {
         let folder = match shared.backend.engine_in_place("make a scratch signal") {
             Ok(engine) => engine.new_tmp().1,
             Err(StoreError::ReadOnly { .. }) => {

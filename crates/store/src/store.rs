@@ -13,8 +13,8 @@ use crate::error::StoreError;
 use crate::media::{self, Media};
 use crate::options::Mode;
 use crate::shard_cache::ShardCache;
-use crate::shared::Shared;
 use crate::signal::Signal;
+use crate::store_state::StoreState;
 
 /// An open store. Clones share it.
 ///
@@ -43,7 +43,7 @@ use crate::signal::Signal;
 /// ```
 #[derive(Clone)]
 pub struct Store {
-    shared: Arc<Shared>,
+    shared: Arc<StoreState>,
     mode: Mode,
 }
 
@@ -109,7 +109,7 @@ impl Store {
             engine.allow_overwrites();
         }
         Self {
-            shared: Arc::new(Shared::new(backend, in_place)),
+            shared: Arc::new(StoreState::new(backend, in_place)),
             mode,
         }
     }
@@ -288,7 +288,7 @@ impl Store {
         Ok(graph)
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<StoreState> {
         &self.shared
     }
 }

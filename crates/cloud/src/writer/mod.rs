@@ -24,7 +24,7 @@ use crate::client::Service;
 use crate::driver;
 use crate::error::CloudError;
 use crate::media::{CloudMedia, ENGINE};
-use crate::remote::Remote;
+use crate::remote_store::RemoteStore;
 use crate::requests::Version;
 use crate::signal_read_ahead::{SignalReadAhead, small_objects};
 
@@ -50,7 +50,7 @@ struct WriterState {
 }
 
 struct Writer {
-    remote: Arc<Remote>,
+    remote: Arc<RemoteStore>,
     staging: Arc<Staging>,
     spill_bytes: u64,
     state: Mutex<WriterState>,
@@ -126,7 +126,7 @@ impl CloudMedia {
 
 /// A store around another would take its objects for its own.
 fn refuse_nested<'a>(
-    remote: &Remote,
+    remote: &RemoteStore,
     mut names: impl Iterator<Item = &'a String>,
 ) -> Result<(), CloudError> {
     if let Some(name) = names.find(|name| name.contains(&format!("/{ENGINE}"))) {

@@ -12,7 +12,7 @@ use isochrony_store::media::{MediaFile, Site};
 
 use crate::error::CloudError;
 use crate::file::CloudFile;
-use crate::remote::Remote;
+use crate::remote_store::RemoteStore;
 use crate::requests::Version;
 
 const FETCH_BYTES: usize = 32 << 20;
@@ -243,7 +243,12 @@ impl Node {
         }
     }
 
-    fn read_at(&self, remote: &Arc<Remote>, offset: u64, bytes: &mut [u8]) -> io::Result<usize> {
+    fn read_at(
+        &self,
+        remote: &Arc<RemoteStore>,
+        offset: u64,
+        bytes: &mut [u8],
+    ) -> io::Result<usize> {
         let file = match &mut *self.content() {
             Content::Staged { file, .. } => return file.read_at(offset, bytes),
             Content::Published {
@@ -258,14 +263,14 @@ impl Node {
         file.read_at(offset, bytes)
     }
 
-    pub(super) fn stage(&self, remote: &Arc<Remote>, staging: &Staging) -> io::Result<()> {
+    pub(super) fn stage(&self, remote: &Arc<RemoteStore>, staging: &Staging) -> io::Result<()> {
         self.change((remote, staging), |_| Ok(()))
     }
 
     /// Fetches the object first if nothing is staged.
     fn change(
         &self,
-        (remote, staging): (&Arc<Remote>, &Staging),
+        (remote, staging): (&Arc<RemoteStore>, &Staging),
         change: impl FnOnce(&mut StagedFile) -> io::Result<()>,
     ) -> io::Result<()> {
         let mut content = self.content();
@@ -303,7 +308,7 @@ fn fetch(object: &CloudFile, mut into: StagedFile) -> io::Result<StagedFile> {
 #[derive(Debug)]
 pub(super) struct NodeFile {
     pub(super) node: Arc<Node>,
-    pub(super) remote: Arc<Remote>,
+    pub(super) remote: Arc<RemoteStore>,
     pub(super) staging: Arc<Staging>,
 }
 

@@ -10,8 +10,8 @@ use crate::clock;
 use crate::engine::Engine;
 use crate::error::StoreError;
 use crate::op::{Op, PieceRow, PointRow, RunRow, SignalId};
-use crate::shared::Shared;
 use crate::state::SignalState;
+use crate::store_state::StoreState;
 
 const BLOCK: usize = 256 << 10;
 
@@ -86,8 +86,8 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    pub(crate) fn apply(mut self, shared: &Shared, engine: &Engine) -> Result<(), StoreError> {
-        let Shared {
+    pub(crate) fn apply(mut self, shared: &StoreState, engine: &Engine) -> Result<(), StoreError> {
+        let StoreState {
             backend,
             views,
             in_place,

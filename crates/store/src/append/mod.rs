@@ -22,9 +22,9 @@ use isochrony_time::{Fixed, Piece, Placement, RunId, Stamp};
 use crate::error::{StoreError, overflow};
 use crate::mutex::lock;
 use crate::op::{RunReason, SignalId};
-use crate::shared::Shared;
 use crate::signal::Signal;
 use crate::state::{Gap, SignalState};
+use crate::store_state::StoreState;
 
 pub(crate) use change::Change;
 use gap::{check_gap, gap_behind, jump};
@@ -41,7 +41,7 @@ pub(crate) use writer_state::{StampIndex, WriterState};
 /// [`Store::commit`](crate::Store::commit).
 #[derive(Clone)]
 pub struct SignalWriter {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<StoreState>,
     pub(crate) id: SignalId,
 }
 
@@ -62,7 +62,7 @@ pub struct Appended {
 }
 
 impl SignalWriter {
-    pub(crate) fn new(shared: &Arc<Shared>, id: SignalId) -> Self {
+    pub(crate) fn new(shared: &Arc<StoreState>, id: SignalId) -> Self {
         Self {
             shared: Arc::clone(shared),
             id,

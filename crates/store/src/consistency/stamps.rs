@@ -9,10 +9,10 @@ use crate::op::PointRow;
 use crate::state::{FIT, SignalState};
 
 /// Deviation of a fit from its own stamps, in gap tolerances of the clock.
-const FACTOR: f64 = 10.0;
+const MAX_FIT_DEVIATION: f64 = 10.0;
 
 /// Deviation of a fitted rate from the expected one, as a fraction.
-const HARD_SLOPE: f64 = 0.01;
+const MAX_RATE_DEVIATION: f64 = 0.01;
 
 #[derive(Default)]
 struct PieceStamps {
@@ -80,8 +80,8 @@ fn bound(state: &SignalState, line: &Piece, stamps: u64, point: &Point) -> Resul
     let period = state.meta.expected_rate().duration_ns(1)?.to_f64();
     let slip = state.meta.clock.gap_slip_ns.map_or(0.0, |ns| ns as f64);
     let stated = point.resolution.to_f64() + line.uncertainty_ns;
-    let residual = FACTOR.max(largest(stamps)) * line.residual_ns;
-    Ok(FACTOR * (slip + 2.5 * period + stated + residual))
+    let residual = MAX_FIT_DEVIATION.max(largest(stamps)) * line.residual_ns;
+    Ok(MAX_FIT_DEVIATION * (slip + 2.5 * period + stated + residual))
 }
 
 /// Largest deviation among `stamps` in units of their root mean square. The end of the previous piece counts as one
@@ -106,7 +106,8 @@ fn departs(state: &SignalState, line: &Piece, point: &Point) -> Result<bool, Sto
     let period = state.meta.expected_rate().duration_ns(1)?.to_f64();
     let samples = (i128::from(point.index) - i128::from(line.index)) as f64;
     let by = (line.ns_per_sample() - period).abs() * samples;
-    let allowed = HARD_SLOPE * period * samples + FACTOR * (2.5 * period + line.uncertainty_ns);
+    let allowed = MAX_RATE_DEVIATION * period * samples
+        + MAX_FIT_DEVIATION * (2.5 * period + line.uncertainty_ns);
     Ok(by > allowed)
 }
 

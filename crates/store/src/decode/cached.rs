@@ -23,7 +23,7 @@ use crate::shard_cache::{CachedContent, CachedFile, Origin, ShardCache};
 use crate::state::{GapTable, SignalState};
 use crate::version::FileVersion;
 
-pub(crate) struct SealedCaching {
+pub(crate) struct SealedShardCache {
     cache: Arc<ShardCache>,
     store: Uuid,
     id: SignalId,
@@ -40,7 +40,7 @@ struct SealedChunks {
     tail: Option<ChecksummedRange>,
 }
 
-impl SealedCaching {
+impl SealedShardCache {
     /// `None` if the signal is not sealed. `crcs`: checksums of full chunks; `tails`: of samples after them.
     pub(crate) fn new(
         cache: Arc<ShardCache>,

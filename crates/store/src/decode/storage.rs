@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use zarrs::storage::byte_range::{ByteRangeIterator, InvalidByteRangeError};
 use zarrs::storage::{Bytes, MaybeBytesIterator, ReadableStorageTraits, StorageError, StoreKey};
 
-use super::cached::SealedCaching;
+use super::cached::SealedShardCache;
 use super::shards::SealedShard;
 use crate::engine::candidate::ArrayFolder;
 use crate::engine::io::{IoContext, failed};
@@ -30,7 +30,7 @@ pub(super) struct ArrayStorage {
     pub(super) format: SampleFormat,
     /// Shards of all signals. A replacement has another version.
     pub(super) shards: Arc<ShardLru<SealedShard>>,
-    pub(super) caching: Option<SealedCaching>,
+    pub(super) caching: Option<SealedShardCache>,
     pub(super) fault: Mutex<Option<StoreError>>,
 }
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, PoisonError};
 
 use super::Engine;
+use super::engine_state::CatalogueChange;
 use super::io::IoContext;
-use super::shared::CatalogueChange;
 use super::slot::Slot;
 use crate::error::StoreError;
 use crate::layout;

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::compact::CompactTables;
+use super::engine_state::{Core, EngineState};
 use super::io::{IoContext, failed};
 use super::log::{self, Header, Log};
 use super::manifest::Manifest;
-use super::shared::{Core, Shared};
 use super::slot::{DirtyFiles, Slot, SlotInner};
 use super::sync_batch::SyncBatch;
 use super::tables::{self, NamedStamp, StagedTable};
@@ -48,7 +48,7 @@ impl ChangedSignal {
     }
 }
 
-impl Shared {
+impl EngineState {
     /// Moves the log's content into files and starts a new log.
     ///
     /// A failed sync poisons. After another failure the old log stays live; completed steps are harmless, because

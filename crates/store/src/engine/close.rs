@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 
+use super::engine_state::EngineState;
 use super::io;
-use super::shared::Shared;
 use crate::error::StoreError;
 use crate::layout;
 use crate::op::Op;
 
-impl Shared {
+impl EngineState {
     pub(super) fn new_tmp(&self) -> (String, PathBuf) {
         let path = io::unique(&layout::tmp_folder(&self.root), "new");
         let name = path

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{MutexGuard, PoisonError};
 
+use super::engine_state::{Core, EngineState};
 use super::io::IoContext;
 use super::log;
-use super::shared::{Core, Shared};
 use super::slot::{Slot, SlotInner};
 use super::sync_batch::SyncBatch;
 use crate::error::StoreError;
@@ -16,7 +16,7 @@ use crate::op::{Op, SignalId};
 
 const MAX_LOG_BYTES: u64 = 64 << 20;
 
-impl Shared {
+impl EngineState {
     /// Steps: `docs/design/commit_protocol.md`; failures: `docs/design/failure_analysis.md`.
     pub(crate) fn commit(&self, publish: bool) -> Result<u64, StoreError> {
         self.check("commit")?;

@@ -14,7 +14,7 @@ use crate::state::GapTable;
 type Piece = (u64, u64, u32);
 
 /// Pieces per chunk, and chunks with pieces; beyond that chunks are read again.
-const PIECES: usize = 64;
+const MAX_PIECES: usize = 64;
 const MAX_CHUNKS_WITH_PIECES: usize = 4096;
 
 #[derive(Debug, Default)]
@@ -112,7 +112,7 @@ impl Checksums {
             return;
         }
         self.recheck.insert(chunk);
-        if pieces.len() > PIECES {
+        if pieces.len() > MAX_PIECES {
             self.pieces.remove(&chunk);
         } else if self.pieces.len() > MAX_CHUNKS_WITH_PIECES {
             self.pieces.pop_first();

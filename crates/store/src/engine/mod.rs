@@ -18,6 +18,7 @@ mod close;
 mod commit;
 pub(crate) mod compact;
 pub(crate) mod crc;
+mod engine_state;
 mod expected_tables;
 pub(crate) mod identity;
 pub(crate) mod io;
@@ -41,7 +42,6 @@ mod recovery;
 mod replace;
 mod samples;
 pub(crate) mod shard_lru;
-mod shared;
 mod signal_folders;
 mod slot;
 pub(crate) mod source;
@@ -66,15 +66,15 @@ use crate::op::{Op, SignalId};
 use crate::state::SignalState;
 use crate::version::DataVersion;
 
+use engine_state::EngineState;
 pub use open::OpenMode;
 pub use reader::Reader;
-use shared::Shared;
 pub use tables::table_files;
 
 /// The only writer of a store. Thread-safe; writes to different signals run in parallel.
 #[derive(Debug)]
 pub struct Engine {
-    shared: Arc<Shared>,
+    shared: Arc<EngineState>,
 }
 
 impl Engine {

@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 
 use uuid::Uuid;
 
+use super::engine_state::{Core, EngineState, Names};
 use super::io::{IoContext, replace_file, unique};
 use super::log::{self, Header, Log, ParsedLog, Records, Unreadable};
 use super::manifest::{Manifest, is_store};
 use super::opening::{bases, check_identity, not_a_store, read_log};
-use super::shared::{Core, Names, Shared};
 use super::slot::{Slot, sync_if_there};
 use super::{lock, lost_commits};
 use crate::error::StoreError;
@@ -39,7 +39,7 @@ pub(crate) fn open(
     root: &Path,
     mode: OpenMode,
     around: &Arc<dyn Media>,
-) -> Result<Arc<Shared>, StoreError> {
+) -> Result<Arc<EngineState>, StoreError> {
     let media = around.rooted(root);
     if is_store(&*media, root)? {
         if mode == OpenMode::CreateNew {
@@ -131,7 +131,7 @@ fn assemble(
     ops: &[Op],
     sequence: u64,
     lock: Box<dyn MediaLock>,
-) -> Result<Shared, StoreError> {
+) -> Result<EngineState, StoreError> {
     let path = layout::log_file(root, manifest.generation);
     let core = Core {
         log: Log::resume(&*media, &path, opening.records_at as u64)?,
@@ -170,7 +170,7 @@ fn assemble(
         }
     }
     let volume = media.volume(root).at("open", root)?;
-    Ok(Shared::new(
+    Ok(EngineState::new(
         root,
         media,
         volume,

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use super::compact;
+use super::engine_state::EngineState;
 use super::io::IoContext;
-use super::shared::Shared;
 use super::slot::SlotInner;
 use super::tables;
 use crate::layout::table::TEXT_ARRAY;
@@ -17,7 +17,7 @@ use crate::state::{CORRECTIONS, EVENTS, GAPS, Table};
 /// Delay of publication, unless publishing takes longer than a tenth of it.
 const PUBLISH_DELAY: Duration = Duration::from_millis(800);
 
-impl Shared {
+impl EngineState {
     /// Writes a signal's `zarr.json` files, that of `data` last: a length is visible only with all that belongs to it.
     pub(crate) fn publish_slot(&self, slot: &mut SlotInner, sequence: u64) -> bool {
         let media = &*self.media;
@@ -134,8 +134,8 @@ impl Shared {
 }
 
 /// Starts the publishing thread. It holds the store only while it works, so it keeps neither store nor process alive.
-pub(crate) fn start(shared: &Arc<Shared>) {
-    let weak: Weak<Shared> = Arc::downgrade(shared);
+pub(crate) fn start(shared: &Arc<EngineState>) {
+    let weak: Weak<EngineState> = Arc::downgrade(shared);
     let spawned = std::thread::Builder::new()
         .name("isochrony-publish".into())
         .spawn(move || {

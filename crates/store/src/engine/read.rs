@@ -14,7 +14,7 @@ use super::proofs::Proofs;
 use super::source::{ShardRequest, Sources};
 use super::table_stamps::TableStamps;
 use crate::decode::ArraySource;
-use crate::decode::cached::SealedCaching;
+use crate::decode::cached::SealedShardCache;
 use crate::error::StoreError;
 use crate::layout;
 use crate::layout::flat::Flat;
@@ -220,7 +220,7 @@ pub(super) fn explain(
 
 pub(super) type CachedShown<'a> = dyn Fn(&SignalState) -> Option<CachedRequest> + 'a;
 
-pub(super) type SealedShown<'a> = dyn Fn(&SignalState) -> Option<SealedCaching> + 'a;
+pub(super) type SealedShown<'a> = dyn Fn(&SignalState) -> Option<SealedShardCache> + 'a;
 
 pub(super) struct Files<'a> {
     pub(super) folders: Vec<ArrayFolder>,
@@ -266,7 +266,7 @@ impl Sources {
                 let source = ArraySource {
                     folder,
                     version: shown.data.array(),
-                    caching: sealed.map(|_| &caching as &dyn Fn() -> Option<SealedCaching>),
+                    caching: sealed.map(|_| &caching as &dyn Fn() -> Option<SealedShardCache>),
                 };
                 match (self.decoders).read(
                     media,

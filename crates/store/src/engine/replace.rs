@@ -5,8 +5,8 @@
 
 use std::path::Path;
 
+use super::engine_state::EngineState;
 use super::io::IoContext;
-use super::shared::Shared;
 use super::slot::{PendingChanges, SlotInner};
 use crate::error::StoreError;
 use crate::layout;
@@ -16,7 +16,7 @@ use crate::media::{Access, Kind};
 use crate::op::Op;
 use crate::version::FileVersion;
 
-impl Shared {
+impl EngineState {
     pub(super) fn queue_op(&self, slot: &mut SlotInner, op: Op) -> Result<(), StoreError> {
         self.prepare_replacement(slot, &op)?;
         slot.queue(&*self.media, op)

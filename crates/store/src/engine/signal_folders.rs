@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::MutexGuard;
 
+use super::engine_state::{Core, EngineState};
 use super::io::IoContext;
-use super::shared::{Core, Shared};
 use super::slot::SlotInner;
 use super::sync_batch::SyncBatch;
 use crate::error::StoreError;
@@ -14,7 +14,7 @@ use crate::layout::{self, zarr};
 use crate::media::{Kind, Site, limits};
 use crate::op::SignalId;
 
-impl Shared {
+impl EngineState {
     /// Makes plain groups above a signal's folder. Even after an error, those made must be durable before anything is
     /// moved into them.
     pub(crate) fn make_parents(&self, name: &str, syncs: &mut SyncBatch) -> Result<(), StoreError> {

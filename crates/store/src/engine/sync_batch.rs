@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::engine_state::EngineState;
 use super::io::IoContext;
-use super::shared::Shared;
 use super::slot::sync_if_there;
 use crate::error::StoreError;
 use crate::media::{Access, Media, Site};
@@ -29,11 +29,11 @@ impl SyncBatch {
     }
 
     /// Uses one sync of the volume, for the site `together`, if cheaper. A failed sync poisons.
-    pub(crate) fn sync(mut self, shared: &Shared, together: Site) -> Result<(), StoreError> {
+    pub(crate) fn sync(mut self, shared: &EngineState, together: Site) -> Result<(), StoreError> {
         let media = &*shared.media;
         let count = self.files.len() + self.folders.len();
         if let Some(volume) = &shared.volume
-            && count >= volume.pays_from()
+            && count >= volume.break_even_syncs()
         {
             // Files linked from elsewhere, and missing ones, are synced individually.
             self.files.retain(|path, _| !volume.holds(path));
@@ -52,7 +52,7 @@ impl SyncBatch {
 }
 
 fn sync_file(
-    shared: &Shared,
+    shared: &EngineState,
     media: &dyn Media,
     path: &Path,
     site: Site,

@@ -3,7 +3,7 @@
 use super::Engine;
 use super::candidate::ArrayFolder;
 use super::crc::masked;
-use super::shared::Shared;
+use super::engine_state::EngineState;
 use super::slot::SlotInner;
 use super::tail::{TailChecksum, first_of};
 use crate::decode::ArraySource;
@@ -13,7 +13,7 @@ use crate::layout::flat::{Flat, IndexKind};
 use crate::media::Access;
 use crate::op::SignalId;
 
-impl Shared {
+impl EngineState {
     /// Sums up to the last commit, unless samples cannot be read.
     pub(crate) fn sum_tail(&self, slot: &mut SlotInner) {
         let end = slot.base.end;

@@ -66,7 +66,7 @@ struct DiskVolume {
 }
 
 impl Volume for DiskVolume {
-    fn pays_from(&self) -> usize {
+    fn break_even_syncs(&self) -> usize {
         // Some milliseconds per file; a volume sync also waits for writes of other programs.
         128
     }

@@ -38,7 +38,7 @@ pub fn disk() -> Arc<dyn Media> {
 ///
 /// # Errors
 /// [`Refusal::TooLong`], [`Refusal::NoMemory`].
-pub fn room_for(path: &Path, len: u64, limit: u64) -> io::Result<Vec<u8>> {
+pub fn zeroed_buffer(path: &Path, len: u64, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let count = usize::try_from(len).unwrap_or(usize::MAX);
     if len > limit || !has_free_memory(len) || bytes.try_reserve_exact(count).is_err() {
@@ -188,7 +188,7 @@ pub trait MediaLock: Send + Sync + fmt::Debug {
 /// A file system that can be synced as a whole.
 pub trait Volume: Send + Sync + fmt::Debug {
     /// Number of file syncs from which one of the volume is cheaper.
-    fn pays_from(&self) -> usize;
+    fn break_even_syncs(&self) -> usize;
     /// Whether `path` exists on this volume.
     fn holds(&self, path: &Path) -> bool;
     /// Makes earlier writes and renames durable. Fails if any failed since the volume was opened.
@@ -268,7 +268,7 @@ pub trait Media: Send + Sync + fmt::Debug {
             Err(error) => return Err(error),
         };
         let len = file.len()?;
-        let mut bytes = room_for(path, len, limit)?;
+        let mut bytes = zeroed_buffer(path, len, limit)?;
         let mut filled = 0;
         while filled < bytes.len() {
             match file.read_at(filled as u64, &mut bytes[filled..])? {

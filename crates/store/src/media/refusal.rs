@@ -76,14 +76,14 @@ impl Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::media::room_for;
+    use crate::media::zeroed_buffer;
 
     #[test]
     fn rejects_whole_reads_beyond_the_limit_or_memory() {
         let path = Path::new("/a.iso/zarr.json");
-        assert_eq!(room_for(path, 7, 7).unwrap(), [0; 7]);
+        assert_eq!(zeroed_buffer(path, 7, 7).unwrap(), [0; 7]);
         let refused = |len, limit| {
-            let error = room_for(path, len, limit).unwrap_err();
+            let error = zeroed_buffer(path, len, limit).unwrap_err();
             Refusal::of(&error).cloned()
         };
         let too_long = refused(8, 7);

@@ -170,7 +170,10 @@ impl Selection {
                 let mut at = stretch.range.start;
                 while at < stretch.range.end {
                     interrupt::check("read samples")?;
-                    let stop = stretch.range.end.min(at.saturating_add(PIECE));
+                    let stop = stretch
+                        .range
+                        .end
+                        .min(at.saturating_add(CHECK_INTERVAL_SAMPLES));
                     let piece = self.signal().read(at..stop)?;
                     write(&piece, &mut out[offset(at)..offset(stop)])?;
                     at = stop;
@@ -204,7 +207,7 @@ impl Selection {
             (Fill::Interpolate { between, .. }, Some(before), Some(behind)) => {
                 let steps = (gap.len() + 1) as f64;
                 let mut step = 0.0;
-                for piece in out[gap].chunks_mut(PIECE as usize) {
+                for piece in out[gap].chunks_mut(CHECK_INTERVAL_SAMPLES as usize) {
                     interrupt::check("read samples")?;
                     for value in piece {
                         step += 1.0;
@@ -221,7 +224,7 @@ impl Selection {
                 length: gap.len() as i64,
             }));
         };
-        for piece in out[gap].chunks_mut(PIECE as usize) {
+        for piece in out[gap].chunks_mut(CHECK_INTERVAL_SAMPLES as usize) {
             interrupt::check("read samples")?;
             piece.fill(value);
         }
@@ -230,7 +233,7 @@ impl Selection {
 }
 
 /// Samples between checks for interrupts.
-const PIECE: i64 = 1 << 18;
+const CHECK_INTERVAL_SAMPLES: i64 = 1 << 18;
 
 pub(crate) fn write_values<V: ValueType>(
     segment: &SigSeg,

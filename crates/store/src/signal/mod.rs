@@ -16,9 +16,9 @@ use crate::lease::Lease;
 use crate::op::{EventRow, SignalId};
 use crate::sample_format::SampleFormat;
 use crate::selection::Selection;
-use crate::shared::Shared;
 use crate::span::{Overlap, ResolvedSpan, Span};
 use crate::state::{GapTable, SignalState};
+use crate::store_state::StoreState;
 
 pub use runs::{GapTimes, Run};
 
@@ -27,7 +27,7 @@ pub use runs::{GapTimes, Run};
 /// Indices count from 0 in storage order and include gaps. Civil times are UTC nanoseconds since 1970.
 #[derive(Clone)]
 pub struct Signal {
-    shared: Arc<Shared>,
+    shared: Arc<StoreState>,
     state: Arc<SignalState>,
     stream: StreamId,
     civil: Arc<OnceLock<Option<Arc<Empirical>>>>,
@@ -36,13 +36,13 @@ pub struct Signal {
 }
 
 impl Signal {
-    pub(crate) fn load(shared: &Arc<Shared>, id: SignalId) -> Result<Self, StoreError> {
+    pub(crate) fn load(shared: &Arc<StoreState>, id: SignalId) -> Result<Self, StoreError> {
         let state = shared.backend.state(id)?;
         Self::of_state(shared, state)
     }
 
     pub(crate) fn of_state(
-        shared: &Arc<Shared>,
+        shared: &Arc<StoreState>,
         state: Arc<SignalState>,
     ) -> Result<Self, StoreError> {
         let meta = &state.meta;
@@ -217,7 +217,7 @@ impl Signal {
         &self.state
     }
 
-    pub(crate) fn shared(&self) -> &Arc<Shared> {
+    pub(crate) fn shared(&self) -> &Arc<StoreState> {
         &self.shared
     }
 

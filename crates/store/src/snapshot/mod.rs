@@ -21,9 +21,9 @@ use uuid::Uuid;
 
 use crate::error::{SnapshotError, StoreError};
 use crate::options::Mode;
-use crate::shared::Shared;
 use crate::signal::Signal;
 use crate::store::Store;
+use crate::store_state::StoreState;
 
 use record::{SignalRecord, gone, unreadable};
 pub use store_snapshot::StoreSnapshot;
@@ -39,7 +39,7 @@ struct StoreCommit {
 }
 
 impl StoreCommit {
-    fn of(store: &Shared) -> Result<Self, StoreError> {
+    fn of(store: &StoreState) -> Result<Self, StoreError> {
         Ok(Self {
             path: store.backend.path().as_os_str().as_bytes().to_vec(),
             uuid: store.backend.uuid()?.as_u128(),

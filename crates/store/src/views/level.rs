@@ -17,7 +17,7 @@ use crate::signal::Signal;
 use crate::span::{Overlap, ResolvedSpan, Span};
 use crate::state::Gap;
 
-const PIECE: i64 = 1 << 16;
+const CHECK_INTERVAL_BUCKETS: i64 = 1 << 16;
 
 /// Consecutive buckets in the signal's unit.
 #[derive(Debug, Clone, PartialEq)]
@@ -219,7 +219,7 @@ impl Decimated {
         let mut at = range.start;
         while at < range.end {
             interrupt::check("read a level")?;
-            let stop = range.end.min(at + PIECE);
+            let stop = range.end.min(at + CHECK_INTERVAL_BUCKETS);
             for segment in self.read(measure, at..stop)? {
                 values.resize((segment.start() - range.start) as usize, empty);
                 dispatch!(measure.dtype(self.signal.dtype()), T => {

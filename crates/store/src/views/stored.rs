@@ -50,7 +50,7 @@ impl Samples for StoredSamples<'_> {
                 None => end,
             };
             interrupt::check("read samples")?;
-            let most = interrupt::PIECE / self.state.meta.format.size() as i64;
+            let most = interrupt::CHECK_INTERVAL_BYTES / self.state.meta.format.size() as i64;
             let border = (at / self.shard + 1).saturating_mul(self.shard);
             let stop = stop.min(border).min((at / most + 1).saturating_mul(most));
             let buffer = self.backend.read(self.state, at, (stop - at) as usize)?;

@@ -9,7 +9,7 @@ use isochrony_segment::Buffer;
 
 use super::Reader;
 use super::view::{View, WRITER_TIMEOUT, removed};
-use crate::decode::cached::SealedCaching;
+use crate::decode::cached::SealedShardCache;
 use crate::engine::cached::CachedRequest;
 use crate::engine::candidate::ArrayFolder;
 use crate::engine::proofs::Proofs;
@@ -185,7 +185,7 @@ impl Reader {
         };
         let sealed = |shown: &SignalState| {
             let cache = cache_of(shown)?;
-            SealedCaching::new(cache, self.uuid, shown, crcs, &proofs.stretches)
+            SealedShardCache::new(cache, self.uuid, shown, crcs, &proofs.stretches)
         };
         let files = Files {
             folders,

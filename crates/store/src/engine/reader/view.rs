@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use isochrony_segment::{free_memory, has_free_memory};
 use uuid::Uuid;
 
+use crate::engine::engine_state::Names;
 use crate::engine::io::{IoContext, failed};
 use crate::engine::log::{self, Records};
 use crate::engine::manifest::Manifest;
 use crate::engine::opening::{bases, check_identity, not_a_store, read_log};
 use crate::engine::parts::Base;
 use crate::engine::proofs::ChecksummedRange;
-use crate::engine::shared::Names;
 use crate::error::StoreError;
 use crate::layout;
 use crate::media::{Access, Media, MediaFile, limits};

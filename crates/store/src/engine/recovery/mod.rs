@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 use crate::consistency;
 use crate::engine::compact;
+use crate::engine::engine_state::{Core, EngineState};
 use crate::engine::expected_tables::ExpectedTables;
 use crate::engine::identity;
 use crate::engine::io::{IoContext, fresh_file, unique};
 use crate::engine::log::ParsedLog;
 use crate::engine::lost_commits::LostCommit;
-use crate::engine::shared::{Core, Shared};
 use crate::engine::slot::file_samples::{FileSamples, LostSamples, filled_since};
 use crate::engine::slot::{Slot, SlotInner};
 use crate::engine::tables;
@@ -36,7 +36,7 @@ use plan::Plan;
 const RESERVED_BYTES: usize = 256 << 10;
 const RESERVED_PER_SIGNAL: usize = (2 << 10) + compact::MAX_BYTES;
 
-impl Shared {
+impl EngineState {
     /// Replays `ops` and checkpoints. Missing samples are an error or become gaps, like those of `lost` commits.
     pub(crate) fn recover(
         &self,

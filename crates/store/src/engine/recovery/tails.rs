@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::engine::candidate::FlatHead;
+use crate::engine::engine_state::EngineState;
 use crate::engine::io::IoContext;
-use crate::engine::shared::Shared;
 use crate::engine::slot::SlotInner;
 use crate::error::StoreError;
 use crate::layout::flat::{Flat, IndexKind};
@@ -12,7 +12,7 @@ use crate::layout::shard::HeaderBlock;
 use crate::layout::{data_shard_file, data_shard_number, data_shards};
 use crate::media::{Access, Media};
 
-impl Shared {
+impl EngineState {
     pub(super) fn trim_tail(&self, slot: &mut SlotInner) -> Result<(), StoreError> {
         let media = &*self.media;
         let folder = slot.folder.join("data");

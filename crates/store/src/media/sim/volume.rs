@@ -12,7 +12,7 @@ use crate::media::{Access, Media, MediaLock, Site, Volume};
 pub(super) struct SimVolume(pub(super) SimMedia);
 
 impl Volume for SimVolume {
-    fn pays_from(&self) -> usize {
+    fn break_even_syncs(&self) -> usize {
         1
     }
 

@@ -94,7 +94,7 @@ pub(crate) struct Core {
 }
 
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct EngineState {
     pub(crate) root: PathBuf,
     pub(crate) media: Arc<dyn Media>,
     /// Synced as a whole if cheaper.
@@ -117,7 +117,7 @@ pub(crate) struct Shared {
     pub(crate) unfinished: AtomicBool,
 }
 
-impl Shared {
+impl EngineState {
     #[allow(clippy::too_many_arguments)] // Made in one place, of parts that only it has.
     pub(crate) fn new(
         root: &Path,

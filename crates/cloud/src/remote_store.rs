@@ -1,4 +1,4 @@
-//! [`Remote`]: a store in object storage, shared by its medium and files.
+//! [`RemoteStore`]: a store in object storage, shared by its medium and files.
 
 use std::fmt;
 use std::io;
@@ -19,7 +19,7 @@ use crate::session::Session;
 type MakeClient = Box<dyn Fn() -> Result<Arc<dyn ObjectStore>, CloudError> + Send + Sync>;
 
 /// Reaches a store in any process.
-pub(crate) struct Remote {
+pub(crate) struct RemoteStore {
     root: PathBuf,
     service: Service,
     prefix: Key,
@@ -27,14 +27,14 @@ pub(crate) struct Remote {
     sessions: PerProcess<Session>,
 }
 
-impl fmt::Debug for Remote {
+impl fmt::Debug for RemoteStore {
     // The client holds credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Remote").field(&self.root).finish()
+        f.debug_tuple("RemoteStore").field(&self.root).finish()
     }
 }
 
-impl Remote {
+impl RemoteStore {
     pub(crate) fn new(root: PathBuf, service: Service, prefix: Key, client: MakeClient) -> Self {
         Self {
             root,

@@ -10,7 +10,7 @@ use crate::mutex::lock;
 use crate::op::SignalId;
 use crate::views::maintainer::ViewMaintainer;
 
-pub(crate) struct Shared {
+pub(crate) struct StoreState {
     pub(crate) backend: Backend,
     pub(crate) views: ViewMaintainer,
     /// Held shared during a change of one signal, exclusively during a commit: no commit has half an append.
@@ -21,7 +21,7 @@ pub(crate) struct Shared {
     pub(crate) in_place: bool,
 }
 
-impl Shared {
+impl StoreState {
     pub(crate) fn new(backend: Backend, in_place: bool) -> Self {
         Self {
             views: ViewMaintainer::new(backend.media()),
@@ -95,7 +95,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for StoreState {
     fn drop(&mut self) {
         self.settle_views();
     }
