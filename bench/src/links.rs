@@ -15,7 +15,7 @@ mod sync {
 #[path = "../../crates/flow/src/scheduler/stages/link.rs"]
 mod link;
 
-use link::{Batch, Link, Received};
+use link::{Batch, Link, ReceiveOutcome};
 
 /// Capacity of link and ring in segments.
 const SEGMENTS: usize = 64;
@@ -50,9 +50,9 @@ pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn s
             let mut got = 0;
             loop {
                 match link.receive() {
-                    Received::Batch(batch) => got += batch.events.len() as u64,
-                    Received::Nothing => std::hint::spin_loop(),
-                    Received::End => break got,
+                    ReceiveOutcome::Batch(batch) => got += batch.events.len() as u64,
+                    ReceiveOutcome::Nothing => std::hint::spin_loop(),
+                    ReceiveOutcome::End => break got,
                 }
             }
         });

@@ -27,10 +27,10 @@ mod stage_model;
 
 use loom::thread;
 
-use stage_model::{Arrived, Change, GraphSpec, Input, Model, Replicas, StageSpec};
+use stage_model::{Arrivals, Change, GraphSpec, Input, Model, Replicas, StageSpec};
 
 /// Every execution must give the result of one thread.
-fn model(spec: GraphSpec) -> Arrived {
+fn model(spec: GraphSpec) -> Arrivals {
     let expected = spec.expected();
     let mut builder = loom::model::Builder::new();
     (builder.preemption_bound, builder.max_branches) = (Some(2), 10_000);
@@ -61,7 +61,7 @@ fn replicated() -> GraphSpec {
     }
 }
 
-fn count(arrived: &Arrived) -> usize {
+fn count(arrived: &Arrivals) -> usize {
     arrived.lanes.values().map(Vec::len).sum()
 }
 

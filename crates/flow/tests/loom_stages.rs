@@ -22,7 +22,7 @@ use loom::sync::Mutex;
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
-use link::{Batch, Link, Received};
+use link::{Batch, Link, ReceiveOutcome};
 use stage_queue::{Notice, StageOutcome, StageQueue, StageSet, ThreadRole};
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
@@ -124,7 +124,7 @@ impl Row {
         }
         let from = &self.links[stage - 1];
         match from.receive() {
-            Received::Batch(batch) => {
+            ReceiveOutcome::Batch(batch) => {
                 if from.has_room() {
                     self.queue.notify(stage - 1, Notice::Room);
                 }
@@ -136,8 +136,8 @@ impl Row {
                 }
                 StageOutcome::Ran
             }
-            Received::Nothing => StageOutcome::Idle,
-            Received::End => {
+            ReceiveOutcome::Nothing => StageOutcome::Idle,
+            ReceiveOutcome::End => {
                 match stage < self.links.len() {
                     true => self.end(stage),
                     false => self.queue.stop(),

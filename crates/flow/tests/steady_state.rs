@@ -9,14 +9,14 @@ use isochrony_flow::{Catalog, Plan, Segments, SharedRecording, json};
 use isochrony_segment::{SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
 
-struct Counting;
+struct CountingAllocator;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
 // SAFETY: forwards every request unchanged to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
         // SAFETY: the caller keeps `alloc`'s contract.
@@ -30,7 +30,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// From building to dropping it.
 fn allocations(samples: i64, plan: &dyn Fn(Plan) -> Plan) -> usize {

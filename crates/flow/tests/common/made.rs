@@ -14,7 +14,7 @@ pub(crate) const SECOND: i64 = 1_000_000_000;
 pub(crate) const T0: i64 = 1_267_401_600 * SECOND;
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Then {
+pub(crate) enum Discontinuity {
     Gap(i64),
     Step,
 }
@@ -28,7 +28,7 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    pub(crate) fn new(history: &[(usize, Then)]) -> Self {
+    pub(crate) fn new(history: &[(usize, Discontinuity)]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
         let mut options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());
@@ -53,8 +53,8 @@ impl Made {
                 writer.append(&samples).unwrap()
             };
             stretches.push((appended.index, samples));
-            stepped = matches!(then, Then::Step);
-            if let Then::Gap(samples) = then {
+            stepped = matches!(then, Discontinuity::Step);
+            if let Discontinuity::Gap(samples) = then {
                 writer.append_gap(samples).unwrap();
             }
         }
@@ -120,7 +120,10 @@ pub(crate) fn around() -> [(&'static str, serde_json::Value, f64); 4] {
     ]
 }
 
-pub(crate) fn history() -> impl Strategy<Value = Vec<(usize, Then)>> {
-    let then = prop_oneof![(1i64..40).prop_map(Then::Gap), Just(Then::Step),];
+pub(crate) fn history() -> impl Strategy<Value = Vec<(usize, Discontinuity)>> {
+    let then = prop_oneof![
+        (1i64..40).prop_map(Discontinuity::Gap),
+        Just(Discontinuity::Step),
+    ];
     prop::collection::vec((1usize..120, then), 1..6)
 }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::block_scheduler::{Assignment, BlockScheduler, NextInput, StageIo};
-use super::link::{Batch, Link, Received};
+use super::link::{Batch, Link, ReceiveOutcome};
 use super::stage_queue::{Notice, StageOutcome, StageQueue, StageSet, ThreadRole};
 use super::thread;
 
@@ -67,7 +67,7 @@ pub(crate) struct GraphSpec {
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Arrived {
+pub(crate) struct Arrivals {
     pub(crate) lanes: BTreeMap<u64, Vec<u64>>,
     pub(crate) failed: bool,
 }
@@ -191,7 +191,7 @@ impl GraphSpec {
         is_cyclic && read.iter().any(disagree)
     }
 
-    pub(crate) fn expected(&self) -> Arrived {
+    pub(crate) fn expected(&self) -> Arrivals {
         let ordered = self.ordered();
         let mut streams: Vec<(BTreeMap<u64, Vec<Event>>, bool)> = Vec::new();
         for (number, stage) in self.stages.iter().enumerate() {
@@ -255,7 +255,7 @@ impl GraphSpec {
             streams.push((gave, failed));
         }
         let (lanes, failed) = streams.pop().unwrap();
-        let mut arrived = Arrived {
+        let mut arrived = Arrivals {
             lanes: BTreeMap::new(),
             failed,
         };
@@ -266,7 +266,7 @@ impl GraphSpec {
     }
 }
 
-impl Arrived {
+impl Arrivals {
     fn record(&mut self, lane: u64, values: impl Iterator<Item = u64>) {
         for value in values {
             self.lanes.entry(lane).or_default().push(value);
@@ -307,22 +307,22 @@ enum Work {
 }
 
 pub(crate) struct Model {
-    shared: Arc<Shared>,
+    shared: Arc<ModelGraph>,
     stages: Vec<(Mutex<Work>, AtomicUsize)>,
     ancestors: Vec<StageSet>,
     replicated: Vec<(usize, Arc<BlockScheduler<ModelIo>>)>,
-    arrived: Mutex<Arrived>,
+    arrived: Mutex<Arrivals>,
     computing: AtomicUsize,
 }
 
-struct Shared {
+struct ModelGraph {
     spec: GraphSpec,
     ordered: Vec<bool>,
     queue: Arc<StageQueue>,
     links: Vec<ModelLink>,
 }
 
-impl Shared {
+impl ModelGraph {
     fn notify_writers(&self, link: usize) {
         for entry in self.links[link].writers.clone() {
             self.queue.notify(entry, Notice::Room);
@@ -334,10 +334,10 @@ impl Shared {
         readers.any(|entry| self.queue.notify(entry, Notice::Input));
     }
 
-    fn receive(&self, link: usize) -> Received<Event> {
+    fn receive(&self, link: usize) -> ReceiveOutcome<Event> {
         let own = &self.links[link].link;
         let received = own.receive();
-        if matches!(received, Received::Batch(_)) && own.has_room() {
+        if matches!(received, ReceiveOutcome::Batch(_)) && own.has_room() {
             self.notify_writers(link);
         }
         received
@@ -398,7 +398,7 @@ pub(crate) type BlockResult = (Vec<Event>, Result<(), bool>);
 
 pub(crate) struct ModelIo {
     number: usize,
-    shared: Arc<Shared>,
+    shared: Arc<ModelGraph>,
     input: usize,
     arrived: VecDeque<Event>,
     taken: u64,
@@ -416,12 +416,12 @@ impl ModelIo {
 
     fn receive(&mut self) -> bool {
         match self.shared.receive(self.input) {
-            Received::Batch(batch) => {
+            ReceiveOutcome::Batch(batch) => {
                 self.arrived.extend(batch.events);
                 true
             }
-            Received::Nothing => false,
-            Received::End => {
+            ReceiveOutcome::Nothing => false,
+            ReceiveOutcome::End => {
                 self.input_ended = true;
                 false
             }
@@ -536,7 +536,7 @@ impl Model {
                 });
             }
         }
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ModelGraph {
             ordered: spec.ordered(),
             spec,
             queue,
@@ -595,7 +595,7 @@ impl Model {
         }
     }
 
-    pub(crate) fn run(self) -> Arrived {
+    pub(crate) fn run(self) -> Arrivals {
         let model = Arc::new(self);
         let helpers = (1..model.shared.spec.threads).map(|_| {
             let model = Arc::clone(&model);
@@ -731,12 +731,12 @@ impl Model {
                 break;
             }
             let event = match stage.next(shared) {
-                Received::Batch(event) => event,
-                Received::Nothing => {
+                ReceiveOutcome::Batch(event) => event,
+                ReceiveOutcome::Nothing => {
                     stage.send_all(shared);
                     return StageOutcome::Idle;
                 }
-                Received::End => {
+                ReceiveOutcome::End => {
                     let mut links = stage.readers.iter();
                     end = Some(links.any(|reader| shared.has_failed(reader.link)));
                     break;
@@ -793,16 +793,16 @@ impl Model {
 }
 
 impl WholeStage {
-    fn send_all(&mut self, shared: &Shared) {
+    fn send_all(&mut self, shared: &ModelGraph) {
         for writer in &mut self.writers {
             shared.send(writer);
         }
     }
 
     /// `End` also after a failed link.
-    fn next(&mut self, shared: &Shared) -> Received<Event> {
+    fn next(&mut self, shared: &ModelGraph) -> ReceiveOutcome<Event> {
         let one = |event| {
-            Received::Batch(Batch {
+            ReceiveOutcome::Batch(Batch {
                 events: vec![event],
                 bytes: 0,
                 delivered: 0,
@@ -811,7 +811,7 @@ impl WholeStage {
         if self.readers.is_empty() {
             let spec = &shared.spec.stages[self.number];
             if self.made == spec.items {
-                return Received::End;
+                return ReceiveOutcome::End;
             }
             self.made += 1;
             return one(spec.source_event(self.number, self.made - 1));
@@ -822,7 +822,7 @@ impl WholeStage {
             let open = open.filter(|(_, reader)| !reader.ended);
             let mut open: Vec<(usize, &mut Reader)> = open.collect();
             if open.is_empty() {
-                return Received::End;
+                return ReceiveOutcome::End;
             }
             open.sort_by_key(|(port, reader)| (reader.last, *port));
             if is_ordered {
@@ -832,12 +832,12 @@ impl WholeStage {
             for (port, reader) in open {
                 if reader.events.is_empty() {
                     match shared.receive(reader.link) {
-                        Received::Batch(batch) => reader.events.extend(batch.events),
-                        Received::Nothing => continue,
-                        Received::End => {
+                        ReceiveOutcome::Batch(batch) => reader.events.extend(batch.events),
+                        ReceiveOutcome::Nothing => continue,
+                        ReceiveOutcome::End => {
                             (reader.ended, ended) = (true, true);
                             if is_ordered && shared.has_failed(reader.link) {
-                                return Received::End;
+                                return ReceiveOutcome::End;
                             }
                             continue;
                         }
@@ -854,7 +854,7 @@ impl WholeStage {
                 }
             }
             if !ended {
-                return Received::Nothing;
+                return ReceiveOutcome::Nothing;
             }
         }
     }

@@ -21,7 +21,7 @@ use crate::common::plans::{named, plan, settling, steps};
 const CASES: u32 = 240;
 const TOLERANCE: f64 = 1e-3;
 
-struct Arriving {
+struct ArrivingRecording {
     recording: Segments,
     /// After so many events, repeatedly; 0: never.
     idle: usize,
@@ -34,7 +34,7 @@ struct ArrivingSource {
     waker: Option<Waker>,
 }
 
-impl Recording for Arriving {
+impl Recording for ArrivingRecording {
     fn port(&self) -> PortType {
         self.recording.port()
     }
@@ -77,7 +77,7 @@ impl Source for ArrivingSource {
 fn arriving(stretches: &[Range<i64>], cut: i64, idle: usize) -> Plan {
     let recording = segments(0, stretches, cut);
     Plan::scan_part(
-        SharedRecording::new(Arriving { recording, idle }),
+        SharedRecording::new(ArrivingRecording { recording, idle }),
         None,
         1 << 20,
     )

@@ -122,9 +122,9 @@ fn explain_says_what_is_done_in_tasks_and_why_not_more() {
     assert!(spread(&kept.unwrap()).ends_with("rewindow keeps a short last window"));
 }
 
-struct Seen;
+struct ThreadProbe;
 
-impl OperatorFactory for Seen {
+impl OperatorFactory for ThreadProbe {
     fn name(&self) -> &'static str {
         "seen"
     }
@@ -138,7 +138,7 @@ impl OperatorFactory for Seen {
     }
 }
 
-impl Operator for Seen {
+impl Operator for ThreadProbe {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(OperatorProperties::new(inputs.iter().copied()))
     }
@@ -159,7 +159,10 @@ static WORKED: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(
 fn one_worker_gives_the_bits_of_many_also_behind_factory_operators() {
     let scan = Plan::scan_part(recording(), None, 500);
     let low = |plan: &Plan| named(plan, "iir", json!({"band": "lowpass", "cutoff_hz": 50.0}));
-    let seen = |plan: &Plan| plan.apply_factory(SharedFactory::new(Seen), &[]).unwrap();
+    let seen = |plan: &Plan| {
+        plan.apply_factory(SharedFactory::new(ThreadProbe), &[])
+            .unwrap()
+    };
     let (before, behind) = (low(&seen(&scan)), seen(&low(&scan)));
     let text = before.explain();
     assert!(
@@ -186,9 +189,9 @@ fn one_worker_gives_the_bits_of_many_also_behind_factory_operators() {
     assert_eq!(one, many);
 }
 
-struct Passed;
+struct PassThrough;
 
-impl OperatorFactory for Passed {
+impl OperatorFactory for PassThrough {
     fn name(&self) -> &'static str {
         "passed"
     }
@@ -202,7 +205,7 @@ impl OperatorFactory for Passed {
     }
 }
 
-impl Operator for Passed {
+impl Operator for PassThrough {
     fn bind(&mut self, inputs: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(OperatorProperties::new(inputs.iter().copied()))
     }
@@ -218,7 +221,9 @@ fn beside_held(scan: &Plan, showing: &Plan, branches: usize) -> Vec<Plan> {
     let held = scan.map(&(&s * 2.5)).unwrap();
     let mut plans = vec![showing.clone()];
     for _ in 0..branches {
-        let passed = held.apply_factory(SharedFactory::new(Passed), &[]).unwrap();
+        let passed = held
+            .apply_factory(SharedFactory::new(PassThrough), &[])
+            .unwrap();
         plans.push(passed.count().unwrap());
         plans.push(passed);
     }

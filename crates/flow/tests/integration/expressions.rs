@@ -170,8 +170,8 @@ fn an_elementwise_mask_is_refused_with_a_mend() {
 
 #[test]
 fn plans_print_their_expressions_and_come_back_from_json() {
-    struct Stored(Segments);
-    impl isochrony_flow::Recording for Stored {
+    struct SavedSegments(Segments);
+    impl isochrony_flow::Recording for SavedSegments {
         fn port(&self) -> isochrony_flow::PortType {
             self.0.port()
         }
@@ -187,7 +187,7 @@ fn plans_print_their_expressions_and_come_back_from_json() {
         }
     }
     let stored = || {
-        SharedRecording::new(Stored(recording(
+        SharedRecording::new(SavedSegments(recording(
             &[1, 2, 3, -4, -5, -600],
             &[],
             stream().intern(),

@@ -38,14 +38,14 @@ fn scan() -> Plan {
     let stream = Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern();
     let samples: Vec<i16> = (0..1000).collect();
     let recording = Segments::new([SigSeg::from_slice(&samples, 0, stream).unwrap()]).unwrap();
-    Plan::scan_part(SharedRecording::new(Dated(recording)), None, 10)
+    Plan::scan_part(SharedRecording::new(DatedRecording(recording)), None, 10)
 }
 
-struct Dated(Segments);
+struct DatedRecording(Segments);
 
 struct DatedPass(Box<dyn Source>);
 
-impl Recording for Dated {
+impl Recording for DatedRecording {
     fn port(&self) -> PortType {
         self.0.port()
     }

@@ -10,7 +10,7 @@ use isochrony_time::TimebaseId;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::common::made::{Made, Then, around, history, values};
+use crate::common::made::{Discontinuity, Made, around, history, values};
 
 fn plans(scan: &Plan, window: u64, hop: u64) -> Vec<Plan> {
     let catalog = Catalog::standard();
@@ -95,7 +95,7 @@ proptest! {
 
 #[test]
 fn a_run_that_failed_leaves_nothing_for_the_next() {
-    let made = Made::new(&[(500, Then::Gap(3)), (200, Then::Step)]);
+    let made = Made::new(&[(500, Discontinuity::Gap(3)), (200, Discontinuity::Step)]);
     let timebase = made.signal().timebase();
     let plan = made.plan(None, SEGMENT_SAMPLES).rewindow(10).unwrap();
     let mut repeated = RepeatedPlan::new(&plan);
@@ -115,7 +115,7 @@ fn a_run_that_failed_leaves_nothing_for_the_next() {
 
 #[test]
 fn what_does_not_fit_is_counted_and_left_out_and_a_table_fills_nothing() {
-    let made = Made::new(&[(500, Then::Step)]);
+    let made = Made::new(&[(500, Discontinuity::Step)]);
     let timebase = made.signal().timebase();
     let (scan, options) = (made.plan(None, SEGMENT_SAMPLES), RunOptions::default());
     let mut repeated = RepeatedPlan::new(&scan);
@@ -142,7 +142,7 @@ fn what_does_not_fit_is_counted_and_left_out_and_a_table_fills_nothing() {
 
 #[test]
 fn what_somebody_keeps_of_one_range_counts_to_the_memory_of_no_other() {
-    let made = Made::new(&[(100_000, Then::Step)]);
+    let made = Made::new(&[(100_000, Discontinuity::Step)]);
     let timebase = made.signal().timebase();
     let kept: Arc<Mutex<Vec<Item>>> = Arc::default();
     let keep = Arc::clone(&kept);

@@ -9,7 +9,7 @@ use isochrony_segment::DType;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::common::made::{Made, Then, history, values};
+use crate::common::made::{Discontinuity, Made, history, values};
 
 fn scan(made: &Made, ranges: &[Range<i64>]) -> Plan {
     Plan::scan(made.stored().ranges(ranges.to_vec()))
@@ -108,7 +108,7 @@ proptest! {
 
 #[test]
 fn two_scans_that_go_back_meet_part_by_part() {
-    let made = Made::new(&[(100, Then::Gap(5))]);
+    let made = Made::new(&[(100, Discontinuity::Gap(5))]);
     let [first, second] = [[40..60, 10..30], [50..80, 0..20]].map(|ranges| scan(&made, &ranges));
     let zipped = first.zip(&[second]).unwrap();
     let samples = |range: Range<i64>| made.windows(&range, 1, 1, true);
@@ -128,7 +128,7 @@ fn two_scans_that_go_back_meet_part_by_part() {
 
 #[test]
 fn two_scans_that_go_back_are_read_part_by_part_together() {
-    let made = Made::new(&[(500_000, Then::Gap(5))]);
+    let made = Made::new(&[(500_000, Discontinuity::Gap(5))]);
     let [first, second] = [
         [350_000..450_000, 0..300_000],
         [300_000..490_000, 0..300_000],

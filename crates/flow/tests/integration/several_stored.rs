@@ -18,12 +18,12 @@ const SECOND: i64 = 1_000_000_000;
 const T0: i64 = 1_267_401_600 * SECOND;
 
 #[derive(Debug, Clone, Copy)]
-enum Then {
+enum Discontinuity {
     Gap(i64),
     Step,
 }
 
-type History = Vec<(usize, Then)>;
+type History = Vec<(usize, Discontinuity)>;
 
 fn value(channel: usize, index: i64) -> i16 {
     (index * (37 + 4 * channel as i64) % 601 - 300) as i16
@@ -58,8 +58,8 @@ impl Made {
                 };
                 assert_eq!(appended.index, end);
                 stretches[channel].push(end..end + count as i64);
-                stepped = timed && matches!(then, Then::Step);
-                if let Then::Gap(samples) = then {
+                stepped = timed && matches!(then, Discontinuity::Step);
+                if let Discontinuity::Gap(samples) = then {
                     writer.append_gap(samples).unwrap();
                 }
             }
@@ -83,7 +83,10 @@ impl Made {
 }
 
 fn history() -> impl Strategy<Value = History> {
-    let then = prop_oneof![(1i64..40).prop_map(Then::Gap), Just(Then::Step)];
+    let then = prop_oneof![
+        (1i64..40).prop_map(Discontinuity::Gap),
+        Just(Discontinuity::Step)
+    ];
     prop::collection::vec((1usize..120, then), 1..6)
 }
 
@@ -160,7 +163,11 @@ proptest! {
 
 #[test]
 fn tasks_read_channels_together_but_not_ranges_that_may_go_back() {
-    let history = vec![(100, Then::Gap(5)), (100, Then::Step), (60, Then::Gap(1))];
+    let history = vec![
+        (100, Discontinuity::Gap(5)),
+        (100, Discontinuity::Step),
+        (60, Discontinuity::Gap(1)),
+    ];
     let made = Made::new(&[history.clone(), history], true);
     let said = |stored: [StoredRecording; 2]| {
         let [a, b] = stored.map(Plan::scan);

@@ -135,7 +135,7 @@ impl Source for FeedSource {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Shared {
+enum SharedAxis {
     Indices,
     Time,
     TwoRates,
@@ -147,16 +147,16 @@ struct Feeds {
     outcome: Arc<Outcome>,
 }
 
-fn feeds(shared: Shared) -> Feeds {
+fn feeds(shared: SharedAxis) -> Feeds {
     named_feeds(shared, ["talking", "silent"])
 }
 
-fn named_feeds(shared: Shared, [talking, silent]: [&'static str; 2]) -> Feeds {
+fn named_feeds(shared: SharedAxis, [talking, silent]: [&'static str; 2]) -> Feeds {
     let outcome = Arc::new(Outcome::default());
     let feed = |name: &str, id: u32, rate: u64, upto: i64| {
         let stream = Stream::new(name, TimebaseId(id), Rate::new(rate, 1).unwrap());
         let clock = match shared {
-            Shared::Indices => None,
+            SharedAxis::Indices => None,
             _ => Some(Arc::new(Linear(1_000_000_000 / rate as i64))),
         };
         let stream = stream.intern();
@@ -169,9 +169,9 @@ fn named_feeds(shared: Shared, [talking, silent]: [&'static str; 2]) -> Feeds {
         })
     };
     let (id, rate) = match shared {
-        Shared::Indices => (31, 100),
-        Shared::Time => (33, 100),
-        Shared::TwoRates => (34, 50),
+        SharedAxis::Indices => (31, 100),
+        SharedAxis::Time => (33, 100),
+        SharedAxis::TwoRates => (34, 50),
     };
     Feeds {
         talking: feed(talking, if id == 31 { 31 } else { 32 }, 100, TALKED),
@@ -228,7 +228,7 @@ fn check(name: &str, of: Feeds, plan: &Plan, wanted: u64, workers: usize) {
 
 #[test]
 fn joins_go_on_by_index_by_civil_time_and_at_two_rates() {
-    for shared in [Shared::Indices, Shared::Time, Shared::TwoRates] {
+    for shared in [SharedAxis::Indices, SharedAxis::Time, SharedAxis::TwoRates] {
         for (how, wanted) in [("inner", 10), ("left", 100), ("outer", 100)] {
             for workers in [1, 3] {
                 let of = feeds(shared);
@@ -251,7 +251,7 @@ fn joins_go_on_by_index_by_civil_time_and_at_two_rates() {
 
 #[test]
 fn a_join_behind_a_join_whose_left_side_is_silent_goes_on() {
-    for shared in [Shared::Indices, Shared::Time, Shared::TwoRates] {
+    for shared in [SharedAxis::Indices, SharedAxis::Time, SharedAxis::TwoRates] {
         let of = feeds(shared);
         let talking = rows(&of.talking).select(&["start", "end"], []).unwrap();
         let first = join(&rows(&of.silent), &rows(&of.talking), "inner");
@@ -264,7 +264,7 @@ fn a_join_behind_a_join_whose_left_side_is_silent_goes_on() {
 #[test]
 fn merges_and_matched_inputs_go_on() {
     for workers in [1, 3] {
-        let of = feeds(Shared::Indices);
+        let of = feeds(SharedAxis::Indices);
         let plan = rows(&of.talking);
         let others = rows(&of.silent);
         let aligned = join(&plan, &others, "left")
@@ -274,14 +274,14 @@ fn merges_and_matched_inputs_go_on() {
         if let Ok(merged) = merged {
             check("merge behind a join", of, &merged, 200, workers);
         }
-        let of = feeds(Shared::Indices);
+        let of = feeds(SharedAxis::Indices);
         let difference = of.talking.map_with(
             &(Expr::input() - Expr::input_at(1)),
             std::slice::from_ref(&of.silent),
         );
         let plan = join(&rows(&of.talking), &rows(&difference.unwrap()), "left");
         check("map of both", of, &plan, 100, workers);
-        let of = feeds(Shared::Indices);
+        let of = feeds(SharedAxis::Indices);
         let windows = |plan: &Plan| plan.rewindow(10).unwrap();
         let kept = windows(&of.talking).filter_with(
             &Expr::input().max().gt(Expr::input_at(1).max() - 1),
@@ -289,7 +289,7 @@ fn merges_and_matched_inputs_go_on() {
         );
         let plan = join(&rows(&of.talking), &rows(&kept.unwrap()), "left");
         check("filter by both", of, &plan, 100, workers);
-        let of = feeds(Shared::Indices);
+        let of = feeds(SharedAxis::Indices);
         let both = windows(&of.talking).zip(&[windows(&of.silent)]).unwrap();
         let plan = join(&rows(&of.talking), &rows(&both.output(1).unwrap()), "left");
         check("zip", of, &plan, 100, workers);
@@ -298,7 +298,7 @@ fn merges_and_matched_inputs_go_on() {
 
 #[test]
 fn ranges_that_select_from_a_silent_signal_go_on() {
-    let of = feeds(Shared::Indices);
+    let of = feeds(SharedAxis::Indices);
     let second = of.talking.rewindow(10).unwrap();
     let second = second.filter(&Expr::input().max().gt(15)).unwrap();
     let ranges = named(&second, "ranges", json!({}), &[]);
@@ -311,7 +311,7 @@ fn ranges_that_select_from_a_silent_signal_go_on() {
 /// name, by which the clock is found.
 #[test]
 fn windows_of_aligned_samples_go_on_whichever_is_silent() {
-    for shared in [Shared::Time, Shared::TwoRates] {
+    for shared in [SharedAxis::Time, SharedAxis::TwoRates] {
         for method in ["linear", "cubic"] {
             for workers in [1, 3] {
                 let align = |plan: &Plan, to: &Plan| {

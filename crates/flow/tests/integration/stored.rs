@@ -9,7 +9,7 @@ use isochrony_time::{Fixed, Rate, Stamp};
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::common::made::{Made, SECOND, T0, Then, around, history, values};
+use crate::common::made::{Discontinuity, Made, SECOND, T0, around, history, values};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
@@ -99,7 +99,7 @@ proptest! {
 
 #[test]
 fn what_a_selection_leaves_out_is_told_by_resampling_on_several_workers_too() {
-    let made = Made::new(&[(100, Then::Gap(5))]);
+    let made = Made::new(&[(100, Discontinuity::Gap(5))]);
     let scan = Plan::scan(made.stored().ranges([0..25, 26..100]));
     let (name, params, _) = &around()[1];
     let params = params.as_object().unwrap().clone();
@@ -123,10 +123,10 @@ fn what_a_selection_leaves_out_is_told_by_resampling_on_several_workers_too() {
 #[test]
 fn gaps_and_clock_steps_are_told_apart() {
     let made = Made::new(&[
-        (10, Then::Gap(5)),
-        (10, Then::Step),
-        (10, Then::Gap(1)),
-        (10, Then::Gap(1)),
+        (10, Discontinuity::Gap(5)),
+        (10, Discontinuity::Step),
+        (10, Discontinuity::Gap(1)),
+        (10, Discontinuity::Gap(1)),
     ]);
     let plan = made.plan(None, SEGMENT_SAMPLES).count().unwrap();
     let (count, report) = plan.collect_with(&RunOptions::default()).unwrap();
@@ -136,7 +136,7 @@ fn gaps_and_clock_steps_are_told_apart() {
 
 #[test]
 fn what_was_appended_since_is_read_too() {
-    let made = Made::new(&[(10, Then::Gap(5))]);
+    let made = Made::new(&[(10, Discontinuity::Gap(5))]);
     let plan = made.plan(None, SEGMENT_SAMPLES).count().unwrap();
     assert_eq!(plan.collect().unwrap(), PlanOutput::Count(10));
     made.writer.append(&[1i16; 7]).unwrap();
@@ -149,7 +149,7 @@ fn what_was_appended_since_is_read_too() {
 
 #[test]
 fn a_selection_by_time_is_read_in_the_order_of_time() {
-    let made = Made::new(&[(30, Then::Step), (20, Then::Gap(3))]);
+    let made = Made::new(&[(30, Discontinuity::Step), (20, Discontinuity::Gap(3))]);
     let signal = made.signal();
     let span = Fixed::from_int(T0 - 7200 * SECOND)..Fixed::from_int(T0 + SECOND / 5);
     let selection = signal.select(span).unwrap();
@@ -164,7 +164,7 @@ fn a_selection_by_time_is_read_in_the_order_of_time() {
 
 #[test]
 fn saved_plans_find_their_signal_again() {
-    let made = Made::new(&[(40, Then::Gap(5)), (20, Then::Gap(5))]);
+    let made = Made::new(&[(40, Discontinuity::Gap(5)), (20, Discontinuity::Gap(5))]);
     let plan = made
         .plan(Some(3..50), 16)
         .rewindow(7)
@@ -203,7 +203,7 @@ fn saved_plans_find_their_signal_again() {
 
 #[test]
 fn a_range_outside_is_an_error_of_the_run() {
-    let made = Made::new(&[(40, Then::Gap(5))]);
+    let made = Made::new(&[(40, Discontinuity::Gap(5))]);
     let error = Plan::scan(made.stored().ranges(std::iter::once(30..100)))
         .collect()
         .unwrap_err();
@@ -233,10 +233,10 @@ fn times(plan: &Plan) -> Vec<(i64, i64)> {
 #[test]
 fn rows_have_the_times_of_the_signal_as_it_is_when_the_plan_runs() {
     let made = Made::new(&[
-        (1000, Then::Gap(50)),
-        (700, Then::Step),
-        (500, Then::Gap(3)),
-        (100, Then::Step),
+        (1000, Discontinuity::Gap(50)),
+        (700, Discontinuity::Step),
+        (500, Discontinuity::Gap(3)),
+        (100, Discontinuity::Step),
     ]);
     let rows = |plan: Plan| plan.rewindow(64).unwrap().stats([Stat::Mean]).unwrap();
     let plan = rows(made.plan(None, SEGMENT_SAMPLES));
@@ -261,7 +261,7 @@ fn rows_have_the_times_of_the_signal_as_it_is_when_the_plan_runs() {
 
 #[test]
 fn another_clock_is_refused_by_name_and_difference() {
-    let made = Made::new(&[(40, Then::Gap(5))]);
+    let made = Made::new(&[(40, Discontinuity::Gap(5))]);
     let other = made
         .store
         .create(
@@ -280,10 +280,10 @@ fn another_clock_is_refused_by_name_and_difference() {
 #[test]
 fn every_strategy_gives_the_same_windows_and_the_report_names_it() {
     let made = Made::new(&[
-        (90_000, Then::Gap(5_000)),
-        (70_001, Then::Step),
-        (1, Then::Gap(3)),
-        (150_000, Then::Step),
+        (90_000, Discontinuity::Gap(5_000)),
+        (70_001, Discontinuity::Step),
+        (1, Discontinuity::Gap(3)),
+        (150_000, Discontinuity::Step),
     ]);
     let expected = made.windows(&(0..made.signal().end_index()), 1_000, 300, true);
     for strategy in isochrony_store::Strategy::ALL {
@@ -311,7 +311,7 @@ fn every_strategy_gives_the_same_windows_and_the_report_names_it() {
 
 #[test]
 fn a_saved_plan_keeps_its_strategy_and_an_unknown_one_is_refused() {
-    let made = Made::new(&[(1_000, Then::Step)]);
+    let made = Made::new(&[(1_000, Discontinuity::Step)]);
     let plan = Plan::scan(made.stored().io(isochrony_store::Strategy::Populate));
     let mut saved = plan.to_json().unwrap();
     let catalog = Catalog::standard();

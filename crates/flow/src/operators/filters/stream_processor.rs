@@ -335,8 +335,8 @@ impl StreamProcessor {
         let Some(bound) = &self.0 else {
             return upto;
         };
-        let windows_seen = bound.next.filter(|_| bound.held > 0);
-        windows_seen
+        let next_index = bound.next.filter(|_| bound.held > 0);
+        next_index
             .map_or(upto, |next| next.min(upto))
             .saturating_sub_unsigned(bound.lag)
     }

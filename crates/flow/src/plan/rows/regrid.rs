@@ -147,9 +147,9 @@ mod tests {
     use isochrony_time::{Rate, TimebaseId};
 
     /// 1000 Hz, 100 ppm fast. Index 100 follows a gap of other duration than length; at 200 the clock was set back.
-    struct Broken;
+    struct SteppedClock;
 
-    impl Broken {
+    impl SteppedClock {
         fn at(index: i64) -> f64 {
             let (run_start, start_ns) = match index {
                 ..100 => (0, 0.0),
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    impl Clock for Broken {
+    impl Clock for SteppedClock {
         fn times(&self, indices: &[i64], out: &mut [i64]) -> Result<(), Cause> {
             let pairs = out.iter_mut().zip(indices);
             pairs.for_each(|(out, &index)| *out = Self::at(index) as i64);
@@ -173,7 +173,7 @@ mod tests {
         let ratio = Ratio::new(4, 3).unwrap();
         let rate = Rate::new(4000, 3).unwrap();
         let timebase = TimebaseId(9).resampled(ratio).unwrap();
-        let clock = on_grid(Arc::new(Broken), &Stream::new("b", timebase, rate));
+        let clock = on_grid(Arc::new(SteppedClock), &Stream::new("b", timebase, rate));
         let (indices, positions): ([i64; 6], [f64; 6]) = (
             [0, 1, 132, 133, 134, 266],
             [0.0, 0.75, 99.0, 99.75, 100.5, 199.5],
@@ -181,7 +181,7 @@ mod tests {
         let mut times = [0; 6];
         clock.times(&indices, &mut times).unwrap();
         for ((index, position), time) in indices.into_iter().zip(positions).zip(times) {
-            let want = Broken::at(position as i64) + position.fract() * 999_900.0;
+            let want = SteppedClock::at(position as i64) + position.fract() * 999_900.0;
             assert!((time as f64 - want).abs() <= 1.0, "{index}: {time} {want}");
             let stamp = clock.stamp(index).unwrap().civil.to_f64();
             assert!((stamp - want).abs() <= 1.0, "{index}: {stamp} {want}");

@@ -23,7 +23,7 @@ pub(crate) struct PlacedBlock {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct BlockBatch {
     /// Hash of the client's stages; the worker's must be equal.
-    pub(crate) plan: u64,
+    pub(crate) plan_hash: u64,
     /// Exits that are no longer wanted.
     pub(crate) closed: Vec<(u32, Vec<bool>)>,
     blocks: Vec<BlockMessage>,
@@ -40,7 +40,7 @@ struct BlockMessage {
 
 impl BlockBatch {
     pub(crate) fn encode(
-        plan: u64,
+        plan_hash: u64,
         subgraphs: &[ParallelSubgraph],
         streams: &[StreamTable],
         block: &PlacedBlock,
@@ -72,7 +72,7 @@ impl BlockBatch {
         let exits = subgraphs[*stage].exit_states.iter();
         let closed = exits.map(ExitState::is_closed).collect();
         let batch = Self {
-            plan,
+            plan_hash,
             closed: vec![(message.stage, closed)],
             blocks: vec![message],
         };

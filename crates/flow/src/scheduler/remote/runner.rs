@@ -378,7 +378,7 @@ impl BatchExecutor<'_> {
 
     fn answer_tasks(&mut self, message: &[u8]) -> Answer {
         let batch = TaskBatch::decode(message)?;
-        self.begin_batch(batch.plan, &batch.closed)?;
+        self.begin_batch(batch.plan_hash, &batch.closed)?;
         if let Some(cache) = self.cache {
             for (object, sources) in &batch.sources {
                 cache.add_sources(*object, sources.clone());
@@ -400,7 +400,7 @@ impl BatchExecutor<'_> {
 
     fn answer_blocks(&mut self, message: &[u8]) -> Answer {
         let (batch, payload) = BlockBatch::decode(message)?;
-        self.begin_batch(batch.plan, &batch.closed)?;
+        self.begin_batch(batch.plan_hash, &batch.closed)?;
         let (mut results, begun) = (Vec::new(), Instant::now());
         let streams = &self.prepared.streams;
         for block in batch.into_blocks(self.subgraphs, streams, &payload)? {
@@ -414,10 +414,17 @@ impl BatchExecutor<'_> {
         self.results(results, begun)
     }
 
-    fn begin_batch(&self, plan: u64, closed: &[(u32, Vec<bool>)]) -> Result<(), TaskRunnerError> {
+    fn begin_batch(
+        &self,
+        plan_hash: u64,
+        closed: &[(u32, Vec<bool>)],
+    ) -> Result<(), TaskRunnerError> {
         let own = self.prepared.hash;
-        if plan != own {
-            return Err(TaskRunnerError::OtherSplit { own, client: plan });
+        if plan_hash != own {
+            return Err(TaskRunnerError::OtherSplit {
+                own,
+                client: plan_hash,
+            });
         }
         for (at, closed) in closed {
             let subgraph = self.subgraphs.get(*at as usize);

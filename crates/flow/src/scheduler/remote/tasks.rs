@@ -16,7 +16,7 @@ use crate::{Portion, RangeOrigin, RangePortion};
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TaskBatch {
     /// Hash of the client's split plan; the worker's must be equal.
-    pub(crate) plan: u64,
+    pub(crate) plan_hash: u64,
     /// By subgraph: exits that are no longer wanted.
     pub(crate) closed: Vec<(u32, Vec<bool>)>,
     tasks: Vec<TaskMessage>,
@@ -46,7 +46,7 @@ struct PortionMessage {
 
 impl TaskBatch {
     pub(crate) fn encode(
-        plan: u64,
+        plan_hash: u64,
         subgraphs: &[ParallelSubgraph],
         placed: &[PlacedTask],
     ) -> Result<Vec<u8>, MessageError> {
@@ -70,7 +70,7 @@ impl TaskBatch {
             reads: task.part.reads.iter().map(read).collect(),
         };
         let batch = Self {
-            plan,
+            plan_hash,
             closed: subgraphs_of(tasks()).into_iter().map(closed).collect(),
             tasks: tasks().map(task).collect(),
             sources: sources_of(placed),

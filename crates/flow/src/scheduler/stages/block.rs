@@ -74,12 +74,12 @@ pub(super) enum Cut {
     Nothing,
 }
 
-pub(super) enum Retained {
+pub(super) enum RetainedEvent {
     Item(Item),
     RangeStart(RangeOrigin, Option<Break>),
 }
 
-impl Retained {
+impl RetainedEvent {
     pub(super) fn to_event(&self) -> SourceEvent {
         match self {
             Self::Item(item) => SourceEvent::Item(item.clone()),
@@ -110,7 +110,7 @@ pub(super) struct BlockCutter {
     max_bytes: u64,
     arrived: VecDeque<SourceEvent>,
     arrived_bytes: u64,
-    retained: VecDeque<Retained>,
+    retained: VecDeque<RetainedEvent>,
     new_bytes: u64,
     /// Nothing that begins before this index follows.
     upto: i64,
@@ -158,7 +158,7 @@ impl BlockCutter {
     }
 
     fn retained_bytes(&self) -> u64 {
-        self.retained.iter().map(Retained::bytes).sum()
+        self.retained.iter().map(RetainedEvent::bytes).sum()
     }
 
     pub(super) fn cut(&mut self) -> Cut {
@@ -198,12 +198,12 @@ impl BlockCutter {
                         self.start.get_or_insert(start);
                         self.upto = self.upto.max(next);
                     }
-                    Retained::Item(item)
+                    RetainedEvent::Item(item)
                 }
                 Some(SourceEvent::RangeStart { origin, why }) => {
                     self.start.get_or_insert(origin.first);
                     self.last_first = self.last_first.max(origin.first);
-                    Retained::RangeStart(origin, why)
+                    RetainedEvent::RangeStart(origin, why)
                 }
                 Some(SourceEvent::ProgressMark(upto)) => {
                     self.upto = self.upto.max(upto);
@@ -244,8 +244,8 @@ impl BlockCutter {
         let own = own.unwrap_or(self.retained.len());
         let from = start.saturating_sub_unsigned(self.overlap.before);
         let events = self.retained.iter().take(own).filter_map(|one| match one {
-            Retained::Item(item) => clipped(item, from..i64::MAX),
-            Retained::RangeStart(..) => Some(one.to_event()),
+            RetainedEvent::Item(item) => clipped(item, from..i64::MAX),
+            RetainedEvent::RangeStart(..) => Some(one.to_event()),
         });
         let block = StreamBlock {
             range: start..end,
@@ -267,9 +267,9 @@ impl BlockCutter {
             self.origin = None;
         } else {
             self.origin = last_origin.or(self.origin);
-            let needs = |one: &Retained| match one {
-                Retained::Item(item) => item.extent().is_some_and(|(_, next)| next > needed),
-                Retained::RangeStart(..) => false,
+            let needs = |one: &RetainedEvent| match one {
+                RetainedEvent::Item(item) => item.extent().is_some_and(|(_, next)| next > needed),
+                RetainedEvent::RangeStart(..) => false,
             };
             let keeps = self.overlap.before > 0 || self.overlap.after > 0;
             while let Some(first) = self.retained.front() {

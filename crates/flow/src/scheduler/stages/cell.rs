@@ -16,7 +16,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use super::block::{Cut, Retained, StreamBlock, clipped};
+use super::block::{Cut, RetainedEvent, StreamBlock, clipped};
 use super::link_writer::event_bytes;
 use crate::scheduler::replica::TaskPart;
 use crate::{Break, PortionOverlap, RangeOrigin, SourceEvent};
@@ -27,7 +27,7 @@ pub(super) struct CellCutter {
     max_bytes: u64,
     arrived: VecDeque<SourceEvent>,
     arrived_bytes: u64,
-    retained: VecDeque<Retained>,
+    retained: VecDeque<RetainedEvent>,
     retained_bytes: u64,
     given: usize,
     cell: Option<Range<i64>>,
@@ -68,7 +68,11 @@ impl CellCutter {
     }
 
     pub(super) fn has_room(&self) -> bool {
-        let new = self.retained.iter().skip(self.given).map(Retained::bytes);
+        let new = self
+            .retained
+            .iter()
+            .skip(self.given)
+            .map(RetainedEvent::bytes);
         self.arrived_bytes + new.sum::<u64>() < self.max_bytes
     }
 
@@ -144,7 +148,7 @@ impl CellCutter {
                         self.open(start);
                     }
                 }
-                Retained::Item(item)
+                RetainedEvent::Item(item)
             }
             Some(SourceEvent::RangeStart { origin, why }) => {
                 if self.cell.is_none() {
@@ -155,7 +159,7 @@ impl CellCutter {
                 }
                 self.last_origin = Some(origin);
                 self.upto = self.upto.max(origin.first);
-                Retained::RangeStart(origin, why)
+                RetainedEvent::RangeStart(origin, why)
             }
             Some(SourceEvent::ProgressMark(upto)) => {
                 self.upto = self.upto.max(upto);
@@ -182,8 +186,8 @@ impl CellCutter {
         let to = cell.end.saturating_add_unsigned(self.overlap.after);
         let new = self.retained.iter().skip(self.given);
         let events = new.filter_map(|one| match one {
-            Retained::Item(item) => clipped(item, from..to),
-            Retained::RangeStart(..) => Some(one.to_event()),
+            RetainedEvent::Item(item) => clipped(item, from..to),
+            RetainedEvent::RangeStart(..) => Some(one.to_event()),
         });
         let block = StreamBlock::new(
             cell.clone(),
@@ -205,8 +209,8 @@ impl CellCutter {
         (self.cell, self.begun, self.given) = (None, false, 0);
         let next = self.retained.iter().enumerate();
         let mut next = next.filter_map(|(at, one)| match one {
-            Retained::Item(item) => Some((at, item.extent()?)),
-            Retained::RangeStart(..) => None,
+            RetainedEvent::Item(item) => Some((at, item.extent()?)),
+            RetainedEvent::RangeStart(..) => None,
         });
         let next = next.find(|&(_, (_, next))| next > end);
         let before = next.map_or(self.retained.len(), |(at, _)| at);
@@ -224,8 +228,8 @@ impl CellCutter {
         let own = start.map_or(0, |(at, _)| at + 1);
         let mut items = self.retained.iter().enumerate().skip(own);
         let keeps = items.find(|(_, one)| match one {
-            Retained::Item(item) => item.extent().is_some_and(|(_, next)| next > needed),
-            Retained::RangeStart(..) => true,
+            RetainedEvent::Item(item) => item.extent().is_some_and(|(_, next)| next > needed),
+            RetainedEvent::RangeStart(..) => true,
         });
         let from = keeps.map_or(self.retained.len(), |(at, _)| at);
         self.retain_from(from);

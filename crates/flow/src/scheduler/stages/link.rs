@@ -18,7 +18,7 @@ pub(crate) struct Batch<E> {
     pub(crate) delivered: u64,
 }
 
-pub(crate) enum Received<E> {
+pub(crate) enum ReceiveOutcome<E> {
     Batch(Batch<E>),
     Nothing,
     End,
@@ -72,16 +72,16 @@ impl<E> Link<E> {
     }
 
     /// Called by the reader.
-    pub(crate) fn receive(&self) -> Received<E> {
+    pub(crate) fn receive(&self) -> ReceiveOutcome<E> {
         // Read first: what was sent before the end is then found.
         let ended = self.ended.load(Ordering::SeqCst);
         match self.batches.pop() {
             Some(batch) => {
                 self.bytes.fetch_sub(batch.bytes, Ordering::SeqCst);
-                Received::Batch(batch)
+                ReceiveOutcome::Batch(batch)
             }
-            None if ended => Received::End,
-            None => Received::Nothing,
+            None if ended => ReceiveOutcome::End,
+            None => ReceiveOutcome::Nothing,
         }
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use isochrony_store::Signal;
 use serde_json::{Map, Value};
 
-use super::link::Received;
+use super::link::ReceiveOutcome;
 use super::link_writer::{LinkEvent, StageFailure, StageLink};
 use crate::{
     Clock, OpError, OpErrorKind, OuterGaps, PortType, Recording, RunError, SharedRecording,
@@ -157,15 +157,15 @@ impl Source for LinkSource {
             }
             let link = Arc::clone(&reader.link);
             match link.receive() {
-                Received::Batch(batch) => {
+                ReceiveOutcome::Batch(batch) => {
                     has_taken = true;
                     reader.delivered = batch.delivered;
                     link.begin_reading(batch.bytes);
                     reader.events.extend(batch.events);
                     reader.is_idle = false;
                 }
-                Received::Nothing => return Ok(SourceEvent::Idle),
-                Received::End => {
+                ReceiveOutcome::Nothing => return Ok(SourceEvent::Idle),
+                ReceiveOutcome::End => {
                     let Some(failure) = link.failure() else {
                         return Ok(SourceEvent::End);
                     };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isochrony_runtime::Progress;
 
-use super::link::{Batch, Link, Received};
+use super::link::{Batch, Link, ReceiveOutcome};
 use super::pool::PoolRef;
 use super::stage_queue::{Notice, StageQueue};
 use crate::engine::report::LinkReport;
@@ -156,9 +156,9 @@ impl StageLink {
     }
 
     /// Called by the reading stage.
-    pub(super) fn receive(&self) -> Received<LinkEvent> {
+    pub(super) fn receive(&self) -> ReceiveOutcome<LinkEvent> {
         let received = self.link.receive();
-        if matches!(received, Received::Batch(_)) && self.link.has_room() {
+        if matches!(received, ReceiveOutcome::Batch(_)) && self.link.has_room() {
             self.notify_writers();
         }
         received

@@ -7,7 +7,7 @@ use isochrony_runtime::Progress;
 use super::block::{Cut, StreamBlock};
 use super::block_scheduler::{NextInput, StageIo};
 use super::input_cutter::InputCutter;
-use super::link::Received;
+use super::link::ReceiveOutcome;
 use super::link_writer::{SharedWriter, StageFailure, StageLink, lock};
 use super::pool::stage_failure;
 use crate::plan::graph::Graph;
@@ -97,14 +97,14 @@ impl StageIo for ReplicatedIo {
 impl ReplicatedIo {
     fn receive(&mut self) -> bool {
         match self.input.receive() {
-            Received::Batch(batch) => {
+            ReceiveOutcome::Batch(batch) => {
                 self.input_delivered = batch.delivered;
                 let events = batch.events.into_iter().map(|(_, event)| event);
                 self.cutter.push(events);
                 true
             }
-            Received::Nothing => false,
-            Received::End => {
+            ReceiveOutcome::Nothing => false,
+            ReceiveOutcome::End => {
                 self.input_ended = true;
                 false
             }

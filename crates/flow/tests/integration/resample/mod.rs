@@ -218,7 +218,7 @@ fn told(plan: &Plan) -> Vec<String> {
 
 struct Listens(Arc<Mutex<Vec<String>>>);
 
-struct Listening(Arc<Mutex<Vec<String>>>);
+struct BreakListener(Arc<Mutex<Vec<String>>>);
 
 impl isochrony_flow::OperatorFactory for Listens {
     fn name(&self) -> &'static str {
@@ -229,11 +229,11 @@ impl isochrony_flow::OperatorFactory for Listens {
         &self,
         _: Option<&SharedRecording>,
     ) -> Result<Box<dyn isochrony_flow::Operator>, PlanError> {
-        Ok(Box::new(Listening(self.0.clone())))
+        Ok(Box::new(BreakListener(self.0.clone())))
     }
 }
 
-impl isochrony_flow::Operator for Listening {
+impl isochrony_flow::Operator for BreakListener {
     fn bind(
         &mut self,
         inputs: &[PortType],

@@ -81,7 +81,7 @@ fn what_is_unknown_passes_no_filter_and_stays_unknown() {
     });
     let samples = [1i16; 12];
     let segment = SigSeg::from_slice(&samples, 0, stream("rows/clocked", 3, 100)).unwrap();
-    let plan = Plan::scan(Clocked(Segments::new([segment]).unwrap(), clock));
+    let plan = Plan::scan(ClockedSegments(Segments::new([segment]).unwrap(), clock));
     let plan = plan.rewindow(4).unwrap().stats([Stat::Mean]).unwrap();
     let whole = table(&plan);
     let times = whole.column_by_name("time").unwrap();

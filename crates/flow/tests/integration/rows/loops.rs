@@ -153,7 +153,7 @@ proptest! {
     ) {
         let side = |rows: &[Row], blocks: &[usize], id, rate: u64, zero: i64, lost: i64| {
             let period = 1_000_000_000 / rate as i64;
-            Plan::scan(Given {
+            Plan::scan(RowRecording {
                 rows: rows.to_vec(),
                 blocks: blocks.to_vec(),
                 stream: stream(if id == 21 { "outer/a" } else { "outer/b" }, id, rate),
@@ -305,7 +305,7 @@ proptest! {
     ) {
         let side = |rows: &[Row], blocks: &[usize], name, id, rate: u64, zero: i64, lost: i64| {
             let period = 1_000_000_000 / rate as i64;
-            Plan::scan(Given {
+            Plan::scan(RowRecording {
                 rows: rows.to_vec(),
                 blocks: blocks.to_vec(),
                 stream: stream(name, id, rate),

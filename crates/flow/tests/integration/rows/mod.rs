@@ -1,7 +1,7 @@
 mod errors;
 mod fields;
-mod given;
 mod loops;
+mod recordings;
 mod restarts;
 mod windows;
 
@@ -24,7 +24,7 @@ use isochrony_segment::{Calibration, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use proptest::prelude::*;
 
-use given::*;
+use recordings::*;
 
 fn stream(name: &str, timebase: u32, rate: u64) -> StreamId {
     let rate = Rate::new(rate, 1).unwrap();

@@ -25,14 +25,14 @@ pub(super) struct FinishedGroup {
 }
 
 /// Places in the aggregates, free once their group was emitted.
-pub(super) struct Places {
+pub(super) struct PlacePool {
     pub(super) free: Vec<usize>,
     pub(super) count: usize,
     pub(super) open: u64,
     pub(super) most: u64,
 }
 
-impl Places {
+impl PlacePool {
     pub(super) fn take(&mut self) -> Result<usize, OpError> {
         let (open, most) = (self.open, self.most);
         if open >= most {

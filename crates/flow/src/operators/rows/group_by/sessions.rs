@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use super::keys::GroupKey;
-use super::open_groups::{FinishedGroup, Places, TimedRow};
+use super::open_groups::{FinishedGroup, PlacePool, TimedRow};
 use crate::OpError;
 
 pub(super) struct Sessions {
@@ -38,7 +38,7 @@ impl Sessions {
     pub(super) fn add(
         &mut self,
         row: &TimedRow<'_>,
-        places: &mut Places,
+        places: &mut PlacePool,
         pairs: &mut Vec<(usize, usize)>,
     ) -> Result<(), OpError> {
         let newest = self.newest.get(row.key).map(|&number| number - self.first);

@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field};
 
 use super::keys::{GroupKey, KeyColumns, push_key};
-use super::open_groups::{FinishedGroup, Places, Run, TimedRow};
+use super::open_groups::{FinishedGroup, PlacePool, Run, TimedRow};
 use super::sessions::Sessions;
 use super::windows::Windows;
 use crate::operators::rows::{
@@ -35,7 +35,7 @@ pub(super) struct TimedGroups {
     /// Gives the column `time`.
     clock: Option<Arc<dyn Clock>>,
     run: Run,
-    places: Places,
+    places: PlacePool,
     /// Rows of a batch, and their groups.
     pairs: Vec<(usize, usize)>,
     finished: Vec<FinishedGroup>,
@@ -63,7 +63,7 @@ impl TimedGroups {
                 start: i64::MIN,
                 begins: true,
             },
-            places: Places {
+            places: PlacePool {
                 free: Vec::new(),
                 count: 0,
                 open: 0,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
 
 use super::keys::GroupKey;
-use super::open_groups::{FinishedGroup, Places, Run, TimedRow};
+use super::open_groups::{FinishedGroup, PlacePool, Run, TimedRow};
 use crate::OpError;
 use crate::operators::rows::Axis;
 
@@ -53,7 +53,7 @@ impl Windows {
         &mut self,
         row: &TimedRow<'_>,
         (axis, run): (&Axis, &Run),
-        places: &mut Places,
+        places: &mut PlacePool,
         pairs: &mut Vec<(usize, usize)>,
     ) -> Result<(), OpError> {
         for number in self.numbers(row.from) {

@@ -25,12 +25,12 @@ fn machines() -> [Vec<CpuLocation>; 4] {
     ]
 }
 
-struct Described {
+struct TestPlan {
     weights: Vec<u64>,
     transfers: Vec<Transfer>,
 }
 
-impl Described {
+impl TestPlan {
     fn stages(&self) -> StagesToPlace<'_> {
         StagesToPlace {
             weights: &self.weights,
@@ -147,7 +147,7 @@ fn random(state: &mut u64) -> usize {
 #[test]
 fn fewer_bytes_cross_than_by_turns_or_at_random() {
     for threads in machines() {
-        for plan in Described::all() {
+        for plan in TestPlan::all() {
             let count = plan.weights.len();
             let threads = &threads[..threads.len().min(count)];
             let homes = plan.stages().homes(threads);
@@ -189,7 +189,7 @@ fn channels_stay_on_one_cache_each() {
     for turn in [false, true] {
         for count in [4, 8, 16] {
             for threads in [machine(2, 1, 8), machine(2, 2, 4)] {
-                let plan = Described::channels(count, turn);
+                let plan = TestPlan::channels(count, turn);
                 let homes = plan.stages().homes(&threads);
                 let cache_of = cache_of(&homes, &threads, plan.weights.len());
                 let crosses = crossing(&plan.transfers, &cache_of);
@@ -204,21 +204,21 @@ fn channels_stay_on_one_cache_each() {
 
 #[test]
 fn a_row_is_cut_at_its_narrowest_links() {
-    let plan = Described::row(&[8, 8, 8, 1, 8, 8, 8]);
+    let plan = TestPlan::row(&[8, 8, 8, 1, 8, 8, 8]);
     let homes = plan.stages().homes(&machine(2, 1, 2));
     assert_eq!(homes, [0b1111_0000, 0b1111_0000, 0b0000_1111, 0b0000_1111]);
 }
 
 #[test]
 fn nodes_are_divided_before_their_caches() {
-    let plan = Described::row(&[9, 5, 9, 1, 9, 5, 9]);
+    let plan = TestPlan::row(&[9, 5, 9, 1, 9, 5, 9]);
     let homes = plan.stages().homes(&machine(2, 2, 1));
     assert_eq!(homes, [0b1100_0000, 0b0011_0000, 0b0000_1100, 0b0000_0011]);
 }
 
 #[test]
 fn stages_of_the_caller_are_at_home_with_it() {
-    let mut plan = Described::row(&[1, 100, 1, 1]);
+    let mut plan = TestPlan::row(&[1, 100, 1, 1]);
     plan.weights = vec![1; 5];
     let stages = StagesToPlace {
         callers: 0b10001,
@@ -231,7 +231,7 @@ fn stages_of_the_caller_are_at_home_with_it() {
 
 #[test]
 fn on_one_cache_no_thread_prefers_anything() {
-    let plan = Described::channels(8, false);
+    let plan = TestPlan::channels(8, false);
     assert_eq!(plan.stages().homes(&machine(1, 1, 4)), [0; 4]);
     assert_eq!(plan.stages().homes(&machine(1, 1, 1)), [0]);
 }
@@ -239,7 +239,7 @@ fn on_one_cache_no_thread_prefers_anything() {
 #[test]
 fn equal_stages_that_pass_nothing_are_divided_evenly() {
     for stages in 2..40usize {
-        let plan = Described {
+        let plan = TestPlan {
             weights: vec![64; stages],
             transfers: Vec::new(),
         };
@@ -250,7 +250,7 @@ fn equal_stages_that_pass_nothing_are_divided_evenly() {
     }
 }
 
-fn optimum(plan: &Described, groups: usize, limits: &[u64]) -> Option<u64> {
+fn optimum(plan: &TestPlan, groups: usize, limits: &[u64]) -> Option<u64> {
     let count = plan.weights.len();
     let mut best = None;
     for code in 0..groups.pow(count as u32 - 1) {
@@ -268,10 +268,10 @@ fn optimum(plan: &Described, groups: usize, limits: &[u64]) -> Option<u64> {
     best
 }
 
-fn drawn(state: &mut u64) -> Described {
+fn drawn(state: &mut u64) -> TestPlan {
     let count = 2 + random(state) % 7;
     let bytes: Vec<u64> = (1..count).map(|_| 1 + random(state) as u64 % 99).collect();
-    let mut plan = Described::row(&bytes);
+    let mut plan = TestPlan::row(&bytes);
     plan.weights = (0..count).map(|_| 1 + random(state) as u64 % 8).collect();
     for _ in 0..random(state) % 8 {
         let (from, to) = (random(state) % count, random(state) % count);
@@ -327,7 +327,7 @@ fn few_more_bytes_cross_than_at_best() {
 #[test]
 fn the_most_stages_and_caches_take_little_time() {
     let mut state = 1;
-    let mut plan = Described::row(&[5; 63]);
+    let mut plan = TestPlan::row(&[5; 63]);
     for _ in 0..500 {
         let (from, to) = (random(&mut state) % 64, random(&mut state) % 64);
         if from < to {

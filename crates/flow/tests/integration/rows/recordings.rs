@@ -8,7 +8,7 @@ pub(crate) struct Row {
 }
 
 /// Rows in memory, in blocks of given sizes. The clock, if any, is linear.
-pub(crate) struct Given {
+pub(crate) struct RowRecording {
     pub(crate) rows: Vec<Row>,
     pub(crate) blocks: Vec<usize>,
     pub(crate) stream: StreamId,
@@ -42,7 +42,7 @@ pub(crate) fn fields() -> Fields {
     ])
 }
 
-impl Recording for Given {
+impl Recording for RowRecording {
     fn port(&self) -> PortType {
         PortType::Rows {
             fields: fields(),
@@ -96,7 +96,7 @@ impl Source for Script {
 }
 
 pub(crate) fn given(rows: &[Row], blocks: &[usize], stream: StreamId) -> Plan {
-    Plan::scan(Given {
+    Plan::scan(RowRecording {
         rows: rows.to_vec(),
         blocks: blocks.to_vec(),
         stream,
@@ -104,9 +104,9 @@ pub(crate) fn given(rows: &[Row], blocks: &[usize], stream: StreamId) -> Plan {
     })
 }
 
-pub(crate) struct Clocked(pub(crate) Segments, pub(crate) Arc<Linear>);
+pub(crate) struct ClockedSegments(pub(crate) Segments, pub(crate) Arc<Linear>);
 
-impl Recording for Clocked {
+impl Recording for ClockedSegments {
     fn port(&self) -> PortType {
         self.0.port()
     }
