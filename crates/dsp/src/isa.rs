@@ -42,9 +42,9 @@ pub trait Level: sealed::Sealed + Copy {
     /// Level of tiles.
     type Tiles: Copy;
     /// 64 f32 in vector registers.
-    type F32: Tile<Level = Self::Tiles, Number = f32, Memory = [f32; 64]>;
+    type F32: Tile<Level = Self::Tiles, Scalar = f32, Memory = [f32; 64]>;
     /// 32 f64 in vector registers.
-    type F64: Tile<Level = Self::Tiles, Number = f64, Memory = [f64; 32]>;
+    type F64: Tile<Level = Self::Tiles, Scalar = f64, Memory = [f64; 32]>;
 
     /// Proof of the tiles' level.
     fn tiles(self) -> Self::Tiles;

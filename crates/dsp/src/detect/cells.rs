@@ -2,7 +2,7 @@
 
 use super::thresholds;
 use crate::DspError;
-use crate::running::{Ranked, Real, SlidingSum, checked};
+use crate::running::{RankHeaps, Real, SlidingSum, checked};
 
 /// Position of the training cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ enum TrainingCells {
     Sum { sum: SlidingSum, before: Delay },
     Rank {
         below: usize,
-        cells: Option<Ranked>,
+        cells: Option<RankHeaps>,
         next: usize,
         before: Delay,
     },
@@ -216,7 +216,7 @@ impl CellCfar {
                 before,
             } => {
                 let slots = if both { 2 * training } else { training };
-                let cells = cells.get_or_insert_with(|| Ranked::new(slots));
+                let cells = cells.get_or_insert_with(|| RankHeaps::new(slots));
                 for (value, result) in values.iter().zip(results) {
                     let value = value.double();
                     cells.set(*next, before.of(value));
@@ -246,7 +246,7 @@ impl CellCfar {
                     Sides::Before => self.training,
                     Sides::Both => 2 * self.training,
                 };
-                Ranked::bytes(slots) + before.by * size_of::<f64>()
+                RankHeaps::bytes(slots) + before.by * size_of::<f64>()
             }
         };
         cells + self.waiting.by * size_of::<f64>()

@@ -100,7 +100,7 @@ impl<T: Precision> Score<T> {
             return self.isa.run(Sums { few, window });
         }
         let spectrum = self.forward.spectrum(window);
-        let (score, total) = self.isa.run(Weighted {
+        let (score, total) = self.isa.run(WeightedSum {
             spectrum,
             weights: &self.weights,
             magnitudes: &mut self.magnitudes,
@@ -197,14 +197,14 @@ fn with<T: Precision>(
     sums
 }
 
-struct Weighted<'a, T> {
+struct WeightedSum<'a, T> {
     spectrum: &'a [Complex<T>],
     weights: &'a [T],
     magnitudes: &'a mut [T],
     total: bool,
 }
 
-impl<T: Precision> Kernel for Weighted<'_, T> {
+impl<T: Precision> Kernel for WeightedSum<'_, T> {
     type Output = (f64, f64);
 
     #[inline(always)]

@@ -78,7 +78,7 @@ impl<'a, T: Precision> Sums<'a, T> {
     }
 
     #[inline(always)]
-    fn compute<V: Vector<Number = T>>(self, level: V::Level) {
+    fn compute<V: Vector<Scalar = T>>(self, level: V::Level) {
         match self.between {
             Some(phases) => self.between_phases::<V>(level, phases),
             None if self.down == 1 => self.side_by_side::<V>(level),
@@ -87,7 +87,7 @@ impl<'a, T: Precision> Sums<'a, T> {
     }
 
     #[inline(always)]
-    fn side_by_side<V: Vector<Number = T>>(self, level: V::Level) {
+    fn side_by_side<V: Vector<Scalar = T>>(self, level: V::Level) {
         let (taps, up) = (self.taps, self.up as usize);
         let side = SIDE * size_of::<V::Lane>() / size_of::<T>();
         let before = self.phase as usize;
@@ -131,7 +131,7 @@ impl<'a, T: Precision> Sums<'a, T> {
 
     /// Results `up` apart share a phase; windows are `down` apart.
     #[inline(always)]
-    fn phase_by_phase<V: Vector<Number = T>>(self, level: V::Level) {
+    fn phase_by_phase<V: Vector<Scalar = T>>(self, level: V::Level) {
         let Self { row, results, .. } = self;
         let (up, down, taps) = (self.up as usize, self.down as usize, self.taps);
         let (whole, part) = (down / up, down % up);
@@ -184,7 +184,7 @@ impl<'a, T: Precision> Sums<'a, T> {
     }
 
     #[inline(always)]
-    fn between_phases<V: Vector<Number = T>>(self, level: V::Level, phases: u64) {
+    fn between_phases<V: Vector<Scalar = T>>(self, level: V::Level, phases: u64) {
         let (whole, part) = ((self.down / self.up) as usize, self.down % self.up);
         let (mut at, mut phase) = (self.at, self.phase);
         let dense = phases as f64 / self.up as f64;
@@ -208,15 +208,15 @@ impl<'a, T: Precision> Sums<'a, T> {
 #[inline(always)]
 fn neighbouring_windows<V: Vector>(
     level: V::Level,
-    weights: [&[V::Number]; 2],
-    row: &[V::Number],
+    weights: [&[V::Scalar]; 2],
+    row: &[V::Scalar],
     side: usize,
 ) -> [[V::Lane; SIDE]; 2] {
-    let zero = V::all(level, V::Number::of(0.0));
+    let zero = V::all(level, V::Scalar::of(0.0));
     let (mut a, mut b) = ([zero; SIDE], [zero; SIDE]);
     for ((x, y), samples) in weights[0].iter().zip(weights[1]).zip(row.windows(side)) {
         let (x, y) = (V::all(level, *x), V::all(level, *y));
-        let samples = cast_slice::<V::Number, V::Lane>(samples);
+        let samples = cast_slice::<V::Scalar, V::Lane>(samples);
         for ((a, b), samples) in a.iter_mut().zip(&mut b).zip(samples) {
             let samples = V::load(level, samples);
             *a = a.add(x.mul(samples));
@@ -237,21 +237,21 @@ fn stored<V: Vector>(vectors: [V; SIDE]) -> [V::Lane; SIDE] {
 }
 
 #[inline(always)]
-fn vector_pairs<V: Vector>(numbers: &[V::Number]) -> &[[V::Lane; 2]] {
+fn vector_pairs<V: Vector>(numbers: &[V::Scalar]) -> &[[V::Lane; 2]] {
     cast_slice::<_, V::Lane>(numbers).as_chunks::<2>().0
 }
 
 #[inline(always)]
-fn vectors<V: Vector>(numbers: &[V::Number]) -> &[V::Lane] {
+fn vectors<V: Vector>(numbers: &[V::Scalar]) -> &[V::Lane] {
     cast_slice(numbers)
 }
 
 #[inline(always)]
 fn eight_windows<V: Vector>(
     level: V::Level,
-    weights: &[V::Number],
-    windows: [[&[V::Number]; 4]; 2],
-) -> [[V::Number; 4]; 2] {
+    weights: &[V::Scalar],
+    windows: [[&[V::Scalar]; 4]; 2],
+) -> [[V::Scalar; 4]; 2] {
     let [[a, b, c, d], [e, f, g, h]] = windows;
     let (a, b, c, d) = (
         vectors::<V>(a),
@@ -266,7 +266,7 @@ fn eight_windows<V: Vector>(
         vectors::<V>(h),
     );
     let (first, second) = (a.iter().zip(b).zip(c).zip(d), e.iter().zip(f).zip(g).zip(h));
-    let mut sums = [V::all(level, V::Number::of(0.0)); 8];
+    let mut sums = [V::all(level, V::Scalar::of(0.0)); 8];
     let all = vectors::<V>(weights).iter().zip(first).zip(second);
     for ((weights, (((a, b), c), d)), (((e, f), g), h)) in all {
         let weights = V::load(level, weights);
@@ -284,9 +284,9 @@ fn eight_windows<V: Vector>(
 #[inline(always)]
 fn four_windows_two_phases<V: Vector>(
     level: V::Level,
-    weights: [&[V::Number]; 2],
-    windows: [&[V::Number]; 4],
-) -> [[V::Number; 4]; 2] {
+    weights: [&[V::Scalar]; 2],
+    windows: [&[V::Scalar]; 4],
+) -> [[V::Scalar; 4]; 2] {
     let [w, x, y, z] = windows;
     let (w, x, y, z) = (
         vectors::<V>(w),
@@ -295,7 +295,7 @@ fn four_windows_two_phases<V: Vector>(
         vectors::<V>(z),
     );
     let (one, other) = (vectors::<V>(weights[0]), vectors::<V>(weights[1]));
-    let zero = V::all(level, V::Number::of(0.0));
+    let zero = V::all(level, V::Scalar::of(0.0));
     let (mut sums, mut others) = ([zero; 4], [zero; 4]);
     let windows = w.iter().zip(x).zip(y).zip(z);
     for ((one, other), (((w, x), y), z)) in one.iter().zip(other).zip(windows) {
@@ -316,11 +316,11 @@ fn four_windows_two_phases<V: Vector>(
 #[inline(always)]
 fn cubic<V: Vector>(
     level: V::Level,
-    cubics: &[V::Number],
+    cubics: &[V::Scalar],
     rest: V,
-    window: &[V::Number],
-) -> V::Number {
-    let zero = V::all(level, V::Number::of(0.0));
+    window: &[V::Scalar],
+) -> V::Scalar {
+    let zero = V::all(level, V::Scalar::of(0.0));
     let mut sums = [zero; 2];
     let (cubics, _) = cast_slice::<_, V::Lane>(cubics).as_chunks::<4>();
     let (cubics, _) = cubics.as_chunks::<2>();

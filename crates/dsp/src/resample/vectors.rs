@@ -9,16 +9,16 @@ pub(super) const VECTOR_BYTES: usize = 32;
 /// All implementations give the same bits.
 pub(super) trait Vector: Copy {
     type Level: Copy;
-    type Number: Precision;
+    type Scalar: Precision;
     type Lane: Pod;
 
     fn load(level: Self::Level, lane: &Self::Lane) -> Self;
-    fn all(level: Self::Level, number: Self::Number) -> Self;
+    fn all(level: Self::Level, number: Self::Scalar) -> Self;
     fn store(self) -> Self::Lane;
     fn mul(self, other: Self) -> Self;
     fn add(self, other: Self) -> Self;
     /// Sums by halves.
-    fn sum(self) -> Self::Number;
+    fn sum(self) -> Self::Scalar;
 }
 
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ macro_rules! plain {
     ($number:ty, $count:literal) => {
         impl Vector for Plain<$number, $count> {
             type Level = ();
-            type Number = $number;
+            type Scalar = $number;
             type Lane = [$number; $count];
 
             #[inline(always)]

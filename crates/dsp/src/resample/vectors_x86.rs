@@ -16,7 +16,7 @@ pub(super) struct Doubles(__m256d);
 
 impl Vector for Singles {
     type Level = Avx2;
-    type Number = f32;
+    type Scalar = f32;
     type Lane = [f32; 8];
 
     #[inline(always)]
@@ -65,7 +65,7 @@ impl Vector for Singles {
 
 impl Vector for Doubles {
     type Level = Avx2;
-    type Number = f64;
+    type Scalar = f64;
     type Lane = [f64; 4];
 
     #[inline(always)]

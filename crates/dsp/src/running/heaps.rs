@@ -2,7 +2,7 @@
 //!
 //! Numbers below a rank are in a max-heap, the others in a min-heap, and each *slot* knows its number's position:
 //! replacing takes O(log n) comparisons. -0 is before 0: results do not depend on arrival order. Invariants: each used
-//! slot's position names its entry; after [`Ranked::divide`] no number of the lower heap exceeds one of the upper.
+//! slot's position names its entry; after [`RankHeaps::divide`] no number of the lower heap exceeds one of the upper.
 
 /// NaN is stored as infinity and counted.
 #[derive(Debug, Clone, Copy)]
@@ -95,8 +95,8 @@ impl<const MAX: bool> Heap<MAX> {
 /// Numbers in slots, divided at a rank.
 ///
 /// ```
-/// use isochrony_dsp::running::Ranked;
-/// let mut three = Ranked::new(3);
+/// use isochrony_dsp::running::RankHeaps;
+/// let mut three = RankHeaps::new(3);
 /// for (slot, number) in [5.0, 1.0, 3.0].into_iter().enumerate() {
 ///     three.set(slot, number);
 /// }
@@ -107,14 +107,14 @@ impl<const MAX: bool> Heap<MAX> {
 /// assert_eq!((three.below(), three.above()), (Some(2.0), Some(3.0)));
 /// ```
 #[derive(Debug, Clone)]
-pub struct Ranked {
+pub struct RankHeaps {
     lower: Heap<true>,
     upper: Heap<false>,
     places: Vec<u32>,
     nans: usize,
 }
 
-impl Ranked {
+impl RankHeaps {
     const EMPTY: u32 = u32::MAX;
 
     /// An entry in either heap, and a position, per slot.

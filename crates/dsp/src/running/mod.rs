@@ -12,7 +12,7 @@ mod sorted;
 mod statistics;
 mod sum;
 
-pub use heaps::Ranked;
+pub use heaps::RankHeaps;
 pub use quantile::RunningQuantile;
 pub use statistics::{RunningMean, RunningRms};
 pub use sum::SlidingSum;

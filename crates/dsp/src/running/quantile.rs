@@ -2,7 +2,7 @@
 
 use super::rank::QuantileRank;
 use super::sorted::SortedNumbers;
-use super::{Ranked, Real, checked};
+use super::{RankHeaps, Real, checked};
 use crate::DspError;
 
 /// A quantile of the last W samples.
@@ -36,14 +36,14 @@ enum OrderedWindow {
 /// When full, its oldest number is in slot `oldest`.
 #[derive(Debug, Clone)]
 struct HeapWindow {
-    ranked: Ranked,
+    ranked: RankHeaps,
     oldest: usize,
 }
 
 impl HeapWindow {
     fn new(window: usize) -> Self {
         Self {
-            ranked: Ranked::new(window),
+            ranked: RankHeaps::new(window),
             oldest: 0,
         }
     }
@@ -155,9 +155,9 @@ impl RunningQuantile {
     pub fn bytes(&self) -> usize {
         match self.rank.window() {
             window @ ..=SortedNumbers::MAX_F64_WINDOW => {
-                SortedNumbers::bytes(window).max(Ranked::bytes(window))
+                SortedNumbers::bytes(window).max(RankHeaps::bytes(window))
             }
-            window => Ranked::bytes(window),
+            window => RankHeaps::bytes(window),
         }
     }
 }

@@ -24,9 +24,9 @@ pub trait Tile: Copy {
     /// Proof of its instructions.
     type Level: Copy;
     /// A sample.
-    type Number: Pod;
+    type Scalar: Pod;
     /// A tile in memory: `[f32; 64]` or `[f64; 32]`.
-    type Memory: Pod + AsRef<[Self::Number]> + AsMut<[Self::Number]>;
+    type Memory: Pod + AsRef<[Self::Scalar]> + AsMut<[Self::Scalar]>;
     /// The other operand.
     type Operand<'a>: Copy;
 

@@ -47,7 +47,7 @@ macro_rules! plain {
 
         impl Tile for $name {
             type Level = Baseline;
-            type Number = $number;
+            type Scalar = $number;
             type Memory = [$number; $samples];
             type Operand<'a> = &'a [$number; $samples];
 

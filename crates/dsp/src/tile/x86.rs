@@ -62,7 +62,7 @@ macro_rules! tile {
 
         impl Tile for $name {
             type Level = Avx2;
-            type Number = $number;
+            type Scalar = $number;
             type Memory = [$number; $samples];
             type Operand<'a> = Self;
 

@@ -3,7 +3,7 @@
 use crate::streams::{bits, in_parts};
 use isochrony_dsp::DspError;
 use isochrony_dsp::running::{
-    MOST_SAMPLES, Ranked, RunningMean, RunningQuantile, RunningRms, SlidingSum,
+    MOST_SAMPLES, RankHeaps, RunningMean, RunningQuantile, RunningRms, SlidingSum,
 };
 use proptest::prelude::*;
 
@@ -129,7 +129,7 @@ proptest! {
     fn ranked_numbers_equal_a_sorted_list(
         steps in prop::collection::vec((0usize..9, -5i8..5, 1usize..10), 1..200),
     ) {
-        let mut ranked = Ranked::new(9);
+        let mut ranked = RankHeaps::new(9);
         let mut slots = [None; 9];
         for (slot, number, below) in steps {
             ranked.set(slot, f64::from(number));
