@@ -96,9 +96,9 @@ impl ByHand<f32, i64> for LoudCount {
     }
 }
 
-struct Rescaled;
+struct MinMaxScaling;
 
-impl ByHand<f32, f32> for Rescaled {
+impl ByHand<f32, f32> for MinMaxScaling {
     #[inline(always)]
     fn run(samples: &[f32], out: &mut [f32]) {
         for (window, out) in samples
@@ -172,7 +172,7 @@ fn main() {
     against_hand::<Affine, f32, f32>(&mut case, &(&s * 2.5 + 1), unit);
     against_hand::<LoudCount, f32, i64>(&mut case, &s.abs().gt(0.7).count(), unit);
     let rescaled = (&s - s.min()) / (s.max() - s.min());
-    against_hand::<Rescaled, f32, f32>(&mut case, &rescaled, unit);
+    against_hand::<MinMaxScaling, f32, f32>(&mut case, &rescaled, unit);
     let band = s.gt(s.mean() - s.std()) & s.lt(s.mean() + s.std());
     against_hand::<Band, i16, i64>(&mut case, &band.count(), noise);
     against_hand::<Energy, f32, f32>(&mut case, &(&s * &s - 0.25).sum(), unit);

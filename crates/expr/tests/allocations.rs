@@ -7,14 +7,14 @@ use std::cell::Cell;
 use isochrony_expr::{Expr, Frames, Program};
 use isochrony_segment::{Bool8, DType};
 
-struct Counting;
+struct CountingAllocator;
 
 thread_local! {
     static COUNT: Cell<usize> = const { Cell::new(0) };
 }
 
 // SAFETY: every call is forwarded to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // Fails only while the thread ends.
         let _ = COUNT.try_with(|count| count.set(count.get() + 1));
@@ -29,7 +29,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 #[test]
 fn running_allocates_nothing() {

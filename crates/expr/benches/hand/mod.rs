@@ -20,9 +20,9 @@ pub(crate) trait ByHand<T, O> {
     fn run(samples: &[T], out: &mut [O]);
 }
 
-struct Compiled<'a, H, T, O>(&'a [T], &'a mut [O], PhantomData<H>);
+struct HandKernel<'a, H, T, O>(&'a [T], &'a mut [O], PhantomData<H>);
 
-impl<H: ByHand<T, O>, T, O> Kernel for Compiled<'_, H, T, O> {
+impl<H: ByHand<T, O>, T, O> Kernel for HandKernel<'_, H, T, O> {
     type Output = ();
 
     #[inline(always)]
@@ -119,7 +119,7 @@ pub(crate) fn against_hand<H: ByHand<T, O>, T: Sample, O: Sample>(
         let (mut ours, mut theirs, mut ratios) = (vec![], vec![], vec![]);
         for _ in 0..case.rounds {
             let by_hand = seconds(|| {
-                isa.run(Compiled::<H, T, O>(
+                isa.run(HandKernel::<H, T, O>(
                     black_box(&samples),
                     &mut expected,
                     PhantomData,

@@ -86,8 +86,8 @@ pub(super) trait Levels {
     fn run<K: Kernel>(isa: Isa, kernel: K) -> K::Output;
 }
 
-/// All: for functions of tens of instructions.
-pub(super) struct All;
+/// All levels: for functions of tens of instructions.
+pub(super) struct AllLevels;
 
 /// Up to AVX2: for loops bound by memory.
 pub(super) struct Narrow;
@@ -95,7 +95,7 @@ pub(super) struct Narrow;
 /// The baseline: for window values only; samples use chains.
 pub(super) struct Plain;
 
-impl Levels for All {
+impl Levels for AllLevels {
     #[inline(always)]
     fn run<K: Kernel>(isa: Isa, kernel: K) -> K::Output {
         isa.run(kernel)

@@ -23,8 +23,8 @@ pub(crate) use step::{Code, Place, Step};
 pub(crate) use within::{TallyFn, WithinFn, count, within};
 
 use float::Float;
-use map::{All, Map1, Map2, Narrow, Plain, run1, run2};
-use number::{Bits, Floored, Quotient};
+use map::{AllLevels, Map1, Map2, Narrow, Plain, run1, run2};
+use number::{Bits, FloorArith, Quotient};
 
 macro_rules! maps1 {
     ($($name:ident<$bound:ident>, |$a:ident| $body:expr;)*) => {$(
@@ -157,7 +157,7 @@ macro_rules! quotients {
     ($($name:ident, $some:expr, $map:ident, |$a:ident, $b:ident| $is_rare:expr, $rare:ident;)*) => {$(
         struct $name;
 
-        impl<T: Floored> Map2<T, T> for $name {
+        impl<T: FloorArith> Map2<T, T> for $name {
             const HAS_RARE: bool = $some;
 
             #[inline(always)]
@@ -252,7 +252,7 @@ macro_rules! among {
 pub(crate) fn unary(op: Unary, dtype: DType) -> Option<UnaryFn> {
     macro_rules! function {
         ($map:ident) => {
-            among!(dtype, float, T => run1::<$map, T, T, All> as UnaryFn)
+            among!(dtype, float, T => run1::<$map, T, T, AllLevels> as UnaryFn)
         };
     }
     macro_rules! rounded {
@@ -338,7 +338,7 @@ pub(crate) fn binary(op: Binary, dtype: DType) -> Option<(BinaryFn, bool)> {
         ($map:ident) => {
             match dtype {
                 DType::F32 | DType::F64 => {
-                    among!(dtype, float, T => run2::<$map, T, T, All> as BinaryFn)
+                    among!(dtype, float, T => run2::<$map, T, T, AllLevels> as BinaryFn)
                 }
                 _ => among!(dtype, int, T => run2::<$map, T, T, Narrow> as BinaryFn),
             }

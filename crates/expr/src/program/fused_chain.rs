@@ -12,12 +12,12 @@ pub(crate) struct FusedChain {
     /// Nodes of its blocks.
     pub(crate) blocks: Vec<usize>,
     /// The first is one.
-    pub(crate) numbers: Vec<Number>,
+    pub(crate) numbers: Vec<ChainNumber>,
 }
 
 /// A number of a chain: a node, or one of a calibration's two.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Number {
+pub(crate) enum ChainNumber {
     Node(usize),
     Given(f64),
 }

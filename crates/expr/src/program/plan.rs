@@ -10,7 +10,7 @@ use crate::lower::{Action, LoweredGraph, TypedNode};
 use crate::reduce;
 use crate::{Reduction, Shape};
 
-use super::fused_chain::{FusedChain, Number};
+use super::fused_chain::{ChainNumber, FusedChain};
 use super::needs::{Conditions, Gathers, arguments, is_counted, needed, samples_for, stages};
 use super::operand::Operand;
 use super::steps::{
@@ -350,9 +350,9 @@ impl<'a> Planner<'a> {
             DType::F32 => kernels::Value::of(number as f32),
             _ => kernels::Value::of(number),
         };
-        let number = |number: &Number| match *number {
-            Number::Given(number) => Some((Operand::Constant(of(number)), dtype)),
-            Number::Node(place) => Some((
+        let number = |number: &ChainNumber| match *number {
+            ChainNumber::Given(number) => Some((Operand::Constant(of(number)), dtype)),
+            ChainNumber::Node(place) => Some((
                 self.operand(place, &HashMap::new())?,
                 self.node(place).dtype,
             )),

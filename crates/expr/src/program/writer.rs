@@ -11,7 +11,7 @@ use crate::kernels::{Chain, Code, Convert, MAX_BLOCKS, MAX_NUMBERS, MAX_SAVED, P
 use crate::lower::Action;
 use crate::{Binary, Shape, Unary};
 
-use super::fused_chain::{FusedChain, Number, ValueLocation, ValueLocations};
+use super::fused_chain::{ChainNumber, FusedChain, ValueLocation, ValueLocations};
 use super::plan::Planner;
 
 const ONE: Place = Place::Number(0);
@@ -31,7 +31,7 @@ pub(super) struct Writer<'p, 'a> {
     /// Maximum slots in use.
     tiles: usize,
     blocks: Vec<usize>,
-    numbers: Vec<Number>,
+    numbers: Vec<ChainNumber>,
 }
 
 impl<'p, 'a> Writer<'p, 'a> {
@@ -50,7 +50,7 @@ impl<'p, 'a> Writer<'p, 'a> {
             steps: Vec::new(),
             tiles: 0,
             blocks: Vec::new(),
-            numbers: vec![Number::Given(1.0)],
+            numbers: vec![ChainNumber::Given(1.0)],
         }
     }
 
@@ -103,7 +103,7 @@ impl<'p, 'a> Writer<'p, 'a> {
         });
     }
 
-    fn number(&mut self, number: Number) -> Option<Place> {
+    fn number(&mut self, number: ChainNumber) -> Option<Place> {
         let at = self.numbers.iter().position(|&known| known == number);
         let at = at.unwrap_or_else(|| {
             self.numbers.push(number);
@@ -150,7 +150,7 @@ impl<'p, 'a> Writer<'p, 'a> {
     fn known(&mut self, place: usize) -> Option<Option<Place>> {
         let node = self.planner.node(place);
         if node.shape != Shape::Sample {
-            return self.number(Number::Node(place)).map(Some);
+            return self.number(ChainNumber::Node(place)).map(Some);
         }
         if let Some(&saved) = self.saved.get(&place) {
             return Some(Some(Place::Saved(saved)));
@@ -241,9 +241,9 @@ impl<'p, 'a> Writer<'p, 'a> {
             Action::Calibrate(scale, offset) => {
                 let counts = self.stored(node.args[0])?;
                 self.push(Code::Load, counts);
-                let scale = self.number(Number::Given(f64::from_bits(scale)))?;
+                let scale = self.number(ChainNumber::Given(f64::from_bits(scale)))?;
                 self.push(Code::Mul, scale);
-                let offset = self.number(Number::Given(f64::from_bits(offset)))?;
+                let offset = self.number(ChainNumber::Given(f64::from_bits(offset)))?;
                 self.push(Code::Add, offset);
             }
             _ => return None,

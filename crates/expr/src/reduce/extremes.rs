@@ -9,28 +9,28 @@ use super::Reducer;
 use crate::Reduction;
 use crate::kernels::{Arith, Order, Value, count, samples};
 
-pub(crate) trait Limited: Order + Ord {
+pub(crate) trait IntegerBounds: Order + Ord {
     const LOWEST: Self;
     const HIGHEST: Self;
 }
 
-macro_rules! limited {
+macro_rules! integer_bounds {
     ($($type:ident)*) => {$(
-        impl Limited for $type {
+        impl IntegerBounds for $type {
             const LOWEST: Self = $type::MIN;
             const HIGHEST: Self = $type::MAX;
         }
     )*};
 }
 
-limited!(i8 i16 i32 i64 u8 u16 u32);
+integer_bounds!(i8 i16 i32 i64 u8 u16 u32);
 
 pub(crate) struct IntegerExtremes<T, const MIN: bool, const MAX: bool> {
     min: T,
     max: T,
 }
 
-impl<T: Limited, const MIN: bool, const MAX: bool> Default for IntegerExtremes<T, MIN, MAX> {
+impl<T: IntegerBounds, const MIN: bool, const MAX: bool> Default for IntegerExtremes<T, MIN, MAX> {
     fn default() -> Self {
         Self {
             min: T::HIGHEST,
@@ -44,7 +44,7 @@ struct ExtendExtremes<'a, R, T> {
     samples: &'a [T],
 }
 
-impl<T: Limited, const MIN: bool, const MAX: bool> Kernel
+impl<T: IntegerBounds, const MIN: bool, const MAX: bool> Kernel
     for ExtendExtremes<'_, IntegerExtremes<T, MIN, MAX>, T>
 {
     type Output = ();
@@ -64,7 +64,7 @@ impl<T: Limited, const MIN: bool, const MAX: bool> Kernel
     }
 }
 
-impl<T: Limited, const MIN: bool, const MAX: bool> Reducer for IntegerExtremes<T, MIN, MAX> {
+impl<T: IntegerBounds, const MIN: bool, const MAX: bool> Reducer for IntegerExtremes<T, MIN, MAX> {
     fn reset(&mut self) {
         *self = Self::default();
     }
@@ -85,19 +85,19 @@ impl<T: Limited, const MIN: bool, const MAX: bool> Reducer for IntegerExtremes<T
     }
 }
 
-pub(crate) trait Unbounded: Arith + Order {
+pub(crate) trait FloatBounds: Arith + Order {
     const INFINITY: Self;
     const NEG_INFINITY: Self;
     const NAN: Self;
 }
 
-impl Unbounded for f32 {
+impl FloatBounds for f32 {
     const INFINITY: Self = f32::INFINITY;
     const NEG_INFINITY: Self = f32::NEG_INFINITY;
     const NAN: Self = f32::NAN;
 }
 
-impl Unbounded for f64 {
+impl FloatBounds for f64 {
     const INFINITY: Self = f64::INFINITY;
     const NEG_INFINITY: Self = f64::NEG_INFINITY;
     const NAN: Self = f64::NAN;
@@ -110,7 +110,7 @@ pub(crate) struct FloatExtremes<T, const LANES: usize, const MIN: bool, const MA
     nan: bool,
 }
 
-impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Default
+impl<T: FloatBounds, const LANES: usize, const MIN: bool, const MAX: bool> Default
     for FloatExtremes<T, LANES, MIN, MAX>
 {
     fn default() -> Self {
@@ -122,7 +122,7 @@ impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Default
     }
 }
 
-impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Kernel
+impl<T: FloatBounds, const LANES: usize, const MIN: bool, const MAX: bool> Kernel
     for ExtendExtremes<'_, FloatExtremes<T, LANES, MIN, MAX>, T>
 {
     type Output = ();
@@ -170,7 +170,7 @@ impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Kernel
     }
 }
 
-impl<T: Unbounded, const LANES: usize, const MIN: bool, const MAX: bool> Reducer
+impl<T: FloatBounds, const LANES: usize, const MIN: bool, const MAX: bool> Reducer
     for FloatExtremes<T, LANES, MIN, MAX>
 {
     fn reset(&mut self) {

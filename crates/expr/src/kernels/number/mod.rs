@@ -55,7 +55,7 @@ pub(crate) trait Bits: Sample {
 }
 
 /// Floored quotient and remainder, C's remainder, powers. *Rare* floats are those that vectors cannot compute.
-pub(crate) trait Floored: Sample {
+pub(crate) trait FloorArith: Sample {
     const HAS_RARE: bool;
     fn floor_div(self, divisor: Self) -> Self;
     fn modulo(self, divisor: Self) -> Self;

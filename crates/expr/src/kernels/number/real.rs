@@ -2,7 +2,7 @@
 
 use isochrony_dsp::math;
 
-use super::{Arith, Floored, Order, Quotient};
+use super::{Arith, FloorArith, Order, Quotient};
 
 macro_rules! floats {
     ($($type:ident, $fmod:path, $uneven:path, $pow:path;)*) => {$(
@@ -67,7 +67,7 @@ macro_rules! floats {
             }
         }
 
-        impl Floored for $type {
+        impl FloorArith for $type {
             const HAS_RARE: bool = true;
 
             #[inline(always)]

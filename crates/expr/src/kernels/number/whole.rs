@@ -2,7 +2,7 @@
 
 use isochrony_segment::Bool8;
 
-use super::{Arith, Bits, Floored, Order};
+use super::{Arith, Bits, FloorArith, Order};
 
 macro_rules! integers {
     ($($type:ident, $divide:expr;)*) => {$(
@@ -82,7 +82,7 @@ macro_rules! integers {
             }
         }
 
-        impl Floored for $type {
+        impl FloorArith for $type {
             const HAS_RARE: bool = false;
 
             #[inline(always)]
