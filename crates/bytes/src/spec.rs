@@ -66,7 +66,7 @@ impl<'a> Text<'a> {
     }
 
     /// Checks that there are no options.
-    fn plain(&self) -> Result<(), BytesError> {
+    fn check_no_options(&self) -> Result<(), BytesError> {
         match self.options.first() {
             Some((option, _)) => Err(self.refuse("option", option, "left out: there are none")),
             None => Ok(()),
@@ -74,7 +74,7 @@ impl<'a> Text<'a> {
     }
 
     /// Checks that there is no argument.
-    fn bare(&self) -> Result<(), BytesError> {
+    fn check_no_argument(&self) -> Result<(), BytesError> {
         match self.argument {
             Some(argument) => Err(self.refuse("argument", argument, "left out: there is none")),
             None => Ok(()),
@@ -112,26 +112,26 @@ impl<'a> Text<'a> {
 pub(crate) fn parse(text: &str) -> Result<AnyProcessor, BytesError> {
     let text = Text::new(text);
     if let Some(algorithm) = Algorithm::ALL.into_iter().find(|a| a.name() == text.name) {
-        text.plain()?;
-        text.bare()?;
+        text.check_no_options()?;
+        text.check_no_argument()?;
         return Ok(digest(algorithm));
     }
     match text.name {
         "stats" => {
-            text.plain()?;
+            text.check_no_options()?;
             let (dtype, order) = text.dtype(text.wanted("dtype", DTYPES)?)?;
             stats::statistics(dtype, order)
         }
         "zstd" => {
-            text.plain()?;
+            text.check_no_options()?;
             compress::zstd(level(&text, 3, &compress::ZSTD_LEVELS)?)
         }
         "gzip" => {
-            text.plain()?;
+            text.check_no_options()?;
             compress::gzip(level(&text, 6, &compress::GZIP_LEVELS)?)
         }
         "unzstd" => {
-            text.bare()?;
+            text.check_no_argument()?;
             let mut window = compress::WINDOW_LOG;
             for &(option, value) in &text.options {
                 match option {
@@ -142,8 +142,8 @@ pub(crate) fn parse(text: &str) -> Result<AnyProcessor, BytesError> {
             compress::unzstd(window)
         }
         "gunzip" => {
-            text.plain()?;
-            text.bare()?;
+            text.check_no_options()?;
+            text.check_no_argument()?;
             Ok(compress::gunzip())
         }
         "convert" => conversion(&text),

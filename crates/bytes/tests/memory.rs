@@ -10,7 +10,7 @@ use std::cell::Cell;
 use common::noise;
 use isochrony_bytes::{Chain, JoinOutcome, Part, Piece, State};
 
-struct Counting;
+struct CountingAllocator;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
@@ -18,7 +18,7 @@ thread_local! {
 }
 
 // SAFETY: forwards every request to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
         BYTES.with(|bytes| bytes.set(bytes.get() + layout.size() as isize));
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const BUFFER: usize = 10_007;
 

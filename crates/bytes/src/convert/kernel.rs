@@ -99,15 +99,15 @@ impl Kernel {
         out: &mut Vec<u8>,
     ) -> Result<(), Misfit>
     where
-        i8: Number<N>,
-        i16: Number<N>,
-        i32: Number<N>,
-        i64: Number<N>,
-        u8: Number<N>,
-        u16: Number<N>,
-        u32: Number<N>,
-        f32: Number<N>,
-        f64: Number<N>,
+        i8: ConvertibleSample<N>,
+        i16: ConvertibleSample<N>,
+        i32: ConvertibleSample<N>,
+        i64: ConvertibleSample<N>,
+        u8: ConvertibleSample<N>,
+        u16: ConvertibleSample<N>,
+        u32: ConvertibleSample<N>,
+        f32: ConvertibleSample<N>,
+        f64: ConvertibleSample<N>,
     {
         let Conversion { from, to, .. } = self.conversion;
         let (size, wide) = (from.0.component_size(), to.0.component_size());
@@ -162,7 +162,7 @@ impl Kernel {
 }
 
 /// The first number that the type cannot hold, unless saturating helps.
-fn misfit<T: Number<N>, N: IntermediateNumber>(
+fn misfit<T: ConvertibleSample<N>, N: IntermediateNumber>(
     numbers: &[N],
     saturate: bool,
 ) -> Option<(usize, N)> {
@@ -209,7 +209,7 @@ impl IntermediateNumber for f64 {
     }
 }
 
-trait Number<N>: Pod {
+trait ConvertibleSample<N>: Pod {
     fn load(self) -> N;
     /// Whether the rounded number is a value of this type.
     fn holds(number: N) -> bool;
@@ -219,7 +219,7 @@ trait Number<N>: Pod {
 
 macro_rules! integer {
     ($($type:ident)*) => {$(
-        impl Number<i64> for $type {
+        impl ConvertibleSample<i64> for $type {
             #[inline(always)]
             #[allow(clippy::cast_lossless)]
             fn load(self) -> i64 {
@@ -239,7 +239,7 @@ macro_rules! integer {
             }
         }
 
-        impl Number<f64> for $type {
+        impl ConvertibleSample<f64> for $type {
             #[inline(always)]
             #[allow(clippy::cast_lossless)]
             fn load(self) -> f64 {
@@ -269,7 +269,7 @@ integer!(i8 i16 i32 i64 u8 u16 u32);
 /// Integers are never converted to floats here.
 macro_rules! never_exact {
     ($($type:ident)*) => {$(
-        impl Number<i64> for $type {
+        impl ConvertibleSample<i64> for $type {
             #[inline(always)]
             fn load(self) -> i64 {
                 self as i64
@@ -290,7 +290,7 @@ macro_rules! never_exact {
 
 never_exact!(f32 f64);
 
-impl Number<f64> for f32 {
+impl ConvertibleSample<f64> for f32 {
     #[inline(always)]
     fn load(self) -> f64 {
         f64::from(self)
@@ -313,7 +313,7 @@ impl Number<f64> for f32 {
     }
 }
 
-impl Number<f64> for f64 {
+impl ConvertibleSample<f64> for f64 {
     #[inline(always)]
     fn load(self) -> f64 {
         self
@@ -336,7 +336,7 @@ struct Load<'a, T, N> {
     conversion: Option<&'a Conversion>,
 }
 
-impl<T: Number<N>, N: IntermediateNumber> isochrony_dsp::Kernel for Load<'_, T, N> {
+impl<T: ConvertibleSample<N>, N: IntermediateNumber> isochrony_dsp::Kernel for Load<'_, T, N> {
     /// Whether all numbers stayed within the range.
     type Output = bool;
 
@@ -362,7 +362,7 @@ struct Store<'a, T, N> {
     room: &'a mut [T],
 }
 
-impl<T: Number<N>, N: Copy> isochrony_dsp::Kernel for Store<'_, T, N> {
+impl<T: ConvertibleSample<N>, N: Copy> isochrony_dsp::Kernel for Store<'_, T, N> {
     /// Whether all numbers fit.
     type Output = bool;
 

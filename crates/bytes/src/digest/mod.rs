@@ -12,7 +12,7 @@
 
 mod blake;
 mod crc;
-mod ordered;
+mod ordered_hash;
 
 use crate::processor::AnyProcessor;
 
@@ -60,11 +60,15 @@ impl Algorithm {
 #[must_use]
 pub fn digest(algorithm: Algorithm) -> AnyProcessor {
     match algorithm {
-        Algorithm::Md5 => AnyProcessor::new(ordered::Ordered::<md5::Md5>::new()),
-        Algorithm::Sha256 => AnyProcessor::new(ordered::Ordered::<sha2::Sha256>::new()),
-        Algorithm::Sha512 => AnyProcessor::new(ordered::Ordered::<sha2::Sha512>::new()),
-        Algorithm::Xxh3 => AnyProcessor::new(ordered::Ordered::<twox_hash::XxHash3_64>::new()),
-        Algorithm::Xxh3Wide => AnyProcessor::new(ordered::Ordered::<twox_hash::XxHash3_128>::new()),
+        Algorithm::Md5 => AnyProcessor::new(ordered_hash::OrderedHash::<md5::Md5>::new()),
+        Algorithm::Sha256 => AnyProcessor::new(ordered_hash::OrderedHash::<sha2::Sha256>::new()),
+        Algorithm::Sha512 => AnyProcessor::new(ordered_hash::OrderedHash::<sha2::Sha512>::new()),
+        Algorithm::Xxh3 => {
+            AnyProcessor::new(ordered_hash::OrderedHash::<twox_hash::XxHash3_64>::new())
+        }
+        Algorithm::Xxh3Wide => {
+            AnyProcessor::new(ordered_hash::OrderedHash::<twox_hash::XxHash3_128>::new())
+        }
         Algorithm::Crc32c => AnyProcessor::new(crc::Crc32c),
         Algorithm::Blake3 => AnyProcessor::new(blake::Blake3),
     }

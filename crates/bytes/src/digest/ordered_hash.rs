@@ -54,15 +54,15 @@ impl StreamHash for XxHash3_128 {
     }
 }
 
-pub(super) struct Ordered<H>(PhantomData<fn() -> H>);
+pub(super) struct OrderedHash<H>(PhantomData<fn() -> H>);
 
-impl<H> Ordered<H> {
+impl<H> OrderedHash<H> {
     pub(super) fn new() -> Self {
         Self(PhantomData)
     }
 }
 
-impl<H: StreamHash> Processor for Ordered<H> {
+impl<H: StreamHash> Processor for OrderedHash<H> {
     type Part = ();
     type State = H;
 
