@@ -68,7 +68,7 @@ pub(crate) struct PieceQueues<A> {
     next: u64,
     begun: u64,
     /// Last id of a queue or piece.
-    given: u64,
+    last_id: u64,
     queues: VecDeque<PieceQueue<A>>,
 }
 
@@ -90,7 +90,7 @@ impl<A> PieceQueues<A> {
             upcoming: Some(UpcomingTasks(tasks)),
             next: 0,
             begun: 0,
-            given: 0,
+            last_id: 0,
             queues: VecDeque::new(),
         }
     }
@@ -113,8 +113,8 @@ impl<A> PieceQueues<A> {
     }
 
     fn number(&mut self) -> u64 {
-        self.given += 1;
-        self.given
+        self.last_id += 1;
+        self.last_id
     }
 
     fn queue(&mut self, expected: Option<u64>, parts: Vec<Range<i64>>) -> PieceQueue<A> {

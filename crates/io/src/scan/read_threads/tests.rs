@@ -54,9 +54,9 @@ fn a_waiting_reader_continues_when_the_work_is_cancelled() {
     assert!(matches!(read, Some((_, Err(IoError::Interrupted)))));
 }
 
-struct Waiting;
+struct WaitingFiller;
 
-impl PieceFiller for Waiting {
+impl PieceFiller for WaitingFiller {
     fn fill(&mut self, _: &Range<i64>, _: &Mutex<BufferPool>) -> Result<Attempt, IoError> {
         while !is_stop_requested() {
             std::thread::sleep(Duration::from_millis(1));
@@ -70,7 +70,7 @@ fn the_end_of_a_scan_cancels_blocked_requests() {
     let parts: Vec<_> = std::iter::once(0..1_000).collect();
     let tasks = Box::new(std::iter::once(parts));
     let queues = PieceQueues::new(thousand(), 100, 1, tasks);
-    let threads = ReadThreads::start(queues, 2, Box::new(|| Box::new(Waiting))).unwrap();
+    let threads = ReadThreads::start(queues, 2, Box::new(|| Box::new(WaitingFiller))).unwrap();
     std::thread::sleep(Duration::from_millis(20));
     let begun = Instant::now();
     drop(threads);
