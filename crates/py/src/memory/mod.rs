@@ -6,7 +6,7 @@
 
 mod array;
 mod arrow;
-mod compiled;
+mod compiled_function;
 mod fillable;
 mod lender;
 mod output;
@@ -16,7 +16,7 @@ mod table;
 
 pub(crate) use array::{adopt, gathered, own, view};
 pub(crate) use arrow::{export as arrow_export, import as arrow_import};
-pub(crate) use compiled::Compiled;
+pub(crate) use compiled_function::CompiledFunction;
 pub(crate) use fillable::{FillableArray, take_memory};
 pub(crate) use lender::{ArrayLender, Block, call};
 pub(crate) use output::OutputArray;

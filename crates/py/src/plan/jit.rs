@@ -15,12 +15,12 @@ use serde_json::{Map, Value, json};
 use super::function::{Function, seen, unitless};
 use super::imports::Imports;
 use crate::errors::{Error, PackageError, Result};
-use crate::memory::Compiled;
+use crate::memory::CompiledFunction;
 
 #[derive(Clone)]
 pub(super) struct JitOperator {
     function: Function,
-    compiled: Arc<Compiled>,
+    compiled: Arc<CompiledFunction>,
     input: (DType, usize),
     /// Results select windows.
     filter: bool,
@@ -52,7 +52,7 @@ impl JitOperator {
             .object
             .get()
             .map_err(|error| PackageError::new("PlanError", error.code(), error.to_string()))?;
-        let compiled = Compiled::new(object.bind(py), input.0, dtype, width)?;
+        let compiled = CompiledFunction::new(object.bind(py), input.0, dtype, width)?;
         Ok(SharedFactory::new(Self {
             function,
             compiled: Arc::new(compiled),

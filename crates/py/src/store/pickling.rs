@@ -20,7 +20,7 @@ use crate::signal::key_range::KeyRange;
 use crate::signal::selection::Selection;
 use crate::store::Store;
 use crate::store::handle::OpenStore;
-use crate::store::snapshot_cache::Encoded;
+use crate::store::snapshot_cache::EncodedSnapshot;
 
 /// Process, and number of the opening in it; 0: none.
 pub(crate) type Opening = (u32, u64);
@@ -55,7 +55,7 @@ pub(crate) fn encoded<'py>(
         shared.store.sequence()?,
         shared.store.has_pending_in(signal),
     );
-    let is_same = |last: &&Encoded| {
+    let is_same = |last: &&EncodedSnapshot| {
         Arc::ptr_eq(&last.state, signal.state())
             && (last.sequence, last.is_pending) == (sequence, is_pending)
     };
@@ -71,7 +71,7 @@ pub(crate) fn encoded<'py>(
     }
     let bytes = detach(py, || signal.snapshot()?.to_bytes())?;
     let bytes = PyBytes::new(py, &bytes);
-    *last() = Some(Encoded {
+    *last() = Some(EncodedSnapshot {
         state: Arc::clone(signal.state()),
         sequence,
         is_pending,

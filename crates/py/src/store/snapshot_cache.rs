@@ -10,11 +10,11 @@ use pyo3::types::PyBytes;
 /// Shared by objects of one signal that are pickled together.
 #[derive(Default)]
 pub(crate) struct SnapshotCache {
-    pub(super) encoded: Mutex<Option<Encoded>>,
+    pub(super) encoded: Mutex<Option<EncodedSnapshot>>,
     pub(super) decoded: Mutex<Option<(Py<PyBytes>, StoreSignal)>>,
 }
 
-pub(super) struct Encoded {
+pub(super) struct EncodedSnapshot {
     pub(super) state: Arc<SignalState>,
     pub(super) sequence: u64,
     pub(super) is_pending: bool,

@@ -35,7 +35,7 @@ struct NetworkSignal {
 }
 
 #[derive(Clone, Copy)]
-pub(crate) enum DerivedOf {
+pub(crate) enum DerivationBase {
     /// From its own values to civil time.
     Civil,
     /// From this timebase's values to its own.
@@ -209,12 +209,12 @@ impl Network {
         name: &str,
         unit: &str,
         map: Derived,
-        other: DerivedOf,
+        other: DerivationBase,
     ) -> Result<TimebaseId> {
         let id = self.add(name, TimebaseKind::Unit(unit.to_owned()))?;
         let (from, to) = match other {
-            DerivedOf::Civil => (id, TimebaseId::CIVIL),
-            DerivedOf::Timebase(other) => (other, id),
+            DerivationBase::Civil => (id, TimebaseId::CIVIL),
+            DerivationBase::Timebase(other) => (other, id),
         };
         // A new timebase is in no cycle.
         let definition = MetricDefinition::Derived(map);
@@ -249,5 +249,5 @@ pub(crate) fn counting(
     start: Fixed,
 ) -> Result<TimebaseId> {
     let map = Derived::from_rate(rate, start)?;
-    network.derive(name, unit, map, DerivedOf::Civil)
+    network.derive(name, unit, map, DerivationBase::Civil)
 }

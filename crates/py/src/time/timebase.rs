@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::errors::{PackageError, Result};
 use crate::signal::Signal;
-use crate::time::network::{DerivedOf, Network, counting};
+use crate::time::network::{DerivationBase, Network, counting};
 use crate::time::numbers::{exact_arg, exact_fraction, number_arg, ratio_arg};
 use crate::time::{RateArg, Time, TimeArg};
 
@@ -214,7 +214,7 @@ impl Timebase {
         let offset = offset.map(number_arg).transpose()?.unwrap_or(Fixed::ZERO);
         let (num, den) = ratio_arg(ratio)?;
         let map = Derived::new(num, den, offset)?;
-        let other = DerivedOf::Timebase(self.id);
+        let other = DerivationBase::Timebase(self.id);
         let id = self.network.derive(name, unit, map, other)?;
         Ok(Self::member(&self.network, py, id))
     }

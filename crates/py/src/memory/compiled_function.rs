@@ -6,12 +6,12 @@ use pyo3::prelude::*;
 /// Rows, count, values of a row, stride, results.
 type Entry = unsafe extern "C" fn(*const u8, i64, i64, i64, *mut u8) -> i64;
 
-pub(crate) struct Compiled {
+pub(crate) struct CompiledFunction {
     entry: Entry,
     _keeper: Py<PyAny>,
 }
 
-impl Compiled {
+impl CompiledFunction {
     /// For rows of one dtype; gives `width` values of another for each.
     pub(crate) fn new(
         function: &Bound<'_, PyAny>,
