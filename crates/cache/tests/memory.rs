@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use isochrony_cache::{Cache, CacheOptions, Check, ObjectKey};
 
-struct Counting;
+struct CountingAllocator;
 
 static HELD_BYTES: AtomicI64 = AtomicI64::new(0);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 // SAFETY: forwards everything to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.fetch_add(1, Ordering::Relaxed);
         HELD_BYTES.fetch_add(layout.size() as i64, Ordering::Relaxed);
@@ -28,7 +28,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 const PIECE: u64 = 4096;
 const PIECES: u64 = 1 << 16;

@@ -36,17 +36,17 @@ pub enum BufferKind {
 }
 
 /// One aligned allocation. All access goes through `ptr`, so that references last only as long as borrows of the owner.
-struct Aligned {
+struct AlignedMemory {
     ptr: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: `Aligned` owns its allocation alone, and shared access to it only reads.
-unsafe impl Send for Aligned {}
+// SAFETY: `AlignedMemory` owns its allocation alone, and shared access to it only reads.
+unsafe impl Send for AlignedMemory {}
 // SAFETY: as above; writing needs `&mut` or a unique `Arc`.
-unsafe impl Sync for Aligned {}
+unsafe impl Sync for AlignedMemory {}
 
-impl Aligned {
+impl AlignedMemory {
     fn layout(len: usize) -> Result<Layout, SegmentError> {
         // Empty allocations are not allowed.
         Layout::from_size_align(len.max(1), ALIGNMENT)
@@ -95,7 +95,7 @@ impl Aligned {
     }
 }
 
-impl Drop for Aligned {
+impl Drop for AlignedMemory {
     fn drop(&mut self) {
         if let Ok(layout) = Self::layout(self.len) {
             // SAFETY: allocated with this layout, and no reference is left.
@@ -106,7 +106,7 @@ impl Drop for Aligned {
 
 #[derive(Clone)]
 enum Keeper {
-    Owned(Arc<Aligned>),
+    Owned(Arc<AlignedMemory>),
     Other(Arc<dyn Owner>),
 }
 
@@ -163,14 +163,14 @@ impl Buffer {
             .clone()
             .try_fold(0usize, |sum, part| sum.checked_add(part.len()))
             .ok_or(SegmentError::OutOfMemory { bytes: usize::MAX })?;
-        Aligned::concat(parts, len).map(|memory| BufferMut { memory }.freeze())
+        AlignedMemory::concat(parts, len).map(|memory| BufferMut { memory }.freeze())
     }
 
     /// The bytes.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: readable and unchanged while `self` holds the keeper; guaranteed by `from_owner`'s caller or
-        // `Aligned`.
+        // `AlignedMemory`.
         unsafe { slice::from_raw_parts(self.ptr.as_ptr(), self.len) }
     }
 
@@ -295,7 +295,7 @@ impl fmt::Debug for Buffer {
 
 /// Aligned memory to be filled; [`freeze`](Self::freeze) makes it shareable.
 pub struct BufferMut {
-    memory: Aligned,
+    memory: AlignedMemory,
 }
 
 impl BufferMut {
@@ -304,7 +304,7 @@ impl BufferMut {
     /// # Errors
     /// [`SegmentError::OutOfMemory`].
     pub fn zeroed(len: usize) -> Result<Self, SegmentError> {
-        Aligned::zeroed(len).map(|memory| Self { memory })
+        AlignedMemory::zeroed(len).map(|memory| Self { memory })
     }
 
     /// `len` samples, all zero.

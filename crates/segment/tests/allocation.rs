@@ -8,14 +8,14 @@ use std::hint::black_box;
 use isochrony_segment::{Buffer, DType, SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
 
-struct Counting;
+struct CountingAllocator;
 
 thread_local! {
     static ALLOCATIONS: Cell<usize> = const { Cell::new(0) };
 }
 
 // SAFETY: forwards every request to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.with(|count| count.set(count.get() + 1));
         // SAFETY: by the caller's contract.
@@ -29,7 +29,7 @@ unsafe impl GlobalAlloc for Counting {
 }
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn allocations<R>(work: impl FnOnce() -> R) -> usize {
     let before = ALLOCATIONS.with(Cell::get);
