@@ -8,13 +8,13 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::ranking::Key;
-use super::tasks::{self, Links, List, NONE, Objects, Task};
+use super::tasks::{self, Links, NONE, Objects, Task, TaskList};
 use crate::{CacheIndex, HostId, ObjectId};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Group {
     objects: SmallVec<[(ObjectId, u32); 2]>,
-    tasks: List,
+    tasks: TaskList,
     oldest: u64,
     pub(crate) best: u64,
 }
@@ -76,7 +76,7 @@ impl Groups {
         let group = self.free.pop().unwrap_or_else(|| {
             self.groups.push(Group {
                 objects: SmallVec::new(),
-                tasks: List::EMPTY,
+                tasks: TaskList::EMPTY,
                 oldest: 0,
                 best: 0,
             });

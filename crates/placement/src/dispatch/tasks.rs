@@ -42,12 +42,12 @@ pub(crate) struct Task {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct List {
+pub(crate) struct TaskList {
     pub(crate) first: u32,
     pub(crate) last: u32,
 }
 
-impl List {
+impl TaskList {
     pub(crate) const EMPTY: Self = Self {
         first: NONE,
         last: NONE,
@@ -57,7 +57,7 @@ impl List {
 pub(crate) type Links = Vec<[u32; 2]>;
 
 /// Inserts a task by its number: new ones at the end; returned ones are old, so searched from the front.
-pub(crate) fn link(list: &mut List, links: &mut Links, number: impl Fn(u32) -> u64, task: u32) {
+pub(crate) fn link(list: &mut TaskList, links: &mut Links, number: impl Fn(u32) -> u64, task: u32) {
     let (mut before, mut after) = (list.last, NONE);
     if before != NONE && number(before) > number(task) {
         (before, after) = (NONE, list.first);
@@ -76,7 +76,7 @@ pub(crate) fn link(list: &mut List, links: &mut Links, number: impl Fn(u32) -> u
     }
 }
 
-pub(crate) fn unlink(list: &mut List, links: &mut Links, task: u32) {
+pub(crate) fn unlink(list: &mut TaskList, links: &mut Links, task: u32) {
     let [before, after] = links[task as usize];
     match before {
         NONE => list.first = after,
@@ -95,7 +95,7 @@ pub(crate) struct TaskTable {
     next_number: u64,
     backlog: VecDeque<u32>,
     backlog_count: usize,
-    window: List,
+    window: TaskList,
     links: Links,
     pub(crate) waiting: usize,
     pub(crate) running: usize,
@@ -110,7 +110,7 @@ impl TaskTable {
             next_number: 0,
             backlog: VecDeque::new(),
             backlog_count: 0,
-            window: List::EMPTY,
+            window: TaskList::EMPTY,
             links: Vec::new(),
             waiting: 0,
             running: 0,
