@@ -123,9 +123,9 @@ struct PushOnBegin {
 }
 
 #[derive(Debug, Clone)]
-struct Shared(Arc<PushOnBegin>);
+struct PushDriver(Arc<PushOnBegin>);
 
-impl Driver for Shared {
+impl Driver for PushDriver {
     fn begin(&self, to: Pusher) -> Result<(), Cause> {
         let pushes = self.0.clone();
         if pushes.what.is_empty() {
@@ -155,8 +155,8 @@ fn driven(
     what: Vec<(PushPosition, Vec<i32>)>,
     wait: bool,
     options: &ListenOptions,
-) -> (Listener, Shared) {
-    let pushes = Shared(Arc::new(PushOnBegin {
+) -> (Listener, PushDriver) {
+    let pushes = PushDriver(Arc::new(PushOnBegin {
         what,
         wait,
         taken: Mutex::default(),

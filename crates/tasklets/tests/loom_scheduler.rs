@@ -57,7 +57,7 @@ fn specs(parts: i64) -> Vec<TaskletSpec> {
 }
 
 #[derive(Default)]
-struct Seen {
+struct ExecutionTrace {
     begun: Vec<usize>,
     done: Vec<usize>,
     live: u64,
@@ -85,10 +85,11 @@ fn check(workers: usize, specs: &[TaskletSpec], fails: Option<usize>, stops: boo
     builder.preemption_bound = Some(2);
     builder.check(move || {
         let scheduler = TaskletScheduler::new(graph.clone(), serial.clone(), 2);
-        let shared = Arc::new(SharedScheduler::new(scheduler, Seen::default()));
-        let work = |shared: Arc<SharedScheduler<Seen>>, graph: DependencyGraph| {
+        let shared = Arc::new(SharedScheduler::new(scheduler, ExecutionTrace::default()));
+        let work = |shared: Arc<SharedScheduler<ExecutionTrace>>, graph: DependencyGraph| {
             move || {
-                let began = |state: &mut shared_scheduler::SharedState<Seen>, tasklet: usize| {
+                let began = |state: &mut shared_scheduler::SharedState<ExecutionTrace>,
+                             tasklet: usize| {
                     let seen = &mut state.extra;
                     assert!(!seen.begun.contains(&tasklet));
                     assert!(

@@ -68,7 +68,7 @@ impl TuningCase {
     }
 }
 
-struct Tuned {
+struct TuningResult {
     configuration: Configuration,
     windows: usize,
     kept: usize,
@@ -78,7 +78,7 @@ struct Tuned {
     prediction: Option<f64>,
 }
 
-fn controller(case: &TuningCase, start: &Configuration, best: f64) -> Tuned {
+fn controller(case: &TuningCase, start: &Configuration, best: f64) -> TuningResult {
     let options = ControllerOptions {
         cores: case.cores,
         ..ControllerOptions::default()
@@ -102,7 +102,7 @@ fn controller(case: &TuningCase, start: &Configuration, best: f64) -> Tuned {
     }
     let decisions = controller.decisions().iter();
     let predicted = controller.predicted_rate();
-    Tuned {
+    TuningResult {
         configuration: controller.kept().clone(),
         windows,
         kept: decisions.filter(|one| one.outcome == Outcome::Kept).count(),
@@ -276,7 +276,7 @@ fn main() {
         ];
         let most = case.configuration(cores, |_| cores);
         let mut best = case.rate(&searched.configuration).max(case.rate(&most));
-        let tuned: Vec<Tuned> = starts
+        let tuned: Vec<TuningResult> = starts
             .iter()
             .map(|start| controller(&case, start, best))
             .collect();

@@ -50,11 +50,11 @@ fn packet(number: u64) -> FrameClaim {
 }
 
 #[derive(Default)]
-struct Seen {
+struct VerdictLog {
     out: Vec<ScreenVerdict<u64>>,
 }
 
-impl Seen {
+impl VerdictLog {
     fn push(&mut self, screen: &mut FrameScreen<u64>, claim: FrameClaim, at: u64) {
         screen.push(claim, claim.number, 100, ms(at), &mut self.out);
     }
@@ -111,7 +111,7 @@ fn one_frame_with_a_far_counter_or_stamp_changes_nothing_wherever_it_comes() {
             ..claim(7, 50_000)
         },
     ] {
-        let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
+        let (mut screen, mut seen) = (FrameScreen::new(limits(false)), VerdictLog::default());
         for k in 0..20 {
             seen.push(&mut screen, claim(7, 10 * k), 10 * k);
             if k == 10 {
@@ -133,7 +133,7 @@ fn one_frame_with_a_far_counter_or_stamp_changes_nothing_wherever_it_comes() {
 #[test]
 fn three_agreeing_frames_are_admitted_without_loss() {
     for stream in [false, true] {
-        let (mut screen, mut seen) = (FrameScreen::new(limits(stream)), Seen::default());
+        let (mut screen, mut seen) = (FrameScreen::new(limits(stream)), VerdictLog::default());
         let numbers: Vec<u64> = (0..5).chain(100_000..100_005).map(|k| 10 * k).collect();
         for (at, &number) in (0..).zip(&numbers) {
             seen.push(&mut screen, claim(7, number), 10 * at);
@@ -144,7 +144,7 @@ fn three_agreeing_frames_are_admitted_without_loss() {
 
 #[test]
 fn late_frames_from_before_a_clock_step_are_not_lost() {
-    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), VerdictLog::default());
     // Up to five places late, and the clock is set back by an hour.
     let place = |k: u64| 5 * (k / 5) + (4 * k + 2) % 5;
     for at in 0..200 {
@@ -166,7 +166,7 @@ fn late_frames_from_before_a_clock_step_are_not_lost() {
 
 #[test]
 fn endless_repetitions_are_rejected_while_the_feed_continues() {
-    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), VerdictLog::default());
     for session in [7, 8] {
         for k in 0..200 {
             let at = 3000 * u64::from(session) + 10 * k;
@@ -189,7 +189,7 @@ fn endless_repetitions_are_rejected_while_the_feed_continues() {
 
 #[test]
 fn frames_more_frequent_than_the_feed_are_rejected_and_a_jump_among_late_frames_is_admitted() {
-    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), VerdictLog::default());
     for k in 0..200 {
         seen.push(&mut screen, claim(7, 10 * k), 10 * k);
         // Before, the feed cannot be identified.
@@ -202,7 +202,7 @@ fn frames_more_frequent_than_the_feed_are_rejected_and_a_jump_among_late_frames_
     let once: Vec<u64> = (0..200).map(|k| 10 * k).collect();
     assert_eq!(seen.admitted(), once);
 
-    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), VerdictLog::default());
     let jumped = 100_000;
     let numbers = [0, 10, 20, 40, jumped, 30, jumped + 10, 60, 50].into_iter();
     let numbers: Vec<u64> = numbers.chain((2..5).map(|k| jumped + 10 * k)).collect();
@@ -218,7 +218,7 @@ fn frames_more_frequent_than_the_feed_are_rejected_and_a_jump_among_late_frames_
 
 #[test]
 fn declared_gaps_and_clock_steps_are_trusted() {
-    let (mut screen, mut seen) = (FrameScreen::new(limits(true)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(limits(true)), VerdictLog::default());
     seen.push(&mut screen, claim(7, 0), 0);
     let behind_gap = FrameClaim {
         gap: 64,
@@ -238,7 +238,7 @@ fn declared_gaps_and_clock_steps_are_trusted() {
 #[test]
 fn unconfirmed_frames_are_kept_for_connections_and_refused_for_datagrams() {
     for (stream, expected) in [(true, 3), (false, 2)] {
-        let (mut screen, mut seen) = (FrameScreen::new(limits(stream)), Seen::default());
+        let (mut screen, mut seen) = (FrameScreen::new(limits(stream)), VerdictLog::default());
         for number in [0, 10, 1 << 30] {
             seen.push(&mut screen, claim(7, number), 100);
         }
@@ -249,7 +249,7 @@ fn unconfirmed_frames_are_kept_for_connections_and_refused_for_datagrams() {
 
 #[test]
 fn another_sender_waits_until_the_first_is_silent_and_loses_nothing() {
-    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), VerdictLog::default());
     for k in 0..5 {
         seen.push(&mut screen, claim(7, 10 * k), 10 * k);
     }
@@ -267,7 +267,7 @@ fn another_sender_waits_until_the_first_is_silent_and_loses_nothing() {
 
 #[test]
 fn another_sender_is_foreign_while_the_first_goes_on() {
-    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), VerdictLog::default());
     for k in 0..500 {
         seen.push(&mut screen, claim(7, 10 * k), 10 * k);
         seen.push(&mut screen, claim(8, 10 * k), 10 * k);
@@ -284,7 +284,7 @@ fn another_sender_is_foreign_while_the_first_goes_on() {
 
 #[test]
 fn a_single_sender_of_few_frames_is_admitted() {
-    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(limits(false)), VerdictLog::default());
     seen.push(&mut screen, claim(7, 5), 0);
     assert!(seen.admitted().is_empty());
     screen.tick(ms(60), &mut seen.out);
@@ -299,7 +299,7 @@ fn a_single_sender_of_few_frames_is_admitted() {
 #[test]
 fn a_restarted_counter_begins_a_run_without_loss_and_late_packets_do_not() {
     for bits in [16, 32, 64] {
-        let (mut screen, mut seen) = (FrameScreen::new(counted(bits)), Seen::default());
+        let (mut screen, mut seen) = (FrameScreen::new(counted(bits)), VerdictLog::default());
         for k in 0..300 {
             seen.push(&mut screen, packet(k + 1000), 10 * k);
         }
@@ -317,7 +317,7 @@ fn a_restarted_counter_begins_a_run_without_loss_and_late_packets_do_not() {
 
 #[test]
 fn wrapped_counts_continue() {
-    let (mut screen, mut seen) = (FrameScreen::new(counted(16)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(counted(16)), VerdictLog::default());
     for k in 0..200_000u64 {
         seen.push(&mut screen, packet(k & 0xffff), 10 * k);
     }
@@ -335,7 +335,7 @@ fn wrapped_counts_continue() {
 
 #[test]
 fn a_jump_over_a_century_is_never_admitted() {
-    let (mut screen, mut seen) = (FrameScreen::new(limits(true)), Seen::default());
+    let (mut screen, mut seen) = (FrameScreen::new(limits(true)), VerdictLog::default());
     seen.push(&mut screen, claim(7, 0), 0);
     for k in 0..20 {
         let jump = FrameClaim {
@@ -357,7 +357,7 @@ proptest! {
         noise in prop::collection::vec((0u64..400, any::<u32>(), 0..MAX_COUNT, any::<Option<i64>>(), any::<bool>()), 0..200),
         swaps in prop::collection::vec(any::<bool>(), 400),
     ) {
-        let (mut screen, mut seen) = (FrameScreen::new(ScreenLimits { max_pending_bytes: 5000, ..limits(false) }), Seen::default());
+        let (mut screen, mut seen) = (FrameScreen::new(ScreenLimits { max_pending_bytes: 5000, ..limits(false) }), VerdictLog::default());
         let mut order: Vec<u64> = (0..400).collect();
         for at in (4..399).filter(|&at| swaps[at]) {
             order.swap(at, at + 1);

@@ -8,9 +8,9 @@ use isochrony_nbuf::{
 
 use crate::common::{numbered, options, run_unwatched};
 
-struct Failing<'a>(&'a [u8]);
+struct FailingReader<'a>(&'a [u8]);
 
-impl Read for Failing<'_> {
+impl Read for FailingReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         match self.0.read(into)? {
             0 => Err(io::Error::from_raw_os_error(libc::EIO)),
@@ -52,7 +52,7 @@ fn an_incomplete_line_is_not_processed() {
             framing: Framing::Delimited(b"\n".to_vec()),
             ..options(Order::Both, 2, 100)
         };
-        let (seen, failure) = lines(&options, Input::reader(Failing(text.as_bytes())));
+        let (seen, failure) = lines(&options, Input::reader(FailingReader(text.as_bytes())));
         assert_eq!(seen, whole);
         assert_eq!(unfinished(&failure), cut);
         assert_eq!(failure.error.offset(), Some(text.len() as u64));
@@ -69,7 +69,7 @@ fn an_incomplete_record_of_fixed_length_is_not_processed() {
     let bytes = numbered(3);
     let (seen, failure) = lines(
         &options(Order::Both, 2, 2),
-        Input::reader(Failing(&bytes[..19])),
+        Input::reader(FailingReader(&bytes[..19])),
     );
     assert_eq!(seen.lines().count(), 2);
     assert_eq!(

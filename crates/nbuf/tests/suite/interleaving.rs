@@ -175,9 +175,9 @@ impl Write for Sink<'_> {
     }
 }
 
-struct Executing<'a>(&'a Stage);
+struct StageProcessor<'a>(&'a Stage);
 
-impl BlockProcessor for Executing<'_> {
+impl BlockProcessor for StageProcessor<'_> {
     type Scratch = ();
 
     fn new_scratch(&self) {}
@@ -206,7 +206,7 @@ fn follow(what: &str, plan: Vec<Course>, order: Order, workers: usize) {
         let source = Input::reader(Source(&bytes, 0, &stage));
         let sink = Output::writer(Sink(&stage));
         let options = options(order, workers, 1);
-        let report = run_unwatched(&options, vec![source], &Executing(&stage), vec![sink]);
+        let report = run_unwatched(&options, vec![source], &StageProcessor(&stage), vec![sink]);
         assert_eq!(report.expect("no error").records, stage.plan.len() as u64);
     });
     let wrong = stage.now.into_inner().expect("no panic").wrong;

@@ -184,8 +184,8 @@ fn records_are_routed_and_the_full_stream_is_kept_beside_the_filtered() {
 
 #[test]
 fn a_forwarded_block_keeps_its_place_among_other_output() {
-    struct Framed;
-    impl BlockProcessor for Framed {
+    struct DoublingProcessor;
+    impl BlockProcessor for DoublingProcessor {
         type Scratch = ();
         fn new_scratch(&self) {}
         fn execute(
@@ -210,7 +210,13 @@ fn a_forwarded_block_keeps_its_place_among_other_output() {
         ..Options::default()
     };
     let outputs = vec![Output::writer(&mut one), Output::writer(&mut two)];
-    run_unwatched(&options, vec![Input::bytes(b"aabbc")], &Framed, outputs).expect("no error");
+    run_unwatched(
+        &options,
+        vec![Input::bytes(b"aabbc")],
+        &DoublingProcessor,
+        outputs,
+    )
+    .expect("no error");
     assert_eq!((&*one, &*two), (&b"aa|aa\nbb|bb\nc|c\n"[..], &b"abc"[..]));
 }
 

@@ -24,7 +24,7 @@ fn read(source: &mut dyn Source) -> (u64, bool) {
 const MS: u64 = 1_000_000;
 
 /// 100 Hz, in parts of 10 samples.
-struct Written {
+struct FollowFixture {
     _folder: tempfile::TempDir,
     writing: Store,
     writer: SignalWriter,
@@ -38,7 +38,7 @@ struct Written {
     is_over: bool,
 }
 
-impl Written {
+impl FollowFixture {
     fn new(stored: usize, start: i64, options: &FollowOptions) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("s.iso");
@@ -119,7 +119,7 @@ fn follow_options(lateness: u64, silence: u64) -> FollowOptions {
 
 #[test]
 fn a_writer_that_pauses_is_read_after_what_was_given_up() {
-    let mut written = Written::new(0, 0, &follow_options(500, 3500));
+    let mut written = FollowFixture::new(0, 0, &follow_options(500, 3500));
     written.append_at_rate(7);
     written.wait(3000);
     // The last part began with 60 at 600 ms; at 3700 ms samples due 500 ms earlier are given up.
@@ -143,7 +143,7 @@ fn a_writer_that_pauses_is_read_after_what_was_given_up() {
 #[test]
 fn samples_stored_before_the_run_do_not_defer_its_lateness() {
     for (stored, start) in [(1000, 0), (100_000, 0), (1000, 1000)] {
-        let mut written = Written::new(stored, start, &follow_options(500, 5000));
+        let mut written = FollowFixture::new(stored, start, &follow_options(500, 5000));
         written.wait(500);
         assert!(written.marks.is_empty(), "{:?}", written.marks);
         written.wait(500);
@@ -164,7 +164,7 @@ fn samples_stored_before_the_run_do_not_defer_its_lateness() {
 
 #[test]
 fn samples_that_were_never_written_are_not_backfilled() {
-    let mut written = Written::new(100, 0, &follow_options(200, 60_000));
+    let mut written = FollowFixture::new(100, 0, &follow_options(200, 60_000));
     written.wait(5000);
     assert!(written.marks.last().is_some_and(|&mark| mark > 500));
     assert_eq!(written.followed.counts().backfilled_samples, 0);
@@ -183,7 +183,7 @@ fn samples_that_were_never_written_are_not_backfilled() {
 
 #[test]
 fn a_late_fill_does_not_defer_lateness() {
-    let mut written = Written::new(100, 0, &follow_options(200, 60_000));
+    let mut written = FollowFixture::new(100, 0, &follow_options(200, 60_000));
     written.writer.append_gap(50).unwrap();
     written.append(10);
     written.wait(150);

@@ -156,7 +156,7 @@ pub fn record(
     out
 }
 
-pub struct Imported {
+pub struct ImportResult {
     pub clock: Clock,
     /// Final clocks of earlier runs.
     pub runs: Vec<Clock>,
@@ -169,9 +169,9 @@ pub fn config(rec: &Recorder) -> ClockConfig {
     ClockConfig::new(isochrony_time::Rate::from_f64(rec.nominal).unwrap())
 }
 
-pub fn import(config: ClockConfig, files: &[File], look_ahead: bool) -> Imported {
+pub fn import(config: ClockConfig, files: &[File], look_ahead: bool) -> ImportResult {
     let clock = Clock::new(config, RunId(0)).unwrap();
-    let mut imported = Imported {
+    let mut imported = ImportResult {
         clock,
         runs: vec![],
         placements: vec![],
@@ -182,7 +182,7 @@ pub fn import(config: ClockConfig, files: &[File], look_ahead: bool) -> Imported
     imported
 }
 
-pub fn go_on(im: &mut Imported, files: &[File], look_ahead: bool) {
+pub fn go_on(im: &mut ImportResult, files: &[File], look_ahead: bool) {
     let mut end = im.clock.end().unwrap_or(0);
     for (k, file) in files.iter().enumerate() {
         let next = files.get(k + 1).map(|f| &f.stamp).filter(|_| look_ahead);
