@@ -16,9 +16,9 @@ use crate::measure::{Results, interleave, noise, ratio};
 const WINDOW: usize = 4096;
 const BINS: usize = WINDOW / 2 + 1;
 /// Rows kept at once, as in the plan's blocks.
-const TOGETHER: usize = 32;
+const BLOCK_ROWS: usize = 32;
 /// Frequency whose values are added up.
-const LOOKED_AT: usize = 77;
+const CHECKED_BIN: usize = 77;
 
 /// Prevents the compiler from leaving out the work.
 fn added(sum: &AtomicU64, value: f32) {
@@ -33,11 +33,11 @@ fn look(sum: &Arc<AtomicU64>) -> impl Fn(&Item) -> Result<(), Cause> + Send + Sy
         if let Item::Frames(frames) = item {
             if let Some(values) = frames.values::<f32>() {
                 let rows = values.chunks_exact(frames.stride());
-                rows.for_each(|row| added(&sum, row[LOOKED_AT]));
+                rows.for_each(|row| added(&sum, row[CHECKED_BIN]));
             }
             if let Some(values) = frames.values::<Complex32>() {
                 let rows = values.chunks_exact(frames.stride());
-                rows.for_each(|row| added(&sum, row[LOOKED_AT].re));
+                rows.for_each(|row| added(&sum, row[CHECKED_BIN].re));
             }
         }
         Ok(())
@@ -60,8 +60,8 @@ impl Bare {
         Self {
             row: plan.make_input_vec(),
             scratch: plan.make_scratch_vec(),
-            spectra: vec![Complex32::default(); TOGETHER * BINS],
-            powers: vec![0.0; TOGETHER * BINS],
+            spectra: vec![Complex32::default(); BLOCK_ROWS * BINS],
+            powers: vec![0.0; BLOCK_ROWS * BINS],
             taper: (0..WINDOW)
                 .map(|k| (0.5 - 0.5 * phase(k).cos()) as f32)
                 .collect(),
@@ -71,13 +71,13 @@ impl Bare {
 
     fn fft(&mut self, samples: &[f32]) -> f64 {
         let mut sum = 0.0;
-        for (window, k) in samples.chunks_exact(WINDOW).zip((0..TOGETHER).cycle()) {
+        for (window, k) in samples.chunks_exact(WINDOW).zip((0..BLOCK_ROWS).cycle()) {
             self.row.copy_from_slice(window);
             let spectrum = &mut self.spectra[k * BINS..][..BINS];
             let _ = self
                 .plan
                 .process_with_scratch(&mut self.row, spectrum, &mut self.scratch);
-            sum += f64::from(black_box(&self.spectra)[k * BINS + LOOKED_AT].re);
+            sum += f64::from(black_box(&self.spectra)[k * BINS + CHECKED_BIN].re);
         }
         sum
     }
@@ -90,7 +90,7 @@ impl Bare {
             .map(|&w| f64::from(w) * f64::from(w))
             .sum();
         let scale = (1.0 / (rate * weight)) as f32;
-        for (window, k) in samples.chunks_exact(WINDOW).zip((0..TOGETHER).cycle()) {
+        for (window, k) in samples.chunks_exact(WINDOW).zip((0..BLOCK_ROWS).cycle()) {
             let mut lanes = [0.0f32; 16];
             for part in window.chunks_exact(16) {
                 lanes.iter_mut().zip(part).for_each(|(lane, x)| *lane += x);
@@ -109,7 +109,7 @@ impl Bare {
             }
             powers[0] *= 0.5;
             powers[BINS - 1] *= 0.5;
-            sum += f64::from(black_box(&self.powers)[k * BINS + LOOKED_AT]);
+            sum += f64::from(black_box(&self.powers)[k * BINS + CHECKED_BIN]);
         }
         sum
     }

@@ -14,10 +14,10 @@ use memmap2::{Advice, MmapMut};
 const CHUNK: u64 = 32 << 20;
 
 /// Bytes free for a run; taken in some tens of milliseconds at most.
-const AHEAD: u64 = 128 << 20;
+const FREE_MARGIN_BYTES: u64 = 128 << 20;
 
 /// Interval of checks, which take microseconds.
-const EVERY: Duration = Duration::from_millis(4);
+const CHECK_INTERVAL: Duration = Duration::from_millis(4);
 
 /// Frees memory while it lives.
 pub struct Supply {
@@ -51,13 +51,13 @@ impl Drop for Supply {
 }
 
 fn wait(stopped: &Receiver<()>, mut give: impl FnMut()) {
-    while stopped.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
+    while stopped.recv_timeout(CHECK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
         give();
     }
 }
 
 fn give(held: &mut Vec<MmapMut>, before: u64) {
-    while free() < before + AHEAD && held.pop().is_some() {}
+    while free() < before + FREE_MARGIN_BYTES && held.pop().is_some() {}
 }
 
 /// Memory with all pages present, large ones if possible.

@@ -25,7 +25,7 @@ use bare::BARE;
 /// Samples per window: a minute at 2 kHz.
 const WINDOW: usize = 120_000;
 /// Samples per window, so that none lies across two pieces of a strategy: the plan would copy its samples.
-const WITHIN: usize = 65_536;
+const ALIGNED_WINDOW: usize = 65_536;
 /// Where samples begin in a shard.
 pub const PAYLOAD: u64 = 4_096;
 
@@ -33,7 +33,7 @@ type Failure = Box<dyn std::error::Error>;
 type Row<T> = (T, T, f64);
 
 /// Largest error of a prediction in the claim.
-const CLOSE: f64 = 0.15;
+const MAX_PREDICTION_ERROR: f64 = 0.15;
 
 pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure> {
     let bytes: u64 = if quick { 16 << 20 } else { 512 << 20 };
@@ -43,7 +43,7 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
     // The same numbers as float64; a quarter is enough.
     let long = Scanned::make::<f64>(&path, "long", bytes)?;
     let expected = BARE[0].1(&short.files, WINDOW)?;
-    let within = BARE[0].1(&short.files, WITHIN)?;
+    let within = BARE[0].1(&short.files, ALIGNED_WINDOW)?;
     let both = [(&short, &Strategy::ALL[..]), (&long, &TYPED[..])];
     let mut cases = Vec::new();
     for (state, _) in STATES {
@@ -84,7 +84,7 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
             for turn in order(now.len(), round) {
                 let case = &mut now[turn];
                 let _supply = cooled(&case.scanned.files, state)?;
-                let (rows, spent) = plan(&path, case.scanned, case.strategy, WITHIN)?;
+                let (rows, spent) = plan(&path, case.scanned, case.strategy, ALIGNED_WINDOW)?;
                 check(&rows, &within, case.strategy.name());
                 case.measured.push(spent);
                 let scanned = case.scanned;
@@ -246,7 +246,7 @@ fn report(
 ) {
     let (ours, foretold) = (Times::from(ours), Times::from(foretold));
     let middle = ratio(&ours, &foretold);
-    let met = (1.0 - CLOSE..=1.0 / (1.0 - CLOSE)).contains(&middle);
+    let met = (1.0 - MAX_PREDICTION_ERROR..=1.0 / (1.0 - MAX_PREDICTION_ERROR)).contains(&middle);
     let spread = ours.seconds();
     // Unpredictable if every fourth scan takes twice as long.
     let unpredictable = state == CacheState::Cold && spread.high > 1.5 * spread.low;
