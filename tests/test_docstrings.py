@@ -7,7 +7,9 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from types import ClassMethodDescriptorType, FunctionType, MethodDescriptorType, ModuleType
 from typing import Any
@@ -80,24 +82,95 @@ def public_methods(public: type) -> Iterator[tuple[str, Any, str]]:
                 yield name, getattr(member, "__func__", member), base.__module__
 
 
-def public_callables() -> Iterator[tuple[str, str, str]]:
-    """What `isochrony` exports, and the methods of its classes: name, docstring, and return type, "" for a class."""
-    of_native = native_returns()
-    for name in iso.__all__:
-        public = getattr(iso, name)
+RETURNS = native_returns()
+
+
+def exported() -> dict[str, Any]:
+    """What `isochrony` and `isochrony.cluster` export, by name."""
+    of_cluster = {f"cluster.{name}": getattr(iso.cluster, name) for name in iso.cluster.__all__}
+    return {name: getattr(iso, name) for name in iso.__all__} | of_cluster
+
+
+def annotations(public: Any) -> Iterator[tuple[str, str]]:
+    """Types that a function returns, or that methods, properties and fields of a class have; and the module."""
+    if not inspect.isclass(public):
+        yield returned_by(public.__name__, public), public.__module__
+        return
+    for base in public.__mro__:
+        module = base.__module__
+        if module == "isochrony":
+            of_base = (returned for name, returned in RETURNS.items() if name.startswith(f"{base.__name__}."))
+            yield from ((returned, module) for returned in of_base)
+        elif module.startswith("isochrony."):
+            types = inspect.get_annotations(base)
+            for name, member in vars(base).items():
+                functions = (getattr(member, inner, None) for inner in ("__func__", "fget", "func"))
+                function = next(filter(None, functions), member)
+                if inspect.isfunction(function):
+                    types[name] = function.__annotations__.get("return")
+            public_types = (one for name, one in types.items() if name.startswith("__") or not name.startswith("_"))
+            yield from ((str(one), module) for one in public_types)
+
+
+def returned_by(name: str, function: Any) -> str:
+    """Return type of a function or method of this name; native ones have no annotations."""
+    own = getattr(function, "__annotations__", None)
+    return str(RETURNS[name] if own is None else own["return"])
+
+
+def given() -> dict[str, type]:
+    """Python classes that are not exported, but that exported names give: reports, parts of results and the like."""
+    # Some modules import a class only to check types, so that its name is not among theirs.
+    classes = {
+        name: thing
+        for module in MODULES
+        for name, thing in vars(module).items()
+        if inspect.isclass(thing) and thing.__module__ == module.__name__
+    }
+    found = list(EXPORTED.values())
+    # The list grows meanwhile: a class that was found may give others.
+    for public in found:
+        for annotation, module in annotations(public):
+            for word in re.findall(r"\w+", annotation):
+                thing = vars(sys.modules[module]).get(word, classes.get(word))
+                if inspect.isclass(thing) and thing.__module__.startswith("isochrony.") and thing not in found:
+                    found.append(thing)
+    return {f"{one.__module__}.{one.__name__}": one for one in found[len(EXPORTED) :]}
+
+
+def callables(publics: dict[str, Any]) -> list[Any]:
+    """Functions, classes and methods: name, docstring, and return type, "" for a class."""
+    rows = []
+    for name, public in publics.items():
         if not inspect.isclass(public):
-            returned = of_native.get(name) or public.__annotations__["return"]
-            yield name, public.__doc__ or "", returned
+            rows.append((name, public.__doc__ or "", returned_by(public.__name__, public)))
             continue
-        yield name, public.__doc__ or "", ""
-        for method, function, module in public_methods(public):
-            # The native classes say that they are of `isochrony`.
-            is_native = module == "isochrony"
-            returned = of_native[f"{name}.{method}"] if is_native else function.__annotations__["return"]
-            yield f"{name}.{method}", function.__doc__ or "", str(returned)
+        rows.append((name, public.__doc__ or "", ""))
+        for method, function, _ in public_methods(public):
+            returned = returned_by(f"{public.__name__}.{method}", function)
+            rows.append((f"{name}.{method}", function.__doc__ or "", returned))
+    return [pytest.param(*row, id=row[0]) for row in rows]
 
 
-PUBLIC = [pytest.param(*one, id=one[0]) for one in public_callables()]
+def properties(publics: dict[str, Any]) -> Iterator[Any]:
+    """Names and docstrings of properties of classes."""
+    for name, public in publics.items():
+        for member, value in vars(public).items() if inspect.isclass(public) else ():
+            if isinstance(value, property | cached_property) and not member.startswith("_"):
+                yield pytest.param(f"{name}.{member}", value.__doc__ or "", id=f"{name}.{member}")
+
+
+def fields(public: Any) -> set[str]:
+    """Public fields of a dataclass or named tuple; of anything else, none."""
+    of_tuple = public._fields if inspect.isclass(public) and issubclass(public, tuple) else ()
+    names = [one.name for one in dataclasses.fields(public)] if dataclasses.is_dataclass(public) else of_tuple
+    return {name for name in names if not name.startswith("_")}
+
+
+EXPORTED = exported()
+GIVEN = given()
+PUBLIC = callables(EXPORTED)
+PUBLIC_AND_GIVEN = PUBLIC + callables(GIVEN)
 
 
 @pytest.mark.parametrize(("name", "text", "returned"), PUBLIC)
@@ -105,16 +178,24 @@ def test_public_docstring_has_an_example(name: str, text: str, returned: str) ->
     assert re.search(r"^\s*>>> ", text, re.MULTILINE), f"{name} needs an example: lines with >>>, and what they print"
 
 
-@pytest.mark.parametrize(("name", "text", "returned"), [one for one in PUBLIC if one.values[2] not in ("", "None")])
+@pytest.mark.parametrize(
+    ("name", "text", "returned"), [one for one in PUBLIC_AND_GIVEN if one.values[2] not in ("", "None")]
+)
 def test_public_docstring_says_what_is_returned(name: str, text: str, returned: str) -> None:
     section = re.search(r"^(\s*)Returns:\n\1    \S.*", text, re.MULTILINE)
     assert section is not None, f"{name} gives {returned}; it needs a section that begins with a line Returns:"
 
 
-@pytest.mark.parametrize("name", [name for name in iso.__all__ if dataclasses.is_dataclass(getattr(iso, name))])
+@pytest.mark.parametrize(("name", "text"), [*properties(EXPORTED | GIVEN)])
+def test_public_property_has_a_docstring(name: str, text: str) -> None:
+    assert len(text.split()) >= 2, f"{name} needs a docstring: what it is, with its unit"
+
+
+@pytest.mark.parametrize("name", [name for name, one in (EXPORTED | GIVEN).items() if fields(one)])
 def test_public_docstring_lists_attributes(name: str) -> None:
-    listed = re.findall(r"^    (\w+): ", inspect.getdoc(getattr(iso, name)) or "", re.MULTILINE)
-    missing = {field.name for field in dataclasses.fields(getattr(iso, name))} - set(listed)
+    public = (EXPORTED | GIVEN)[name]
+    listed = re.findall(r"^    (\w+): ", inspect.getdoc(public) or "", re.MULTILINE)
+    missing = fields(public) - set(listed)
     assert not missing, f"{name} needs {sorted(missing)} in its section Attributes:"
 
 

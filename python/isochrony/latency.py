@@ -8,11 +8,16 @@ __all__ = ["Latency"]
 
 
 class Latency(NamedTuple):
-    """Seconds from the arrival of an item until the plan has processed it; quantiles are within a tenth."""
+    """Seconds from the arrival of an item until the plan has processed it; quantiles are within a tenth.
+
+    Attributes:
+        items: number of items measured.
+        median: half of the items took at most this long, in seconds.
+        p99: 99 % of the items took at most this long, in seconds.
+        most: longest time, in seconds.
+    """
 
     items: int
-    """Number of items measured."""
     median: float
     p99: float
-    """99 % of the items took at most this long."""
     most: float

@@ -32,14 +32,22 @@ _ATTACHING = threading.Lock()
 
 
 class Attachment:
-    """Caches on the workers of a cluster; `attach` makes it. A context manager: closing it ends the caches' transfers.
+    """Caches on the workers of a cluster; made by `attach`. A context manager: leaving it closes the caches.
 
-    What the caches hold stays on disk, and is found again by the next attachment with the same folder.
+    A closed cache stays on disk; the next attachment with the same folder finds its files.
 
     Attributes:
-        client: of the cluster.
-        policy: that places tasks by data.
-        report: of the last run of `map`, live; None before the first one.
+        client: the `distributed.Client` of the cluster.
+        policy: name of the policy that chooses workers for tasks.
+        max_replicas: number of copies of a file above which ``good-cache-compute`` gives items of it only to workers
+            that have some of its bytes, unless they have waited long.
+
+    >>> import isochrony as iso
+    >>> from dask.distributed import Client  # doctest: +SKIP
+    >>> client = Client("tcp://10.0.0.5:8786")  # doctest: +SKIP
+    >>> with iso.cluster.attach(client, cache="20GB") as attachment:  # doctest: +SKIP
+    ...     attachment.policy, attachment.is_closed
+    ('good-cache-compute', False)
     """
 
     def __init__(self, client: Any, name: str, policy: str, settings: CacheSettings, max_replicas: int) -> None:
@@ -55,21 +63,51 @@ class Attachment:
 
     @property
     def report(self) -> MapReport | None:
-        """What the last run did so far."""
+        """What the latest run of `map` has done so far: a new `MapReport` at each access; None before the first run.
+
+        >>> list(iso.cluster.map(lambda url, path: path.stat().st_size, urls, client=attachment))  # doctest: +SKIP
+        [2880, 5760]
+        >>> attachment.report.tasks  # doctest: +SKIP
+        2
+        """
         return None if self._latest is None else self._latest()
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed, or another attachment took its place."""
+        """Whether the attachment was closed, or another one has replaced it."""
         return self._is_closed
 
     def info(self) -> dict[str, dict[str, Any]]:
-        """What the cache of each worker has and has done, by address of the worker."""
+        """State and counters of the workers' caches.
+
+        Workers of one host with the same folder share a cache.
+
+        Returns:
+            By address of a worker, a dict. Of the cache: "folder"; "evict", the eviction policy; "quota_bytes", its
+            largest size; "piece_bytes", the size of the pieces in which files are fetched; "objects" and
+            "pinned_objects", numbers of cached files and shards, and of those in use; "present_bytes",
+            "reserved_bytes" and "allocated_bytes", bytes that are cached, being fetched, and counted against the quota;
+            "handles", number of open handles of live processes; "hits" and "misses", numbers of requested pieces that
+            were cached and that were not; "evictions", number of objects evicted; "resets", how often its journal was
+            unusable. Of the worker's process: "local_files", "peer_files" and "storage_files", numbers of files by
+            where they were found; "peer_bytes" and "storage_bytes", bytes that came from there.
+
+        Raises:
+            RunError: the attachment was closed, or a worker has no cache yet.
+
+        >>> attachment.info()["tcp://10.0.0.7:40331"]["quota_bytes"]  # doctest: +SKIP
+        20000000000
+        """
         self._check_open()
         return dict(self.client.run(_info, self._name))
 
     def close(self) -> None:
-        """Closes the caches; what they hold stays on disk."""
+        """Close the caches and end their transfers. Cached files stay on disk. Closing again has no effect.
+
+        >>> attachment.close()  # doctest: +SKIP
+        >>> attachment.is_closed  # doctest: +SKIP
+        True
+        """
         if self._is_closed:
             return
         self._is_closed = True
@@ -110,10 +148,13 @@ def attach(
     """Set up a cache on each worker of a Dask cluster, also on workers that join later, for `map` and for plans with
     ``on=``.
 
+    A process has one attachment per cluster: a second call closes the first one.
+
     Parameters:
         client: a `distributed.Client`, a cluster, or the address of a scheduler.
-        policy: how workers are chosen for tasks; see docs/placement.md.
-        cache: bytes of each host's cache, or text such as "20GB".
+        policy: how workers are chosen for tasks: "good-cache-compute", "max-compute-util", "max-cache-hit",
+            "first-cache-available" or "first-available"; see docs/placement.md.
+        cache: largest size of each host's cache in bytes, from 16 MiB, or text such as "20GB".
         evict: which files leave a full cache: "lru", "lfu", "fifo" or "random".
         folder: folder of a host's cache, on a local disk; workers of a host with the same folder share it. ``{worker}``
             in it stands for the name of the worker. None: beside the folders of Dask's workers.
@@ -122,15 +163,21 @@ def attach(
         storage_reads: largest number of reads of a worker from storage at a time, from 1.
         max_replicas: number of copies of a file above which ``good-cache-compute`` gives items of it only to workers
             that have some of its bytes, unless they have waited long.
-        timeout: seconds without progress after which a transfer is abandoned, above 0.
+        timeout: seconds without progress after which a transfer is abandoned, above 0 and at most 3600.
 
     Returns:
         An `Attachment`; use it in a ``with`` block, which closes the caches at the end.
 
     Raises:
-        OptionError: a parameter out of range.
-        MissingExtraError: Dask is not installed.
+        OptionError: a parameter out of range, or no scheduler answers at that address.
+        MissingExtraError: Dask is not installed (extra `cluster`).
         RunError: a worker cannot open its cache.
+
+    >>> import isochrony as iso
+    >>> from dask.distributed import Client  # doctest: +SKIP
+    >>> client = Client("tcp://10.0.0.5:8786")  # doctest: +SKIP
+    >>> with iso.cluster.attach(client, cache="20GB", folder="/scratch/isochrony"):  # doctest: +SKIP
+    ...     lengths = list(iso.cluster.map(lambda url, path: path.stat().st_size, urls, client=client))
     """
     require("distributed", "isochrony.cluster.attach")
     from .cache_plugin import PLUGIN_NAME, CachePlugin

@@ -39,17 +39,34 @@ _STOP_S = 1.0
 
 
 class ClusterRun:
-    """The slots of one run, for the scheduler.
+    """The slots of one run on a cluster: threads of workers that execute tasks. A context manager: leaving it closes
+    the run.
+
+    The scheduler of a plan, `map` and `isochrony.Executor` take slots from it, send them batches of tasks, and give
+    them back.
 
     Parameters:
-        client: connected to the cluster.
-        payload: what slots prepare; None: there are none.
-        options: of the run.
+        client: a `distributed.Client` of the cluster, as `checked_client` gives it.
+        payload: pickled plans or functions that each slot prepares, at most 256 MiB; None: the run has no slots.
+        options: run options, with `on`, `scale` and `paths`.
 
     Attributes:
-        attachment: name of the caches through which workers read signals; None: they have none.
-        placement: policy, seconds that a task may wait for its data, and most copies of a shard, of a run that places
-            tasks by data; else None.
+        attachment: name of the caches through which workers read signals; None: they read stores directly.
+        placement: for a run that places tasks by data: policy, seconds after which the oldest task goes to any free
+            slot, and largest number of copies of a shard; else None.
+        retire_order: function that sorts addresses of workers by how long they are to stay, longest first; None: in the
+            order in which they joined.
+
+    Raises:
+        RunError: the scheduler cannot be reached.
+        MissingExtraError: Dask is not installed (extra `cluster`).
+
+    >>> with ClusterRun(client, payload, RunOptions.of(on=client)) as run:  # doctest: +SKIP
+    ...     most, present = run.slot_counts()
+    ...     slot = run.next_slot(1.0, True)
+    ...     slot.send(batch)
+    ...     results = slot.receive()
+    ...     run.give_back(slot)
     """
 
     attachment: str | None = None
@@ -57,7 +74,27 @@ class ClusterRun:
 
     @classmethod
     def of_plans(cls, client: Any, plans: Sequence[NativePlan], collects: bool, options: RunOptions) -> Self:
-        """The slots of a run of plans. `collects`: their results are gathered."""
+        """Begin a run of plans.
+
+        Parameters:
+            client: a `distributed.Client` of the cluster.
+            plans: native plans, as `isochrony.Plan` holds them.
+            collects: whether their results are gathered.
+            options: run options.
+
+        Returns:
+            A `ClusterRun`. It has no slots if a plan has parts on hosts (`Plan.on`) and `options.control` is set, since
+            parameters cannot change in other processes.
+
+        Raises:
+            OptionError: `scale` for a plan with parts on hosts, or a prefix in `paths` that no store of a plan has.
+            PlanError: `control` for a plan without parts on hosts, a plan that reads what is only in this process, a
+                function that cannot be pickled, or more than 256 MiB to send to a worker.
+            RunError: the scheduler cannot be reached.
+            MissingExtraError: Dask is not installed (extra `cluster`).
+
+        >>> ClusterRun.of_plans(client, [plan._native], True, RunOptions.of(on=client))  # doctest: +SKIP
+        """
         has_hosts = any(plan.has_hosts() for plan in plans)
         if has_hosts and options.scale is not None:
             raise OptionError(
@@ -118,10 +155,17 @@ class ClusterRun:
         self._discovery = threading.Thread(target=self._discover_workers, name="isochrony-workers", daemon=True)
 
     def slot_counts(self) -> tuple[int, int]:
-        """Number of slots that there may be, and of those on the current workers; begins to make these.
+        """Count the slots, and begin to make them on the current workers. Call it once, before `next_slot`.
+
+        Returns:
+            Largest number of slots that the run may have, and number of threads of the current workers; (0, 0) for a
+            run without slots. The first is larger than the second only if the cluster may grow (`scale`).
 
         Raises:
             RunError: the scheduler does not answer.
+
+        >>> run.slot_counts()  # doctest: +SKIP
+        (8, 8)
         """
         try:
             workers = self._workers()
@@ -136,14 +180,35 @@ class ClusterRun:
         return max(present, self._scaling.most * max(workers.values(), default=1)), present
 
     def worker_count(self) -> int:
-        """Number of the current workers."""
+        """Count the current workers.
+
+        Returns:
+            Number of workers that the scheduler knows.
+
+        Raises:
+            OSError: the scheduler does not answer.
+
+        >>> run.worker_count()  # doctest: +SKIP
+        2
+        """
         return len(self._workers())
 
     def next_slot(self, wait_s: float, is_needed: bool) -> Slot | None:
-        """A slot that is ready, if there is one within so many seconds. `is_needed`: the run cannot go on without one.
+        """Wait for a slot that is ready. A slot of a worker that is to leave is given back to the worker instead.
+
+        Parameters:
+            wait_s: longest time to wait, in seconds.
+            is_needed: whether the run cannot continue without a slot.
+
+        Returns:
+            A `Slot`; None if there is none in time, or the run was stopped.
 
         Raises:
-            RunError: a worker cannot take part, or there is none for `WORKER_TIMEOUT_S` though the run needs one.
+            RunError: a worker cannot take part, the scheduler cannot be reached, or a slot is needed and no worker has
+                taken part for 60 s.
+
+        >>> run.next_slot(1.0, True).name  # doctest: +SKIP
+        'tcp://10.0.0.7:40331'
         """
         try:
             slot = self._ready.get(timeout=wait_s)
@@ -159,18 +224,41 @@ class ClusterRun:
         return slot
 
     def give_back(self, slot: Slot) -> None:
-        """Another may have a slot that `next_slot` gave."""
+        """Make a slot that `next_slot` returned available again.
+
+        Parameters:
+            slot: the slot; all its results were received.
+
+        >>> run.give_back(slot)  # doctest: +SKIP
+        """
         self._ready.put(slot)
 
     def is_stopped(self) -> bool:
-        """Whether all calls are ended."""
+        """Check whether the run was stopped.
+
+        Returns:
+            True after `stop` or `close`.
+
+        >>> run.is_stopped()  # doctest: +SKIP
+        False
+        """
         return self._stopped.is_set()
 
     def open_host(self, host: str, form: str, objects: list[tuple[str, Any]], inbox: NativeHostInbox) -> None:
-        """Starts a part of a plan on a host.
+        """Start a part of a plan on a host, and receive its results until the run ends.
+
+        Parameters:
+            host: name or address of a worker.
+            form: the part, as JSON text.
+            objects: kind and value of what the part refers to: signals, samples in memory, functions.
+            inbox: receives the results.
 
         Raises:
-            RunError: there is no such worker, or it cannot.
+            RunError: the cluster has no such worker, the worker cannot start the part, or the scheduler cannot be
+                reached.
+            PlanError: a function cannot be pickled, or the part is larger than 256 MiB.
+
+        >>> run.open_host("station-7", form, objects, inbox)  # doctest: +SKIP
         """
 
         def start(form: str, first: int, token: bytes) -> HostServer:
@@ -220,12 +308,25 @@ class ClusterRun:
         return names.get(host, host if host in workers else None), list(names)
 
     def set_demand(self, tasks: int, slot_seconds: float | None) -> None:
-        """What is left to do: tasks, and seconds that they would take one slot."""
+        """State what is left to do, by which the cluster is scaled. No effect without `scale`.
+
+        Parameters:
+            tasks: number of tasks left.
+            slot_seconds: seconds that they would take one slot; None: not known yet.
+
+        >>> run.set_demand(1200, 96.0)  # doctest: +SKIP
+        """
         if self._scaling is not None:
             self._scaling.set_demand(tasks, slot_seconds)
 
     def drain(self, worker: str) -> None:
-        """Sends a worker nothing more, and gives its slots back when they have finished what they have."""
+        """Send a worker no more tasks. Its slots finish the tasks that they have, and are then given back to it.
+
+        Parameters:
+            worker: address of the worker; an unknown one has no effect.
+
+        >>> run.drain("tcp://10.0.0.7:40331")  # doctest: +SKIP
+        """
         with self._lock:
             self._draining.add(worker)
             slots = [slot for slot in self._slots if slot.name == worker]
@@ -233,7 +334,15 @@ class ClusterRun:
             slot.drain()
 
     def notes(self) -> list[str]:
-        """What the report says of hosts: links, losses, and processors that are not alike."""
+        """Describe the connections to hosts for the report.
+
+        Returns:
+            Lines of text: bytes received from each host with a part of the plan, losses, and processors of workers that
+            differ from this one.
+
+        >>> run.notes()  # doctest: +SKIP
+        ["on('station-7'): 1048576 bytes came over 1 connection(s)"]
+        """
         links = [
             f"on({link.host!r}): {link.received_bytes} bytes came over {link.connections} connection(s)"
             for link in self._hosts
@@ -253,14 +362,20 @@ class ClusterRun:
         ]
 
     def stop(self) -> None:
-        """Ends all calls."""
+        """Stop the run: waiting calls of `next_slot` and `Slot.receive` return. `close` releases the slots.
+
+        >>> run.stop()  # doctest: +SKIP
+        """
         self._stopped.set()
         self._ready.put(None)
         for link in self._hosts:
             link.stop()
 
     def close(self) -> None:
-        """Ends what slots do, and gives them back."""
+        """Stop the run, end the tasks of its slots, and release them. With `scale` the cluster shrinks to its minimum.
+
+        >>> run.close()  # doctest: +SKIP
+        """
         self.stop()
         if self._discovery.ident is not None:
             self._discovery.join()

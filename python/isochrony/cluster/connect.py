@@ -18,11 +18,27 @@ _CONNECTING = threading.Lock()
 
 
 def checked_client(name: str, on: Any) -> Any:
-    """A `distributed.Client`, of one, of a cluster such as `LocalCluster`, of a scheduler's address, or of "local".
+    """Check what an option such as ``on=`` names, and connect to it.
+
+    A client that was connected to an address or a cluster is kept and used again while this process lives.
+
+    Parameters:
+        name: name of the option, for error messages.
+        on: a `distributed.Client`; a cluster such as `LocalCluster`; the address of a scheduler; or "local", which
+            starts worker processes on this machine, each with one thread.
+
+    Returns:
+        A `distributed.Client` that is connected.
 
     Raises:
-        OptionError: it is something else, or cannot be reached.
-        MissingExtraError: Dask is not installed.
+        OptionError: something else; an asynchronous or closed client; no scheduler answers within 10 s; or the worker
+            processes of "local" do not start.
+        MissingExtraError: Dask is not installed (extra `cluster`).
+
+    >>> import isochrony as iso
+    >>> client = iso.cluster.checked_client("on", "tcp://10.0.0.5:8786")  # doctest: +SKIP
+    >>> client.status  # doctest: +SKIP
+    'running'
     """
     distributed: Any = require("distributed", f"{name}={on!r}")
     client = on

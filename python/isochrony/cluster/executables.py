@@ -22,16 +22,20 @@ _ERROR_LINES, _ERROR_CHARACTERS = 3, 500
 class Executable:
     """A program as the `function` of `map`; its result is the text that it prints.
 
-    It runs in an empty folder, which is removed with what it leaves there. No shell looks at its arguments.
+    The program runs without a shell, in an empty folder, which is removed afterwards with all files in it.
 
     Parameters:
         argv: program and arguments. In them ``{}`` stands for the local paths of all inputs, ``{0}`` for the first one,
-            ``{out}`` for the paths of all outputs, ``{out0}`` for the first one, ``{item}`` for the item.
-        timeout: seconds after which it is killed; None: never.
+            ``{out}`` for the paths of all outputs, ``{out0}`` for the first one, ``{item}`` for the item. Other braces
+            are passed on as they are.
+        timeout: seconds after which the program is killed; None: never.
 
-    Example:
-        >>> Executable(["wc", "-c", "{}"])
-        Executable(['wc', '-c', '{}'])
+    Raises:
+        OptionError: `argv` is not a list of texts, or is empty.
+
+    >>> import isochrony as iso
+    >>> iso.cluster.Executable(["wc", "-c", "{}"])
+    Executable(['wc', '-c', '{}'])
     """
 
     def __init__(self, argv: Sequence[str], *, timeout: float | None = None) -> None:
@@ -46,14 +50,28 @@ class Executable:
         return f"Executable({self._argv!r})"
 
     def __call__(self, item: Any, *paths: Path) -> str:
-        """Runs it here."""
+        """Run the program in this process's host, with local paths of its inputs; see `run`."""
         return self.run(item, list(paths), [])
 
     def run(self, item: Any, inputs: Sequence[Path], outputs: Sequence[Path], scratch: Path | None = None) -> str:
-        """Runs it in a folder of its own, in `scratch` or where temporary files are; what it prints.
+        r"""Run the program once.
+
+        Parameters:
+            item: the item, for ``{item}``.
+            inputs: local paths of the inputs.
+            outputs: local paths that the program is to write.
+            scratch: folder in which its working folder is created; None: the system's folder for temporary files.
+
+        Returns:
+            What it printed to standard output, as text. Bytes that are not UTF-8 become U+FFFD.
 
         Raises:
-            RunError: it cannot be run, or fails.
+            RunError: the program is not installed, cannot be run, ends with another status than 0, or takes longer than
+                `timeout`; or a field of `argv` names a file that the item does not have.
+
+        >>> import isochrony as iso
+        >>> iso.cluster.Executable(["echo", "{item}"]).run("stn_10", [], [])
+        'stn_10\n'
         """
         argv = self.arguments(item, inputs, outputs)
         with tempfile.TemporaryDirectory(dir=scratch, prefix="work-") as folder:
@@ -78,10 +96,24 @@ class Executable:
         return done.stdout.decode(errors="replace")
 
     def arguments(self, item: Any, inputs: Sequence[Path], outputs: Sequence[Path]) -> list[str]:
-        """The arguments, with local paths.
+        """Fill in the command line.
+
+        Parameters:
+            item: the item, for ``{item}``.
+            inputs: local paths of the inputs.
+            outputs: local paths of the outputs.
+
+        Returns:
+            Program and arguments, with paths in place of the fields.
 
         Raises:
-            RunError: one names a path that there is not.
+            RunError: a field names an input or output that the item does not have, or one field within a longer
+                argument stands for several paths.
+
+        >>> import isochrony as iso
+        >>> count = iso.cluster.Executable(["wc", "-c", "{}"])
+        >>> count.arguments("a", ["/data/a.wav", "/data/b.wav"], [])
+        ['wc', '-c', '/data/a.wav', '/data/b.wav']
         """
         return [argument for word in self._argv for argument in self._filled(word, item, inputs, outputs)]
 
@@ -109,10 +141,23 @@ class Executable:
 
 
 def unpack(source: Path, target: Path) -> None:
-    """Decompresses a file of gzip, bzip2 or xz, by its first bytes: a `cache_form` of `map`.
+    """Decompress a file of gzip, bzip2 or xz, recognised by its first bytes: a `cache_form` of `map`.
+
+    Parameters:
+        source: path of the compressed file.
+        target: path to write to; an existing file is replaced.
 
     Raises:
-        RunError: it is neither.
+        RunError: the file is not compressed by any of these.
+        OSError: a file cannot be read or written, or the compressed data is damaged; also EOFError where it ends too
+            early, and zlib.error or lzma.LZMAError.
+
+    >>> import gzip, isochrony as iso, pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.gz").write_bytes(gzip.compress(b"samples"))
+    >>> iso.cluster.unpack(folder / "a.gz", folder / "a")
+    >>> (folder / "a").read_bytes()
+    b'samples'
     """
     import bz2
     import gzip

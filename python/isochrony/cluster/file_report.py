@@ -9,14 +9,19 @@ from ..output.progress import bytes_text, duration_text
 
 @dataclass
 class HostReport:
-    """What one worker did.
+    """What one worker did in a run of `map`.
+
+    A file counts once for each task that reads it.
 
     Attributes:
-        tasks: done, and failed ones.
-        local, peer, storage: files that tasks found in the cache, got from another host, or from storage.
-        fetched: files that it read from storage, for its tasks or because a peer asked for them.
-        peer_bytes, storage_bytes: that came to this worker.
-        seconds: of its tasks, together.
+        tasks: number of tasks that it did, failed ones included.
+        local: number of files that its tasks found in the cache of its host.
+        peer: number of files that came from another host.
+        storage: number of files that came from storage.
+        fetched: number of files that the worker read from storage, for its tasks or because a peer asked for them.
+        peer_bytes: bytes that came from other hosts.
+        storage_bytes: bytes that came from storage.
+        seconds: seconds that its tasks took, summed; waiting for their files is included.
     """
 
     tasks: int = 0
@@ -31,16 +36,18 @@ class HostReport:
 
 @dataclass
 class MapReport:
-    """What a run over files did, so far.
+    """What a run of `map` has done so far; prints as a line.
 
     Attributes:
-        policy: that placed the tasks.
-        tasks: done.
-        failed: of these, ones whose function raised.
-        seconds: since the run began.
-        waiting, running: tasks now.
-        hosts: what each worker did, by its address.
-        notes: what else is worth knowing.
+        policy: name of the policy that chose workers for tasks.
+        tasks: number of tasks that are done, failed ones included.
+        failed: number of tasks that failed: the function raised, a file could not be read or written, or the workers
+            that had the task were lost.
+        seconds: seconds since the run began; after it, how long it took.
+        waiting: number of tasks that wait now.
+        running: number of tasks that workers have now.
+        hosts: a `HostReport` per worker, by its address; lost workers included.
+        notes: remarks on the run as text, such as processors that differ.
     """
 
     policy: str
@@ -54,34 +61,34 @@ class MapReport:
 
     @property
     def local(self) -> int:
-        """Files that tasks found in the cache of their host."""
+        """Number of files that tasks found in the cache of their host, over all workers."""
         return sum(host.local for host in self.hosts.values())
 
     @property
     def peer(self) -> int:
-        """Files that came from another host."""
+        """Number of files that came from another host, over all workers."""
         return sum(host.peer for host in self.hosts.values())
 
     @property
     def storage(self) -> int:
-        """Files that came from storage."""
+        """Number of files that came from storage, over all workers."""
         return sum(host.storage for host in self.hosts.values())
 
     @property
     def peer_bytes(self) -> int:
-        """Bytes that came from other hosts."""
+        """Bytes that came from other hosts, over all workers."""
         return sum(host.peer_bytes for host in self.hosts.values())
 
     @property
     def storage_bytes(self) -> int:
-        """Bytes that came from storage."""
+        """Bytes that came from storage, over all workers."""
         return sum(host.storage_bytes for host in self.hosts.values())
 
     @property
     def hit_rate(self) -> float:
-        """Part of the files that tasks read for which storage was not read.
+        """Fraction of files read by tasks for which storage was not read, 0 to 1; 0 if no files were read.
 
-        A file that a peer fetched from there because it was asked to is no hit.
+        A file that a peer had to read from storage first is no hit.
         """
         files = self.local + self.peer + self.storage
         fetched = sum(host.fetched for host in self.hosts.values())

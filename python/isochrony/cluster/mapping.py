@@ -39,11 +39,23 @@ _MAX_WAIT_S = 2.0
 
 
 class MapResults:
-    """Results of `map`, in the order of the items: an iterator. A context manager: leaving it ends the run.
+    """Results of `map`: an iterator, in the order of the items. A context manager: leaving it ends the run.
+
+    The run also ends when all results were taken, and when the iterator raises. It raises what the function raised for
+    an item, or StorageError if a file of an item cannot be read or written; with `keep_going` such an exception is the
+    result of its item. It raises OptionError if `inputs` or `outputs` do not fit the items, RunError if no worker takes
+    part for 60 s or the scheduler cannot be reached, and whatever the iteration over `items` raises.
 
     Attributes:
-        written: of each item that is done, the outputs: URL, version, and BLAKE3 digest (None if the cache could not
-            take it).
+        written: outputs of the items that are done, by index of the item from 0: a list of pairs of the version in
+            storage (`url`, `etag`, `modified_ns`, `bytes`) and the BLAKE3 digest in hexadecimal, which is None if the
+            output is not in the cache. Items without outputs are missing.
+
+    >>> import isochrony as iso
+    >>> urls = ["s3://recordings/a.wav", "s3://recordings/b.wav"]
+    >>> with iso.cluster.map(lambda url, path: path.stat().st_size, urls, client=client) as results:  # doctest: +SKIP
+    ...     next(results)
+    2880
     """
 
     def __init__(self, producer: _Producer, run: FileRun, keep_going: bool, progress: bool) -> None:
@@ -56,11 +68,20 @@ class MapResults:
 
     @property
     def report(self) -> MapReport:
-        """What the run did so far: tasks, files and bytes by where they came from, of each worker."""
+        """What the run has done so far: a new `MapReport` at each access, and the final one after the run.
+
+        >>> results.report.hit_rate  # doctest: +SKIP
+        0.97
+        """
         return self._report or self._run.report()
 
     def close(self) -> None:
-        """Ends the run; results that were not taken are lost."""
+        """End the run. Results that were not taken are lost. Closing again has no effect.
+
+        >>> results.close()  # doctest: +SKIP
+        >>> list(results)  # doctest: +SKIP
+        []
+        """
         if self._report is None:
             self._producer.close()
             self._run.close()
@@ -125,22 +146,37 @@ def map(  # noqa: A001 - as concurrent.futures names it
         client: client of the cluster, or its `Attachment`.
         inputs: URLs (``https://host/a.fits``, ``s3://bucket/a.fits``, ``gs://``, ``az://``) or paths that an item
             reads: a function of the item, or a list with a list per item. None: the item itself is a URL or path.
-        outputs: URLs or paths that an item writes: a function of the item. Each appears in storage as a whole when the
-            function has returned, and is in the cache of its host from then on.
+        outputs: function of the item: URLs or paths that it writes. Each appears in storage as a whole when the
+            function has returned, and is in the cache of its host from then on. None: items write no files.
         cache_form: function called as ``cache_form(source, target)``, which writes what is cached in place of a file,
             such as its decompressed form; `function` gets that.
         batch: number of tasks sent to a worker at a time, from 1; None: chosen by their duration.
         window: number of tasks among which the next one is chosen, and of results that may wait for an earlier one,
             from 1.
-        scale: smallest and largest number of workers that the cluster is scaled to meanwhile.
+        scale: smallest and largest number of workers that the cluster is scaled to meanwhile; None: the cluster keeps
+            its size.
         keep_going: an exception of the function becomes the result of its item, instead of ending the run.
         progress: draw a progress line.
 
     Returns:
         A `MapResults`: an iterator of what the function returned, in order of the items. The run has started.
 
+    Conventions:
+        An item whose worker is lost is given to another worker, so the function may be called more than once. After the
+        third lost worker the item fails with a RunError. What the function returns must be picklable.
+
     Raises:
-        OptionError: a parameter out of range.
+        OptionError: a parameter out of range, or the cluster has no caches of this process.
+        PlanError: a function cannot be pickled, or is larger than 256 MiB.
+        RunError: the attachment was closed, or the scheduler cannot be reached.
+
+    >>> import isochrony as iso
+    >>> urls = ["s3://recordings/a.wav", "s3://recordings/b.wav"]
+    >>> from dask.distributed import Client  # doctest: +SKIP
+    >>> client = Client("tcp://10.0.0.5:8786")  # doctest: +SKIP
+    >>> with iso.cluster.attach(client, cache="20GB"):  # doctest: +SKIP
+    ...     list(iso.cluster.map(lambda url, path: path.stat().st_size, urls, client=client))
+    [2880, 5760]
     """
     # No parameter of the function may be one.
     if not callable(function):

@@ -110,13 +110,18 @@ def drain(client: Any, workers: Sequence[str], timeout: float = 600.0) -> None:
     """Retire workers of a Dask cluster without loss: runs of all clients take their results, and send them no more
     tasks.
 
+    Returns when the workers have left the cluster.
+
     Parameters:
         client: a `distributed.Client` of the cluster.
         workers: addresses of the workers, as ``client.scheduler_info()["workers"]`` lists them.
-        timeout: seconds to wait for their results.
+        timeout: seconds to wait for their results; then retiring takes up to 30 s per worker.
 
     Raises:
-        RunError: runs still use them after that time, or they hold actors of other programs.
+        RunError: runs still use the workers after that time, or the workers hold actors of other programs.
+
+    >>> import isochrony as iso
+    >>> iso.cluster.drain(client, ["tcp://10.0.0.7:40331"], timeout=60)  # doctest: +SKIP
     """
     from ..errors.native import RunError
     from .worker import slot_count

@@ -43,13 +43,15 @@ class WorkerError(Exception):
 
 
 class Slot:
-    """A thread of a worker, as its client sees it.
+    """A thread of a worker that executes batches of tasks, as its client sees it; made by `ClusterRun`.
 
     Attributes:
         name: address of the worker.
-        number: among the slots of the worker.
-        instruction_set: of Fourier transforms there, once it is prepared.
-        cache_report: what the cache of its host has of signals, in a run that places tasks by data; else None.
+        number: number among the slots of the worker, from 0.
+        instruction_set: name of the instruction set of Fourier transforms there; empty before `prepare`.
+        cache_report: encoded list of the shards of signals in the cache of its host, in a run that places tasks by
+            data; else None.
+        on_drain: function without arguments that is called when no more is to be sent to the slot.
     """
 
     def __init__(self, worker: str, client: Any, number: int, run: ClusterRun) -> None:
@@ -70,10 +72,16 @@ class Slot:
             self._actor = self._wait(self._future)
 
     def prepare(self, key: bytes, payload: bytes) -> None:
-        """Prepares plans there, unless its process has them.
+        """Prepare plans or functions in the worker. They are sent only if its process does not have them.
+
+        Parameters:
+            key: digest of the payload.
+            payload: pickled plans or functions.
 
         Raises:
-            RunError: it cannot.
+            WorkerError: the worker cannot prepare them; its exception is in `error`.
+            StoppedError: the run has ended.
+            OSError: the worker is lost; also another exception of Dask.
         """
         if not self._ask("prepare", key, None):
             self._ask("prepare", key, payload)
@@ -82,7 +90,11 @@ class Slot:
             self.cache_report = bytes(self._ask("cache_report", self._run.attachment))
 
     def send(self, batch: bytes) -> None:
-        """Has a batch of tasks done, after those that were sent before."""
+        """Send a batch of tasks, and return at once. The slot executes batches in the order in which they were sent.
+
+        Parameters:
+            batch: encoded tasks.
+        """
         try:
             self._calls.append(self._actor.run(batch))
         except Exception as error:
@@ -90,10 +102,15 @@ class Slot:
             self._calls.append(error)
 
     def receive(self) -> bytes | bool:
-        """Results of the oldest batch that was sent; True: the worker is gone; False: the run has ended.
+        """Wait for the results of the oldest batch that was sent and not received.
+
+        Returns:
+            Encoded results; True if the worker is lost, so that others must repeat its tasks; False if the run has
+            ended.
 
         Raises:
-            RunError: the worker cannot do its tasks.
+            RunError: the worker cannot execute the tasks; the exception there is the cause.
+            IndexError: no batch was sent.
         """
         call = self._calls[0]
         try:
@@ -114,16 +131,20 @@ class Slot:
         return bytes(results)
 
     def drain(self) -> None:
-        """Nothing more is sent to it."""
+        """Mark the slot as one to which no more is sent, and call `on_drain`."""
         self._draining.set()
         self.on_drain()
 
     def is_draining(self) -> bool:
-        """Whether nothing more is sent to it."""
+        """Check whether the slot is to be given back to its worker.
+
+        Returns:
+            True after `drain`.
+        """
         return self._draining.is_set()
 
     def leave(self) -> None:
-        """Gives it back: all that it had was received."""
+        """Give the slot back to its worker, after all its results were received. Waits at most 0.4 s for Dask."""
         actor = weakref.ref(self._actor)
         self.release()
         # Dask keeps an actor on its worker until the last reference is gone. Its calls refer to it in cycles,
@@ -136,13 +157,17 @@ class Slot:
         self._run._left(self)
 
     def stop(self) -> Any:
-        """Ends what it does; the answer to wait for, if there is one."""
+        """Ask the worker to end the batch that it executes, without waiting.
+
+        Returns:
+            Dask's future of the answer; None if no results are outstanding, or the worker is lost.
+        """
         with contextlib.suppress(Exception):
             return self._actor.stop() if self._calls else None
         return None
 
     def release(self) -> None:
-        """Gives the actor back; its worker may be gone."""
+        """Release the actor of the slot. Its worker may be lost."""
         self._actor = None
         self._future.release()
 

@@ -34,11 +34,25 @@ _KEPT_PLANS = 4
 
 
 class SlotActor:
-    """A slot, in its worker.
+    """A slot in its worker: a Dask actor that executes batches of tasks in a thread of its own.
+
+    `prepare`, `run` and `cache_report` return an exception instead of raising it: to Dask an exception of an actor
+    means that the worker is lost.
 
     Parameters:
-        number: of the slot among those of its worker.
-        version: of Isochrony on the client.
+        number: number of the slot among those of its worker, from 0.
+        version: version of Isochrony on the client.
+
+    Raises:
+        RunError: this host has another version.
+
+    >>> import asyncio, isochrony as iso, operator, pickle
+    >>> actor = iso.cluster.SlotActor(0, iso.__version__)
+    >>> asyncio.run(actor.prepare(b"key", pickle.dumps(("functions", [], ("client", 1)))))
+    True
+    >>> batch = pickle.dumps((operator.eq, "compare", [], []))  # a function of lists of inputs and outputs, both empty
+    >>> pickle.loads(asyncio.run(actor.run(batch)))
+    (None, True, [])
     """
 
     def __init__(self, number: int, version: str) -> None:
@@ -52,14 +66,41 @@ class SlotActor:
         _SLOTS.add(self)
 
     async def prepare(self, key: bytes, payload: bytes | None) -> bool | Exception:
-        """Prepares plans; False: this process does not have them yet, so that their payload is needed. What is raised
-        is a result: what Dask raises then means that the worker is gone.
+        """Prepare plans or functions, once in a process: other slots use the same ones.
+
+        Parameters:
+            key: digest of the payload.
+            payload: pickled plans or functions; None: use those that this process has under the key.
+
+        Returns:
+            True if they are prepared; False if this process does not have them, so that their payload is needed; or an
+            exception: RunError for a missing module or store, or whatever preparing raised.
+
+        >>> import asyncio, isochrony as iso
+        >>> asyncio.run(iso.cluster.SlotActor(0, iso.__version__).prepare(b"unknown", None))
+        False
         """
         prepared: bool | Exception = await self._in_thread(self._prepare, key, payload)
         return prepared
 
     async def run(self, batch: bytes) -> bytes | Exception:
-        """Results of a batch of tasks, or what was raised."""
+        """Execute a batch of tasks, after `prepare`.
+
+        Parameters:
+            batch: encoded tasks.
+
+        Returns:
+            Encoded results, or the exception that executing them raised.
+
+        Raises:
+            AssertionError: nothing was prepared.
+
+        >>> import asyncio, isochrony as iso, operator, pickle
+        >>> actor = iso.cluster.SlotActor(0, iso.__version__)
+        >>> _ = asyncio.run(actor.prepare(b"key", pickle.dumps(("functions", [], ("client", 1)))))
+        >>> pickle.loads(asyncio.run(actor.run(pickle.dumps((operator.add, "join", [], [])))))
+        (None, [], [])
+        """
         assert self._runner is not None
         announce = getattr(self._runner, "announce", None)
         announced = () if announce is None else (announce(batch),)
@@ -67,16 +108,38 @@ class SlotActor:
         return results
 
     async def instruction_set(self) -> str:
-        """That of Fourier transforms there."""
+        """Name the instruction set that Fourier transforms use in this process.
+
+        Returns:
+            "AVX", "SSE4.1", "NEON" or "scalar".
+
+        >>> import asyncio, isochrony as iso
+        >>> name = asyncio.run(iso.cluster.SlotActor(0, iso.__version__).instruction_set())
+        >>> name in ("AVX", "SSE4.1", "NEON", "scalar")
+        True
+        """
         return _instruction_set()[0]
 
     async def cache_report(self, attachment: str) -> bytes | Exception:
-        """What the cache of this host has of signals."""
+        """List the shards of signals in the cache of this host.
+
+        Parameters:
+            attachment: name of the caches.
+
+        Returns:
+            Encoded list, for the dispatcher of the client; or an exception: RunError if the attachment was closed.
+
+        >>> asyncio.run(actor.cache_report(attachment))  # doctest: +SKIP
+        """
         report: bytes | Exception = await self._in_thread(lambda: shards_of(attachment).report())
         return report
 
     async def stop(self) -> None:
-        """Ends what it does."""
+        """End the batch that is being executed. A function of a tasklet or of `map` is not interrupted.
+
+        >>> import asyncio, isochrony as iso
+        >>> asyncio.run(iso.cluster.SlotActor(0, iso.__version__).stop())
+        """
         if self._runner is not None:
             self._runner.stop()
 

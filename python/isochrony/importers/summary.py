@@ -15,25 +15,36 @@ _LINES_SHOWN = 10
 class ImportSummary(dict[str, Any]):
     """What an import did: a dict, which prints as a few lines.
 
-    Its entries: ``signals`` (dicts of ``name``, ``samples``, ``added``, ``gaps``, ``runs``, ``rate``,
-    ``rate_uncertainty``, ``nominal_rate``, ``unit``, ``start``, ``end``), ``files`` (of which something was stored),
-    ``skipped`` (known before), ``duplicates``, ``bytes``, ``seconds``, ``cancelled``, ``problems`` (pairs of path and
-    reason), ``kept`` (for each problem, whether samples of that file are in the store all the same), ``remarks`` (pairs
-    of path and text, about files that are imported) and ``results``, a dict for each file:
+    Its entries:
 
-    - ``path``, as it was named;
-    - ``status``: ``"imported"``, ``"known"`` (imported before and not changed), ``"kept"`` (imported, with a problem)
-      or ``"refused"``;
-    - ``signals``, names of those that its samples belong to, and ``samples``, how many it holds in all of them; empty
-      and 0 if it was not read;
-    - ``reason``: the problem, or None.
+    - ``signals``: a dict for each signal: ``name``; ``samples``, number of samples that it has now; ``added``, number
+      of samples from this import; ``gaps`` and ``runs``, numbers of them; ``rate`` and ``rate_uncertainty``, measured
+      from time stamps, in Hz, None without stamps; ``nominal_rate``, in Hz; ``unit``, empty if not known; ``start`` and
+      ``end``, civil times in UTC of the earliest sample and behind the latest as text, None if not known;
+    - ``files``: number of files of which something was stored;
+    - ``skipped``: number of files that were imported before;
+    - ``duplicates``: number of files whose samples are stored, with the same times, from another file;
+    - ``bytes``: bytes of samples stored; ``seconds``: duration in seconds; ``cancelled``: whether the import was ended
+      early;
+    - ``problems``: pairs of path and reason; ``kept``: for each problem, whether samples of that file are stored
+      nevertheless;
+    - ``remarks``: pairs of path and text, about files that were imported;
+    - ``results``: a dict for each file: ``path``, as it was named; ``status``, one of ``"imported"``, ``"known"``
+      (imported before and not changed), ``"kept"`` (imported, with a problem) and ``"refused"``; ``signals``, names of
+      the signals that have its samples, and ``samples``, their number, empty and 0 if it was not read; ``reason``, the
+      problem, or None. For raw recordings only files with problems are listed.
 
-    Of raw recordings ``results`` lists files with problems only.
+    >>> import isochrony as iso, numpy as np, pathlib, tempfile
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> np.save(folder / "a.npy", np.arange(500, dtype="i2"))
+    >>> summary = iso.import_files(folder / "s.iso", folder / "*.npy", rate=100)
+    >>> summary.is_clean, summary["files"], summary["signals"][0]["samples"]
+    (True, 1, 500)
     """
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was refused or left out."""
+        """Whether there are no ``problems``: no file was refused or imported in part. ``cancelled`` does not matter."""
         return not self["problems"]
 
     def __repr__(self) -> str:

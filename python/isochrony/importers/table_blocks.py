@@ -40,7 +40,12 @@ _COARSE_NS = 50_000_000
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """What becomes of a value column: the signal's name and unit."""
+    """The signal that a value column becomes.
+
+    Attributes:
+        signal: name of the signal.
+        unit: unit of the signal; None: not known.
+    """
 
     signal: str
     unit: str | None = None

@@ -22,14 +22,17 @@ __all__ = ["LateSamples", "Latency", "Listener", "LiveSteps", "listen"]
 
 
 class LateSamples(NamedTuple):
-    """Samples of a feed that arrived after `lateness` had given them up."""
+    """Samples of a feed that arrived more than `lateness` after they were due, so that plans have a gap in their place.
+
+    Attributes:
+        start: index of the first sample, counted as in plans that read the feed.
+        time: civil time of the first sample in UTC, as datetime64[ns]; NaT if it is not known.
+        samples: the samples, shape (n,), of the feed's dtype; read-only.
+    """
 
     start: int
-    """Index of the first, as that of the samples that plans got."""
     time: np.datetime64
-    """Its civil time in UTC, to the nanosecond; NaT if it is not known."""
     samples: npt.NDArray[Any]
-    """Shape (n,), of the feed's dtype; read-only."""
 
 
 class Listener:

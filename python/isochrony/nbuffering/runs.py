@@ -70,7 +70,16 @@ class StreamReport:
 
 
 class Result(Mapping[str, Any]):
-    """Result of a native processor: fields as items and as attributes."""
+    """Result of a native processor of `nbuffer`: a mapping whose fields are attributes, too.
+
+    Raises:
+        KeyError: when an item is read: there is no such field. AttributeError for an attribute.
+
+    >>> import isochrony as iso, numpy as np
+    >>> found = iso.nbuffer(np.arange(5, dtype="<i2"), "stats").results["stats"]
+    >>> found["max"], found.max
+    (4, 4)
+    """
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         self._fields = dict(fields)

@@ -33,10 +33,25 @@ SAVED_PLANS = "isochrony_views"
 
 
 class SavedPlans(Mapping[str, "SavedPlan"]):
-    """The saved plans of a store by name; ``del store.saved_plans[name]`` forgets one.
+    """Saved plans of a store, a mapping of names to `SavedPlan`; made by `Store.saved_plans`.
+
+    ``saved_plans[name]`` opens a plan as `open` does; ``del saved_plans[name]`` removes one. Names are sorted. Changes
+    are on disk at once.
 
     Parameters:
-        store: whose plans.
+        store: the store.
+
+    Raises:
+        KeyError: when a plan is opened or removed: there is none of that name.
+        StoreError: when a plan is removed: the store is open for reading.
+
+    >>> import isochrony as iso, numpy as np, tempfile
+    >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    >>> _ = store.create("x", dtype="f8", rate=100).append(np.arange(1000.0))
+    >>> _ = store.commit()
+    >>> store.save_plan("means", iso.scan(store["x"]).rewindow(100).map(lambda s: s.mean()))
+    >>> list(store.saved_plans)
+    ['means']
     """
 
     __slots__ = ("_store",)
@@ -49,11 +64,25 @@ class SavedPlans(Mapping[str, "SavedPlan"]):
         return dict(saved) if isinstance(saved, Mapping) else {}
 
     def save(self, name: str, plan: Plan, *, overwrite: bool = False) -> None:
-        """Keep a plan under a name, on disk when this returns.
+        """Save a plan under a name, on disk when this returns; `Store.save_plan` does the same.
+
+        Parameters:
+            name: name that no signal of the store has.
+            plan: a plan of samples or windows that reads stored signals.
+            overwrite: replace a saved plan of that name.
 
         Raises:
-            PlanError: it gives neither samples nor windows, writes, or cannot be saved.
-            StoreError: a signal or a saved plan has the name (also FileExistsError), or the store is open for reading.
+            PlanError: the plan gives neither samples nor windows, writes or sends, reads a live feed, or cannot be
+                saved.
+            StoreError: the name is empty or taken (also FileExistsError), or the store is open for reading.
+
+        >>> import isochrony as iso, numpy as np, tempfile
+        >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+        >>> _ = store.create("x", dtype="f8", rate=100).append(np.arange(1000.0))
+        >>> _ = store.commit()
+        >>> store.saved_plans.save("means", iso.scan(store["x"]).rewindow(100).map(lambda s: s.mean()))
+        >>> "means" in store.saved_plans
+        True
         """
         saved = json.loads(plan.to_json())
         _refuse_effects(name, saved)
@@ -79,8 +108,13 @@ class SavedPlans(Mapping[str, "SavedPlan"]):
     def rename(self, name: str, to: str) -> None:
         """Give a saved plan another name.
 
+        Parameters:
+            name: name of the plan.
+            to: new name, which no signal and no saved plan has.
+
         Raises:
-            StoreError: no saved plan has the name, or something has the other one.
+            StoreError: no saved plan has the name (also KeyError), the new name is taken (also FileExistsError), or the
+                store is open for reading.
         """
         plans = self._saved()
         if name not in plans:
@@ -100,16 +134,20 @@ class SavedPlans(Mapping[str, "SavedPlan"]):
         return self.open(name)
 
     def open(self, name: str, *, allow_functions: bool | Iterable[str] = False) -> SavedPlan:
-        """A saved plan by its name; ``store.saved_plans[name]`` and ``store[name]`` do the same and allow no functions.
+        """Open a saved plan by its name; ``store.saved_plans[name]`` and ``store[name]`` do the same and allow no
+        functions.
 
         Parameters:
             name: name of the plan.
             allow_functions: whether Python functions that it calls are imported, as for `Plan.from_json`: a store that
                 somebody else wrote may name any.
 
+        Returns:
+            A `SavedPlan`. Nothing is computed yet.
+
         Raises:
-            KeyError: there is none of that name.
-            PlanError: its plan cannot be read, writes, or calls functions that are not allowed (code
+            StoreError: there is none of that name (also KeyError).
+            PlanError: the plan cannot be read, writes or sends, or calls functions that are not allowed (code
                 "functions_not_allowed").
         """
         saved = self._saved().get(name)
@@ -133,7 +171,20 @@ class SavedPlans(Mapping[str, "SavedPlan"]):
             raise refused from error
 
     def texts(self) -> dict[str, str]:
-        """What each saved plan does, in words, or what is wrong with it."""
+        """List what the saved plans do.
+
+        Returns:
+            By name, the plan's operators as text. For a plan that cannot be opened, the reason after "damaged: ", or
+            after "not opened: " if it calls Python functions.
+
+        >>> import isochrony as iso, numpy as np, tempfile
+        >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+        >>> _ = store.create("x", dtype="f8", rate=100).append(np.arange(1000.0))
+        >>> _ = store.commit()
+        >>> store.save_plan("loud", iso.scan(store["x"]).rewindow(100).power())
+        >>> store.saved_plans.texts()
+        {'loud': 'scan(x) -> rewindow(window=100) -> power'}
+        """
         shown = {}
         for name in self:
             try:
@@ -183,16 +234,31 @@ def _refuse_effects(name: str, saved: Mapping[str, Any]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SavedPlan:
-    """A plan that is read as a signal; made by `Store.save_plan`, opened by its name.
+    """A plan that is read as a signal; saved by `Store.save_plan`, opened by its name.
 
-    Indices are those of the signal that the plan reads, also where it gives one value a window.
+    ``saved_plan[a:b]`` selects a range of indices or times: a `SavedPlanPart`. Indices are those of the first signal
+    that the plan reads, also if the plan gives one value per window. ``numpy.asarray(saved_plan)`` computes all values.
 
     Attributes:
-        store: where it is kept.
-        name: in the store.
+        store: the store that has the plan.
+        name: name of the plan in the store.
         saved: the plan as JSON objects.
-        plan: the plan over all there is.
-        allow_functions: which Python functions may be imported, as it was opened.
+        plan: the plan over all samples.
+        allow_functions: which Python functions may be imported, as in `SavedPlans.open`.
+
+    Raises:
+        OptionError: when it is indexed with one number.
+
+    >>> import isochrony as iso, numpy as np, tempfile
+    >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    >>> _ = store.create("x", dtype="f8", rate=100).append(np.arange(1000.0))
+    >>> _ = store.commit()
+    >>> store.save_plan("means", iso.scan(store["x"]).rewindow(100).map(lambda s: s.mean()))
+    >>> means = store["means"]
+    >>> means.sources, means.dtype, means.rate
+    (('x',), dtype('float64'), Fraction(1, 1))
+    >>> np.asarray(means)[:3, 0]
+    array([ 49.5, 149.5, 249.5])
     """
 
     store: Store
@@ -203,13 +269,18 @@ class SavedPlan:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Names of the signals that it reads."""
+        """Names of the stored signals that the plan reads, each once; empty if it reads none."""
         names = (node["of"].get("signal") for node in self.saved["nodes"] if node["op"] == "scan")
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
     @property
     def source(self) -> Signal:
-        """The first signal that it reads, whose indices and times it has."""
+        """The first signal that the plan reads, whose indices and times it has.
+
+        Raises:
+            PlanError: the plan reads no signal of a store.
+            StoreError: the store has no such signal any more (also KeyError).
+        """
         if not self.sources:
             raise PlanError(
                 f"saved plan {self.name!r} reads no signal of a store, so it has no indices and times; run it with "
@@ -219,17 +290,33 @@ class SavedPlan:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of its values."""
+        """The dtype of the plan's values, a `numpy.dtype`."""
         row = self.plan._native.row(False)
         return np.dtype(row[0] if row else "float64")
 
     @property
     def rate(self) -> Any:
-        """Samples or windows a second, exact: a `Fraction` in Hz."""
+        """Rate of the plan's samples or windows in Hz, exact: a `Fraction`.
+
+        Raises:
+            PlanError: the plan reads no signal of a store.
+        """
         return self.source.rate.fraction / self.plan.hop
 
     def time_of(self, index: int) -> Any:
-        """Civil time of an index of the signal that it reads."""
+        """Convert an index to civil time.
+
+        Parameters:
+            index: index of a sample of `source`: any whole number, or an array of them.
+
+        Returns:
+            A `Time`; for an array, the times as datetime64[ns] of the same shape, as `Signal.time_of` gives them.
+
+        Raises:
+            PlanError: the plan reads no signal of a store.
+            StoreError: the signal has no civil time.
+            TimeError: outside the years 1678 to 2262, for an array.
+        """
         return self.source.time_of(index)
 
     def __getitem__(self, key: Any) -> SavedPlanPart:
@@ -241,7 +328,7 @@ class SavedPlan:
         return SavedPlanPart(self, key)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """All of its values."""
+        """Compute all values of the plan."""
         return self[:].__array__(dtype, copy)
 
     def __repr__(self) -> str:
@@ -250,11 +337,22 @@ class SavedPlan:
 
 @dataclass(frozen=True, slots=True)
 class SavedPlanPart:
-    """A range of a saved plan; nothing is computed before it is asked for.
+    """A range of a saved plan; made by ``saved_plan[a:b]``. Nothing is computed until values are requested.
+
+    Windows are those of the whole plan that lie entirely within the range.
 
     Attributes:
-        whole: of which it is a part.
-        key: what was asked for: a slice of indices or times, a span.
+        whole: the saved plan of which it is a part.
+        key: the range: a slice of indices or times, or a span.
+
+    >>> import isochrony as iso, numpy as np, tempfile
+    >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    >>> _ = store.create("x", dtype="f8", rate=100).append(np.arange(1000.0))
+    >>> _ = store.commit()
+    >>> store.save_plan("means", iso.scan(store["x"]).rewindow(100).map(lambda s: s.mean()))
+    >>> part = store["means"][250:700]
+    >>> part.indices(), part.values()[:, 0]
+    (array([300, 400, 500, 600]), array([349.5, 449.5, 549.5, 649.5]))
     """
 
     whole: SavedPlan
@@ -262,7 +360,11 @@ class SavedPlanPart:
 
     @property
     def plan(self) -> Plan:
-        """The plan over this range."""
+        """The plan over this range: an `isochrony.Plan`.
+
+        Raises:
+            PlanError: the plan cannot be read, reads no signal of a store, or calls functions that are not allowed.
+        """
         nodes = []
         for node in self.whole.saved["nodes"]:
             if node["op"] == "scan" and "signal" in node["of"]:
@@ -289,12 +391,28 @@ class SavedPlanPart:
         return [start, max(start, end)]
 
     def values(self) -> npt.NDArray[Any]:
-        """Run the plan over the range: shape (samples,), or (windows, values a window)."""
+        """Run the plan over the range.
+
+        Returns:
+            An array of the plan's dtype: for samples, shape (n,); for windows, shape (windows, values per window).
+
+        Raises:
+            PlanError: the plan cannot be read, reads no signal of a store, or calls functions that are not allowed.
+            RunError: the run fails, for instance in a Python function.
+        """
         result: npt.NDArray[Any] = self.plan.collect()
         return result
 
     def indices(self) -> npt.NDArray[np.int64]:
-        """Index of the first sample of each row, by running the plan."""
+        """Run the plan over the range, and give the places of its values.
+
+        Returns:
+            Index of each sample, or of the first sample of each window, as an int64 array of shape (n,).
+
+        Raises:
+            PlanError: the plan cannot be read, reads no signal of a store, or calls functions that are not allowed.
+            RunError: the run fails, for instance in a Python function.
+        """
         plan = self.plan
         _, (parts,), _ = collect_reported((plan,), RunOptions.of())
         rows = [] if parts is None else [start + plan.hop * np.arange(count) for start, count in parts]

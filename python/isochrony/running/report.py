@@ -338,10 +338,10 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """Result of `Plan.run`; prints as its report.
+    """Result of `Plan.run` and `isochrony.run`; prints as its report.
 
     Attributes:
-        report: what each operator did.
+        report: a `Report`: what each operator did, with times and bytes.
     """
 
     report: Report

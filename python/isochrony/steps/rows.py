@@ -147,7 +147,7 @@ _Plan = TypeVar("_Plan", bound=RowSteps)
 
 
 class Groups(Generic[_Plan]):
-    """Groups of rows; made by `Plan.group_by`."""
+    """Groups of rows of a plan; made by `Plan.group_by`. `agg` computes one row per group."""
 
     __slots__ = ("_keys", "_params", "_plan")
 

@@ -21,11 +21,22 @@ class _Owner(Protocol):
 
 
 class Attributes(MutableMapping[str, Any]):
-    """Metadata as key and JSON value, kept beside the samples in ``zarr.json``.
+    """Attributes of a store or a signal: a mapping of text to JSON values, stored in ``zarr.json`` beside the samples.
 
-    Reading shows the newest state. Setting or deleting a key needs a store that is
-    open for writing; those of a signal are durable with the next commit, those of
-    a store at once.
+    Reading shows the newest state. Values may be text, numbers, booleans, None, lists and dicts of them; NumPy arrays
+    and numbers are stored as lists and numbers, dates and times as ISO 8601 text. Changes of a signal's attributes are
+    durable with the next commit, those of a store's at once.
+
+    Raises:
+        KeyError: when a key is read or deleted that does not exist.
+        StoreError: when a key is set or deleted: the store is open for reading, the value has no JSON form (NaN
+            included), or the key is reserved.
+
+    >>> import isochrony as iso, tempfile
+    >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+    >>> store.attrs["operator"] = "city water works"
+    >>> store.attrs["operator"], "campaign" in store.attrs
+    ('city water works', False)
     """
 
     __slots__ = ("_owner",)
@@ -45,7 +56,21 @@ class Attributes(MutableMapping[str, Any]):
         self._owner._set_attributes(have)
 
     def update(self, *others: Any, **more: Any) -> None:
-        """Set several keys in one step."""
+        """Set several keys in one step: either all are stored, or none.
+
+        Parameters:
+            others: at most one mapping, or iterable of pairs of key and value.
+            more: further keys, by keyword.
+
+        Raises:
+            StoreError: the store is open for reading, a value has no JSON form (NaN included), or a key is reserved.
+
+        >>> import isochrony as iso, tempfile
+        >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+        >>> store.attrs.update({"campaign": 2010}, contact=None)
+        >>> dict(store.attrs)
+        {'campaign': 2010, 'contact': None}
+        """
         self._owner._set_attributes({**self._owner._attributes(), **dict(*others, **more)})
 
     def __iter__(self) -> Iterator[str]:

@@ -88,7 +88,7 @@ class TaskletsReport:
 
     @cached_property
     def tasklets(self) -> tuple[TaskletReport, ...]:
-        """A `TaskletReport` per tasklet, in the order in which they were added."""
+        """A `TaskletReport` per tasklet, in the order in which they were added; made on first use."""
         # There are thousands, and who runs them seldom asks.
         reports = []
         for name, state, why, place, placed, visit, _ in self._rows:
