@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product, repeat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 # Products of matrices in one thread: threads are the runtime's to choose. NumPy reads it when it is imported.
@@ -68,7 +69,6 @@ PLANS: dict[str, tuple[Callable[[Any], Any], str, int]] = {
         RATE,
     ),
     "DETECTAUDIO": (detect_audio, "i2", AUDIO_RATE),
-    "matrix multiply": (lambda x: x.rewindow(256).map(iso.py(multiplied, on_workers="threads")), "f4", RATE),
 }
 
 
@@ -145,6 +145,61 @@ class Workload:
         self.lasting(seconds).run(tune=tune)
 
 
+@dataclass(frozen=True)
+class Workers:
+    """The configuration of a plan that runs in tasks: there is nothing else to choose."""
+
+    workers: int
+
+
+@dataclass
+class Product:
+    """Products of matrices over stored samples, by a function that releases the interpreter's lock. It runs in tasks,
+    whose sizes follow from what they cost; tuning is left the number of workers, which `"auto"` states before the run.
+    """
+
+    name = "matrix multiply"
+    samples: np.ndarray[Any, Any]
+    #: Of one pass in one thread.
+    pass_s: float = 0.0
+
+    def _plan(self, passes: int) -> Any:
+        scans = [iso.scan(self.samples, rate=RATE) for _ in range(passes)]
+        return [scan.rewindow(256).map(iso.py(multiplied, on_workers="threads")) for scan in scans]
+
+    def _collect(self, seconds: float, workers: int | str) -> None:
+        if not self.pass_s:
+            start = time.perf_counter()
+            iso.collect(self._plan(1), workers=1)
+            self.pass_s = time.perf_counter() - start
+        for plan in self._plan(max(round(seconds / self.pass_s), 1)):
+            plan.collect(workers=workers)
+
+    def check(self) -> None:
+        """Any number of workers gives the same."""
+        (plan,) = self._plan(1)
+        np.testing.assert_array_equal(*(plan.collect(workers=workers) for workers in (1, 2)), err_msg="other bits")
+
+    def grid(self, cores: int) -> list[Workers]:
+        """All numbers of workers."""
+        return [Workers(workers) for workers in range(1, cores + 1)]
+
+    def seconds(self, configuration: Workers, seconds: float) -> float:
+        """Time of a run that takes about so long in one thread."""
+        start = time.perf_counter()
+        self._collect(seconds, configuration.workers)
+        return time.perf_counter() - start
+
+    def tuned(self, _: Workers, __: float) -> Any:
+        """What `workers="auto"` chooses; nothing changes while it runs."""
+        return SimpleNamespace(configuration=Workers(auto_workers()), decisions=(), predicted_rate=None, rate=None)
+
+    def untuned(self, seconds: float, *, tune: bool) -> None:
+        """A run as a user begins it."""
+        for plan in self._plan(max(round(seconds / (self.pass_s or seconds)), 1)):
+            plan.run(tune=tune)
+
+
 def run(plan: Any, request: TuningRequest | None, workers: int) -> Any:
     """The report of a run."""
     options = RunOptions.of(workers=workers)
@@ -160,10 +215,10 @@ def applied(configuration: iso.Configuration) -> TuningRequest:
 
 
 def by_turns(
-    workload: Workload | Stream, configurations: list[iso.Configuration], seconds: float, rounds: int
-) -> dict[iso.Configuration, list[float]]:
+    workload: Workload | Product | Stream, configurations: list[Any], seconds: float, rounds: int
+) -> dict[Any, list[float]]:
     """Times of each, one round after the other."""
-    times: dict[iso.Configuration, list[float]] = {one: [] for one in configurations}
+    times: dict[Any, list[float]] = {one: [] for one in configurations}
     for _ in range(rounds):
         for one in configurations:
             times[one].append(workload.seconds(one, seconds))
@@ -192,7 +247,9 @@ def predicted(
     return simulated
 
 
-def measure(workload: Workload | Stream, short_s: float, long_s: float, cores: int, rounds: int) -> dict[str, Any]:
+def measure(
+    workload: Workload | Product | Stream, short_s: float, long_s: float, cores: int, rounds: int
+) -> dict[str, Any]:
     """The grid, its prediction, and what tuning reaches from bad starts."""
     name = workload.name
     workload.check()
@@ -240,7 +297,7 @@ def measure(workload: Workload | Stream, short_s: float, long_s: float, cores: i
     }
 
 
-def harm(workload: Workload | Stream, seconds: float, pairs: int) -> dict[str, Any]:
+def harm(workload: Workload | Product | Stream, seconds: float, pairs: int) -> dict[str, Any]:
     """Tuned against untuned runs of the same, by turns."""
     ratios = []
     for pair in range(pairs):
@@ -271,9 +328,10 @@ def main() -> None:
     short_s, long_s, harm_s = (0.05, 0.1, 0.1) if arguments.quick else (0.5, 20.0, 4.0)
     rounds, pairs = (1, 2) if arguments.quick else (ROUNDS, 30)
     plans = [Workload(name, segment) for name in PLANS]
-    everything: list[Workload | Stream] = [*plans, *streams()]
+    products = Product(np.tile(segment.astype("f4"), 1 if arguments.quick else 32))
+    everything: list[Workload | Product | Stream] = [*plans, products, *streams()]
     if arguments.quick:
-        everything = [everything[0], everything[-1]]
+        everything = [everything[0], products, everything[-1]]
     results = [measure(workload, short_s, long_s, cores, rounds) for workload in everything]
     parts = [one["part"] for result in results for one in result["reached"]]
     summary = {}

@@ -108,6 +108,8 @@ impl RetainedEvent {
 pub(super) struct BlockCutter {
     overlap: PortionOverlap,
     max_bytes: u64,
+    limit: u64,
+    min_bytes: u64,
     arrived: VecDeque<SourceEvent>,
     arrived_bytes: u64,
     retained: VecDeque<RetainedEvent>,
@@ -127,6 +129,8 @@ impl BlockCutter {
         Self {
             overlap,
             max_bytes,
+            limit: u64::MAX,
+            min_bytes: 0,
             arrived: VecDeque::new(),
             arrived_bytes: 0,
             retained: VecDeque::new(),
@@ -138,6 +142,22 @@ impl BlockCutter {
         }
     }
 
+    /// A block has at least so many bytes, whatever [`limit`](Self::limit) says, if enough have arrived.
+    pub(super) fn at_least(mut self, bytes: u64) -> Self {
+        self.min_bytes = bytes;
+        self.max_bytes = self.max_bytes.max(bytes);
+        self
+    }
+
+    /// From now on a block ends with the item that brings it to `bytes`, if these are fewer than what it was made with.
+    pub(super) fn limit(&mut self, bytes: u64) {
+        self.limit = bytes;
+    }
+
+    fn block_bytes(&self) -> u64 {
+        self.max_bytes.min(self.limit).max(self.min_bytes)
+    }
+
     pub(super) fn push(&mut self, events: impl Iterator<Item = SourceEvent>) {
         for event in events {
             self.arrived_bytes += event_bytes(&event);
@@ -146,7 +166,7 @@ impl BlockCutter {
     }
 
     pub(super) fn has_room(&self) -> bool {
-        self.arrived_bytes + self.new_bytes < self.max_bytes
+        self.arrived_bytes + self.new_bytes < self.block_bytes()
     }
 
     pub(super) fn has_more(&self) -> bool {
@@ -188,8 +208,8 @@ impl BlockCutter {
     }
 
     fn take_arrived(&mut self) {
-        while self.new_bytes < self.max_bytes || self.start.is_none_or(|start| self.end() <= start)
-        {
+        let block_bytes = self.block_bytes();
+        while self.new_bytes < block_bytes || self.start.is_none_or(|start| self.end() <= start) {
             let next = self.arrived.pop_front();
             self.arrived_bytes -= next.as_ref().map_or(0, event_bytes);
             let retained = match next {

@@ -21,6 +21,14 @@ impl InputCutter {
         }
     }
 
+    /// Limits the bytes of a block; cells are what they are.
+    pub(super) fn limit(&mut self, bytes: u64) {
+        match self {
+            Self::Blocks(cutter) => cutter.limit(bytes),
+            Self::Cells { .. } => {}
+        }
+    }
+
     pub(super) fn has_room(&self) -> bool {
         match self {
             Self::Blocks(cutter) => cutter.has_room(),

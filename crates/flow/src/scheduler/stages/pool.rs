@@ -186,6 +186,7 @@ impl StagePool {
         let last = self.stages.len() - 1;
         let home = self.home(0);
         while !self.queue.is_stopped() {
+            self.queue.leave_to_helpers();
             match self.queue.take(ThreadRole::Caller, 0, home) {
                 Some(stage) => self.execute(stage, 0),
                 None => {

@@ -124,7 +124,9 @@ impl StageToReplicate<'_> {
                 cutter: CellCutter::new(overlap, samples, sample),
                 owner: 0,
             },
-            None => InputCutter::Blocks(BlockCutter::new(overlap, max_bytes(options).max(least))),
+            None => {
+                InputCutter::Blocks(BlockCutter::new(overlap, max_bytes(options)).at_least(least))
+            }
         };
         let exits = exits.into_iter().zip(&subgraph.exit_states);
         let exits = exits.map(|(ports, state)| StageExit {

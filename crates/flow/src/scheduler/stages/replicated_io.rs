@@ -56,6 +56,8 @@ impl StageIo for ReplicatedIo {
     }
 
     fn next(&mut self, replica: usize) -> NextInput<Self::Block, BlockResult> {
+        // Of a small link a block leaves something for the next replica.
+        self.cutter.limit(self.input.link.capacity() / 2);
         loop {
             while self.cutter.has_room() && self.receive() {}
             match self.cutter.cut(replica) {

@@ -22,10 +22,15 @@ use std::time::{Duration, Instant};
 
 use isochrony_runtime::StageTime;
 
-use super::sync::{AtomicBool, AtomicU8, AtomicU64, Condvar, Mutex, MutexGuard, PoisonError};
+use super::sync::{
+    AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, PoisonError,
+};
 
 /// At most 64 stages.
 pub(crate) type StageSet = u64;
+
+/// For how long the caller's thread leaves a stage to helpers that spin: some microseconds.
+const LEAVE_SPINS: usize = 64;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notice {
@@ -117,6 +122,8 @@ pub(crate) struct StageQueue {
     /// Ready stages, for threads that spin.
     ready: AtomicU64,
     stopped: AtomicBool,
+    /// Helpers that spin.
+    spinning: AtomicUsize,
     /// By role when idle; and for threads in the middle of a burst.
     idle: [Condvar; 2],
     suspended: Condvar,
@@ -158,6 +165,7 @@ impl StageQueue {
             notices: (0..stages).map(|_| AtomicU8::new(0)).collect(),
             ready: AtomicU64::new(u64::MAX >> (64 - stages.clamp(1, 64))),
             stopped: AtomicBool::new(false),
+            spinning: AtomicUsize::new(0),
             idle: [Condvar::new(), Condvar::new()],
             suspended: Condvar::new(),
             callers,
@@ -262,6 +270,23 @@ impl StageQueue {
         Some(stage)
     }
 
+    /// Called by the caller's thread before it takes a stage: gives helpers that spin a moment to take what is ready, if
+    /// others wait for stages that this thread alone executes.
+    pub(crate) fn leave_to_helpers(&self) {
+        let last = 1 << (self.notices.len() - 1);
+        if self.callers & !last == 0 {
+            return;
+        }
+        for _ in 0..LEAVE_SPINS {
+            let own = self.ready.load(Ordering::Relaxed) & self.callers;
+            let nobody_spins = self.spinning.load(Ordering::Relaxed) == 0;
+            if own != 0 || nobody_spins || self.takeable(ThreadRole::Helper, 0) == 0 {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+    }
+
     /// Not every source wakes its stage.
     fn retry_idle(&self, state: &mut State, now: Instant) {
         for stage in 0..state.stages.len() {
@@ -317,11 +342,14 @@ impl StageQueue {
     pub(crate) fn wait(&self, worker: ThreadRole) {
         let has_work = || self.takeable(worker, 0) != 0 || self.is_stopped();
         let begun = Instant::now();
+        let spinning = usize::from(worker == ThreadRole::Helper);
+        self.spinning.fetch_add(spinning, Ordering::Relaxed);
         while !has_work() && begun.elapsed() < self.spin {
             for _ in 0..16 {
                 std::hint::spin_loop();
             }
         }
+        self.spinning.fetch_sub(spinning, Ordering::Relaxed);
         let mut state = self.lock();
         while (!has_work() || state.paused) && !self.is_stopped() {
             // User code may occupy the caller's thread: one helper polls, too.

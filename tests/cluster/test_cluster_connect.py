@@ -1,0 +1,28 @@
+"""Which workers a client's scheduler knows."""
+
+import pytest
+
+distributed = pytest.importorskip("distributed", reason="runs a cluster of Dask")
+
+from isochrony.cluster.connect import workers_of  # noqa: E402
+
+
+def test_workers_are_known_while_the_client_refreshes_what_it_knows() -> None:
+    import dask
+
+    # The client's own view has no workers after each refresh, here every millisecond.
+    with (
+        dask.config.set({"distributed.client.scheduler-info-interval": "1ms"}),
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        assert {len(workers_of(client)) for _ in range(300)} == {2}
+        assert {worker["nthreads"] for worker in workers_of(client).values()} == {1}
+
+
+def test_a_closed_client_has_no_scheduler() -> None:
+    with distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster:
+        client = distributed.Client(cluster)
+        client.close()
+        with pytest.raises(OSError, match="no scheduler"):
+            workers_of(client)
