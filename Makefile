@@ -88,7 +88,7 @@ build-test: $(VENV)/.test-env
 
 # An extension module with an operator of another crate, for tests/plan/test_rust_operators.py.
 build-example:
-	cargo build --locked --profile $(TEST_PROFILE) -p isochrony-py -p isochrony-example-operators
+	cargo build --locked --profile $(TEST_PROFILE) -p isochrony-native -p isochrony-example-operators
 
 # --- the main job -------------------------------------------------------------
 

@@ -348,11 +348,12 @@ def main() -> None:
         runs = [one for result in results if result["simulated"] for one in result["simulated"]["runs"]]
         simulated[kind] = errors([one[kind] / one["measured"] for one in runs])
         print(f"  {kind}: off by {simulated[kind]['median']:.3f}, 90th percentile {simulated[kind]['p90']:.3f}")
+    measured = {"plans": results, "summary": summary, "simulated": simulated}
+    # Kept if what follows is broken off.
+    arguments.out.write_text(json.dumps({**measured, "harm": []}, indent=1))
     # Long enough to be tuned.
     harms = [harm(workload, harm_s, pairs) for workload in everything]
-    arguments.out.write_text(
-        json.dumps({"plans": results, "summary": summary, "simulated": simulated, "harm": harms}, indent=1)
-    )
+    arguments.out.write_text(json.dumps({**measured, "harm": harms}, indent=1))
 
 
 if __name__ == "__main__":

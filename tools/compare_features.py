@@ -18,7 +18,7 @@ def features(*selection: str) -> set[str]:
 
 #: What is built beside the tests, and shares what these have built.
 BUILDS = {
-    "the extension module": ("--package", "isochrony-py", "--package", "isochrony-example-operators"),
+    "the extension module": ("--package", "isochrony-native", "--package", "isochrony-example-operators"),
     "the benchmarks": ("--workspace",),
 }
 

@@ -72,7 +72,7 @@ def check_sdist(sdist: Path) -> None:
         for name in ("LICENSE", "README.md", "Cargo.lock", "pyproject.toml", "python/isochrony/py.typed"):
             if not (source / name).is_file():
                 raise SystemExit(f"{sdist.name} lacks {name}")
-        manifest = source / "crates/py/Cargo.toml"
+        manifest = source / "crates/native/Cargo.toml"
         command = ["cargo", "metadata", "--locked", "--format-version=1", f"--manifest-path={manifest}"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 

@@ -4,7 +4,7 @@ import pytest
 
 distributed = pytest.importorskip("distributed", reason="runs a cluster of Dask")
 
-from isochrony.cluster.connect import workers_of  # noqa: E402
+from isochrony.cluster.connect import result_within, workers_of  # noqa: E402
 
 
 def test_workers_are_known_while_the_client_refreshes_what_it_knows() -> None:
@@ -18,6 +18,21 @@ def test_workers_are_known_while_the_client_refreshes_what_it_knows() -> None:
     ):
         assert {len(workers_of(client)) for _ in range(300)} == {2}
         assert {worker["nthreads"] for worker in workers_of(client).values()} == {1}
+
+
+def test_a_result_is_waited_for_in_spite_of_what_dask_raises_when_it_is_late() -> None:
+    class Answer:
+        turns = 0
+
+        def result(self, timeout: float) -> str:
+            self.turns += 1
+            if self.turns < 4:
+                raise (TimeoutError if self.turns % 2 else UnboundLocalError)("result")
+            return "here"
+
+    assert result_within(Answer(), 60) == "here"
+    with pytest.raises(TimeoutError, match="no answer within 0 s"):
+        result_within(Answer(), 0)
 
 
 def test_a_closed_client_has_no_scheduler() -> None:

@@ -116,6 +116,7 @@ def some_workers(request: pytest.FixtureRequest) -> Iterator[Any]:
         yield client
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("sealed", [False, True])
 def test_a_first_run_reads_each_piece_from_the_server_once(tmp_path: Path, some_workers: Any, sealed: bool) -> None:
     path = tmp_path / "a.iso"

@@ -1,5 +1,6 @@
 """Workers of plans on Dask clusters: threads, processes and stores of their own, and workers that are lost."""
 
+import contextlib
 import functools
 import os
 import shutil
@@ -10,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,29 @@ def test_a_worker_that_is_lost_between_two_calls_of_its_slot_counts_as_lost() ->
     slot._actor = LostActor()
     with pytest.raises(OSError, match="was lost"):
         slot.prepare(b"key", b"payload")
+
+
+def test_a_worker_that_is_lost_before_its_slot_is_made_counts_as_lost() -> None:
+    class LostFuture:
+        status = "error"
+
+        def result(self, timeout: float) -> Any:
+            raise RuntimeError(message)
+
+    class Client:
+        def submit(self, *_: Any, **__: Any) -> LostFuture:
+            return LostFuture()
+
+        def as_current(self) -> Any:
+            return contextlib.nullcontext()
+
+    run: Any = SimpleNamespace(_stopped=threading.Event())
+    message = "Worker holding Actor was lost"
+    with pytest.raises(OSError, match="was lost"):
+        slots.Slot("tcp://10.0.0.1:1", Client(), 0, run)
+    message = "something else"
+    with pytest.raises(RuntimeError, match="something else"):
+        slots.Slot("tcp://10.0.0.1:1", Client(), 0, run)
 
 
 @pytest.mark.parametrize("lost", [1, 2])

@@ -215,13 +215,14 @@ def test_functions_of_files_stay_prepared_as_long_as_a_slot_has_them(monkeypatch
 
     monkeypatch.setattr("isochrony.cluster.file_calls.FileCalls", Calls)
     payload = pickle.dumps((worker_module.FILES, "run"))
-    assert worker_module._prepared(b"key", None) is None
-    calls = worker_module._prepared(b"key", payload)
-    assert isinstance(calls, Calls) and worker_module._prepared(b"key", None) is calls
-    assert b"key" not in worker_module._PREPARED
+    key = b"functions of files"
+    assert worker_module._prepared(key, None) is None
+    calls = worker_module._prepared(key, payload)
+    assert isinstance(calls, Calls) and worker_module._prepared(key, None) is calls
+    assert key not in worker_module._PREPARED
     del calls
     gc.collect()
-    assert worker_module._prepared(b"key", None) is None
+    assert worker_module._prepared(key, None) is None
 
 
 def test_an_idle_slot_leaves_when_it_is_told_to() -> None:

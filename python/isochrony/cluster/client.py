@@ -14,7 +14,7 @@ from .. import __version__
 from .._native import _instruction_set, _snapshot_path
 from ..errors.native import OptionError, PlanError, RunError
 from ..extras import require
-from .connect import CONNECT_S, workers_of
+from .connect import CONNECT_S, result_within, workers_of
 from .host import HostActor, HostLink, HostServer
 from .scaling import DRAIN_TOPIC, Scaling, retire
 from .shards import placement_of
@@ -34,6 +34,8 @@ WORKER_TIMEOUT_S = 60.0
 MAX_PAYLOAD = 256 << 20
 #: Seconds between two requests for the list of workers.
 _DISCOVERY_INTERVAL_S = 0.5
+#: Seconds within which a part of a plan begins on its host, which may import the package first.
+_PART_START_S = 60.0
 #: Seconds within which a slot that is stopped answers.
 _STOP_S = 1.0
 
@@ -278,8 +280,8 @@ class ClusterRun:
             )
         future = self._client.submit(HostActor, __version__, workers=[worker], actor=True, pure=False)
         with self._client.as_current():
-            actor = future.result(timeout=CONNECT_S)
-        started = actor.begin(payload, first, token).result(timeout=CONNECT_S)
+            actor = result_within(future, _PART_START_S)
+        started = result_within(actor.begin(payload, first, token), _PART_START_S)
         if isinstance(started, Exception):
             future.release()
             raise worker_error(worker, started)

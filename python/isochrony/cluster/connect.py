@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
+import time
 from typing import Any
 
 from ..errors.native import OptionError
@@ -11,6 +13,8 @@ from ..extras import require
 
 #: Seconds within which a scheduler must answer.
 CONNECT_S = 10.0
+
+_WAIT_S = 0.5
 
 #: Clients that were made of addresses, for as long as this process lives.
 _CLIENTS: dict[str, Any] = {}
@@ -69,8 +73,32 @@ def workers_of(client: Any) -> dict[str, dict[str, Any]]:
     """
     if client.scheduler is None:
         raise OSError("the client has no scheduler any more")
-    workers: dict[str, dict[str, Any]] = client.sync(client.scheduler.identity, n_workers=-1)["workers"]
+    workers: dict[str, dict[str, Any]] = client.sync(_identity, client)["workers"]
     return workers
+
+
+async def _identity(client: Any) -> Any:
+    try:
+        return await client.scheduler.identity(n_workers=-1)
+    except asyncio.CancelledError as error:
+        # Without this `sync` raises UnboundLocalError.
+        raise OSError("the connection to the scheduler was given up") from error
+
+
+def result_within(answer: Any, seconds: float) -> Any:
+    """The result of a Dask future, or of a call of an actor.
+
+    Raises:
+        TimeoutError: there is none within so many seconds.
+    """
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return answer.result(timeout=_WAIT_S)
+        # The second one is what Dask's `sync` raises if its own timeout cancels a call at the last moment.
+        except (TimeoutError, UnboundLocalError):
+            if time.monotonic() > until:
+                raise TimeoutError(f"no answer within {seconds:g} s") from None
 
 
 def _connected(name: str, address: str, target: Any, distributed: Any) -> Any:

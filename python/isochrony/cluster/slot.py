@@ -69,7 +69,13 @@ class Slot:
         self._future = client.submit(SlotActor, number, __version__, workers=[worker], actor=True, pure=False)
         # An actor belongs to the client that is the current one when it arrives.
         with client.as_current():
-            self._actor = self._wait(self._future)
+            try:
+                self._actor = self._wait(self._future)
+            except RuntimeError as error:
+                if "Actor was lost" not in str(error):
+                    raise
+                # Dask's answer where the worker is gone before it has made the actor.
+                raise OSError(str(error)) from None
 
     def prepare(self, key: bytes, payload: bytes) -> None:
         """Prepare plans or functions in the worker. They are sent only if its process does not have them.
