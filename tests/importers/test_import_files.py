@@ -34,6 +34,7 @@ def test_a_path_makes_the_store_and_keywords_are_plain(tmp_path: Path) -> None:
     store = tmp_path / "s.iso"
     summary = iso.import_files(store, str(tmp_path / "a.npy"), start=START, rate="100", unit="V", signal="x/y")
     assert summary.is_clean
+    assert not type(summary)(summary | {"cancelled": True}).is_clean
     (result,) = summary["results"]
     assert result == {
         "path": str(tmp_path / "a.npy"),

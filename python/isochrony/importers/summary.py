@@ -44,8 +44,8 @@ class ImportSummary(dict[str, Any]):
 
     @property
     def is_clean(self) -> bool:
-        """Whether there are no ``problems``: no file was refused or imported in part. ``cancelled`` does not matter."""
-        return not self["problems"]
+        """Whether all was imported: no file was refused or imported in part, and the import was not cancelled."""
+        return not self["problems"] and not self["cancelled"]
 
     def __repr__(self) -> str:
         files, signals = self["files"], len(self["signals"])

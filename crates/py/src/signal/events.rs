@@ -35,7 +35,7 @@ impl Event {
         &self.row.kind
     }
 
-    /// First index.
+    /// Index of the event's first sample.
     #[getter]
     fn start(&self) -> i64 {
         self.row.start
@@ -167,11 +167,14 @@ impl Events {
         })?)
     }
 
-    /// The events that overlap a range, a list.
+    /// Find the events that overlap a range.
     ///
     /// Parameters:
-    ///     key: slice, span, run or selection.
-    ///     kind: only those of this kind.
+    ///     key: slice of indices or times, span, run or selection; None: the whole signal.
+    ///     kind: only events of this kind; None: of all kinds.
+    ///
+    /// Returns:
+    ///     A list of events, in the order of `signal.events`. One that overlaps in part is among them, and is not cut.
     #[pyo3(signature = (key=None, *, kind=None))]
     fn find(
         &self,

@@ -53,7 +53,7 @@ impl Gap {
         self.gap.end() - self.gap.start
     }
 
-    /// End index.
+    /// Index of the first sample after the gap.
     #[getter]
     fn end(&self) -> i64 {
         self.gap.end()

@@ -128,13 +128,32 @@ impl Level {
         self.select(py, None)?.gaps(py)
     }
 
-    /// Civil time of a bucket's first sample; extrapolated beyond the ends.
+    /// Convert the index of a bucket to civil time.
+    ///
+    /// Parameters:
+    ///     index: of the bucket; may lie beyond the level's ends.
+    ///
+    /// Returns:
+    ///     The time of the bucket's first sample, extrapolated beyond the ends.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the signal has no civil time.
     fn time_of(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> Result<Time> {
         Ok(self.decimated(py)?.time_of(as_index(index)?)?.into())
     }
 
-    /// Bucket of a civil time, by the times of first samples: "floor" is the bucket that contains it. Parameters and
-    /// errors as in `Signal.index_of`; `index_of(time_of(i)) == i`.
+    /// Convert a civil time to the index of a bucket, by the times of first samples; `index_of(time_of(i)) == i`.
+    ///
+    /// Parameters:
+    ///     time: as in `Signal.index_of`.
+    ///     round: as in `Signal.index_of`; "floor" gives the bucket that contains the time.
+    ///     prefer: as in `Signal.index_of`.
+    ///
+    /// Returns:
+    ///     The index of the bucket, as an int.
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: as in `Signal.index_of`.
     #[pyo3(signature = (time, *, round=None, prefer=None))]
     fn index_of(
         &self,
@@ -150,7 +169,16 @@ impl Level {
             .index_of(&time.0.native(), round, prefer)?)
     }
 
-    /// All values, `fill` in gaps; see `LevelSelection.values`.
+    /// Read the values of all buckets.
+    ///
+    /// Parameters:
+    ///     fill: value of buckets without samples.
+    ///
+    /// Returns:
+    ///     A float64 array, shape (end_index,).
+    ///
+    /// Raises:
+    ///     isochrony.StoreError: the level cannot be read.
     #[pyo3(signature = (fill=f64::NAN))]
     fn values<'py>(&self, py: Python<'py>, fill: f64) -> Result<Bound<'py, PyAny>> {
         self.select(py, None)?.values(py, fill)

@@ -71,7 +71,10 @@ impl LevelSelection {
         Ok(PyArray1::from_vec(py, values).into_any())
     }
 
-    /// Civil times of the selected buckets' first samples, one per element of `values()`: datetime64[ns], rounded.
+    /// Compute the civil times of the selected buckets' first samples.
+    ///
+    /// Returns:
+    ///     A datetime64[ns] array, one time per element of `values()`, rounded to the nanosecond.
     ///
     /// Raises:
     ///     isochrony.StoreError: the signal has no civil time.

@@ -72,12 +72,18 @@ fn finished() -> Error {
 
 #[pymethods]
 impl Ingest {
-    /// Whether a source was imported completely and is unchanged.
+    /// Check whether a source was imported completely and is unchanged.
     ///
     /// Parameters:
     ///     source: its name in the provenance, such as its absolute path.
-    ///     size: bytes.
-    ///     mtime_ns: modification time, ns since 1970.
+    ///     size: its size in bytes.
+    ///     mtime_ns: its modification time in ns since 1970.
+    ///
+    /// Returns:
+    ///     True if nothing of it needs to be imported again.
+    ///
+    /// Raises:
+    ///     isochrony.ImportRefusedError: the import is finished (`finished`).
     fn known(&self, py: Python<'_>, source: &str, size: u64, mtime_ns: i64) -> Result<bool> {
         self.with(py, |session| session.known(source, size, Some(mtime_ns)))
     }
