@@ -131,13 +131,13 @@ test-python:
 
 # Cargo would wait for the lock of a build beside it: with BUILT=1 what is there is tested.
 ifndef BUILT
-test-python-together test-python-alone:
+test-python-together test-python-alone: build-test build-example
 endif
 
 test-python-together:
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not alone"
 
-test-python-alone: build-test build-example
+test-python-alone:
 	$(BIN)/python -m pytest -m alone
 
 # A server of objects, of a version that is known to serve ranges; tests that need it skip where it is missing. Its build

@@ -341,5 +341,5 @@ def test_a_host_that_is_there_but_is_not_reached_ends_the_run(client: Any, monke
     monkeypatch.setattr(host.HostServer, "connect", down)
     monkeypatch.setattr(host, "LOST_TIMEOUT_S", 1.0)
     feed, _ = unbound()
-    with pytest.raises(iso.RunError, match=r"the worker 0 is there, but its address .* was not reached for 1 s"):
+    with pytest.raises(iso.RunError, match=r"the address .* of the worker 0 was not reached for 1 s"):
         iso.scan(feed).on("0").collect(on=client)

@@ -202,6 +202,29 @@ fn filters(source: Plan, count: usize) -> Plan {
     (0..count).fold(source, filter)
 }
 
+/// A block of a whole link would leave nothing for the second replica until the caller's thread reads the source again.
+#[test]
+fn two_replicas_share_a_small_link_behind_a_source_of_the_caller() {
+    let plan = generated_here(1, 0..1 << 22, 1 << 16)
+        .rewindow(4096)
+        .unwrap()
+        .power()
+        .unwrap();
+    let mut options = RunOptions::default();
+    options.workers = 2;
+    options.stages.helpers_after_us = 0;
+    options.stages.link_bytes = 1 << 19;
+    // Another program may have a core meanwhile: the best of a few runs counts.
+    let least = (0..5).map(|_| {
+        let (_, report) = Plan::collect_all(std::slice::from_ref(&plan), &options).unwrap();
+        let replicas = report.stages.iter().filter(|one| one.replica.is_some());
+        let items: Vec<u64> = replicas.map(|one| one.items).collect();
+        assert_eq!((items.len(), items.iter().sum::<u64>()), (2, 64));
+        items[0].min(items[1])
+    });
+    assert!(least.max() >= Some(16));
+}
+
 #[test]
 fn filters_in_a_row_are_stages_and_the_report_adds_up() {
     let made = Arc::default();

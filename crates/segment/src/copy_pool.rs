@@ -6,14 +6,15 @@ use crate::{Buffer, SegmentError};
 
 /// Smaller copies are allocated: an allocator has such memory at hand.
 const MIN_BYTES: usize = 64 << 10;
-/// Most copies that are remembered, in use or free.
+/// Most copies that are remembered, in use or free, and their bytes.
 const MAX_BLOCKS: usize = 16;
+const MAX_BYTES: usize = 64 << 20;
 
 /// Copies, of which those that nobody refers to any more are overwritten by the next one. Fresh memory would cost a page
 /// fault for every 4 KiB, as much as the copy itself.
 #[derive(Debug, Default)]
 pub struct CopyPool {
-    /// The oldest first.
+    /// Those that were not probed for longest first.
     blocks: VecDeque<Buffer>,
 }
 
@@ -36,14 +37,14 @@ impl CopyPool {
                     self.blocks.push_back(block.clone());
                     return Ok(block);
                 }
-                // Of another length: not for this source's blocks any more.
+                // Dropped: of another length.
                 Some(_) => {}
                 None => self.blocks.push_back(block),
             }
         }
         let copied = Buffer::concat([bytes])?;
         self.blocks.push_back(copied.clone());
-        if self.blocks.len() > MAX_BLOCKS {
+        while self.blocks.len() > MAX_BLOCKS || self.blocks.len() * bytes.len() > MAX_BYTES {
             self.blocks.pop_front();
         }
         Ok(copied)
@@ -86,6 +87,11 @@ mod tests {
         drop(held);
         pool.copy(&[0; 2 * MIN_BYTES])?;
         assert_eq!(pool.blocks.len(), 1);
+        let large = vec![0; MAX_BYTES / 2 + 1];
+        let _held = [pool.copy(&large)?, pool.copy(&large)?];
+        assert_eq!(pool.blocks.len(), 1);
+        pool.copy(&vec![0; MAX_BYTES + 1])?;
+        assert_eq!(pool.blocks.len(), 0);
         Ok(())
     }
 }

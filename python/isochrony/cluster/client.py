@@ -266,7 +266,12 @@ class ClusterRun:
         def start(form: str, first: int, token: bytes) -> HostServer:
             return self._start_part(host, _part_payload(form, objects, self._options), first, token)
 
-        self._hosts.append(HostLink(host, form, start, inbox))
+        try:
+            self._hosts.append(HostLink(host, form, start, inbox))
+        except OSError as error:
+            raise RunError(
+                f"on({host!r}): its worker did not begin ({error}); look at its log, and run the plan again"
+            ) from error
 
     def _start_part(self, host: str, payload: bytes, first: int, token: bytes) -> HostServer:
         try:
@@ -279,9 +284,21 @@ class ClusterRun:
                 f"{', '.join(sorted(names)) or 'none at all'}; start it with: dask worker --name {host}"
             )
         future = self._client.submit(HostActor, __version__, workers=[worker], actor=True, pure=False)
+
+        def check() -> None:
+            if self._stopped.is_set():
+                raise StoppedError
+            if future.status not in ("finished", "pending"):
+                raise OSError(f"the worker {worker} is gone")
+
         with self._client.as_current():
-            actor = result_within(future, _PART_START_S)
-        started = result_within(actor.begin(payload, first, token), _PART_START_S)
+            actor = result_within(future, _PART_START_S, check)
+        try:
+            begun = actor.begin(payload, first, token)
+        except RuntimeError as error:
+            # Dask knows already that the worker is gone.
+            raise OSError(str(error)) from None
+        started = result_within(begun, _PART_START_S, check)
         if isinstance(started, Exception):
             future.release()
             raise worker_error(worker, started)

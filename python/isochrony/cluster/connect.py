@@ -6,6 +6,7 @@ import asyncio
 import socket
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ..errors.native import OptionError
@@ -71,34 +72,50 @@ def workers_of(client: Any) -> dict[str, dict[str, Any]]:
     Raises:
         OSError: the scheduler does not answer.
     """
-    if client.scheduler is None:
+    scheduler = client.scheduler
+    if scheduler is None:
         raise OSError("the client has no scheduler any more")
-    workers: dict[str, dict[str, Any]] = client.sync(_identity, client)["workers"]
+    workers: dict[str, dict[str, Any]] = client.sync(_identity, scheduler)["workers"]
     return workers
 
 
-async def _identity(client: Any) -> Any:
+async def _identity(scheduler: Any) -> Any:
     try:
-        return await client.scheduler.identity(n_workers=-1)
+        return await asyncio.wait_for(scheduler.identity(n_workers=-1), CONNECT_S)
     except asyncio.CancelledError as error:
         # Without this `sync` raises UnboundLocalError.
         raise OSError("the connection to the scheduler was given up") from error
 
 
-def result_within(answer: Any, seconds: float) -> Any:
+def result_within(answer: Any, seconds: float, check: Callable[[], None]) -> Any:
     """The result of a Dask future, or of a call of an actor.
+
+    Parameters:
+        answer: the future or the call.
+        seconds: most that it may take.
+        check: called twice a second; raises where there is nothing more to wait for.
 
     Raises:
         TimeoutError: there is none within so many seconds.
+        OSError: the worker is gone.
+        Exception: what the answer or `check` raises.
     """
     until = time.monotonic() + seconds
     while True:
         try:
             return answer.result(timeout=_WAIT_S)
+        except RuntimeError as error:
+            # Dask's error where the worker is gone before it has made the actor.
+            if "holding Actor was lost" not in str(error):
+                raise
+            raise OSError(str(error)) from None
         # The second one is what Dask's `sync` raises if its own timeout cancels a call at the last moment.
         except (TimeoutError, UnboundLocalError):
-            if time.monotonic() > until:
+            if answer.done():
+                return answer.result()
+            if time.monotonic() >= until:
                 raise TimeoutError(f"no answer within {seconds:g} s") from None
+        check()
 
 
 def _connected(name: str, address: str, target: Any, distributed: Any) -> Any:

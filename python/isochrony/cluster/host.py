@@ -156,8 +156,9 @@ class HostLink:
                     raise
                 if time.monotonic() > until:
                     raise RunError(
-                        f"the worker {self.host} is there, but its address {self._server.address} was not reached for "
-                        f"{LOST_TIMEOUT_S:.0f} s; see whether a firewall stops connections to ports other than Dask's"
+                        f"the address {self._server.address} of the worker {self.host} was not reached for "
+                        f"{LOST_TIMEOUT_S:.0f} s, though the cluster does not say that the worker left; see whether a "
+                        "firewall stops connections to ports other than Dask's"
                     ) from None
                 retry = min(2 * retry, most)
 

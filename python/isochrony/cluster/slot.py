@@ -6,6 +6,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 import gc
+import math
 import threading
 import time
 import weakref
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import __version__
 from ..errors.native import RunError
+from .connect import result_within
 from .worker import SlotActor
 
 if TYPE_CHECKING:
@@ -21,9 +23,7 @@ if TYPE_CHECKING:
 
     from .client import ClusterRun
 
-#: Seconds after which a waiting call checks whether the run has ended.
-_WAIT_S = 0.25
-#: The same of a call of an actor.
+#: Seconds between two looks whether the answer to a call of an actor can still come.
 _CALL_WAIT_S = 0.05
 #: How often, and seconds between them, references to an actor that is given back are looked for.
 _COLLECTIONS = 20
@@ -69,13 +69,7 @@ class Slot:
         self._future = client.submit(SlotActor, number, __version__, workers=[worker], actor=True, pure=False)
         # An actor belongs to the client that is the current one when it arrives.
         with client.as_current():
-            try:
-                self._actor = self._wait(self._future)
-            except RuntimeError as error:
-                if "Actor was lost" not in str(error):
-                    raise
-                # Dask's answer where the worker is gone before it has made the actor.
-                raise OSError(str(error)) from None
+            self._actor = result_within(self._future, math.inf, self._check)
 
     def prepare(self, key: bytes, payload: bytes) -> None:
         """Prepare plans or functions in the worker. They are sent only if its process does not have them.
@@ -210,20 +204,16 @@ class Slot:
             raise WorkerError(result)
         return result
 
-    def _wait(self, answer: Any) -> Any:
-        """What Dask gives, as soon as it is there.
+    def _check(self) -> None:
+        """Called while the actor is made.
 
         Raises:
             StoppedError: the run has ended meanwhile.
             OSError: the worker is gone.
         """
-        while not self._stopped.is_set():
-            try:
-                return answer.result(timeout=_WAIT_S)
-            # The second one is what Dask's `sync` raises if its own timeout cancels a call at the last moment.
-            except (TimeoutError, UnboundLocalError):
-                self._check_actor()
-        raise StoppedError
+        if self._stopped.is_set():
+            raise StoppedError
+        self._check_actor()
 
     def _check_actor(self) -> None:
         """Called while a call takes long.

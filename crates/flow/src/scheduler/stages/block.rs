@@ -149,7 +149,7 @@ impl BlockCutter {
         self
     }
 
-    /// From now on a block ends with the item that brings it to `bytes`, if these are fewer than what it was made with.
+    /// From now on a block ends with the item that brings it to `bytes`, if that is less than the maximum.
     pub(super) fn limit(&mut self, bytes: u64) {
         self.limit = bytes;
     }
@@ -450,6 +450,29 @@ pub(super) mod tests {
             let all: Vec<i64> = ranges.iter().cloned().flatten().collect();
             prop_assert_eq!(own, all);
         }
+    }
+
+    #[test]
+    fn a_limit_shortens_blocks_down_to_an_item_or_their_least_bytes() {
+        let lengths = |mut cutter: BlockCutter, limit: u64| {
+            let origin = RangeOrigin::at(0);
+            let start = SourceEvent::RangeStart { origin, why: None };
+            let items = (0..6).map(|k| samples(10 * k..10 * k + 10));
+            cutter.push([start].into_iter().chain(items));
+            cutter.limit(limit);
+            let blocks = std::iter::from_fn(|| match cutter.cut() {
+                Cut::Block(block) => Some(block.range.end - block.range.start),
+                _ => None,
+            });
+            blocks.collect::<Vec<i64>>()
+        };
+        let cutter = || BlockCutter::new(PortionOverlap::default(), 1 << 20);
+        let item = samples(0..10);
+        let bytes = event_bytes(&item);
+        assert_eq!(lengths(cutter(), u64::MAX), [60]);
+        assert_eq!(lengths(cutter(), 3 * bytes), [30, 30]);
+        assert_eq!(lengths(cutter(), 1), [10; 6]);
+        assert_eq!(lengths(cutter().at_least(2 * bytes), 1), [20, 20, 20]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl InputCutter {
         }
     }
 
-    /// Limits the bytes of a block; cells are what they are.
+    /// Limits the bytes of a block. Cells have a fixed size: results depend on it.
     pub(super) fn limit(&mut self, bytes: u64) {
         match self {
             Self::Blocks(cutter) => cutter.limit(bytes),

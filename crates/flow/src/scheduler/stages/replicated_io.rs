@@ -56,7 +56,7 @@ impl StageIo for ReplicatedIo {
     }
 
     fn next(&mut self, replica: usize) -> NextInput<Self::Block, BlockResult> {
-        // Of a small link a block leaves something for the next replica.
+        // A block takes about half of a small link, so that another replica finds the rest.
         self.cutter.limit(self.input.link.capacity() / 2);
         loop {
             while self.cutter.has_room() && self.receive() {}

@@ -25,9 +25,6 @@ use crate::scheduler::parallel::{ParallelExecution, no_thread};
 use crate::scheduler::task_contract::placements;
 use crate::{OpErrorKind, RunError};
 
-/// With so many samples to come, other threads join at once: to read them takes longer than a thread takes to start.
-const LONG_SAMPLES: u64 = 4 << 20;
-
 const SPIN: Duration = Duration::from_micros(50);
 
 /// Executes a plan in stages: in the caller's thread and, if it takes longer, in up to `workers - 1` others.
@@ -64,11 +61,7 @@ pub(crate) fn run(
     }
     let mut reported = 0;
     let entries = pool.stages.len();
-    let is_long = pool.total.is_some_and(|total| total >= LONG_SAMPLES);
-    let helpers_after = match is_long {
-        true => Duration::ZERO,
-        false => Duration::from_micros(options.stages.helpers_after_us),
-    };
+    let helpers_after = Duration::from_micros(options.stages.helpers_after_us);
     let mut shuffle = options.stages.shuffle;
     let mut threads = Vec::new();
     let remote = RemoteReplicas::new(options.cluster, &pool);
@@ -108,12 +101,7 @@ pub(crate) fn run(
                 helpers.extend(start_worker(scope, number, options.pinning, helper));
             }
         };
-        let ran = catch_unwind(AssertUnwindSafe(|| {
-            if is_long {
-                after_burst();
-            }
-            pool.run_caller(&mut after_burst);
-        }));
+        let ran = catch_unwind(AssertUnwindSafe(|| pool.run_caller(&mut after_burst)));
         pool.stop();
         pool.links.iter().for_each(|link| link.close_all());
         if let Some(remote) = &remote {

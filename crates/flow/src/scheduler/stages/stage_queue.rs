@@ -270,8 +270,9 @@ impl StageQueue {
         Some(stage)
     }
 
-    /// Called by the caller's thread before it takes a stage: gives helpers that spin a moment to take what is ready, if
-    /// others wait for stages that this thread alone executes.
+    /// Called by the caller's thread before it takes a stage. If the plan has a source that only this thread executes,
+    /// waits a few microseconds while a helper that spins can take a ready stage: else that helper would wait for the
+    /// source.
     pub(crate) fn leave_to_helpers(&self) {
         let last = 1 << (self.notices.len() - 1);
         if self.callers & !last == 0 {
