@@ -117,6 +117,7 @@ def test_first_available_reads_storage_from_each_worker(client: Any, storage: St
         assert results.report.peer_bytes == 0
 
 
+@pytest.mark.alone
 def test_workers_of_a_host_share_a_cache(client: Any, storage: StorageServer, tmp_path: Path) -> None:
     items = workload(storage, 8, 8)
     with iso.cluster.attach(client, cache="100MB", folder=f"{tmp_path}/host") as attachment:
