@@ -27,6 +27,24 @@ use crate::{OpErrorKind, RunError};
 
 const SPIN: Duration = Duration::from_micros(50);
 
+/// For how long others may still read the pool after `detach`.
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The tuning thread and [`Control`](crate::engine::control::Control) may be in the middle of reading it.
+fn sole_owner<T>(mut pool: Arc<T>) -> Option<T> {
+    let begun = Instant::now();
+    loop {
+        pool = match Arc::try_unwrap(pool) {
+            Ok(pool) => return Some(pool),
+            Err(shared) => shared,
+        };
+        if begun.elapsed() > RELEASE_TIMEOUT {
+            return None;
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
 /// Executes a plan in stages: in the caller's thread and, if it takes longer, in up to `workers - 1` others.
 pub(crate) fn run(
     plan: &Graph,
@@ -133,7 +151,7 @@ pub(crate) fn run(
     if let Some(remote) = remote {
         remote.finish(&mut of_slots)?;
     }
-    let Some(pool) = Arc::into_inner(pool) else {
+    let Some(pool) = sole_owner(pool) else {
         return Err(no_thread());
     };
     let reports = pool.stage_reports();
@@ -369,4 +387,21 @@ fn merged_report(plan: &Graph, all: &[StageWork], reports: Vec<StageReport>) -> 
     }
     report.stages = reports;
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_thread_reads_for_a_moment_is_waited_for() {
+        let shared = Arc::new(7);
+        let reader = Arc::clone(&shared);
+        let reading = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(20));
+            *reader
+        });
+        assert_eq!(sole_owner(shared), Some(7));
+        assert_eq!(reading.join().ok(), Some(7));
+    }
 }
