@@ -146,14 +146,14 @@ class Workload:
 
 
 @dataclass(frozen=True)
-class Workers:
+class WorkerCount:
     """The configuration of a plan that runs in tasks: there is nothing else to choose."""
 
     workers: int
 
 
 @dataclass
-class Product:
+class MatrixProduct:
     """Products of matrices over stored samples, by a function that releases the interpreter's lock. It runs in tasks,
     whose sizes follow from what they cost; tuning is left the number of workers, which `"auto"` states before the run.
     """
@@ -181,19 +181,19 @@ class Product:
         np.testing.assert_array_equal(*(plan.collect(workers=workers) for workers in (1, 2)), err_msg="other bits")
         self._collect(0.0, 1)
 
-    def grid(self, cores: int) -> list[Workers]:
+    def grid(self, cores: int) -> list[WorkerCount]:
         """All numbers of workers."""
-        return [Workers(workers) for workers in range(1, cores + 1)]
+        return [WorkerCount(workers) for workers in range(1, cores + 1)]
 
-    def seconds(self, configuration: Workers, seconds: float) -> float:
+    def seconds(self, configuration: WorkerCount, seconds: float) -> float:
         """Time of a run that takes about so long in one thread."""
         start = time.perf_counter()
         self._collect(seconds, configuration.workers)
         return time.perf_counter() - start
 
-    def tuned(self, _: Workers, __: float) -> Any:
+    def tuned(self, _: WorkerCount, __: float) -> Any:
         """What `workers="auto"` chooses; nothing changes while it runs."""
-        return SimpleNamespace(configuration=Workers(auto_workers()), decisions=(), predicted_rate=None, rate=None)
+        return SimpleNamespace(configuration=WorkerCount(auto_workers()), decisions=(), predicted_rate=None, rate=None)
 
     def untuned(self, seconds: float, *, tune: bool) -> None:
         """A run as a user begins it."""
@@ -216,7 +216,7 @@ def applied(configuration: iso.Configuration) -> TuningRequest:
 
 
 def by_turns(
-    workload: Workload | Product | Stream, configurations: list[Any], seconds: float, rounds: int
+    workload: Workload | MatrixProduct | Stream, configurations: list[Any], seconds: float, rounds: int
 ) -> dict[Any, list[float]]:
     """Times of each, one round after the other."""
     times: dict[Any, list[float]] = {one: [] for one in configurations}
@@ -249,7 +249,7 @@ def predicted(
 
 
 def measure(
-    workload: Workload | Product | Stream, short_s: float, long_s: float, cores: int, rounds: int
+    workload: Workload | MatrixProduct | Stream, short_s: float, long_s: float, cores: int, rounds: int
 ) -> dict[str, Any]:
     """The grid, its prediction, and what tuning reaches from bad starts."""
     name = workload.name
@@ -298,7 +298,7 @@ def measure(
     }
 
 
-def harm(workload: Workload | Product | Stream, seconds: float, pairs: int) -> dict[str, Any]:
+def harm(workload: Workload | MatrixProduct | Stream, seconds: float, pairs: int) -> dict[str, Any]:
     """Tuned against untuned runs of the same, by turns."""
     ratios = []
     for pair in range(pairs):
@@ -329,13 +329,13 @@ def main() -> None:
     short_s, long_s, harm_s = (0.05, 0.1, 0.1) if arguments.quick else (0.5, 20.0, 4.0)
     rounds, pairs = (1, 2) if arguments.quick else (ROUNDS, 30)
     plans = [Workload(name, segment) for name in PLANS]
-    products = Product(np.tile(segment.astype("f4"), 1 if arguments.quick else 32))
-    everything: list[Workload | Product | Stream] = [*plans, products, *streams()]
+    products = MatrixProduct(np.tile(segment.astype("f4"), 1 if arguments.quick else 32))
+    everything: list[Workload | MatrixProduct | Stream] = [*plans, products, *streams()]
     if arguments.quick:
         everything = [everything[0], products, everything[-1]]
     results = [measure(workload, short_s, long_s, cores, rounds) for workload in everything]
     # Of products of matrices nothing is tuned.
-    parts = [one["part"] for result in results if result["name"] != Product.name for one in result["reached"]]
+    parts = [one["part"] for result in results if result["name"] != MatrixProduct.name for one in result["reached"]]
     summary = {}
     if parts:
         summary = {

@@ -1,4 +1,4 @@
-//! Copies into memory that is used again.
+//! `CopyPool`: copies bytes into buffers that nobody refers to any more, instead of allocating.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ const MIN_BYTES: usize = 64 << 10;
 const MAX_BLOCKS: usize = 16;
 const MAX_BYTES: usize = 64 << 20;
 
-/// Copies, of which those that nobody refers to any more are overwritten by the next one. Fresh memory would cost a page
+/// Remembers copies, and overwrites one that nobody else refers to with the next. New memory would cost a page
 /// fault for every 4 KiB, as much as the copy itself.
 #[derive(Debug, Default)]
 pub struct CopyPool {
