@@ -188,12 +188,15 @@ class ClusterRun:
             Number of workers that the scheduler knows.
 
         Raises:
-            OSError: the scheduler does not answer.
+            RunError: the scheduler does not answer.
 
         >>> run.worker_count()  # doctest: +SKIP
         2
         """
-        return len(self._workers())
+        try:
+            return len(self._workers())
+        except OSError as error:
+            raise _scheduler_error(self._client, error) from error
 
     def next_slot(self, wait_s: float, is_needed: bool) -> Slot | None:
         """Wait for a slot that is ready. A slot of a worker that is to leave is given back to the worker instead.

@@ -15,6 +15,7 @@ from ..extras import require
 #: Seconds within which a scheduler must answer.
 CONNECT_S = 10.0
 
+#: Seconds between two looks whether an answer can still come.
 _WAIT_S = 0.5
 
 #: Clients that were made of addresses, for as long as this process lives.
