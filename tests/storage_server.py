@@ -126,9 +126,10 @@ class StorageServer:
                 return
             length = min(_STEP, stop - start)
             self._wait(length)
-            request.wfile.write(view[start : start + length])
+            # Before they go: a reader that has them all may ask at once how many were sent.
             with self._lock:
                 self.sent[request.path] += length
+            request.wfile.write(view[start : start + length])
             start += length
 
     def _receive(self, stream: BinaryIO, length: int) -> bytes:
