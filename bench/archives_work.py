@@ -98,12 +98,13 @@ def tasklets(
     *,
     backwards: bool = False,
     order: Any = "disk",
+    **options: Any,
 ) -> Callable[[], int]:
     signal = store["a"]
     places = list(reversed(starts(signal)) if backwards else starts(signal))
 
     def run() -> int:
-        executor = iso.Executor(workers=workers, order=order)
+        executor = iso.Executor(workers=workers, order=order, **options)
         executor.add(*(iso.Tasklet(work, [signal[at : at + WINDOW]], name=str(at)) for at in places))
         return sum(executor.run().values.values())
 

@@ -34,6 +34,8 @@ THESIS = {
     "FFT Adder": "3 with 4, then bound by the disk (6-4)",
 }
 BUDGET = 64 << 20
+#: Workers that are pinned, and rounds with them: the gain is small.
+PINNED_WORKERS, PINNED_ROUNDS = sorted({1, CORES, 2 * CORES}), 15
 
 
 def by_turns(runs: dict[Any, Run], rounds: int, prepare: Prepare) -> dict[Any, list[float]]:
@@ -68,6 +70,25 @@ def speedups(
     return found
 
 
+def pinning(path: Path, rounds: int) -> list[dict[str, Any]]:
+    """Windowed FFT as tasklets, pinned and not, by turns: unpinned over pinned seconds, round by round."""
+    found = []
+    for place in ("threads", "processes"):
+
+        def make(count: int, pin: bool, place: str = place) -> Run:
+            return opened(path, lambda store: tasklets(store, transform, count, pin=pin, on_workers=place))
+
+        runs = {(count, pin): make(count, pin) for count in PINNED_WORKERS for pin in (False, True)}
+        times = by_turns(runs, rounds, nothing)
+        for count in PINNED_WORKERS:
+            free, pinned = times[count, False], times[count, True]
+            gain = quartiles([a / b for a, b in zip(free, pinned, strict=True)])
+            found.append(
+                {"place": place, "workers": count, "free": quartiles(free), "pinned": quartiles(pinned), "gain": gain}
+            )
+    return found
+
+
 def measure(folder: Path, supply: Supply, quick: bool, windows: int, most: float) -> dict[str, Any]:
     rounds, windows = (1, 32) if quick else (5, windows)
     bystanders = Bystanders()
@@ -99,6 +120,7 @@ def measure(folder: Path, supply: Supply, quick: bool, windows: int, most: float
         "FFT Adder, a plan of operators": lambda count: adder_operators(path, count, BUDGET),
     }
     applications |= speedups(adders, workers, rounds, ready(6 * windows * WINDOW, supply))
+    pinned = pinning(path, 1 if quick else PINNED_ROUNDS)
     size = windows * WINDOW * 2
     shutil.rmtree(path)
     return {
@@ -107,6 +129,7 @@ def measure(folder: Path, supply: Supply, quick: bool, windows: int, most: float
         "loads": loads.measure(folder, supply, quick, most),
         "workers": workers,
         "applications": applications,
+        "pinning": pinned,
     }
 
 
@@ -134,7 +157,15 @@ def section(measured: dict[str, Any], machine: str = "") -> str:
         + sentence(measured["others"])
         + "\n"
         + figures.table(["speedup", *heads, "thesis"], by_workers)
+        + "\nWindowed FFT as tasklets with `Executor(pin=True)` over the same without, by turns. The thesis pins each "
+        "worker process to the next core in turn and says that it runs faster (section 4.5.2); it has no figure.\n\n"
+        + figures.table(["workers", "without", "pinned", "gain"], [pinned_row(one) for one in measured["pinning"]])
     )
+
+
+def pinned_row(one: dict[str, Any]) -> list[str]:
+    seconds = [f"{figures.spread(one[kind])} s" for kind in ("free", "pinned")]
+    return [f"{one['workers']} {one['place']}", *seconds, figures.spread(one["gain"])]
 
 
 def draw(measured: dict[str, Any], plt: Any) -> Any:

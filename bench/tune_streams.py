@@ -16,7 +16,7 @@ from unittest.mock import patch
 import numpy as np
 
 import isochrony as iso
-from isochrony.pool_tuning import PoolTuningRequest
+from isochrony.tuning.pools import PoolTuningRequest
 
 __all__ = ["Stream", "streams"]
 

@@ -102,3 +102,14 @@ def test_a_folder_without_crates_is_no_workspace(tmp_path: Path) -> None:
     status, lines = check(tmp_path)
     assert status == 1
     assert "give the root of the workspace" in lines[0]
+
+
+def test_a_path_in_the_package_is_found(workspace: Path) -> None:
+    package = workspace / "python/isochrony/running"
+    package.mkdir(parents=True)
+    (package / "clean.py").write_text(
+        '"""Reads /proc/self."""\n\n\ndef read() -> None:\n    """Of /sys/fs."""  # /proc/1\n'
+    )
+    assert check(workspace) == (0, [])
+    (package / "files.py").write_text('NAME = "x"\nPATH = f"/proc/{NAME}/stat"\n')
+    assert check(workspace)[1][0] == "python/isochrony/running/files.py:2: has a path below /proc/ in a string"

@@ -4,13 +4,14 @@
 
 No other crate may depend on one of LIBRARIES, name std::os::linux, compile code for one system only, or have a path
 below /proc or /sys in a string. Tests may: development dependencies, test modules, and files and folders named for
-tests are not looked at.
+tests are not looked at. Nor may the package, python/isochrony, have such a path in a string.
 
 Exit status 1 with a line for each violation.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
 import tomllib
@@ -66,6 +67,18 @@ def check_source(text: str) -> Iterator[tuple[int, str]]:
             yield code.count("\n", 0, found.start()) + 1, violation
 
 
+def check_script(text: str) -> Iterator[tuple[int, str]]:
+    """Lines and violations of a file of Python."""
+    tree = ast.parse(text)
+    scopes = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    docstrings = {ast.get_docstring(node, clean=False) for node in ast.walk(tree) if isinstance(node, scopes)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Constant) or node.value in docstrings:
+            continue
+        if isinstance(node.value, str) and (path := PATHS.search(node.value)):
+            yield node.lineno, f"has a path below {path[0]} in a string"
+
+
 def is_test(path: Path) -> bool:
     """Whether a file below `src` holds tests."""
     name = path.stem
@@ -85,6 +98,9 @@ def violations(root: Path) -> Iterator[str]:
             if not is_test(source.relative_to(crate)):
                 for line, violation in check_source(source.read_text("utf-8")):
                     yield f"{source.relative_to(root)}:{line}: {violation}"
+    for source in sorted(root.glob("python/isochrony/**/*.py")):
+        for line, violation in check_script(source.read_text("utf-8")):
+            yield f"{source.relative_to(root)}:{line}: {violation}"
 
 
 def main() -> int:

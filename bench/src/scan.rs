@@ -1,8 +1,10 @@
-//! store/scan: windowed minimum, maximum and mean of an open signal against a bare loop over the same mapped bytes.
+//! store/scan: windowed minimum, maximum and mean of an open signal against a bare loop over the same mapped bytes, in one
+//! thread and in two.
 
 use std::hint::black_box;
 use std::path::Path;
 
+use isochrony::flow::RunOptions;
 use isochrony::flow::arrow::array::cast::AsArray;
 use isochrony::flow::arrow::array::types::{Float64Type, Int64Type};
 use isochrony::prelude::*;
@@ -88,6 +90,32 @@ pub fn run(
             Some(bytes),
             Some((">= 0.95", met)),
         );
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let workers = cores.min(4);
+        if workers > 1 {
+            let mut options = RunOptions::default();
+            options.workers = workers;
+            for (size, end) in [("1GB", end), ("0.5GB", end / 2)] {
+                let windows = end as usize / WINDOW;
+                let part = signal.select(0..(windows * WINDOW) as i64)?;
+                let plan = Plan::scan(StoredRecording::selection(store.path(), &part))
+                    .rewindow(WINDOW as u64)?
+                    .stats([Stat::Min, Stat::Max, Stat::Mean])?;
+                let ours = || plan.collect_with(&options).expect("statistics");
+                let bare = || by_threads(&whole, windows, workers);
+                assert_eq!(bare(), expected[..windows]);
+                let (a, b) = interleave(rounds, || _ = black_box(ours()), || _ = black_box(bare()));
+                let met = ratio(&a, &b) >= 0.9;
+                results.compare(
+                    &format!("store/scan/{size}/min-max-mean/{workers}-workers"),
+                    &a,
+                    &format!("{workers} threads with that loop"),
+                    &b,
+                    Some((windows * WINDOW * 2) as u64),
+                    Some((">= 0.9", met)),
+                );
+            }
+        }
     }
     Ok(())
 }
@@ -126,4 +154,34 @@ fn by_hand(slices: &[&[i16]]) -> Rows {
 #[target_feature(enable = "avx2")]
 fn by_hand_avx2(slices: &[&[i16]]) -> Rows {
     by_hand(slices)
+}
+
+/// The first windows, divided among threads that are started for them.
+#[cfg(target_arch = "x86_64")]
+fn by_threads(slices: &[&[i16]], windows: usize, threads: usize) -> Rows {
+    std::thread::scope(|scope| {
+        let parts: Vec<_> = (0..threads)
+            .map(|thread| {
+                let bound = |thread: usize| windows * thread / threads * WINDOW;
+                let part = between(slices, bound(thread), bound(thread + 1));
+                // SAFETY: the caller found AVX2.
+                scope.spawn(move || unsafe { by_hand_avx2(&part) })
+            })
+            .collect();
+        let rows = parts.into_iter().map(|part| part.join().expect("no panic"));
+        rows.flatten().collect()
+    })
+}
+
+/// Samples from one to another position.
+#[cfg(target_arch = "x86_64")]
+fn between<'a>(slices: &[&'a [i16]], from: usize, to: usize) -> Vec<&'a [i16]> {
+    let mut at = 0;
+    let parts = slices.iter().map(|slice| {
+        let within = |position: usize| position.clamp(at, at + slice.len()) - at;
+        let part = &slice[within(from)..within(to)];
+        at += slice.len();
+        part
+    });
+    parts.filter(|part| !part.is_empty()).collect()
 }

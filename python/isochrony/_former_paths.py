@@ -83,6 +83,7 @@ _BECAME_PACKAGES: dict[str, str] = {
     "plan": "plan.plan",
     "running": "running.runs",
     "tasklets": "tasklets.executor",
+    "tuning": "tuning.configuration",
 }
 
 _PACKAGE = __package__

@@ -87,6 +87,7 @@ __all__ = [
     "end_with",
     "explain_tasklets",
     "find_mseed_run",
+    "is_process_running",
     "load_machine_profile",
     "lost_commits",
     "machine_profile_path",
@@ -97,6 +98,7 @@ __all__ = [
     "operator_declarations",
     "predict_scan",
     "prefetch",
+    "processor_name",
     "put_cloud_file",
     "run_tasklets",
     "save_machine_profile",
@@ -1420,6 +1422,8 @@ def _unpickled_segment(
     samples: _Array, start: int, stream: tuple[str, int, _Rate, str, float, float], time: Time | None
 ) -> Segment: ...
 def available_cores() -> int: ...
+def processor_name() -> str | None: ...
+def is_process_running(pid: str) -> bool: ...
 def calibrate_machine(folder: Path, bytes: int, repeats: int) -> str: ...
 def machine_profile_path() -> Path | None: ...
 def save_machine_profile(text: str, path: Path | None = None) -> Path: ...

@@ -10,9 +10,9 @@ import pytest
 
 import isochrony as iso
 
-#: By which a declared cost may be off, relative to that of a low-pass: kernels differ by type and machine, and tests are
-#: built with little optimisation, which slows some of them by five and a low-pass by two. In release builds all of these
-#: are within 2.8.
+#: By which a declared cost may be off, relative to that of a low-pass: kernels differ by type and machine, and tests
+#: are built with little optimisation, which slows some of them by five and a low-pass by two. In release builds all of
+#: these are within 2.8.
 FACTOR = 8.0
 #: Most runs of a plan: other processes may hold some up.
 RUNS = 12

@@ -27,6 +27,23 @@ def peaks(plan: iso.Plan) -> iso.Plan:
     return filtered(plan).rewindow(512).power().map(lambda s: s.max())
 
 
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_a_generator_before_a_limit_is_asked_for_no_more_than_one_thread_asks(workers: int) -> None:
+    asked = []
+
+    def blocks() -> Iterator[np.ndarray[Any, Any]]:
+        for number in range(100_000):
+            asked.append(number)
+            yield X[:2000]
+
+    plan = peaks(iso.generate(blocks, rate=RATE, dtype="f4")).limit(20)
+    assert plan.collect(workers=workers).shape[0] == 20
+    # The twentieth window of 512 samples ends in the sixth block of 2,000.
+    assert len(asked) == 6
+    if workers > 1:
+        assert "the source's function would be called for more than that needs" in plan.explain()
+
+
 def test_filters_and_spectra_are_stages_with_the_same_bits() -> None:
     plan = peaks(iso.scan(X, rate=RATE))
     np.testing.assert_array_equal(plan.collect(workers=2), plan.collect())

@@ -102,8 +102,8 @@ pub mod _native {
     use crate::store::layout::Layout;
     #[pymodule_export]
     use crate::store::machine::{
-        available_cores, calibrate_machine, load_machine_profile, machine_profile_path,
-        predict_scan, save_machine_profile,
+        available_cores, calibrate_machine, is_process_running, load_machine_profile,
+        machine_profile_path, predict_scan, processor_name, save_machine_profile,
     };
     #[pymodule_export]
     use crate::store::opening::open;

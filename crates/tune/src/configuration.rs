@@ -82,6 +82,23 @@ impl ConfigurationLimits {
     }
 }
 
+impl Configuration {
+    /// Values that differ from those of another configuration of the plan, as text.
+    pub(crate) fn beside(&self, other: &Self) -> String {
+        let mut all = Vec::new();
+        if self.workers != other.workers {
+            all.push(format!("workers={}", self.workers));
+        }
+        if self.replicas != other.replicas {
+            all.push(format!("replicas={:?}", self.replicas));
+        }
+        if self.link_bytes != other.link_bytes {
+            all.push(format!("link_bytes={:?}", self.link_bytes));
+        }
+        all.join(" and ")
+    }
+}
+
 impl fmt::Display for Configuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "workers={}", self.workers)?;

@@ -1,5 +1,7 @@
 //! The controller on plans with a closed-form optimum.
 
+use std::collections::HashSet;
+
 use isochrony_tune::controller::Bottleneck;
 use isochrony_tune::{
     Configuration, ConfigurationLimits, Controller, ControllerOptions, LinkWindow, Outcome,
@@ -144,6 +146,46 @@ fn threads_that_gain_only_with_larger_links_get_both() {
             assert!(kept(&controller) <= 3, "seed {seed}: {}", kept(&controller));
         }
     }
+}
+
+#[test]
+fn what_noise_left_undecided_is_tried_again() {
+    for seed in 0..20 {
+        let mut plan = FormulaPlan::new(&[4e-6, 5e-6], 2, seed);
+        plan.noise = 0.8;
+        let mut controller =
+            Controller::new(start(2, 1, 1), limits(&[1, 1], 2), options(2)).unwrap();
+        settle(&mut controller, &mut plan, 2000);
+        plan.noise = 0.03;
+        for _ in 0..1000 {
+            let configuration = controller.configuration().clone();
+            controller.observe(&plan.window(&configuration), None);
+        }
+        let part = plan.rate(controller.kept()) / (2.0 / 9e-6);
+        assert!(part > 0.95, "seed {seed}: {part} of the best");
+        assert!(kept(&controller) <= 3, "seed {seed}: {}", kept(&controller));
+    }
+}
+
+#[test]
+fn trials_without_gain_are_repeated_four_times_at_most() {
+    // The second thread gains nothing.
+    let mut plan = FormulaPlan::new(&[4e-6, 5e-6], 1, 3);
+    plan.noise = 0.3;
+    let mut controller = Controller::new(start(2, 1, 1), limits(&[1, 1], 2), options(2)).unwrap();
+    for _ in 0..20_000 {
+        let configuration = controller.configuration().clone();
+        controller.observe(&plan.window(&configuration), None);
+    }
+    let mut retries = Vec::new();
+    for trials in controller
+        .decisions()
+        .split(|one| one.outcome != Outcome::Rejected && one.outcome != Outcome::Undecided)
+    {
+        let tried: HashSet<&Configuration> = trials.iter().map(|one| &one.to).collect();
+        retries.push(trials.len() - tried.len());
+    }
+    assert_eq!(retries.iter().max(), Some(&4), "{retries:?}");
 }
 
 #[test]

@@ -17,7 +17,7 @@ from ..errors.native import NBufferError, OptionError
 from ..options import byte_count
 from ..output.files import OutputFile, check_output, writing
 from ..output.progress import bytes_text
-from ..tuning import TuningReport, parsed_tune, tuning_fields
+from ..tuning.configuration import TuningReport, parsed_tune, tuning_fields
 from .exits import Exit
 from .paths import input_path, output_path
 

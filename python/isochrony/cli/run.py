@@ -20,7 +20,7 @@ from ..running.report import RunResult
 from ..running.runs import collect_reported, run_reported
 from ..store.exporters import write_npy
 from ..tables.table import Table
-from ..tuning import tuning_fields
+from ..tuning.configuration import tuning_fields
 from .exits import Exit
 from .paths import output_path, store_path
 from .run_options import add_run_options, run_options

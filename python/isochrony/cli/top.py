@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 import time
 from typing import Any
@@ -84,7 +85,9 @@ def describe(state: dict[str, Any]) -> str:
     if state["bottleneck"]:
         predicted = state["predicted_rate"]
         model = f"; the model predicts {predicted:.3g} samples/s" if predicted else ""
-        lines.append(f"  bottleneck: {state['bottleneck']}{model}")
-    if state["decision"]:
-        lines.append(f"  last decision {state['decision']}")
+        bottleneck = re.sub(
+            r"stage (\d+)", lambda found: f"{found[0]} ({state['names'][int(found[1])]})", state["bottleneck"]
+        )
+        lines.append(f"  bottleneck: {bottleneck}{model}")
+    lines.extend(f"  decision {decision}" for decision in state["decisions"])
     return "\n".join(lines)

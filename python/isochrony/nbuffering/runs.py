@@ -14,8 +14,8 @@ from ..errors.native import NBufferError, OptionError
 from ..functions.python import shown
 from ..options import byte_count, choice, flag, function_or_none, is_auto, number, seconds
 from ..output.progress import bytes_text
-from ..pool_tuning import PoolTuningRequest
-from ..tuning import Configuration, TuningReport
+from ..tuning.configuration import Configuration, TuningReport
+from ..tuning.pools import PoolTuningRequest
 from .framing import framing_options
 from .processors import BufferFunction, found_processors
 from .progress import ProgressEvents, StreamProgress

@@ -21,7 +21,7 @@ from .._native import NativeControl, available_cores
 from ..errors.native import OptionError
 from ..options import byte_count, flag, is_auto
 from ..options.keywords import Option, declared_options, listing_options
-from ..tuning import Configuration, TuningRequest, checked_tune, parsed_tune
+from ..tuning.configuration import Configuration, TuningRequest, checked_tune, parsed_tune
 from .control import Control
 from .status_files import status_path
 

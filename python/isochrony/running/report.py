@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from ..latency import Latency
-from ..tuning import TuningReport, TuningRequest
+from ..tuning.configuration import TuningReport, TuningRequest
 
 __all__ = [
     "BranchReport",

@@ -9,6 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from .._native import is_process_running
+
 __all__ = ["running_plans", "status_folder", "status_path"]
 
 _numbers = itertools.count()
@@ -46,7 +48,7 @@ def running_plans() -> list[dict[str, Any]]:
         return states
     for path in paths:
         pid = path.name.partition("-")[0]
-        if not pid.isdecimal() or not Path(f"/proc/{pid}").exists():
+        if not is_process_running(pid):
             path.unlink(missing_ok=True)
             continue
         if path.suffix == ".part":

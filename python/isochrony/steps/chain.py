@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from ..errors.native import OptionError, PlanError
 from ..options import flag, whole
-from ..tuning import OperatorCost
+from ..tuning.configuration import OperatorCost
 
 if TYPE_CHECKING:
     from .._native import NativePlan, Store

@@ -20,10 +20,10 @@ from ..errors.native import OptionError, TaskletError
 from ..functions.python import OnWorkers, shown
 from ..options import byte_count, choice, flag, is_auto
 from ..output.progress import ImportProgress
-from ..pool_tuning import PoolTuningRequest
 from ..running.options import MAX_WORKERS, RunOptions, worker_count
 from ..steps.chain import Chain
-from ..tuning import Configuration
+from ..tuning.configuration import Configuration
+from ..tuning.pools import PoolTuningRequest
 from .identity import NoIdentityError, forget, identity
 from .output import Output
 from .plans import known, writes_once

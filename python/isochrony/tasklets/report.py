@@ -10,7 +10,7 @@ from typing import Any
 
 from ..output.progress import bytes_text, duration_text
 from ..running.report import ProcessReport
-from ..tuning import TuningReport
+from ..tuning.configuration import TuningReport
 
 __all__ = ["TaskletReport", "TaskletWorkerReport", "TaskletsReport"]
 

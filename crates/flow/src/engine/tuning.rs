@@ -248,6 +248,8 @@ struct Status<'a> {
 }
 
 const STATUS_INTERVAL: Duration = Duration::from_millis(500);
+/// Last decisions in a status.
+const STATUS_DECISIONS: usize = 5;
 
 impl Status<'_> {
     fn write(
@@ -275,7 +277,7 @@ impl Status<'_> {
             "configuration": configuration,
             "bottleneck": report.bottleneck.map(|bottleneck| bottleneck.to_string()),
             "predicted_rate": report.predicted_rate,
-            "decision": report.decisions.last().map(ToString::to_string),
+            "decisions": report.decisions.iter().rev().take(STATUS_DECISIONS).rev().map(ToString::to_string).collect::<Vec<_>>(),
         });
         let part = self.path.with_extension("part");
         // A full disk must not end the run.

@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use super::index_order::IndexRange;
 use super::operator_factory::SharedFactory;
 use super::rows;
-use crate::engine::control::{ParameterChanges, changeable_operator};
+use crate::engine::control::changeable::changeable_operator;
+use crate::engine::control::changes::ParameterChanges;
 use crate::{
     Declaration, OpError, Operator, OperatorProperties, PlanError, RunOptions, SharedRecording,
     Source,

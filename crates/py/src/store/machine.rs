@@ -39,6 +39,19 @@ pub(crate) fn available_cores() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
 }
 
+/// Name of the processor; None if unknown.
+#[pyfunction]
+pub(crate) fn processor_name() -> Option<String> {
+    isochrony_system::machine::processor_name()
+}
+
+/// Whether a process of this machine has this number, which is text.
+#[pyfunction]
+pub(crate) fn is_process_running(pid: &str) -> bool {
+    pid.parse()
+        .is_ok_and(|pid| pid > 0 && isochrony_system::process::is_running(pid))
+}
+
 /// Path of this user's profile.
 #[pyfunction]
 pub(crate) fn machine_profile_path() -> Option<PathBuf> {

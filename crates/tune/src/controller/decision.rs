@@ -7,14 +7,19 @@ use serde::{Deserialize, Serialize};
 use super::trial::Gain;
 use crate::Configuration;
 
+/// Alternatives in a line of a decision.
+const SHOWN_ALTERNATIVES: usize = 3;
+
 /// How a decision ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The candidate gained and was kept.
     Kept,
-    /// The candidate did not certainly gain.
+    /// The candidate does not gain.
     Rejected,
+    /// The candidate may gain, but not certainly; it may be tried again.
+    Undecided,
     /// The load changed.
     LoadChanged,
     /// Too little is left for a trial.
@@ -49,6 +54,7 @@ impl fmt::Display for Decision {
             Outcome::LoadChanged => return write!(f, "the load changed: {}", self.reason),
             Outcome::Kept => write!(f, "kept {}", self.to)?,
             Outcome::Rejected => write!(f, "rejected {}", self.to)?,
+            Outcome::Undecided => write!(f, "no certain gain by {}", self.to)?,
             Outcome::TooShort => write!(f, "did not try {}: the run ends too soon", self.to)?,
         }
         write!(f, " ({}", self.reason)?;
@@ -57,6 +63,22 @@ impl fmt::Display for Decision {
         }
         if let Some(gain) = self.gain {
             write!(f, "; measured {gain}")?;
+        }
+        for (at, (other, gain)) in self
+            .alternatives
+            .iter()
+            .take(SHOWN_ALTERNATIVES)
+            .enumerate()
+        {
+            let start = if at == 0 { "; behind it" } else { "," };
+            write!(f, "{start} {}", other.beside(&self.to))?;
+            if let Some(gain) = gain {
+                write!(f, " {:+.1} %", 100.0 * gain)?;
+            }
+        }
+        match self.alternatives.len().saturating_sub(SHOWN_ALTERNATIVES) {
+            0 => {}
+            more => write!(f, ", and {more} more")?,
         }
         write!(f, ")")
     }

@@ -15,7 +15,8 @@
 //!   first window after each change is discarded. A candidate is kept once the lower confidence bound of its gain is
 //!   above zero (`trial`), and dropped once the upper bound is below `min_gain`.
 //! - *Watch*: a change of the load discards what was learnt (`load`). After a fall soon after a kept change, the
-//!   earlier configuration is tried first.
+//!   earlier configuration is tried first. Candidates about which noise left it open whether they gain are tried again
+//!   after some time, the most promising one first, at most `max_retries` times.
 //!
 //! Throughput counts behind the last stage. If the plan keeps up with a feed, fewer threads and replicas are tried, and
 //! kept if they save processor time per sample.
@@ -41,6 +42,9 @@ use candidates::{Candidate, Corrections, candidates, model_optimum};
 use load::LoadWatch;
 use trial::{Trial, TrialState};
 
+/// Windows between the last trial and the first repeated one; doubles with each.
+const RETRY_WINDOWS: usize = 32;
+
 /// How a [`Controller`] decides.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -59,6 +63,8 @@ pub struct ControllerOptions {
     pub min_payback: f64,
     /// Most trials between load changes.
     pub max_trials: usize,
+    /// Of these, most repeated ones of undecided candidates.
+    pub max_retries: usize,
 }
 
 impl Default for ControllerOptions {
@@ -71,6 +77,7 @@ impl Default for ControllerOptions {
             max_groups: 5,
             min_payback: 6.0,
             max_trials: 40,
+            max_retries: 4,
         }
     }
 }
@@ -81,7 +88,11 @@ const SHORTEST_TRIAL: f64 = 13.0;
 enum State {
     Observe,
     Try(Box<(Candidate, Trial)>),
-    Watch(LoadWatch),
+    Watch {
+        load: LoadWatch,
+        /// Windows so far.
+        windows: usize,
+    },
 }
 
 /// Tunes one run. See the module's documentation.
@@ -97,6 +108,9 @@ pub struct Controller {
     settles: bool,
     /// Candidates without gain under the present load.
     rejected: HashSet<Configuration>,
+    /// Candidates that may gain, by the upper bounds of their gains, which rise.
+    undecided: Vec<(Candidate, f64)>,
+    retries: usize,
     corrections: Corrections,
     trials: usize,
     elapsed_s: f64,
@@ -126,6 +140,8 @@ impl Controller {
             observed: Vec::new(),
             settles: true,
             rejected: HashSet::new(),
+            undecided: Vec::new(),
+            retries: 0,
             corrections: Corrections::default(),
             trials: 0,
             elapsed_s: 0.0,
@@ -151,7 +167,7 @@ impl Controller {
     /// Whether no candidate is left.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        matches!(self.state, State::Watch(_))
+        matches!(self.state, State::Watch { .. })
     }
 
     /// Decisions so far, in order.
@@ -214,16 +230,30 @@ impl Controller {
                     TrialState::Running => State::Try(trial),
                     TrialState::Gain(gain) => self.keep(trial.0, gain),
                     TrialState::NoGain(gain) => {
-                        self.reject(&trial.0, gain);
+                        self.decide(&trial.0, gain, Outcome::Rejected);
+                        self.rejected.insert(trial.0.configuration);
+                        self.next_trial(remaining_s)
+                    }
+                    TrialState::Undecided(gain) => {
+                        self.decide(&trial.0, gain, Outcome::Undecided);
+                        let bound = gain.high.unwrap_or(gain.mean);
+                        let place = self.undecided.partition_point(|(_, other)| *other < bound);
+                        self.undecided.insert(place, (trial.0, bound));
                         self.next_trial(remaining_s)
                     }
                 };
             }
-            State::Watch(mut watch) => {
+            State::Watch { mut load, windows } => {
                 self.remember(window);
-                self.state = match watch.add(window.rate()) {
-                    None => State::Watch(watch),
+                self.state = match load.add(window.rate()) {
                     Some(ratio) => self.load_changed(window, ratio),
+                    None => match self.due_retry(windows, remaining_s) {
+                        Some(candidate) => self.try_out(candidate),
+                        None => State::Watch {
+                            load,
+                            windows: windows + 1,
+                        },
+                    },
                 };
             }
         }
@@ -239,31 +269,26 @@ impl Controller {
     }
 
     fn keep(&mut self, candidate: Candidate, gain: Gain) -> State {
-        self.corrections.learn(&candidate, gain);
-        self.decisions.push(Decision {
-            at_s: self.elapsed_s,
-            outcome: Outcome::Kept,
-            from: self.kept.clone(),
-            to: candidate.configuration.clone(),
-            reason: candidate.reason,
-            predicted_gain: candidate.predicted_gain,
-            gain: Some(gain),
-            alternatives: candidate.alternatives,
-        });
+        self.decide(&candidate, gain, Outcome::Kept);
         let earlier = std::mem::replace(&mut self.kept, candidate.configuration);
         self.before = Some(earlier);
         // They may gain beside this one.
-        self.rejected.clear();
+        self.forget_trials();
         self.observed.clear();
         State::Observe
     }
 
-    fn reject(&mut self, candidate: &Candidate, gain: Gain) {
+    fn forget_trials(&mut self) {
+        self.rejected.clear();
+        self.undecided.clear();
+        self.retries = 0;
+    }
+
+    fn decide(&mut self, candidate: &Candidate, gain: Gain, outcome: Outcome) {
         self.corrections.learn(candidate, gain);
-        self.rejected.insert(candidate.configuration.clone());
         self.decisions.push(Decision {
             at_s: self.elapsed_s,
-            outcome: Outcome::Rejected,
+            outcome,
             from: self.kept.clone(),
             to: candidate.configuration.clone(),
             reason: candidate.reason.clone(),
@@ -273,13 +298,47 @@ impl Controller {
         });
     }
 
+    /// The undecided candidate that may gain most, once it may be tried again.
+    fn due_retry(&mut self, windows: usize, remaining_s: Option<f64>) -> Option<Candidate> {
+        let is_due = windows >= RETRY_WINDOWS << self.retries.min(16)
+            && self.retries < self.options.max_retries
+            && self.may_try()
+            && self.pays(remaining_s);
+        let (candidate, _) = self.undecided.pop_if(|_| is_due)?;
+        self.retries += 1;
+        Some(candidate)
+    }
+
+    fn watch(&self) -> State {
+        State::Watch {
+            load: LoadWatch::new(&self.observed),
+            windows: 0,
+        }
+    }
+
+    fn may_try(&self) -> bool {
+        self.trials < self.options.max_trials
+    }
+
+    /// Whether enough of the run is left for a trial.
+    fn pays(&self, remaining_s: Option<f64>) -> bool {
+        let window_s = self.observed.last().map_or(0.0, |last| last.elapsed_s);
+        let needed = self.options.min_payback * SHORTEST_TRIAL * window_s;
+        remaining_s.is_none_or(|remaining| remaining >= needed)
+    }
+
+    fn try_out(&mut self, candidate: Candidate) -> State {
+        self.trials += 1;
+        let keeps_up = StageCosts::of(&self.observed).is_some_and(|costs| costs.keeps_up);
+        State::Try(Box::new((candidate, Trial::new(keeps_up))))
+    }
+
     fn next_trial(&mut self, remaining_s: Option<f64>) -> State {
-        let watch = || State::Watch(LoadWatch::new(&self.observed));
         let Some(costs) = StageCosts::of(&self.observed) else {
             return State::Observe;
         };
-        if self.trials >= self.options.max_trials {
-            return watch();
+        if !self.may_try() {
+            return self.watch();
         }
         let mut all = candidates(
             &costs,
@@ -288,18 +347,20 @@ impl Controller {
             &self.options,
             &self.corrections,
         );
-        all.retain(|one| !self.rejected.contains(&one.configuration));
+        all.retain(|one| {
+            let is_undecided =
+                |(other, _): &(Candidate, f64)| other.configuration == one.configuration;
+            !self.rejected.contains(&one.configuration) && !self.undecided.iter().any(is_undecided)
+        });
         if all.is_empty() {
-            return watch();
+            return self.watch();
         }
         let mut candidate = all.remove(0);
         candidate.alternatives = all
             .iter()
             .map(|one| (one.configuration.clone(), one.predicted_gain))
             .collect();
-        let window_s = self.observed.last().map_or(0.0, |last| last.elapsed_s);
-        let needed = self.options.min_payback * SHORTEST_TRIAL * window_s;
-        if remaining_s.is_some_and(|remaining| remaining < needed) {
+        if !self.pays(remaining_s) {
             if !matches!(self.decisions.last(), Some(last) if last.outcome == Outcome::TooShort) {
                 self.decisions.push(Decision {
                     at_s: self.elapsed_s,
@@ -312,11 +373,9 @@ impl Controller {
                     alternatives: candidate.alternatives,
                 });
             }
-            return watch();
+            return self.watch();
         }
-        self.trials += 1;
-        let saves_time = costs.keeps_up;
-        State::Try(Box::new((candidate, Trial::new(saves_time))))
+        self.try_out(candidate)
     }
 
     fn load_changed(&mut self, window: &Window, ratio: f64) -> State {
@@ -332,7 +391,7 @@ impl Controller {
             gain: None,
             alternatives: Vec::new(),
         });
-        self.rejected.clear();
+        self.forget_trials();
         self.corrections = Corrections::default();
         self.trials = 0;
         self.observed = vec![window.clone()];

@@ -38,6 +38,8 @@ pub(super) enum TrialState {
     Running,
     Gain(Gain),
     NoGain(Gain),
+    /// Noise leaves open whether the candidate gains.
+    Undecided(Gain),
 }
 
 const ORDER: [bool; 4] = [false, true, true, false];
@@ -112,9 +114,11 @@ impl Trial {
         if low > 0.0 && gain.mean >= options.min_gain && !self.loses_rate() {
             return TrialState::Gain(gain);
         }
-        let is_hopeless = high < options.min_gain || self.loses_rate();
-        match is_hopeless || self.gains.len() >= options.max_groups {
-            true => TrialState::NoGain(gain),
+        if high < options.min_gain || self.loses_rate() {
+            return TrialState::NoGain(gain);
+        }
+        match self.gains.len() >= options.max_groups {
+            true => TrialState::Undecided(gain),
             false => TrialState::Running,
         }
     }
@@ -205,6 +209,14 @@ mod tests {
     }
 
     #[test]
+    fn a_gain_within_the_noise_is_undecided() {
+        let noisy = |at: usize| 100.0 * (1.0 + 0.4 * (at as f64 * 2.4).sin());
+        let (state, windows) = run(noisy, |at| 1.05 * noisy(at));
+        assert!(matches!(state, TrialState::Undecided(_)));
+        assert_eq!(windows, 20);
+    }
+
+    #[test]
     fn a_much_slower_candidate_is_given_up_after_three_windows() {
         let (state, windows) = run(|_| 100.0, |_| 50.0);
         assert!(matches!(state, TrialState::NoGain(_)));
@@ -238,7 +250,7 @@ mod tests {
             };
             match trial.add(&window, &options) {
                 TrialState::Running => {}
-                TrialState::Gain(gain) => panic!("kept with {gain}"),
+                TrialState::Gain(gain) | TrialState::Undecided(gain) => panic!("kept with {gain}"),
                 TrialState::NoGain(_) => return,
             }
         }

@@ -7,14 +7,10 @@
 mod added;
 mod adjustable;
 mod branches;
-mod changes;
+pub(crate) mod changeable;
+pub(crate) mod changes;
 mod switched;
-
-/// Replaced under a model checker.
-mod sync {
-    pub(crate) use std::sync::atomic::{AtomicI64, AtomicUsize, fence};
-    pub(crate) use std::sync::{Mutex, MutexGuard, PoisonError};
-}
+mod sync;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,13 +25,11 @@ use crate::optimiser::optimise;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::plan::rows::START;
 use crate::plan::{METHOD, Op};
-use crate::{Declaration, Operator, Plan, PlanError, PortType};
+use crate::{Plan, PlanError, PortType};
 
 use added::AddedBranch;
-use adjustable::AdjustableOperator;
-use switched::SwitchedOperator;
-
-pub(crate) use changes::ParameterChanges;
+use changeable::has_adjustable;
+use changes::ParameterChanges;
 
 /// Changes parameters of a running plan, in [`RunOptions::control`](crate::RunOptions::control). Reusable, but
 /// concurrent use fails with [`PlanError::ControlInUse`].
@@ -126,7 +120,7 @@ impl Control {
 
     /// Sets parameters of the last operator of `at` for all after what it has received; before an execution, from the
     /// first item. The operator keeps its state where it can: an expression keeps that of unchanged parts. Where it
-    /// declares [`alternatives`](Declaration::alternatives), `method` names one of them or the default: no result is
+    /// declares [`alternatives`](crate::Declaration::alternatives), `method` names one of them or the default: no result is
     /// lost or repeated.
     ///
     /// # Errors
@@ -332,22 +326,6 @@ fn adjustable_node(graph: &mut Graph, at: usize, tolerance: f64) -> Option<Arc<P
         node.properties = switched::switchable(declaration, params, &types, tolerance)?;
     }
     Some(Arc::clone(changes.insert(Arc::default())))
-}
-
-fn has_adjustable(declaration: &Declaration) -> bool {
-    declaration.params.iter().any(|param| param.adjustable)
-}
-
-pub(crate) fn changeable_operator(
-    declaration: Declaration,
-    params: &Map<String, Value>,
-    changes: &Arc<ParameterChanges>,
-) -> Result<Box<dyn Operator>, PlanError> {
-    let changes = Arc::clone(changes);
-    Ok(match has_adjustable(&declaration) {
-        true => Box::new(AdjustableOperator::new(declaration, params, changes)?),
-        false => Box::new(SwitchedOperator::new(declaration, params, changes)?),
-    })
 }
 
 fn rewritten(written: &Graph, optimised: bool) -> Graph {

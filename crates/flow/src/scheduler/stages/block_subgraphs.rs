@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::block_subgraph::{only_input, subgraph};
+use super::link_writer::SharedRoomMaker;
 use super::pool::PoolRef;
 use super::stage_graph::{StageGraph, links};
 use super::stage_plan::{Replication, StagePlan};
@@ -25,14 +26,14 @@ pub(in crate::scheduler) fn block_subgraphs(
     // Nothing is executed: it only joins links to stages.
     let queue = StageQueue::new(count, 0, Duration::ZERO, Duration::ZERO, false);
     let links = links(graph, stages, options, &Arc::new(queue), &entries);
-    let pool = PoolRef::default();
+    let room_maker: SharedRoomMaker = Arc::new(PoolRef::default());
     let mut subgraphs = Vec::new();
     for (number, entries) in entries.iter().enumerate() {
         let replication = stages.replication[number];
         if replication != Replication::Blocks || entries.len() < 2 {
             continue;
         }
-        let stage = StageGraph::of(graph, stages, number, &links, &pool, &Arc::default());
+        let stage = StageGraph::of(graph, stages, number, &links, &room_maker, &Arc::default());
         if let Some(input) = only_input(number, &links) {
             subgraphs.extend(subgraph(&stage, input, replication, options)?);
         }

@@ -7,13 +7,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use isochrony_runtime::Progress;
 
 use super::link::{Batch, Link, ReceiveOutcome};
-use super::pool::PoolRef;
 use super::stage_queue::{Notice, StageQueue};
+use crate::engine::is_operator_error;
 use crate::engine::report::LinkReport;
-use crate::plan::graph::Edge;
+use crate::engine::time_axis::ErrorRank;
+use crate::plan::graph::{Edge, Graph};
 use crate::{
-    Break, Contract, Item, Next, OpError, Operator, OperatorFactory, OperatorProperties, Out,
-    PlanError, Port, PortType, RangeOrigin, SharedRecording, SourceEvent,
+    Break, Contract, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory,
+    OperatorProperties, Out, PlanError, Port, PortType, RangeOrigin, RunError, SharedRecording,
+    SourceEvent,
 };
 
 /// With the number of the edge in the link.
@@ -48,6 +50,41 @@ pub(super) struct StageFailure {
     /// As opposed to a lack of memory.
     pub(super) is_operator_error: bool,
 }
+
+impl StageFailure {
+    pub(super) fn of(plan: &Graph, stage: usize, error: &RunError) -> Self {
+        let RunError::Operator {
+            node, error: why, ..
+        } = error
+        else {
+            return Self {
+                stage,
+                time: f64::INFINITY,
+                node: 0,
+                is_operator_error: true,
+            };
+        };
+        // The stand-in of an earlier stage is passed on.
+        let origin = match why.kind() {
+            OpErrorKind::StageFailed { stage, .. } => *stage,
+            _ => stage,
+        };
+        let rank = ErrorRank::of_error(plan, error);
+        Self {
+            stage: origin,
+            time: rank.map_or(f64::INFINITY, |rank| rank.time),
+            node: *node,
+            is_operator_error: is_operator_error(why),
+        }
+    }
+}
+
+/// Waits in the middle of a burst until a link has room.
+pub(super) trait RoomMaker: Send + Sync {
+    fn make_room(&self, link: &StageLink);
+}
+
+pub(super) type SharedRoomMaker = Arc<dyn RoomMaker>;
 
 /// Joins two stages: all edges between them, in the order of computation.
 pub(super) struct StageLink {
@@ -219,7 +256,7 @@ pub(super) struct LinkWriter {
     pub(super) nodes: Vec<usize>,
     /// Last progress mark by edge, since it rewound.
     progress: Vec<i64>,
-    pool: PoolRef,
+    room_maker: SharedRoomMaker,
     delivered: Arc<Progress>,
     events: Vec<LinkEvent>,
     bytes: u64,
@@ -235,12 +272,16 @@ pub(super) fn lock(writer: &SharedWriter) -> MutexGuard<'_, LinkWriter> {
 }
 
 impl LinkWriter {
-    pub(super) fn new(link: &Arc<StageLink>, pool: &PoolRef, delivered: &Arc<Progress>) -> Self {
+    pub(super) fn new(
+        link: &Arc<StageLink>,
+        room_maker: &SharedRoomMaker,
+        delivered: &Arc<Progress>,
+    ) -> Self {
         Self {
             link: Arc::clone(link),
             nodes: Vec::new(),
             progress: vec![i64::MIN; link.edges.len()],
-            pool: pool.clone(),
+            room_maker: Arc::clone(room_maker),
             delivered: Arc::clone(delivered),
             events: Vec::new(),
             bytes: 0,
@@ -355,7 +396,7 @@ impl Operator for LinkSender {
         if writer.push(self.port, SourceEvent::Item(item.take())) {
             let link = Arc::clone(&writer.link);
             if link.link.is_overdrawn() {
-                writer.pool.make_room(&link);
+                writer.room_maker.make_room(&link);
             }
             if link.link.is_full() {
                 out.end_burst();

@@ -66,6 +66,7 @@ mod replicated;
 mod replicated_io;
 mod run;
 mod stage_builder;
+mod stage_choice;
 mod stage_costs;
 mod stage_graph;
 mod stage_plan;

@@ -12,19 +12,18 @@ use isochrony_runtime::{Interrupt, Progress, Watch};
 use isochrony_tune::{Configuration, ConfigurationLimits};
 
 use super::active_threads::ActiveThreads;
-use super::link_writer::{StageFailure, StageLink, lock};
+use super::link_writer::{RoomMaker, StageFailure, StageLink, lock};
 use super::replicated::{ReplicatedStage, StageReplica};
 use super::stage_graph::StageGraph;
 use super::stage_queue::{Notice, StageOutcome, StageQueue, StageSet, ThreadRole};
 use super::thread_use::cpu_time;
 use crate::engine::budget::{ExecutionMemory, MemoryReclaimer};
 use crate::engine::report::{LinkReport, StageMeasurement, StageReport};
-use crate::engine::time_axis::ErrorRank;
 use crate::engine::tuning::RunningPlan;
-use crate::engine::{Burst, PlanExecutor, RunOptions, is_operator_error, panic_error};
+use crate::engine::{Burst, PlanExecutor, RunOptions, panic_error};
 use crate::plan::graph::Graph;
 use crate::scheduler::explain::joined;
-use crate::{OpErrorKind, PlanError, RunError};
+use crate::{PlanError, RunError};
 
 pub(super) struct Stage {
     work: Mutex<StageWork>,
@@ -306,7 +305,7 @@ impl StagePool {
                 match error {
                     // It must not take this for the end of its input.
                     RunError::Interrupted { .. } => self.interrupt.request(),
-                    _ => stage.end_all(Some(stage_failure(&self.plan, stage.number, &error))),
+                    _ => stage.end_all(Some(StageFailure::of(&self.plan, stage.number, &error))),
                 }
                 stage.error = Some(error);
                 StageOutcome::Ended
@@ -487,32 +486,6 @@ impl WholeStage {
     }
 }
 
-pub(super) fn stage_failure(plan: &Graph, stage: usize, error: &RunError) -> StageFailure {
-    let RunError::Operator {
-        node, error: why, ..
-    } = error
-    else {
-        return StageFailure {
-            stage,
-            time: f64::INFINITY,
-            node: 0,
-            is_operator_error: true,
-        };
-    };
-    // The stand-in of an earlier stage is passed on.
-    let origin = match why.kind() {
-        OpErrorKind::StageFailed { stage, .. } => *stage,
-        _ => stage,
-    };
-    let rank = ErrorRank::of_error(plan, error);
-    StageFailure {
-        stage: origin,
-        time: rank.map_or(f64::INFINITY, |rank| rank.time),
-        node: *node,
-        is_operator_error: is_operator_error(why),
-    }
-}
-
 /// Set once, for what exists before the pool.
 #[derive(Clone, Default)]
 pub(super) struct PoolRef(Arc<OnceLock<Weak<StagePool>>>);
@@ -525,8 +498,10 @@ impl PoolRef {
     fn get(&self) -> Option<Arc<StagePool>> {
         self.0.get()?.upgrade()
     }
+}
 
-    pub(super) fn make_room(&self, link: &StageLink) {
+impl RoomMaker for PoolRef {
+    fn make_room(&self, link: &StageLink) {
         if let Some(pool) = self.get() {
             pool.make_room(link);
         }

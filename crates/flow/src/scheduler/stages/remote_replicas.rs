@@ -16,8 +16,6 @@ use super::replicated::ReplicatedStage;
 use super::replicated_io::BlockResult;
 use crate::engine::panic_error;
 use crate::engine::report::Report;
-use crate::plan::Op;
-use crate::plan::graph::Graph;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::remote::{
     BlockBatch, RemoteSlot, ResultCodec, SlotError, StreamTable, TaskCluster, block_hash,
@@ -28,17 +26,6 @@ use crate::{Cause, OpErrorKind, RunError};
 
 /// How long to wait for a slot before checking for the end.
 const SLOT_WAIT: Duration = Duration::from_millis(50);
-
-/// Whether a plan reads live or generated samples: only then blocks are worth sending to another host.
-pub(super) fn reads_feed(graph: &Graph) -> bool {
-    let mut nodes = graph.nodes.iter();
-    nodes.any(|node| match &node.op {
-        Op::Scan { recording, .. } => {
-            !recording.0.is_splittable() && recording.0.stored().is_none()
-        }
-        _ => false,
-    })
-}
 
 pub(super) struct RemoteReplicas<'a> {
     cluster: &'a dyn TaskCluster,

@@ -9,7 +9,6 @@ use super::block_scheduler::{NextInput, StageIo};
 use super::input_cutter::InputCutter;
 use super::link::ReceiveOutcome;
 use super::link_writer::{SharedWriter, StageFailure, StageLink, lock};
-use super::pool::stage_failure;
 use crate::plan::graph::Graph;
 use crate::scheduler::boundary::RangeAnnouncer;
 use crate::scheduler::task_output::{ExitOutput, ExitState};
@@ -133,7 +132,7 @@ impl ReplicatedIo {
                     }
                 }
                 if let Some(error) = error {
-                    let failure = stage_failure(&self.plan, self.number, &error);
+                    let failure = StageFailure::of(&self.plan, self.number, &error);
                     self.error = Some(error);
                     self.end(Some(failure));
                     ended = true;

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use isochrony_runtime::{Interrupt, Progress, Watch, start_scoped_helper, start_worker};
 
 use super::active_threads::ActiveThreads;
+use super::link_writer::SharedRoomMaker;
 use super::pool::{PoolRef, Stage, StagePool, StageWaker, StageWork, WholeStage, ancestors};
 use super::remote_blocks::RemoteBlocks;
-use super::remote_replicas::{RemoteReplicas, reads_feed};
+use super::remote_replicas::RemoteReplicas;
 use super::replicated::{RemoteStage, ReplicatedStage, StageReplica, StageToReplicate};
 use super::stage_graph::{StageGraph, links};
-use super::stage_plan::{Replication, StagePlan};
+use super::stage_plan::{Replication, StagePlan, reads_feed};
 use super::stage_queue::{Notice, StageQueue, StageSet};
 use super::thread_use::ThreadUse;
 use crate::engine::branches::TapWakers;
@@ -210,6 +211,7 @@ fn pool(
         .cloned()
         .map(|watch| Watch::new(move || std::thread::current().id() != caller || watch.poll()));
     let reference = PoolRef::default();
+    let room_maker: SharedRoomMaker = Arc::new(reference.clone());
     let reclaimer: Arc<dyn MemoryReclaimer> = Arc::new(reference.clone());
     let handle = MemoryHandle {
         memory: Arc::clone(&memory),
@@ -233,7 +235,7 @@ fn pool(
     let (mut delivered, mut total) = (Arc::default(), None);
     for (number, entries) in entries.iter().enumerate() {
         delivered = Arc::new(Progress::default());
-        let mut graph = StageGraph::of(plan, stages, number, &links, &reference, &delivered);
+        let mut graph = StageGraph::of(plan, stages, number, &links, &room_maker, &delivered);
         if entries.len() > 1 || stages.replication[number] == Replication::Cells {
             let is_remote = stages.replication[number] == Replication::Blocks;
             let blocks = remote.as_ref().filter(|_| is_remote);

@@ -7,8 +7,7 @@ use std::sync::Arc;
 use isochrony_runtime::Progress;
 
 use super::link_reader::{LinkRecording, SharedReader};
-use super::link_writer::{LinkSender, LinkWriter, SharedWriter, StageLink, lock};
-use super::pool::PoolRef;
+use super::link_writer::{LinkSender, LinkWriter, SharedRoomMaker, SharedWriter, StageLink, lock};
 use super::stage_plan::StagePlan;
 use super::stage_queue::StageQueue;
 use crate::engine::RunOptions;
@@ -87,7 +86,7 @@ impl StageGraph {
         plan: &StagePlan,
         stage: usize,
         links: &[Arc<StageLink>],
-        pool: &PoolRef,
+        room_maker: &SharedRoomMaker,
         delivered: &Arc<Progress>,
     ) -> Self {
         let mut nodes = StageNodes::default();
@@ -140,7 +139,8 @@ impl StageGraph {
         let leaving = links.iter().filter(|link| link.from == stage);
         let mut writers = Vec::new();
         for link in leaving {
-            let writer: SharedWriter = Arc::new(LinkWriter::new(link, pool, delivered).into());
+            let writer: SharedWriter =
+                Arc::new(LinkWriter::new(link, room_maker, delivered).into());
             for (port, linked) in (0..).zip(&link.edges) {
                 let (from, output) = linked.edge;
                 let types = graph.nodes[from].properties.outputs[usize::from(output)];

@@ -1,24 +1,15 @@
-//! Decides whether and where a plan is cut into stages. Pure, and linear in the number of operators.
+//! The stages of a plan. Pure, and linear in the number of operators.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::remote_replicas::reads_feed;
-use super::stage_builder::StageBuilder;
-use super::stage_costs::{computes_much, expected_ns};
+use super::stage_costs::expected_ns;
 use crate::engine::RunOptions;
+use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph};
-use crate::scheduler::subgraph::SubgraphPlan;
-use crate::scheduler::task_contract::combines_inexactly;
-use crate::{Alignment, Resource};
 
-/// Plans are not cut with less: links could hold what is needed elsewhere.
-const MIN_MEMORY: u64 = 4 << 20;
 /// Part of the memory budget for all links.
 const LINK_MEMORY_FRACTION: u64 = 16;
-/// Plans with more are not cut: for each item the reader of a link asks all streams that share it. Measured, a low-pass
-/// each: 64 gain nothing, 256 take twice as long as one thread, a thousand 30 times.
-const MAX_SOURCES: usize = 128;
 /// Stages and replicas, together.
 pub(super) const MAX_ENTRIES: usize = 64;
 
@@ -44,8 +35,16 @@ pub(super) enum Replication {
     Cells,
 }
 
-/// Number of workers for which a plan is cut where results depend on cells.
-const WORKERS_OF_CELLS: usize = 8;
+/// Whether a plan reads live or generated samples: only then blocks are worth sending to another host.
+pub(super) fn reads_feed(graph: &Graph) -> bool {
+    let mut nodes = graph.nodes.iter();
+    nodes.any(|node| match &node.op {
+        Op::Scan { recording, .. } => {
+            !recording.0.is_splittable() && recording.0.stored().is_none()
+        }
+        _ => false,
+    })
+}
 
 /// Sources between which stages wait for one alone.
 struct WaitGroup {
@@ -56,110 +55,6 @@ struct WaitGroup {
 }
 
 impl StagePlan {
-    /// The error says why the plan is not cut.
-    pub(crate) fn of(graph: &Graph, options: &RunOptions<'_>) -> Result<Self, &'static str> {
-        Self::check(graph, options)?;
-        let options = RunOptions {
-            tolerance: 0.0,
-            ..*options
-        };
-        StageBuilder::new(graph, &options).build()
-    }
-
-    fn check(graph: &Graph, options: &RunOptions<'_>) -> Result<(), &'static str> {
-        if options.memory < MIN_MEMORY {
-            return Err("memory= has no room for what stages pass to each other");
-        }
-        if graph.ends_before_sources() {
-            return Err(
-                "something may end early, and what it gives depends on the order in which sources are read",
-            );
-        }
-        let sources = graph.nodes.iter().filter(|node| node.inputs.is_empty());
-        if sources.count() > MAX_SOURCES {
-            return Err("it has more sources than can share a few links at little cost");
-        }
-        let is_loop = |align| matches!(align, Alignment::Loop { .. } | Alignment::Arrival);
-        let mut nodes = graph.nodes.iter();
-        if nodes.any(|node| is_loop(node.properties.align) || node.properties.closes_loop) {
-            return Err("it has a loop, and the operators of a loop wait for each other");
-        }
-        Ok(())
-    }
-
-    /// Stages of a plan in which an operator settles and no task computes it: the same for any number of workers. None
-    /// without such an operator.
-    pub(crate) fn with_cells(
-        graph: &Graph,
-        options: &RunOptions<'_>,
-        subgraph_plans: &[SubgraphPlan],
-    ) -> Option<Self> {
-        if options.tolerance <= 0.0 {
-            return None;
-        }
-        let mut in_tasks = subgraph_plans.iter();
-        if in_tasks.any(|plan| plan.exposes_cuts(graph) && plan.task_size(graph, options).is_some())
-        {
-            return None;
-        }
-        Self::check(graph, options).ok()?;
-        let options = RunOptions {
-            workers: WORKERS_OF_CELLS,
-            ..*options
-        };
-        let stages = StageBuilder::new(graph, &options).build().ok()?;
-        stages
-            .replication
-            .contains(&Replication::Cells)
-            .then_some(stages)
-    }
-
-    /// Stages of a plan with several operators that tasks would leave to one thread, although they can work at the same
-    /// time; replicas then compute what tasks would. None if tasks are better: at most one such operator, samples that
-    /// workers decode, functions that worker processes call, or cuts that show in results.
-    pub(crate) fn instead_of_tasks(
-        graph: &Graph,
-        options: &RunOptions<'_>,
-        subgraph_plans: &[SubgraphPlan],
-    ) -> Option<Self> {
-        let exposes_cuts = options.tolerance > 0.0 || graph.nodes.iter().any(combines_inexactly);
-        if options.workers < 2 || exposes_cuts {
-            return None;
-        }
-        let mut in_tasks = vec![false; graph.nodes.len()];
-        for plan in subgraph_plans {
-            if plan.task_size(graph, options).is_none() {
-                continue;
-            }
-            for one in &plan.nodes {
-                let node = &graph.nodes[one.node];
-                let is_decoded =
-                    (node.op.recording()).is_some_and(|recording| recording.0.is_decoded());
-                if is_decoded || node.properties.needs == Resource::Interpreter {
-                    return None;
-                }
-                in_tasks[one.node] = true;
-            }
-        }
-        let stages = Self::of(graph, options).ok()?;
-        // What tasks would compute must gain from as many threads.
-        let entries = stages.entries(options.workers);
-        let mut nodes = in_tasks.iter().enumerate();
-        let has_replicas = |node: usize| entries[stages.stage_of[node]].len() > 1;
-        let expected = expected_ns(graph);
-        if nodes.any(|(node, &in_tasks)| {
-            in_tasks && computes_much(expected[node]) && !has_replicas(node)
-        }) {
-            return None;
-        }
-        let left = |stage: &&Vec<usize>| {
-            let mut nodes = stage.iter();
-            nodes.any(|&node| !in_tasks[node] && computes_much(expected[node]))
-        };
-        let tasks = in_tasks.contains(&true);
-        (tasks && stages.stages.iter().filter(left).count() > 1).then_some(stages)
-    }
-
     pub(super) fn link_capacity(options: &RunOptions<'_>, links: usize) -> u64 {
         Self::max_link_capacity(options, links).min(options.stages.link_bytes)
     }

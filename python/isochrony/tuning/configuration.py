@@ -17,12 +17,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from ._native import available_cores
-from .errors.native import OptionError
-from .output.files import writing
+from .._native import available_cores, processor_name
+from ..errors.native import OptionError
+from ..output.files import writing
 
 if TYPE_CHECKING:
-    from ._native import NativePlan
+    from .._native import NativePlan
 
 __all__ = [
     "Configuration",
@@ -44,15 +44,7 @@ Tune = Literal["recommend"] | bool
 
 def _machine() -> str:
     """What distinguishes machines by how fast they are: the processor's name and the cores that may be used."""
-    name = "unknown processor"
-    try:
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                name = line.partition(":")[2].strip()
-                break
-    except OSError:
-        pass
-    return f"{name}, {available_cores()} cores"
+    return f"{processor_name() or 'unknown processor'}, {available_cores()} cores"
 
 
 def plan_identity(natives: Sequence[NativePlan], *, collects: bool) -> str:
@@ -237,7 +229,8 @@ class TuningDecision:
 
     Attributes:
         at_s: time of the decision in seconds since the start of the run.
-        outcome: "kept", "rejected", "load_changed", or "too_short": the rest of the run would not have repaid a trial.
+        outcome: "kept", "rejected", "undecided" (it may gain, but not certainly, and may be tried again),
+            "load_changed", or "too_short" (the rest of the run would not have repaid a trial).
         before: the configuration before.
         candidate: the configuration that was tried.
         reason: why it was tried, or what happened.

@@ -12,11 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from .errors.native import OptionError
-from .output.progress import bytes_text
-from .tuning import Configuration, TuningDecision, TuningReport, TuningRequest, checked_tune
+from ..errors.native import OptionError
+from ..output.progress import bytes_text
+from .configuration import Configuration, TuningDecision, TuningReport, TuningRequest, checked_tune
 
 __all__ = ["PoolTuningRequest"]
+
+#: Alternatives in a line of a decision.
+_SHOWN_ALTERNATIVES = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +105,19 @@ class PoolTuningRequest(TuningRequest):
         )
         return replace(decision, reason=reason, _text=self._line(decision, reason))
 
+    def _shown(self, configuration: Configuration) -> str:
+        buffers = f", buffers of {bytes_text(configuration.buffer_bytes)}" if self.has_buffers else ""
+        return f"{configuration.workers} workers{buffers}"
+
     def _line(self, decision: TuningDecision, reason: str) -> str:
         start = f"at {decision.at_s:.2f} s: "
         if decision.outcome == "load_changed":
             return f"{start}the load changed: {reason}"
-        candidate = f"{decision.candidate.workers} workers"
-        if self.has_buffers:
-            candidate += f", buffers of {bytes_text(decision.candidate.buffer_bytes)}"
+        candidate = self._shown(decision.candidate)
         what = {
             "kept": f"kept {candidate}",
             "rejected": f"rejected {candidate}",
+            "undecided": f"no certain gain by {candidate}",
             "too_short": f"did not try {candidate}: the run ends too soon",
         }[decision.outcome]
         why = [reason]
@@ -123,4 +129,11 @@ class PoolTuningRequest(TuningRequest):
             if gain.low is not None and gain.high is not None:
                 bounds = f" ({100 * gain.low:+.1f} to {100 * gain.high:+.1f})"
             why.append(f"measured {100 * gain.mean:+.1f} %{bounds}")
+        others = [
+            self._shown(other) + (f" {100 * predicted:+.1f} %" if predicted is not None else "")
+            for other, predicted in decision.alternatives[:_SHOWN_ALTERNATIVES]
+        ]
+        if others:
+            more = len(decision.alternatives) - len(others)
+            why.append(f"behind it {', '.join(others)}" + (f", and {more} more" if more else ""))
         return f"{start}{what} ({'; '.join(why)})"
