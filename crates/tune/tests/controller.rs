@@ -161,7 +161,7 @@ fn what_noise_left_undecided_is_tried_again() {
             let configuration = controller.configuration().clone();
             controller.observe(&plan.window(&configuration), None);
         }
-        let part = plan.rate(controller.kept()) / (2.0 / 9e-6);
+        let part = plan.rate(controller.kept()) / plan.rate(&start(2, 2, 1));
         assert!(part > 0.95, "seed {seed}: {part} of the best");
         assert!(kept(&controller) <= 3, "seed {seed}: {}", kept(&controller));
     }

@@ -108,7 +108,7 @@ pub struct Controller {
     settles: bool,
     /// Candidates without gain under the present load.
     rejected: HashSet<Configuration>,
-    /// Candidates that may gain, by the upper bounds of their gains, which rise.
+    /// Candidates that may gain, with upper bounds of their gains, in order of these.
     undecided: Vec<(Candidate, f64)>,
     retries: usize,
     corrections: Corrections,
@@ -236,7 +236,8 @@ impl Controller {
                     }
                     TrialState::Undecided(gain) => {
                         self.decide(&trial.0, gain, Outcome::Undecided);
-                        let bound = gain.high.unwrap_or(gain.mean);
+                        // Without an interval the prediction is all there is.
+                        let bound = gain.high.or(trial.0.predicted_gain).unwrap_or(gain.mean);
                         let place = self.undecided.partition_point(|(_, other)| *other < bound);
                         self.undecided.insert(place, (trial.0, bound));
                         self.next_trial(remaining_s)
@@ -285,7 +286,9 @@ impl Controller {
     }
 
     fn decide(&mut self, candidate: &Candidate, gain: Gain, outcome: Outcome) {
-        self.corrections.learn(candidate, gain);
+        if outcome != Outcome::Undecided {
+            self.corrections.learn(candidate, gain);
+        }
         self.decisions.push(Decision {
             at_s: self.elapsed_s,
             outcome,
@@ -330,7 +333,7 @@ impl Controller {
     fn try_out(&mut self, candidate: Candidate) -> State {
         self.trials += 1;
         let keeps_up = StageCosts::of(&self.observed).is_some_and(|costs| costs.keeps_up);
-        State::Try(Box::new((candidate, Trial::new(keeps_up))))
+        State::Try(Box::new((candidate, Trial::new(keeps_up, &self.observed))))
     }
 
     fn next_trial(&mut self, remaining_s: Option<f64>) -> State {
@@ -400,7 +403,7 @@ impl Controller {
             Some(configuration) => {
                 let keeps_up = StageCosts::of(&self.observed).is_some_and(|costs| costs.keeps_up);
                 let candidate = Candidate::back_to(configuration);
-                State::Try(Box::new((candidate, Trial::new(keeps_up))))
+                State::Try(Box::new((candidate, Trial::new(keeps_up, &self.observed))))
             }
         }
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::statistics::Statistics as _;
 
 use super::ControllerOptions;
 use crate::Window;
@@ -46,10 +47,14 @@ const ORDER: [bool; 4] = [false, true, true, false];
 
 /// Candidates that lose more in their first windows are dropped at once.
 const HOPELESS: f64 = -0.25;
+/// In deviations of a window: three of them, of the mean of two windows against one.
+const CERTAIN: f64 = 3.0 * 1.225;
 /// Beyond this loss, saved processor time does not count.
 const MAX_RATE_LOSS: f64 = 0.01;
 
 pub(super) struct Trial {
+    /// Deviation of the logarithm of the rate, window by window.
+    noise: f64,
     /// Processor time per sample counts instead of throughput.
     saves_time: bool,
     /// Logarithms of the compared quantity, in the present group.
@@ -61,8 +66,10 @@ pub(super) struct Trial {
 }
 
 impl Trial {
-    pub(super) fn new(saves_time: bool) -> Self {
+    /// `before`: windows under the present configuration.
+    pub(super) fn new(saves_time: bool, before: &[Window]) -> Self {
         Self {
+            noise: deviation(before),
             saves_time,
             group: Vec::with_capacity(ORDER.len()),
             rates: Vec::with_capacity(ORDER.len()),
@@ -88,12 +95,17 @@ impl Trial {
         if self.gains.is_empty() && self.group.len() == 3 {
             let gain = (self.group[1] + self.group[2]) / 2.0 - self.group[0];
             if gain < HOPELESS {
-                return TrialState::NoGain(Gain {
+                let is_certain = gain + CERTAIN * self.noise < 0.0;
+                let gain = Gain {
                     mean: gain.exp_m1(),
                     low: None,
                     high: None,
                     groups: 1,
-                });
+                };
+                return match is_certain {
+                    true => TrialState::NoGain(gain),
+                    false => TrialState::Undecided(gain),
+                };
             }
         }
         if self.group.len() < ORDER.len() {
@@ -127,6 +139,14 @@ impl Trial {
         let mean = self.rate_gains.iter().sum::<f64>() / self.rate_gains.len() as f64;
         self.saves_time && mean < -MAX_RATE_LOSS
     }
+}
+
+/// Of the logarithm of the rate. NaN for fewer than two windows, with which nothing is certain.
+fn deviation(windows: &[Window]) -> f64 {
+    let rates = windows
+        .iter()
+        .map(|window| window.rate().max(f64::MIN_POSITIVE).ln());
+    rates.std_dev()
 }
 
 fn group_gain(values: &[f64]) -> f64 {
@@ -174,7 +194,7 @@ mod tests {
 
     fn run(a: impl Fn(usize) -> f64, b: impl Fn(usize) -> f64) -> (TrialState, usize) {
         let options = ControllerOptions::default();
-        let mut trial = Trial::new(false);
+        let mut trial = Trial::new(false, &[window(99.0), window(101.0)]);
         for at in 0.. {
             let rate = match trial.tries_candidate() {
                 true => b(at),
@@ -196,6 +216,22 @@ mod tests {
         };
         assert!((gain.mean - 0.4).abs() < 1e-12);
         assert_eq!(windows, 8);
+    }
+
+    #[test]
+    fn a_loss_within_the_noise_is_undecided() {
+        let options = ControllerOptions::default();
+        let mut trial = Trial::new(false, &[window(100.0), window(30.0), window(180.0)]);
+        for rate in [100.0, 60.0] {
+            assert!(matches!(
+                trial.add(&window(rate), &options),
+                TrialState::Running
+            ));
+        }
+        assert!(matches!(
+            trial.add(&window(60.0), &options),
+            TrialState::Undecided(_)
+        ));
     }
 
     #[test]
@@ -236,7 +272,7 @@ mod tests {
     #[test]
     fn a_saving_of_time_does_not_count_where_throughput_falls() {
         let options = ControllerOptions::default();
-        let mut trial = Trial::new(true);
+        let mut trial = Trial::new(true, &[]);
         for _ in 0..8 {
             let (delivered, cpu_s) = match trial.tries_candidate() {
                 true => (90.0, 0.5),
