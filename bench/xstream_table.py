@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -68,25 +69,38 @@ def scan(samples: Samples, segment: int | None) -> iso.Plan:
     return iso.scan(samples, rate=RATE) if segment is None else iso.scan(samples, segment=segment, rate=RATE)
 
 
-def passchain(samples: Samples, segment: int | None) -> Callable[[], int]:
-    """Ten operators that pass segments on, and an end that reads every sample; gives the sum of what came through."""
+def passchain(samples: Samples, segment: int | None) -> iso.Plan:
+    """Ten operators that pass segments on, and an end that reads every sample: sums of what came through."""
     plan = scan(samples, segment)
     for _ in range(OPERATORS):
         plan = plan.passthrough()
-    sums = plan.rewindow(PASSED).map(lambda s: s.sum())
-    return lambda: int(sums.collect().sum())
+    return plan.rewindow(PASSED).map(lambda s: s.sum())
 
 
-def statfilter(samples: Samples, segment: int | None) -> Callable[[], int]:
+def statfilter(samples: Samples, segment: int | None) -> iso.Plan:
     windows = scan(samples, segment).rewindow(WINDOW)
-    return windows.filter(lambda s: s.std() > DEVIATION).filter(lambda s: s.mean() < 0).count().collect
+    return windows.filter(lambda s: s.std() > DEVIATION).filter(lambda s: s.mean() < 0).count()
 
 
-def silencefilter(samples: Samples, segment: int | None) -> Callable[[], Samples]:
+def silencefilter(samples: Samples, segment: int | None) -> iso.Plan:
     sound = scan(samples, segment)
     voiced = sound.rewindow(WINDOW).filter(lambda s: s.std() > DEVIATION).ranges()
     (kept,) = sound.sync(on=voiced)
-    return kept.collect
+    return kept
+
+
+#: How to make the plan of each, and to take its result.
+APPLICATIONS: dict[str, tuple[Callable[[Samples, int | None], iso.Plan], Callable[[iso.Plan], Any]]] = {
+    "PASSCHAIN": (passchain, lambda plan: int(plan.collect().sum())),
+    "STATFILTER": (statfilter, lambda plan: plan.collect()),
+    "SILENCEFILTER": (silencefilter, lambda plan: plan.collect()),
+}
+
+
+def engine_share(plan: iso.Plan, runs: int) -> float:
+    """Median share of the time outside operators and sources, from the reports of runs that gather nothing."""
+    shares = [plan.run(workers=1).report.engine_share for _ in range(runs)]
+    return quartiles([share for share in shares if share is not None])[0]
 
 
 # --- and by peers ------------------------------------------------------------------
@@ -245,8 +259,12 @@ def checked(run: Callable[[], Any], expected: Any) -> Turn:
     return turn
 
 
-def applications(samples: Samples, what: str, rounds: int, radio: Server | None) -> dict[str, dict[str, float]]:
-    """Samples a second of each application, by who runs it."""
+#: By application and who runs it.
+Figures = dict[str, dict[str, float]]
+
+
+def applications(samples: Samples, what: str, rounds: int, radio: Server | None) -> tuple[Figures, Figures]:
+    """Samples a second of each application; and the engine's share of the time, of ours."""
     peers = {
         "NumPy": by_numpy(samples, plain),
         "NumPy, by moments": by_numpy(samples, moments),
@@ -259,19 +277,22 @@ def applications(samples: Samples, what: str, rounds: int, radio: Server | None)
     expected = {"PASSCHAIN": int(samples.sum(dtype="i8"))} | {which: run() for which, run in peers["NumPy"].items()}
     assert 0 < expected["STATFILTER"] < len(samples) // WINDOW // 4
     assert 0 < len(expected["SILENCEFILTER"]) < len(samples) // 2
-    rates: dict[str, dict[str, float]] = {}
-    for which, make in (("PASSCHAIN", passchain), ("STATFILTER", statfilter), ("SILENCEFILTER", silencefilter)):
-        others = {ITEMS: checked(make(samples, 1), expected[which])}
+    rates: Figures = {}
+    shares: Figures = {}
+    for which, (make, result) in APPLICATIONS.items():
+        plans = {OURS: make(samples, None), ITEMS: make(samples, 1)}
+        others = {ITEMS: checked(partial(result, plans[ITEMS]), expected[which])}
         others |= {name: checked(runs[which], expected[which]) for name, runs in peers.items() if which in runs}
         if radio is not None and which == "PASSCHAIN":
             others["GNU Radio"] = radio.turn(f"{OPERATORS} {len(samples)}", len(samples))
         before = len(RESULTS)
-        ours = checked(make(samples, None), expected[which])
+        ours = checked(partial(result, plans[OURS]), expected[which])
         compare(f"xstream/{which}/{what}", ours, others, samples=len(samples), rounds=rounds)
         seconds = {result["other"]: result["other_seconds"][0] for result in RESULTS[before:]}
         seconds[OURS] = RESULTS[before]["seconds"][0]
         rates[which] = {name: len(samples) / spent for name, spent in seconds.items()}
-    return rates
+        shares[which] = {name: engine_share(plan, max(rounds, 5)) for name, plan in plans.items()}
+    return rates, shares
 
 
 def number(rate: float) -> str:
@@ -281,9 +302,8 @@ def number(rate: float) -> str:
     return f"{rate:.3g}"
 
 
-def table(
-    what: str, rates: dict[str, dict[str, float]], loaded: dict[str, list[float]] | None, bystanders: Bystanders
-) -> None:
+def table(what: str, figures: tuple[Figures, Figures], loaded: dict[str, list[float]] | None, by: Bystanders) -> None:
+    rates, shares = figures
     here = [OURS, ITEMS, "NumPy", "NumPy, by moments", "Polars", "DuckDB", "GNU Radio"]
     here = [name for name in here if any(name in row for row in rates.values())]
     rows = []
@@ -292,13 +312,16 @@ def table(
         rows.append(["file loading", *PAPER["file loading"], *seconds])
     for which, row in rates.items():
         rows.append([which, *map(number, PAPER[which]), *(number(row[name]) if name in row else "–" for name in here)])
+    for which, row in shares.items():
+        own = [f"{100 * row[name]:.1f} %" if name in row else "–" for name in here]
+        rows.append([f"{which}, share of the time in the engine", *("–" for _ in PAPER[which]), *own])
     there = ["commercial, 2008", "Borealis, 2008", "XStream without segments, 2008", "XStream, 2008"]
     RESULTS.append(
         {
             "name": f"xstream/table_1/{what}",
             "goal": None,
             "met": None,
-            "others": bystanders.cores(),
+            "others": by.cores(),
             "table": {
                 "title": f"XStream's table I, samples a second, of {what}; medians",
                 "head": ["", *there, *here],
@@ -316,7 +339,9 @@ of ours has as many samples as the engine likes, or one: what passing samples on
 on the ranges of windows that vary; DuckDB joins times with ranges, as the paper's systems do, Polars windows by number.
 Loading is of a CSV file of times and values: ours ends with a durable store, the others with a table in memory, NumPy
 with the values alone. PASSCHAIN passes references, and its end reads every sample once. STATFILTER counts the windows
-that pass.
+that pass. The share of the time in the engine is `report.engine_share` of a run of the same plan: what operators and
+sources leave of the time; the start of a run counts. It is estimated from the time of some items, so 0 % means a share
+too small to tell.
 """
 
 

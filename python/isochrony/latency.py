@@ -11,7 +11,7 @@ class Latency(NamedTuple):
     """Seconds from the arrival of an item until the plan has processed it; quantiles are within a tenth.
 
     Attributes:
-        items: number of items measured.
+        items: number of items measured; of a run, number of bursts of items.
         median: half of the items took at most this long, in seconds.
         p99: 99 % of the items took at most this long, in seconds.
         most: longest time, in seconds.

@@ -42,6 +42,10 @@ def test_workers_compute_blocks_of_a_feed(two_workers: Any, scheme: str) -> None
     assert not any(worker.lost for worker in workers)
     # Most samples went to workers: this process computes only what comes before they have the plan.
     assert sum(worker.sent_bytes for worker in workers) > samples.nbytes / 2
+    # What workers computed is in both.
+    share, latency = result.report.engine_share, result.report.latency
+    assert share is not None and 0 <= share <= 1
+    assert latency is not None and latency.items > 0 and 0 < latency.median < result.report.elapsed_s
 
     sender = sending(samples, listener.address, two_workers)
     found = plan.collect(on=two_workers)

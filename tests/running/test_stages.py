@@ -158,6 +158,8 @@ def test_the_command_line_takes_workers_and_reports_stages(tmp_path: Path) -> No
     names = [[report["operators"][at]["name"] for at in stage["operators"]] for stage in report["stages"]]
     assert names == [["scan", "iir"], ["iir", "rewindow"], ["power"], ["power"], ["map"]]
     assert [link["stages"] for link in report["links"]] == [[0, 1], [1, 2], [2, 3]]
+    assert 0 <= report["engine_share"] <= 1
+    assert set(report["latency"]) == {"items", "median", "p99", "most"} and report["latency"]["items"] > 0
 
 
 def test_a_plan_chooses_one_worker_where_more_would_not_help(tmp_path: Path) -> None:

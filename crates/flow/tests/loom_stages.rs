@@ -36,6 +36,7 @@ fn batch(event: u32) -> Batch<u32> {
         events: vec![event],
         bytes: 1,
         delivered: 0,
+        arrived: None,
     }
 }
 

@@ -101,7 +101,9 @@ class Listener:
 
     @property
     def latency(self) -> Latency:
-        """Time from arrival to result, over all items so far: a `Latency`, in seconds."""
+        """Time from arrival to result, over all items so far: a `Latency`, in seconds. Of a run in stages, until the
+        first stage has processed them; its `report.latency` has the time until the last one has.
+        """
         return Latency(*self._native.latency())
 
 

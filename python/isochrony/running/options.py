@@ -204,7 +204,7 @@ class RunKeywords(TypedDict, total=False):
             check=flag,
             help="measure the time in each operator for the report",
             details="""Costs at most 1 % of the throughput. Without it, times of operators and stages are 0 in the
-                report; counts are not affected.""",
+                report, `engine_share` and `latency` None; counts are not affected.""",
         ),
     ]
     latency: Annotated[

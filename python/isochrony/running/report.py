@@ -283,10 +283,16 @@ class Report:
         bursts: number of bursts of the sources.
         elapsed_s: seconds from start to end.
         peak_bytes: largest number of bytes in pooled blocks and queues at a time.
-        engine_share: share of the threads' working time spent outside operators and sources, 0 to 1; calling an
-            operator counts as the operator. None with ``measure=False``, or if workers did tasks.
-        latency: seconds from the request to a source until all operators had processed its burst; None with several
-            threads.
+        engine_share: share of the working time of all threads, of workers of a cluster, too, that was spent outside
+            operators and sources, 0 to 1; calling an operator counts as the operator, and preparing and merging tasks
+            as the engine. What `Plan.on` runs on a host does not count. None with ``measure=False``.
+        latency: how long bursts of items took until all operators had processed them and passed on their results: a
+            `Latency`, in seconds. It begins when the first item of the burst arrived at a listener (for other sources:
+            when it was requested; in tasks: when the task began, or was sent to a worker of a cluster) and ends in the
+            last operator of the last stage. It includes what links and reorder buffers hold back; not the time in which
+            an operator waits for further samples, as for the rest of a window. Samples of which nothing reaches the
+            last stage, or the calling thread, do not count. What `Plan.on` runs on a host is a source that is asked for
+            its results. None with ``measure=False``.
     """
 
     operators: tuple[OperatorReport, ...]

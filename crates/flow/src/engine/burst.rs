@@ -42,6 +42,7 @@ impl PlanExecutor {
             error_time,
             flush_interval,
             flushed,
+            asked,
             ..
         } = self;
         let by_block = source_order.by_block;
@@ -62,7 +63,11 @@ impl PlanExecutor {
                 Some(check) => check.during(|| source.pull(next.as_ref()))?,
                 None => source.pull(next.as_ref())?,
             };
-            gave |= !matches!(pulled, SourceEvent::Idle);
+            let gives = !matches!(pulled, SourceEvent::Idle);
+            if let Some(asked) = asked.filter(|_| gives && !gave) {
+                context.arrived = source.source.arrival(asked);
+            }
+            gave |= gives;
             match pulled {
                 pulled if begins_after(&pulled, *error_time, &source.axis) => source.ended = true,
                 SourceEvent::Item(mut item) => {
@@ -186,7 +191,11 @@ impl PlanExecutor {
         self.context.check_interrupt()?;
         // Blocks must not depend on worker speed where source order matters.
         if !(self.source_order.waits() && self.source_order.any_under_way()) {
+            let begun = self.latencies.is_some().then(Instant::now);
             self.flush(false)?;
+            if let Some((latencies, begun)) = self.latencies.as_mut().zip(begun) {
+                latencies.add_flush(begun);
+            }
         }
         self.context.pool.shrink_if_short(self.context.queued_bytes);
         Ok(())

@@ -30,6 +30,9 @@ pub(crate) struct ExecutionContext {
     pub(crate) interrupt: Option<Interrupt>,
     /// Results have no room: the burst ends after this item.
     pub(crate) ends_burst: bool,
+    /// When the first item of the burst arrived; between bursts, that of the last one. None if unknown or not
+    /// measured.
+    pub(crate) arrived: Option<Instant>,
     /// For sources that wait for another machine.
     pub(crate) wait_check: Option<WaitCheck>,
     pub(super) watch: Option<ActiveWatch>,

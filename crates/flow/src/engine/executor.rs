@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::branches::ExecutorTaps;
+use super::burst_latency::BurstLatencies;
 use super::context::ExecutionContext;
 use super::pool::OutputPool;
 use super::ranked_error::RankedError;
@@ -26,6 +27,9 @@ pub(crate) struct PlanExecutor {
     pub(super) timed_items_left: usize,
     pub(super) burst_bytes: u64,
     pub(super) measures: bool,
+    /// When the burst began, if measured.
+    pub(super) asked: Option<Instant>,
+    pub(super) latencies: Option<Box<BurstLatencies>>,
     /// Longest time to hold results back; last flush.
     pub(super) flush_interval: Option<Duration>,
     pub(super) flushed: Instant,
@@ -66,6 +70,17 @@ impl PlanExecutor {
     pub(crate) fn with_bursts_of(mut self, bytes: u64) -> Self {
         self.burst_bytes = self.burst_bytes.min(bytes);
         self
+    }
+
+    /// Measures latencies: results are delivered by its operators.
+    pub(crate) fn with_latencies(mut self) -> Self {
+        self.latencies = self.measures.then(Box::default);
+        self
+    }
+
+    /// When the first item of the last burst arrived.
+    pub(crate) fn arrived(&self) -> Option<Instant> {
+        self.context.arrived
     }
 
     pub(crate) fn total(&self) -> Option<u64> {
@@ -155,7 +170,7 @@ impl PlanExecutor {
             bursts: self.bursts,
             elapsed,
             idle: Duration::ZERO,
-            latency: None,
+            latency: self.latencies.as_ref().map(|latencies| latencies.read()),
             peak_bytes: self.context.pool.peak(),
             workers: Vec::new(),
             tasks: Vec::new(),

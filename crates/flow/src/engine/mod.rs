@@ -18,7 +18,7 @@
 //! | step | files |
 //! |---|---|
 //! | set up | `layout`, `executor`, `slot`, `context`, `pool` |
-//! | which source is asked, and for how much | `source_order`, `burst`, `run` |
+//! | which source is asked, and for how much | `source_order`, `burst`, `burst_latency`, `run` |
 //! | items and marks through operators | `dispatch`, `mark`, `fan_in` |
 //! | errors | `first_error`, `time_axis` |
 //! | branches that are added while it runs | `branches` |
@@ -27,6 +27,7 @@
 pub(crate) mod branches;
 pub(crate) mod budget;
 mod burst;
+mod burst_latency;
 mod context;
 pub(crate) mod control;
 pub(crate) mod dispatch;

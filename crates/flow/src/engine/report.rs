@@ -208,9 +208,10 @@ pub struct Report {
     pub bursts: u64,
     /// Time from start to end.
     pub elapsed: Duration,
-    /// Time without input, if only the caller's thread worked.
+    /// Time that the caller's thread waited for input or for results of tasks; unknown in stages.
     pub idle: Duration,
-    /// From asking a source until all operators are done, per burst. None with several threads.
+    /// Of bursts with items, until all operators are done: from their arrival at a listener, or the request to another
+    /// source, which in tasks is the begin of the task. None if not measured.
     pub latency: Option<Latency>,
     /// Peak bytes in blocks and queues.
     pub peak_bytes: u64,
@@ -241,19 +242,20 @@ pub struct Report {
 }
 
 impl Report {
-    /// Share of the working time outside operators and sources, from 0 to 1: choosing sources, marks, links. None if
-    /// not measured, or with tasks, whose merging is not timed.
+    /// Share of the working time of all threads outside operators and sources, from 0 to 1: choosing sources, marks,
+    /// links, preparing tasks, merging their results. None if not measured.
     #[must_use]
     pub fn engine_share(&self) -> Option<f64> {
         let useful: Duration = self.operators.iter().map(|one| one.useful).sum();
-        if useful.is_zero() || !self.workers.is_empty() {
+        if useful.is_zero() {
             return None;
         }
-        let worked = if self.stages.is_empty() {
-            self.elapsed.saturating_sub(self.idle)
-        } else {
-            self.stages.iter().map(|stage| stage.time.busy).sum()
+        let own = match self.stages.is_empty() {
+            true => self.elapsed.saturating_sub(self.idle),
+            false => self.stages.iter().map(|stage| stage.time.busy).sum(),
         };
+        let workers = self.workers.iter().map(|worker| worker.work.busy);
+        let worked = own + workers.sum::<Duration>();
         let engine = worked.saturating_sub(useful);
         Some(engine.as_secs_f64() / worked.as_secs_f64().max(1e-9))
     }
@@ -460,5 +462,32 @@ mod tests {
         let mut staged = report(&[4 * SECOND, 5 * SECOND], 6 * SECOND, Duration::ZERO);
         staged.stages = vec![stage(0, 5 * SECOND), stage(1, 5 * SECOND)];
         assert_eq!(staged.engine_share(), Some(0.1));
+        // 9 s of 12 s, two of them by a worker of a cluster.
+        staged.workers = vec![worker(2 * SECOND)];
+        assert_eq!(staged.engine_share(), Some(0.25));
+    }
+
+    fn worker(busy: Duration) -> PlanWorkerReport {
+        PlanWorkerReport {
+            number: 0,
+            work: WorkerReport {
+                busy,
+                ..WorkerReport::default()
+            },
+            samples: 1,
+            host: None,
+            sent_bytes: 0,
+            received_bytes: 0,
+            lost: false,
+            cache: None,
+        }
+    }
+
+    #[test]
+    fn of_tasks_workers_and_the_calling_thread_count_while_they_work() {
+        // 9 s of 10 s: the calling thread waited for 5 s of 6 s.
+        let mut tasks = report(&[4 * SECOND, 5 * SECOND], 6 * SECOND, 5 * SECOND);
+        tasks.workers = vec![worker(5 * SECOND), worker(4 * SECOND)];
+        assert_eq!(tasks.engine_share(), Some(0.1));
     }
 }

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
-use isochrony_runtime::{LatencyHistogram, thread_waker};
+use isochrony_runtime::thread_waker;
 
 use super::burst::IDLE_WAIT;
 use super::executor::{PlanExecutor, StepOutcome};
@@ -28,17 +28,15 @@ impl PlanExecutor {
             progress.set_total(self.total());
         }
         self.set_waker(&thread_waker());
-        let latencies = LatencyHistogram::default();
+        self.latencies = self.measures.then(Box::default);
         let mut idle = Duration::ZERO;
         loop {
-            let asked = Instant::now();
             let burst = self.run_burst(options)?;
-            let took = asked.elapsed();
             if let Some(control) = options.control {
                 control.run_branches(options, burst == Burst::Ended)?;
             }
             match burst {
-                Burst::Ran => latencies.add(took),
+                Burst::Ran => {}
                 Burst::Idle => {
                     let parked = Instant::now();
                     std::thread::park_timeout(IDLE_WAIT);
@@ -46,11 +44,7 @@ impl PlanExecutor {
                 }
                 Burst::Ended => {
                     let report = self.report(begun.elapsed());
-                    return Ok(Report {
-                        idle,
-                        latency: Some(latencies.read()),
-                        ..report
-                    });
+                    return Ok(Report { idle, ..report });
                 }
             }
         }
@@ -68,13 +62,22 @@ impl PlanExecutor {
     pub(crate) fn run_burst(&mut self, options: &RunOptions<'_>) -> Result<Burst, RunError> {
         self.source_order.retry_idle();
         self.update_taps();
+        self.asked = self.measures.then(Instant::now);
+        let items = self.items;
         loop {
             if self.first_error.is_none() && self.source_order.all_ended() {
                 self.close_taps();
+                self.latencies.iter_mut().for_each(|one| one.end_burst());
                 return self.starvation_error().map_or(Ok(Burst::Ended), Err);
             }
             match self.step(options)? {
-                StepOutcome::Gave => return Ok(Burst::Ran),
+                StepOutcome::Gave => {
+                    let latencies = self.latencies.as_mut().filter(|_| self.items > items);
+                    if let Some((latencies, arrived)) = latencies.zip(self.context.arrived) {
+                        latencies.add_burst(arrived);
+                    }
+                    return Ok(Burst::Ran);
+                }
                 StepOutcome::Asked => {}
                 StepOutcome::Idle => return Ok(Burst::Idle),
             }

@@ -8,6 +8,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
+use std::time::Instant;
 
 use isochrony_store::Signal;
 use serde_json::{Map, Value};
@@ -43,6 +44,8 @@ struct ExitQueue {
     delivered: usize,
     ranges: RangeAnnouncer,
     abandoned: bool,
+    /// When the task began whose results are the first ones here.
+    begun: Option<Instant>,
 }
 
 impl ExitQueues {
@@ -57,6 +60,7 @@ impl ExitQueues {
             delivered: 0,
             ranges: RangeAnnouncer::default(),
             abandoned: false,
+            begun: None,
         });
         let exits = exits.collect();
         Self {
@@ -120,6 +124,9 @@ impl ExitQueues {
             }
             if exit.state.is_closed() || exit.abandoned {
                 continue;
+            }
+            if exit.ready.is_empty() {
+                exit.begun = task_output.begun;
             }
             if rewinds {
                 exit.ranges = RangeAnnouncer::default();
@@ -215,6 +222,10 @@ impl Source for ExitSource {
             self.failure = failure;
             OpErrorKind::Interrupted.into()
         })
+    }
+
+    fn arrival(&self, _: Instant) -> Option<Instant> {
+        self.queues.lock()[self.exit].begun
     }
 
     fn close(&mut self) {

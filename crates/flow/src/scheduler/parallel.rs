@@ -2,7 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::time::Duration;
 
 use isochrony_runtime::{Interrupt, start_scoped_helper, start_worker};
 
@@ -175,8 +174,7 @@ pub(crate) fn run(
         report.places = split.placements(graph, options);
     }
     report.workers = reports.iter().map(|one| one.summary()).collect();
-    // Those of the sequential part alone.
-    (report.latency, report.idle) = (None, Duration::ZERO);
+    report.idle += scheduler.consumer_wait();
     report.peak_bytes = memory.peak();
     Ok(Some(ParallelExecution {
         executor,

@@ -69,6 +69,7 @@ pub(super) struct ReorderScheduler<P: Partitioner, R: TaskResult> {
     window: usize,
     memory: u64,
     busy_ns: AtomicU64,
+    consumer_wait_ns: AtomicU64,
 }
 
 impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
@@ -101,6 +102,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             window,
             memory,
             busy_ns: AtomicU64::new(0),
+            consumer_wait_ns: AtomicU64::new(0),
         }
     }
 
@@ -111,6 +113,11 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
 
     pub(super) fn busy(&self) -> Duration {
         Duration::from_nanos(self.busy_ns.load(Ordering::Relaxed))
+    }
+
+    /// How long the consumer waited for results.
+    pub(super) fn consumer_wait(&self) -> Duration {
+        Duration::from_nanos(self.consumer_wait_ns.load(Ordering::Relaxed))
     }
 
     /// Call after each change of a queue.
@@ -372,10 +379,13 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             if waited || state.stopped {
                 return NextResult::Pending;
             }
+            let begun = Instant::now();
             (state, _) = self
                 .progress
                 .wait_timeout(state, RESULT_WAIT)
                 .unwrap_or_else(PoisonError::into_inner);
+            self.consumer_wait_ns
+                .fetch_add(begun.elapsed().as_nanos() as u64, Ordering::Relaxed);
             waited = true;
         }
     }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use super::boundary::ExitEvent;
 use super::partition::{RecordingPartitioner, TaskInput};
@@ -50,6 +51,8 @@ pub(super) struct TaskOutput {
     pub(super) range: Range<i64>,
     pub(super) samples: u64,
     pub(super) failed: bool,
+    /// When the task began, or was sent to another host.
+    pub(super) begun: Option<Instant>,
     failure: Option<TaskFailure>,
     bytes: u64,
 }
@@ -101,6 +104,7 @@ impl TaskOutput {
             range: 0..0,
             samples,
             failed: failure.is_some(),
+            begun: None,
             failure,
         }
     }
@@ -109,6 +113,11 @@ impl TaskOutput {
 impl TaskOutput {
     pub(super) fn into_parts(self) -> (Vec<ExitOutput>, Option<TaskFailure>) {
         (self.exits, self.failure)
+    }
+
+    pub(super) fn begun_at(mut self, begun: Instant) -> Self {
+        self.begun = Some(begun);
+        self
     }
 
     pub(super) fn with_input(mut self, portion: &TaskInput) -> Self {

@@ -150,7 +150,7 @@ impl<'a> Worker<'a> {
                 self.drop_replica(task.subgraph);
                 continue;
             }
-            let output = self.task_output(&task, ran.err());
+            let output = self.task_output(&task, ran.err()).begun_at(begun);
             let elapsed = begun.elapsed();
             done.add(&task, elapsed, 0);
             scheduler.add_busy(elapsed);

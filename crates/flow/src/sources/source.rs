@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::task::Waker;
+use std::time::Instant;
 
 use isochrony_store::Reading;
 
@@ -66,6 +67,12 @@ pub trait Source: Send {
     /// # Errors
     /// Failed read, or interrupt.
     fn pull(&mut self) -> Result<SourceEvent, OpError>;
+
+    /// When what was pulled last arrived, for latencies; `asked`: when its burst began, which counts unless the source
+    /// knows better. None: unknown, so that the burst does not count. Called once per burst.
+    fn arrival(&self, asked: Instant) -> Option<Instant> {
+        Some(asked)
+    }
 
     /// Civil time of an index, for error messages.
     fn time_of(&self, index: i64) -> Option<String> {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Condvar, Mutex};
 use std::task::Waker;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use isochrony_flow::{Break, Item, OpError, PortType, RangeOrigin, Recording, Source, SourceEvent};
 use isochrony_segment::{DType, SigSeg, Stream, StreamId};
@@ -71,6 +71,8 @@ pub(crate) struct Feed {
     pub(crate) piece: i64,
     pub(crate) pause: usize,
     pub(crate) gate: Arc<JoinGate>,
+    /// How long before it was asked its items arrived.
+    pub(crate) age: Duration,
 }
 
 impl Feed {
@@ -83,6 +85,7 @@ impl Feed {
             piece,
             pause,
             gate: Arc::default(),
+            age: Duration::ZERO,
         }
     }
 }
@@ -127,6 +130,7 @@ impl Recording for Feed {
             events,
             waker: None,
             gate: Some(Arc::clone(&self.gate)),
+            age: self.age,
         }))
     }
 }
@@ -136,6 +140,7 @@ struct FeedSource {
     events: Vec<SourceEvent>,
     waker: Option<Waker>,
     gate: Option<Arc<JoinGate>>,
+    age: Duration,
 }
 
 impl Source for FeedSource {
@@ -148,6 +153,10 @@ impl Source for FeedSource {
             waker.wake_by_ref();
         }
         Ok(event)
+    }
+
+    fn arrival(&self, asked: Instant) -> Option<Instant> {
+        asked.checked_sub(self.age)
     }
 
     fn set_waker(&mut self, waker: &Waker) {

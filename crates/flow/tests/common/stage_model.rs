@@ -350,6 +350,7 @@ impl ModelGraph {
                 bytes: events.len() as u64,
                 events,
                 delivered: 0,
+                arrived: None,
             });
             self.notify_readers(writer.link);
         }
@@ -806,6 +807,7 @@ impl WholeStage {
                 events: vec![event],
                 bytes: 0,
                 delivered: 0,
+                arrived: None,
             })
         };
         if self.readers.is_empty() {

@@ -25,6 +25,7 @@ mod filters;
 mod first_errors;
 mod hosts;
 mod in_step;
+mod latencies;
 mod little_memory;
 mod loops;
 mod merged_samples;

@@ -1,6 +1,7 @@
 //! The engine's side of an operator call: output, memory, anchor.
 
 use std::ops::Range;
+use std::time::Instant;
 
 use isochrony_segment::{Buffer, DType};
 
@@ -91,6 +92,11 @@ impl Out<'_> {
 
     pub(crate) fn keep_only(&mut self, range: Option<Range<i64>>) {
         self.context.nodes[self.node as usize].kept = range;
+    }
+
+    /// When the first item of the burst arrived.
+    pub(crate) fn arrived(&self) -> Option<Instant> {
+        self.context.arrived
     }
 
     pub(crate) fn end_burst(&mut self) {

@@ -132,7 +132,7 @@ impl<'a> Dispatcher<'a> {
         let begun = Instant::now();
         let mut registration = Registration::default();
         let mut result = WorkerResult::of_slot(number, slot.name(), self.split.subgraphs.len());
-        let (mut sent, mut batch_size) = (VecDeque::<Vec<PlacedTask>>::new(), 1);
+        let (mut sent, mut batch_size) = (VecDeque::<(Instant, Vec<PlacedTask>)>::new(), 1);
         let mut place = self.join(&mut *slot);
         let mut leaves = false;
         let ended = 'sent: loop {
@@ -147,21 +147,22 @@ impl<'a> Dispatcher<'a> {
                     self.repeat(tasks.iter());
                     break;
                 }
+                let begun = Instant::now();
                 let request = self.send(&mut *slot, &tasks, &mut result);
-                sent.push_back(tasks);
+                sent.push_back((begun, tasks));
                 if let Err(error) = request {
                     break 'sent error;
                 }
             }
-            let Some(tasks) = sent.front() else {
+            let Some(batch) = sent.front() else {
                 if leaves || scheduler.is_finished() {
                     break SlotError::Stopped;
                 }
                 continue;
             };
-            match self.receive(&mut *slot, tasks, &place, &mut result) {
+            match self.receive(&mut *slot, batch, &place, &mut result) {
                 Ok(took) => {
-                    batch_size = next_batch_size(batch_size, tasks.len(), took);
+                    batch_size = next_batch_size(batch_size, batch.1.len(), took);
                     sent.pop_front();
                 }
                 Err(error) => break error,
@@ -170,12 +171,12 @@ impl<'a> Dispatcher<'a> {
         match ended {
             SlotError::Lost => {
                 // No part of their results was delivered.
-                self.repeat(sent.iter().flatten());
+                self.repeat(sent.iter().flat_map(|(_, tasks)| tasks));
                 result.remote_mut().lost = true;
             }
             SlotError::Failed(why) => {
                 let text = why.to_string();
-                for placed in sent.iter().flatten() {
+                for placed in sent.iter().flat_map(|(_, tasks)| tasks) {
                     self.finish(placed);
                     self.complete_with(&placed.task, &text);
                 }
@@ -261,7 +262,7 @@ impl<'a> Dispatcher<'a> {
     fn receive(
         &self,
         slot: &mut dyn RemoteSlot,
-        tasks: &[PlacedTask],
+        (begun, tasks): &(Instant, Vec<PlacedTask>),
         place: &Option<SlotPlace>,
         result: &mut WorkerResult,
     ) -> Result<Duration, SlotError> {
@@ -300,7 +301,8 @@ impl<'a> Dispatcher<'a> {
                     self.completed_tasks.fetch_add(1, Ordering::Relaxed);
                     self.busy_ns.fetch_add(done.elapsed_ns, Ordering::Relaxed);
                     result.add(task, elapsed, done.output.samples);
-                    self.split.scheduler.complete(task, done.output);
+                    let output = done.output.begun_at(*begun);
+                    self.split.scheduler.complete(task, output);
                 }
                 Err(why) if !self.retry_later(task) => refused = Some((task, why)),
                 Err(_) => {}

@@ -169,6 +169,11 @@ impl BlockCutter {
         self.arrived_bytes + self.new_bytes < self.block_bytes()
     }
 
+    /// Events pushed and not looked at so far.
+    pub(super) fn arrived(&self) -> usize {
+        self.arrived.len()
+    }
+
     pub(super) fn has_more(&self) -> bool {
         !self.arrived.is_empty()
     }

@@ -76,6 +76,11 @@ impl CellCutter {
         self.arrived_bytes + new.sum::<u64>() < self.max_bytes
     }
 
+    /// Events pushed and not looked at so far.
+    pub(super) fn arrived(&self) -> usize {
+        self.arrived.len()
+    }
+
     pub(super) fn has_more(&self) -> bool {
         !self.arrived.is_empty() || self.is_complete()
     }

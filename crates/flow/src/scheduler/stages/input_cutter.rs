@@ -43,6 +43,14 @@ impl InputCutter {
         }
     }
 
+    /// Events pushed and not looked at so far.
+    pub(super) fn arrived(&self) -> usize {
+        match self {
+            Self::Blocks(cutter) => cutter.arrived(),
+            Self::Cells { cutter, .. } => cutter.arrived(),
+        }
+    }
+
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Self::Blocks(cutter) => cutter.bytes(),

@@ -6,6 +6,7 @@
 //! (`tests/loom_stages.rs`).
 
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use crossbeam_queue::SegQueue;
 
@@ -16,6 +17,8 @@ pub(crate) struct Batch<E> {
     pub(crate) bytes: u64,
     /// Samples that the writer's sources gave up to here.
     pub(crate) delivered: u64,
+    /// When what it was made of arrived; None if unknown or not measured.
+    pub(crate) arrived: Option<Instant>,
 }
 
 pub(crate) enum ReceiveOutcome<E> {

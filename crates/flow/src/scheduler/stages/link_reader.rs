@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use isochrony_store::Signal;
 use serde_json::{Map, Value};
@@ -20,6 +21,8 @@ struct LinkReader {
     /// The writing stage had nothing more at the last event.
     is_idle: bool,
     delivered: u64,
+    /// Of the last batch.
+    arrived: Option<Instant>,
     /// Something else failed: only what precedes the failure is wanted.
     draining: bool,
 }
@@ -40,6 +43,7 @@ impl SharedReader {
             events: VecDeque::new(),
             is_idle: false,
             delivered: 0,
+            arrived: None,
             draining: false,
         })))
     }
@@ -160,6 +164,7 @@ impl Source for LinkSource {
                 ReceiveOutcome::Batch(batch) => {
                     has_taken = true;
                     reader.delivered = batch.delivered;
+                    reader.arrived = batch.arrived;
                     link.begin_reading(batch.bytes);
                     reader.events.extend(batch.events);
                     reader.is_idle = false;
@@ -174,6 +179,10 @@ impl Source for LinkSource {
                 }
             }
         }
+    }
+
+    fn arrival(&self, _: Instant) -> Option<Instant> {
+        self.reader.lock().arrived
     }
 
     fn time_of(&self, index: i64) -> Option<String> {
@@ -296,6 +305,7 @@ mod tests {
             events: vec![(1, SourceEvent::ProgressMark(7))],
             bytes: 0,
             delivered: 0,
+            arrived: None,
         });
         assert!(runs_again(&queue, &mut first));
         // The event stays, and nothing is new.
@@ -310,6 +320,7 @@ mod tests {
                 events: vec![()],
                 bytes: 100,
                 delivered: 0,
+                arrived: None,
             });
         }
         [link.is_full(), link.is_overdrawn(), link.has_room()]

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use isochrony_runtime::Progress;
 
@@ -263,6 +264,8 @@ pub(super) struct LinkWriter {
     batch_bytes: u64,
     /// The next stage knows that nothing has come since.
     is_idle: bool,
+    /// When what the stage works on arrived.
+    pub(super) arrived: Option<Instant>,
 }
 
 pub(super) type SharedWriter = Arc<Mutex<LinkWriter>>;
@@ -287,6 +290,7 @@ impl LinkWriter {
             bytes: 0,
             batch_bytes: BATCH_BYTES.min(link.link.capacity() / 4).max(1),
             is_idle: false,
+            arrived: None,
         }
     }
 
@@ -351,6 +355,7 @@ impl LinkWriter {
             events: std::mem::take(&mut self.events),
             bytes: std::mem::take(&mut self.bytes),
             delivered: self.delivered.done(),
+            arrived: self.arrived,
         });
     }
 
@@ -393,6 +398,7 @@ impl Operator for LinkSender {
         if writer.link.is_closed(self.port) {
             return Ok(Next::Done);
         }
+        writer.arrived = out.arrived();
         if writer.push(self.port, SourceEvent::Item(item.take())) {
             let link = Arc::clone(&writer.link);
             if link.link.is_overdrawn() {
@@ -429,8 +435,9 @@ impl Operator for LinkSender {
     }
 
     /// Sends at once: the thread sleeps next.
-    fn idle(&mut self, _: &mut Out<'_>) -> Result<(), OpError> {
+    fn idle(&mut self, out: &mut Out<'_>) -> Result<(), OpError> {
         let mut writer = lock(&self.writer);
+        writer.arrived = out.arrived();
         if !writer.is_idle {
             writer.push(self.port, SourceEvent::Idle);
             writer.is_idle = true;

@@ -49,6 +49,7 @@
 //! ([`OpErrorKind::StageFailed`](crate::OpErrorKind)), which ranks like the error and is replaced by it in the end.
 
 mod active_threads;
+mod arrivals;
 mod block;
 mod block_scheduler;
 mod block_subgraph;

@@ -460,6 +460,7 @@ impl WholeStage {
     fn send_all(&mut self) {
         for writer in &self.graph.writers {
             let mut writer = lock(writer);
+            writer.arrived = self.executor.arrived();
             writer.send();
             let nodes = (0..).zip(&writer.nodes);
             let closed = nodes.filter(|&(port, _)| writer.link.is_closed(port));

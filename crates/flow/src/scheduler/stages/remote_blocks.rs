@@ -15,6 +15,7 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::replicated_io::BlockInput;
 use crate::scheduler::remote::PlacedBlock;
 
 /// One is computed while the other travels.
@@ -22,8 +23,7 @@ pub(super) const BLOCKS_PER_SLOT: usize = 2;
 
 pub(super) struct TakenBlock {
     pub(super) placed: PlacedBlock,
-    /// What the earlier stage had read by then.
-    pub(super) delivered: u64,
+    pub(super) input: BlockInput,
 }
 
 #[derive(Default)]
@@ -150,7 +150,7 @@ mod tests {
                 number,
                 block: StreamBlock::new(0..1, None, Vec::new(), TaskPart::WHOLE),
             },
-            delivered: 0,
+            input: BlockInput::default(),
         }
     }
 

@@ -249,7 +249,7 @@ impl<'a> RemoteReplicas<'a> {
     fn complete(&self, block: &TakenBlock, exits: Vec<ExitOutput>, error: Option<RunError>) {
         let result = BlockResult::Results {
             exits,
-            delivered: block.delivered,
+            input: block.input,
             error,
         };
         self.stages[block.placed.stage].complete(block.placed.number, result);

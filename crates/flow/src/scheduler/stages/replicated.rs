@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use isochrony_runtime::Progress;
 
+use super::arrivals::BatchArrivals;
 use super::block::{BlockCutter, BlockSource, StreamBlock};
 use super::block_scheduler::{Assignment, BlockScheduler};
 use super::block_subgraph::{only_input, subgraph};
@@ -141,6 +142,7 @@ impl StageToReplicate<'_> {
             cutter,
             input_ended: false,
             input_delivered: 0,
+            arrivals: BatchArrivals::default(),
             exits: exits.collect(),
             writers: graph.writers.clone(),
             delivered: Arc::clone(delivered),
@@ -259,7 +261,7 @@ impl StageReplica {
             Admission::Full => return (shared.blocks.send_ready(), false),
             Admission::Compute(Some(taken)) => *taken,
             Admission::Compute(None) | Admission::Offer => {
-                let (number, (block, delivered)) = match shared.blocks.take(self.number) {
+                let (number, (block, input)) = match shared.blocks.take(self.number) {
                     Assignment::Block { number, block } => (number, block),
                     Assignment::None(outcome) => return (outcome, false),
                 };
@@ -268,7 +270,7 @@ impl StageReplica {
                     number,
                     block,
                 };
-                let taken = TakenBlock { placed, delivered };
+                let taken = TakenBlock { placed, input };
                 if let (Some(remote), Admission::Offer) = (remote, admission) {
                     remote.blocks.offer(taken);
                     return (StageOutcome::Ran, false);
@@ -276,7 +278,7 @@ impl StageReplica {
                 taken
             }
         };
-        let TakenBlock { placed, delivered } = taken;
+        let TakenBlock { placed, input } = taken;
         let PlacedBlock { number, block, .. } = placed;
         let (exits, error) = self.compute(number, block);
         if matches!(error, Some(RunError::Interrupted { .. })) {
@@ -284,7 +286,7 @@ impl StageReplica {
         }
         let result = BlockResult::Results {
             exits,
-            delivered,
+            input,
             error,
         };
         (shared.blocks.complete(number, result), false)

@@ -1,9 +1,11 @@
 //! The links of a replicated stage.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use isochrony_runtime::Progress;
 
+use super::arrivals::BatchArrivals;
 use super::block::{Cut, StreamBlock};
 use super::block_scheduler::{NextInput, StageIo};
 use super::input_cutter::InputCutter;
@@ -14,10 +16,19 @@ use crate::scheduler::boundary::RangeAnnouncer;
 use crate::scheduler::task_output::{ExitOutput, ExitState};
 use crate::{RunError, SourceEvent};
 
+/// Where a block comes from.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct BlockInput {
+    /// What the earlier stage had read by then.
+    pub(super) delivered: u64,
+    /// When the first of its input arrived.
+    pub(super) arrived: Option<Instant>,
+}
+
 pub(super) enum BlockResult {
     Results {
         exits: Vec<ExitOutput>,
-        delivered: u64,
+        input: BlockInput,
         error: Option<RunError>,
     },
     Pass(SourceEvent),
@@ -39,6 +50,7 @@ pub(super) struct ReplicatedIo {
     pub(super) cutter: InputCutter,
     pub(super) input_ended: bool,
     pub(super) input_delivered: u64,
+    pub(super) arrivals: BatchArrivals,
     pub(super) exits: Vec<StageExit>,
     pub(super) writers: Vec<SharedWriter>,
     pub(super) delivered: Arc<Progress>,
@@ -46,8 +58,7 @@ pub(super) struct ReplicatedIo {
 }
 
 impl StageIo for ReplicatedIo {
-    /// With what the earlier stage had read.
-    type Block = (StreamBlock, u64);
+    type Block = (StreamBlock, BlockInput);
     type Result = BlockResult;
 
     fn owner(&self) -> Option<usize> {
@@ -60,8 +71,12 @@ impl StageIo for ReplicatedIo {
         loop {
             while self.cutter.has_room() && self.receive() {}
             match self.cutter.cut(replica) {
-                Cut::Block(block) => return NextInput::Block((block, self.input_delivered)),
-                Cut::Pass(event) => return NextInput::Pass(BlockResult::Pass(event)),
+                Cut::Block(block) => return NextInput::Block((block, self.take_input())),
+                Cut::Pass(event) => {
+                    // It belongs to no block.
+                    self.take_input();
+                    return NextInput::Pass(BlockResult::Pass(event));
+                }
                 // The next block is larger than others.
                 Cut::Nothing if self.receive() => {}
                 Cut::Nothing => break,
@@ -83,6 +98,13 @@ impl StageIo for ReplicatedIo {
     }
 
     fn send(&mut self, result: BlockResult) -> bool {
+        let arrived = match &result {
+            BlockResult::Results { input, .. } => input.arrived,
+            BlockResult::Pass(_) | BlockResult::InputEnded(_) => None,
+        };
+        for writer in &self.writers {
+            lock(writer).arrived = arrived;
+        }
         let ended = self.write(result);
         for writer in &self.writers {
             lock(writer).send();
@@ -96,10 +118,19 @@ impl StageIo for ReplicatedIo {
 }
 
 impl ReplicatedIo {
+    /// Of what was cut last.
+    fn take_input(&mut self) -> BlockInput {
+        BlockInput {
+            delivered: self.input_delivered,
+            arrived: self.arrivals.take(self.cutter.arrived()),
+        }
+    }
+
     fn receive(&mut self) -> bool {
         match self.input.receive() {
             ReceiveOutcome::Batch(batch) => {
                 self.input_delivered = batch.delivered;
+                self.arrivals.push(batch.events.len(), batch.arrived);
                 let events = batch.events.into_iter().map(|(_, event)| event);
                 self.cutter.push(events);
                 true
@@ -118,10 +149,10 @@ impl ReplicatedIo {
         match result {
             BlockResult::Results {
                 exits,
-                delivered,
+                input,
                 error,
             } => {
-                self.delivered.set_done(delivered);
+                self.delivered.set_done(input.delivered);
                 for (output, exit) in exits.into_iter().zip(&mut self.exits) {
                     let (upto, ports, writers) = (output.upto, &exit.ports, &self.writers);
                     let events = output.events.into_iter();

@@ -291,6 +291,9 @@ fn pool(
                 };
                 control.taps_of(graph.edges.clone(), Some(wakers))
             }));
+        if number == last {
+            executor = executor.with_latencies();
+        }
         total = executor.total();
         for link in links.iter().filter(|link| link.from == number) {
             link.set_total(total);
@@ -377,6 +380,7 @@ fn merged_report(plan: &Graph, all: &[StageWork], reports: Vec<StageReport>) -> 
                     }
                 }
                 report.bursts += own.bursts;
+                report.latency = report.latency.or(own.latency);
                 report.reads.extend(own.reads);
             }
             StageWork::Replica(replica) => {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Arc, atomic};
 use std::task::Waker;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use isochrony_flow::{Clock as _, OpError, Source, SourceEvent};
 
@@ -287,6 +287,14 @@ impl Source for FeedSource {
             }
         }
         Ok(self.output.pop_front().unwrap_or(SourceEvent::Idle))
+    }
+
+    fn arrival(&self, asked: Instant) -> Option<Instant> {
+        let Some(arrived) = self.emitted_arrival else {
+            return Some(asked);
+        };
+        let since = self.clock.since_start().saturating_sub(arrived);
+        Instant::now().checked_sub(since)
     }
 
     fn time_of(&self, index: i64) -> Option<String> {

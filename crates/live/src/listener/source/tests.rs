@@ -150,6 +150,10 @@ impl Source for ReplayedSource {
         Ok(pulled)
     }
 
+    fn arrival(&self, asked: Instant) -> Option<Instant> {
+        self.source.arrival(asked)
+    }
+
     fn set_waker(&mut self, waker: &Waker) {
         self.waker = Some(waker.clone());
     }
@@ -327,6 +331,45 @@ fn steady_sender(silent: (usize, u64)) -> Sender {
         sends_backlog: false,
         restarts: false,
     }
+}
+
+#[test]
+fn samples_arrived_with_the_first_packet_of_their_segment() {
+    let sender = Sender {
+        rate: 10,
+        ..steady_sender((0, 0))
+    };
+    let (arrivals, clock) = (sender.arrivals(), Arc::new(AtomicU64::new(0)));
+    let feed = ReplayedFeed {
+        listener: listener(sender.rate, 5000),
+        arrivals: arrivals.clone(),
+        clock: clock.clone(),
+        // Several packets of a second each wait when the source is asked.
+        steps: vec![2500 * MS, 1500 * MS],
+        marks: Arc::default(),
+    };
+    let mut source = feed.open(None, 1 << 16).unwrap();
+    let mut waited = Duration::ZERO;
+    loop {
+        match source.pull().unwrap() {
+            SourceEvent::Item(item) => {
+                let first = arrivals[item.range().unwrap().start as usize / 10].at;
+                let expected = clock.load(Ordering::Acquire) - first;
+                let asked = Instant::now();
+                let arrived = source.arrival(asked).unwrap();
+                let found = asked.saturating_duration_since(arrived);
+                let difference = found.abs_diff(Duration::from_nanos(expected));
+                assert!(difference < Duration::from_millis(500), "{found:?}");
+                waited = waited.max(found);
+            }
+            SourceEvent::End => break,
+            _ => {}
+        }
+    }
+    assert!(waited > Duration::from_secs(1), "{waited:?}");
+    // What is no sample arrived when it was asked for.
+    let asked = Instant::now();
+    assert_eq!(source.arrival(asked), Some(asked));
 }
 
 #[test]
