@@ -43,6 +43,7 @@ pub fn run(_: &Path, quick: bool, results: &mut Results) -> Result<(), Box<dyn s
                         events,
                         bytes,
                         delivered: 0,
+                        arrived: None,
                     });
                 }
                 link.end();
