@@ -75,7 +75,7 @@ impl<T: Precision> Correlator<T> {
         } = kind
         {
             if !(0.0..=1e6).contains(&regularise) {
-                let allowed = "a share of the largest cross-power, from 0".into();
+                let allowed = "from 0 to 1e6 of the largest cross-power".into();
                 return Err(refused("regularise", regularise.to_string(), allowed));
             }
             if !(0.0 <= low && low < high && high <= 0.5) {

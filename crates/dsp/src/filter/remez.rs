@@ -209,7 +209,7 @@ pub fn remez(
 ) -> Result<Vec<f64>, DspError> {
     count(operator, taps)?;
     if !(3..=MAX_TAPS).contains(&taps) {
-        let allowed = format!("3 to {MAX_TAPS} for an equiripple design");
+        let allowed = format!("from 3 to {MAX_TAPS} for an equiripple design");
         return Err(parameter_error(operator, "taps", taps.to_string(), allowed));
     }
     checked(operator, bands, rate)?;
