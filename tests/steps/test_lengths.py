@@ -111,7 +111,7 @@ def test_a_time_is_the_nearest_number_of_samples(number: int, unit: str, rate: i
 @pytest.mark.parametrize(
     ("build", "error", "message"),
     [
-        (lambda: SAMPLES.rewindow("125"), iso.PlanError, 'rewindow: window="125" must be an integer from 1 to 2^46 samples'),
+        (lambda: SAMPLES.rewindow("125"), iso.PlanError, 'window="125" must be an integer from 1 to 2^46 samples'),
         (lambda: SAMPLES.rewindow("125"), iso.PlanError, 'samples, or text such as "125ms" or "512 samples"'),
         (lambda: SAMPLES.rewindow("3 parsecs"), iso.PlanError, 'window="3 parsecs" must be'),
         (lambda: SAMPLES.rewindow("-1s"), iso.PlanError, 'window="-1s" must be'),

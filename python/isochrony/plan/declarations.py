@@ -309,10 +309,10 @@ def _checked(operator: str, param: Mapping[str, Any]) -> str:
 
 
 def _least_whole(param: Mapping[str, Any]) -> int | None:
-    low, is_open = param["range"][0], param["open"][0]
+    low: float | None = param["range"][0]
     if low is None:
         return None
-    return math.floor(low) + 1 if is_open else math.ceil(low)
+    return math.floor(low) + 1 if param["open"][0] else math.ceil(low)
 
 
 def _conversion(operator: str, param: Mapping[str, Any]) -> Iterator[str]:

@@ -92,7 +92,7 @@ impl<T: Precision> Correlator<T> {
             );
             if band.0 > band.1 {
                 let allowed = format!(
-                    "wide enough to have one of the frequencies, which are 1/{padded} of the rate apart"
+                    "wide enough to contain a frequency of the transform; these are 1/{padded} of the rate apart"
                 );
                 return Err(refused(
                     "band",

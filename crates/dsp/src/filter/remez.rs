@@ -90,7 +90,7 @@ fn checked(operator: &'static str, bands: &[FirBand], rate: f64) -> Result<(), D
     let ascending = edges.windows(2).all(|pair| pair[0] < pair[1]);
     if bands.is_empty() || !inside || !ascending {
         let allowed = format!(
-            "ascending frequencies from 0 to half the rate, {} Hz, two a band",
+            "ascending frequencies from 0 to half the rate, {} Hz, two per band",
             rate / 2.0
         );
         return Err(parameter_error(
@@ -225,7 +225,7 @@ pub fn remez(
     let grid = grid(bands, rate, coefficients, odd);
     let wanted = coefficients + 1;
     if grid.len() < wanted {
-        let allowed = "wide enough for so many taps";
+        let allowed = "wide enough for this number of taps";
         return Err(parameter_error(operator, "edges_hz", "too narrow", allowed));
     }
     let mut chosen: Vec<usize> = (0..wanted)

@@ -34,7 +34,7 @@ impl Operator for Limit {
                 "limit",
                 "windows, rows, ranges or samples",
                 port,
-                "a count is one number: put limit(...) before count()",
+                "count() gives one number: put limit(...) before count()",
             ));
         }
         Ok(OperatorProperties::new(inputs.iter().copied())

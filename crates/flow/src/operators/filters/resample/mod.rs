@@ -159,7 +159,7 @@ impl Resample {
     fn ratio_and_rate(&self, rate: Rate) -> Result<(Ratio, Rate), PlanError> {
         let overflow = |_: TimeError| {
             self.rate_error(format!(
-                "such that its ratio to {rate} Hz, and the rate, are fractions of 63 bits"
+                "such that the new rate and its ratio to {rate} Hz are fractions of 63-bit numbers"
             ))
         };
         match (self.rate_hz, self.up, self.down) {
@@ -211,7 +211,7 @@ impl Operator for Resample {
         };
         let timebase = from.timebase.resampled(ratio).map_err(|_| {
             let legal =
-                "such that the ratio of the new rate to the recording's is a fraction of 63 bits";
+                "such that the ratio of the new rate to the recording's is a fraction of 63-bit numbers";
             self.rate_error(legal.into())
         })?;
         let dtype = dtype_of(input.single, input.complex);
