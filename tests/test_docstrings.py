@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
-from types import ClassMethodDescriptorType, FunctionType, MethodDescriptorType, ModuleType
+from types import ClassMethodDescriptorType, FunctionType, GetSetDescriptorType, MethodDescriptorType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -167,15 +167,55 @@ def fields(public: Any) -> set[str]:
     return {name for name in names if not name.startswith("_")}
 
 
+def native_properties() -> Iterator[Any]:
+    """Names and docstrings of properties of the native classes that users see."""
+    for name, public in NATIVE_CLASSES.items():
+        for member, value in vars(public).items():
+            if isinstance(value, GetSetDescriptorType) and not member.startswith("_"):
+                yield pytest.param(f"{name}.{member}", value.__doc__ or "", id=f"{name}.{member}")
+
+
 EXPORTED = exported()
 GIVEN = given()
+#: Those whose names begin with Native are behind Python classes.
+NATIVE_CLASSES = {
+    name: thing
+    for name, thing in vars(_native).items()
+    if inspect.isclass(thing) and not name.startswith(("_", "Native"))
+}
 PUBLIC = callables(EXPORTED)
 PUBLIC_AND_GIVEN = PUBLIC + callables(GIVEN)
+PROPERTIES = [*properties(EXPORTED | GIVEN), *native_properties()]
+
+_SLOT = "isochrony.cluster.slot.Slot"
+#: Without an example, and why: a slot is of a run on a cluster, which an example has none of.
+WITHOUT_EXAMPLE = {
+    _SLOT,
+    *(f"{_SLOT}.{name}" for name in ("prepare", "send", "receive", "drain", "is_draining", "leave", "stop", "release")),
+}
 
 
-@pytest.mark.parametrize(("name", "text", "returned"), PUBLIC)
+def is_example(text: str) -> bool:
+    return re.search(r"^\s*>>> ", text, re.MULTILINE) is not None
+
+
+@pytest.mark.parametrize(("name", "text", "returned"), PUBLIC_AND_GIVEN)
 def test_public_docstring_has_an_example(name: str, text: str, returned: str) -> None:
-    assert re.search(r"^\s*>>> ", text, re.MULTILINE), f"{name} needs an example: lines with >>>, and what they print"
+    has_example = is_example(text)
+    assert has_example or name in WITHOUT_EXAMPLE, f"{name} needs an example: lines with >>>, and what they print"
+    assert not (has_example and name in WITHOUT_EXAMPLE), f"{name} has an example; take it off WITHOUT_EXAMPLE"
+
+
+@pytest.mark.parametrize(("name", "text"), PROPERTIES)
+def test_public_property_has_an_example(name: str, text: str) -> None:
+    assert is_example(text), f"{name} needs an example: a line with >>>, and what it prints"
+
+
+@pytest.mark.parametrize("name", NATIVE_CLASSES)
+def test_native_class_with_properties_has_an_example(name: str) -> None:
+    """Those of its properties continue it."""
+    has_properties = any(isinstance(value, GetSetDescriptorType) for value in vars(NATIVE_CLASSES[name]).values())
+    assert not has_properties or is_example(NATIVE_CLASSES[name].__doc__ or "")
 
 
 @pytest.mark.parametrize(
@@ -214,15 +254,27 @@ def test_inspect_reads_the_signature(function: Any) -> None:
 
 
 def examples() -> Iterator[Any]:
-    """Examples of native docstrings, and of all docstrings in Python modules, private ones too."""
+    """Examples of native docstrings, and of all docstrings in Python modules, private ones too.
+
+    That of a property of a native class continues the one of the class.
+    """
+    continued = {f"_native.{one.values[0]}" for one in native_properties()}
+    texts = dict(NATIVE)
     for name, text in NATIVE:
         if name.startswith("_native.") and ">>>" in text:
-            yield pytest.param(name, text, "isochrony._native", id=name)
+            before = texts[name.rpartition(".")[0]] if name in continued and "import isochrony" not in text else ""
+            yield pytest.param(name, f"{before}\n\n{text}", "isochrony._native", id=name)
     finder = doctest.DocTestFinder(exclude_empty=True)
     for module in MODULES:
         for test in finder.find(module):
             if test.examples:
                 yield pytest.param(test.name, test.docstring, module.__name__, id=test.name)
+    # Which the finder leaves out.
+    for public in (EXPORTED | GIVEN).values():
+        for member, value in vars(public).items() if inspect.isclass(public) else ():
+            if isinstance(value, cached_property) and is_example(value.__doc__ or ""):
+                name = f"{public.__module__}.{public.__name__}.{member}"
+                yield pytest.param(name, value.__doc__, public.__module__, id=name)
 
 
 @pytest.mark.parametrize(("name", "text", "module"), list(examples()))

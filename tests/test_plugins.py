@@ -165,7 +165,7 @@ P = Processor("upper case", lambda argument: BufferFunction(lambda b: bytes(b).u
     (text,) = (str(one.message) for one in caught)
     assert "entry point 'bad' of package acme-broken 0.3 (group isochrony.processors) is left out" in text
     assert said in text and "\n" not in text
-    with pytest.raises(iso.OptionError, match=r'"bad" is no processor.*or of other packages upper'):
+    with pytest.raises(iso.OptionError, match=r'no processor "bad".*or of other packages upper'):
         iso.nbuffer(b"abc", "bad")
 
 

@@ -15,6 +15,11 @@ class Latency(NamedTuple):
         median: half of the items took at most this long, in seconds.
         p99: 99 % of the items took at most this long, in seconds.
         most: longest time, in seconds.
+
+    >>> import numpy as np, isochrony as iso
+    >>> latency = iso.scan(np.arange(4000.0), rate=100).rewindow(100).power().run().report.latency
+    >>> latency.items, latency.median <= latency.most
+    (1, True)
     """
 
     items: int

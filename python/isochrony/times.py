@@ -91,7 +91,12 @@ class Rate(float):
 
     @property
     def interval(self) -> Fraction:
-        """Exact time from one sample to the next: a `fractions.Fraction` of seconds."""
+        """Exact time from one sample to the next: a `fractions.Fraction` of seconds.
+
+        >>> import isochrony as iso
+        >>> iso.Rate(100).interval
+        Fraction(1, 100)
+        """
         return 1 / self.fraction
 
 

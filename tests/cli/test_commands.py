@@ -413,7 +413,7 @@ def test_truncated_raw_files_are_refused_in_the_words_of_whoever_asked(
     name = sorted((source / "stn_1").iterdir())[1]
     name.write_bytes(name.read_bytes()[:-1])
     assert main(["import", str(source), str(path), *RAW]) == 1
-    assert "fetch it again, or take its 499 whole samples with --partial" in capsys.readouterr().err
+    assert "correct the dtype, or take its 499 whole samples with --partial" in capsys.readouterr().err
     with iso.open(path, mode="a") as store:
         summary = store.import_raw(source, layout=RAW[1], dtype=RAW[3], rate=100)
         ((_, reason),) = summary["problems"]

@@ -104,11 +104,11 @@ def test_verify_does_not_advise_to_run_it(store: Path, capsys: pytest.CaptureFix
     assert "`isochrony verify" not in told
     assert (
         told.count(
-            "timed/zarr.json is a symbolic link (other programs may misread the data; `--repair` writes it anew)"
+            "timed/zarr.json is a symbolic link (other programs may misread the data; `--repair` writes it again)"
         )
         == 1
     )
-    assert as_finding("which `isochrony verify --repair` may mend") == "which `--repair` may mend"
+    assert as_finding("which `isochrony verify --repair` may repair") == "which `--repair` may repair"
 
 
 def test_verify_gives_one_remedy_for_a_damaged_log(store: Path, capsys: pytest.CaptureFixture[str]) -> None:

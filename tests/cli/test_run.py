@@ -144,7 +144,7 @@ def test_another_store_may_take_the_place_of_the_one_named(store: Path, capsys: 
             '{"isochrony_plan": 2}',
             [],
             Exit.USAGE,
-            "no plan of this version; save the plan again with `Plan.to_json` of",
+            "not a plan of this version; save the plan again with `Plan.to_json` of",
         ),
         (None, [], Exit.USAGE, "plan.json"),
         ("{}", ["--out", "x.txt"], Exit.USAGE, ".csv"),

@@ -121,7 +121,7 @@ def test_errors_say_what_to_do_and_tell_no_secret(cloud: Cloud, tmp_path: Path, 
         assert "hidden" not in str(raised.value)
     with pytest.raises(OptionError, match="names a bucket, but no object"):
         storage.stat(f"s3://{BUCKET}")
-    with pytest.raises(StorageError, match=r"cannot be read as it was \(.*nothing changes it"):
+    with pytest.raises(StorageError, match=r"changed, or cannot be read, during the upload \(.*keep it unchanged"):
         storage.write(f"s3://{BUCKET}/x", tmp_path / "none")
     # Each bucket has a client of its own.
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,25 @@ import pytest
 import isochrony as iso
 
 RED: Any = "\x1b[31m"
+ROOT = Path(__file__).parents[1]
+
+
+def error_texts() -> Iterator[tuple[str, str]]:
+    """Places and texts of the messages of the crates' errors."""
+    for path in sorted(ROOT.glob("crates/*/src/**/*.rs")):
+        source = path.read_text("utf-8")
+        for found in re.finditer(r'#\[error\(\s*"((?:[^"\\]|\\.)*)"', source, re.DOTALL):
+            line = source.count("\n", 0, found.start()) + 1
+            # A backslash at the end of a line drops it and the next line's indentation.
+            yield f"{path.relative_to(ROOT)}:{line}", re.sub(r"\\\n\s*", "", found[1])
+
+
+def test_messages_are_plain_sentences() -> None:
+    texts = dict(error_texts())
+    assert len(texts) > 300
+    for place, text in texts.items():
+        assert not re.search(r"\s{2}|\n", text), f"{place}: a run of spaces: {text}"
+        assert not re.search(r"(?<!there )\b(is|are) no (?!longer\b)", text), f"{place}: say that it is not one: {text}"
 
 
 def test_control_characters_of_arguments_are_escapes_in_messages(tmp_path: Path) -> None:

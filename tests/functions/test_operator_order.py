@@ -80,11 +80,11 @@ class Emitting(iso.Operator):
 @pytest.mark.parametrize(
     ("kind", "what", "says"),
     [
-        ("ranges", [[[100, 110], [50, 60]]], "starts go back, from 100 to 50"),
-        ("ranges", [[[10, 5]]], r"ends before it starts, \[10, 5\]"),
-        ("ranges", [[[100, 110]], [[50, 60]]], "begins at index 50, but nothing before 100 was to follow"),
-        ("rows", [[[100, 110], [50, 60]]], '"start" goes back'),
-        ("rows", [[[100, 110]], [[50, 60]]], "begins at index 50, but nothing before 100 was to follow"),
+        ("ranges", [[[100, 110], [50, 60]]], "emitted ranges go back, from 100 to 50"),
+        ("ranges", [[[10, 5]]], r"range \[10, 5\] ends before it starts"),
+        ("ranges", [[[100, 110]], [[50, 60]]], "begins at index 50, but items from index 100 on are expected"),
+        ("rows", [[[100, 110], [50, 60]]], '"start" of the emitted rows goes back'),
+        ("rows", [[[100, 110]], [[50, 60]]], "begins at index 50, but items from index 100 on are expected"),
     ],
 )
 def test_ranges_and_rows_are_emitted_in_the_order_of_their_starts(kind: str, what: list[Any], says: str) -> None:
@@ -106,7 +106,7 @@ def test_indices_do_not_begin_anew_behind_a_gap() -> None:
         def process(self, block: iso.Block, emit: iso.Emitter) -> None:  # type: ignore[override]
             emit(block.values, start=None if block.start == 0 else 0)
 
-    with pytest.raises(iso.RunError, match="begins at index 0, but nothing before 6 was to follow"):
+    with pytest.raises(iso.RunError, match="begins at index 0, but items from index 6 on are expected"):
         gapped().apply(AfterGap).collect()
 
 

@@ -241,9 +241,9 @@ class Wrong(iso.Operator):
     ("how", "says"),
     [
         ("raises", "no good"),
-        ("dtype", "float32 of shape .n,. was emitted where outputs.. gave float64"),
-        ("back", "begins at index 0, but nothing before 3 was to follow; .*lag = 3"),
-        ("output", "output 1 was emitted to, but outputs.. gave 1"),
+        ("dtype", "emitted float32 of shape .n,., but outputs.. states float64"),
+        ("back", "begins at index 0, but items from index 3 on are expected; .*lag = 3"),
+        ("output", "got an item for output 1, but outputs.. returned 1"),
     ],
 )
 def test_what_an_operator_does_wrong_is_named(how: str, says: str) -> None:
@@ -321,7 +321,7 @@ def test_rows_pass_where_a_function_of_the_table_says_so() -> None:
     rows = iso.scan(np.arange(12.0), rate=10, segment=4).rewindow(2).stats("min", "max")
     odd = rows.filter(iso.py(lambda table: table["max"] % 4 == 3))
     assert odd.collect()["max"].tolist() == [3, 7, 11]
-    with pytest.raises(iso.RunError, match="return one bool a row"):
+    with pytest.raises(iso.RunError, match="return one bool per row"):
         rows.filter(iso.py(lambda table: table["max"])).run()
 
 

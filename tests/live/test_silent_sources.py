@@ -279,7 +279,7 @@ def test_illegal_latenesses_are_refused() -> None:
     def listen(**options: Any) -> None:
         iso.listen("udp://127.0.0.1:0", dtype="i2", rate=100, **options)
 
-    with pytest.raises(OptionError, match=r"lateness=0.01 is refused; give seconds from reorder=0.05"):
+    with pytest.raises(OptionError, match=r"lateness=0.01 is refused; give at least reorder=0.05 seconds"):
         listen(lateness=0.01)
     with pytest.raises(OptionError, match=r'lateness=1 is refused; give none with framing="raw"'):
         listen(lateness=1, framing="raw")

@@ -227,7 +227,7 @@ def test_several_sources_and_destinations() -> None:
         stride=RECORD,
     )
     assert (numbers(everything), numbers(odd), none) == (list(range(300)), list(range(1, 300, 2)), bytearray())
-    with pytest.raises(NBufferError, match="returned 2 things for 3 outputs"):
+    with pytest.raises(NBufferError, match="returned 2 values for 3 outputs"):
         iso.nbuffer(one, lambda record: (record, record), [everything, odd, none])
 
 

@@ -75,9 +75,9 @@ def test_a_function_beside_native_processors() -> None:
 @pytest.mark.parametrize(
     ("names", "given", "offset", "says"),
     [
-        (["unzstd"], b"no frame at all", 0, "unzstd: the buffer at byte 0 does not decompress"),
+        (["unzstd"], b"no frame at all", 0, "unzstd: the buffer at byte 0 cannot be decompressed"),
         (["convert:<i2:<i1"], bytes(range(2)) * 4, 0, "convert: the sample at byte 0 becomes 256"),
-        (["stats:<i2"], b"abc", 2, "stats: the stream ends inside a sample, 1 of its 2 bytes at byte 2"),
+        (["stats:<i2"], b"abc", 2, "stats: the stream ends inside a sample, with 1 of its 2 bytes at byte 2"),
     ],
     ids=["scanned", "converted", "ended"],
 )

@@ -116,7 +116,7 @@ def test_an_exception_has_its_record_and_what_was_before_is_written() -> None:
     ("returned", "destinations", "says"),
     [
         (7, 1, "returned <class 'int'>; return something bytes-like, or None"),
-        ((b"",), 2, "returned 1 things for 2 outputs; return bytes or None for each"),
+        ((b"",), 2, "returned 1 values for 2 outputs; return bytes or None for each"),
         (b"", 2, "returned bytes for 2 outputs; return a tuple with bytes or None for each"),
     ],
 )

@@ -56,7 +56,7 @@ def test_messages_come_back_as_they_were_written(lengths: list[int], workers: in
 @pytest.mark.parametrize(
     ("bad", "options", "says"),
     [
-        (b"\xff" * 10, {}, "the length prefix at byte 15 is no varint of 64 bits; check that the stream"),
+        (b"\xff" * 10, {}, "the length prefix at byte 15 is not a varint of 64 bits; check that the stream"),
         (encoded(101), {"max_length": 100}, "at byte 15 gives a length of 101 bytes, but max_length=100; check"),
         (encoded(1 << 31), {}, "gives a length of 2147483648 bytes, but max_length=2147483647"),
         (encoded(10_000_000), {"memory": "1MB"}, "byte 15 has 10000004 bytes, more than a buffer"),

@@ -30,9 +30,9 @@ def live(segment: int) -> Any:
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "taper": (
         lambda: iso.taper_factors("hann", 1 << 45),
-        r"a taper of 35184372088832 samples takes 64 bytes each, and",
+        r"a taper of 35184372088832 samples needs 64 bytes for each, but only",
     ),
-    "taper of all": (lambda: iso.taper_factors("hann", 1 << 62), r"take a shorter one"),
+    "taper of all": (lambda: iso.taper_factors("hann", 1 << 62), r"give a smaller width"),
     "adds_up": (lambda: iso.adds_up("hann", 1 << 34, 1), r"a taper of 17179869184 samples"),
     "nbuffer buffer": (
         lambda: iso.nbuffer(iter_reader(), "sha256", buffer=HUGE, memory=HUGE << 8),
@@ -57,7 +57,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "live segment": (lambda: live(HUGE), r"segment=1125899906842624 is refused; give samples from 1 to 33554432"),
     "fir taps": (
         lambda: samples().fir(taps=HUGE, band="lowpass", cutoff_hz=10),
-        r"taps=1125899906842624 must be 1 to 1048576",
+        r"taps=1125899906842624 must be from 1 to 1048576",
     ),
     "fir memory": (
         lambda: samples().fir(taps=(1 << 20) - 1, band="lowpass", cutoff_hz=10).collect(memory=32 << 20),
@@ -69,7 +69,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "resample rate": (lambda: samples().resample(rate_hz=1e12), r"must be a ratio from 1/1048576 to 1048576"),
     "power": (lambda: samples().rewindow(HUGE >> 5).power(), r"window=35184372088832 needs \d+ bytes of tables"),
-    "rewindow": (lambda: samples().rewindow(HUGE), r"window=1125899906842624 must be .*70368744177664"),
+    "rewindow": (lambda: samples().rewindow(HUGE), r"window=1125899906842624 must be .*2\^46"),
     "running mean": (lambda: samples().running_mean(1e12), r"1000000000000"),
     "delay": (lambda: samples().rewindow(4).feedback(lambda x, y: x, delay=HUGE), r"1125899906842624"),
     "limit of values": (lambda: iso.scan(np.zeros(3), rate=1).collect(memory=0), r"memory"),
@@ -147,7 +147,7 @@ def limited(call: str, mib: int = 1024) -> str:
         ),
         (
             "iso.nbuffer(sys.stdin.buffer, lambda r: None, buffer=2 << 30, memory=6 << 30, workers=1, ramp=False)",
-            "NBufferOSError nbuf_read cannot read input 0 (<stdin>) at byte 0: there is no memory for a buffer of 2",
+            "NBufferOSError nbuf_read cannot read input 0 (<stdin>) at byte 0: a buffer of 2",
         ),
         (
             "iso.generate(lambda: (np.ones(1 << 20) for _ in range(4096)), dtype='f8', rate=1).collect(memory=1 << 40)",

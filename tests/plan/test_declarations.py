@@ -36,7 +36,8 @@ def legal(param: dict[str, Any]) -> Any:
     """A value that a method takes."""
     if param["choices"]:
         return param["choices"][0]
-    low = (param["range"] or [0])[0] or 0
+    low = param["range"][0] or 0
+    low += 1.0 if param["open"][0] else 0
     values = {"integer": int(low), "integers": [int(low)], "bool": False, "text": "x", "taper": "hann"}
     return values.get(param["kind"], float(low))
 
@@ -70,20 +71,18 @@ def test_a_value_of_another_type_is_refused_by_name(name: str, param: dict[str, 
 
 @pytest.mark.parametrize(("name", "param"), PARAMETERS)
 def test_a_value_out_of_range_raises_what_the_docstring_says(name: str, param: dict[str, Any]) -> None:
-    low, high = param["range"] or (None, None)
+    low, high = param["range"]
     if param["choices"]:
         with pytest.raises(iso.OptionError, match=rf"\b{param['name']}='other' is refused"):
             call(name, {param["name"]: "other"})
         assert "an unknown choice" in raises(name, "OptionError")
-    elif param["kind"] in ("integer", "integers"):
-        assert low is not None or legal_values(param) in ("", param["unit"])
-        if low is not None:
-            below = int(low) - 1
-            with pytest.raises(iso.OptionError, match=rf"\b{param['name']}=.*, from {int(low)}"):
-                call(name, {param["name"]: below if param["kind"] == "integer" else [below]})
-            assert "a count below its least value" in raises(name, "OptionError")
+    elif param["kind"] in ("integer", "integers") and low is not None and low >= 0:
+        below = int(low) - 1
+        with pytest.raises(iso.OptionError, match=rf"\b{param['name']}=.*, {re.escape(param['legal'])}"):
+            call(name, {param["name"]: below if param["kind"] == "integer" else [below]})
+        assert "a count below its least value" in raises(name, "OptionError")
     for bound, beyond in ((low, -1.0), (high, 1.0)):
-        if bound is None or (beyond < 0 and param["kind"].startswith("integer")):
+        if bound is None or (beyond < 0 <= bound and param["kind"].startswith("integer")):
             continue
         value: Any = bound + beyond * max(1.0, abs(bound) / 1024)
         value = int(value) if param["kind"].startswith("integer") else value
@@ -100,7 +99,8 @@ NUMBERS = [one for one in PARAMETERS if one.values[1]["kind"].startswith(("integ
 def test_a_number_that_64_bits_do_not_hold_raises_what_the_docstring_says(name: str, param: dict[str, Any]) -> None:
     is_list = param["kind"] in ("integers", "numbers")
     if param["kind"].startswith("integer"):
-        values, bound, stated = (1 << 63,), "to 2^63 - 1", "a whole number above 2^63 - 1"
+        bound = "to 2^63 - 1" if param["range"][1] is None else param["legal"]
+        values, stated = (1 << 63,), "a whole number above 2^63 - 1"
     else:
         values, bound, stated = (float("nan"), float("inf")), "a finite number", "a number that is not finite"
     for value in values:
@@ -115,7 +115,7 @@ def test_what_was_accepted_by_mistake_is_refused() -> None:
         (lambda: SAMPLES.between(None, 3), "between start=None is refused; give a whole number of samples"),  # type: ignore[arg-type]
         (
             lambda: SAMPLES.between(0, 1 << 63),
-            "between end=9223372036854775808 is refused; give a whole number of samples, from -2^63 to 2^63 - 1",
+            "between end=9223372036854775808 is refused; give a whole number of samples, from -9.2e18 to 9.2e18",
         ),
         (
             lambda: windows.combine_packets(windows, clusters=5),  # type: ignore[arg-type]
@@ -152,16 +152,14 @@ def test_parameters_that_call_for_others_are_named() -> None:
 @pytest.mark.parametrize(
     ("param", "text"),
     [
-        ({"unit": "samples", "range": [1, None]}, "samples, from 1"),
-        ({"unit": "samples", "range": [0, 1 << 40]}, "samples, 0 to 2^40"),
-        ({"unit": "", "range": [8, (1 << 52) - 1]}, "8 to 2^52 - 1"),
-        ({"unit": "s", "range": [0, 1e9]}, "seconds, 0 to 1e9"),
-        ({"unit": "dB", "range": [1e-6, 600]}, "dB, 1e-6 to 600"),
-        ({"unit": "levels", "range": [1, 62], "name": "levels"}, "1 to 62"),
-        ({"unit": "samples", "range": [None, None]}, "samples"),
-        ({"unit": "samples", "range": [None, 3]}, "samples, up to 3"),
-        ({"unit": "", "range": None}, ""),
-        ({"unit": "", "range": None, "choices": ["a", "b"]}, '"a" or "b"'),
+        ({"unit": "samples", "legal": "from 1"}, "samples, from 1"),
+        ({"unit": "s", "legal": "above 0 and at most 1e9"}, "seconds, above 0 and at most 1e9"),
+        ({"unit": "", "legal": "from 8 to 2^52 - 1"}, "from 8 to 2^52 - 1"),
+        ({"unit": "levels", "legal": "from 1 to 62", "name": "levels"}, "from 1 to 62"),
+        ({"unit": "samples", "legal": "from 0", "length": True}, "samples or text, from 0"),
+        ({"unit": "samples", "legal": ""}, "samples"),
+        ({"unit": "", "legal": ""}, ""),
+        ({"unit": "", "legal": "", "choices": ["a", "b"]}, '"a" or "b"'),
     ],
 )
 def test_units_and_ranges_in_words(param: dict[str, Any], text: str) -> None:
@@ -170,6 +168,7 @@ def test_units_and_ranges_in_words(param: dict[str, Any], text: str) -> None:
 
 NOTCH = DECLARED["notch"]
 NUMBER = NOTCH["params"][0]
+UNBOUNDED = {"range": [None, None], "open": [False, False], "legal": ""}
 
 
 class Plan(iso.Plan):
@@ -215,7 +214,7 @@ def test_a_parameter_may_have_the_name_of_what_checks_it(plan: Callable[..., Any
         {"kind": "bool", "unit": "", "name": name},
     ]
     for changes, value in zip(kinds, (3.0, 3, "3", True), strict=True):
-        made = plan(params=[{**NUMBER, "range": None, **changes}])
+        made = plan(params=[{**NUMBER, **UNBOUNDED, **changes}])
         given: dict[str, Any] = {}
         made._then = lambda self, operator, /, **params: given.update(params)  # noqa: B023
         made(SAMPLES._native).mains(value)
@@ -229,7 +228,7 @@ def test_a_parameter_may_have_the_name_of_an_argument_of_then() -> None:
 
 
 def test_an_integer_without_a_range_may_be_negative(plan: Callable[..., Any]) -> None:
-    made = plan(params=[{**NUMBER, "kind": "integer", "range": None}])
+    made = plan(params=[{**NUMBER, **UNBOUNDED, "kind": "integer"}])
     given: dict[str, Any] = {}
     made._then = lambda self, operator, /, **params: given.update(params)
     made(SAMPLES._native).mains(-3)
@@ -285,7 +284,8 @@ def test_a_backslash_is_one_in_the_docstring(plan: Callable[..., Any]) -> None:
 
 
 def test_integers_below_a_negative_least_value_are_the_engines_to_refuse() -> None:
-    text = docstring({**NOTCH, "params": [{**NUMBER, "kind": "integer", "range": [-5, 5]}]})
+    changes = {"kind": "integer", "range": [-5, 5], "open": [False, False], "legal": "from -5 to 5"}
+    text = docstring({**NOTCH, "params": [{**NUMBER, **changes}]})
     assert "OptionError: an argument of the wrong type, or a whole number above 2^63 - 1.\n" in text
     assert "PlanError: a value out of range; " in text
 

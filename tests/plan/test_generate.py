@@ -52,8 +52,8 @@ def test_generators_that_fail_name_where_and_why() -> None:
     for item, part in [
         (np.arange(3), "float64 was promised"),
         (np.zeros((2, 2)), r"shape \(2, 2\)"),
-        ((-1, np.zeros(3)), "must not go back"),
-        ("abc", "cannot flow"),
+        ((-1, np.zeros(3)), "in order of their indices"),
+        ("abc", "cannot be used in a plan"),
     ]:
         with pytest.raises(iso.RunError, match=part):
             iso.generate([np.zeros(2), item], dtype="f8", rate=1).collect()

@@ -196,13 +196,13 @@ def test_branches_that_do_not_fit_are_refused() -> None:
     with pytest.raises(iso.PlanError, match="give the run workers=1") as error:
         low.lowpass(10).collect(control=control, workers=2)
     assert error.value.code == "branch"
-    with pytest.raises(iso.PlanError, match="nobody would get its results"):
+    with pytest.raises(iso.PlanError, match="nothing would receive its results"):
         control.add(low.highpass(5))
         low.collect(control=control)
     with pytest.raises(iso.PlanError, match="not part of the running plan"):
         control.add(noting(made())[0])
         low.collect(control=control)
-    with pytest.raises(iso.PlanError, match="no branch of the running plan"):
+    with pytest.raises(iso.PlanError, match="not a branch of the running plan"):
         control.remove(branch)
     with pytest.raises(iso.OptionError):
         control.add(branch, at="now")  # type: ignore[arg-type]

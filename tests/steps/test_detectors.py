@@ -162,7 +162,7 @@ def test_levels_of_windows_have_the_indices_of_the_windows_that_they_are_of() ->
         (lambda scan: scan.cfar(0.5), "pfa=0.5"),
         (lambda scan: scan.ca_cfar(1e-3, order=0.7, degrees=1), "2 where order"),
         (lambda scan: scan.running_quantile(1, 1.5), "q=1.5"),
-        (lambda scan: scan.running_mean(0), "half a sample"),
+        (lambda scan: scan.running_mean(0), "above 0 and at most 1e9 s"),
         (lambda scan: scan.rewindow(4).running_mean(1), "one number each"),
         (lambda scan: scan.map(lambda s: s.astype("c16")).cfar(0.01), "real samples"),
     ],

@@ -152,7 +152,7 @@ def test_peaks_of_wavelets_have_the_index_of_their_first_sample() -> None:
 
 def test_wrong_parameters_and_inputs_are_refused() -> None:
     windows = iso.scan(np.arange(64.0), rate=100).rewindow(12)
-    with pytest.raises(iso.PlanError, match="from 1 to 2 of windows of 12"):
+    with pytest.raises(iso.PlanError, match="from 1 to 2 for windows of 12"):
         windows.haar(3)
     with pytest.raises(iso.OptionError, match="energies"):
         windows.haar(2, output="power")

@@ -89,7 +89,7 @@ def test_python_functions_may_stand_in_a_loop() -> None:
         (lambda w: w.feedback(lambda x, b: x, initial=1j), iso.OptionError, "real number"),
         (lambda w: w.feedback(lambda x, b: x, initial=[[1.0]]), iso.OptionError, "real number"),
         (lambda w: w.feedback(lambda x, b: 3), iso.PlanError, "returned int"),
-        (lambda w: w.feedback(lambda x, b: x), iso.PlanError, "feed back what initial= is"),
+        (lambda w: w.feedback(lambda x, b: x), iso.PlanError, "feed back the same as initial="),
         (lambda w: w.feedback(lambda x, b: b.filter(lambda b: b.max() > 0)), iso.PlanError, "filter in its loop"),
     ],
 )

@@ -145,7 +145,7 @@ def test_a_converted_signal_is_kept_as_counts_in_its_new_unit(store: iso.Store) 
     kept = store["pascal"]
     assert (kept.dtype, kept.unit, kept.scale, kept.offset) == (np.int16, "Pa", 500.0, 1000.0)
     np.testing.assert_array_equal(np.asarray(kept[:]), np.asarray(signal[:]) * 1000)
-    with pytest.raises(iso.PlanError, match='a unit of what "kPa" measures'):
+    with pytest.raises(iso.PlanError, match='a unit of the quantity that "kPa" measures'):
         iso.scan(signal).to_unit("m/s")
     with pytest.raises(iso.OptionError, match="name of a unit"):
         iso.scan(signal).calibrate(unit=3)  # type: ignore[arg-type]

@@ -30,7 +30,7 @@ def fill(_: Any, outputs: list[iso.Output]) -> None:
 def test_another_scratch_signal_or_store_is_no_input_of_a_plan(water: iso.Store, tmp_path: Path) -> None:
     one, other = (water.scratch(dtype="f8", rate=100) for _ in "ab")
     one.reserve(10), other.reserve(10)
-    with pytest.raises(OptionError, match=r"scans scratch\[0:10\], of which its inputs= leave out 0:10"):
+    with pytest.raises(OptionError, match=r"scans scratch\[0:10\], but its inputs= leave out 0:10"):
         iso.Tasklet(iso.scan(one[:]).count(), [other[:]])
     with iso.open(tmp_path / "other.iso", "x") as elsewhere:
         same_name = elsewhere.create("a", dtype="f8", rate=100)
@@ -62,7 +62,9 @@ def test_a_plan_that_would_not_see_what_the_run_writes_is_refused(water: iso.Sto
 
     refused = executor(seen_by_others, slice(0, 500))
     for attempt in (refused.run, refused.explain):
-        with pytest.raises(OptionError, match=r'"count" scans "out" through another opening of .* scan the signal of'):
+        with pytest.raises(
+            OptionError, match=r'"count" scans "out" of .* as opened a second time, .* scan the signal of'
+        ):
             attempt()
     assert water["out"].sample_count == 0
     assert executor(water, slice(0, 500)).run().values["count"] == 500
@@ -101,10 +103,10 @@ def test_one_plan_serves_many_tasklets_each_of_which_reads_what_its_inputs_say(w
 def test_of_a_signal_that_a_plan_scans_wholly_inputs_state_one_range(water: iso.Store) -> None:
     plan = iso.scan(water["a"]).count()
     with pytest.raises(
-        OptionError, match=r"scans all of a, of which its inputs= state 0:10 and 20:30; state one range"
+        OptionError, match=r"scans all of a, but its inputs= state two ranges of it, 0:10 and 20:30; state one range"
     ):
         iso.Tasklet(plan, [water["a"][20:30], water["a"][:10]])
-    with pytest.raises(OptionError, match=r"scans a\[0:1000\], of which its inputs= leave out 0:1000"):
+    with pytest.raises(OptionError, match=r"scans a\[0:1000\], but its inputs= leave out 0:1000"):
         iso.Tasklet(plan, [water["out"][:10]])
     executor = iso.Executor()
     executor.add(iso.Tasklet(plan, [water["a"][20:30], water["a"][10:20]], name="side by side"))

@@ -227,9 +227,9 @@ def test_what_cannot_be_run_is_refused_with_names(water: iso.Store) -> None:
         iso.Tasklet(nothing, [water["a"]])  # type: ignore[list-item]
     with pytest.raises(OptionError, match="needs inputs=; give a selection of each signal"):
         iso.Tasklet(iso.scan(water["a"]))
-    with pytest.raises(OptionError, match=r"scans a\[5:20\], of which its inputs= leave out 12:20"):
+    with pytest.raises(OptionError, match=r"scans a\[5:20\], but its inputs= leave out 12:20"):
         iso.Tasklet(iso.scan(water["a"][5:20]), [water["b"][:20], water["a"][8:12], water["a"][:9]])
-    with pytest.raises(OptionError, match="state all that the plan scans"):
+    with pytest.raises(OptionError, match="state the whole range that the plan scans"):
         iso.Tasklet(iso.scan(water["a"]).count(), [water["b"][:]])
     with pytest.raises(OptionError, match="order="):
         iso.Executor(order="any")  # type: ignore[arg-type]

@@ -71,8 +71,8 @@ def test_what_is_no_error_leaves_a_run_as_itself(pressure: iso.Signal) -> None:
         (lambda rows: rows[:1, 0], r"returned int16 of shape \(1,\)"),
         (lambda rows: rows[:, 0].astype("f4"), "returned float32 of shape"),
         (lambda rows: rows[None], "array of 3 dimensions"),
-        (lambda rows: np.array(["a"] * len(rows)), r"cannot flow in a plan; convert them with \.astype"),
-        (lambda rows: None, "cannot flow in a plan|dimensions"),
+        (lambda rows: np.array(["a"] * len(rows)), r"cannot be used in a plan; convert them with \.astype"),
+        (lambda rows: None, "cannot be used in a plan|dimensions"),
     ],
 )
 def test_results_of_another_kind_are_refused_as_in_one_process(

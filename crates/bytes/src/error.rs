@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum BytesError {
     /// Unknown processor name.
-    #[error("{name:?} is no processor; give one of {known}")]
+    #[error("there is no processor {name:?}; give one of {known}")]
     Unknown {
         /// The name.
         name: String,
@@ -34,7 +34,7 @@ pub enum BytesError {
     },
     /// Two processors make output.
     #[error(
-        "{first:?} and {second:?} both make output, and one stream has one; run them one after the other"
+        "{first:?} and {second:?} both write output, but a stream has only one output; run them one after the other"
     )]
     TwoOutputs {
         /// The first.
@@ -44,12 +44,12 @@ pub enum BytesError {
     },
     /// The part or state is of another chain.
     #[error(
-        "the part or state is of another chain; make both with the chain that they are given to"
+        "the part or state belongs to another chain of processors; create both with the chain that uses them"
     )]
     Foreign,
     /// A buffer was joined twice, or before an earlier one.
     #[error(
-        "byte {got} was joined where byte {expected} was due; join buffers once each, in stream order"
+        "got the buffer at byte {got}, expected the one at byte {expected}; join each buffer once, in stream order"
     )]
     OutOfOrder {
         /// Offset of the next buffer.
@@ -59,7 +59,7 @@ pub enum BytesError {
     },
     /// A buffer was joined with a part that scanned another.
     #[error(
-        "the buffer at byte {offset} is joined with a part that scanned another; scan it first, with the same part"
+        "the buffer at byte {offset} is joined with a part that scanned another buffer; scan this buffer with the part first"
     )]
     NotScanned {
         /// Offset of the buffer.
@@ -67,7 +67,7 @@ pub enum BytesError {
     },
     /// The stream ends within a sample.
     #[error(
-        "{processor}: the stream ends inside a sample, {bytes} of its {size} bytes at byte {offset}; check the dtype, or cut off that part of a sample"
+        "{processor}: the stream ends inside a sample, with {bytes} of its {size} bytes at byte {offset}; check the dtype, or remove the incomplete sample"
     )]
     PartialSample {
         /// The processor.
@@ -95,7 +95,7 @@ pub enum BytesError {
     },
     /// Malformed input.
     #[error(
-        "{processor}: the buffer at byte {offset} does not decompress: {reason}; check where the stream comes from"
+        "{processor}: the buffer at byte {offset} cannot be decompressed: {reason}; check that the stream is complete and in this format"
     )]
     Corrupt {
         /// The processor.
@@ -107,7 +107,7 @@ pub enum BytesError {
     },
     /// A compressed stream is truncated.
     #[error(
-        "{processor}: the stream ends at byte {offset} without the end of a frame; it was cut off, fetch it again"
+        "{processor}: the stream ends at byte {offset}, within a compressed frame, so it was cut off; fetch it again"
     )]
     CutOff {
         /// The processor.
@@ -117,7 +117,7 @@ pub enum BytesError {
     },
     /// Compression failed.
     #[error(
-        "{processor}: the buffer at byte {offset} could not be compressed: {reason}; give less memory a buffer, or a lower level"
+        "{processor}: the buffer at byte {offset} could not be compressed: {reason}; use smaller buffers, or a lower level"
     )]
     Compress {
         /// The processor.
@@ -204,17 +204,17 @@ mod tests {
                 },
                 &["\"zstd\"", "\"gzip\"", "one after the other"],
             ),
-            (BytesError::Foreign, &["another chain", "make both"]),
+            (BytesError::Foreign, &["another chain", "create both"]),
             (
                 BytesError::OutOfOrder {
                     expected: 4,
                     got: 8,
                 },
-                &["byte 8", "byte 4 was due", "in stream order"],
+                &["byte 8", "expected the one at byte 4", "in stream order"],
             ),
             (
                 BytesError::NotScanned { offset: 8 },
-                &["byte 8", "scan it first"],
+                &["byte 8", "scan this buffer"],
             ),
             (
                 BytesError::PartialSample {
@@ -240,7 +240,7 @@ mod tests {
                     offset: 5,
                     reason: "Unknown frame descriptor".into(),
                 },
-                &["unzstd", "byte 5", "Unknown frame", "check where"],
+                &["unzstd", "byte 5", "Unknown frame", "check that"],
             ),
             (
                 BytesError::CutOff {

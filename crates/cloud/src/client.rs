@@ -195,7 +195,7 @@ impl Permission {
             variables: service.variables(),
         };
         let url = Url::parse(endpoint);
-        let url = url.map_err(|error| bad(format!("the endpoint is no URL: {error}")))?;
+        let url = url.map_err(|error| bad(format!("the endpoint is not a URL: {error}")))?;
         let host = url.host_str().unwrap_or_default();
         if url.scheme() != "http" || self.is_given || is_local(host) {
             return Ok(self.is_given || url.scheme() == "http");

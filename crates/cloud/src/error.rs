@@ -54,11 +54,11 @@ pub enum CloudError {
     )]
     Unreachable { reason: String },
     /// An error answer, also after retries.
-    #[error("the server failed ({reason}), also after several tries; try again later")]
+    #[error("the server failed ({reason}), even after several tries; try again later")]
     Server { reason: String },
     /// Truncated answers, also after retries.
     #[error(
-        "the server's answers end early ({got} of {expected} bytes), also after several tries; try again, or check the object's size"
+        "the server's responses end early ({got} of {expected} bytes), even after several tries; try again, or check the object's size"
     )]
     Truncated { got: u64, expected: u64 },
     /// The object was replaced since it was opened.
@@ -80,21 +80,23 @@ pub enum CloudError {
     )]
     CannotPush,
     /// A store within another.
-    #[error("another store lies {place} ({url}); choose a URL beside it")]
+    #[error(
+        "another store lies {place} ({url}); choose a URL that is neither above nor below another store"
+    )]
     NestedStore { place: &'static str, url: String },
     /// Another push changed the copy meanwhile.
     #[error(
-        "another push to it began while this one was under way; see that one process pushes at a time, and push again"
+        "another push to it began while this one was running; let only one process push at a time, and push again"
     )]
     OtherPush,
     /// The local disk for staged objects failed.
     #[error(
-        "what is to be uploaded cannot be staged in {} ({reason}); free space there, or set TMPDIR to a folder of another disk, and push again", path.display()
+        "the files to upload cannot be staged in {} ({reason}); free space there, or set TMPDIR to a folder of another disk, and push again", path.display()
     )]
     Staging { path: PathBuf, reason: String },
     /// A file to upload cannot be read.
     #[error(
-        "{} cannot be read as it was ({reason}); see that nothing changes it while it is uploaded", path.display()
+        "{} changed, or cannot be read, during the upload ({reason}); keep it unchanged until the upload ends, and run it again", path.display()
     )]
     Source { path: PathBuf, reason: String },
     /// The caller requested a stop.
@@ -102,7 +104,7 @@ pub enum CloudError {
     Interrupted,
     /// The request thread cannot be started.
     #[error(
-        "the thread for requests cannot be started ({reason}); end other programs and try again"
+        "the thread that sends requests cannot be started ({reason}); end other programs and try again"
     )]
     NoThread { reason: String },
 }
@@ -149,7 +151,7 @@ impl CloudError {
 
     pub(crate) fn unanswered() -> Self {
         Self::Server {
-            reason: "a request ended without an answer".into(),
+            reason: "a request ended without a response".into(),
         }
     }
 

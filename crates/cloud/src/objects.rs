@@ -136,7 +136,7 @@ impl<T: Send + 'static> PendingRequest<T> {
         let result = self.result;
         driver::wait(async move {
             let unanswered = CloudError::Server {
-                reason: "a request ended without an answer".into(),
+                reason: "a request ended without a response".into(),
             };
             result.await.unwrap_or(Err(unanswered))
         })

@@ -12,7 +12,7 @@ pub enum DspError {
     },
     /// Wrong length of the output.
     #[error(
-        "{operator}: the output has room for {got} items but the input makes {expected}; pass an output of {expected}"
+        "{operator}: the output has room for {got} items, but the input gives {expected}; pass an output of {expected}"
     )]
     OutputLength {
         /// Kernel.
@@ -24,7 +24,7 @@ pub enum DspError {
     },
     /// Bytes that are no whole number of samples.
     #[error(
-        "{operator}: {bytes} bytes are no whole number of numbers of {size} bytes; pass whole samples"
+        "{operator}: {bytes} bytes are not a whole number of {size}-byte samples; pass whole samples"
     )]
     PartialSample {
         /// Kernel.
@@ -105,7 +105,7 @@ mod tests {
                     expected: 3,
                     got: 2,
                 },
-                &["summaries", "room for 2", "makes 3", "pass"],
+                &["summaries", "room for 2", "gives 3", "pass"],
             ),
             (
                 DspError::PartialSample {
@@ -113,7 +113,12 @@ mod tests {
                     bytes: 3,
                     size: 2,
                 },
-                &["swap_bytes", "3 bytes", "of 2 bytes", "whole samples"],
+                &[
+                    "swap_bytes",
+                    "3 bytes",
+                    "2-byte samples",
+                    "pass whole samples",
+                ],
             ),
             (
                 DspError::Parameter {

@@ -9,7 +9,7 @@ use crate::{Scalar, Shape};
 #[non_exhaustive]
 pub enum ExprError {
     /// A saved expression without nodes.
-    #[error("the expression has no nodes; write at least the input and what is done with it")]
+    #[error("the expression has no nodes; give at least the input and one operation")]
     NoNodes,
     /// A saved expression that is too large.
     #[error("the expression has {nodes} nodes; at most {most} are allowed, so compute it in parts")]
@@ -52,7 +52,7 @@ pub enum ExprError {
         got: usize,
     },
     /// A node without a required field.
-    #[error("node {node} ({op}): lacks \"{field}\"; write it beside \"op\"")]
+    #[error("node {node} ({op}): lacks \"{field}\"; add it beside \"op\"")]
     MissingField {
         /// Node.
         node: usize,
@@ -75,7 +75,7 @@ pub enum ExprError {
     },
     /// Text that is not a constant.
     #[error(
-        "{text:?} is no constant; write True, False, 3, 2.5, nan, inf, -inf or 1.0+2.0j, as in Python"
+        "{text:?} is not a constant; write True, False, 3, 2.5, nan, inf, -inf or 1.0+2.0j, as in Python"
     )]
     UnknownConstant {
         /// The text.
@@ -94,7 +94,9 @@ pub enum ExprError {
         mend: &'static str,
     },
     /// A result of a dtype that signals cannot have.
-    #[error("{at}: {op} of {operands} is {numpy} in NumPy, which signals cannot have; {mend}")]
+    #[error(
+        "{at}: {op} of {operands} is {numpy} in NumPy, a type that signals cannot have; {mend}"
+    )]
     MissingDType {
         /// Where.
         at: String,
@@ -153,7 +155,7 @@ pub enum ExprError {
     },
     /// A constant outside the dtype of the other operand.
     #[error(
-        "{at}: {value} does not fit {dtype}, which it takes from the other operand; convert that first, as in s.astype(\"int64\")"
+        "{at}: {value} does not fit {dtype}, the type of the other operand; convert that operand first, as in s.astype(\"int64\")"
     )]
     ConstantOutOfRange {
         /// Where.
@@ -171,7 +173,7 @@ pub enum ExprError {
     },
     /// A field of rows among samples.
     #[error(
-        "{at} is a field of rows, but the expression is of samples; use its argument itself, as in s.mean()"
+        "{at} is a field of rows, but the expression computes on samples; use the argument of the function itself, as in s.mean()"
     )]
     FieldOfSamples {
         /// The field.
@@ -195,7 +197,7 @@ pub enum ExprError {
     },
     /// An operation that rows do not support.
     #[error(
-        "{at}: {op} is of samples or windows, not of rows; compute it of the window before it becomes a row, or of groups \
+        "{at}: {op} works on samples or windows, not on rows; compute it from the window before it becomes a row, or from groups \
          with group_by"
     )]
     NotOfRows {
@@ -205,7 +207,7 @@ pub enum ExprError {
         op: &'static str,
     },
     /// A column whose length is not the number of rows.
-    #[error("column {column} has {got} bytes, {expected} were expected; pass a value for each row")]
+    #[error("column {column} has {got} bytes, expected {expected}; pass a value for each row")]
     ColumnLength {
         /// Index of the column.
         column: usize,
@@ -240,7 +242,7 @@ pub enum ExprError {
     },
     /// Inputs with different windows.
     #[error(
-        "input {input} has {} windows of {}, where {} of {} were expected; give the same windows of every input, and length 1 \
+        "input {input} has {} windows of {}, expected {} of {}; give the same windows of every input, and length 1 \
          where an input has one value a window", got.0, got.1, expected.0, expected.1
     )]
     InputFrames {
@@ -290,7 +292,7 @@ pub enum ExprError {
         dtype: DType,
     },
     /// Scratch or state of another program.
-    #[error("the {what} belongs to another program; pass the one that this program made")]
+    #[error("the {what} belongs to another program; pass the one that this program created")]
     ForeignScratch {
         /// Scratch or state.
         what: &'static str,

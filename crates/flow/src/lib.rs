@@ -53,6 +53,7 @@ pub use plan::operator::{
 };
 pub use plan::operator_factory::{FactoryResolver, OperatorFactory, Parallelism, SharedFactory};
 pub use plan::parameter::{Param, Unit};
+pub use plan::parameter_range::ParamRange;
 pub use plan::partial_result::PartialResult;
 pub use plan::port_type::PortType;
 pub use plan::rows::{Clock, Fields, Rows};

@@ -166,7 +166,7 @@ pub enum IngestError {
     EmptyFile,
     /// A file with a partial sample.
     #[error(
-        "{bytes} bytes are no whole number of {size}-byte samples ({rest} over): the file is truncated or the dtype is wrong; fetch it again, or take its {whole} whole samples with partial = true"
+        "{bytes} bytes are not a whole number of {size}-byte samples ({rest} bytes left over): the file is truncated or the dtype is wrong; fetch it again, correct the dtype, or take its {whole} whole samples with partial = true"
     )]
     PartialSample {
         /// Bytes in the file.
@@ -188,7 +188,7 @@ pub enum IngestError {
     },
     /// Samples stored already from another file.
     #[error(
-        "its samples are stored already, with the same stamp, in signal {signal:?} at index {index}; it was skipped, remove the copy"
+        "its samples are stored already, with the same stamp, in signal {signal:?} at index {index}; it was skipped; remove the copy"
     )]
     Duplicate {
         /// The signal.
@@ -213,7 +213,7 @@ pub enum IngestError {
     },
     /// Samples of which some are stored already.
     #[error(
-        "{samples} of its samples, from {} to {}, are stored already, with the same stamps, in signal {signal:?} from index {index} on; they were skipped and the others taken, remove the copy",
+        "{samples} of its samples, from {} to {}, are stored already, with the same stamps, in signal {signal:?} from index {index} on; they were skipped and the others were imported; remove the copy",
         civil::format(*start), civil::format(*end)
     )]
     Repeated {
@@ -269,7 +269,7 @@ pub enum IngestError {
     },
     /// Blocks with other than the stated number of samples.
     #[error(
-        "signal {signal:?} gets {have} samples for blocks that have {stated} in all; state for each how many it has, above zero"
+        "signal {signal:?} was given {have} samples for blocks whose stated counts add up to {stated}; state for each block how many samples it has, at least 1"
     )]
     BlockSizes {
         /// The signal.
@@ -292,7 +292,7 @@ pub enum IngestError {
         signal_is_timed: bool,
     },
     /// A block without samples.
-    #[error("a block without samples was fed; leave it out")]
+    #[error("a block has no samples; leave it out")]
     EmptyBlock,
 
     /// An option outside its legal range.

@@ -152,7 +152,7 @@ impl<'o> BufferOutput<'o> {
         let outputs = self.shared.count();
         if outputs > 0 && output >= outputs {
             let why: Cause =
-                format!("there is no output {output}: give 0 to {}", outputs - 1).into();
+                format!("there is no output {output}; give 0 to {}", outputs - 1).into();
             let length = self.block.len() as u64;
             let offset = self.position.offset;
             return Err(self.fail(Some(NbufError::Process {

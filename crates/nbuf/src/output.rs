@@ -89,7 +89,7 @@ impl<'a> Output<'a> {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(count) if count > bytes.len() => {
                     let message = format!(
-                        "it says that it wrote {count} bytes where it was given {}",
+                        "it reports {count} bytes written, but it was given {}",
                         bytes.len()
                     );
                     return Err(io::Error::new(io::ErrorKind::InvalidData, message));

@@ -46,7 +46,7 @@ impl fmt::Display for PrefixFault {
         match self {
             Self::Overlong => write!(
                 f,
-                "is no varint of 64 bits; check that the stream has such prefixes and begins with one"
+                "is not a varint of 64 bits; check that the stream has such prefixes and begins with one"
             ),
             Self::AboveLimit { length, max_length } => write!(
                 f,

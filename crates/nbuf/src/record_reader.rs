@@ -43,7 +43,7 @@ fn out_of_memory(length: usize) -> io::Error {
     io::Error::new(
         io::ErrorKind::OutOfMemory,
         format!(
-            "there is no memory for a buffer of {length} bytes; give a smaller buffer or less memory"
+            "a buffer of {length} bytes does not fit into memory; give a smaller buffer= or memory="
         ),
     )
 }
@@ -296,7 +296,7 @@ impl Input<'_> {
                 Ok(0) => return Ok(InputRead::End),
                 Ok(bytes) if bytes > into.len() => {
                     let message = format!(
-                        "it says that it read {bytes} bytes where {} were asked for",
+                        "it reports {bytes} bytes read, but {} were requested",
                         into.len()
                     );
                     return Err(io::Error::new(io::ErrorKind::InvalidData, message));

@@ -166,7 +166,7 @@ fn check_output_count<P: BlockProcessor>(processor: &P, outputs: usize) -> Resul
             option: "dst",
             got: format!("{outputs} destinations"),
             legal:
-                "one destination: the processor makes one stream; for a copy elsewhere run again"
+                "one destination, since the processor writes one stream; for another copy run it again"
                     .to_owned(),
         });
     }

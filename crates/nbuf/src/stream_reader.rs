@@ -229,7 +229,7 @@ pub(crate) fn read_file_part(
     while read < into.len() {
         match file.read_at(&mut into[read..], offset + read as u64) {
             Ok(0) => {
-                let message = "the file is shorter than when the run began; keep it as it is while it is read";
+                let message = "the file is shorter than when the run began; keep it unchanged while it is read";
                 let why = io::Error::new(io::ErrorKind::UnexpectedEof, message);
                 return (read, Some(why));
             }

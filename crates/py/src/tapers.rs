@@ -19,7 +19,7 @@ fn room_for(width: usize) -> Result<()> {
         return Ok(());
     }
     let message = format!(
-        "a taper of {width} samples takes {BYTES_EACH} bytes each, and {} are free; take a shorter one",
+        "a taper of {width} samples needs {BYTES_EACH} bytes for each, but only {} bytes are free; give a smaller width",
         isochrony_segment::free_memory()
     );
     Err(PackageError::new("OptionError", "bad_option", message).into())

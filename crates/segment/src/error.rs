@@ -43,7 +43,7 @@ pub enum SegmentError {
     },
     /// A buffer that is not a whole number of samples.
     #[error(
-        "{bytes} bytes are no whole number of {dtype} samples of {size} bytes; drop the last {rest} \
+        "{bytes} bytes are not a whole number of {dtype} samples of {size} bytes; drop the last {rest} \
          bytes or correct the dtype", rest = bytes % dtype.size(), size = dtype.size()
     )]
     PartialSample {
@@ -86,7 +86,7 @@ pub enum SegmentError {
     /// A range outside the segment.
     #[error(
         "samples {start}..{end} of {stream:?} were asked for, but the segment holds {have_start}..{have_end}; \
-         ask for a range within it, start not above end"
+         give a range within it, whose start is not above its end"
     )]
     OutOfRange {
         /// Name of the stream.

@@ -77,7 +77,7 @@ pub enum StoreError {
     NameOfView { name: String },
     /// A signal would lie inside another.
     #[error(
-        "signal {name:?} cannot be beside {other:?}: a signal cannot contain another; choose a name that is no prefix of the other"
+        "signal {name:?} cannot exist beside {other:?}, since a signal cannot contain another; choose a name that is not a prefix of the other"
     )]
     SignalInsideSignal { name: String, other: String },
     /// The signal was removed after this handle was made.
@@ -161,7 +161,7 @@ pub enum StoreError {
         got: DType,
     },
     /// Not a whole number of samples.
-    #[error("{bytes} bytes are no whole number of {format} samples of {size} bytes for signal {signal:?}; drop the last {rest} bytes or correct the dtype", size = format.size(), rest = bytes % format.size())]
+    #[error("{bytes} bytes are not a whole number of {format} samples of {size} bytes for signal {signal:?}; drop the last {rest} bytes or correct the dtype", size = format.size(), rest = bytes % format.size())]
     PartialSample {
         signal: String,
         bytes: usize,
@@ -238,7 +238,7 @@ pub enum StoreError {
 
     /// A stored table with an impossible value.
     #[error(
-        "table {table:?} of signal {signal:?} is damaged at row {row}: {reason}; restore the signal's folder from a copy (`isochrony verify` names the file): nothing else holds what the table said"
+        "table {table:?} of signal {signal:?} is damaged at row {row}: {reason}; restore the signal's folder from a copy (`isochrony verify` names the file): no other file has its contents"
     )]
     DamagedTable {
         signal: String,
@@ -248,7 +248,7 @@ pub enum StoreError {
     },
 
     /// The file of a table with rows is missing.
-    #[error("table {table:?} of signal {signal:?} is missing: got no {}, expected one{}; copy it back from another copy of the store (`isochrony verify` lists everything missing): without it the signal is neither read nor written, since the table would count as empty", path.display(), rows.map_or(String::new(), |rows| format!(" of {rows} rows")))]
+    #[error("table {table:?} of signal {signal:?} is missing: there is no file {}{}; copy it back from another copy of the store (`isochrony verify` lists everything missing): without it the signal is neither read nor written, since the table would count as empty", path.display(), rows.map_or(String::new(), |rows| format!(" with its {rows} rows")))]
     MissingTable {
         signal: String,
         table: &'static str,
@@ -268,7 +268,7 @@ pub enum StoreError {
     },
 
     /// A signal's folder is missing.
-    #[error("the folder of signal {signal:?} is missing: got nothing at {}; copy it back from another copy of the store (`isochrony verify` lists everything missing): without it the signal is neither read nor written", path.display())]
+    #[error("the folder of signal {signal:?} is missing: there is nothing at {}; copy it back from another copy of the store (`isochrony verify` lists everything missing): without it the signal is neither read nor written", path.display())]
     MissingFolder { signal: String, path: PathBuf },
 
     /// An [`interrupt`](crate::interrupt) was requested.
@@ -315,7 +315,7 @@ pub enum StoreError {
         supported: u64,
     },
     /// An engine file or a shard has invalid content.
-    #[error("{} is damaged at byte {offset}: {reason}; restore it from a copy, unless `isochrony verify` says that `--repair` mends it", path.display())]
+    #[error("{} is damaged at byte {offset}: {reason}; restore it from a copy, unless `isochrony verify` says that `--repair` can repair it", path.display())]
     DamagedFile {
         path: PathBuf,
         offset: u64,
@@ -386,7 +386,7 @@ pub enum StoreError {
     UnfinishedBackup { path: PathBuf },
     /// Scratch samples are read after their release.
     #[error(
-        "samples {start}:{end} of scratch{whose} are gone, since scratch is free again; copy what is to last while the function runs, such as np.array(inputs[0])"
+        "samples {start}:{end} of scratch{whose} are gone, since scratch is freed when it is no longer needed; copy what you need later while the function runs, such as np.array(inputs[0])"
     )]
     ScratchFree { start: i64, end: i64, whose: String },
     /// Another program wrote the shard.
@@ -424,7 +424,7 @@ pub enum StoreError {
         at: i64,
     },
     /// A foreign file or folder is at the path of a signal's.
-    #[error("signal {signal:?} cannot have its folder {}: something else is there; move it away or choose another name", path.display())]
+    #[error("signal {signal:?} cannot use the folder {}: something else is there; move that away, or choose another name", path.display())]
     InTheWay { signal: String, path: PathBuf },
     /// Recovery is needed, which this process may not do.
     #[error("the store at {} was left unfinished by a crash; open it once with mode \"r+\" on a machine that may write to it", path.display())]

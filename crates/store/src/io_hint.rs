@@ -44,8 +44,8 @@ pub(crate) fn io_hint(error: &Error) -> &'static str {
             Some(23 | 24) => {
                 "; too many files are open: close some, or raise the limit with `ulimit -n`"
             }
-            Some(5) => "; the disk fails: copy what can be read, and see the system's log",
-            _ => "; see the system's log, and try again",
+            Some(5) => "; the disk fails: copy what can be read, and check the system's log",
+            _ => "; check the system's log, and try again",
         },
     }
 }

@@ -32,7 +32,7 @@ fn broken_rule(component: &str) -> Option<&'static str> {
     if component.is_empty() {
         Some("is empty (a name neither starts nor ends with '/', nor has two in a row)")
     } else if component == ".." || component == "." {
-        Some("would leave or stay in its folder")
+        Some("would point to another folder or to its own")
     } else if component.starts_with('.') {
         Some("starts with '.', which hides files")
     } else if component.starts_with("__") {

@@ -155,7 +155,7 @@ pub(crate) fn attributes_text(
     if attributes.contains_key("isochrony") {
         return Err(StoreError::InvalidAttributes {
             owner: owner.into(),
-            reason: "the key \"isochrony\" is ours".into(),
+            reason: "the key \"isochrony\" is reserved".into(),
         });
     }
     let refuse = |reason: String| StoreError::InvalidAttributes {

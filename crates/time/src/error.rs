@@ -25,7 +25,7 @@ pub enum TimeError {
         value: f64,
     },
     /// A result out of the range of [`Fixed`] or a 64-bit index.
-    #[error("{what} leaves the range of its type; check the index, time or rate that was given")]
+    #[error("{what} is out of the range of its type; check the index, time or rate that was given")]
     Overflow {
         /// What was computed.
         what: &'static str,
@@ -211,7 +211,7 @@ pub enum TimeError {
         resolution: Fixed,
     },
     /// A clock parameter out of range.
-    #[error("clock parameter {name}={value} is outside {legal}")]
+    #[error("clock parameter {name}={value} must be {legal}; change {name}")]
     BadConfig {
         /// Parameter.
         name: &'static str,
@@ -240,7 +240,7 @@ pub enum TimeError {
     },
     /// A point not behind the previous one.
     #[error(
-        "point {position} is at {from}, which does not lie behind {before}, where the point before it is; sort the points by their first value and keep one of equal ones"
+        "point {position} is at {from}, which is not after the point before it, at {before}; sort the points by their first value and keep one of equal ones"
     )]
     UnsortedPoints {
         /// Position, from 0.
@@ -262,7 +262,7 @@ pub enum TimeError {
     },
     /// A point without uncertainty, among too few.
     #[error(
-        "point {position} has no uncertainty, and {points} points are too few to show one by their scatter ({least} or more do); give uncertainty, 0 for exact points"
+        "point {position} has no uncertainty, and {points} points are too few to estimate one from their scatter (at least {least} are needed); give uncertainty, 0 for exact points"
     )]
     UnknownUncertainty {
         /// Its position, from 0.

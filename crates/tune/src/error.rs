@@ -18,7 +18,7 @@ pub enum TuneError {
     },
     /// Configuration of a plan with another structure.
     #[error(
-        "the configuration has {has} {what} and the plan has {needs}: it is of another plan, or the plan is cut in another \
+        "the configuration has {has} {what} and the plan has {needs}: it was made for another plan, or the plan is now cut in another \
          way; tune the plan again"
     )]
     OtherPlan {

@@ -118,7 +118,7 @@ fn allocate(len: u64) -> io::Result<Vec<u8>> {
     let no_memory = || {
         io::Error::new(
             io::ErrorKind::OutOfMemory,
-            format!("a message of {len} bytes, for which there is no memory; return less"),
+            format!("a message of {len} bytes does not fit into memory; return less"),
         )
     };
     let size = usize::try_from(len).map_err(|_| no_memory())?;

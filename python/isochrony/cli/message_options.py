@@ -48,7 +48,7 @@ _ADVICE = {
 # How errors of a store refer to the command that finds all damage, or repairs it.
 _SEE_VERIFY = re.compile(
     r" \(`isochrony verify` names [^)]*\)|,? or run `isochrony verify` to see what is lost"
-    r"|; restore it from a copy, unless `isochrony verify` says that `--repair` mends it"
+    r"|; restore it from a copy, unless `isochrony verify` says that `--repair` can repair it"
 )
 _MOVE_AWAY = ". Move it away and restore what was there from a copy of the store"
 

@@ -74,7 +74,14 @@ class Attachment:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the attachment was closed, or another one has replaced it."""
+        """Whether the attachment was closed, or another one has replaced it.
+
+        >>> import isochrony as iso
+        >>> from dask.distributed import Client  # doctest: +SKIP
+        >>> attachment = iso.cluster.attach(Client("tcp://10.0.0.5:8786"), cache="20GB")  # doctest: +SKIP
+        >>> attachment.is_closed  # doctest: +SKIP
+        False
+        """
         return self._is_closed
 
     def info(self) -> dict[str, dict[str, Any]]:

@@ -22,6 +22,11 @@ class HostReport:
         peer_bytes: bytes that came from other hosts.
         storage_bytes: bytes that came from storage.
         seconds: seconds that its tasks took, summed; waiting for their files is included.
+
+    >>> from isochrony.cluster.file_report import HostReport
+    >>> host = HostReport(tasks=9, local=6, peer=2, storage=1)
+    >>> host.local / (host.local + host.peer + host.storage)
+    0.6666666666666666
     """
 
     tasks: int = 0
@@ -48,6 +53,11 @@ class MapReport:
         running: number of tasks that workers have now.
         hosts: a `HostReport` per worker, by its address; lost workers included.
         notes: remarks on the run as text, such as processors that differ.
+
+    >>> from isochrony.cluster.file_report import HostReport, MapReport
+    >>> hosts = {"tcp://10.0.0.5:40331": HostReport(local=6, peer=2, storage=1, fetched=1, storage_bytes=500)}
+    >>> print(MapReport("good-cache-compute", tasks=9, seconds=3.0, hosts=hosts))  # doctest: +ELLIPSIS
+    9 tasks in 3.0 s (good-cache-compute, 1 workers); files: 6 local, 2 from peers, 1 from storage, 88.9% hits; ...
     """
 
     policy: str
@@ -61,27 +71,57 @@ class MapReport:
 
     @property
     def local(self) -> int:
-        """Number of files that tasks found in the cache of their host, over all workers."""
+        """Number of files that tasks found in the cache of their host, over all workers.
+
+        >>> from isochrony.cluster.file_report import HostReport, MapReport
+        >>> hosts = {"tcp://10.0.0.5:40331": HostReport(local=6, peer=2, storage=1, fetched=1, storage_bytes=500)}
+        >>> MapReport("good-cache-compute", hosts=hosts).local
+        6
+        """
         return sum(host.local for host in self.hosts.values())
 
     @property
     def peer(self) -> int:
-        """Number of files that came from another host, over all workers."""
+        """Number of files that came from another host, over all workers.
+
+        >>> from isochrony.cluster.file_report import HostReport, MapReport
+        >>> hosts = {"tcp://10.0.0.5:40331": HostReport(local=6, peer=2, storage=1, fetched=1, storage_bytes=500)}
+        >>> MapReport("good-cache-compute", hosts=hosts).peer
+        2
+        """
         return sum(host.peer for host in self.hosts.values())
 
     @property
     def storage(self) -> int:
-        """Number of files that came from storage, over all workers."""
+        """Number of files that came from storage, over all workers.
+
+        >>> from isochrony.cluster.file_report import HostReport, MapReport
+        >>> hosts = {"tcp://10.0.0.5:40331": HostReport(local=6, peer=2, storage=1, fetched=1, storage_bytes=500)}
+        >>> MapReport("good-cache-compute", hosts=hosts).storage
+        1
+        """
         return sum(host.storage for host in self.hosts.values())
 
     @property
     def peer_bytes(self) -> int:
-        """Bytes that came from other hosts, over all workers."""
+        """Bytes that came from other hosts, over all workers.
+
+        >>> from isochrony.cluster.file_report import HostReport, MapReport
+        >>> hosts = {"tcp://10.0.0.5:40331": HostReport(local=6, peer=2, storage=1, fetched=1, storage_bytes=500)}
+        >>> MapReport("good-cache-compute", hosts=hosts).peer_bytes
+        0
+        """
         return sum(host.peer_bytes for host in self.hosts.values())
 
     @property
     def storage_bytes(self) -> int:
-        """Bytes that came from storage, over all workers."""
+        """Bytes that came from storage, over all workers.
+
+        >>> from isochrony.cluster.file_report import HostReport, MapReport
+        >>> hosts = {"tcp://10.0.0.5:40331": HostReport(local=6, peer=2, storage=1, fetched=1, storage_bytes=500)}
+        >>> MapReport("good-cache-compute", hosts=hosts).storage_bytes
+        500
+        """
         return sum(host.storage_bytes for host in self.hosts.values())
 
     @property
@@ -89,6 +129,11 @@ class MapReport:
         """Fraction of files read by tasks for which storage was not read, 0 to 1; 0 if no files were read.
 
         A file that a peer had to read from storage first is no hit.
+
+        >>> from isochrony.cluster.file_report import HostReport, MapReport
+        >>> hosts = {"tcp://10.0.0.5:40331": HostReport(local=6, peer=2, storage=1, fetched=1, storage_bytes=500)}
+        >>> round(MapReport("good-cache-compute", hosts=hosts).hit_rate, 3)
+        0.889
         """
         files = self.local + self.peer + self.storage
         fetched = sum(host.fetched for host in self.hosts.values())

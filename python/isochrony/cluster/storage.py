@@ -166,7 +166,7 @@ def changed(key: FileKey, found: str) -> StorageChangedError:
     """A file is not the version any more that the run began with."""
     was = f"{key.bytes} bytes, modified {key.modified_ns} ns" if key.etag is None else f"ETag {key.etag}"
     return StorageChangedError(
-        f"{shown(key.url)} changed while it was read (was: {was}; is: {found}); run again when nobody writes it"
+        f"{shown(key.url)} changed while it was read (was: {was}; is: {found}); run again when no program writes to it"
     )
 
 

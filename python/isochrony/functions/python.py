@@ -47,6 +47,11 @@ class PythonFunction:
         sequential: whether it must be called in order, since it has state.
         state: function that makes its state, at the start of each gap-free range.
         on_break: function that is called at breaks.
+
+    >>> import numpy as np, isochrony as iso
+    >>> peak = iso.py(lambda rows: rows.max(axis=1), dtype="f8")
+    >>> peak.dtype, peak(np.array([[1.0, 3.0], [2.0, 0.0]]))
+    ('f8', array([3., 2.]))
     """
 
     function: Callable[..., Any]
@@ -148,6 +153,15 @@ class JitFunction:
         dtype: dtype of the results of a map.
         width: number of results per window of a map.
         counts: whether it gets counts as stored, instead of values in the unit.
+
+    >>> import numpy as np, isochrony as iso
+    >>> def peak(rows, out):
+    ...     for k in range(len(rows)):
+    ...         out[k, 0] = rows[k].max()
+    ...     return 0
+    >>> out = np.zeros((2, 1))
+    >>> iso.jit(peak)(np.array([[1.0, 3.0], [2.0, 0.0]]), out), out[:, 0]
+    (0, array([3., 2.]))
     """
 
     function: Callable[..., int]

@@ -44,7 +44,14 @@ class ImportSummary(dict[str, Any]):
 
     @property
     def is_clean(self) -> bool:
-        """Whether all was imported: no file was refused or imported in part, and the import was not cancelled."""
+        """Whether all was imported: no file was refused or imported in part, and the import was not cancelled.
+
+        >>> import isochrony as iso, numpy as np, pathlib, tempfile
+        >>> folder = pathlib.Path(tempfile.mkdtemp())
+        >>> np.save(folder / "a.npy", np.arange(500, dtype="i2"))
+        >>> iso.import_files(folder / "s.iso", folder / "*.npy", rate=100).is_clean
+        True
+        """
         return not self["problems"] and not self["cancelled"]
 
     def __repr__(self) -> str:

@@ -44,6 +44,13 @@ class Followed:
         ``samples``: passed to plans. ``commits``: how often new samples were found, the first time included.
         ``backfilled_samples``: not passed to plans, since a late file filled them in behind the current position, or
         since they were committed after `lateness` had given them up. A new scan of the signal has them.
+
+        >>> import numpy as np, tempfile, isochrony as iso
+        >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+        >>> signal = store.create("mic", dtype="i2", rate=1000)
+        >>> _ = signal.append(np.arange(500, dtype="i2")), store.commit()
+        >>> iso.follow(signal, silence=0.1).counts["samples"]  # no run has read any yet
+        0
         """
         return dict(self._native.counts())
 

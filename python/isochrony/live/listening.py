@@ -28,6 +28,12 @@ class LateSamples(NamedTuple):
         start: index of the first sample, counted as in plans that read the feed.
         time: civil time of the first sample in UTC, as datetime64[ns]; NaT if it is not known.
         samples: the samples, shape (n,), of the feed's dtype; read-only.
+
+    >>> import numpy as np
+    >>> from isochrony.live.listening import LateSamples
+    >>> late = LateSamples(start=500, time=np.datetime64("2026-03-01T10:20", "ns"), samples=np.zeros(20, "i2"))
+    >>> late.start + len(late.samples)
+    520
     """
 
     start: int
@@ -59,12 +65,24 @@ class Listener:
 
     @property
     def address(self) -> str:
-        """The address where it listens, with the actual port if 0 was requested."""
+        """The address where it listens, with the actual port if 0 was requested.
+
+        >>> import isochrony as iso
+        >>> listener = iso.listen("udp://127.0.0.1:0", dtype="i2", rate=1000, silence=0.1)
+        >>> listener.address  # doctest: +ELLIPSIS
+        'udp://127.0.0.1:...'
+        """
         return self._address or self._native.address
 
     @property
     def sender_unit(self) -> str | None:
-        """Unit of the values as the sender states it; None if the sender has not stated any."""
+        """Unit of the values as the sender states it; None if the sender has not stated any.
+
+        >>> import isochrony as iso
+        >>> listener = iso.listen("udp://127.0.0.1:0", dtype="i2", rate=1000, silence=0.1)
+        >>> listener.sender_unit is None
+        True
+        """
         return self._native.sender_unit
 
     @property
@@ -77,6 +95,11 @@ class Listener:
         ``malformed_frames``. ``foreign``: frames of other senders, and refused connections. ``clock_steps``.
         ``truncated_feeds``: ended before the sender announced the end. For an audio device also ``device_overruns``:
         how often the device itself lost samples. For SeedLink also ``reconnects``.
+
+        >>> import isochrony as iso
+        >>> listener = iso.listen("udp://127.0.0.1:0", dtype="i2", rate=1000, silence=0.1)
+        >>> listener.counts["samples"], listener.counts["lost_samples"]
+        (0, 0)
         """
         counts = dict(self._native.counts())
         return counts | self._driver.counts if self._driver is not None else counts
@@ -103,6 +126,11 @@ class Listener:
     def latency(self) -> Latency:
         """Time from arrival to result, over all items so far: a `Latency`, in seconds. Of a run in stages, until the
         first stage has processed them; its `report.latency` has the time until the last one has.
+
+        >>> import isochrony as iso
+        >>> listener = iso.listen("udp://127.0.0.1:0", dtype="i2", rate=1000, silence=0.1)
+        >>> listener.latency.items
+        0
         """
         return Latency(*self._native.latency())
 

@@ -34,12 +34,22 @@ class StreamProgress:
 
     @property
     def rate(self) -> float:
-        """Mean bytes per second since the run began."""
+        """Mean bytes per second since the run began.
+
+        >>> import isochrony as iso
+        >>> iso.StreamProgress(bytes=500, total=1000, elapsed_s=2.0).rate
+        250.0
+        """
         return self.bytes / self.elapsed_s if self.elapsed_s > 0 else 0.0
 
     @property
     def eta_s(self) -> float | None:
-        """Expected seconds to the end at that rate; None if the total is unknown or nothing is processed yet."""
+        """Expected seconds to the end at that rate; None if the total is unknown or nothing is processed yet.
+
+        >>> import isochrony as iso
+        >>> iso.StreamProgress(bytes=500, total=1000, elapsed_s=2.0).eta_s
+        2.0
+        """
         if self.total is None or self.rate == 0:
             return None
         return max(self.total - self.bytes, 0) / self.rate

@@ -48,7 +48,7 @@ class _Calls:
             count = len(returned)
             if self.outputs > 0 and count != self.outputs:
                 raise TypeError(
-                    f"the function returned {count} things for {self.outputs} outputs; return bytes or None for each"
+                    f"the function returned {count} values for {self.outputs} outputs; return bytes or None for each"
                 )
             for output, one in enumerate(returned):
                 self.put(output, one, record)

@@ -39,6 +39,11 @@ class WorkerReport:
         write_wait_s: seconds in which it waited for its turn to write.
         write_s: seconds in which it wrote.
         trace: (buffer, state, start, end) of its first states, in seconds since the run began; see ``trace=``.
+
+    >>> import isochrony as iso
+    >>> report = iso.nbuffer(b"abcd" * 1000, "crc32c", stride=4, workers=2)
+    >>> len(report.workers), sum(worker.bytes for worker in report.workers)
+    (2, 4000)
     """
 
     buffers: int
@@ -61,6 +66,11 @@ class StreamReport:
         bytes: number of bytes read and processed, or written.
         short_record: bytes of an input's last record if it is shorter than the others, else None.
         ended: whether an input was read to its end.
+
+    >>> import isochrony as iso
+    >>> report = iso.nbuffer(b"abcd" * 1000, "crc32c", stride=4, workers=2)
+    >>> report.inputs[0].bytes, report.inputs[0].short_record, report.inputs[0].ended
+    (4000, None, True)
     """
 
     name: str

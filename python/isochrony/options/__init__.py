@@ -39,23 +39,25 @@ Length: TypeAlias = int | str | timedelta | np.timedelta64
 Duration: TypeAlias = float | str | timedelta | np.timedelta64
 
 
-def whole(step: str, value: object, unit: str, least: int = 1) -> int:
-    """A whole number from `least` that 64 bits hold, or `OptionError`."""
+def whole(step: str, value: object, unit: str, least: int = 1, legal: str = "") -> int:
+    """A whole number from `least` that 64 bits hold, or `OptionError`; `legal` says in words which are legal."""
     count = _counted(value, least)
     if count is None:
         given = f"{step}{value!r}" if step.endswith("=") else f"{step}({value!r})"
-        most = " to 2^63 - 1" if _is_beyond_64_bits(value) else ""
-        raise OptionError(f"{given} is refused; give a whole number{_of(unit)}, from {least}{most}")
+        bounds = legal or f"from {least}"
+        # One that has no upper bound of its own.
+        most = " to 2^63 - 1" if bounds == f"from {least}" and _is_beyond_64_bits(value) else ""
+        raise OptionError(f"{given} is refused; give a whole number{_of(unit)}, {bounds}{most}")
     return count
 
 
-def length(step: str, value: object, unit: str, least: int = 1) -> int | str:
+def length(step: str, value: object, unit: str, least: int = 1, legal: str = "") -> int | str:
     """A whole number from `least`, or a length as text, which the engine reads, or `OptionError`."""
     written = _written_length(step, value)
     if written is not None:
         return written
     try:
-        return whole(step, value, unit, least)
+        return whole(step, value, unit, least, legal)
     except OptionError as error:
         raise OptionError(f'{error}, or a length such as "125ms"') from None
 
@@ -114,21 +116,23 @@ def _of_timedelta64(step: str, duration: np.timedelta64) -> str:
     return f"{int(duration.astype(np.int64)) * multiple * times}{unit}"
 
 
-def whole_list(step: str, value: object, unit: str, least: int | None) -> list[int]:
+def whole_list(step: str, value: object, unit: str, least: int | None, legal: str = "") -> list[int]:
     """A list of whole numbers, of any sign or from `least`, or `OptionError`."""
     try:
         several = list(value)  # type: ignore[call-overload]
     except TypeError:
         raise OptionError(f"{step}{value!r} is refused; give a list of whole numbers{_of(unit)}") from None
-    return [index(step, one, unit) if least is None else whole(step, one, unit, least) for one in several]
+    if least is None:
+        return [index(step, one, unit, legal) for one in several]
+    return [whole(step, one, unit, least, legal) for one in several]
 
 
-def index(step: str, value: object, unit: str) -> int:
+def index(step: str, value: object, unit: str, legal: str = "") -> int:
     """A whole number that may be negative and that 64 bits hold, or `OptionError`."""
     count = _counted(value, -(1 << 63))
     if count is None:
-        bounds = ", from -2^63 to 2^63 - 1" if _is_beyond_64_bits(value) else ""
-        raise OptionError(f"{step}{value!r} is refused; give a whole number{_of(unit)}{bounds}")
+        bounds = legal or ("from -2^63 to 2^63 - 1" if _is_beyond_64_bits(value) else "")
+        raise OptionError(f"{step}{value!r} is refused; give a whole number{_of(unit)}{bounds and f', {bounds}'}")
     return count
 
 

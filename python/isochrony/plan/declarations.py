@@ -155,9 +155,7 @@ def legal_values(param: Mapping[str, Any]) -> str:
         return " or ".join(f'"{choice}"' for choice in param["choices"])
     if param.get("length"):
         unit += " or text"
-    low, high = (bound if bound is None else _shown(bound) for bound in param["range"] or (None, None))
-    bounds = f"{low} to {high}" if low and high else f"from {low}" if low else f"up to {high}" if high else ""
-    return ", ".join(filter(None, (unit, bounds)))
+    return ", ".join(filter(None, (unit, param["legal"])))
 
 
 def add_methods(plan: type) -> None:
@@ -243,7 +241,7 @@ def _wrapped(text: str, first: str, rest: str) -> str:
 def _raised(declaration: Declaration) -> list[str]:
     """What `_conversion` refuses as `OptionError`, and the engine as `PlanError`."""
     params = [param for param in declaration["params"] if param["kind"] != "list"]
-    bounded = [param for param in params if param["range"] and param["range"] != [None, None]]
+    bounded = [param for param in params if param["legal"]]
     whole = (param for param in bounded if param["kind"].startswith("integer") and param["range"][0] is not None)
     counts = [param for param in whole if param["range"][0] >= 0]
     kinds = ["an argument of the wrong type"] if params else []
@@ -268,16 +266,6 @@ def _listed(words: list[str]) -> str:
     if len(words) < 3:
         return ", or ".join(words)
     return f"{', '.join(words[:-1])}, or {words[-1]}"
-
-
-def _shown(bound: float) -> str:
-    """A bound with all its digits: 1e-6, 62, 2^40, 2^52 - 1."""
-    for less, ending in ((0, ""), (1, " - 1")):
-        power = int(bound) + less
-        if bound >= 1 << 20 and power & (power - 1) == 0:
-            return f"2^{power.bit_length() - 1}{ending}"
-    text = f"{bound:g}" if float(f"{bound:g}") == bound else f"{bound:,}".removesuffix(".0")
-    return re.sub(r"e\+?(-?)0*", r"e\1", text)
 
 
 def _bracket(param: Mapping[str, Any]) -> str:
@@ -320,21 +308,29 @@ def _checked(operator: str, param: Mapping[str, Any]) -> str:
     return f"{param['default']!r} if {param['name']} is None else {text}"
 
 
+def _least_whole(param: Mapping[str, Any]) -> int | None:
+    low: float | None = param["range"][0]
+    if low is None:
+        return None
+    return math.floor(low) + 1 if param["open"][0] else math.ceil(low)
+
+
 def _conversion(operator: str, param: Mapping[str, Any]) -> Iterator[str]:
-    name, unit = param["name"], param["unit"]
+    name, unit, legal = param["name"], param["unit"], param["legal"]
     asked = f'"{operator} {name}=", {name}'
-    least = param["range"] and param["range"][0]
+    least = _least_whole(param)
+    bounds = "" if legal in ("", f"from {least}") else f', "{legal}"'
     kind = param["kind"]
     if param.get("length") and kind == "integer":
-        yield f'_options.length({asked}, "{unit}", {math.ceil(least or 0)})'
+        yield f'_options.length({asked}, "{unit}", {least or 0}{bounds})'
     elif param.get("length"):
         yield f"_options.length_in_seconds({asked})"
     elif kind == "integer" and (least is None or least < 0):
-        yield f'_options.index({asked}, "{unit}")'
+        yield f'_options.index({asked}, "{unit}"{bounds})'
     elif kind == "integer":
-        yield f'_options.whole({asked}, "{unit}", {math.ceil(least)})'
+        yield f'_options.whole({asked}, "{unit}", {least}{bounds})'
     elif kind == "integers":
-        yield f'_options.whole_list({asked}, "{unit}", {"None" if least is None else math.ceil(least)})'
+        yield f'_options.whole_list({asked}, "{unit}", {least}{bounds})'
     elif kind == "number":
         yield f'_options.finite({asked}, "{unit}")'
     elif kind == "numbers":

@@ -115,6 +115,15 @@ class SavedPlans(Mapping[str, "SavedPlan"]):
         Raises:
             StoreError: no saved plan has the name (also KeyError), the new name is taken (also FileExistsError), or the
                 store is open for reading.
+
+        >>> import isochrony as iso, numpy as np, tempfile
+        >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+        >>> _ = store.create("x", dtype="f8", rate=100).append(np.arange(1000.0))
+        >>> _ = store.commit()
+        >>> store.save_plan("means", iso.scan(store["x"]).rewindow(100).map(lambda s: s.mean()))
+        >>> store.saved_plans.rename("means", "averages")
+        >>> list(store.saved_plans)
+        ['averages']
         """
         plans = self._saved()
         if name not in plans:
@@ -149,6 +158,14 @@ class SavedPlans(Mapping[str, "SavedPlan"]):
             StoreError: there is none of that name (also KeyError).
             PlanError: the plan cannot be read, writes or sends, or calls functions that are not allowed (code
                 "functions_not_allowed").
+
+        >>> import isochrony as iso, numpy as np, tempfile
+        >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+        >>> _ = store.create("x", dtype="f8", rate=100).append(np.arange(1000.0))
+        >>> _ = store.commit()
+        >>> store.save_plan("means", iso.scan(store["x"]).rewindow(100).map(lambda s: s.mean()))
+        >>> store.saved_plans.open("means")
+        <SavedPlan means: scan(x) -> rewindow(window=100) -> map(expression=s.mean())>
         """
         saved = self._saved().get(name)
         if saved is None:
@@ -269,7 +286,16 @@ class SavedPlan:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Names of the stored signals that the plan reads, each once; empty if it reads none."""
+        """Names of the stored signals that the plan reads, each once; empty if it reads none.
+
+        >>> import isochrony as iso, numpy as np, tempfile
+        >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+        >>> _ = store.create("x", dtype="f8", rate=100).append(np.arange(1000.0))
+        >>> _ = store.commit()
+        >>> store.save_plan("means", iso.scan(store["x"]).rewindow(100).map(lambda s: s.mean()))
+        >>> store["means"].sources
+        ('x',)
+        """
         names = (node["of"].get("signal") for node in self.saved["nodes"] if node["op"] == "scan")
         return tuple(dict.fromkeys(name for name in names if name is not None))
 
@@ -280,6 +306,14 @@ class SavedPlan:
         Raises:
             PlanError: the plan reads no signal of a store.
             StoreError: the store has no such signal any more (also KeyError).
+
+        >>> import isochrony as iso, numpy as np, tempfile
+        >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+        >>> _ = store.create("x", dtype="f8", rate=100).append(np.arange(1000.0))
+        >>> _ = store.commit()
+        >>> store.save_plan("means", iso.scan(store["x"]).rewindow(100).map(lambda s: s.mean()))
+        >>> store["means"].source.name
+        'x'
         """
         if not self.sources:
             raise PlanError(
@@ -290,7 +324,16 @@ class SavedPlan:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the plan's values, a `numpy.dtype`."""
+        """The dtype of the plan's values, a `numpy.dtype`.
+
+        >>> import isochrony as iso, numpy as np, tempfile
+        >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+        >>> _ = store.create("x", dtype="f8", rate=100).append(np.arange(1000.0))
+        >>> _ = store.commit()
+        >>> store.save_plan("means", iso.scan(store["x"]).rewindow(100).map(lambda s: s.mean()))
+        >>> store["means"].dtype
+        dtype('float64')
+        """
         row = self.plan._native.row(False)
         return np.dtype(row[0] if row else "float64")
 
@@ -300,6 +343,14 @@ class SavedPlan:
 
         Raises:
             PlanError: the plan reads no signal of a store.
+
+        >>> import isochrony as iso, numpy as np, tempfile
+        >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+        >>> _ = store.create("x", dtype="f8", rate=100).append(np.arange(1000.0))
+        >>> _ = store.commit()
+        >>> store.save_plan("means", iso.scan(store["x"]).rewindow(100).map(lambda s: s.mean()))
+        >>> store["means"].rate
+        Fraction(1, 1)
         """
         return self.source.rate.fraction / self.plan.hop
 
@@ -316,6 +367,14 @@ class SavedPlan:
             PlanError: the plan reads no signal of a store.
             StoreError: the signal has no civil time.
             TimeError: outside the years 1678 to 2262, for an array.
+
+        >>> import isochrony as iso, numpy as np, tempfile
+        >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+        >>> _ = store.create("x", dtype="f8", rate=100, start="2026-03-01").append(np.arange(1000.0))
+        >>> _ = store.commit()
+        >>> store.save_plan("means", iso.scan(store["x"]).rewindow(100).map(lambda s: s.mean()))
+        >>> store["means"].time_of(250)
+        Time('2026-03-01T00:00:02.500Z')
         """
         return self.source.time_of(index)
 
@@ -364,6 +423,14 @@ class SavedPlanPart:
 
         Raises:
             PlanError: the plan cannot be read, reads no signal of a store, or calls functions that are not allowed.
+
+        >>> import isochrony as iso, numpy as np, tempfile
+        >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+        >>> _ = store.create("x", dtype="f8", rate=100).append(np.arange(1000.0))
+        >>> _ = store.commit()
+        >>> store.save_plan("means", iso.scan(store["x"]).rewindow(100).map(lambda s: s.mean()))
+        >>> len(store["means"][250:700].plan.collect())
+        4
         """
         nodes = []
         for node in self.whole.saved["nodes"]:
@@ -399,6 +466,14 @@ class SavedPlanPart:
         Raises:
             PlanError: the plan cannot be read, reads no signal of a store, or calls functions that are not allowed.
             RunError: the run fails, for instance in a Python function.
+
+        >>> import isochrony as iso, numpy as np, tempfile
+        >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+        >>> _ = store.create("x", dtype="f8", rate=100).append(np.arange(1000.0))
+        >>> _ = store.commit()
+        >>> store.save_plan("means", iso.scan(store["x"]).rewindow(100).map(lambda s: s.mean()))
+        >>> store["means"][250:700].values()[:, 0]
+        array([349.5, 449.5, 549.5, 649.5])
         """
         result: npt.NDArray[Any] = self.plan.collect()
         return result
@@ -412,6 +487,14 @@ class SavedPlanPart:
         Raises:
             PlanError: the plan cannot be read, reads no signal of a store, or calls functions that are not allowed.
             RunError: the run fails, for instance in a Python function.
+
+        >>> import isochrony as iso, numpy as np, tempfile
+        >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+        >>> _ = store.create("x", dtype="f8", rate=100).append(np.arange(1000.0))
+        >>> _ = store.commit()
+        >>> store.save_plan("means", iso.scan(store["x"]).rewindow(100).map(lambda s: s.mean()))
+        >>> store["means"][250:700].indices()
+        array([300, 400, 500, 600])
         """
         plan = self.plan
         _, (parts,), _ = collect_reported((plan,), RunOptions.of())

@@ -40,6 +40,11 @@ class OperatorReport:
         useful_s: seconds in it, summed over all threads, estimated from the first items of bursts.
         threads: number of threads that ran it, or of replicas: ``useful_s / threads`` is at most the seconds of the
             run.
+
+    >>> import numpy as np, isochrony as iso
+    >>> report = iso.scan(np.arange(4000.0), rate=100).rewindow(100).power().run().report
+    >>> [(operator.name, operator.samples, operator.gaps) for operator in report.operators]
+    [('scan', 4000, 0), ('rewindow', 4000, 0), ('power', 4000, 0)]
     """
 
     name: str
@@ -69,6 +74,11 @@ class WorkerReport:
         peer_bytes: bytes that came from caches of other hosts.
         storage_bytes: bytes that came from stores.
         cache_hits: reads of signals for which nothing was fetched.
+
+    >>> import numpy as np, isochrony as iso
+    >>> report = iso.scan(np.arange(200_000.0), rate=1000).rewindow(100).power().run(workers=2).report
+    >>> len(report.workers), sum(worker.tasks for worker in report.workers) == len(report.tasks)
+    (2, True)
     """
 
     tasks: int
@@ -93,6 +103,11 @@ class TaskReport:
         end: index after the last one.
         worker: number of the worker that did it, an index into `Report.workers`.
         elapsed_s: seconds that it took.
+
+    >>> import numpy as np, isochrony as iso
+    >>> report = iso.scan(np.arange(200_000.0), rate=1000).rewindow(100).power().run(workers=2).report
+    >>> report.tasks[0].start, report.tasks[-1].end
+    (0, 200000)
     """
 
     start: int
@@ -120,6 +135,12 @@ class StageReport:
         input_wait_s: seconds in which it waited for input from sources or an earlier stage.
         output_wait_s: seconds in which it waited for a later stage to take its results.
         core_wait_s: seconds in which it could have computed, but all threads were busy.
+
+    >>> import numpy as np, isochrony as iso
+    >>> plan = iso.scan(np.arange(100_000.0), rate=1000).lowpass(50).highpass(5).rewindow(512).power()
+    >>> report = plan.run(workers=2).report
+    >>> [(stage.number, [report.operators[k].name for k in stage.operators]) for stage in report.stages[:2]]
+    [(0, ['scan', 'iir']), (1, ['iir', 'rewindow'])]
     """
 
     number: int
@@ -145,6 +166,12 @@ class LinkReport:
         gain: bytes that passed for each input byte of the stage before.
         occupancy: how often results were sent while 0 to 7 eighths of it were full, and while it was full: 9 counts.
         mean_occupancy: mean fraction that was full when results were sent, 0 to 1.
+
+    >>> import numpy as np, isochrony as iso
+    >>> plan = iso.scan(np.arange(100_000.0), rate=1000).lowpass(50).highpass(5).rewindow(512).power()
+    >>> report = plan.run(workers=2).report
+    >>> [link.stages for link in report.links[:2]], 0 <= report.links[0].mean_occupancy <= 1
+    ([(0, 1), (1, 2)], True)
     """
 
     stages: tuple[int, int]
@@ -163,6 +190,16 @@ class Measurement:
         elapsed_s: seconds since the run began.
         stages: in order of the plan; the last one is in the calling thread.
         links: between stages, in order of the plan.
+
+    >>> import numpy as np, isochrony as iso
+    >>> control, measured = iso.Control(), []
+    >>> def watch(values, start):
+    ...     if start == 0:
+    ...         measured.append(control.measurement())
+    >>> plan = iso.scan(np.arange(100_000.0), rate=1000).lowpass(50).highpass(5).rewindow(512).power()
+    >>> _ = plan.each(watch).run(workers=2, control=control)
+    >>> sorted({stage.number for stage in measured[0].stages})
+    [0, 1, 2, 3]
     """
 
     elapsed_s: float
@@ -184,6 +221,14 @@ class ChangeReport:
         parameters: new values by name; expressions as in a saved plan.
         at: index of the operator's input from which the change took effect; earlier items were computed with the old
             values. None if no items followed, or they have no indices.
+
+    >>> import numpy as np, isochrony as iso
+    >>> loud = iso.scan(np.arange(12), rate=100).triggers(on=3)
+    >>> control = iso.Control()
+    >>> control.set(loud, at=6, on=8)
+    >>> change = loud.run(control=control).report.changes[0]
+    >>> change.operator, change.at, change.parameters
+    ('triggers', 6, {'on': 8})
     """
 
     operator: str
@@ -203,6 +248,14 @@ class BranchReport:
         at: index of the first result that the branch got. None if it got nothing, or results have no indices.
         until: the branch got results that begin before this index; None as for `at`.
         items: number of segments, or blocks of windows or rows, that it got.
+
+    >>> import numpy as np, isochrony as iso
+    >>> low = iso.scan(np.arange(8.0), rate=100).map(lambda s: s / 2)
+    >>> control = iso.Control()
+    >>> control.add(low.each(lambda values, start: None), at=5)
+    >>> branch = low.rewindow(2).count().run(control=control).report.branches[0]
+    >>> branch.operator, branch.tap, branch.at
+    ('each', 'map', 5)
     """
 
     operator: str
@@ -233,6 +286,12 @@ class ThreadReport:
         cpu_s: CPU time in seconds; None if the system does not report it.
         involuntary_switches: how often another thread took its CPU; None if the system does not report it.
         elapsed_s: seconds from its start to its end.
+
+    >>> import numpy as np, isochrony as iso
+    >>> plan = iso.scan(np.arange(100_000.0), rate=1000).lowpass(50).highpass(5).rewindow(512).power()
+    >>> report = plan.run(workers=2).report
+    >>> len(report.threads), report.threads[0].elapsed_s <= report.elapsed_s
+    (2, True)
     """
 
     cpu_s: float | None
@@ -250,6 +309,13 @@ class ProcessReport:
         blocks: number of blocks of windows or samples that it processed.
         busy_s: seconds spent on them, with communication.
         ended: how it ended, if before the run did.
+
+    >>> import numpy as np, isochrony as iso
+    >>> windows = iso.scan(np.arange(200_000.0), rate=1000).rewindow(100)
+    >>> peaks = windows.map(iso.py(lambda rows: rows.max(axis=1), on_workers="processes"))
+    >>> report = peaks.run(workers=2).report
+    >>> [process.worker for process in report.processes], report.processes[0].ended
+    ([0, 1], None)
     """
 
     worker: int | None
@@ -293,6 +359,14 @@ class Report:
             an operator waits for further samples, as for the rest of a window. Samples of which nothing reaches the
             last stage, or the calling thread, do not count. What `Plan.on` runs on a host is a source that is asked for
             its results. None with ``measure=False``.
+
+    >>> import numpy as np, isochrony as iso
+    >>> report = iso.scan(np.arange(4000.0), rate=100).rewindow(100).power().run().report
+    >>> report.operators[0].samples, report.operators[0].name, report.workers
+    (4000, 'scan', ())
+    >>> print(report)  # doctest: +ELLIPSIS
+    operator               items         samples    gaps      time
+    scan                       1            4000       0 ...
     """
 
     operators: tuple[OperatorReport, ...]
@@ -348,6 +422,11 @@ class RunResult:
 
     Attributes:
         report: a `Report`: what each operator did, with times and bytes.
+
+    >>> import numpy as np, isochrony as iso
+    >>> result = iso.scan(np.arange(4000.0), rate=100).rewindow(100).count().run()
+    >>> result.report.operators[-1].name
+    'count'
     """
 
     report: Report

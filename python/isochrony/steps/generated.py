@@ -66,8 +66,8 @@ class GeneratedOperators(Chain):
             The same items inside the range, of the same dtype. No edges, no delay.
 
         Parameters:
-            start (samples): First index.
-            end (samples): Index after the last.
+            start (samples, from -9.2e18 to 9.2e18): First index.
+            end (samples, from -9.2e18 to 9.2e18): Index after the last.
 
         Conventions:
             Where it can, the optimiser makes this the range of the scan, so that nothing else is read; see `explain`.
@@ -75,7 +75,7 @@ class GeneratedOperators(Chain):
 
         Raises:
             OptionError: an argument of the wrong type, or a whole number above 2^63 - 1.
-            PlanError: the input is neither samples nor windows.
+            PlanError: a value out of range; the input is neither samples nor windows.
 
         >>> import numpy as np, isochrony as iso
         >>> iso.scan(np.arange(12), rate=100).rewindow(4).between(3, 12).collect()
@@ -84,8 +84,8 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "between",
-            start=_options.index("between start=", start, "samples"),
-            end=_options.index("between end=", end, "samples"),
+            start=_options.index("between start=", start, "samples", "from -9.2e18 to 9.2e18"),
+            end=_options.index("between end=", end, "samples", "from -9.2e18 to 9.2e18"),
         )
 
     def ca_cfar(
@@ -110,14 +110,14 @@ class GeneratedOperators(Chain):
             Delay: training + guard with both sides, otherwise none.
 
         Parameters:
-            pfa (1e-15 to 0.1): Probability that noise is detected (false alarm).
-            training (cells, 1 to 2^28): Training cells on each side, from which the noise power is estimated.
-            guard (cells, 0 to 2^28): Cells next to the one under test that are left out, on each side.
+            pfa (from 1e-15 to 0.1): Probability that noise is detected (false alarm).
+            training (cells, from 1 to 2^28): Training cells on each side, from which the noise power is estimated.
+            guard (cells, from 0 to 2^28): Cells next to the one under test that are left out, on each side.
             sides ("both" or "before"): Training cells on both sides, or only before, which has no delay.
-            order (of the training cells, 0 to 1): Estimates the noise by the cell above this share of the sorted
-                training cells, such as 0.75, which other targets do not mask. Left out: by their mean.
-            degrees (degrees of freedom, 1 to 1e6): Number of squared Gaussian values of which a power is the mean: 2
-                for complex samples and bins of a spectrum, 1 for squares of real samples, n for their mean over n
+            order (of the training cells, above 0 and at most 1): Estimates the noise by the cell above this share of
+                the sorted training cells, such as 0.75, which other targets do not mask. Left out: by their mean.
+            degrees (degrees of freedom, from 1 to 1e6): Number of squared Gaussian values of which a power is the mean:
+                2 for complex samples and bins of a spectrum, 1 for squares of real samples, n for their mean over n
                 samples.
 
         Conventions:
@@ -143,11 +143,11 @@ class GeneratedOperators(Chain):
         return self._then(
             "ca_cfar",
             pfa=_options.finite("ca_cfar pfa=", pfa, ""),
-            training=_options.whole("ca_cfar training=", training, "cells", 1),
-            guard=_options.whole("ca_cfar guard=", guard, "cells", 0),
+            training=_options.whole("ca_cfar training=", training, "cells", 1, "from 1 to 2^28"),
+            guard=_options.whole("ca_cfar guard=", guard, "cells", 0, "from 0 to 2^28"),
             sides=_options.choice("sides", sides, ("both", "before")),
             order=None if order is None else _options.finite("ca_cfar order=", order, "of the training cells"),
-            degrees=_options.whole("ca_cfar degrees=", degrees, "degrees of freedom", 1),
+            degrees=_options.whole("ca_cfar degrees=", degrees, "degrees of freedom", 1, "from 1 to 1e6"),
         )
 
     def calibrate(
@@ -209,13 +209,13 @@ class GeneratedOperators(Chain):
             first `memory` levels of each gap-free range are 0. No delay.
 
         Parameters:
-            pfa (1e-15 to 0.1): Probability that noise is detected (false alarm). Give this or `deviations`.
-            deviations (standard deviations, 1 to 1000): Standard deviations above the mean from which a number is
+            pfa (from 1e-15 to 0.1): Probability that noise is detected (false alarm). Give this or `deviations`.
+            deviations (standard deviations, from 1 to 1000): Standard deviations above the mean from which a number is
                 detected.
-            memory (samples or windows or text, 8 to 2^52 - 1): Time constant of the mean and deviation of the noise.
-                This many numbers are learned from first.
-            timeout (samples or windows or text, 1 to 2^52 - 1): After this many consecutive detections, samples count
-                as noise again, until one is not detected; so the model follows a lasting step.
+            memory (samples or windows or text, from 8 to 2^52 - 1): Time constant of the mean and deviation of the
+                noise. This many numbers are learned from first.
+            timeout (samples or windows or text, from 1 to 2^52 - 1): After this many consecutive detections, samples
+                count as noise again, until one is not detected; so the model follows a lasting step.
 
         Conventions:
             Noise is Gaussian; its mean and deviation are exponentially weighted. With `pfa` the distance is that of
@@ -244,8 +244,8 @@ class GeneratedOperators(Chain):
             deviations=None
             if deviations is None
             else _options.finite("cfar deviations=", deviations, "standard deviations"),
-            memory=_options.length("cfar memory=", memory, "samples or windows", 8),
-            timeout=_options.length("cfar timeout=", timeout, "samples or windows", 1),
+            memory=_options.length("cfar memory=", memory, "samples or windows", 8, "from 8 to 2^52 - 1"),
+            timeout=_options.length("cfar timeout=", timeout, "samples or windows", 1, "from 1 to 2^52 - 1"),
         )
 
     def combine_packets(
@@ -269,11 +269,11 @@ class GeneratedOperators(Chain):
         Parameters:
             *others: the packets of the other receivers, of the same length and timebase. Without any, only intact
                 packets are output.
-            clusters (0 to 2^31 - 1): Cluster number of each receiver, this plan's first. Left out: each receiver is its
-                own cluster.
-            error_rates (0 to 0.5): Bit error rate of each receiver, below 0.5; values under 1e-9 are treated as 1e-9.
-                Default: the same for all.
-            search (bits, 0 to 20): Maximum number of uncertain bits that are tried both ways.
+            clusters (from 0 to 2^31 - 1): Cluster number of each receiver, this plan's first. Left out: each receiver
+                is its own cluster.
+            error_rates (from 0 to below 0.5): Bit error rate of each receiver, below 0.5; values under 1e-9 are treated
+                as 1e-9. Default: the same for all.
+            search (bits, from 0 to 20): Maximum number of uncertain bits that are tried both ways.
 
         Conventions:
             An intact copy is taken as it is. Otherwise each bit on which copies differ is decided by vote: within a
@@ -305,11 +305,11 @@ class GeneratedOperators(Chain):
             others,
             clusters=[]
             if clusters is None
-            else _options.whole_list("combine_packets clusters=", clusters, "clusters", 0),
+            else _options.whole_list("combine_packets clusters=", clusters, "clusters", 0, "from 0 to 2^31 - 1"),
             error_rates=[]
             if error_rates is None
             else _options.finite_or_list("combine_packets error_rates=", error_rates, ""),
-            search=_options.whole("combine_packets search=", search, "bits", 0),
+            search=_options.whole("combine_packets search=", search, "bits", 0, "from 0 to 20"),
         )
 
     def count(self) -> Self:
@@ -349,13 +349,13 @@ class GeneratedOperators(Chain):
 
         Parameters:
             other: windows of real samples, of the same length, hop and timebase.
-            max_lag (samples or text, 0 to 2^40): Largest delay, below the window's length.
+            max_lag (samples or text, from 0 to 2^40): Largest delay, below the window's length.
             method ("xcorr" or "gcc_phat"): Correlation whose highest peak is the delay: coefficients of `xcorr`, or
                 `gcc_phat`.
             refine ("parabola" or "band_limited"): Interpolation of the peak between samples. Left out: a parabola for
                 "xcorr", band-limited for "gcc_phat".
             band_hz (Hz, from 0): Band of "gcc_phat", as there.
-            regularise (of the largest, 0 to 1e6): Regularisation of "gcc_phat", as there.
+            regularise (of the largest, from 0 to 1e6): Regularisation of "gcc_phat", as there.
 
         Conventions:
             The delay is that of the highest peak. NaN where a window has NaN or is zero. A parabola through the highest
@@ -381,7 +381,7 @@ class GeneratedOperators(Chain):
         return self._then(
             "delay",
             (other,),
-            max_lag=_options.length("delay max_lag=", max_lag, "samples", 0),
+            max_lag=_options.length("delay max_lag=", max_lag, "samples", 0, "from 0 to 2^40"),
             method=_options.choice("method", method, ("xcorr", "gcc_phat")),
             refine=None if refine is None else _options.choice("refine", refine, ("parabola", "band_limited")),
             band_hz=[] if band_hz is None else _options.finite_or_list("delay band_hz=", band_hz, "Hz"),
@@ -428,7 +428,7 @@ class GeneratedOperators(Chain):
 
         Parameters:
             *others: the packets of the other receivers, of the same length and timebase.
-            every (packets, 1 to 1e9): Packets per row.
+            every (packets, from 1 to 1e9): Packets per row.
 
         Conventions:
             Errors are known where one receiver's copy agrees with its CRC; other packets are not counted. NaN where
@@ -450,7 +450,9 @@ class GeneratedOperators(Chain):
                [ nan, 0.7 , 0.02]])
         """
         return self._then(
-            "error_correlation", others, every=_options.whole("error_correlation every=", every, "packets", 1)
+            "error_correlation",
+            others,
+            every=_options.whole("error_correlation every=", every, "packets", 1, "from 1 to 1e9"),
         )
 
     def fft(
@@ -510,10 +512,10 @@ class GeneratedOperators(Chain):
 
         Parameters:
             other: windows of real samples, of the same length, hop and timebase.
-            max_lag (samples or text, 0 to 2^40): Largest lag, below the window's length.
+            max_lag (samples or text, from 0 to 2^40): Largest lag, below the window's length.
             band_hz (Hz, from 0): Lower and upper frequency of the band that has signal. Left out: all frequencies.
-            regularise (of the largest, 0 to 1e6): Added to each frequency's cross-power before dividing by it, as a
-                share of the largest cross-power in the band. Frequencies with less than that count less, instead of
+            regularise (of the largest, from 0 to 1e6): Added to each frequency's cross-power before dividing by it, as
+                a share of the largest cross-power in the band. Frequencies with less than that count less, instead of
                 adding noise.
 
         Conventions:
@@ -539,7 +541,7 @@ class GeneratedOperators(Chain):
         return self._then(
             "gcc_phat",
             (other,),
-            max_lag=_options.length("gcc_phat max_lag=", max_lag, "samples", 0),
+            max_lag=_options.length("gcc_phat max_lag=", max_lag, "samples", 0, "from 0 to 2^40"),
             band_hz=[] if band_hz is None else _options.finite_or_list("gcc_phat band_hz=", band_hz, "Hz"),
             regularise=_options.finite("gcc_phat regularise=", regularise, "of the largest"),
         )
@@ -556,7 +558,7 @@ class GeneratedOperators(Chain):
             all "coefficients", shape (n, N). float32 for float32, otherwise float64. No edges, no delay.
 
         Parameters:
-            levels (1 to 62): Number of times the window is halved.
+            levels (from 1 to 62): Number of times the window is halved.
             output ("energies" or "details" or "coefficients"): "energies", "details" of the last level, or all
                 "coefficients".
 
@@ -577,7 +579,7 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "haar",
-            levels=_options.whole("haar levels=", levels, "levels", 1),
+            levels=_options.whole("haar levels=", levels, "levels", 1, "from 1 to 62"),
             output=_options.choice("output", output, ("energies", "details", "coefficients")),
         )
 
@@ -607,11 +609,11 @@ class GeneratedOperators(Chain):
             kind ("butter" or "cheby1" or "cheby2" or "ellip"): Filter type: "butter" is flat, "cheby1" has ripple in
                 the passband, "cheby2" in the stopband, "ellip" in both.
             band ("lowpass" or "highpass" or "bandpass" or "bandstop"): Passband type.
-            cutoff_hz (Hz, from 0): Corner frequency, or both corners of a band, between 0 and half the rate: where the
+            cutoff_hz (Hz, above 0): Corner frequency, or both corners of a band, between 0 and half the rate: where the
                 gain is 1 / sqrt(2) ("butter"), `-ripple_db` ("cheby1", "ellip") or `-attenuation_db` ("cheby2").
-            order (poles, 1 to 32): Order of the lowpass prototype; a band filter has twice as many poles.
-            ripple_db (dB, 1e-6 to 600): Passband ripple of "cheby1" and "ellip".
-            attenuation_db (dB, 1e-6 to 600): Stopband attenuation of "cheby2" and "ellip".
+            order (poles, from 1 to 32): Order of the lowpass prototype; a band filter has twice as many poles.
+            ripple_db (dB, from 1e-6 to 600): Passband ripple of "cheby1" and "ellip".
+            attenuation_db (dB, from 1e-6 to 600): Stopband attenuation of "cheby2" and "ellip".
             initial ("zero" or "steady"): State at the start of each gap-free range: zeros, or "steady", as if its first
                 sample had lasted forever, so that a constant has no transient.
 
@@ -640,7 +642,7 @@ class GeneratedOperators(Chain):
             kind=_options.choice("kind", kind, ("butter", "cheby1", "cheby2", "ellip")),
             band=_options.choice("band", band, ("lowpass", "highpass", "bandpass", "bandstop")),
             cutoff_hz=_options.finite_or_list("iir cutoff_hz=", cutoff_hz, "Hz"),
-            order=_options.whole("iir order=", order, "poles", 1),
+            order=_options.whole("iir order=", order, "poles", 1, "from 1 to 32"),
             ripple_db=None if ripple_db is None else _options.finite("iir ripple_db=", ripple_db, "dB"),
             attenuation_db=None
             if attenuation_db is None
@@ -668,8 +670,8 @@ class GeneratedOperators(Chain):
 
         Parameters:
             other: rows or ranges. Rows of one timebase match by their indices, others by civil time.
-            tolerance (seconds or text, 0 to 1e12): Largest distance of two rows' starts; each row then matches at most
-                one. Left out: rows whose ranges overlap.
+            tolerance (seconds or text, from 0 to 1e12): Largest distance of two rows' starts; each row then matches at
+                most one. Left out: rows whose ranges overlap.
             suffix: Appended to names of the other plan's fields that this one has, too.
             how ("inner" or "left" or "outer"): Which rows without a partner are kept, with nulls as the fields of the
                 other: none ("inner"), this plan's ("left"), or those of both plans ("outer").
@@ -747,8 +749,8 @@ class GeneratedOperators(Chain):
             otherwise float64. Edges and delay as for `iir`.
 
         Parameters:
-            hz (Hz, from 0): Frequency to remove, between 0 and half the rate.
-            q (from 0): Quality factor: the frequency divided by the width of the band that is attenuated by 3 dB or
+            hz (Hz, above 0): Frequency to remove, between 0 and half the rate.
+            q (above 0): Quality factor: the frequency divided by the width of the band that is attenuated by 3 dB or
                 more.
             initial ("zero" or "steady"): State at the start of each gap-free range, as in `iir`.
 
@@ -868,7 +870,7 @@ class GeneratedOperators(Chain):
             otherwise float64. No edges, no delay.
 
         Parameters:
-            at (0 to 1): One or more quantiles: 0 is the minimum, 0.5 the median, 1 the maximum.
+            at (from 0 to 1): One or more quantiles: 0 is the minimum, 0.5 the median, 1 the maximum.
 
         Conventions:
             By the linear method of `numpy.quantile`. NaN for a window that has NaN.
@@ -894,9 +896,9 @@ class GeneratedOperators(Chain):
             No edges; a range is known when the next one does not join it.
 
         Parameters:
-            join (samples or text, 0 to 2^46): Ranges with this many samples or fewer between them become one.
-            before (samples or text, 0 to 2^46): Samples by which each range starts earlier.
-            after (samples or text, 0 to 2^46): Samples by which each range ends later.
+            join (samples or text, from 0 to 2^46): Ranges with this many samples or fewer between them become one.
+            before (samples or text, from 0 to 2^46): Samples by which each range starts earlier.
+            after (samples or text, from 0 to 2^46): Samples by which each range ends later.
 
         Conventions:
             Ranges never join across a gap or a clock step. Widened ranges may reach into a gap; none starts before
@@ -914,9 +916,9 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "ranges",
-            join=_options.length("ranges join=", join, "samples", 0),
-            before=_options.length("ranges before=", before, "samples", 0),
-            after=_options.length("ranges after=", after, "samples", 0),
+            join=_options.length("ranges join=", join, "samples", 0, "from 0 to 2^46"),
+            before=_options.length("ranges before=", before, "samples", 0, "from 0 to 2^46"),
+            after=_options.length("ranges after=", after, "samples", 0, "from 0 to 2^46"),
         )
 
     def rms(self) -> Self:
@@ -952,7 +954,7 @@ class GeneratedOperators(Chain):
             each gap-free range the window is shorter. Delay: the window ends at its sample.
 
         Parameters:
-            window (seconds or text, 0 to 1e9): Length of the window, to the nearest sample.
+            window (seconds or text, above 0 and at most 1e9): Length of the window, to the nearest sample.
 
         Conventions:
             NaN and infinities reach as far as the window and no further; no rounding error of samples that have left it
@@ -980,8 +982,8 @@ class GeneratedOperators(Chain):
             of each gap-free range the window is shorter. Delay: the window ends at its sample.
 
         Parameters:
-            window (seconds or text, 0 to 1e9): Length of the window, to the nearest sample.
-            q (of the samples, 0 to 1): Quantile: 0 is the minimum, 0.5 the median, 1 the maximum.
+            window (seconds or text, above 0 and at most 1e9): Length of the window, to the nearest sample.
+            q (of the samples, from 0 to 1): Quantile: 0 is the minimum, 0.5 the median, 1 the maximum.
             method ("auto" or "heaps"): "heaps" takes O(log n) steps for windows of any length, "auto" keeps those of up
                 to some hundred samples sorted.
 
@@ -1017,7 +1019,7 @@ class GeneratedOperators(Chain):
             start of each gap-free range the window is shorter. Delay: the window ends at its sample.
 
         Parameters:
-            window (seconds or text, 0 to 1e9): Length of the window, to the nearest sample.
+            window (seconds or text, above 0 and at most 1e9): Length of the window, to the nearest sample.
 
         Conventions:
             NaN and infinities reach as far as the window and no further; no rounding error of samples that have left it
@@ -1099,8 +1101,8 @@ class GeneratedOperators(Chain):
             each gap-free range. No delay: both windows end at each sample.
 
         Parameters:
-            sta (seconds or text, 0 to 1e9): Length of the short window, to the nearest sample.
-            lta (seconds or text, 0 to 1e9): Length of the long window, longer than `sta`.
+            sta (seconds or text, above 0 and at most 1e9): Length of the short window, to the nearest sample.
+            lta (seconds or text, above 0 and at most 1e9): Length of the long window, longer than `sta`.
             method ("classic" or "recursive"): "classic" takes plain means, "recursive" exponentially weighted ones with
                 these time constants.
 
@@ -1246,8 +1248,8 @@ class GeneratedOperators(Chain):
         Parameters:
             on (of the numbers' unit; adjustable): Threshold at which a range starts.
             off (of the numbers' unit; adjustable): Threshold below which it ends. Left out: `on`.
-            min_length (seconds or text, 0 to 1e9): Drops ranges shorter than this.
-            merge (seconds or text, 0 to 1e9): Merges ranges with this much time or less between them.
+            min_length (seconds or text, from 0 to 1e9): Drops ranges shorter than this.
+            merge (seconds or text, from 0 to 1e9): Merges ranges with this much time or less between them.
 
         Conventions:
             ObsPy's `trigger_onset` names the last index of a range where this gives the index after it. NaN is below
@@ -1285,7 +1287,7 @@ class GeneratedOperators(Chain):
         Parameters:
             extreme ("max" or "min" or "abs"): Which value is the peak: the largest, the smallest, or the one furthest
                 from zero.
-            count (peaks, 1 to 64): Number of peaks.
+            count (peaks, from 1 to 64): Number of peaks.
             skip (values, from 1): Number of values from a peak to where the rest begins.
 
         Conventions:
@@ -1310,7 +1312,7 @@ class GeneratedOperators(Chain):
         return self._then(
             "trim_peak",
             extreme=_options.choice("extreme", extreme, ("max", "min", "abs")),
-            count=_options.whole("trim_peak count=", count, "peaks", 1),
+            count=_options.whole("trim_peak count=", count, "peaks", 1, "from 1 to 64"),
             skip=_options.whole("trim_peak skip=", skip, "values", 1),
         )
 
@@ -1335,9 +1337,9 @@ class GeneratedOperators(Chain):
             samples after the last whole part are not used. No delay.
 
         Parameters:
-            nfft (samples or text, 1 to 2^40): Samples of a part, up to the window's.
-            hop (samples or text, 1 to 2^40): Samples from the start of one part to the next. Left out: half a part,
-                rounded up.
+            nfft (samples or text, from 1 to 2^40): Samples of a part, up to the window's.
+            hop (samples or text, from 1 to 2^40): Samples from the start of one part to the next. Left out: half a
+                part, rounded up.
             taper: Taper by which parts are multiplied, as in `isochrony.taper_factors`, periodic.
             scaling ("density" or "spectrum"): "density", in the unit squared per Hz; "spectrum", in the unit squared,
                 in which a sine of amplitude A peaks at A²/2.
@@ -1366,8 +1368,8 @@ class GeneratedOperators(Chain):
         """
         return self._then(
             "welch",
-            nfft=_options.length("welch nfft=", nfft, "samples", 1),
-            hop=None if hop is None else _options.length("welch hop=", hop, "samples", 1),
+            nfft=_options.length("welch nfft=", nfft, "samples", 1, "from 1 to 2^40"),
+            hop=None if hop is None else _options.length("welch hop=", hop, "samples", 1, "from 1 to 2^40"),
             taper=_tapers.taper_text(taper),
             scaling=_options.choice("scaling", scaling, ("density", "spectrum")),
             detrend=_options.choice("detrend", detrend, ("none", "constant", "linear")),
@@ -1386,7 +1388,7 @@ class GeneratedOperators(Chain):
 
         Parameters:
             other: windows of real samples, of the same length, hop and timebase.
-            max_lag (samples or text, 0 to 2^40): Largest lag, below the window's length.
+            max_lag (samples or text, from 0 to 2^40): Largest lag, below the window's length.
             normalise ("none" or "coeff"): "coeff" divides by the product of the windows' norms: results lie from -1 to
                 1, and are 0 where a window is zero.
 
@@ -1412,7 +1414,7 @@ class GeneratedOperators(Chain):
         return self._then(
             "xcorr",
             (other,),
-            max_lag=_options.length("xcorr max_lag=", max_lag, "samples", 0),
+            max_lag=_options.length("xcorr max_lag=", max_lag, "samples", 0, "from 0 to 2^40"),
             normalise=_options.choice("normalise", normalise, ("none", "coeff")),
         )
 
@@ -1461,12 +1463,12 @@ class GeneratedOperators(Chain):
             kind ("butter" or "cheby1" or "cheby2" or "ellip"): Filter type: "butter" is flat, "cheby1" has ripple in
                 the passband, "cheby2" in the stopband, "ellip" in both.
             band ("lowpass" or "highpass" or "bandpass" or "bandstop"): Passband type.
-            cutoff_hz (Hz, from 0): Corner frequency, or both corners of a band, between 0 and half the rate: the gain
+            cutoff_hz (Hz, above 0): Corner frequency, or both corners of a band, between 0 and half the rate: the gain
                 of "butter" is one half there.
-            order (poles, 1 to 32): Order of the lowpass prototype; a band filter has twice as many poles, and the
+            order (poles, from 1 to 32): Order of the lowpass prototype; a band filter has twice as many poles, and the
                 filter is applied twice.
-            ripple_db (dB, 1e-6 to 600): Passband ripple of "cheby1" and "ellip" in one pass.
-            attenuation_db (dB, 1e-6 to 600): Stopband attenuation of "cheby2" and "ellip" in one pass.
+            ripple_db (dB, from 1e-6 to 600): Passband ripple of "cheby1" and "ellip" in one pass.
+            attenuation_db (dB, from 1e-6 to 600): Stopband attenuation of "cheby2" and "ellip" in one pass.
 
         Conventions:
             As `scipy.signal.sosfiltfilt` of each gap-free range, with as many samples of padding, or all but one of a
@@ -1491,7 +1493,7 @@ class GeneratedOperators(Chain):
             kind=_options.choice("kind", kind, ("butter", "cheby1", "cheby2", "ellip")),
             band=_options.choice("band", band, ("lowpass", "highpass", "bandpass", "bandstop")),
             cutoff_hz=_options.finite_or_list("zero_phase cutoff_hz=", cutoff_hz, "Hz"),
-            order=_options.whole("zero_phase order=", order, "poles", 1),
+            order=_options.whole("zero_phase order=", order, "poles", 1, "from 1 to 32"),
             ripple_db=None if ripple_db is None else _options.finite("zero_phase ripple_db=", ripple_db, "dB"),
             attenuation_db=None
             if attenuation_db is None

@@ -146,7 +146,7 @@ class MeetingSteps(Chain):
                [0.5       , 0.5       ],
                [0.66666667, 0.66666667]])
         """
-        windows = length("feedback delay=", delay, "windows or samples")
+        windows = length("feedback delay=", delay, "windows or samples", legal="from 1 to 1e9")
         values = np.asarray(initial)
         if values.ndim > 1 or values.size == 0 or values.dtype.kind not in "biuf":
             raise OptionError(f"feedback initial={initial!r} is refused; give a real number or a list of them")

@@ -147,7 +147,16 @@ _Plan = TypeVar("_Plan", bound=RowSteps)
 
 
 class Groups(Generic[_Plan]):
-    """Groups of rows of a plan; made by `Plan.group_by`. `agg` computes one row per group."""
+    """Groups of rows of a plan; made by `Plan.group_by`. `agg` computes one row per group.
+
+    >>> import numpy as np, isochrony as iso
+    >>> groups = iso.scan(np.arange(8) % 3, rate=100).rewindow(2).stats("max").group_by("max")
+    >>> groups.agg(n="count").collect()
+     max  n
+       1  2
+       2  2
+    [2 rows]
+    """
 
     __slots__ = ("_keys", "_params", "_plan")
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["WindowSteps"]
 
+#: As `rewindow` declares it.
+_WINDOW_RANGE = "from 1 to 2^46"
+
 
 class WindowSteps(Chain):
     """Part of `isochrony.Plan`: windows."""
@@ -66,13 +69,13 @@ class WindowSteps(Chain):
         if (window is None) == (seconds is None):
             raise OptionError('rewindow takes window=, as 4096 or "125ms", or seconds=; give one of them')
         if seconds is None:
-            samples = length("rewindow window=", window, "samples")
+            samples = length("rewindow window=", window, "samples", legal=_WINDOW_RANGE)
         else:
             samples = f"{finite('rewindow seconds=', seconds, 'seconds')!r}s"
         return self._then(
             "rewindow",
             window=samples,
-            hop=None if hop is None else length("rewindow hop=", hop, "samples"),
+            hop=None if hop is None else length("rewindow hop=", hop, "samples", legal=_WINDOW_RANGE),
             tail=choice("tail", tail, ("drop", "keep")),
             anchor=choice("anchor", anchor, ("range", "run")),
         )

@@ -136,22 +136,46 @@ class Table:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of the columns, in order: a tuple of str."""
+        """Names of the columns, in order: a tuple of str.
+
+        >>> from isochrony import Table
+        >>> table = Table({"start": [0, 4, 8], "mean": [1.5, 2.25, 0.5]}, units={"mean": "kPa"})
+        >>> table.columns
+        ('start', 'mean')
+        """
         return tuple(self._columns)
 
     @property
     def units(self) -> dict[str, str]:
-        """Units by name of column, for columns that have one."""
+        """Units by name of column, for columns that have one.
+
+        >>> from isochrony import Table
+        >>> table = Table({"start": [0, 4, 8], "mean": [1.5, 2.25, 0.5]}, units={"mean": "kPa"})
+        >>> table.units
+        {'mean': 'kPa'}
+        """
         return dict(self._units)
 
     @property
     def num_rows(self) -> int:
-        """Number of rows, as ``len(table)``."""
+        """Number of rows, as ``len(table)``.
+
+        >>> from isochrony import Table
+        >>> table = Table({"start": [0, 4, 8], "mean": [1.5, 2.25, 0.5]}, units={"mean": "kPa"})
+        >>> table.num_rows
+        3
+        """
         return len(self)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows and number of columns."""
+        """Number of rows and number of columns.
+
+        >>> from isochrony import Table
+        >>> table = Table({"start": [0, 4, 8], "mean": [1.5, 2.25, 0.5]}, units={"mean": "kPa"})
+        >>> table.shape
+        (3, 2)
+        """
         return len(self), len(self._columns)
 
     def keys(self) -> KeysView[str]:

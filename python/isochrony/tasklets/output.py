@@ -47,12 +47,38 @@ class Output:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy dtype of the samples."""
+        """NumPy dtype of the samples.
+
+        >>> import isochrony as iso, tempfile
+        >>> with iso.open(tempfile.mkdtemp() + "/ramp.iso", "x") as store:
+        ...     ramp = store.create("ramp", dtype="f4", rate=10)
+        ...     _ = ramp.reserve(6)
+        ...     def fill(inputs: list, outputs: list[iso.Output]) -> None:
+        ...         outputs[0][:] = [0] * 6
+        ...         print(outputs[0].dtype)
+        ...     executor = iso.Executor()
+        ...     executor.add(iso.Tasklet(fill, outputs=[ramp[:]]))
+        ...     _ = executor.run()
+        float32
+        """
         return self._selection.signal.dtype
 
     @property
     def name(self) -> str:
-        """Name of the signal."""
+        """Name of the signal.
+
+        >>> import isochrony as iso, tempfile
+        >>> with iso.open(tempfile.mkdtemp() + "/ramp.iso", "x") as store:
+        ...     ramp = store.create("ramp", dtype="f4", rate=10)
+        ...     _ = ramp.reserve(6)
+        ...     def fill(inputs: list, outputs: list[iso.Output]) -> None:
+        ...         outputs[0][:] = [0] * 6
+        ...         print(outputs[0].name)
+        ...     executor = iso.Executor()
+        ...     executor.add(iso.Tasklet(fill, outputs=[ramp[:]]))
+        ...     _ = executor.run()
+        ramp
+        """
         return self._selection.name
 
     def __len__(self) -> int:
@@ -67,6 +93,18 @@ class Output:
         An array may be assigned instead: ``outputs[0].array = np.fft.rfft(samples)``. It becomes the output, without a
         copy if nothing else refers to it when the function has returned. Its content is not changed: later writes go to
         a copy, which `array` then is.
+
+        >>> import isochrony as iso, numpy as np, tempfile
+        >>> with iso.open(tempfile.mkdtemp() + "/ramp.iso", "x") as store:
+        ...     ramp = store.create("ramp", dtype="f4", rate=10)
+        ...     _ = ramp.reserve(4)
+        ...     def fill(inputs: list, outputs: list[iso.Output]) -> None:
+        ...         np.add([0, 1, 2, 3], 7, out=outputs[0].array)
+        ...     executor = iso.Executor()
+        ...     executor.add(iso.Tasklet(fill, outputs=[ramp[:]]))
+        ...     _ = executor.run()
+        ...     ramp.counts[:]
+        array([ 7.,  8.,  9., 10.], dtype=float32)
         """
         if self._memory is None:
             self._memory = self._room.array(True)

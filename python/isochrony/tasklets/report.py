@@ -29,6 +29,13 @@ class TaskletReport:
         worker: worker that ran it, an index into `TaskletsReport.workers`; None if it did not run.
         start_s: seconds from the start of the run to its start; None if it did not run.
         end_s: seconds from the start of the run to its end; None if it did not run.
+
+    >>> import isochrony as iso
+    >>> executor = iso.Executor()
+    >>> executor.add(iso.Tasklet(lambda inputs, outputs: 42, name="answer"))
+    >>> report = executor.run()
+    >>> [(tasklet.name, tasklet.state, tasklet.worker) for tasklet in report.tasklets]
+    [('answer', 'done', 0)]
     """
 
     name: str
@@ -49,6 +56,13 @@ class TaskletWorkerReport:
         tasklets: number of tasklets that it ran.
         busy_s: seconds in which it ran tasklets.
         waited_s: seconds in which no tasklet could start.
+
+    >>> import isochrony as iso
+    >>> executor = iso.Executor()
+    >>> executor.add(iso.Tasklet(lambda inputs, outputs: 42, name="answer"))
+    >>> report = executor.run()
+    >>> [worker.tasklets for worker in report.workers]
+    [1]
     """
 
     tasklets: int
@@ -72,6 +86,13 @@ class TaskletsReport:
         places: where functions were called, with the reasons.
         processes: a `ProcessReport` per worker process, in order of workers; its blocks are tasklets.
         tuning: what tuning found and changed; None without ``tune=`` or with a single worker.
+
+    >>> import isochrony as iso
+    >>> executor = iso.Executor()
+    >>> executor.add(iso.Tasklet(lambda inputs, outputs: 42, name="answer"))
+    >>> report = executor.run()
+    >>> report.values, report.peak_scratch_bytes
+    ({'answer': 42}, 0)
     """
 
     _rows: list[tuple[Any, ...]] = field(repr=False)
@@ -88,7 +109,15 @@ class TaskletsReport:
 
     @cached_property
     def tasklets(self) -> tuple[TaskletReport, ...]:
-        """A `TaskletReport` per tasklet, in the order in which they were added; made on first use."""
+        """A `TaskletReport` per tasklet, in the order in which they were added; made on first use.
+
+        >>> import isochrony as iso
+        >>> executor = iso.Executor()
+        >>> executor.add(iso.Tasklet(lambda inputs, outputs: 42, name="answer"))
+        >>> report = executor.run()
+        >>> report.tasklets[0].state
+        'done'
+        """
         # There are thousands, and who runs them seldom asks.
         reports = []
         for name, state, why, place, placed, visit, _ in self._rows:

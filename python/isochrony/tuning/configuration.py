@@ -186,6 +186,12 @@ class OperatorCost:
         high_ns: upper quartile of the repetitions.
         items: number of segments, or blocks of windows or rows, that were replayed to it.
         samples: number of samples in them.
+
+    >>> import numpy as np, isochrony as iso
+    >>> plan = iso.scan(np.arange(100_000.0), rate=1000).rewindow(100).power()
+    >>> costs = plan.characterise(samples=50_000)
+    >>> [cost.name for cost in costs if cost.ns_per_sample > 0][-1], costs[-1].low_ns <= costs[-1].high_ns
+    ('power', True)
     """
 
     name: str
@@ -215,6 +221,11 @@ class Gain:
         low: lower confidence bound (97.5 %); None after a single group.
         high: upper confidence bound (97.5 %); None after a single group.
         groups: number of groups of measurement windows that were compared.
+
+    >>> from isochrony.tuning import Gain
+    >>> gain = Gain(mean=0.12, low=0.08, high=0.16, groups=4)
+    >>> f"{gain.mean:.0%} more samples per second, at least {gain.low:.0%}"
+    '12% more samples per second, at least 8%'
     """
 
     mean: float
@@ -237,6 +248,12 @@ class TuningDecision:
         predicted_gain: gain in throughput that the model predicts, as a fraction; None if it predicts none.
         gain: gain that the trial measured; None without a trial.
         alternatives: other candidates with their predicted gains, best first.
+
+    >>> import numpy as np, isochrony as iso
+    >>> plan = iso.scan(np.arange(4_000_000.0), rate=1000).rewindow(1000).power()
+    >>> tuning = plan.run(workers=2, tune="recommend").report.tuning
+    >>> {decision.outcome for decision in tuning.decisions} <= {"kept", "rejected", "load_changed", "too_short"}
+    True
     """
 
     at_s: float
@@ -269,6 +286,12 @@ class TuningReport:
         predicted_rate: the same, predicted by the model from the costs of the stages; None if the run was too short.
         windows: number of measurement windows.
         decisions: a `TuningDecision` each, in order.
+
+    >>> import numpy as np, isochrony as iso
+    >>> plan = iso.scan(np.arange(4_000_000.0), rate=1000).rewindow(1000).power()
+    >>> tuning = plan.run(workers=2, tune="recommend").report.tuning
+    >>> tuning.configuration  # doctest: +ELLIPSIS
+    Configuration(workers=...)
     """
 
     configuration: Configuration | None

@@ -50,9 +50,9 @@ fn messages_name_the_processor_the_parameter_and_what_is_allowed() {
     let cases: [(&str, &[&str]); 17] = [
         (
             "sha1",
-            &["\"sha1\" is no processor", "give one of", "sha256"],
+            &["there is no processor \"sha1\"", "give one of", "sha256"],
         ),
-        ("", &["\"\" is no processor"]),
+        ("", &["there is no processor \"\""]),
         ("sha256:x", &["sha256: argument=x", "left out"]),
         ("sha256,fast", &["sha256: option=fast", "left out"]),
         ("stats", &["stats: dtype=nothing", "one of i1"]),

@@ -20,7 +20,7 @@ pub enum CacheError {
         source: std::io::Error,
     },
     /// The folder contains other files.
-    #[error("{} is no cache: it contains {found:?}; give an empty or a new folder", path.display())]
+    #[error("{} is not a cache: it contains {found:?}; give an empty or a new folder", path.display())]
     NotACache { path: PathBuf, found: String },
     /// There is no cache in the folder.
     #[error("no cache at {}; check the path, or open one with a quota", path.display())]
@@ -52,7 +52,7 @@ pub enum CacheError {
     },
     /// The quota is smaller than a piece.
     #[error(
-        "quota_bytes={quota_bytes} holds no piece: one of piece_bytes={piece_bytes} needs {needed_bytes}; raise the quota or lower piece_bytes"
+        "quota_bytes={quota_bytes} is too small: one piece of piece_bytes={piece_bytes} needs {needed_bytes} bytes; raise the quota or lower piece_bytes"
     )]
     QuotaTooSmall {
         quota_bytes: u64,
@@ -60,9 +60,7 @@ pub enum CacheError {
         needed_bytes: u64,
     },
     /// A part of a key is empty or too long.
-    #[error(
-        "{part} of the object's key has {bytes} bytes, allowed are 1 to {max_bytes}; give one of that length"
-    )]
+    #[error("{part} of the object's key has {bytes} bytes; give one of 1 to {max_bytes} bytes")]
     InvalidKey {
         part: &'static str,
         bytes: usize,

@@ -27,7 +27,7 @@ fn every_message_states_cause_place_and_fix() {
                 path: path(),
                 found: "a.txt".into(),
             },
-            "not_a_cache: /c is no cache: it contains \"a.txt\"; give an empty or a new folder",
+            "not_a_cache: /c is not a cache: it contains \"a.txt\"; give an empty or a new folder",
         ),
         (
             CacheError::NoSuchCache { path: path() },
@@ -66,7 +66,7 @@ fn every_message_states_cause_place_and_fix() {
                 piece_bytes: 2,
                 needed_bytes: 3,
             },
-            "quota_too_small: quota_bytes=1 holds no piece: one of piece_bytes=2 needs 3; raise the quota or lower piece_bytes",
+            "quota_too_small: quota_bytes=1 is too small: one piece of piece_bytes=2 needs 3 bytes; raise the quota or lower piece_bytes",
         ),
         (
             CacheError::InvalidKey {
@@ -74,7 +74,7 @@ fn every_message_states_cause_place_and_fix() {
                 bytes: 0,
                 max_bytes: 9,
             },
-            "invalid_key: url of the object's key has 0 bytes, allowed are 1 to 9; give one of that length",
+            "invalid_key: url of the object's key has 0 bytes; give one of 1 to 9 bytes",
         ),
         (
             CacheError::TooManyPieces {

@@ -90,7 +90,10 @@ fn all() -> Vec<(CloudError, [&'static str; 2])> {
                 path: "/a/b".into(),
                 reason: reason(),
             },
-            ["/a/b cannot be read as it was (503", "nothing changes it"],
+            [
+                "/a/b changed, or cannot be read, during the upload (503",
+                "keep it unchanged",
+            ],
         ),
         (
             CloudError::NestedStore {
@@ -99,7 +102,7 @@ fn all() -> Vec<(CloudError, [&'static str; 2])> {
             },
             [
                 "lies below it (s3://b/a.iso/c.iso)",
-                "choose a URL beside it",
+                "choose a URL that is neither above nor below",
             ],
         ),
     ]

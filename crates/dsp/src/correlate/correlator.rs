@@ -75,7 +75,7 @@ impl<T: Precision> Correlator<T> {
         } = kind
         {
             if !(0.0..=1e6).contains(&regularise) {
-                let allowed = "a share of the largest cross-power, from 0".into();
+                let allowed = "from 0 to 1e6 of the largest cross-power".into();
                 return Err(refused("regularise", regularise.to_string(), allowed));
             }
             if !(0.0 <= low && low < high && high <= 0.5) {
@@ -92,7 +92,7 @@ impl<T: Precision> Correlator<T> {
             );
             if band.0 > band.1 {
                 let allowed = format!(
-                    "wide enough to have one of the frequencies, which are 1/{padded} of the rate apart"
+                    "wide enough to contain a frequency of the transform; these are 1/{padded} of the rate apart"
                 );
                 return Err(refused(
                     "band",

@@ -68,10 +68,18 @@ impl NoiseCfar {
             ));
         }
         if !(8..1 << 52).contains(&memory) {
-            return Err(refused("memory", memory.to_string(), "at least 8 numbers"));
+            return Err(refused(
+                "memory",
+                memory.to_string(),
+                "from 8 to 2^52 - 1 numbers",
+            ));
         }
         if !(1..1 << 52).contains(&timeout) {
-            return Err(refused("timeout", timeout.to_string(), "at least 1 number"));
+            return Err(refused(
+                "timeout",
+                timeout.to_string(),
+                "from 1 to 2^52 - 1 numbers",
+            ));
         }
         let cut = thresholds::cut_above(deviations);
         let weight = weight(memory);

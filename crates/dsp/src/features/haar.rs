@@ -106,7 +106,7 @@ pub(super) fn check_levels(width: usize, levels: usize) -> Result<(), DspError> 
         parameter: "levels",
         got: levels.to_string(),
         allowed: format!(
-            "from 1 to {most} of windows of {width} samples (whose length it halves so often)"
+            "from 1 to {most} for windows of {width} samples, whose length each level halves"
         ),
     })
 }

@@ -74,7 +74,7 @@ impl<T: Precision> Score<T> {
                 parameter: "weights",
                 got: format!("{} numbers", weights.len()),
                 allowed: format!(
-                    "a finite number for each of the {bins} frequencies of windows of {} samples",
+                    "a finite number for each of the {bins} frequencies of a window of {} samples",
                     factors.len()
                 ),
             });

@@ -77,7 +77,7 @@ impl Iir {
     /// ```
     pub fn design(&self, operator: &'static str, rate: f64) -> Result<Sections, DspError> {
         if !(1..=Self::MAX_ORDER).contains(&self.order) {
-            let allowed = format!("1 to {}", Self::MAX_ORDER);
+            let allowed = format!("from 1 to {} poles", Self::MAX_ORDER);
             return Err(parameter_error(
                 operator,
                 "order",
@@ -103,7 +103,7 @@ impl Iir {
             if db > above && db <= 600.0 {
                 return Ok(db);
             }
-            let allowed = format!("above {above} dB, at most 600 dB");
+            let allowed = format!("above {above} and at most 600 dB");
             Err(parameter_error(
                 operator,
                 parameter,
@@ -127,7 +127,12 @@ impl Iir {
                 let attenuation = decibels("attenuation_db", attenuation_db, ripple)?;
                 elliptic(self.order, ripple, attenuation).ok_or_else(|| {
                     let got = format!("{attenuation_db} dB at ripple_db={ripple_db} dB");
-                    parameter_error(operator, "attenuation_db", got, "nearer to the ripple")
+                    parameter_error(
+                        operator,
+                        "attenuation_db",
+                        got,
+                        "nearer to ripple_db: double precision has no such filter",
+                    )
                 })?
             }
         };
@@ -157,7 +162,10 @@ fn one_frequency(
     let angle = 2.0 * PI * frequency(operator, "hz", hz, rate)? / rate;
     // Half the width must stay below a quarter turn, a pole of the tangent.
     if !(q.is_finite() && q > angle / PI) {
-        let allowed = format!("a finite number above {}", angle / PI);
+        let allowed = format!(
+            "above {}, so that the band of {hz} Hz / q is narrower than half the rate",
+            2.0 * hz / rate
+        );
         return Err(parameter_error(operator, "q", q.to_string(), allowed));
     }
     Ok((angle.cos(), 1.0 / (1.0 + (angle / q / 2.0).tan())))

@@ -87,7 +87,8 @@ pub fn kaiser_taps(
     frequency(operator, "width_hz", width_hz, rate)?;
     let taps = ((attenuation_db - 7.95) / 2.285 / (2.0 * PI * width_hz / rate) + 1.0).ceil();
     if taps > MAX_TAPS as f64 {
-        let allowed = format!("wide enough for at most {MAX_TAPS} taps, of which it needs {taps}");
+        let allowed =
+            format!("wide enough for at most {MAX_TAPS} taps; so narrow a transition needs {taps}");
         return Err(parameter_error(
             operator,
             "width_hz",
@@ -179,6 +180,6 @@ pub(super) fn count(operator: &'static str, taps: usize) -> Result<(), DspError>
     if (1..=MAX_TAPS).contains(&taps) {
         return Ok(());
     }
-    let allowed = format!("1 to {MAX_TAPS}");
+    let allowed = format!("from 1 to {MAX_TAPS}");
     Err(parameter_error(operator, "taps", taps.to_string(), allowed))
 }

@@ -65,7 +65,7 @@ pub fn hilbert(
         operator,
         "attenuation_db",
         format!("{attenuation_db} dB"),
-        "less, which rounding of the taps allows".to_owned(),
+        "lower: rounding of the taps limits the accuracy".to_owned(),
     ))
 }
 

@@ -90,7 +90,7 @@ fn checked(operator: &'static str, bands: &[FirBand], rate: f64) -> Result<(), D
     let ascending = edges.windows(2).all(|pair| pair[0] < pair[1]);
     if bands.is_empty() || !inside || !ascending {
         let allowed = format!(
-            "ascending frequencies from 0 to half the rate, {} Hz, two a band",
+            "ascending frequencies from 0 to half the rate, {} Hz, two per band",
             rate / 2.0
         );
         return Err(parameter_error(
@@ -209,7 +209,7 @@ pub fn remez(
 ) -> Result<Vec<f64>, DspError> {
     count(operator, taps)?;
     if !(3..=MAX_TAPS).contains(&taps) {
-        let allowed = format!("3 to {MAX_TAPS} for an equiripple design");
+        let allowed = format!("from 3 to {MAX_TAPS} for an equiripple design");
         return Err(parameter_error(operator, "taps", taps.to_string(), allowed));
     }
     checked(operator, bands, rate)?;
@@ -225,7 +225,7 @@ pub fn remez(
     let grid = grid(bands, rate, coefficients, odd);
     let wanted = coefficients + 1;
     if grid.len() < wanted {
-        let allowed = "wide enough for so many taps";
+        let allowed = "wide enough for this number of taps";
         return Err(parameter_error(operator, "edges_hz", "too narrow", allowed));
     }
     let mut chosen: Vec<usize> = (0..wanted)

@@ -97,7 +97,7 @@ impl Combiner {
             })
         };
         if bytes <= CHECK_BYTES {
-            let allowed = "at least 5 bytes: one beside the check of 4";
+            let allowed = "at least 5 bytes: one byte and the checksum of 4 bytes";
             return refuse("window", bytes.to_string(), allowed);
         }
         if clusters.is_empty() || clusters.len() != error_rates.len() {
@@ -105,8 +105,7 @@ impl Combiner {
             return refuse("error_rates", format!("{error_rates:?}"), &allowed);
         }
         if let Some(rate) = error_rates.iter().find(|rate| !(0.0..0.5).contains(*rate)) {
-            let allowed =
-                "from 0 to below 0.5: a receiver that is wrong half the time says nothing";
+            let allowed = "from 0 to below 0.5: a receiver that is wrong half the time carries no information";
             return refuse("error_rates", rate.to_string(), allowed);
         }
         if search > MAX_SEARCHED {

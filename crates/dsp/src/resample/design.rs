@@ -107,7 +107,7 @@ impl<T: Precision> Weights<T> {
         let taps = taps_for(spec.attenuation_db, spec.stop - spec.pass);
         if taps > MAX_TAPS {
             let allowed = format!(
-                "so that a result is of at most {MAX_TAPS} samples, of which it needs {taps:.0}"
+                "such that a result depends on at most {MAX_TAPS} samples; it would need {taps:.0}"
             );
             let got = spec.ratio.to_string();
             return Err(parameter_error(operator, "up/down", got, allowed));

@@ -59,10 +59,10 @@ impl Quality {
             ))
         };
         if !(20.0..=160.0).contains(&self.attenuation_db) {
-            return refused("attenuation_db", self.attenuation_db, "20 to 160 dB");
+            return refused("attenuation_db", self.attenuation_db, "from 20 to 160 dB");
         }
         if !(0.05..=0.99).contains(&self.passband) {
-            let allowed = "0.05 to 0.99 of half the lower rate";
+            let allowed = "from 0.05 to 0.99 of half the lower rate";
             return refused("passband", self.passband, allowed);
         }
         Ok(self)

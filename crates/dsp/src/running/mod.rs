@@ -73,6 +73,6 @@ pub(crate) fn checked(
         operator,
         parameter,
         got: format!("{samples} samples"),
-        allowed: format!("{least} to {MOST_SAMPLES} samples"),
+        allowed: format!("from {least} to {MOST_SAMPLES} samples"),
     })
 }

@@ -259,11 +259,11 @@ fn parameters_outside_their_range_are_refused() {
     );
     refused(
         NoiseCfar::new(5.0, 3, 5).unwrap_err(),
-        &["memory=3", "at least 8"],
+        &["memory=3", "from 8 to 2^52 - 1"],
     );
     refused(
         NoiseCfar::new(5.0, 50, 0).unwrap_err(),
-        &["timeout=0", "at least 1"],
+        &["timeout=0", "from 1 to 2^52 - 1"],
     );
     refused(
         NoiseCfar::with_probability(0.5, 50, 5).unwrap_err(),

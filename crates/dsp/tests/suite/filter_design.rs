@@ -262,7 +262,10 @@ fn rejects_impossible_designs() {
             "cutoff_hz=[20, 10] must be two ascending",
         ),
         (butter(Band::Bandstop(20.0, 20.0), 2), "two ascending"),
-        (butter(Band::Lowpass(20.0), 0), "order=0 must be 1 to 32"),
+        (
+            butter(Band::Lowpass(20.0), 0),
+            "order=0 must be from 1 to 32",
+        ),
         (butter(Band::Lowpass(20.0), 33), "order=33"),
         (
             Iir {

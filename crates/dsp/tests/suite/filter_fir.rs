@@ -116,7 +116,7 @@ fn nan_and_infinities_reach_as_far_as_the_taps() {
 #[test]
 fn rejects_invalid_taps_and_lengths() {
     for (taps, part) in [
-        (vec![], "taps=0 must be 1 to"),
+        (vec![], "taps=0 must be from 1 to"),
         (vec![1.0, f64::NAN], "taps=NaN must be finite"),
     ] {
         let error = Fir::<f64>::new("fir", &taps, FirMethod::Auto)
@@ -280,7 +280,7 @@ fn rejects_impossible_designs() {
         weight: 1.0,
     };
     let cases = [
-        (window(0, Band::Lowpass(1.0)), "taps=0 must be 1 to"),
+        (window(0, Band::Lowpass(1.0)), "taps=0 must be from 1 to"),
         (window(10, Band::Highpass(1.0)), "taps=10 must be odd"),
         (window(10, Band::Bandstop(1.0, 2.0)), "taps=10 must be odd"),
         (
@@ -288,7 +288,10 @@ fn rejects_impossible_designs() {
             "cutoff_hz=50 Hz must be above 0 and below half the rate",
         ),
         (window(11, Band::Bandpass(20.0, 10.0)), "two ascending"),
-        (remez("fir", 2, &[pass], 100.0), "taps=2 must be 3 to 2048"),
+        (
+            remez("fir", 2, &[pass], 100.0),
+            "taps=2 must be from 3 to 2048",
+        ),
         (remez("fir", 20, &[], 100.0), "edges_hz=[] must be"),
         (
             remez(

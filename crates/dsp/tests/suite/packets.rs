@@ -210,7 +210,7 @@ fn rejects_invalid_receivers_and_packets() {
     let refusal = |result: Result<Combiner, DspError>| result.map(drop).unwrap_err().to_string();
     assert_eq!(
         refusal(Combiner::new(4, &[0], &[0.1], 0)),
-        "combine_packets: window=4 must be at least 5 bytes: one beside the check of 4; change window"
+        "combine_packets: window=4 must be at least 5 bytes: one byte and the checksum of 4 bytes; change window"
     );
     assert_eq!(
         refusal(Combiner::new(40, &[0, 1], &[0.1], 0)),

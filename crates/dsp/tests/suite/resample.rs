@@ -327,10 +327,13 @@ fn parameters_out_of_range_are_refused_with_what_is_allowed() {
     for (result, part) in [
         (
             with((2, 1), 19.0, 0.9),
-            "attenuation_db=19 must be 20 to 160 dB",
+            "attenuation_db=19 must be from 20 to 160 dB",
         ),
         (with((2, 1), f64::NAN, 0.9), "attenuation_db=NaN"),
-        (with((2, 1), 100.0, 1.0), "passband=1 must be 0.05 to 0.99"),
+        (
+            with((2, 1), 100.0, 1.0),
+            "passband=1 must be from 0.05 to 0.99",
+        ),
         (with((1 << 21, 1), 100.0, 0.9), "up/down=2097152/1"),
         (with((1, 1 << 21), 100.0, 0.9), "up/down=1/2097152"),
     ] {

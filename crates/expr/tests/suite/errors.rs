@@ -313,7 +313,7 @@ fn saved_expressions_are_checked() {
         (r#"{"op": "constant"}"#, &["constant", "lacks \"value\""]),
         (
             r#"{"op": "constant", "value": "three"}"#,
-            &["three", "no constant"],
+            &["three", "not a constant"],
         ),
         (
             r#"{"op": "input"}, {"op": "cast", "args": [0]}"#,

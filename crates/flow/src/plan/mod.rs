@@ -17,6 +17,7 @@ pub(crate) mod operator;
 pub(crate) mod operator_factory;
 mod operator_macro;
 pub(crate) mod parameter;
+pub(crate) mod parameter_range;
 pub(crate) mod partial_result;
 mod port_form;
 pub(crate) mod port_type;

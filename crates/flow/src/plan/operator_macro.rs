@@ -5,8 +5,8 @@
 /// The doc comment is the operator's documentation: one sentence, then the sections `# Inputs`, `# Returns`,
 /// `# Conventions`, `# Errors`, `# Source` and `# Example` (in Python); see
 /// [`Declaration::section`](crate::Declaration::section). A parameter has a Rust type, a [kind](crate::Param::kind),
-/// and any of `unit` (a [`Unit`](crate::Unit)), `range`, `choices`, `default`, `adjustable`, `positional` and
-/// `explicit`.
+/// and any of `unit` (a [`Unit`](crate::Unit)), `choices`, `default`, `adjustable`, `positional` and `explicit`. Its legal
+/// numbers are a `range`, both bounds included, or have a bound each: `at_least` or `above`, `at_most` or `below`.
 ///
 /// ```
 /// use isochrony_flow::{

@@ -1,10 +1,12 @@
 //! Operator parameters: type, unit, legal values, default.
 
 use std::fmt;
+use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use serde_json::Value;
 
 use super::length::{EXAMPLES, Length, hint};
+use super::parameter_range::ParamRange;
 use crate::PlanError;
 
 /// Unit of a parameter.
@@ -61,8 +63,8 @@ pub struct Param {
     pub kind: &'static str,
     /// Unit.
     pub unit: Unit,
-    /// Legal range, inclusive. Texts omit bounds beyond 9e15.
-    pub range: Option<(f64, f64)>,
+    /// Legal numbers.
+    pub range: ParamRange,
     /// Legal texts; empty: any.
     pub choices: &'static [&'static str],
     /// None: required.
@@ -74,9 +76,6 @@ pub struct Param {
     /// Required in Python, although optional in saved plans.
     pub explicit: bool,
 }
-
-/// Larger bounds only mean finite values.
-pub(super) const NO_BOUND: f64 = 9e15;
 
 const KINDS: [(&str, &str); 11] = [
     ("integer", "an integer"),
@@ -121,7 +120,7 @@ impl Param {
             doc,
             kind,
             unit: Unit::Unitless,
-            range: None,
+            range: ParamRange::ALL,
             choices: &[],
             default: None,
             adjustable: false,
@@ -137,10 +136,38 @@ impl Param {
         self
     }
 
-    /// Sets the legal range.
+    /// Sets the legal range, both bounds included.
     #[must_use]
-    pub const fn range(mut self, range: (f64, f64)) -> Self {
-        self.range = Some(range);
+    pub const fn range(mut self, (low, high): (f64, f64)) -> Self {
+        self.range = ParamRange::closed(low, high);
+        self
+    }
+
+    /// Sets the least legal number.
+    #[must_use]
+    pub const fn at_least(mut self, low: f64) -> Self {
+        self.range.low = Included(low);
+        self
+    }
+
+    /// Sets the largest legal number.
+    #[must_use]
+    pub const fn at_most(mut self, high: f64) -> Self {
+        self.range.high = Included(high);
+        self
+    }
+
+    /// Sets the number that legal ones exceed.
+    #[must_use]
+    pub const fn above(mut self, low: f64) -> Self {
+        self.range.low = Excluded(low);
+        self
+    }
+
+    /// Sets the number that legal ones stay below.
+    #[must_use]
+    pub const fn below(mut self, high: f64) -> Self {
+        self.range.high = Excluded(high);
         self
     }
 
@@ -182,23 +209,18 @@ impl Param {
     /// Describes legal values.
     #[must_use]
     pub fn legal(&self) -> String {
-        let unit = match self.unit {
-            Unit::Unitless => String::new(),
-            unit => format!(" {unit}"),
+        let numbers = match (self.range, self.unit) {
+            (range, _) if range == ParamRange::ALL => String::new(),
+            (range, Unit::Unitless) => format!(" {range}"),
+            // "from 1 samples" would read badly.
+            (range, unit) if matches!((range.low, range.high), (Included(_), Unbounded)) => {
+                format!(" {range}, in {unit}")
+            }
+            (range, unit) => format!(" {range} {unit}"),
         };
-        let number = match (self.range, self.choices) {
-            (Some((low, high)), []) if low <= -NO_BOUND && high >= NO_BOUND => {
-                self.article().into()
-            }
-            (Some((low, high)), []) if low <= -NO_BOUND => {
-                format!("{}, at most {high}{unit}", self.article())
-            }
-            (Some((low, high)), []) if high >= NO_BOUND => {
-                format!("{}, at least {low}{unit}", self.article())
-            }
-            (Some((low, high)), []) => format!("{} from {low} to {high}{unit}", self.article()),
-            (None, []) => self.article().into(),
-            (_, choices) => format!("one of {}", choices.join(", ")),
+        let number = match self.choices {
+            [] => self.article().to_owned() + &numbers,
+            choices => format!("one of {}", choices.join(", ")),
         };
         match self.unit.is_length() {
             true => format!("{number}, or {EXAMPLES}"),
@@ -240,13 +262,12 @@ impl Param {
             },
             _ => value.is_string(),
         };
-        let lies_within = |(low, high): (f64, f64), value: &Value| {
-            value.as_f64().is_some_and(|x| (low..=high).contains(&x))
-        };
-        let in_range = self.range.is_none_or(|range| match value {
-            Value::Array(values) => values.iter().all(|value| lies_within(range, value)),
-            other => lies_within(range, other),
-        });
+        let is_legal = |value: &Value| value.as_f64().is_some_and(|x| self.range.contains(x));
+        let in_range = self.range == ParamRange::ALL
+            || match value {
+                Value::Array(values) => values.iter().all(is_legal),
+                other => is_legal(other),
+            };
         let known = |text: &Value| {
             self.choices.is_empty() || text.as_str().is_some_and(|t| self.choices.contains(&t))
         };

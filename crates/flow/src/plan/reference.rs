@@ -1,9 +1,11 @@
 //! Renders declarations for the operator reference: sections, and everything as JSON.
 
+use std::ops::Bound::Excluded;
+
 use serde_json::{Value, json};
 
 use super::declaration::{Declaration, Inputs, ResultTolerance};
-use super::parameter::{NO_BOUND, Param};
+use super::parameter::Param;
 
 pub(crate) const SECTIONS: [&str; 6] = [
     "Inputs",
@@ -86,14 +88,17 @@ impl Declaration {
 impl Param {
     fn json(&self) -> Value {
         let lines: Vec<&str> = self.doc.lines().map(str::trim).collect();
-        let bound = |bound: f64| (bound.abs() < NO_BOUND).then_some(bound);
+        let range = self.range;
+        let open = [range.low, range.high].map(|bound| matches!(bound, Excluded(_)));
         json!({
             "name": self.name,
             "doc": lines.join(" ").trim(),
             "kind": self.kind,
             "unit": self.unit.to_string(),
             "length": self.unit.is_length(),
-            "range": self.range.map(|(low, high)| [bound(low), bound(high)]),
+            "range": range.numbers(),
+            "open": open,
+            "legal": range.to_string(),
             "choices": self.choices,
             "required": self.default.is_none(),
             "default": self.default.map(|default| default()),

@@ -89,7 +89,7 @@ impl Plan {
         let unreadable = |why: String| PlanError::Unreadable { why };
         if saved.get("isochrony_plan") != Some(&json!(1)) {
             return Err(unreadable(
-                "it has no \"isochrony_plan\": 1, so it is no plan of this version".into(),
+                "it has no \"isochrony_plan\": 1, so it is not a plan of this version".into(),
             ));
         }
         let list = saved.get("nodes").and_then(Value::as_array);
@@ -98,7 +98,7 @@ impl Plan {
         let mut timebases = Timebases::default();
         let pick = |nodes: &[Self], edge: &Value| -> Result<Self, PlanError> {
             let (node, output): (usize, u16) = serde_json::from_value(edge.clone())
-                .map_err(|why| unreadable(format!("{edge} is no [node, output]: {why}")))?;
+                .map_err(|why| unreadable(format!("{edge} is not [node, output]: {why}")))?;
             let node = nodes.get(node);
             node.ok_or_else(|| unreadable(format!("{edge} names a node that is not before it")))?
                 .output(output)
@@ -109,7 +109,7 @@ impl Plan {
             let object = |key: &str| match node.get(key) {
                 Some(Value::Object(map)) => Ok(map.clone()),
                 None => Ok(Map::new()),
-                _ => Err(unreadable(format!("{key:?} of node {at} is no object"))),
+                _ => Err(unreadable(format!("{key:?} of node {at} is not an object"))),
             };
             if name == "scan" {
                 let form = object("of")?;

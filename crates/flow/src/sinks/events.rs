@@ -105,8 +105,8 @@ impl EventSink {
             let program = compiled.bind(Self::NAME, Some(expression), from_ref(port))?;
             if program.output().shape == Shape::Sample {
                 return Err(PlanError::Predicate {
-                    expression: format!("{name}={expression}, which has one value a sample"),
-                    mend: "reduce it to one value a window, as with .max()",
+                    expression: format!("{name}={expression}, which has one value per sample"),
+                    mend: "reduce it to one value per window, such as with .max()",
                 });
             }
             fields.push(ComputedField {

@@ -200,7 +200,7 @@ impl GeneratedPass {
             };
             if made.dtype() != self.dtype || made.stream_id() != self.stream {
                 return Err(refused(format!(
-                    "got {} of {} where {} of {} was promised; make segments of one dtype and stream",
+                    "got {} of {}, expected {} of {}; make all segments of one dtype and stream",
                     made.dtype(),
                     made.stream().name,
                     self.dtype,
@@ -210,7 +210,7 @@ impl GeneratedPass {
             let end = self.end.replace(made.end());
             if end.is_some_and(|end| made.start() < end) {
                 return Err(refused(format!(
-                    "samples from index {} follow on those up to {}; indices must not go back",
+                    "samples from index {} come after those up to {}; give segments in order of their indices",
                     made.start(),
                     end.unwrap_or_default()
                 )));

@@ -3,7 +3,7 @@ use std::path::Path;
 use isochrony_flow::operators::{Iir, Rewindow, StaLta, Xcorr};
 use isochrony_flow::{
     Catalog, Declared, Inputs, Length, OperatorBuilder, Param, Plan, ResultTolerance, Segments,
-    json, operator,
+    Unit, json, operator,
 };
 use isochrony_segment::{SigSeg, Stream};
 use isochrony_time::{Rate, TimebaseId};
@@ -55,6 +55,10 @@ fn parameters_refuse_other_kinds_choices_and_values_out_of_range() {
     let count = Param::new("clusters", "", "integers").range((0.0, f64::MAX));
     let any = Param::new("on", "", "number").range((f64::MIN, f64::MAX));
     let below = Param::new("gain", "", "number").range((f64::MIN, 3.0));
+    let share = Param::new("share", "", "number").above(0.0).below(0.5);
+    let share = share.unit(Unit::Decibels);
+    let hop = Param::new("hop", "", "integer").at_least(1.0);
+    let hop = hop.unit(Unit::Of("cells"));
     let text = Param::new("kind", "", "text").choices(&["a", "b"]);
     let cases = [
         (number, json!([0.0, 0.5, 1.0]), ""),
@@ -69,16 +73,24 @@ fn parameters_refuse_other_kinds_choices_and_values_out_of_range() {
         (
             count,
             json!([0, -3]),
-            "clusters=[0,-3] must be a list of whole numbers, at least 0;",
+            "clusters=[0,-3] must be a list of whole numbers from 0;",
         ),
+        (
+            share,
+            json!(0.0),
+            "share=0.0 must be a finite number above 0 and below 0.5 dB;",
+        ),
+        (
+            share,
+            json!(0.5),
+            "share=0.5 must be a finite number above 0 and below 0.5 dB;",
+        ),
+        (share, json!(0.499), ""),
+        (hop, json!(0), "hop=0 must be an integer from 1, in cells;"),
         (count, json!([0.5]), "clusters=[0.5] must be"),
         (any, json!(-1e200), ""),
         (any, json!(null), "on=null must be a finite number;"),
-        (
-            below,
-            json!(4),
-            "gain=4 must be a finite number, at most 3;",
-        ),
+        (below, json!(4), "gain=4 must be a finite number at most 3;"),
         (text, json!("b"), ""),
         (text, json!("c"), "kind=\"c\" must be one of a, b;"),
     ];

@@ -137,7 +137,7 @@ fn what_is_received_or_made_once_is_refused_with_a_remedy() {
     assert_eq!(error.code(), "cannot_characterise");
     let text = error.to_string();
     assert!(
-        text.starts_with("scan(tone) gives what it has only once"),
+        text.starts_with("scan(tone) can be read only once"),
         "{text}"
     );
     assert!(text.ends_with("over a stored signal or an array"), "{text}");

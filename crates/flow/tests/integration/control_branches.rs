@@ -332,7 +332,7 @@ fn what_is_no_branch_of_the_plan_is_refused() {
         (
             smoothed(&first, 5.0),
             "branch",
-            "nobody would get its results",
+            "nothing would receive its results",
         ),
         (noting(&merged).0, "branch", "results of one operator"),
     ];

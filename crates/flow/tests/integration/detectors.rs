@@ -253,7 +253,7 @@ fn what_does_not_fit_is_refused_when_the_plan_is_made() {
             &scan,
             "running_rms",
             json!({"window": 0}),
-            &["window=0 s", "half a sample"],
+            &["window=0 must be", "above 0 and at most 1e9 s"],
         ),
         (
             &scan,

@@ -60,7 +60,7 @@ fn indices_that_go_back_end_the_run_and_say_when() {
     let recording = generated(vec![0..10, 5..20]).starting(Fixed::from_int(0));
     let error = Plan::scan(recording).collect().unwrap_err();
     assert_eq!(error.code(), "operator_failed");
-    for part in ["scan", "index 5", "up to 10", "must not go back"] {
+    for part in ["scan", "index 5", "up to 10", "in order of their indices"] {
         assert!(error.to_string().contains(part), "{error}");
     }
 }

@@ -145,7 +145,7 @@ fn every_refusal_says_what_where_and_how_to_mend() {
         (
             scan.then::<Fail>(with(json!({"at": -1}))).unwrap_err(),
             "parameter",
-            &["at=-1", "from 0 to 1000000000 samples"],
+            &["at=-1", "from 0 to 1e9 samples"],
         ),
         (
             scan.then::<Fail>(with(json!({"at": 1.5}))).unwrap_err(),

@@ -253,7 +253,7 @@ fn loops_that_cannot_go_on_are_refused_before_they_run() {
     let wide = looped(&|x, _| Ok((x.clone(), x.map(&(s(0) * 1.0))?)));
     assert_eq!(wide.code(), "inputs_differ");
     assert!(
-        wide.to_string().contains("as many values a window"),
+        wide.to_string().contains("as many values per window"),
         "{wide}"
     );
     let none = windows.feedback(1, json!([]), DType::F64, |x, _| Ok((x.clone(), x.clone())));

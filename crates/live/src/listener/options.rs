@@ -169,7 +169,7 @@ impl ListenOptions {
             }
             if lateness < self.reorder {
                 let legal = format!(
-                    "seconds from reorder={}: frames that came early wait as long for those before them",
+                    "at least reorder={} seconds, for which early frames wait for those before them",
                     self.reorder.as_secs_f64()
                 );
                 return refused("lateness", got, &legal);

@@ -374,7 +374,7 @@ fn an_output_that_does_not_exist_is_an_error() {
     );
     let error = done.expect_err("there is none").error;
     assert!(
-        error.to_string().contains("no output 2: give 0 to 1"),
+        error.to_string().contains("no output 2; give 0 to 1"),
         "{error}"
     );
 }
@@ -453,7 +453,7 @@ fn counts_of_readers_and_writers_are_checked() {
             sinks,
         );
         let error = done.expect_err("it overstates").error;
-        assert!(error.to_string().contains("where it was given"), "{error}");
+        assert!(error.to_string().contains("but it was given"), "{error}");
         let done = run_unwatched(
             &options(order, 2, 10),
             vec![Input::reader(OverstatingStream)],
@@ -461,6 +461,6 @@ fn counts_of_readers_and_writers_are_checked() {
             vec![],
         );
         let error = done.expect_err("it overstates").error;
-        assert!(error.to_string().contains("were asked for"), "{error}");
+        assert!(error.to_string().contains("were requested"), "{error}");
     }
 }

@@ -54,7 +54,7 @@ fn raised(url: &str, error: CloudError) -> Error {
     let shown = remote::checked_url(url).unwrap_or_else(|_| "the URL".into());
     let message = match error {
         CloudError::ChangedRemotely => {
-            format!("{shown} changed while it was read; run again when nobody writes it")
+            format!("{shown} changed while it was read; run again when no program writes to it")
         }
         error => format!("{shown}: {error}"),
     };

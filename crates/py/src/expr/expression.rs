@@ -35,7 +35,8 @@ impl From<NativeExpr> for Expr {
 }
 
 pub(super) fn untraceable(message: String) -> Error {
-    let message =
-        format!("{message}; what no expression says runs as isochrony.py(f) or isochrony.jit(f)");
+    let message = format!(
+        "{message}; a function that cannot be an expression runs as isochrony.py(f) or isochrony.jit(f)"
+    );
     PackageError::new("TraceError", "untraceable", message).into()
 }

@@ -179,12 +179,20 @@ impl Expr {
     }
 
     /// Real part of each value.
+    ///
+    /// >>> z = iso.scan(np.array([1 + 2j, 3 - 4j]), rate=100)
+    /// >>> z.map(lambda s: s.real).collect()
+    /// array([1., 3.])
     #[getter]
     fn real(&self) -> Result<Self> {
         self.unary(Unary::Real)
     }
 
     /// Imaginary part of each value; zero for real values.
+    ///
+    /// >>> z = iso.scan(np.array([1 + 2j, 3 - 4j]), rate=100)
+    /// >>> z.map(lambda s: s.imag).collect()
+    /// array([ 2., -4.])
     #[getter]
     fn imag(&self) -> Result<Self> {
         self.unary(Unary::Imag)

@@ -18,7 +18,7 @@ impl Expr {
     pub(super) fn no<T>(&self, what: &str, mend: &str) -> Result<T> {
         let at = quoted(&self.written);
         Err(untraceable(format!(
-            "{at} has no {what} while a plan is written, since it stands for every window; {mend}"
+            "{at} has no {what} while a plan is built, since it stands for every window; {mend}"
         )))
     }
 }

@@ -36,7 +36,9 @@ fn no_dtype(name: &str) -> PackageError {
     PackageError::new(
         "SegmentTypeError",
         "unsupported_dtype",
-        format!("values of {name} cannot flow in a plan; convert them with .astype(\"float64\")"),
+        format!(
+            "values of {name} cannot be used in a plan; convert them with .astype(\"float64\")"
+        ),
     )
 }
 
@@ -55,7 +57,7 @@ impl ReturnedArray<'_> {
                 "SegmentError",
                 "not_one_dimensional",
                 format!(
-                    "an array of {} dimensions was returned; return one value a window (1-D) or one row a window (2-D)",
+                    "an array of {} dimensions was returned; return one value per window (1-D) or one row per window (2-D)",
                     shape.len()
                 ),
             )

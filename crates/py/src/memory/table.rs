@@ -38,7 +38,7 @@ fn arrow_error(error: &ArrowError) -> Error {
     PackageError::new(
         "PlanError",
         "arrow",
-        format!("the table cannot be given away: {error}"),
+        format!("the table cannot be exported: {error}"),
     )
     .into()
 }

@@ -138,7 +138,7 @@ fn put(
     let count = returned.len()?;
     if out.output_count() > 0 && count != out.output_count() {
         let message = format!(
-            "the function returned {count} things for {} outputs; return bytes or None for each",
+            "the function returned {count} values for {} outputs; return bytes or None for each",
             out.output_count()
         );
         return Err(PyTypeError::new_err(message).into());

@@ -96,7 +96,7 @@ impl Read for Reader {
             let bytes = bytes.as_bytes();
             let Some(room) = into.get_mut(..bytes.len()) else {
                 let message = format!(
-                    "the source gave {} bytes where {} were asked for",
+                    "the source returned {} bytes, but {} were requested; return at most as many as requested",
                     bytes.len(),
                     into.len()
                 );

@@ -133,7 +133,7 @@ pub(super) fn bool_per_row(
     let returned = ReturnedArray::of(result).map_err(failed)?;
     if returned.dtype != DType::Bool || returned.rows != rows || returned.columns.is_some() {
         let message = format!(
-            "{shown} returned {} values of {} for {rows} rows; return one bool a row",
+            "{shown} returned {} values of {} for {rows} rows; return one bool per row",
             returned.rows, returned.dtype
         );
         return Err(refused(message));
@@ -173,7 +173,7 @@ pub(super) fn batch_from_result(
     let count = names.try_iter().map_err(raised)?.count();
     if count > columns.len() {
         return Err(refused(format!(
-            "{shown} returned {count} columns where {} were promised; return the same columns each time",
+            "{shown} returned {count} columns, expected {}; return the same columns each time",
             fields.names()
         )));
     }

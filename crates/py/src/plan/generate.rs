@@ -141,7 +141,7 @@ fn next(
             None => format!("({},)", samples.rows),
         };
         let message = format!(
-            "the iterator gave {} of shape {shape} where 1-D {dtype} was promised; convert it, or state dtype=",
+            "the iterator gave {} of shape {shape}, but 1-D {dtype} was promised; convert it, or state dtype=",
             samples.dtype
         );
         return Err(OpErrorKind::Failed(Cause::from(message)).into());

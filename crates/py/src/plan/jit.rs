@@ -136,10 +136,10 @@ impl JitOperator {
                 format!("{shown} raised an exception, which Numba has printed; fix the function")
             }
             Some(status) => format!(
-                "{shown} returned status {}; 0 means that all went well",
+                "{shown} returned status {}; return 0 for success",
                 status >> 1
             ),
-            None => format!("{shown} was given a block of another shape than its rows"),
+            None => format!("{shown} got a block of another shape than its rows"),
         };
         Err(OpErrorKind::Failed(Cause::from(message)).into())
     }
@@ -186,7 +186,7 @@ impl Operator for JitOperator {
                 operator: "jit",
                 expected: "the windows that its function was compiled for",
                 got: port.map_or_else(|| "nothing".into(), |port| port.to_string()),
-                mend: "build the plan anew",
+                mend: "build the plan again",
             });
         };
         self.stream = port.stream_id().map(unitless);

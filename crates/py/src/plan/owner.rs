@@ -20,7 +20,7 @@ pub(crate) struct Callable(Weak<Py<PyAny>>);
 
 impl Callable {
     pub(crate) fn get(&self) -> Result<Arc<Py<PyAny>>, OpError> {
-        let message = "the plan was taken apart before it ran; keep it as long as it is needed";
+        let message = "the plan was freed before it ran; keep a reference to it until then";
         let gone = || OpErrorKind::Failed(Cause::from(message)).into();
         self.0.upgrade().ok_or_else(gone)
     }

@@ -92,7 +92,7 @@ impl NativePlan {
         }
         if kind.is_empty() {
             let message =
-                "annotate needs a kind of event; say what was found, as \"burst\"".to_owned();
+                "annotate needs a kind of event; name what was found, such as \"burst\"".to_owned();
             return Err(PackageError::new("OptionError", "bad_option", message).into());
         }
         self.then_factory(py, SharedFactory::new(SinkFactory::new(target)))

@@ -32,24 +32,36 @@ pub(crate) struct ClockCorrection {
 #[pymethods]
 impl ClockCorrection {
     /// Number of the correction, unique in the signal, never reused.
+    ///
+    /// >>> obs.clock_corrections[0].id
+    /// 0
     #[getter]
     fn id(&self) -> u32 {
         self.correction.id()
     }
 
     /// Id of the corrected run; None: all.
+    ///
+    /// >>> obs.clock_corrections[0].run is None
+    /// True
     #[getter]
     fn run(&self) -> Option<u32> {
         self.correction.run().map(|run| run.0)
     }
 
     /// Whether the correction was removed; its points are kept.
+    ///
+    /// >>> obs.clock_corrections[0].removed
+    /// False
     #[getter]
     fn removed(&self) -> bool {
         self.correction.is_removed()
     }
 
     /// The fit, from recorded to true civil time: `shape`, `residual`, `outliers`, ... in nanoseconds.
+    ///
+    /// >>> obs.clock_corrections[0].fit.shape
+    /// 'line'
     #[getter]
     fn fit(&self) -> TimebaseFit {
         TimebaseFit::of_correction(self.correction.fit().clone())
@@ -58,6 +70,10 @@ impl ClockCorrection {
     /// The given points, a `Table`: "from" is an index, or ns since 1970 by the signal's own clock if "from_time" is
     /// true; "civil_ns" is the true time, "to" the other clock's count, "uncertainty_ns" NaN if none was stated;
     /// "outlier" is true for ignored points. Columns with "_frac" are in 2**-32.
+    ///
+    /// >>> correction = obs.clock_corrections[0]
+    /// >>> correction.points.num_rows
+    /// 2
     #[getter]
     fn points<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let points: Vec<ClockComparison> = self.correction.comparisons().collect();
@@ -250,6 +266,9 @@ impl Signal {
     ///
     /// Returns:
     ///     A list of `ClockCorrection`.
+    ///
+    /// >>> signal.clock_corrections
+    /// []
     #[getter]
     fn clock_corrections(slf: &Bound<'_, Self>) -> Result<Vec<ClockCorrection>> {
         let signal = slf.get().get(slf.py())?;

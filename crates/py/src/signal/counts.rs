@@ -63,6 +63,9 @@ impl Signal {
     ///
     /// Raises:
     ///     isochrony.GapError: a slice across a gap or a clock step.
+    ///
+    /// >>> signal.counts[2:5]
+    /// array([2, 3, 4], dtype=int16)
     #[getter]
     fn counts(slf: Py<Self>) -> Counts {
         Counts { signal: slf }

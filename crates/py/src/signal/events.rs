@@ -15,6 +15,15 @@ use crate::store::pickling::{Opening, decoded, encoded};
 use crate::time::{Time, TimeArg};
 
 /// An event of a signal: import provenance, a discontinuity, a user's annotation. Picklable.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+/// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+/// >>> _ = signal.append(np.zeros(1000, "i2"))
+/// >>> _ = signal.events.add("onset", start=250, end=300, station="AKT")
+/// >>> event = signal.events[-1]
+/// >>> event.kind, event.start, event.end, event.fields
+/// ('onset', 250, 300, {'station': 'AKT'})
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Event {
     row: EventRow,
@@ -24,30 +33,45 @@ pub(crate) struct Event {
 #[pymethods]
 impl Event {
     /// Unique in the signal, never reused.
+    ///
+    /// >>> event.id
+    /// 0
     #[getter]
     fn id(&self) -> u64 {
         self.row.id
     }
 
     /// Its kind, `snake_case` by convention.
+    ///
+    /// >>> event.kind
+    /// 'onset'
     #[getter]
     fn kind(&self) -> &str {
         &self.row.kind
     }
 
     /// Index of the event's first sample.
+    ///
+    /// >>> event.start
+    /// 250
     #[getter]
     fn start(&self) -> i64 {
         self.row.start
     }
 
     /// End index; equal to `start` for an instant.
+    ///
+    /// >>> event.end
+    /// 300
     #[getter]
     fn end(&self) -> i64 {
         self.row.end
     }
 
     /// Civil time of `start`; None without civil time.
+    ///
+    /// >>> event.time
+    /// Time('2026-01-01T00:00:02.500Z')
     #[getter]
     fn time(&self) -> Result<Option<Time>> {
         Ok(match self.signal.empirical()? {
@@ -57,6 +81,9 @@ impl Event {
     }
 
     /// Free fields: a dict of JSON values.
+    ///
+    /// >>> event.fields
+    /// {'station': 'AKT'}
     #[getter]
     fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         crate::json::loads(py, &self.row.fields)
@@ -251,6 +278,10 @@ fn place(signal: &StoreSignal, at: &Bound<'_, PyAny>) -> Result<i64> {
 #[pymethods]
 impl Signal {
     /// Its events: a sequence of `Event` with `add`, `remove` and `find`.
+    ///
+    /// >>> _ = signal.events.add("onset", start=250)
+    /// >>> len(signal.events), signal.events[-1].kind
+    /// (1, 'onset')
     #[getter]
     fn events(slf: Py<Self>) -> Events {
         Events { signal: slf }

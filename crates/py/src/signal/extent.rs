@@ -199,6 +199,9 @@ impl Signal {
     ///
     /// Raises:
     ///     isochrony.StoreError: the clock of the signal cannot be read.
+    ///
+    /// >>> signal.start_time
+    /// Time('2026-01-01T00:00:00Z')
     #[getter]
     fn start_time(&self, py: Python<'_>) -> Result<Option<Time>> {
         self.pick(py, None, Default::default())?.start_time()
@@ -211,6 +214,9 @@ impl Signal {
     ///
     /// Raises:
     ///     isochrony.StoreError: the clock of the signal cannot be read.
+    ///
+    /// >>> signal.end_time
+    /// Time('2026-01-01T00:00:10Z')
     #[getter]
     fn end_time(&self, py: Python<'_>) -> Result<Option<Time>> {
         self.pick(py, None, Default::default())?.end_time()

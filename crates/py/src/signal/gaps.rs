@@ -42,24 +42,36 @@ impl Gap {
 #[pymethods]
 impl Gap {
     /// First missing index.
+    ///
+    /// >>> gap.start
+    /// 100
     #[getter]
     fn start(&self) -> i64 {
         self.gap.start
     }
 
     /// Number of missing samples.
+    ///
+    /// >>> gap.length
+    /// 200
     #[getter]
     fn length(&self) -> i64 {
         self.gap.end() - self.gap.start
     }
 
     /// Index of the first sample after the gap.
+    ///
+    /// >>> gap.end
+    /// 300
     #[getter]
     fn end(&self) -> i64 {
         self.gap.end()
     }
 
     /// Civil time at which the last sample before the gap ends; None without civil time.
+    ///
+    /// >>> gap.start_time
+    /// Time('2026-01-01T00:00:01Z')
     #[getter]
     fn start_time(&self) -> Result<Option<Time>> {
         let times = self.signal.gap_times(self.gap)?;
@@ -67,6 +79,9 @@ impl Gap {
     }
 
     /// Civil time of the first sample after the gap; None without civil time.
+    ///
+    /// >>> gap.end_time
+    /// Time('2026-01-01T00:00:03Z')
     #[getter]
     fn end_time(&self) -> Result<Option<Time>> {
         let times = self.signal.gap_times(self.gap)?;
@@ -74,6 +89,9 @@ impl Gap {
     }
 
     /// Duration, a `Fraction` of seconds; None without civil time.
+    ///
+    /// >>> gap.duration
+    /// Fraction(2, 1)
     #[getter]
     fn duration<'py>(&self, py: Python<'py>) -> Result<Option<Bound<'py, PyAny>>> {
         let Some(times) = self.signal.gap_times(self.gap)? else {
@@ -86,6 +104,9 @@ impl Gap {
     }
 
     /// The recording before the gap, a `GapEdge`: the importer's file, if any, and the last stamp.
+    ///
+    /// >>> gap.before.stamp_index
+    /// 0
     #[getter]
     fn before(&self) -> Result<GapEdge> {
         Ok(isochrony_ingest::gap_edges(&self.signal, self.gap)
@@ -94,6 +115,9 @@ impl Gap {
     }
 
     /// The recording after the gap, a `GapEdge`: the importer's file, if any, and its stamp.
+    ///
+    /// >>> gap.after.source is None
+    /// True
     #[getter]
     fn after(&self) -> Result<GapEdge> {
         Ok(isochrony_ingest::gap_edges(&self.signal, self.gap)
@@ -130,12 +154,24 @@ impl Gap {
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct GapEdge {
     /// Path of the file below the imported folder; None if appended by a program.
+    ///
+    /// >>> edge.source is None
+    /// True
     source: Option<String>,
     /// The source's stamp on its own clock: the last one before the gap, or that of the first sample after it, if any.
+    ///
+    /// >>> edge.stamp
+    /// Time('2026-01-01T00:00:00Z')
     stamp: Option<Time>,
     /// Width in seconds of the interval from `stamp` that holds the true time; None without a stamp.
+    ///
+    /// >>> edge.resolution
+    /// 0.0
     resolution: Option<f64>,
     /// Index of the stamped sample; None without a stamp.
+    ///
+    /// >>> edge.stamp_index
+    /// 0
     stamp_index: Option<i64>,
 }
 
@@ -221,6 +257,9 @@ impl Gaps {
 #[pymethods]
 impl Gaps {
     /// Total number of indices without samples.
+    ///
+    /// >>> signal.gaps.missing
+    /// 200
     #[getter]
     fn missing(&self) -> i64 {
         match &self.items {

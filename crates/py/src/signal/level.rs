@@ -27,6 +27,14 @@ const MEASURES: [(&str, Measure); 5] = [
 /// full buckets exist. A bucket without samples is a gap; one without finite values has value NaN and count 0. A bucket
 /// across a clock step counts the samples of both runs. `level[i]` is one value in the signal's unit, `level[a:b]`
 /// (indices or times) or `level[isochrony.span(...)]` a `LevelSelection`. It follows its signal.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+/// >>> signal = store.create("p", dtype="i2", rate=100, unit="kPa", start="2026-01-01")
+/// >>> _ = signal.append(np.arange(10_000, dtype="i2")), store.commit()
+/// >>> level = signal.level(512, "max")
+/// >>> level[2:4].values()
+/// array([1535., 2047.])
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct Level {
     signal: Py<Signal>,
@@ -71,24 +79,36 @@ impl Level {
 #[pymethods]
 impl Level {
     /// The signal of this level.
+    ///
+    /// >>> level.signal
+    /// <Signal p int16 in kPa at 100 Hz: 10000 samples, 0 gaps, 1 runs>
     #[getter]
     fn signal(&self, py: Python<'_>) -> Py<Signal> {
         self.signal.clone_ref(py)
     }
 
     /// Samples in a bucket.
+    ///
+    /// >>> level.bucket
+    /// 512
     #[getter]
     fn bucket(&self) -> i64 {
         self.bucket
     }
 
     /// Statistic of each bucket: "min", "max", "mean", "std" or "count".
+    ///
+    /// >>> level.measure
+    /// 'max'
     #[getter]
     fn measure(&self) -> &'static str {
         self.name
     }
 
     /// Unit of the values: the signal's, empty for counts.
+    ///
+    /// >>> level.unit
+    /// 'kPa'
     #[getter]
     fn unit(&self, py: Python<'_>) -> Result<String> {
         Ok(match self.measure {
@@ -98,24 +118,36 @@ impl Level {
     }
 
     /// Nominal buckets per second: a float with its exact ratio.
+    ///
+    /// >>> level.rate
+    /// 0.1953125
     #[getter]
     fn rate<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         Ok(rate_object(py, self.decimated(py)?.rate()?)?)
     }
 
     /// First index: always 0.
+    ///
+    /// >>> level.start_index
+    /// 0
     #[getter]
     fn start_index(&self) -> i64 {
         0
     }
 
     /// Number of full buckets, gaps included.
+    ///
+    /// >>> level.end_index
+    /// 19
     #[getter]
     fn end_index(&self, py: Python<'_>) -> Result<i64> {
         Ok(self.decimated(py)?.end_index())
     }
 
     /// Number of buckets with samples.
+    ///
+    /// >>> level.sample_count
+    /// 19
     #[getter]
     fn sample_count(&self, py: Python<'_>) -> Result<i64> {
         let level = self.decimated(py)?;
@@ -123,6 +155,9 @@ impl Level {
     }
 
     /// Buckets without samples: an int64 array of shape (n, 2), first bucket and number of buckets of each gap.
+    ///
+    /// >>> level.gaps
+    /// array([], shape=(0, 2), dtype=int64)
     #[getter]
     fn gaps<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         self.select(py, None)?.gaps(py)
@@ -242,6 +277,9 @@ impl Level {
 impl Signal {
     /// Buckets of the levels that `level` can read: a tuple of numbers of samples, finest first, none longer than the
     /// signal.
+    ///
+    /// >>> signal.levels
+    /// (512,)
     #[getter]
     fn levels<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyTuple>> {
         let signal = self.get(py)?;

@@ -19,6 +19,14 @@ use crate::signal::conversion::civil_times;
 ///
 /// Raises:
 ///     isochrony.GapError: an array was requested across a gap.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+/// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+/// >>> _ = signal.append(np.arange(10_000, dtype="i2")), store.commit()
+/// >>> selection = signal.level(512, "max")[2:4]
+/// >>> selection.values()
+/// array([1535., 2047.])
 #[pyclass(frozen, module = "isochrony")]
 pub(crate) struct LevelSelection {
     pub(crate) level: Decimated,
@@ -85,6 +93,9 @@ impl LevelSelection {
     }
 
     /// Selected buckets without samples: an int64 array of shape (n, 2), first bucket and number of buckets.
+    ///
+    /// >>> selection.gaps
+    /// array([], shape=(0, 2), dtype=int64)
     #[getter]
     pub(crate) fn gaps<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let gaps = crate::interpreter::detach(py, || {
@@ -100,6 +111,9 @@ impl LevelSelection {
     }
 
     /// Selected ranges `(start, end)` of buckets, gaps included, one or more per run.
+    ///
+    /// >>> selection.ranges
+    /// [(2, 4)]
     #[getter]
     fn ranges(&self) -> Vec<(i64, i64)> {
         self.parts
@@ -109,6 +123,9 @@ impl LevelSelection {
     }
 
     /// Number of selected buckets with samples.
+    ///
+    /// >>> selection.sample_count
+    /// 2
     #[getter]
     fn sample_count(&self) -> i64 {
         let missing = |part: &Range<i64>| -> i64 {

@@ -94,12 +94,18 @@ impl Signal {
 #[pymethods]
 impl Signal {
     /// Name in the store, `/` between components.
+    ///
+    /// >>> signal.name
+    /// 'p'
     #[getter]
     fn name(&self, py: Python<'_>) -> Result<String> {
         Ok(self.get(py)?.name().to_owned())
     }
 
     /// NumPy dtype of the raw samples as read.
+    ///
+    /// >>> signal.dtype
+    /// dtype('int16')
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let name = self.get(py)?.dtype().name();
@@ -108,60 +114,90 @@ impl Signal {
 
     /// Type of the samples on disk: the name of `dtype`, or "complex_int16" for pairs of int16 that are read as
     /// complex64.
+    ///
+    /// >>> signal.stored_dtype
+    /// 'int16'
     #[getter]
     fn stored_dtype(&self, py: Python<'_>) -> Result<&'static str> {
         Ok(self.get(py)?.format().name())
     }
 
     /// Unit of the values; empty if unknown.
+    ///
+    /// >>> signal.unit
+    /// 'kPa'
     #[getter]
     fn unit(&self, py: Python<'_>) -> Result<String> {
         Ok(self.get(py)?.unit().to_owned())
     }
 
     /// Units per count; 1 if uncalibrated.
+    ///
+    /// >>> signal.scale
+    /// 0.5
     #[getter]
     fn scale(&self, py: Python<'_>) -> Result<f64> {
         Ok(self.get(py)?.calibration().scale())
     }
 
     /// Value of zero counts, in the unit; 0 if uncalibrated.
+    ///
+    /// >>> signal.offset
+    /// 0.0
     #[getter]
     fn offset(&self, py: Python<'_>) -> Result<f64> {
         Ok(self.get(py)?.calibration().offset())
     }
 
     /// Nominal sample rate in Hz: a float with its exact ratio. `runs()` has the true rate of each clock.
+    ///
+    /// >>> signal.rate
+    /// 100.0
     #[getter]
     fn rate<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         Ok(rate_object(py, self.get(py)?.rate())?)
     }
 
     /// Ranges without samples: a `Gaps`, a sequence of `Gap`.
+    ///
+    /// >>> signal.gaps
+    /// <Gaps: 0 of p, 0 samples missing>
     #[getter]
     fn gaps(&self, py: Python<'_>) -> Result<Gaps> {
         Ok(Gaps::of(self.get(py)?))
     }
 
     /// Number of samples, gaps excluded.
+    ///
+    /// >>> signal.sample_count
+    /// 1000
     #[getter]
     fn sample_count(&self, py: Python<'_>) -> Result<i64> {
         Ok(self.get(py)?.sample_count())
     }
 
     /// First index: always 0.
+    ///
+    /// >>> signal.start_index
+    /// 0
     #[getter]
     fn start_index(&self, py: Python<'_>) -> Result<i64> {
         Ok(self.get(py)?.start_index())
     }
 
     /// End index, gaps included.
+    ///
+    /// >>> signal.end_index
+    /// 1000
     #[getter]
     fn end_index(&self, py: Python<'_>) -> Result<i64> {
         Ok(self.get(py)?.end_index())
     }
 
     /// Compression of a sealed signal, "zstd" or "blosc"; empty while it can grow.
+    ///
+    /// >>> signal.codec
+    /// ''
     #[getter]
     fn codec(&self, py: Python<'_>) -> Result<String> {
         Ok(self.get(py)?.codec().to_owned())
@@ -338,6 +374,9 @@ impl Signal {
 #[pymethods]
 impl Selection {
     /// The signal, as it was when the selection was made.
+    ///
+    /// >>> selection.signal
+    /// <Signal p int16 at 100 Hz: 8 samples, 1 gaps, 1 runs>
     #[getter(signal)]
     fn signal_object(&self) -> Signal {
         Signal::snapshot(&self.shared, self.signal().clone())

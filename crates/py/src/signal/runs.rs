@@ -18,26 +18,56 @@ use crate::time::Time;
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct Run {
     /// Number of the run, unique in the signal, in storage order.
+    ///
+    /// >>> signal.runs()[0].id
+    /// 0
     pub(crate) id: u32,
     /// First index.
+    ///
+    /// >>> signal.runs()[0].start
+    /// 0
     pub(crate) start: i64,
     /// Index after the last one.
+    ///
+    /// >>> signal.runs()[0].end
+    /// 100
     pub(crate) end: i64,
     /// Number of samples, gaps excluded.
+    ///
+    /// >>> signal.runs()[0].sample_count
+    /// 100
     pub(crate) sample_count: i64,
     /// Why the run began: "first", "backward_step", "overlap", "late", "requested", "resumed" or
     /// "leap_second".
+    ///
+    /// >>> signal.runs()[0].reason
+    /// 'first'
     pub(crate) reason: &'static str,
     /// Mean sample rate in Hz, gaps excluded, from the stamps; None without civil time.
+    ///
+    /// >>> signal.runs()[0].rate
+    /// 100.0
     pub(crate) rate: Option<f64>,
     /// Half-width in Hz of the interval around `rate` that holds the true mean in at least 99 % of cases; None without
     /// civil time.
+    ///
+    /// >>> round(signal.runs()[0].rate_uncertainty, 3)
+    /// 0.035
     pub(crate) rate_uncertainty: Option<f64>,
     /// Half-width in seconds of the interval around a civil time that holds the true one; None without civil time.
+    ///
+    /// >>> round(signal.runs()[0].uncertainty, 4)
+    /// 0.007
     pub(crate) uncertainty: Option<f64>,
     /// Civil time of the first sample; None without civil time.
+    ///
+    /// >>> signal.runs()[0].start_time
+    /// Time('2026-01-01T00:00:00Z')
     pub(crate) start_time: Option<Time>,
     /// Civil time at which the last sample ends; None without civil time.
+    ///
+    /// >>> signal.runs()[0].end_time
+    /// Time('2026-01-01T00:00:01Z')
     pub(crate) end_time: Option<Time>,
 }
 

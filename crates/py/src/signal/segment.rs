@@ -110,30 +110,45 @@ impl Segment {
     }
 
     /// Index of the first sample.
+    ///
+    /// >>> a.start
+    /// 100
     #[getter]
     fn start(&self) -> i64 {
         self.seg.start()
     }
 
     /// Index after the last sample.
+    ///
+    /// >>> a.end
+    /// 105
     #[getter]
     fn end(&self) -> i64 {
         self.seg.end()
     }
 
     /// Number of samples; `len(segment)`.
+    ///
+    /// >>> a.length
+    /// 5
     #[getter]
     fn length(&self) -> u64 {
         self.seg.len()
     }
 
     /// Civil time of the first sample; None without a signal or if its run has no civil time.
+    ///
+    /// >>> a.time is None
+    /// True
     #[getter]
     fn time(&self) -> Option<Time> {
         self.time
     }
 
     /// NumPy dtype of the counts.
+    ///
+    /// >>> a.dtype
+    /// dtype('int16')
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.import("numpy")?
@@ -141,36 +156,54 @@ impl Segment {
     }
 
     /// Name of the stream.
+    ///
+    /// >>> a.name
+    /// ''
     #[getter]
     fn name(&self) -> &str {
         &self.seg.stream().name
     }
 
     /// Unit of the values; empty if unknown.
+    ///
+    /// >>> a.unit
+    /// 'kPa'
     #[getter]
     fn unit(&self) -> &str {
         self.seg.stream().calibration.unit()
     }
 
     /// Units per count.
+    ///
+    /// >>> a.scale
+    /// 0.5
     #[getter]
     fn scale(&self) -> f64 {
         self.seg.stream().calibration.scale()
     }
 
     /// Value of zero counts, in the unit.
+    ///
+    /// >>> a.offset
+    /// 0.0
     #[getter]
     fn offset(&self) -> f64 {
         self.seg.stream().calibration.offset()
     }
 
     /// Nominal sample rate in Hz, a float with its exact ratio.
+    ///
+    /// >>> a.rate
+    /// 1.0
     #[getter]
     fn rate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         rate_object(py, self.seg.stream().rate)
     }
 
     /// Whether all samples lie in one aligned buffer, so an array needs no copy.
+    ///
+    /// >>> a.is_contiguous
+    /// True
     #[getter]
     fn is_contiguous(&self) -> bool {
         self.seg.is_contiguous()
@@ -181,6 +214,9 @@ impl Segment {
     /// Returns:
     ///     A read-only array, shape (n,), of the segment's dtype; copied only if scattered or unaligned. `values` has
     ///     an example.
+    ///
+    /// >>> a.counts
+    /// array([0, 1, 2, 3, 4], dtype=int16)
     #[getter]
     fn counts<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         counts(py, &self.seg)

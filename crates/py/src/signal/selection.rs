@@ -95,6 +95,9 @@ pub(crate) fn time_of_first(
 impl Selection {
     /// The gap-free ranges, a list of `Segment` in selection order, split at gaps and clock steps. No samples are
     /// copied.
+    ///
+    /// >>> [(segment.start, segment.end) for segment in selection.segments]
+    /// [(3, 5), (7, 9)]
     #[getter]
     pub(crate) fn segments(&self, py: Python<'_>) -> Result<Vec<Segment>> {
         interruptible(py, bytes_to_wait_for(self.signal().is_remote(), 0), || {
@@ -104,18 +107,27 @@ impl Selection {
     }
 
     /// The gaps inside the selection, cut to it: a `Gaps`.
+    ///
+    /// >>> selection.gaps
+    /// <Gaps: 1 of p, 2 samples missing>
     #[getter]
     fn gaps(&self) -> Gaps {
         Gaps::listed(self.signal().clone(), self.selection.gaps().collect())
     }
 
     /// Number of selected samples, gaps excluded.
+    ///
+    /// >>> selection.sample_count
+    /// 4
     #[getter]
     fn sample_count(&self) -> i64 {
         self.selection.sample_count()
     }
 
     /// Selected index ranges, gaps included, one or more per run: a list of pairs `(start, end)`.
+    ///
+    /// >>> selection.ranges
+    /// [(3, 9)]
     #[getter]
     fn ranges(&self) -> Vec<(i64, i64)> {
         let parts = self.selection.parts().iter();
@@ -125,12 +137,18 @@ impl Selection {
     }
 
     /// Name of the signal.
+    ///
+    /// >>> selection.name
+    /// 'p'
     #[getter]
     fn name(&self) -> &str {
         self.signal().name()
     }
 
     /// Unit of the values; empty if unknown.
+    ///
+    /// >>> selection.unit
+    /// ''
     #[getter]
     fn unit(&self) -> &str {
         self.signal().unit()

@@ -18,6 +18,14 @@ use crate::time::option;
 
 /// Plot data of a signal's range: exact statistics of consecutive columns of samples `start..end`, as 1-D arrays with
 /// one entry per column; values are in the signal's unit.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+/// >>> signal = store.create("p", dtype="i2", rate=100, unit="kPa", start="2026-01-01")
+/// >>> _ = signal.append(np.arange(1000, dtype="i2"))
+/// >>> view = signal.view(pixels=4)
+/// >>> view.max
+/// array([249., 499., 749., 999.])
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct View {
     /// First index of each column, int64.
@@ -44,8 +52,14 @@ pub(crate) struct View {
     /// Run id of each column, uint32.
     run: Py<PyAny>,
     /// Unit of the values; empty if unknown.
+    ///
+    /// >>> view.unit
+    /// 'kPa'
     unit: String,
     /// Samples per stored bucket used; 1 if all came from samples.
+    ///
+    /// >>> view.bucket
+    /// 1
     bucket: i64,
 }
 

@@ -62,17 +62,39 @@ impl Signal {
 }
 
 /// Placement of appended samples.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+/// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+/// >>> appended = signal.append(np.zeros(250, "i2"))
+/// >>> appended.index, appended.samples, appended.placement
+/// (0, 250, 'contiguous')
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct Appended {
     /// First index.
+    ///
+    /// >>> appended.index
+    /// 0
     index: i64,
     /// Number of samples.
+    ///
+    /// >>> appended.samples
+    /// 250
     samples: i64,
     /// Id of their run.
+    ///
+    /// >>> appended.run
+    /// 0
     run: u32,
     /// Meaning of the stamp: "first", "contiguous", "gap", "backward_step", "leap_second", "outlier" or "lock".
+    ///
+    /// >>> appended.placement
+    /// 'contiguous'
     placement: &'static str,
     /// Why they began a run, or None.
+    ///
+    /// >>> appended.new_run is None
+    /// True
     new_run: Option<&'static str>,
 }
 
@@ -251,15 +273,35 @@ impl Signal {
 }
 
 /// Placement of late samples.
+///
+/// >>> import isochrony as iso, numpy as np, tempfile
+/// >>> store = iso.open(tempfile.mkdtemp() + "/water.iso", "x")
+/// >>> signal = store.create("p", dtype="i2", rate=100, start="2026-01-01")
+/// >>> _ = signal.append(np.zeros(100, "i2")), signal.append_gap(seconds=2), signal.append(np.zeros(50, "i2"))
+/// >>> backfilled = signal.backfill(np.ones(30, "i2"), at="2026-01-01T00:00:01.500")
+/// >>> backfilled.placement, backfilled.index, backfilled.samples
+/// ('filled', 150, 30)
 #[pyclass(frozen, module = "isochrony", get_all)]
 pub(crate) struct Backfilled {
     /// "filled" a gap, "late" run of their own, "appended" at the end, or "duplicate", not stored again.
+    ///
+    /// >>> backfilled.placement
+    /// 'filled'
     placement: &'static str,
     /// First index.
+    ///
+    /// >>> backfilled.index
+    /// 150
     index: i64,
     /// Number of samples.
+    ///
+    /// >>> backfilled.samples
+    /// 30
     samples: i64,
     /// Id of their run; None for a duplicate.
+    ///
+    /// >>> backfilled.run
+    /// 0
     run: Option<u32>,
 }
 

@@ -15,6 +15,10 @@ fn mapping<'py>(owner: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 impl Signal {
     /// User attributes: a mapping of text to JSON values that stores each change, durable with the next commit; see
     /// `isochrony.store.attributes.Attributes`.
+    ///
+    /// >>> signal.attrs["site"] = "harbour"
+    /// >>> dict(signal.attrs)
+    /// {'site': 'harbour'}
     #[getter]
     fn attrs<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         mapping(slf.as_any())

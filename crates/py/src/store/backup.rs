@@ -71,7 +71,7 @@ fn options(signals: Option<Patterns>) -> Result<CopyOptions> {
         None => Vec::new(),
         Some(Patterns::One(pattern)) => vec![pattern],
         Some(Patterns::Several(patterns)) if patterns.is_empty() => {
-            let message = "signals is empty, so that nothing would be copied; give a pattern, several, or None for all";
+            let message = "signals is empty, so nothing would be copied; give a pattern, several, or None for all";
             let error = PackageError::new("OptionError", "refused_option", message.into());
             return Err(error.into());
         }

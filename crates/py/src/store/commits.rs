@@ -51,6 +51,9 @@ impl Store {
     }
 
     /// Whether there are uncommitted changes.
+    ///
+    /// >>> store.has_pending
+    /// False
     #[getter]
     fn has_pending(&self) -> bool {
         self.shared.store.has_pending()

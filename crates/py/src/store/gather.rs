@@ -59,7 +59,7 @@ impl Store {
             Err(_) => pattern.extract()?,
         };
         if names.is_empty() {
-            let message = format!("no signal fits {pattern}; list the names with store.keys()");
+            let message = format!("no signal matches {pattern}; list the names with store.keys()");
             return Err(PackageError::new("StoreKeyError", "no_such_signal", message).into());
         }
         let (start, end) = ends(span)?;

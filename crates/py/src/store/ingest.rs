@@ -61,7 +61,7 @@ fn whole_numbers(what: &str, array: &Bound<'_, PyAny>) -> Result<Vec<i64>> {
     if let Some(numbers) = buffer.samples().filter(|_| dtype == DType::I64) {
         return Ok(numbers.to_vec());
     }
-    let message = format!("{what} are an array of {dtype}; give an array of int64");
+    let message = format!("{what} have dtype {dtype}; give an array of int64");
     Err(PackageError::new("ImportRefusedError", "block_sizes", message).into())
 }
 

@@ -68,7 +68,7 @@ fn parse(text: &str, from: &Path) -> Result<Profile> {
 
 fn place(path: Option<PathBuf>) -> Result<PathBuf> {
     path.or_else(Profile::path).ok_or_else(|| {
-        let message = "there is no folder of settings: neither XDG_CONFIG_HOME nor HOME names one; set one, or name a file";
+        let message = "there is no folder for settings: neither XDG_CONFIG_HOME nor HOME is set; set one of them, or give a file";
         PackageError::new("StoreValueError", "bad_profile", message.into()).into()
     })
 }

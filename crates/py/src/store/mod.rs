@@ -64,6 +64,9 @@ impl Store {
 #[pymethods]
 impl Store {
     /// The folder, a `Path`; the URL of a remote store, a str, which a `Path` would change.
+    ///
+    /// >>> store.path.name
+    /// 'water.iso'
     #[getter]
     fn path<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let path = self.shared.store.path();
@@ -74,6 +77,9 @@ impl Store {
     }
 
     /// Mode in which the store is open: "r", "r+", "a" or "x".
+    ///
+    /// >>> store.mode
+    /// 'r'
     #[getter]
     fn mode(&self) -> &'static str {
         match self.shared.store.mode() {
@@ -85,18 +91,27 @@ impl Store {
     }
 
     /// Whether `close` was called.
+    ///
+    /// >>> store.closed
+    /// False
     #[getter]
     fn closed(&self) -> bool {
         self.shared.store.is_closed()
     }
 
     /// Number of the last commit seen.
+    ///
+    /// >>> store.sequence
+    /// 1
     #[getter]
     fn sequence(&self) -> Result<u64> {
         Ok(self.shared.store.sequence()?)
     }
 
     /// UUID of the store, as text; copies of the store keep it.
+    ///
+    /// >>> len(store.uuid)
+    /// 36
     #[getter]
     fn uuid(&self) -> Result<String> {
         Ok(self.shared.store.uuid()?)
@@ -104,6 +119,9 @@ impl Store {
 
     /// Whether only the last checkpoint is visible: the writer crashed before a reboot, and this process may not repair
     /// the store.
+    ///
+    /// >>> store.is_stale
+    /// False
     #[getter]
     fn is_stale(&self) -> bool {
         self.shared.store.is_stale()

@@ -7,6 +7,9 @@ use crate::store::{Store, saved_plans};
 #[pymethods]
 impl Store {
     /// Saved plans of the store by name, which are read as signals; see `isochrony.plan.saved.SavedPlans`.
+    ///
+    /// >>> list(store.saved_plans)
+    /// []
     #[getter]
     fn saved_plans<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         saved_plans(slf)

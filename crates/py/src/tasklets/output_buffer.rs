@@ -131,7 +131,7 @@ impl OutputBuffer {
 impl OutputBuffer {
     fn over(&self) -> Error {
         let message = format!(
-            "an output of tasklet {:?} is written to after its function has returned; write it before",
+            "an output of tasklet {:?} was written after its function had returned; write it before",
             self.name
         );
         PackageError::new("TaskletValueError", "output_over", message).into()

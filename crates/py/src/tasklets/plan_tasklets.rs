@@ -126,7 +126,7 @@ impl PlanTasklet {
         let port = self.plan.port();
         let Some(got) = port.dtype() else {
             return Err(format!(
-                "the plan gives {port}, which are not samples; end it with samples or windows"
+                "the plan gives {port}, not samples; end it with samples or windows"
             )
             .into());
         };

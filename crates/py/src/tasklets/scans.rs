@@ -47,7 +47,7 @@ pub(crate) fn check_scans(
             for other in stated {
                 if one.end < other.start {
                     return refused(format!(
-                        "Tasklet(plan) scans all of {name}, of which its inputs= state {}:{} and {}:{}; state one range of it, or scan each",
+                        "Tasklet(plan) scans all of {name}, but its inputs= state two ranges of it, {}:{} and {}:{}; state one range, or scan each range",
                         one.start, one.end, other.start, other.end
                     ));
                 }
@@ -67,7 +67,7 @@ pub(crate) fn check_scans(
             if at < range.end {
                 let (start, end) = (range.start, range.end);
                 return refused(format!(
-                    "Tasklet(plan) scans {name}[{start}:{end}], of which its inputs= leave out {at}:{end}; state all that the plan scans, of the same store and signal"
+                    "Tasklet(plan) scans {name}[{start}:{end}], but its inputs= leave out {at}:{end}; state the whole range that the plan scans, of the same store and signal"
                 ));
             }
         }
@@ -134,7 +134,7 @@ impl WrittenRanges {
 
 fn unseen(name: &str, signal: &Signal, store: &Store) -> crate::errors::Error {
     let message = format!(
-        "the plan of tasklet {name:?} scans {:?} through another opening of {} than that which tasklets write to, and would not see what they write; scan the signal of the store that outputs= are of",
+        "the plan of tasklet {name:?} scans {:?} of {} as opened a second time, and would not see what tasklets write; scan the signal of the store object to which outputs= belong",
         signal.name(),
         store.path().display()
     );

@@ -127,36 +127,54 @@ impl TimebaseFit {
 #[pymethods]
 impl TimebaseFit {
     /// Shape of the fit: "line", or "pieces", straight pieces that join.
+    ///
+    /// >>> fit.shape
+    /// 'line'
     #[getter]
     fn shape(&self) -> &'static str {
         self.fit.shape().name()
     }
 
     /// Root mean square distance of the points used.
+    ///
+    /// >>> fit.residual
+    /// 0.0
     #[getter]
     fn residual(&self) -> f64 {
         self.fit.residual()
     }
 
     /// Largest distance of a point used.
+    ///
+    /// >>> fit.largest_residual
+    /// 0.0
     #[getter]
     fn largest_residual(&self) -> f64 {
         self.fit.largest_residual()
     }
 
     /// The `residual` of a single line, for comparison with pieces.
+    ///
+    /// >>> fit.line_residual
+    /// 0.0
     #[getter]
     fn line_residual(&self) -> f64 {
         self.fit.line_residual()
     }
 
     /// Largest half-width of a point used: as stated, or from the points' scatter if that is more or none was stated.
+    ///
+    /// >>> fit.resolution
+    /// 1000.0
     #[getter]
     fn resolution(&self) -> f64 {
         self.fit.resolution()
     }
 
     /// Positions of points that are ignored, since they disagree with all around them: a list of int.
+    ///
+    /// >>> fit.outliers
+    /// []
     #[getter]
     fn outliers(&self) -> Vec<usize> {
         self.fit.outliers().to_vec()

@@ -310,6 +310,9 @@ impl Store {
 #[pymethods]
 impl Timebase {
     /// The `Graph` of this timebase.
+    ///
+    /// >>> frames.graph is None
+    /// False
     #[getter]
     fn graph(&self) -> Graph {
         Graph {

@@ -120,30 +120,45 @@ impl Time {
     }
 
     /// Whole UTC nanoseconds since 1970, rounded down.
+    ///
+    /// >>> t.ns
+    /// 1267401607000128000
     #[getter]
     fn ns(&self) -> i128 {
         self.value.floor()
     }
 
     /// The fraction above `ns`, in 2**-32 ns.
+    ///
+    /// >>> t.frac
+    /// 0
     #[getter]
     fn frac(&self) -> u32 {
         self.value.frac()
     }
 
     /// Id of the time's run; None without a signal.
+    ///
+    /// >>> t.run is None
+    /// True
     #[getter]
     fn run(&self) -> Option<u32> {
         self.run.map(|run| run.0)
     }
 
     /// Whether it lies in a gap of its signal, interpolated between the gap's ends.
+    ///
+    /// >>> t.in_gap
+    /// False
     #[getter]
     fn in_gap(&self) -> bool {
         self.gap
     }
 
     /// Half-width in nanoseconds of the interval that holds the true time; None if unknown.
+    ///
+    /// >>> t.uncertainty_ns is None
+    /// True
     #[getter]
     fn uncertainty_ns(&self) -> Option<f64> {
         self.uncertainty

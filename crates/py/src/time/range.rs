@@ -111,24 +111,36 @@ impl Range {
     }
 
     /// The timebase of both ends.
+    ///
+    /// >>> shot.timebase.name
+    /// 'frames'
     #[getter]
     fn timebase(&self, py: Python<'_>) -> Py<Timebase> {
         self.timebase.clone_ref(py)
     }
 
     /// First value inside: a `Fraction`; a `Time` in "utc".
+    ///
+    /// >>> shot.start
+    /// Fraction(100, 1)
     #[getter]
     fn start<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         self.timebase.get().object(py, &self.range.start)
     }
 
     /// First value after the range: a `Fraction`; a `Time` in "utc".
+    ///
+    /// >>> shot.end
+    /// Fraction(250, 1)
     #[getter]
     fn end<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         self.timebase.get().object(py, &self.range.end)
     }
 
     /// End minus start, a `Fraction` in the timebase's unit.
+    ///
+    /// >>> shot.length
+    /// Fraction(150, 1)
     #[getter]
     fn length<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         let (start, end) = (&self.range.start.value, &self.range.end.value);

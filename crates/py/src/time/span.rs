@@ -70,12 +70,18 @@ type SpanEnds = (Option<Time>, Option<Time>);
 #[pymethods]
 impl Span {
     /// First time inside; None: open.
+    ///
+    /// >>> hour.start
+    /// Time('2010-03-01T00:30:00Z')
     #[getter]
     fn start(&self) -> Option<Time> {
         self.start
     }
 
     /// First time after; None: open.
+    ///
+    /// >>> hour.end
+    /// Time('2010-03-01T01:30:00Z')
     #[getter]
     fn end(&self) -> Option<Time> {
         self.end

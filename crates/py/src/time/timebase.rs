@@ -161,12 +161,18 @@ impl Timebase {
     }
 
     /// Its name, or the signal's.
+    ///
+    /// >>> frames.name
+    /// 'frames'
     #[getter(name)]
     fn name_text(&self) -> String {
         self.name()
     }
 
     /// Unit of its values: "samples" for a signal's indices, "ns" for "utc", else as given.
+    ///
+    /// >>> signal.timebase.unit, frames.unit
+    /// ('samples', '')
     #[getter]
     fn unit(&self) -> String {
         match self.network.kind(self.id) {
@@ -177,6 +183,9 @@ impl Timebase {
     }
 
     /// The signal of these indices; None for other timebases.
+    ///
+    /// >>> signal.timebase.signal, frames.signal
+    /// (<Signal x int16 at 2000 Hz: 20000 samples, 0 gaps, 1 runs>, None)
     #[getter]
     fn signal(&self, py: Python<'_>) -> Option<Py<Signal>> {
         self.signal.as_ref().map(|signal| signal.clone_ref(py))
@@ -307,6 +316,9 @@ impl Timebase {
 
     /// Raw stamps, a `Table`: sample "index" of "run" was taken in [civil, civil + resolution), in ns since 1970 with
     /// fractions in 2**-32 ns. "use" is 0 if the fit uses the stamp. Empty unless the timebase is a signal's.
+    ///
+    /// >>> signal.timebase.points.num_rows
+    /// 1
     #[getter]
     fn points<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         crate::signal::stamps::points(py, self.state(py)?.as_deref())
@@ -314,6 +326,9 @@ impl Timebase {
 
     /// The pieces fitted to the stamps, a `Table`: from "index" up to "end" (-1: open) of "run", civil(i) = civil + (i
     /// - index) * ns_num / ns_den, off by at most "uncertainty_ns". Empty unless the timebase is a signal's.
+    ///
+    /// >>> signal.timebase.pieces.num_rows
+    /// 1
     #[getter]
     fn pieces<'py>(&self, py: Python<'py>) -> Result<Bound<'py, PyAny>> {
         crate::signal::stamps::fit(py, self.state(py)?.as_deref())
@@ -353,6 +368,9 @@ impl Timebase {
 #[pymethods]
 impl Signal {
     /// Its indices as a `Timebase`, with civil time by its stamps; None if it has none (but see `Graph.add`).
+    ///
+    /// >>> signal.timebase.unit, signal.timebase.time_of(100)
+    /// ('samples', Time('2026-01-01T00:00:01Z'))
     #[getter]
     fn timebase(slf: &Bound<'_, Self>) -> Result<Option<Timebase>> {
         let signal = slf.get().get(slf.py())?;

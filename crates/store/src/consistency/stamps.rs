@@ -59,7 +59,7 @@ pub(super) fn check_ends(state: &SignalState) -> Result<(), StoreError> {
             let goes_on = before.is_some_and(|before| continues(&before, &line));
             let is_near = |point: &Point| is_near(state, &line, stamps.count, point);
             if !goes_on && !is_near(first)? || !is_near(last)? && departs(state, &line, last)? {
-                let reason = "the piece is far beside the stamps that it was made of";
+                let reason = "the piece is far from the stamps from which it was fitted";
                 return Err(damaged(state, FIT, row, reason));
             }
         }

@@ -21,7 +21,7 @@ pub(crate) fn not_a_store(media: &dyn Media, root: &Path) -> StoreError {
         Ok(Some(Kind::File(_))) => "it is a file".into(),
         Ok(Some(Kind::Folder)) => match rebuild::damage(media, root) {
             Ok(Some(_)) => {
-                "its .isochrony/MANIFEST is missing, which `isochrony verify --repair` may mend"
+                "its .isochrony/MANIFEST is missing, which `isochrony verify --repair` may repair"
                     .into()
             }
             _ => "the folder has no .isochrony/MANIFEST".into(),

@@ -119,7 +119,7 @@ impl SlotInner {
                         return Err(StoreError::DamagedFile {
                             path,
                             offset: 0,
-                            reason: "the shard's index is no index",
+                            reason: "the shard's index is not valid",
                         });
                     }
                 }

@@ -407,7 +407,7 @@ fn open(
                 return Err(StoreError::DamagedFile {
                     path,
                     offset: 0,
-                    reason: "the shard's index is no index",
+                    reason: "the shard's index is not valid",
                 });
             }
         }

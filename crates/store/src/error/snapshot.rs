@@ -38,7 +38,7 @@ pub enum SnapshotError {
         expected: u64,
     },
     /// Another store is at the path.
-    #[error("the store at {} is not the one that {what} was pickled from: its identity is {got}, not {expected}; put that store back, or pickle anew", path.display())]
+    #[error("the store at {} is not the one that {what} was pickled from: its identity is {got}, not {expected}; put that store back, or pickle it again", path.display())]
     OtherStore {
         what: String,
         path: PathBuf,

@@ -236,7 +236,7 @@ fn write_sealed(
                 version,
             };
             let (body, index) = behind_header(&bytes)
-                .ok_or_else(|| undecodable("the encoder's index is no index".into()))?;
+                .ok_or_else(|| undecodable("the encoder's index is not valid".into()))?;
             let file = out.open(number, HEADER_LEN + bytes.len() as u64)?;
             file.write(0, &header.encode())?;
             file.write(HEADER_LEN, body)?;

@@ -21,10 +21,10 @@ use crate::store::Store;
 
 const EVENT_BYTES: u64 = 40;
 
-const REBUILD: &str = "other programs may misread the data; `--repair` writes it anew";
+const REBUILD: &str = "other programs may misread the data; `--repair` writes it again";
 
 const FIX_UNREADABLE: &str =
-    "mend what keeps it from being read; nothing is written over it before";
+    "correct what keeps it from being read; until then nothing is written over it";
 
 const FIX_ATTRIBUTES: &str = "restore it from a copy; or let `--repair` write one without them, which keeps the damaged \
                                file in .isochrony and says that they are lost";
@@ -61,7 +61,7 @@ pub(crate) fn compare(bytes: &[u8], expected: &Value) -> Option<String> {
     let extra = found
         .as_object()
         .and_then(|found| found.keys().find(|key| !known(key)));
-    extra.map(|key| format!("there is a field {key:?} that nobody of us wrote"))
+    extra.map(|key| format!("there is a field {key:?} that Isochrony did not write"))
 }
 
 pub(super) struct ExpectedMetadata {
@@ -363,7 +363,8 @@ fn events(subject: &mut Subject<'_>) -> Result<(), StoreError> {
         ),
         None => format!("{} is missing or cannot be read", path.display()),
     };
-    let mend = "other programs see other events than isochrony; `--repair` writes the table anew";
+    let mend =
+        "other programs see different events than isochrony; `--repair` writes the table again";
     subject.add("stale_events", path, None, what, mend, true);
     Ok(())
 }

@@ -122,9 +122,9 @@ fn manifest(media: &dyn Media, root: &Path) -> Result<Option<Finding>, StoreErro
     let path = manifest_file(root);
     let repairable = rebuild::find(media, root)?.is_some();
     let mend = if repairable {
-        "`--repair` writes it anew: the redo log tells what it said"
+        "`--repair` writes it again from the redo log"
     } else {
-        "restore .isochrony from a copy of the store; the redo logs leave in doubt what it said"
+        "restore .isochrony from a copy of the store; the redo logs do not determine its contents"
     };
     Ok(Some(Finding {
         code: "damaged_manifest",
@@ -145,17 +145,17 @@ fn from_error(error: &StoreError, path: PathBuf, signal: Option<&str>) -> Findin
         }
         StoreError::Io { path, .. } | StoreError::Remote { path, .. } => (
             path.clone(),
-            "make it readable, or restore it from a copy, and verify again: nothing is known of what is in it",
+            "make it readable, or restore it from a copy, and verify again: its contents could not be checked",
         ),
         StoreError::UnexpectedFile { path, .. } => (
             path.clone(),
-            "move it away and restore what was there from a copy; nothing is known of what was in it",
+            "move it away and restore the original from a copy; its contents could not be checked",
         ),
         StoreError::DamagedFile { path, .. }
         | StoreError::OversizedFile { path, .. }
         | StoreError::Undecodable { path, .. } => (
             path.clone(),
-            "restore the file from a copy; nothing else holds what it said",
+            "restore the file from a copy; no other file has its contents",
         ),
         StoreError::MissingTable { path, .. } | StoreError::WrongTable { path, .. } => {
             (path.clone(), tables::REMEDY)
@@ -163,7 +163,7 @@ fn from_error(error: &StoreError, path: PathBuf, signal: Option<&str>) -> Findin
         StoreError::LostCommit { path, .. } => (path.clone(), losses::REMEDY),
         StoreError::MissingFolder { path, .. } => (
             path.clone(),
-            "copy it back from another copy of the store; nothing else holds what was in it",
+            "copy it back from another copy of the store; no other file has its contents",
         ),
         StoreError::DamagedTable { .. } => (
             path,

@@ -195,7 +195,8 @@ fn finish(store: &Store, path: &Path, after: &mut Report) {
 
 fn unfinished(error: &StoreError, path: &Path) -> Finding {
     Finding {
-        mend: "what is said to be repaired stays so; mend this, and repair again".into(),
+        mend: "repairs that are reported done are kept; correct this, and run the repair again"
+            .into(),
         ..super::from_error(error, path.into(), None)
     }
 }

@@ -549,11 +549,9 @@ fn damaged_identity(path: PathBuf, signal: &str) -> Finding {
         signal: Some(signal.into()),
         range: None,
         civil: None,
-        what: format!(
-            "{} does not say which signal its folder is of",
-            path.display()
-        ),
-        mend: "`--repair` writes it anew: tables and shards say themselves whose they are".into(),
+        what: format!("{} does not state the signal of its folder", path.display()),
+        mend: "`--repair` writes it again: tables and shards state which signal they belong to"
+            .into(),
         repairable: true,
         path,
     }

@@ -151,7 +151,7 @@ pub(super) fn shards(subject: &mut Subject<'_>) -> Result<(), StoreError> {
                     "the index at the start of {} is damaged; the samples behind it may be whole",
                     path.display()
                 );
-                let mend = "`--repair` writes the index anew, which is the same for every shard, if the checksums of its chunks match";
+                let mend = "`--repair` writes the index again, which is the same for every shard, if the checksums of its chunks match";
                 subject.add("damaged_index", path, Some(range), what, mend, true);
             }
             Ok(IndexKind::Flat) => compare_header(subject, path, range, used / size),

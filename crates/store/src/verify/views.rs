@@ -6,7 +6,7 @@ use crate::error::StoreError;
 use crate::views::files::FOLDER;
 use crate::views::maintainer::ViewMaintainer;
 
-const REBUILD: &str = "plots may show something else than the samples; `--repair` builds them anew";
+const REBUILD: &str = "plots may differ from the samples; `--repair` builds the views again";
 
 pub(super) fn views(
     subject: &mut Subject<'_>,

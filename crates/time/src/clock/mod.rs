@@ -162,7 +162,7 @@ impl Clock {
         match (placement, &mut self.state) {
             (Placement::Backward { .. } | Placement::LeapSecond { .. }, _) => {
                 return Err(bad(
-                    "a step starts a run; take next_run(), place again, accept that",
+                    "a clock step starts a run; call next_run(), then place and accept the samples again",
                 ));
             }
             (Placement::First, Some(_)) => {

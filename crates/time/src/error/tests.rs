@@ -204,7 +204,7 @@ fn all() -> Vec<(TimeError, &'static [&'static str])> {
                 points: 2,
                 least: 5,
             },
-            &["point 0", "2 points", "5 or more", "give uncertainty"],
+            &["point 0", "2 points", "at least 5", "give uncertainty"],
         ),
         (
             TimeError::NotMonotone {

@@ -134,7 +134,7 @@ impl ActivePlan {
         }
         if !has_effect(&whole.nodes[last]) {
             let mend = "end it in sink(...), a file, send(...) or each(...)";
-            return Err(refused(operator, "nobody would get its results", mend));
+            return Err(refused(operator, "nothing would receive its results", mend));
         }
         let own = || (0..whole.nodes.len()).filter(|&node| found[node].is_none());
         let inputs = own().flat_map(|node| whole.nodes[node].inputs.iter().copied());

@@ -90,7 +90,7 @@ impl Control {
         let unknown = PlanError::Branch {
             operator: plan.node.op.name(),
             change: "removed",
-            what: "no branch of the running plan is this one".into(),
+            what: "it is not a branch of the running plan".into(),
             mend: "give the plan that was added",
         };
         if let Some(active) = &mut state.active {

@@ -105,7 +105,7 @@ fn bind_calibrated(
         operator,
         parameter: "gain",
         got: gain.to_string(),
-        legal: "such that a count is a finite number of units other than 0".into(),
+        legal: "finite and not 0, so that each count has a finite value".into(),
     })?;
     let stream = stream.get().clone().with_calibration(calibration).intern();
     let properties = OperatorProperties::new([PortType::Samples { dtype, stream }]).in_step();
@@ -161,15 +161,18 @@ impl Operator for ToUnit {
             legal,
         };
         let from = parse_unit(own).ok_or_else(|| {
-            parameter_error(format!("left to samples of a known unit, which {own:?} is not: calibrate(gain=, unit=) says what they are"))
+            parameter_error(format!("used only on samples of a known unit, and {own:?} is not one: state theirs with calibrate(gain=, unit=)"))
         })?;
         let to = parse_unit(&self.unit).ok_or_else(|| {
             parameter_error(
-                "a known unit, a product of names with powers, as m/s, m s-2, kPa, degC".into(),
+                "a known unit: a product of names with powers, such as m/s, m s-2, kPa or degC"
+                    .into(),
             )
         })?;
         let by = conversion(&from, &to);
-        let by = by.ok_or_else(|| parameter_error(format!("a unit of what {own:?} measures")))?;
+        let by = by.ok_or_else(|| {
+            parameter_error(format!("a unit of the quantity that {own:?} measures"))
+        })?;
         let (properties, stream) = bind_calibrated("to_unit", &inputs[0], by, &self.unit, false)?;
         self.stream = Some(stream);
         Ok(properties)

@@ -93,7 +93,7 @@ operator! {
         /// Largest lag, below the window's length.
         max_lag: u64 = "integer" { unit: Samples, range: (0.0, 1099511627776.0) },
         /// Lower and upper frequency of the band that has signal. Left out: all frequencies.
-        band_hz: Value = "numbers" { unit: Hertz, range: (0.0, f64::MAX), default: || json!([]) },
+        band_hz: Value = "numbers" { unit: Hertz, at_least: 0.0, default: || json!([]) },
         /// Added to each frequency's cross-power before dividing by it, as a share of the largest cross-power in the
         /// band. Frequencies with less than that count less, instead of adding noise.
         regularise: f64 = "number" { unit: Of("of the largest"), range: (0.0, 1e6), default: || json!(1e-3) },
@@ -145,7 +145,7 @@ operator! {
         /// Interpolation of the peak between samples. Left out: a parabola for "xcorr", band-limited for "gcc_phat".
         refine: Option<String> = "text" { choices: &Refine::NAMES, default: || json!(null) },
         /// Band of "gcc_phat", as there.
-        band_hz: Value = "numbers" { unit: Hertz, range: (0.0, f64::MAX), default: || json!([]) },
+        band_hz: Value = "numbers" { unit: Hertz, at_least: 0.0, default: || json!([]) },
         /// Regularisation of "gcc_phat", as there.
         regularise: f64 = "number" { unit: Of("of the largest"), range: (0.0, 1e6), default: || json!(1e-3) },
     }

@@ -54,7 +54,7 @@ operator! {
         sides: String = "text" { choices: &["both", "before"], default: || json!("both") },
         /// Estimates the noise by the cell above this share of the sorted training cells, such as 0.75, which other
         /// targets do not mask. Left out: by their mean.
-        order: Option<f64> = "number" { unit: Of("of the training cells"), range: (0.0, 1.0), default: || json!(null) },
+        order: Option<f64> = "number" { unit: Of("of the training cells"), above: 0.0, at_most: 1.0, default: || json!(null) },
         /// Number of squared Gaussian values of which a power is the mean: 2 for complex samples and bins of a
         /// spectrum, 1 for squares of real samples, n for their mean over n samples.
         degrees: u32 = "integer" { unit: Of("degrees of freedom"), range: (1.0, 1e6), default: || json!(2) },

@@ -43,9 +43,9 @@ operator! {
     /// ```
     pub struct StaLta = "stalta" (Inputs::Exactly(1)) {
         /// Length of the short window, to the nearest sample.
-        sta: Length = "number" { unit: Seconds, range: (0.0, 1e9) },
+        sta: Length = "number" { unit: Seconds, above: 0.0, at_most: 1e9 },
         /// Length of the long window, longer than `sta`.
-        lta: Length = "number" { unit: Seconds, range: (0.0, 1e9) },
+        lta: Length = "number" { unit: Seconds, above: 0.0, at_most: 1e9 },
         /// "classic" takes plain means, "recursive" exponentially weighted ones with these time constants.
         method: String = "text" { choices: &["classic", "recursive"], default: || json!("classic") },
     }

@@ -50,9 +50,9 @@ operator! {
     /// ```
     pub struct Triggers = "triggers" (Inputs::Exactly(1)) {
         /// Threshold at which a range starts.
-        on: f64 = "number" { unit: Of("of the numbers' unit"), range: (-1e300, 1e300), adjustable: true },
+        on: f64 = "number" { unit: Of("of the numbers' unit"), adjustable: true },
         /// Threshold below which it ends. Left out: `on`.
-        off: Option<f64> = "number" { unit: Of("of the numbers' unit"), range: (-1e300, 1e300), default: || json!(null), adjustable: true, positional: true },
+        off: Option<f64> = "number" { unit: Of("of the numbers' unit"), default: || json!(null), adjustable: true, positional: true },
         /// Drops ranges shorter than this.
         min_length: Length = "number" { unit: Seconds, range: (0.0, 1e9), default: || json!(0.0) },
         /// Merges ranges with this much time or less between them.

@@ -54,7 +54,7 @@ impl Operator for Feedback {
                 first: delayed.to_string(),
                 port: 1,
                 other: back.to_string(),
-                mend: "feed back what initial= is: as many values a window, of its dtype (convert with .astype(...))",
+                mend: "feed back the same as initial=: as many values per window, of its dtype (convert with .astype(...))",
             });
         }
         let properties = OperatorProperties::new([inputs[0]]).contract(Contract::Sequential);

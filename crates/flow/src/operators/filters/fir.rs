@@ -42,20 +42,20 @@ operator! {
         /// Passband type of a window design.
         band: Option<String> = "text" { choices: &["lowpass", "highpass", "bandpass", "bandstop"], default: || json!(null), positional: true },
         /// Corner of a window design, or both corners of a band: the gain there is one half.
-        cutoff_hz: Value = "numbers" { unit: Hertz, range: (0.0, f64::MAX), default: || json!(null), positional: true },
+        cutoff_hz: Value = "numbers" { unit: Hertz, above: 0.0, default: || json!(null), positional: true },
         /// Window of a design: "hamming" attenuates by 53 dB, "hann" by 44, "blackman" by 74, "boxcar" by 21, "kaiser"
         /// by `attenuation_db`.
         window: String = "text" { choices: &["hamming", "hann", "blackman", "boxcar", "kaiser"], default: || json!("hamming") },
         /// Stopband attenuation of a Kaiser window.
         attenuation_db: Option<f64> = "number" { unit: Decibels, range: (1e-6, 600.0), default: || json!(null) },
         /// Transition width of a Kaiser window, from which the number of taps follows.
-        width_hz: Option<f64> = "number" { unit: Hertz, default: || json!(null) },
+        width_hz: Option<f64> = "number" { unit: Hertz, above: 0.0, default: || json!(null) },
         /// Start and end of each band of an equiripple design, ascending from 0 to half the rate.
-        edges_hz: Value = "numbers" { unit: Hertz, default: || json!(null) },
+        edges_hz: Value = "numbers" { unit: Hertz, at_least: 0.0, default: || json!(null) },
         /// Gain in each of these bands.
         gains: Value = "numbers" { default: || json!(null) },
         /// Weight of the error in each of them. Left out: equal.
-        weights: Value = "numbers" { default: || json!(null) },
+        weights: Value = "numbers" { above: 0.0, default: || json!(null) },
         /// "causal": result i depends on sample i and those before it, as in `lfilter`. "centred": no delay; needs an
         /// odd number of symmetric or antisymmetric taps.
         delay: String = "text" { choices: &["causal", "centred"], default: || json!("causal") },

@@ -52,7 +52,7 @@ operator! {
         band: String = "text" { choices: &["lowpass", "highpass", "bandpass", "bandstop"] },
         /// Corner frequency, or both corners of a band, between 0 and half the rate: where the gain is 1 / sqrt(2)
         /// ("butter"), `-ripple_db` ("cheby1", "ellip") or `-attenuation_db` ("cheby2").
-        cutoff_hz: Value = "numbers" { unit: Hertz, range: (0.0, f64::MAX) },
+        cutoff_hz: Value = "numbers" { unit: Hertz, above: 0.0 },
         /// Order of the lowpass prototype; a band filter has twice as many poles.
         order: usize = "integer" { unit: Of("poles"), range: (1.0, 32.0), default: || json!(4), positional: true },
         /// Passband ripple of "cheby1" and "ellip".

@@ -38,9 +38,9 @@ operator! {
     /// ```
     pub struct Notch = "notch" (Inputs::Exactly(1)) {
         /// Frequency to remove, between 0 and half the rate.
-        hz: f64 = "number" { unit: Hertz, range: (0.0, f64::MAX) },
+        hz: f64 = "number" { unit: Hertz, above: 0.0 },
         /// Quality factor: the frequency divided by the width of the band that is attenuated by 3 dB or more.
-        q: f64 = "number" { range: (0.0, f64::MAX), default: || json!(30.0), positional: true },
+        q: f64 = "number" { above: 0.0, default: || json!(30.0), positional: true },
         /// State at the start of each gap-free range, as in `iir`.
         initial: String = "text" { choices: &["zero", "steady"], default: || json!("zero") },
     }

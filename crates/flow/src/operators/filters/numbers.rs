@@ -129,7 +129,7 @@ impl NumberInput {
             parameter,
             got: length.to_string(),
             legal: format!(
-                "from {} s (half a {what}) to {} s ({MOST_SAMPLES} of them)",
+                "from {} s (half a {what}) to {} s ({MOST_SAMPLES} {what}s)",
                 period / 2.0,
                 period * MOST_SAMPLES as f64
             ),

@@ -36,7 +36,7 @@ operator! {
     /// ```
     pub struct RunningMean = "running_mean" (Inputs::Exactly(1)) {
         /// Length of the window, to the nearest sample.
-        window: Length = "number" { unit: Seconds, range: (0.0, 1e9) },
+        window: Length = "number" { unit: Seconds, above: 0.0, at_most: 1e9 },
     }
     state {
         numbers: NumberProcessor,
@@ -68,7 +68,7 @@ operator! {
     /// ```
     pub struct RunningRms = "running_rms" (Inputs::Exactly(1)) {
         /// Length of the window, to the nearest sample.
-        window: Length = "number" { unit: Seconds, range: (0.0, 1e9) },
+        window: Length = "number" { unit: Seconds, above: 0.0, at_most: 1e9 },
     }
     state {
         numbers: NumberProcessor,
@@ -101,7 +101,7 @@ operator! {
     /// ```
     pub struct RunningQuantile = "running_quantile" (Inputs::Exactly(1)) {
         /// Length of the window, to the nearest sample.
-        window: Length = "number" { unit: Seconds, range: (0.0, 1e9) },
+        window: Length = "number" { unit: Seconds, above: 0.0, at_most: 1e9 },
         /// Quantile: 0 is the minimum, 0.5 the median, 1 the maximum.
         q: f64 = "number" { unit: Of("of the samples"), range: (0.0, 1.0) },
         /// "heaps" takes O(log n) steps for windows of any length, "auto" keeps those of up to some hundred samples sorted.

@@ -34,7 +34,7 @@ operator! {
     /// A. V. Oppenheim and R. W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 12.4.
     pub struct StreamEnvelope = "stream_envelope" (Inputs::Exactly(1)) {
         /// Lowest frequency of which the envelope is accurate, below a quarter of the rate.
-        low_hz: f64 = "number" { unit: Hertz },
+        low_hz: f64 = "number" { unit: Hertz, above: 0.0 },
         /// Accuracy of the envelope in the band.
         attenuation_db: f64 = "number" { unit: Decibels, range: (20.0, 160.0), default: || json!(60.0) },
     }

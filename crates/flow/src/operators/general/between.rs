@@ -52,7 +52,7 @@ impl Operator for Between {
                 "between",
                 "samples or windows",
                 &inputs[0],
-                "put it before what counts or gathers them",
+                "put it before operators that count or collect",
             )),
         }
     }

@@ -19,8 +19,8 @@ operator! {
     /// # Errors
     /// A count that is not a whole number from 0; `Plan.limit` also refuses 0.
     pub struct Limit = "limit" (Inputs::Exactly(1)) {
-        /// Number of items that pass.
-        count: u64 = "integer" { unit: Of("windows, rows or samples"), range: (0.0, 9.3e18) },
+        /// Number of items that pass; 0 only in saved plans.
+        count: u64 = "integer" { unit: Of("windows, rows or samples"), at_least: 0.0 },
     }
     state {
         passed: u64,
@@ -34,7 +34,7 @@ impl Operator for Limit {
                 "limit",
                 "windows, rows, ranges or samples",
                 port,
-                "a count is one number: put limit(...) before count()",
+                "count() gives one number: put limit(...) before count()",
             ));
         }
         Ok(OperatorProperties::new(inputs.iter().copied())

@@ -47,7 +47,7 @@ impl Operator for On {
                 "on",
                 "samples, windows, rows or ranges",
                 port,
-                "a count is known when the plan has ended: put on(...) before count()",
+                "count() gives its number at the end of the plan: put on(...) before count()",
             ));
         }
         Ok(OperatorProperties::new(inputs.iter().copied())

@@ -58,7 +58,7 @@ operator! {
         /// Number of peaks.
         count: u64 = "integer" { unit: Of("peaks"), range: (1.0, 64.0), default: || json!(1) },
         /// Number of values from a peak to where the rest begins.
-        skip: u64 = "integer" { unit: Of("values"), range: (1.0, 9e18), default: || json!(1) },
+        skip: u64 = "integer" { unit: Of("values"), at_least: 1.0, default: || json!(1) },
     }
     state {
         bound: Option<BoundState>,

@@ -70,9 +70,9 @@ pub enum OpErrorKind {
     },
     /// Short window where all need the same length.
     #[error(
-        "a short window of {got} values instead of {width}, as rewindow(tail=\"keep\") keeps the last one of a gap-free \
-         range; use tail=\"drop\", or what takes windows of any length: blocks(), each(...), stats(...), or \
-         rows(...) and map(...) of one value a window"
+        "got a short window of {got} values instead of {width}: rewindow(tail=\"keep\") keeps the short last window of a gap-free \
+         range; use tail=\"drop\", or an operator that takes windows of any length: blocks(), each(...), stats(...), or \
+         rows(...) and map(...) of one value per window"
     )]
     ShortWindow {
         /// Its number of values.
@@ -104,7 +104,7 @@ pub enum OpErrorKind {
     },
     /// Result beyond the machine's memory.
     #[error(
-        "a result of {gathered} bytes needs {more} more, which do not fit into this machine's memory; write it to a signal \
+        "a result of {gathered} bytes needs {more} more bytes, which do not fit into this machine's memory; write it to a signal \
          (sink) or a file (sink_parquet, sink_wav), or collect less at a time (between, limit)"
     )]
     ResultTooLarge {

@@ -344,7 +344,7 @@ pub enum PlanError {
     },
     /// Unknown link, or capacity of 0.
     #[error(
-        "link {link} of {bytes} bytes cannot be set: give a link from 0 to {last}, and 1 byte or more"
+        "link {link} cannot be set to {bytes} bytes; give a link from 0 to {last}, and at least 1 byte"
     )]
     NoLink {
         /// Link.
@@ -356,7 +356,7 @@ pub enum PlanError {
     },
     /// Plan whose operators cannot be measured.
     #[error(
-        "{source_name} gives what it has only once, or has no samples, so its operators cannot be measured; characterise the same \
+        "{source_name} can be read only once, or has no samples, so the operators of the plan cannot be measured; characterise the same \
          plan over a stored signal or an array"
     )]
     CannotCharacterise {
@@ -375,7 +375,7 @@ pub enum PlanError {
     /// Change that affects other operators.
     #[error(
         "the change of {operator} affects other operators: it {what}; keep the type and shape of its results, or stop the run \
-         and build the plan anew"
+         and build the plan again"
     )]
     ChangesPlan {
         /// Operator.
@@ -385,7 +385,7 @@ pub enum PlanError {
     },
     /// Change of memory of earlier items, with several threads.
     #[error(
-        "the change of {operator} is refused: it would begin, or cease, to remember earlier items, which several workers cannot          change during a run; give the run workers=1, or set it before the run begins"
+        "the change of {operator} is refused: it would start or stop remembering earlier items, which several workers cannot change during a run; give the run workers=1, or set it before the run begins"
     )]
     ChangesMemory {
         /// Operator.
@@ -393,7 +393,7 @@ pub enum PlanError {
     },
     /// Change at an index of rows without indices.
     #[error(
-        "the change of {operator} cannot take effect at an index: its input has rows without start; keep start in select(...), put          {operator} before group_by(...) or join(how=\"outer\"), or leave out at="
+        "the change of {operator} cannot take effect at an index: its input has rows without start; keep start in select(...), put {operator} before group_by(...) or join(how=\"outer\"), or leave out at="
     )]
     NoIndices {
         /// Operator.

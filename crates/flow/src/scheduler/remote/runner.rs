@@ -197,8 +197,8 @@ pub enum TaskRunnerError {
     Message(String),
     /// The client split the plan differently.
     #[error(
-        "this worker split the plan in another way than the client (number {own:#018x} instead of {client:#018x}): the stores or \
-         the versions of packages differ; install the same versions on all hosts, and see that their stores are the same"
+        "this worker split the plan differently from the client (number {own:#018x} instead of {client:#018x}): the stores or \
+         the versions of packages differ; install the same versions on all hosts, and make sure that their stores are the same"
     )]
     OtherSplit {
         /// Worker's hash.

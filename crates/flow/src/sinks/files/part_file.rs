@@ -62,7 +62,7 @@ impl PartFile {
                 "write",
                 path,
                 &why,
-                "it is no file: choose another name",
+                "it is not a file: choose another name",
             ));
         }
         let part = temporary_name(path);

@@ -123,7 +123,7 @@ impl Sink for WavSink {
         }
         if self.format.is_none() && WavFormat::of(dtype).is_none() {
             return wrong(
-                "no integers of WAV hold all of uint32: give format=\"float64\", or \"int32\" where all are below 2^31",
+                "WAV has no integer type that holds all of uint32: give format=\"float64\", or \"int32\" where all are below 2^31",
             );
         }
         if stream.rate.den() != 1 || u32::try_from(stream.rate.num()).is_err() {

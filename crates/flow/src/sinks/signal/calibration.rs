@@ -21,7 +21,7 @@ pub(super) fn check_calibration(signal: &Signal, stated: &Calibration) -> Result
         ),
     };
     Err(refused(format!(
-        "{:?} has {}, and the samples that come have {}; choose another name",
+        "{:?} has {}, but the new samples have {}; choose another name",
         signal.name(),
         describe(own),
         describe(stated)

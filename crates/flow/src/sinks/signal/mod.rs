@@ -118,8 +118,7 @@ impl Sink for SignalSink {
     }
 
     fn accepts(&self, port: &PortType) -> Result<(), PlanError> {
-        let mend =
-            "give one value a window, as map(lambda s: s.mean()), or windows without overlap";
+        let mend = "give one value per window, such as map(lambda s: s.mean()), or windows without overlap";
         match shape(port) {
             Some(_) => Ok(()),
             None => Err(wrong_input(Self::NAME, "samples", port, mend)),
@@ -212,7 +211,7 @@ fn over(rate: Rate, step: u64) -> Result<Rate, OpError> {
     let made = den.and_then(|den| Rate::new(rate.num(), den).ok());
     made.ok_or_else(|| {
         refused(format!(
-            "{rate} Hz over {step} samples is no rate that a signal can have; make the hop shorter"
+            "a signal cannot have the rate of {rate} Hz divided by {step} samples; make the hop shorter"
         ))
     })
 }

@@ -71,7 +71,7 @@ pub(crate) fn clock_difference(signal: &Signal, other: &Signal) -> Option<String
     [begin, end - 1].into_iter().filter(|_| begin < end).find_map(|index| {
         let apart = time(signal, index)?.checked_sub(time(other, index)?)?.to_f64();
         (apart.abs() * 2.0 >= period).then(|| {
-            format!("sample {index} was taken {apart:+.0} ns beside it, and a sample takes {period:.0} ns")
+            format!("sample {index} is {apart:+.0} ns away from its counterpart, and the sampling interval is {period:.0} ns")
         })
     })
 }

@@ -46,7 +46,7 @@ impl RunningInstance {
         let Some(&port) = self.outputs.get(at).filter(|_| !self.passes) else {
             let have = if self.passes { 0 } else { self.outputs.len() };
             return Err(refused(format!(
-                "output {output} was emitted to, but outputs() gave {have}; count them from 0"
+                "got an item for output {output}, but outputs() returned {have} output(s); number them from 0"
             )));
         };
         let start = start.unwrap_or(match self.ends[at] {
@@ -67,7 +67,9 @@ impl RunningInstance {
             } => {
                 let (values, _) = self.values(values, dtype, Some(width))?;
                 let frames = Frames::computed(start, (window, hop), values, dtype, width, stream);
-                let wrong = || refused("rows of windows are not consecutive".into());
+                let wrong = || {
+                    refused("the rows of windows are not consecutive; emit them in order".into())
+                };
                 frames.ok_or_else(wrong)?.into()
             }
             PortType::Ranges { stream } => {
@@ -86,7 +88,7 @@ impl RunningInstance {
                 let columns = columns.collect::<Result<Vec<_>, OpError>>()?;
                 if rows != columns.len() {
                     return Err(refused(format!(
-                        "rows of {rows} columns were emitted where outputs() gave {}: {}",
+                        "emitted rows of {rows} columns, but outputs() states {}: {}; emit the columns that it states",
                         columns.len(),
                         fields.names()
                     )));
@@ -112,8 +114,8 @@ impl RunningInstance {
             let least = self.min_index.max(self.ends[at]);
             if begins < least {
                 return Err(refused(format!(
-                    "what was emitted begins at index {begins}, but nothing before {least} was to follow; emit in order, \
-                     and state by how many samples it comes late at most: lag = {}",
+                    "got an item that begins at index {begins}, but items from index {least} on are expected; emit in order, \
+                     and state the largest delay in samples: lag = {}",
                     least
                         .saturating_sub(begins)
                         .saturating_add_unsigned(self.lag)
@@ -143,7 +145,7 @@ impl RunningInstance {
                 None => "(n,)".into(),
             };
             return Err(refused(format!(
-                "{} of shape {} was emitted where outputs() gave {dtype} of shape {}",
+                "emitted {} of shape {}, but outputs() states {dtype} of shape {}; emit what it states, or change it",
                 returned.dtype,
                 shape(columns),
                 shape(width)
@@ -156,14 +158,14 @@ impl RunningInstance {
 fn in_order(ranges: Ranges) -> Result<Ranges, OpError> {
     if let Some(range) = ranges.ranges.iter().find(|range| range.end < range.start) {
         return Err(refused(format!(
-            "a range was emitted that ends before it starts, [{}, {}]; emit pairs of start and end",
+            "the emitted range [{}, {}] ends before it starts; emit pairs of start and end",
             range.start, range.end
         )));
     }
     let mut pairs = ranges.ranges.windows(2);
     if let Some(pair) = pairs.find(|pair| pair[1].start < pair[0].start) {
         return Err(refused(format!(
-            "ranges were emitted whose starts go back, from {} to {}; emit them in order",
+            "the starts of the emitted ranges go back, from {} to {}; emit them in order",
             pair[0].start, pair[1].start
         )));
     }
@@ -183,7 +185,7 @@ fn rows_of(batch: RecordBatch, start: i64, indexed: bool) -> Result<Rows, OpErro
     let (starts, ends) = (ends("start"), ends("end"));
     let ordered = |starts: &[i64]| starts.windows(2).all(|pair| pair[0] <= pair[1]);
     if starts.as_ref().is_some_and(|starts| !ordered(starts)) {
-        let message = "rows were emitted whose \"start\" goes back; emit them in order";
+        let message = "the column \"start\" of the emitted rows goes back; emit rows in order";
         return Err(refused(message.into()));
     }
     let first = starts.as_ref().and_then(|starts| starts.first().copied());

@@ -34,7 +34,7 @@ pub(super) fn remotely(
     };
     let Some(input) = block.buffer.bytes().get(..bytes) else {
         let message = format!(
-            "{} was given a block of another shape than its rows",
+            "{} got a block of another shape than its rows",
             of.function.shown
         );
         return Err(refused(message));

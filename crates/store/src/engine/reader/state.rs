@@ -61,7 +61,7 @@ impl Reader {
                     return Err(StoreError::DamagedFile {
                         path,
                         offset: 0,
-                        reason: "it does not say which signal its folder is of; `isochrony verify --repair` writes it anew",
+                        reason: "it does not state the signal of its folder; `isochrony verify --repair` writes it again",
                     });
                 }
                 return Err(match folder {

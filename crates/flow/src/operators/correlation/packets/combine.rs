@@ -61,7 +61,7 @@ operator! {
         clusters: Value = "integers" { unit: Of("clusters"), range: (0.0, 2147483647.0), default: || json!([]) },
         /// Bit error rate of each receiver, below 0.5; values under 1e-9 are treated as 1e-9. Default: the same for
         /// all.
-        error_rates: Value = "numbers" { range: (0.0, 0.5), default: || json!([]) },
+        error_rates: Value = "numbers" { at_least: 0.0, below: 0.5, default: || json!([]) },
         /// Maximum number of uncertain bits that are tried both ways.
         search: u32 = "integer" { unit: Of("bits"), range: (0.0, 20.0), default: || json!(10) },
     }

@@ -45,9 +45,9 @@ operator! {
     /// A. V. Oppenheim and R. W. Schafer, "Discrete-Time Signal Processing", 3rd edition, 4.6 and 7.5.
     pub struct Resample = "resample" (Inputs::Exactly(1)) {
         /// Output samples for each `down` input samples. Left out: 1.
-        up: Option<u64> = "integer" { unit: Of("samples"), range: (1.0, 9e15), default: || json!(null) },
+        up: Option<u64> = "integer" { unit: Of("samples"), at_least: 1.0, default: || json!(null) },
         /// Input samples for each `up` output samples. Left out: 1.
-        down: Option<u64> = "integer" { unit: Of("samples"), range: (1.0, 9e15), default: || json!(null) },
+        down: Option<u64> = "integer" { unit: Of("samples"), at_least: 1.0, default: || json!(null) },
         /// The new rate, instead of `up` and `down`; its ratio to the signal's nominal rate is taken exactly.
         rate_hz: Option<f64> = "number" { unit: Hertz, range: (1e-9, 1e12), default: || json!(null) },
         /// Attenuation of aliases and images, and accuracy of the passband. Rounding of float32 samples is 120 to 130
@@ -159,7 +159,7 @@ impl Resample {
     fn ratio_and_rate(&self, rate: Rate) -> Result<(Ratio, Rate), PlanError> {
         let overflow = |_: TimeError| {
             self.rate_error(format!(
-                "such that its ratio to {rate} Hz, and the rate, are fractions of 63 bits"
+                "such that the new rate and its ratio to {rate} Hz are fractions of 63-bit numbers"
             ))
         };
         match (self.rate_hz, self.up, self.down) {
@@ -211,7 +211,7 @@ impl Operator for Resample {
         };
         let timebase = from.timebase.resampled(ratio).map_err(|_| {
             let legal =
-                "such that the ratio of the new rate to the recording's is a fraction of 63 bits";
+                "such that the ratio of the new rate to the recording's is a fraction of 63-bit numbers";
             self.rate_error(legal.into())
         })?;
         let dtype = dtype_of(input.single, input.complex);

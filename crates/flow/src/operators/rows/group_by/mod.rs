@@ -77,7 +77,7 @@ operator! {
         /// Longest pause within a session.
         session: Option<Length> = "number" { unit: Seconds, range: (1e-9, 2e9), default: || json!(null) },
         /// Largest number of groups at a time.
-        most: u64 = "integer" { unit: Of("groups"), range: (1.0, 9e18), default: || json!(1_000_000) },
+        most: u64 = "integer" { unit: Of("groups"), at_least: 1.0, default: || json!(1_000_000) },
     }
     state {
         bound: Option<BoundState>,

@@ -31,7 +31,10 @@ fn axis_of(stream: StreamId, lengths: &[NamedLength]) -> Result<Axis, PlanError>
         count if count == lengths.len() => return Ok(Axis::index(stream)),
         _ => {
             return Err(needs(
-                &format!("counts {} and {} on one axis", lengths[0].0, lengths[1].0),
+                &format!(
+                    "needs {} and {} in the same unit",
+                    lengths[0].0, lengths[1].0
+                ),
                 "give both as times, which follow civil time, or both in samples, which follow indices",
             ));
         }
@@ -61,7 +64,7 @@ impl GroupBy {
             (None, None, Some(session)) => vec![("session", session)],
             (Some(_), _, Some(_)) => {
                 return Err(needs(
-                    "takes either every= (windows of one length) or session= (windows that a pause ends)",
+                    "takes either every= (windows of one length) or session= (windows that end at a pause)",
                     "leave one of them out",
                 ));
             }
