@@ -16,7 +16,7 @@ use super::{
 };
 use crate::engine::io::{IoContext, replace_file};
 use crate::engine::lost_commits::{self, WriterStatus};
-use crate::engine::rebuild;
+use crate::engine::{of_existing, rebuild};
 use crate::error::StoreError;
 use crate::layout::flat::Flat;
 use crate::layout::mark::{MarkSlots, WriteMark};
@@ -83,7 +83,7 @@ pub fn repair_on(
             };
             (report.clone(), report)
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(of_existing(error)),
     };
     if let Some(finding) = lost.filter(|finding| finding.repairable) {
         before.findings.insert(0, finding);
