@@ -384,13 +384,13 @@ class Factory:
         params = ", ".join(f"{name}={value!r}" for name, value in self._params.items())
         return f"{shown(self._class)}({params})" if params else shown(self._class)
 
-    def start(self, ports: Iterable[Mapping[str, Any]]) -> Running:
-        """An instance at work in a run."""
-        return Running(self._class(**self._params), tuple(ports))
+    def start(self, ports: Iterable[Mapping[str, Any]]) -> OperatorInstance:
+        """An instance for one execution."""
+        return OperatorInstance(self._class(**self._params), tuple(ports))
 
 
-class Running:
-    """An instance of an operator's class at work in one run, as the native half calls it."""
+class OperatorInstance:
+    """An instance of an operator's class during one execution, as the native half calls it."""
 
     __slots__ = ("_emit", "_operator", "manner", "outputs")
 
