@@ -80,7 +80,10 @@ impl NativePusher {
     ) -> Result<bool> {
         let (buffer, dtype) = memory::adopt(samples, false)?;
         if dtype != self.to.dtype() {
-            let message = format!("{dtype} was pushed where {} was promised", self.to.dtype());
+            let message = format!(
+                "{dtype} was pushed where {} was expected; convert the samples",
+                self.to.dtype()
+            );
             return Err(PackageError::new("OptionError", "bad_option", message).into());
         }
         let position = PushPosition {
