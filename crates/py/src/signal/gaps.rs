@@ -131,7 +131,8 @@ impl Gap {
 pub(crate) struct GapEdge {
     /// Path of the file below the imported folder; None if appended by a program.
     source: Option<String>,
-    /// The source's stamp on its own clock: the last one before the gap, or that of the first sample after it, if any.
+    /// Time stamp of the recording, by its own clock, uncorrected. Before a gap: the last stamp. After it: the stamp of the
+    /// first sample. None if there is none.
     stamp: Option<Time>,
     /// Width in seconds of the interval from `stamp` that holds the true time; None without a stamp.
     resolution: Option<f64>,
