@@ -39,7 +39,7 @@ class StreamProgress:
 
     @property
     def eta_s(self) -> float | None:
-        """Expected seconds to the end at that rate; None if the total is unknown or nothing is processed yet."""
+        """Expected seconds to the end at the mean `rate`; None if the total is unknown or nothing is processed yet."""
         if self.total is None or self.rate == 0:
             return None
         return max(self.total - self.bytes, 0) / self.rate
