@@ -86,8 +86,8 @@ class Rate(float):
 
     def __new__(cls, numerator: int, denominator: int = 1) -> Self:
         """The rate `numerator / denominator`."""
-        is_valid = all(isinstance(part, numbers.Rational) and part > 0 for part in (numerator, denominator))
-        if not is_valid or isinstance(numerator, bool) or isinstance(denominator, bool):
+        parts: tuple[Any, ...] = (numerator, denominator)
+        if not all(isinstance(one, numbers.Rational) and not isinstance(one, bool) and one > 0 for one in parts):
             refused = TimeError(
                 f"Rate({numerator!r}, {denominator!r}) is refused; give whole numbers of samples and of seconds above "
                 "zero, such as Rate(44_100_000, 1001)"
