@@ -87,7 +87,7 @@ class Rate(float):
     def __new__(cls, numerator: int, denominator: int = 1) -> Self:
         """The rate `numerator / denominator`."""
         parts: tuple[Any, ...] = (numerator, denominator)
-        if not all(isinstance(one, numbers.Rational) and not isinstance(one, bool) and one > 0 for one in parts):
+        if not all(map(_is_positive_ratio, parts)):
             refused = TimeError(
                 f"Rate({numerator!r}, {denominator!r}) is refused; give whole numbers of samples and of seconds above "
                 "zero, such as Rate(44_100_000, 1001)"
@@ -104,6 +104,10 @@ class Rate(float):
     def interval(self) -> Fraction:
         """Exact time from one sample to the next: a `fractions.Fraction` of seconds."""
         return 1 / self.fraction
+
+
+def _is_positive_ratio(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, numbers.Rational) and Fraction(value) > 0
 
 
 def _split(ns: int | Fraction) -> tuple[int, int]:
