@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from .errors import with_code
 from .errors.native import StoreIndexError, StoreTypeError, TimeArgumentError, TimeError
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ class Rate(float):
         numerator: number of samples, above zero.
         denominator: number of seconds that they take, above zero.
 
+    Raises:
+        TimeError: not a whole number above zero.
+
     >>> import isochrony as iso
     >>> rate = iso.Rate(44_100_000, 1001)
     >>> rate.fraction, round(rate, 3)
@@ -82,6 +86,13 @@ class Rate(float):
 
     def __new__(cls, numerator: int, denominator: int = 1) -> Self:
         """The rate `numerator / denominator`."""
+        parts: tuple[Any, ...] = (numerator, denominator)
+        if not all(map(_is_positive_ratio, parts)):
+            refused = TimeError(
+                f"Rate({numerator!r}, {denominator!r}) is refused; give whole numbers of samples and of seconds above "
+                "zero, such as Rate(44_100_000, 1001)"
+            )
+            raise with_code(refused, "bad_rate")
         self = super().__new__(cls, numerator / denominator)
         self.fraction = Fraction(numerator, denominator)
         return self
@@ -98,6 +109,10 @@ class Rate(float):
         Fraction(1, 100)
         """
         return 1 / self.fraction
+
+
+def _is_positive_ratio(value: Any) -> bool:
+    return not isinstance(value, bool) and isinstance(value, numbers.Rational) and Fraction(value) > 0
 
 
 def _split(ns: int | Fraction) -> tuple[int, int]:
@@ -297,10 +312,11 @@ def rate(value: object) -> tuple[int, int]:
     # Two negative numbers have a positive quotient.
     is_negative = isinstance(value, tuple) and any((_number(part) or 0) <= 0 for part in value)
     if exact is None or exact <= 0 or is_negative or max(exact.numerator, exact.denominator) >= 2**64:
-        raise TimeError(
+        refused = TimeError(
             f"rate {value!r} is refused; give samples per second above zero as a number, a Fraction, "
             'text such as "44100000/1001" or a pair of whole numbers'
         )
+        raise with_code(refused, "bad_rate")
     return exact.numerator, exact.denominator
 
 

@@ -78,7 +78,7 @@ def test_json_tells_who_did_what() -> None:
         (["stats:i3"], "stats: dtype i3 must be one of i1"),
         (["zstd:99"], "zstd: level 99 must be from -7 to 22"),
         (["--copy", "zstd"], "both write to the output; leave out one of them"),
-        (["--order", "sorted"], "not one of none"),
+        (["--order", "sorted"], "not one of input"),
     ],
 )
 def test_what_cannot_be_is_one_line(words: list[str], message: str) -> None:
@@ -159,12 +159,12 @@ def test_a_name_that_is_no_text_is_refused() -> None:
 def test_help_says_which_orders_keep_that_of_the_input() -> None:
     words = " ".join(pipe("--help")[0].decode().split())
     assert "--memory SIZE upper limit on the memory used, such as 500MB" in words
-    assert "both (default) or output: input order" in words
+    assert "order of the output: input (default): that of the input; any: blocks are written as soon as" in words
     # As it says: results do not depend on it, and with two of them the output has the order of the input.
     data = random.Random(1).randbytes(3_000_000)
-    for order in ("none", "output", "execution", "both"):
+    for order in ("input", "any", "none", "output", "execution", "both"):
         out, said = pipe("--copy", "--order", order, "--buffer", "4kB", "--workers", "4", "md5", data=data)
         assert said.split()[0] == hashlib.md5(data).hexdigest()
         assert len(out) == len(data)
-        if order in ("output", "both"):
+        if order in ("input", "output", "both"):
             assert out == data

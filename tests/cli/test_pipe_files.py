@@ -77,7 +77,7 @@ def test_records_are_those_of_the_framing() -> None:
     assert records("--delimiter", r"\r\n", data=lines) == 4
     assert records("--delimiter", r"\x0a", data=lines) == 4
     assert records("--delimiter", "o", data=lines) == 4
-    assert records("--stride", 5, data=lines) == 4
+    assert records("--record-size", 5, data=lines) == records("--stride", 5, data=lines) == 4
     assert records("--prefix", "varint", data=b"\x03abc\x00\x81\x00!") == 3
     assert records("--prefix", ">u2", data=b"\x00\x03abc\x00\x00") == 2
     assert records("--delimiter", r"\\", data=rb"a\b") == 2
@@ -87,7 +87,7 @@ def test_records_are_those_of_the_framing() -> None:
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["--in", "none"], 3, "none: No such file or directory; check the path"),
+        (["--in", "none"], 3, "input 'none' does not exist; check the path"),
         (["--in", ""], 2, "--in: the path is empty"),
         (["--in", "."], 3, "this is a folder: give the path of a file"),
         (["--out", "-"], 2, "--out: '-' is not a file"),
@@ -98,7 +98,8 @@ def test_records_are_those_of_the_framing() -> None:
         (["--delimiter", r"\q"], 2, r"'\q' in '\\q' is not an escape sequence"),
         (["--delimiter", "\\"], 2, "is not an escape sequence"),
         (["--delimiter", "a", "--prefix", "u1"], 2, "--prefix: not allowed with argument --delimiter"),
-        (["--stride", "0"], 2, "--stride '0' is refused; give bytes from 1"),
+        (["--record-size", "0"], 2, "--record-size '0' is refused; give bytes from 1"),
+        (["--stride", "0"], 2, "--record-size '0' is refused; give bytes from 1"),
         (["--prefix", "u3"], 2, "--prefix 'u3' is refused"),
         (["--max-length", "5"], 2, "--max-length"),
         (["--prefix", "u1", "--max-length", "much"], 2, "--max-length 'much' is refused"),

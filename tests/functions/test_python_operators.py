@@ -256,7 +256,7 @@ def test_what_cannot_be_applied_is_refused_when_the_plan_is_built() -> None:
     samples = gapped()
     with pytest.raises(iso.PlanError, match="give the operator's class"):
         samples.apply(Longest())  # type: ignore[arg-type]
-    with pytest.raises(iso.PlanError, match=r"make int a subclass of isochrony\.Operator"):
+    with pytest.raises(iso.PlanError, match=r"^apply\(int\): int is not a subclass of isochrony\.Operator; give a"):
         samples.apply(int)  # type: ignore[arg-type]
     with pytest.raises(iso.PlanError, match=r"outputs\(\) returned int"):
         samples.apply(Wrong, how="outputs")

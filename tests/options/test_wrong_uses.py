@@ -60,7 +60,7 @@ def test_options_of_runs(options: dict[str, Any], words: str) -> None:
 
 def test_memory_of_runs_may_be_text() -> None:
     np.testing.assert_array_equal(windows().collect(memory="16MiB"), np.arange(1000.0).reshape(-1, 10))
-    with pytest.raises(iso.RunError, match="limit of 4000 bytes"):
+    with pytest.raises(iso.RunError, match="memory=4000 bytes"):
         iso.scan(np.arange(1e6), rate=10).map(lambda s: s + 1).run(memory="4kB")
 
 

@@ -133,7 +133,7 @@ def test_a_view_that_writes_is_refused_also_when_a_stranger_saved_it(store: iso.
     plan = iso.scan(pressure(store))
     store.commit()
     store.save_plan("v", plan)
-    target = tmp_path / "precious.wav"
+    target = tmp_path / "precious"
     target.write_text("precious")
     writers: list[iso.Plan] = [
         plan.sink_wav(target),

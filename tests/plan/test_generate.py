@@ -50,8 +50,8 @@ def test_generators_that_fail_name_where_and_why() -> None:
         iso.generate(broken, dtype="f8", rate=1, start="2010-03-01").collect()
     assert isinstance(error.value.__cause__, OSError)
     for item, part in [
-        (np.arange(3), "float64 was promised"),
-        (np.zeros((2, 2)), r"shape \(2, 2\)"),
+        (np.arange(3), r"block 1 has dtype int64 where float64 was expected; convert it, or state dtype="),
+        (np.zeros((2, 2)), r"block 1 has shape \(2, 2\), but samples are 1-D; yield one channel"),
         ((-1, np.zeros(3)), "in order of their indices"),
         ("abc", "cannot be used in a plan"),
     ]:

@@ -321,7 +321,7 @@ def test_statistics_of_an_unpickled_plan_are_those_of_its_snapshot(tmp_path: Pat
         store.commit()
         with iso.open(tmp_path / "a.iso") as reader:
             plan = iso.scan(reader["p"]).stats("min", "max", "count")
-            assert "stored views" in plan.explain()
+            assert "stored pyramid" in plan.explain()
             first = pickle.dumps(plan)
             signal.mark_invalid(490, 510)
             store.commit()

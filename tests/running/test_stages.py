@@ -186,7 +186,7 @@ def test_a_plan_chooses_one_worker_where_more_would_not_help(tmp_path: Path) -> 
 
     live = peaks(iso.generate(made, dtype="f4", rate=RATE))
     assert live.run().report.stages == ()
-    assert "by default one worker: its samples are made or received while it runs" in live.explain()
+    assert "by default one worker: its samples are generated or received while it runs" in live.explain()
 
 
 def test_a_stream_that_operators_made_has_no_clock_in_stages_either(tmp_path: Path) -> None:

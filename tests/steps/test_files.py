@@ -210,10 +210,10 @@ def test_what_wav_cannot_hold_is_refused_and_never_clipped(tmp_path: Path) -> No
         with pytest.raises(iso.OptionError):
             loud.sink_wav(path, **options)  # type: ignore[arg-type]
     with pytest.raises(iso.PlanError):
-        loud.count().sink_parquet(path)
+        loud.count().sink_parquet(tmp_path / "out.parquet")
     for wrong in ({"compression": "zip"}, {"row_group_size": 0}):
         with pytest.raises(iso.OptionError):
-            loud.sink_parquet(path, **wrong)  # type: ignore[arg-type]
+            loud.sink_parquet(tmp_path / "out.parquet", **wrong)  # type: ignore[arg-type]
 
 
 def sinks(plan: iso.Plan, folder: Path, **options: Any) -> dict[str, iso.Plan]:

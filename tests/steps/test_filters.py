@@ -117,7 +117,9 @@ def test_infinities_make_nan_to_the_end_of_the_stretch_only() -> None:
         (lambda p: p.lowpass(500), "half the rate, 500 Hz"),
         (lambda p: p.lowpass(0), "above 0"),
         (lambda p: p.lowpass("10"), "finite number of Hz"),
-        (lambda p: p.bandpass(90, 30), "two ascending frequencies"),
+        (lambda p: p.bandpass(90, 30), r"low_hz=90 Hz must be below high_hz=30 Hz; swap them$"),
+        (lambda p: p.bandstop(30, 30), r"low_hz=30 Hz must be below high_hz=30 Hz; lower low_hz, or raise high_hz$"),
+        (lambda p: p.iir("butter", "bandpass", (90, 30)), "two ascending frequencies"),
         (
             lambda p: p.bandpass(1, 800),
             r"^bandpass \(operator iir\): low_hz or high_hz=800 Hz must .*; change low_hz or",

@@ -75,7 +75,7 @@ BYTES = iso.scan(np.arange(250, dtype="u1"), rate=100).rewindow(100, tail="keep"
 )
 def test_what_needs_equal_windows_says_so(tmp_path: Path, name: str, run: Callable[[Path], Any]) -> None:
     with pytest.raises(
-        iso.RunError, match=rf'^{name} .*200 to 250.*short window of 50 values instead of 100:.*tail="drop"'
+        iso.RunError, match=rf'^{name} .*200 to 250.*window of 50 values where all must have 100:.*tail="drop"'
     ) as caught:
         run(tmp_path)
     assert caught.value.code == "short_window"
@@ -83,7 +83,7 @@ def test_what_needs_equal_windows_says_so(tmp_path: Path, name: str, run: Callab
 
 def test_a_lone_short_window_is_named_without_others() -> None:
     lone = iso.scan(SAMPLES[:50], rate=100).rewindow(100, tail="keep")
-    with pytest.raises(iso.RunError, match="got a short window of 50 values instead of 100: rewindow") as caught:
+    with pytest.raises(iso.RunError, match="a window of 50 values where all must have 100: rewindow") as caught:
         lone.collect()
     assert "others" not in str(caught.value)
 
@@ -99,13 +99,16 @@ def short(rows: Any) -> Any:
 def test_a_python_function_that_gives_a_short_row_is_told_of_the_short_window(options: dict[str, Any]) -> None:
     plan = WINDOWS.map(iso.py(short, **options))
     for workers in (1, 2):
-        with pytest.raises(iso.RunError, match=r'short window of 50 values instead of 100:.*tail="drop"') as caught:
+        with pytest.raises(iso.RunError, match=r'window of 50 values where all must have 100:.*tail="drop"') as caught:
             plan.run(workers=workers)
         assert caught.value.code == "short_window"
     # One value a window is one of a short window, too; and what is wrong of whole windows is no matter of short ones.
     peaks = WINDOWS.map(iso.py(lambda rows: rows.max(axis=1))).collect()
     np.testing.assert_array_equal(peaks[:, 0], [part.max() for part in PARTS])
-    with pytest.raises(iso.RunError, match="was promised; return that, or state dtype= and width="):
+    with pytest.raises(
+        iso.RunError,
+        match=r"was expected; return that, or state what it returns: isochrony.py\(function, dtype=..., width=...\)",
+    ):
         WINDOWS.map(iso.py(short, dtype="f8", width=99)).run()
 
 

@@ -160,16 +160,17 @@ def test_extremes_come_from_the_stored_views(store: iso.Store) -> None:
     signal.append(np.arange(500_000, dtype="i4").astype("i2"))
     store.commit()
     plan = iso.scan(signal).stats("min", "max", "count")
-    assert "stored views: min, max, count of x" in plan.explain()
+    assert "stored pyramid: min, max, count of x" in plan.explain()
     assert plan.run().report.operators[0].samples == 0
     assert plan.run(optimise=False).report.operators[0].samples == 500_000
     table = plan.collect()
     assert (table["min"][0], table["max"][0], table["count"][0]) == (-(1 << 15), (1 << 15) - 1, 500_000)
     assert table.units == {"min": "V", "max": "V"}
-    # Sums of floats depend on their order: not from the views.
-    assert "scan in order: it is read from stored views" in plan.explain()
-    assert "stored views" not in iso.scan(signal).stats("min", "mean").explain()
-    assert "stored views" not in iso.scan(signal).map(lambda s: s + 1).stats("min").explain()
+    assert "by default one worker: its results are read from the stored pyramid" in plan.explain()
+    # Sums of floats depend on their order: not from the pyramid.
+    assert "scan in order: it is read from the stored pyramid" in plan.explain()
+    assert "stored pyramid" not in iso.scan(signal).stats("min", "mean").explain()
+    assert "stored pyramid" not in iso.scan(signal).map(lambda s: s + 1).stats("min").explain()
 
 
 def test_samples_of_arrays_and_behind_operators() -> None:

@@ -72,7 +72,7 @@ pub fn run(dir: &Path, quick: bool, results: &mut Results) -> Result<(), Failure
                 dtype: DType::I16,
             };
             // Reads past the page cache are chosen only on request.
-            let best = volume.best(amount, |one| !one.is_direct());
+            let best = volume.best(amount, |one| !one.bypasses_page_cache());
             if state == CacheState::Cached {
                 both.iter()
                     .try_for_each(|(scanned, _)| refill(&scanned.files))?;

@@ -42,7 +42,7 @@ pub use isochrony_workers::ProcessReport;
 pub use operators::Stat;
 pub use plan::catalog::Catalog;
 pub use plan::declaration::{
-    Build, Declaration, Declared, Inputs, OperatorBuilder, ResultTolerance,
+    Build, Declaration, Inputs, OperatorBuilder, OperatorType, ResultTolerance,
 };
 pub use plan::error::{Cause, OpError, OpErrorKind, PlanError, RemoteFailure, RunError};
 pub use plan::item::{Break, Frames, Item, Ranges};

@@ -109,7 +109,7 @@ impl Sink for ToWire {
                 operator: Self::NAME,
                 expected: "samples",
                 got: other.to_string(),
-                mend: "send before rewindow(...)",
+                mend: other.samples_remedy(),
             }),
         }
     }

@@ -19,8 +19,12 @@ pub use snapshot::SnapshotError;
 #[non_exhaustive]
 pub enum StoreError {
     /// Not a store.
-    #[error("no store at {}: {reason}; check the path, or open with mode \"a\" to create one", path.display())]
-    NotAStore { path: PathBuf, reason: String },
+    #[error("no store at {}: {reason}; {remedy}", path.display())]
+    NotAStore {
+        path: PathBuf,
+        reason: String,
+        remedy: &'static str,
+    },
     /// Something exists where a new store should be created.
     #[error("{} exists already; open it with mode \"r+\" or \"a\", or choose another path", path.display())]
     StoreExists { path: PathBuf },
@@ -61,14 +65,18 @@ pub enum StoreError {
         rule: &'static str,
     },
     /// No signal has this name.
-    #[error("no signal {name:?} in the store{hint}; list the names, or search with a pattern")]
+    #[error(
+        "no signal {name:?} in the store; {hint}list(store) lists all names, store.find(pattern) searches"
+    )]
     NoSuchSignal {
         name: String,
-        /// Empty, or `": did you mean ...?"`.
+        /// Empty, or `"did you mean ...? "`.
         hint: String,
     },
     /// The name is taken.
-    #[error("signal {name:?} exists already; open it, remove it, or pass overwrite")]
+    #[error(
+        "signal {name:?} exists already; get it with store[name], delete it with store.delete(name), or give overwrite=True"
+    )]
     SignalExists { name: String },
     /// The name belongs to a saved plan.
     #[error(

@@ -30,7 +30,7 @@ fn a_calibration_measures_every_strategy_and_leaves_nothing_behind() {
     let volume = &profile.volumes[0];
     for strategy in Strategy::local() {
         // Direct reads and io_uring may be unavailable.
-        if !strategy.is_direct() && !strategy.is_uring() {
+        if !strategy.bypasses_page_cache() && !strategy.uses_io_uring() {
             let time = volume
                 .predict(strategy, CacheState::Cached, 1e9, DType::I16)
                 .unwrap();

@@ -93,7 +93,7 @@ fn a_forked_process_reads_by_itself() {
         let status = read(strategy, |mut reader| {
             let right = (3..PIECES).all(|piece| is_read(&mut reader, piece));
             let reading = reader.reading();
-            let apart = reading.asked.is_uring() || reading.asked == Strategy::Direct;
+            let apart = reading.asked.uses_io_uring() || reading.asked == Strategy::Direct;
             let why = reading.why.clone().unwrap_or_default();
             let said = !apart || reading.used == Some(Strategy::Read);
             drop(reader);

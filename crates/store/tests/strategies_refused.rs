@@ -98,7 +98,7 @@ fn replaced(signal: &Signal) {
         assert_eq!(reading, signal.foresee_reading(&parts, asked));
         let said = reading.to_string();
         // The file system may refuse direct reads too.
-        if reading.used == Some(Strategy::Read) && asked.is_direct() {
+        if reading.used == Some(Strategy::Read) && asked.bypasses_page_cache() {
             assert!(said.contains("O_DIRECT"), "{said}");
             continue;
         }

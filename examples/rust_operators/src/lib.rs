@@ -3,8 +3,8 @@
 //! With `ISOCHRONY_NATIVE=despike` the package uses this module instead of its own, and `Plan` has a method `despike`.
 
 use isochrony_flow::{
-    Break, Contract, Declared, Inputs, Item, Next, OpError, OpErrorKind, Operator,
-    OperatorProperties, Out, PlanError, Port, PortType, operator,
+    Break, Contract, Inputs, Item, Next, OpError, OpErrorKind, Operator, OperatorProperties,
+    OperatorType, Out, PlanError, Port, PortType, operator,
 };
 use isochrony_segment::{DType, SigSeg};
 use pyo3::prelude::*;
@@ -79,7 +79,7 @@ impl Operator for Despike {
 /// The module: Isochrony's own as `despike._native`, with the operators of this crate.
 #[pymodule]
 mod despike {
-    use super::{Declared, Despike};
+    use super::{Despike, OperatorType};
     use pyo3::prelude::*;
 
     #[pymodule_export]

@@ -18,7 +18,7 @@ from .tables import print_json, render
 
 __all__ = ["EXAMPLES", "HELP", "add_arguments", "run", "size_bytes"]
 
-HELP = "measure this machine and a disk, so that scans use the fastest way to read"
+HELP = "measure how fast this machine reads from a disk, so that scans use the fastest way"
 EXAMPLES = """examples:
   isochrony calibrate --dir /data
   isochrony calibrate --dir /data --size 256MB --repeats 10 --json
@@ -26,9 +26,9 @@ EXAMPLES = """examples:
 
 Run nothing else on the machine meanwhile. Writes a test store to the folder, scans it with each
 I/O strategy in turn, from the page cache and from the disk, and removes it. Only the test store's
-files are dropped from the page cache. The measurements are saved in the user's settings, for each
-disk. Scans then use the strategy that is predicted to be the fastest; `plan.explain()` shows the
-predictions.
+files are dropped from the page cache. The measurements are saved for each disk, in
+~/.config/isochrony/machine.json (below $XDG_CONFIG_HOME, if set). Scans then use the strategy that
+is predicted to be the fastest; `plan.explain()` shows the predictions. No signal is calibrated.
 """
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(i?)B?", re.IGNORECASE)
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=output_path,
         metavar="F",
-        help="write the measurements to the JSON file F, instead of the user's settings",
+        help="write the measurements to the JSON file F, instead of ~/.config/isochrony/machine.json",
     )
     parser.add_argument("--force", action="store_true", help="replace the file of --out if it exists")
     parser.add_argument("--json", action="store_true", help="print the measurements as JSON, instead of text")

@@ -22,8 +22,8 @@ EXAMPLES = """examples:
 With --from it does the same for your own files: what was recorded, what is missing, the true
 sample rates, the arrival times of events that several stations recorded, and a picture.
 
-Exit codes: 0 done; 1 files were refused, or (without --from) a result is off by more than
-1 ppm or 1 ms.
+Exit codes: 0 done; 1 files were refused, or (without --from) a sample rate is off by more than
+1 ppm, or an arrival time by more than 1 ms.
 """
 
 
@@ -50,7 +50,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "isochrony import --help",
     )
     parser.add_argument(
-        "--preset", metavar="NAME", help="built-in layout, dtype and rate of raw recordings; available: censam"
+        "--preset",
+        metavar="NAME",
+        help="built-in layout, dtype and rate of the raw recordings of a known deployment; available: censam "
+        "({station}/{year}/{day}/{sensor}/{station}_{epoch}.raw, int16, 2000 Hz)",
     )
     parser.add_argument(
         "--dtype",

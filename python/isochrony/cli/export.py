@@ -26,8 +26,10 @@ EXAMPLES = """examples:
   isochrony export sound.iso/take --format csv --out /dev/stdout | head
 
 .csv and .parquet have a time for each sample, and leave gaps out. .mseed has a series of
-records for each gap-free range. .wav, .flac and .npy cannot represent gaps: a range with a
-gap is refused, unless --split writes one file per gap-free range.
+records for each gap-free range: miniSEED 2, integers as STEIM2, floats as they are. Its codes are
+those that the signal was imported with; a signal without any gets network XX, and the first part
+of its name as station. .wav, .flac and .npy cannot represent gaps: a range with a gap is refused,
+unless --split writes one file per gap-free range.
 
 .csv, .parquet and .npy have values in the signal's unit, or with --counts the samples as
 stored. .wav, .flac and .mseed always have the samples as stored, since they are formats of

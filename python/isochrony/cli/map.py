@@ -42,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output",
         metavar="URL",
-        help="path or URL of the output of a line; {stem} and {name} are those of its first file",
+        help="path or URL of the output of a line; {name}: file name of its first input; {stem}: that without its "
+        "suffix",
     )
     parser.add_argument(
         "--unpack", action="store_true", help="decompress gzip, bzip2 and xz files once, and cache the result"
@@ -57,9 +58,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--policy",
         metavar="NAME",
         default="good-cache-compute",
-        help="which task a free worker gets. first-available: the oldest; first-cache-available: the oldest, with the "
-        "hosts that have its files; max-cache-hit: only one whose files this host has most of, or that no host has; "
-        "max-compute-util: the one with most bytes on this host, or else any; good-cache-compute: as max-compute-util "
+        help="which task a free worker gets. first-available: the oldest; first-cache-available: the oldest, which is "
+        "told which hosts to fetch its files from; max-cache-hit: the one with most bytes on this host, of those that "
+        "no other host caches more of; else one that no host caches; else none; max-compute-util: the one with most "
+        "bytes on this host; else one that no host caches; else the oldest; good-cache-compute: as max-compute-util "
         "while few workers are busy, else as max-cache-hit (default: good-cache-compute)",
     )
     parser.add_argument(

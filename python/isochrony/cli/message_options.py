@@ -34,7 +34,11 @@ _ADVICE = {
     "`refresh()` shows the new ones": "run the command again to read the new ones",
     "or delete that signal first": "or into another store",
     "iterate over its segments": "narrow what is asked for; isochrony info shows its runs",
-    "open it, remove it, or pass overwrite": "choose another name",
+    "get it with store[name], delete it with store.delete(name), or give overwrite=True": "choose another name",
+    "list(store) lists all names, store.find(pattern) searches": "isochrony info STORE lists all names",
+    "or import recordings into a new one with isochrony.import_files": (
+        "or import recordings with: isochrony import SRC STORE"
+    ),
     'give True, "recommend", a Configuration, or the file of one': (
         "give yes, no, recommend, or the file of --save-configuration"
     ),

@@ -47,6 +47,8 @@ A record is never split between blocks, nor between inputs: with --eager only wh
 passed on, and each compressed block holds whole records. --json reports the number of records.
 """
 
+# Of --order, as `nbuffer` has it; the values of `nbuffer` itself are also taken.
+_ORDERS = {"input": "both", "any": "none"}
 _ESCAPES = {"n": b"\n", "r": b"\r", "t": b"\t", "0": b"\0", "\\": b"\\"}
 
 
@@ -57,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PROCESSOR",
         nargs="*",
         help="one of stats:DTYPE, md5, sha256, sha512, blake3, xxh3, xxh3-128, crc32c, zstd[:LEVEL], gzip[:LEVEL], "
-        "unzstd, gunzip, convert:DTYPE:DTYPE, count:PATTERN, find:PATTERN, or one of an installed package; such as "
-        "stats:<i2 or zstd:3",
+        "unzstd, gunzip, convert:FROM:TO, count:PATTERN, find:PATTERN, or the name of a processor of an installed "
+        "package; such as stats:<i2, convert:<i2:<f4 or zstd:3",
     )
     parser.add_argument(
         "--in",
@@ -79,7 +81,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--copy", action="store_true", help="write the input to the output as well")
     framing = parser.add_mutually_exclusive_group()
-    framing.add_argument("--stride", metavar="SIZE", help="size of a record (default: 1024 bytes; 1 byte with --eager)")
+    framing.add_argument(
+        "--record-size",
+        "--stride",
+        dest="stride",
+        metavar="SIZE",
+        help="length of each record; a block never splits one (default: 1024 bytes; 1 byte with --eager)",
+    )
     framing.add_argument(
         "--delimiter",
         type=_delimiter,
@@ -108,7 +116,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--workers",
         default="auto",
         metavar="N",
-        help="number of threads, 1 to 4096, or auto (default: auto, as many as can be busy)",
+        help="number of threads, 1 to 4096, or auto (default): one per core, and one each to read and to write; fewer "
+        "if a processor needs the blocks in order",
     )
     parser.add_argument(
         "--buffer",
@@ -118,9 +127,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--order",
-        default="both",
-        choices=["none", "output", "execution", "both"],
-        help="order of the output. both (default) or output: input order; none or execution: as soon as blocks are "
+        default="input",
+        choices=["input", "any", *_ORDERS.values(), "output", "execution"],
+        metavar="input|any",
+        help="order of the output: input (default): that of the input; any: blocks are written as soon as they are "
         "processed. Results such as hashes are the same.",
     )
     parser.add_argument(
@@ -129,8 +139,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tune",
         metavar="yes|recommend|FILE",
-        help="change workers and the size of blocks while it runs, if trials show a speed-up; recommend: change "
-        "nothing, and report what would be best; or the file of --save-configuration",
+        help="yes: adapt the number of workers and the size of blocks while it runs, if trials show a speed-up; "
+        "recommend: change nothing, and report the best setting; or the file of --save-configuration",
     )
     parser.add_argument(
         "--save-configuration",
@@ -270,7 +280,7 @@ def _processed(arguments: argparse.Namespace, destination: OutputFile | int | No
         max_length=None if arguments.max_length is None else _number(arguments.max_length),
         workers=_number(arguments.workers),
         buffer=None if arguments.buffer is None else _number(arguments.buffer),
-        order=arguments.order,
+        order=_ORDERS.get(arguments.order, arguments.order),
         eager=arguments.eager,
         progress=arguments.progress,
         tune=parsed_tune(arguments.tune or "no"),
@@ -299,7 +309,8 @@ def _delimiter(text: str) -> bytes:
 
 def _named(text: str) -> str:
     """A message with what are options here as such; what belongs to a processor's name is none."""
-    options = r"\b(memory|workers|buffer|order|stride|delimiter|prefix|max_length|tune)=(?=(\w|['\"<>])?)"
+    text = re.sub(r"\bstride=", "record_size=", text)
+    options = r"\b(memory|workers|buffer|order|record_size|delimiter|prefix|max_length|tune)=(?=(\w|['\"<>])?)"
     text = re.sub(options, lambda found: f"--{found[1].replace('_', '-')}{' ' if found[2] else ''}", text)
     return re.sub(r"(?<=\s)(\w+)=(?=\S)", r"\1 ", text).replace("--tune True", "--tune yes")
 

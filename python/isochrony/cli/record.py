@@ -28,13 +28,14 @@ EXAMPLES = """examples:
   isochrony record seedlink://geofon.gfz.de/GE.WLF..BHZ live.iso GE/WLF/BHZ
   sensor | isochrony record - live.iso sensor --dtype '<i4' --rate 500 --framing raw
 
-ADDRESS is udp://HOST:PORT, tcp://HOST:PORT, "-" (standard input), audio: (the default device)
-or audio:NAME, or seedlink://HOST:PORT/NET.STA.LOC.CHA. Frames are those of isochrony send
+ADDRESS is udp://HOST:PORT or tcp://HOST:PORT of this machine (tcp waits for one connection at a
+time), "-" (standard input), audio: (the default device) or audio:NAME, or
+seedlink://HOST:PORT/NET.STA.LOC.CHA, a server to connect to. Frames are those of isochrony send
 unless --framing says otherwise. Lost samples are counted, and become a gap.
 
-A signal sent by isochrony send is recorded with its unit, calibration and attributes, and with
-gaps at its ends; without times if it has none. If --unit differs from the sender's unit, --unit
-is recorded, without the sender's calibration.
+A signal sent by isochrony send keeps its unit, calibration and attributes, and any gap before its
+first or after its last sample. If the sender knows no times, none are recorded. If --unit differs
+from the sender's unit, --unit is recorded, without the sender's calibration.
 
 Samples are committed once a second. The recording ends with Ctrl-C, when the sender ends, or
 after --silence; then all received samples are stored, and losses are reported. If the sender
@@ -46,7 +47,11 @@ continue later, run the same command again: the time in between becomes a gap.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of the command."""
     parser.usage = f"{parser.prog} ADDRESS STORE SIGNAL [options]"
-    parser.add_argument("address", metavar="ADDRESS", help="address to receive from, such as udp://127.0.0.1:9000")
+    parser.add_argument(
+        "address",
+        metavar="ADDRESS",
+        help="address to listen on (udp, tcp), or source to connect to (audio, seedlink), such as udp://127.0.0.1:9000",
+    )
     parser.add_argument("store", metavar="STORE", type=Path, help="store to write to, created if missing")
     parser.add_argument("signal", metavar="SIGNAL", help="name of the signal, such as stn_10/pressure")
     what = parser.add_argument_group("what is received")

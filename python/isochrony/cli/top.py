@@ -15,15 +15,17 @@ from .tables import print_json
 
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
-HELP = "show what running plans are doing: stages, links, bottleneck, tuning"
+HELP = "show which part of a running plan limits its speed, and what tuning changes"
 INTERRUPTED = "the plans continue"
 EXAMPLES = """examples:
   isochrony top
   isochrony top --once --json
 
-Shows plans of this user that run with progress=True or tune=, and those of isochrony run. For each
-stage: the share of time in which it computed (above 100 % with several replicas), waited for input,
-waited for room in its output link, and waited for a free thread. Ctrl-C ends the view, not the plans.
+Shows plans of this user that run with progress=True or tune=, and those of isochrony run. A plan
+runs in stages, parts that run at the same time, joined by bounded queues (links). For each stage:
+the share of time in which it computed (above 100 % if several copies of it, replicas, run), waited
+for input, waited for room in its output link, and waited for a free thread. The bottleneck is the
+stage that limits the speed. Ctrl-C ends the view, not the plans.
 """
 
 _CLEAR = "\x1b[2J\x1b[H"

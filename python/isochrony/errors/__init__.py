@@ -9,6 +9,8 @@ stable snake_case name for programs.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 __all__ = [
     "BadSourceError",
     "EmptyResultWarning",
@@ -20,6 +22,7 @@ __all__ = [
     "PluginWarning",
     "UncommittedWarning",
     "UsageError",
+    "with_code",
 ]
 
 
@@ -38,6 +41,15 @@ class IsochronyError(Exception):
     """
 
     code: str = "error"
+
+
+_Error = TypeVar("_Error", bound=IsochronyError)
+
+
+def with_code(error: _Error, code: str) -> _Error:
+    """The error with a code of its own, where that of its class says too little."""
+    error.code = code
+    return error
 
 
 class UsageError(IsochronyError, ValueError):

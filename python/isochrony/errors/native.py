@@ -21,6 +21,7 @@ __all__ = [
     "LiveOSError",
     "NBufferBrokenPipeError",
     "NBufferError",
+    "NBufferNotFoundError",
     "NBufferOSError",
     "OptionError",
     "PlanError",
@@ -348,6 +349,12 @@ class NBufferOSError(NBufferError, OSError):
     """The system refuses to read or write a stream: full disk, failing device, or closed connection."""
 
     code = "nbuf_write"
+
+
+class NBufferNotFoundError(NBufferOSError, FileNotFoundError):
+    """No file at the path of an input."""
+
+    code = "no_input"
 
 
 class NBufferBrokenPipeError(NBufferOSError, BrokenPipeError):

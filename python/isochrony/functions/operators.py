@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from ..errors.native import OptionError, PlanError
 from ..options import sample_dtype
-from ..steps.chain import Chain
+from ..steps.chain import Chain, natives_of
 from ..tables.table import Table
 from .python import importable, shown
 
@@ -38,9 +38,10 @@ class Break:
 
     Attributes:
         kind: "gap": nothing was recorded; "clock": the recorder's clock was set; "dropped": samples were lost on the
-            way, as when a plan is slower than a live source; "removed": an earlier operator left items out, as a filter
-            does, which is no gap; "back": the next indices are smaller, as in a selection by civil time across a clock
-            that was set back. A clock step or a gap at the same place follows as a break of its own.
+            way, as when a plan is slower than a live source; "removed": an earlier operator left items out, as
+            `Plan.filter` does; nothing is missing in the recording; "back": the next indices are smaller, as in a
+            selection by civil time across a clock that was set back. A clock step or a gap at the same place follows as
+            a break of its own.
         start: index of the first missing sample; None if that is not known.
         end: index after the last missing sample; None if that is not known.
         input: number of the input, from 0.
@@ -81,9 +82,10 @@ class Port:
         unit: unit of the values; "" if unknown.
         name: name of the signal that is read; None for groups, which have no indices.
         rate: samples per second.
-        window: samples per window.
-        hop: samples from one window to the next.
-        width: values per window.
+        window: samples that a window spans.
+        hop: distance between the starts of consecutive windows, in samples.
+        width: values that represent a window, such as ``nfft // 2 + 1`` for a spectrum; equal to `window` before a
+            transform.
         fields: name, dtype and width (None: one value) of each field of rows.
         input: number of the input whose indices the items have.
 
@@ -384,20 +386,20 @@ class Factory:
         params = ", ".join(f"{name}={value!r}" for name, value in self._params.items())
         return f"{shown(self._class)}({params})" if params else shown(self._class)
 
-    def start(self, ports: Iterable[Mapping[str, Any]]) -> Running:
-        """An instance at work in a run."""
-        return Running(self._class(**self._params), tuple(ports))
+    def start(self, ports: Iterable[Mapping[str, Any]]) -> OperatorInstance:
+        """An instance for one execution."""
+        return OperatorInstance(self._class(**self._params), tuple(ports))
 
 
-class Running:
-    """An instance of an operator's class at work in one run, as the native half calls it."""
+class OperatorInstance:
+    """An instance of an operator's class during one execution, as the native half calls it."""
 
     __slots__ = ("_emit", "_operator", "manner", "outputs")
 
     def __init__(self, operator: Any, ports: tuple[Mapping[str, Any], ...]) -> None:
         name = type(operator).__name__
         if not isinstance(operator, Operator):
-            raise PlanError(f"apply({name}) is refused; make {name} a subclass of isochrony.Operator")
+            raise PlanError(f"{name} is not a subclass of isochrony.Operator; return an instance of one that is")
         if operator.meet not in ("index", "time"):
             raise OptionError(f'{name}.meet={operator.meet!r} is refused; give "index" or "time"')
         lag: Any = operator.lag
@@ -480,12 +482,15 @@ class OperatorSteps(Chain):
                 f"apply({given!r}) is refused; give the operator's class and the parameters by name, such as "
                 "apply(MyOperator, gain=2), so that each run makes a new instance"
             )
+        if isinstance(given, type) and not issubclass(given, Operator):
+            name = given.__name__
+            raise PlanError(f"apply({name}): {name} is not a subclass of isochrony.Operator; give a class that is")
         factory = Factory(operator, params)
         try:
             saved = json.dumps(params, allow_nan=False)
         except (TypeError, ValueError):
             saved = None
-        natives = [other._native for other in others]
+        natives = natives_of("apply", others)
         native = self._native.operator(factory, str(factory), importable(operator), saved, natives)
         if native.outputs == 1:
             return type(self)(native)

@@ -61,7 +61,8 @@ class ImportKeywords(TypedDict, total=False):
         ImportOption(
             default=None,
             check=checks.text,
-            help="built-in layout, dtype and rate of raw recordings; available: censam",
+            help="built-in layout, dtype and rate of the raw recordings of a known deployment; available: censam "
+            "({station}/{year}/{day}/{sensor}/{station}_{epoch}.raw, int16, 2000 Hz)",
             metavar="NAME",
         ),
     ]

@@ -58,7 +58,7 @@ class ImportSummary(dict[str, Any]):
         files, signals = self["files"], len(self["signals"])
         lines = [
             f"{_count(files, 'file')} imported ({bytes_text(self['bytes'])}, {_count(signals, 'signal')}), "
-            f"{self['skipped']} known before, {_refused(self)} refused"
+            f"{self['skipped']} skipped (imported before), {_refused(self)} refused"
         ]
         for is_kept, label in ((False, "refused"), (True, "kept")):
             pairs = zip(self["problems"], self["kept"], strict=True)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import with_code
 from ..errors.native import OptionError
 from ..latency import Latency
 from ..options import sample_dtype, seconds, whole
@@ -241,7 +243,7 @@ def listen(
     """
     from .._native import NativeListener
 
-    scheme = address.partition(":")[0]
+    scheme = _scheme(address)
     driven = scheme in ("audio", "seedlink")
     foreign: dict[str, tuple[Any, Any]] = {"channel": (channel, 0)} if scheme != "audio" else {}
     foreign |= {"timeout": (timeout, 60.0)} if scheme != "seedlink" else {}
@@ -290,6 +292,27 @@ def listen(
     )
     return Listener(native)
 
+
+def _scheme(address: object) -> str:
+    """The scheme of a feed's address; an error before any of missing options."""
+    if not isinstance(address, str):
+        raise OptionError(f"listen({address!r}) is refused; {_ADDRESSES}")
+    scheme = address.partition(":")[0]
+    why = ""
+    if address != "-" and scheme not in _SCHEMES:
+        why = f"unknown scheme {scheme!r}"
+    elif scheme in ("udp", "tcp") and not re.fullmatch(r"\w+://.+:[0-9]+", address):
+        why = "it has no host and port"
+    if why:
+        raise with_code(OptionError(f"{address!r} is not a feed address: {why}; {_ADDRESSES}"), "live_address")
+    return scheme
+
+
+_SCHEMES = ("udp", "tcp", "audio", "seedlink")
+_ADDRESSES = (
+    'give udp://HOST:PORT, tcp://HOST:PORT, "-" (standard input), audio: (the default device), audio:NAME, or '
+    "seedlink://HOST:PORT/NET.STA.LOC.CHA"
+)
 
 # Name, unit, reorder, buffer, step, silence, lateness, keep_late.
 _Common = tuple[str, str, float, int, float, float | None, float | None, int]

@@ -44,7 +44,7 @@ class StreamProgress:
 
     @property
     def eta_s(self) -> float | None:
-        """Expected seconds to the end at that rate; None if the total is unknown or nothing is processed yet.
+        """Expected seconds to the end at the mean `rate`; None if the total is unknown or nothing is processed yet.
 
         >>> import isochrony as iso
         >>> iso.StreamProgress(bytes=500, total=1000, elapsed_s=2.0).eta_s

@@ -228,7 +228,8 @@ def nbuffer(
         stride: bytes per record, from 1; the last record of an input may be shorter.
         order: which order of the input is kept: that of "execution" of the function, of "output", "both", or "none".
             Native processors always get the bytes in order, on all cores.
-        workers: 1 to 4096; "auto": as many as can be busy.
+        workers: 1 to 4096; "auto": one per core, and one each to read and to write; fewer if a
+            processor needs the blocks in order.
         batch: pass the function all whole records of a buffer at once.
         delimiter: bytes at which records end, such as b"\n", instead of `stride`; a record includes them.
         prefix: type of the length before each record, instead of `stride`: "u1", "<u2", ">u4", "<u8", ..., or "varint",

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import UsageError
+from ..errors.native import NBufferNotFoundError
 from ..output.files import refuse_inside_store
 
 if TYPE_CHECKING:
@@ -84,7 +85,10 @@ def open_sources(sources: list[Any]) -> Opened:
 
 def _open_source(source: Any, opened: Opened) -> None:
     if isinstance(source, str | os.PathLike):
-        descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            descriptor = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError as error:
+            raise NBufferNotFoundError(f"input {os.fspath(source)!r} does not exist; check the path") from error
         if stat.S_ISDIR(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise IsADirectoryError(21, "it is a folder: name a file", os.fspath(source))

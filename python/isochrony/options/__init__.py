@@ -6,7 +6,7 @@ import math
 import operator
 import re
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -132,7 +132,9 @@ def index(step: str, value: object, unit: str, legal: str = "") -> int:
     count = _counted(value, -(1 << 63))
     if count is None:
         bounds = legal or ("from -2^63 to 2^63 - 1" if _is_beyond_64_bits(value) else "")
-        raise OptionError(f"{step}{value!r} is refused; give a whole number{_of(unit)}{bounds and f', {bounds}'}")
+        is_time = isinstance(value, str | date | np.datetime64)
+        how = f", such as signal.index_of({str(value)!r})" if is_time and unit == "samples" else ""
+        raise OptionError(f"{step}{value!r} is refused; give a whole number{_of(unit)}{bounds and f', {bounds}'}{how}")
     return count
 
 

@@ -27,6 +27,7 @@ from ..running.options import RunKeywords, RunOptions, takes_run_options
 from ..running.report import RunResult
 from ..running.results import Form
 from ..running.runs import collect, run
+from ..steps.chain import natives_of
 from ..steps.features import FeatureSteps
 from ..steps.files import FileSteps
 from ..steps.filters import FilterSteps
@@ -167,10 +168,11 @@ class Plan(
         others: tuple[Plan, ...],
         wrap: bool,
     ) -> Self:
+        natives = natives_of(step, others)
         if others and callable(function):
             takes_plans(step, function, 1 + len(others))
         wraps = flag(f"{step} wrap", wrap)
-        return type(self)(self._native.traced(step, parameter, function, [other._native for other in others], wraps))
+        return type(self)(self._native.traced(step, parameter, function, natives, wraps))
 
     def each(self, function: Callable[[npt.NDArray[Any], int], object], *, counts: bool = False) -> Self:
         """Call a Python function with every block, and pass the block on: ``plan.each(print).run()``.
@@ -231,13 +233,18 @@ class Plan(
         >>> store["mean"].values(), store["mean"].rate
         (array([0.5, 2.5, 4.5]), 50.0)
         """
-        from .._native import Store
+        from .._native import Signal, Store
 
         if isinstance(to, Store):
             if name is None or (overwrite and append):
                 raise OptionError("sink(store, name) needs a name, and one of overwrite=True and append=True at most")
             how = "overwrite" if overwrite else "append" if append else "refuse"
             return type(self)(self._native.sink(to, name, how))
+        if not isinstance(to, Signal):
+            raise OptionError(
+                f'sink got {type(to).__name__}; give a store and a name, such as sink(store, "stn_10/mean"), or a '
+                "signal that is open for writing"
+            )
         if name is not None or overwrite or append:
             raise OptionError(
                 "sink(signal) adds to an existing signal and takes no other arguments; give sink(store, name) to make "
@@ -281,9 +288,10 @@ class Plan(
         >>> [(event.start, event.end) for event in store["copy"].events]
         [(2, 4)]
         """
-        from .._native import Store
+        from .._native import Signal, Store
 
-        if isinstance(signal, tuple) and list(map(type, signal)) != [Store, str]:
+        is_pair = isinstance(signal, tuple) and list(map(type, signal)) == [Store, str]
+        if not is_pair and not isinstance(signal, Signal):
             raise OptionError(f"annotate({signal!r}) is refused; give a signal, or a pair of a store and a name")
         return type(self)(self._native.annotate(signal, kind, fields))
 
@@ -383,7 +391,7 @@ class Plan(
             ``collect(as_="table")``, or ``signal.time_of(block.start)`` if the plan keeps the signal's rate.
 
         Raises:
-            PlanError: the plan gives a count.
+            PlanError: the plan ends in `count`, and has no blocks.
             OptionError: a parameter out of range.
             RunError: an operator failed; raised after the blocks before it.
 

@@ -21,6 +21,7 @@ import numpy.typing as npt
 from ..errors.native import OptionError, PlanError, StoreExistsError, StoreKeyError
 from ..running.options import RunOptions
 from ..running.runs import collect_reported
+from ..steps.chain import natives_of
 from .plan import Plan
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ class SavedPlans(Mapping[str, "SavedPlan"]):
         >>> "means" in store.saved_plans
         True
         """
+        natives_of("save_plan", (plan,))
         saved = json.loads(plan.to_json())
         _refuse_effects(name, saved)
         if plan.kind not in ("samples", "frames"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..errors import with_code
 from ..errors.native import OptionError, PlanError
 from ..functions.python import importable, once, shown
 from ..live.following import Followed
@@ -86,7 +88,7 @@ def scan(
     if clock is not None and not isinstance(clock, Signal):
         raise OptionError(f'scan(clock={clock!r}) is refused; give the signal itself, as store["name"]')
     if io is not None and not isinstance(source, Signal | Selection):
-        raise PlanError("scan takes io= only for a signal of a store; leave out io=")
+        raise with_code(PlanError("scan takes io= only for a signal of a store; leave out io="), "bad_option")
     for name, given, kind, legal in (
         ("io", io, str, 'the name of a strategy, such as "mmap"'),
         ("unit", unit, str, 'text, such as "kPa"'),
@@ -104,7 +106,7 @@ def scan(
             plan = Plan(NativePlan.scan(source, samples, clock, io))
         return plan.calibrate(unit="", counts=True) if counts else plan
     if not is_array:
-        raise PlanError(f"scan got {type(source).__name__}; give a signal, a selection of one, or an array with rate=")
+        raise _bad_source(source)
     if clock is not None:
         index = 0 if start is None else _index(clock, start)
         native = NativePlan.array(source, clock.rate if rate is None else rate, unit, samples, clock=clock, index=index)
@@ -112,11 +114,23 @@ def scan(
             raise PlanError(f"scan got rate={rate!r} and a clock of {clock.rate} Hz; leave out rate=")
         return Plan(native)
     if rate is None:
-        raise PlanError(
+        no_rate = PlanError(
             "scan of an array needs a sample rate; give rate= in Hz, such as rate=100, or clock=signal to take the "
             "rate and times of a stored signal"
         )
+        raise with_code(no_rate, "missing_rate")
     return Plan(NativePlan.array(source, rate, unit, samples, start=start))
+
+
+def _bad_source(source: object) -> PlanError:
+    if isinstance(source, str | os.PathLike):
+        path = os.fspath(source)
+        text = (
+            f'scan got {path!r}; give a signal, such as iso.open({path!r})["stn_10/pressure"], or an array with rate='
+        )
+    else:
+        text = f"scan got {type(source).__name__}; give a signal, a selection of one, or an array with rate="
+    return with_code(PlanError(text), "bad_source")
 
 
 def _index(clock: Signal, start: Any) -> int:

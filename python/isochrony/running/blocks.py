@@ -116,7 +116,8 @@ def blocks_of(plan: Plan, options: RunOptions, *, counts: bool) -> Iterator[Bloc
     """Execute a plan block by block, as `Plan.blocks` describes.
 
     Raises:
-        PlanError: the plan gives a count; or, raised when the iteration begins, it is inside of a function of the plan.
+        PlanError: the plan ends in `count`, and has no blocks; or, raised when the iteration begins, it is inside of a
+            function of the plan.
     """
     if plan.kind == "count":
         raise PlanError(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .._native import NativeControl
 from ..errors.native import OptionError
 from ..options import byte_count, index, whole
+from ..steps.chain import natives_of
 from .report import Measurement
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ class Control:
                 "Control.set() was given no parameter to change; name one, as in set(plan, predicate=...)"
             )
         from_index = None if at is None else index("Control.set at=", at, "samples")
-        self._native.set(plan._native, params, from_index)
+        (native,) = natives_of("Control.set", (plan,))
+        self._native.set(native, params, from_index)
 
     def add(self, branch: Plan, *, at: int | None = None) -> None:
         """Add a branch to the running plan: it gets each item of the operator that it continues, once, from an index
@@ -114,7 +116,8 @@ class Control:
         >>> seen
         [(5, [2.5, 3.0, 3.5])]
         """
-        self._native.add(branch._native, None if at is None else index("Control.add at=", at, "samples"))
+        (native,) = natives_of("Control.add", (branch,))
+        self._native.add(native, None if at is None else index("Control.add at=", at, "samples"))
         self._branches = [one for one in self._branches if self._native.has(one._native)] + [branch]
 
     def remove(self, branch: Plan, *, at: int | None = None) -> None:
@@ -139,7 +142,8 @@ class Control:
         >>> seen
         [(0, [0.0, 0.5, 1.0])]
         """
-        self._native.remove(branch._native, None if at is None else index("Control.remove at=", at, "samples"))
+        (native,) = natives_of("Control.remove", (branch,))
+        self._native.remove(native, None if at is None else index("Control.remove at=", at, "samples"))
 
     def set_replicas(self, stage: int, replicas: int) -> None:
         """Change the number of replicas of a stage of the running plan. Results stay the same.

@@ -148,7 +148,7 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default="auto",
             check=worker_count,
-            help='number of threads that compute; "auto": one per core that the process may use',
+            help='number of threads that compute; "auto": one per core that the process may use (default: auto)',
             details="""1 to 1024. Each takes a part of the recording at a time, and computes the operators that depend
                 on this part, and on a known number of samples around it: stateless operators, `fir` with few taps,
                 `resample`, `decimate`, also where plans branch and are combined, and the partial results of `count`
@@ -212,8 +212,8 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_latency,
-            help="longest time in seconds that operators may collect results before they pass them on, such as 0.01 "
-            "(default: no limit while samples keep arriving)",
+            help="longest time in seconds that a result may wait in a buffer, such as 0.01, for live feeds (default: "
+            "results are passed on in full buffers while samples keep arriving)",
             details="""Above 0. For live plans under full load: whenever a source has no samples for a moment, all
                 results are passed on anyway. Time for computing, for waiting for a core, and of `reorder=` adds to it.
                 Results are the same; blocks become smaller, and so does the throughput.""",
@@ -235,8 +235,8 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=None,
             check=_memory,
-            help='limit on the memory of queues and blocks, such as "256MB" (default: 1GiB); the process needs '
-            "more in total",
+            help='limit on the memory of queues and buffers, such as "256MB" (default: 1GiB); the process as a whole '
+            "uses more",
             details="""For all threads together. Not included: the result (with `as_=` also index and time of each
                 sample); mapped samples, which are in the page cache; read buffers (per worker and signal up to 8: of
                 512 KiB for `io="read"` and `"io_uring"`, of 2 MiB for `"direct"` and `"io_uring_direct"`, or of
@@ -302,10 +302,11 @@ class RunKeywords(TypedDict, total=False):
         Option(
             default=False,
             check=checked_tune,
-            help="change the numbers of threads and replicas and the capacities of links during the run when trials "
-            'show a gain: yes; "recommend": change nothing, and report what would be best; or a saved configuration',
-            details="""In Python True, "recommend", a `Configuration`, or the path of its file. Results are the same to
-                the bit. `report.tuning` has the configuration at the end, the bottleneck, and each decision with its
+            help="yes: adapt the number of threads during the run if trials show a gain; recommend: change nothing, "
+            "and report the best setting; or the file of a saved configuration, to start with it",
+            details="""In Python True, "recommend", a `Configuration`, or the path of its file. Adapted are the numbers
+                of threads and of replicas of stages, and the capacities of links. Results are the same to the bit.
+                `report.tuning` has the configuration at the end, the bottleneck, and each decision with its
                 reason, the predicted and the measured gain, and the alternatives. A run that is too short for a trial
                 to pay is not changed, nor is a stated number of `workers=`. A run with a `Configuration` starts with
                 it; one of another plan or machine is an `OptionError`. Not with `on=`.""",

@@ -14,7 +14,19 @@ if TYPE_CHECKING:
     from .._native import NativePlan, Store
     from ..tasklets.plans import Known
 
-__all__ = ["Chain"]
+__all__ = ["Chain", "natives_of"]
+
+
+def natives_of(step: str, plans: Iterable[object]) -> list[NativePlan]:
+    """The native plans of a step's arguments, or `PlanError` if one is no plan."""
+    natives = []
+    for plan in plans:
+        if not isinstance(plan, Chain):
+            raise PlanError(
+                f"{step} got {type(plan).__name__}; give plans, such as iso.scan(signal) or iso.scan(array, rate=100)"
+            )
+        natives.append(plan._native)
+    return natives
 
 
 class Chain:
@@ -29,7 +41,7 @@ class Chain:
         self._native = native
 
     def _then(self, name: str, others: tuple[Chain, ...] = (), /, **params: object) -> Self:
-        return type(self)(self._native.then(name, json.dumps(params), [other._native for other in others]))
+        return type(self)(self._native.then(name, json.dumps(params), natives_of(name, others)))
 
     @property
     def hop(self) -> int:
@@ -42,14 +54,25 @@ class Chain:
         return self._native.kind
 
     def explain(self) -> str:
-        """Describe the plan as written, how it is rewritten and why, and how it will run; reads nothing.
+        r"""Describe the plan as written, how it is rewritten and why, and how it will run; reads nothing.
 
         Returns:
-            A str of several lines.
+            A str of several lines, in sections. ``plan``: the plan as written. ``rewrite``, one per change: what the
+            optimiser changes, and ``no skipping``: why it skips nothing. ``runs as``: the plan after that, and of each
+            operator its output type and how its results depend on its input (stateless, overlap, settling, ...).
+            ``by default one worker``: why, if so. ``on several workers``: which part runs in tasks or stages, and why
+            others do not. ``predicted``: the time that it will take, if costs are known. ``reads``: how each recording
+            is read.
 
         >>> import numpy as np, isochrony as iso
-        >>> print(iso.scan(np.zeros(3), rate=100).lowpass(10).explain().splitlines()[1])
+        >>> print(*iso.scan(np.zeros(3), rate=100).lowpass(10).explain().splitlines()[:7], sep="\n")
+        plan
           scan(array) -> iir(band="lowpass", cutoff_hz=10.0)
+        runs as
+          scan(array) -> iir(band="lowpass", cutoff_hz=10.0)
+          0 scan: samples[float64] of array at 100 Hz; stateless
+          1 iir: samples[float64] of array at 100 Hz; settles after 132 samples (relative error 1e-9)
+        by default one worker: it reads only 3 samples
         """
         return self._native.explain()
 

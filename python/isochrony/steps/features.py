@@ -31,7 +31,7 @@ class FeatureSteps(Chain):
         Parameters:
             low_hz: for samples only, and required there: lowest frequency of which the envelope is accurate, above 0
                 and below a quarter of the rate; the highest is half the rate less `low_hz`. Lower frequencies and an
-                offset appear as they are: use `highpass` first.
+                offset appear rectified, as their absolute value: remove them with `highpass` first.
             attenuation_db: for samples only: a sine of the band gives its amplitude within
                 ``10**(-attenuation_db / 20)`` of it; 20 to 160 dB, default 60.
 

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import Literal, Self
 
+from ..errors.native import OptionError
 from ..extras import require
 from ..options import choice, flag, whole
 from .chain import Chain
@@ -16,6 +17,26 @@ __all__ = ["FileSteps"]
 _PARQUET = ("zstd", "snappy", "gzip", "lz4", "brotli", "none")
 _IPC = ("none", "zstd", "lz4")
 _WAV = ("int8", "int16", "int24", "int32", "float32", "float64")
+
+
+# Which step writes files of which suffix.
+_WRITERS = {".parquet": "sink_parquet", ".arrow": "sink_ipc", ".feather": "sink_ipc", ".wav": "sink_wav"}
+_FORMATS = {"sink_parquet": "Parquet", "sink_ipc": "Arrow IPC", "sink_wav": "WAV"}
+
+
+def _check_suffix(step: str, path: str | os.PathLike[str]) -> None:
+    """Refuses a name that promises another format."""
+    name = Path(path)
+    suffix = name.suffix.lower()
+    writer = _WRITERS.get(suffix)
+    if suffix in (".csv", ".flac", ".mseed", ".npy"):
+        writer = "isochrony.export"
+    if writer in (None, step):
+        return
+    own = next(one for one, by in _WRITERS.items() if by == step)
+    raise OptionError(
+        f"{step} writes {_FORMATS[step]}, but {name} ends in {name.suffix}; name it {name.stem}{own}, or use {writer}"
+    )
 
 
 def _absolute(path: str | os.PathLike[str]) -> str:
@@ -67,7 +88,7 @@ class FileSteps(Chain):
 
         Raises:
             PlanError: the input is a count, which is one number.
-            OptionError: a parameter out of range.
+            OptionError: a parameter out of range, or a path with the suffix of another format.
             MissingExtraError: pyarrow is not installed (extra `table`).
 
         >>> import tempfile, numpy as np, pyarrow.parquet, isochrony as iso
@@ -106,7 +127,7 @@ class FileSteps(Chain):
 
         Raises:
             PlanError: the input is a count, which is one number.
-            OptionError: a parameter out of range.
+            OptionError: a parameter out of range, or a path with the suffix of another format.
             MissingExtraError: pyarrow is not installed (extra `table`).
 
         >>> import tempfile, numpy as np, pyarrow.feather, isochrony as iso
@@ -129,6 +150,7 @@ class FileSteps(Chain):
         keep_partial: bool,
     ) -> Self:
         """A file of columns: what Parquet and IPC have in common."""
+        _check_suffix(step, path)
         options = {
             "path": _absolute(path),
             "compression": compression,
@@ -168,7 +190,7 @@ class FileSteps(Chain):
         Raises:
             PlanError: the input is not real samples, `format` is missing for uint32, or the rate is not a whole number
                 of Hz, as WAV requires.
-            OptionError: a parameter out of range.
+            OptionError: a parameter out of range, or a path with the suffix of another format.
 
         >>> import tempfile, wave, numpy as np, isochrony as iso
         >>> path = tempfile.mkdtemp() + "/tone.wav"
@@ -177,6 +199,7 @@ class FileSteps(Chain):
         ...     tone.getparams()[:4], tone.readframes(3)
         ((1, 2, 8000, 100), b'\x00\x00\x01\x00\x02\x00')
         """
+        _check_suffix("sink_wav", path)
         if format is not None:
             choice("sink_wav format", format, _WAV)
         choice("sink_wav gaps", gaps, ("error", "zeros", "split"))

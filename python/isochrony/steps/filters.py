@@ -28,11 +28,11 @@ class FilterSteps(GeneratedOperators):
         """Keep frequencies below a corner: a Butterworth filter; see `iir`.
 
         Returns:
-            As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range; its delay
-            depends on frequency.
+            As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range. It is
+            causal, so its delay depends on frequency: for zero phase use `zero_phase`.
 
         Parameters:
-            hz (Hz): where the gain is 1 / sqrt(2), above 0 and below half the rate.
+            hz (Hz): corner, where the gain is 1 / sqrt(2), -3 dB; above 0 and below half the rate.
             order (1 to 32): poles of the lowpass prototype.
             initial ("zero" or "steady"): state at the start of each gap-free range, as in `iir`.
 
@@ -51,11 +51,11 @@ class FilterSteps(GeneratedOperators):
         """Keep frequencies above a corner: a Butterworth filter; see `iir`.
 
         Returns:
-            As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range; its delay
-            depends on frequency.
+            As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range. It is
+            causal, so its delay depends on frequency: for zero phase use `zero_phase`.
 
         Parameters:
-            hz (Hz): where the gain is 1 / sqrt(2), above 0 and below half the rate.
+            hz (Hz): corner, where the gain is 1 / sqrt(2), -3 dB; above 0 and below half the rate.
             order (1 to 32): poles of the lowpass prototype.
             initial ("zero" or "steady"): state at the start of each gap-free range, as in `iir`.
 
@@ -76,11 +76,12 @@ class FilterSteps(GeneratedOperators):
         """Keep frequencies between two corners: a Butterworth filter; see `iir`.
 
         Returns:
-            As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range; its delay
-            depends on frequency.
+            As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range. It is
+            causal, so its delay depends on frequency: for zero phase use `zero_phase`.
 
         Parameters:
-            low_hz, high_hz (Hz): where the gain is 1 / sqrt(2), ascending, above 0 and below half the rate.
+            low_hz, high_hz (Hz): corners, where the gain is 1 / sqrt(2), -3 dB; ascending, above 0 and below half the
+                rate.
             order (1 to 32): poles of the lowpass prototype; the filter has twice as many.
             initial ("zero" or "steady"): state at the start of each gap-free range, as in `iir`.
 
@@ -101,11 +102,12 @@ class FilterSteps(GeneratedOperators):
         """Remove frequencies between two corners: a Butterworth filter; see `iir`.
 
         Returns:
-            As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range; its delay
-            depends on frequency.
+            As `iir`: samples with their indices, shape (n,). The filter starts anew in each gap-free range. It is
+            causal, so its delay depends on frequency: for zero phase use `zero_phase`.
 
         Parameters:
-            low_hz, high_hz (Hz): where the gain is 1 / sqrt(2), ascending, above 0 and below half the rate.
+            low_hz, high_hz (Hz): corners, where the gain is 1 / sqrt(2), -3 dB; ascending, above 0 and below half the
+                rate.
             order (1 to 32): poles of the lowpass prototype; the filter has twice as many.
             initial ("zero" or "steady"): state at the start of each gap-free range, as in `iir`.
 
@@ -135,6 +137,10 @@ class FilterSteps(GeneratedOperators):
             if text.startswith("iir"):
                 parameter = "low_hz or high_hz" if isinstance(corners, tuple) else "hz"
                 text = f"{band} (operator iir){text.removeprefix('iir')}".replace("cutoff_hz", parameter)
+                if isinstance(corners, tuple) and "two ascending frequencies" in text:
+                    low, high = corners
+                    how = "swap them" if low > high else "lower low_hz, or raise high_hz"
+                    text = f"{band} (operator iir): low_hz={low:g} Hz must be below high_hz={high:g} Hz; {how}"
                 error.args = (text, *error.args[1:])
             raise
 
@@ -156,17 +162,17 @@ class FilterSteps(GeneratedOperators):
         """Filter samples with a finite impulse response: given taps, or a design by a window or for equal ripple.
 
         Returns:
-            Samples with their indices, shape (n,): float32 for float32, computed in single precision, complex ones by
-            their parts, otherwise float64. Edges: "causal" gives as many as come in and assumes zeros before each
-            gap-free range; "centred" leaves out half the taps at both ends of it. Delay: half the taps for symmetric
-            ones if "causal", none if "centred".
+            Samples with their indices, shape (n,): float32 for float32, computed in single precision, otherwise
+            float64; of complex samples the real and the imaginary part are filtered separately. Edges: "causal" gives
+            as many as come in and assumes zeros before each gap-free range; "centred" leaves out (taps - 1) / 2 samples
+            at both ends of it. Delay: (taps - 1) / 2 samples for symmetric taps if "causal", none if "centred".
 
         Parameters:
             taps: the taps themselves, or their number if they are to be designed.
             band: passband type of a window design.
             cutoff_hz: corner of a window design, or both corners of a band: the gain there is one half.
-            window: "hamming" attenuates by 53 dB, "hann" by 44, "blackman" by 74, "boxcar" by 21, "kaiser" by
-                `attenuation_db`.
+            window: window of the design; stopband attenuation: "hamming" 53 dB, "hann" 44, "blackman" 74, "boxcar" 21,
+                "kaiser" `attenuation_db`.
             attenuation_db: stopband attenuation of a Kaiser window, above 0 dB.
             width_hz: transition width of a Kaiser window, instead of the number of taps.
             edges_hz: start and end of each band of an equiripple design, ascending from 0 to half the rate.
@@ -178,8 +184,9 @@ class FilterSteps(GeneratedOperators):
                 later and rounding errors are relative to the largest samples of a block; "auto": direct below 80 taps.
 
         Conventions:
-            Designs are those of ``scipy.signal.firwin`` and ``remez``, taps symmetric, with a gain of 1 in the middle
-            of what passes of a design by a window. NaN and infinities reach as far as the taps do.
+            Designs are those of ``scipy.signal.firwin`` and ``remez``, with symmetric taps. Window designs are scaled
+            to unit gain at 0 Hz (lowpass, bandstop), half the rate (highpass) or the centre of the band (bandpass). NaN
+            and infinities reach as far as the taps do.
 
         Raises:
             OptionError: an option without a legal value.

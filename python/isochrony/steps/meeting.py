@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ..errors.native import OptionError, PlanError
 from ..options import flag, length
-from .chain import Chain
+from .chain import Chain, natives_of
 
 if TYPE_CHECKING:
     from .._native import NativePlan
@@ -78,7 +78,7 @@ class MeetingSteps(Chain):
         array([[ 0, 10, 20],
                [30, 40, 50]])
         """
-        zipped = self._native.then("zip", "{}", [other._native for other in others])
+        zipped = self._native.then("zip", "{}", natives_of("zip", others))
         return tuple(type(self)(zipped.output(port)) for port in range(1 + len(others)))
 
     def sync(self, *others: Plan, on: Plan) -> tuple[Self, ...]:
@@ -104,8 +104,7 @@ class MeetingSteps(Chain):
         >>> around.collect()
         array([6, 7])
         """
-        inputs = [*(other._native for other in others), on._native]
-        synced = self._native.then("sync", "{}", inputs)
+        synced = self._native.then("sync", "{}", natives_of("sync", (*others, on)))
         return tuple(type(self)(synced.output(port)) for port in range(1 + len(others)))
 
     def feedback(

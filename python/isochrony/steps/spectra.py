@@ -66,7 +66,8 @@ class SpectrumSteps(GeneratedOperators):
 
         Parameters:
             nfft: length of a window: samples, from 1, or text such as "125ms", as in `rewindow`.
-            hop: from one window to the next, the same; default: half a window, rounded up (SciPy's).
+            hop: distance between the starts of consecutive windows, in the same forms as `nfft`; default: nfft / 2,
+                rounded up (SciPy's).
             taper, scaling, detrend: as in `fft`.
 
         Raises:
@@ -103,8 +104,10 @@ class SpectrumSteps(GeneratedOperators):
 
         Parameters:
             nfft: length of a window: samples, from 1, or text such as "125ms", as in `rewindow`.
-            hop: from one window to the next, the same; default: half a window, rounded up.
-            taper, scaling, detrend: as in `power`. SciPy's default taper is ("tukey", 0.25), its overlap an eighth.
+            hop: distance between the starts of consecutive windows, in the same forms as `nfft`; default: nfft / 2,
+                rounded up.
+            scaling: "density" in unit**2/Hz, "spectrum" in unit**2, as in `power`.
+            taper, detrend: as in `power`. SciPy's default taper is ("tukey", 0.25), its overlap an eighth.
 
         Raises:
             PlanError: no samples come in, or a taper's parameter is out of range.

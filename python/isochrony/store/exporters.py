@@ -59,7 +59,7 @@ def export(
     replace: bool = False,
     counts: bool = False,
 ) -> list[Path]:
-    """Write a stretch of a signal to a file.
+    """Write a range of a signal to a file.
 
     Parameters:
         signal: from an open store; gives times, rate and unit.

@@ -163,7 +163,7 @@ _STEPS = tuple(
 
 
 def trace_of(signal: Any, key: Any = None, pixels: int = 2000) -> Trace:
-    """The decimated view of a stretch of a signal as a `Trace`, in its unit.
+    """The decimated view of a range of a signal as a `Trace`, in its unit.
 
     A point of NaN stands wherever a gap or a clock step parts two columns, so that no line joins them.
 
@@ -194,7 +194,7 @@ def plot(
     axes: Any = None,
     pixels: int = 2000,
 ) -> Any:
-    """Draw a stretch of a signal with its gaps.
+    """Draw a range of a signal with its gaps.
 
     Parameters:
         signal: from an open store.

@@ -11,13 +11,13 @@
 //! first common match on, which is nearly always the first.
 
 mod engine;
-mod found;
+mod match_tally;
 mod vector;
 
 use crate::processor::{AnyProcessor, JoinOutcome, Needs, Output, Piece, Processor};
 use crate::{BytesError, Matches, Outcome, PatternCount};
 use engine::Engine;
-use found::Found;
+use match_tally::MatchTally;
 
 /// Longest legal pattern in bytes.
 pub const LONGEST: usize = 64 << 10;
@@ -95,13 +95,13 @@ struct Searcher {
 }
 
 struct Part {
-    found: Found,
+    found: MatchTally,
     /// Where the search continues, in the buffer.
     cursor: usize,
 }
 
 struct State {
-    found: Found,
+    found: MatchTally,
     /// The stream's last bytes, in which undecided matches may begin.
     carry: Vec<u8>,
     /// `carry` and what follows it.
@@ -117,8 +117,8 @@ impl Searcher {
         self.engine.longest() - 1
     }
 
-    fn found(&self) -> Found {
-        Found::new(self.search.patterns.len(), self.search.keep)
+    fn found(&self) -> MatchTally {
+        MatchTally::new(self.search.patterns.len(), self.search.keep)
     }
 
     /// Searches the carried bytes before offset `to`.
@@ -159,14 +159,14 @@ impl Searcher {
                 _ => break, // Both are none, hence equal.
             }
         }
-        part.found.drop_first(dropped);
+        part.found.drop_first_positions(dropped);
         if real.is_none() {
             part.cursor = 0; // The scan's last match is none.
         }
         // Positions may be wanted that the scan did not keep.
-        let short = state.found.wants(&part.found);
+        let short = state.found.missing_positions(&part.found);
         if short > 0 {
-            let mut skip = part.found.kept();
+            let mut skip = part.found.position_count();
             let mut more = short;
             let mut hit = real;
             while let Some(now) = hit.filter(|_| more > 0) {
@@ -174,7 +174,7 @@ impl Searcher {
                     skip -= 1;
                 } else {
                     part.found
-                        .keep(piece.offset + now.start as u64, now.pattern);
+                        .push_position(piece.offset + now.start as u64, now.pattern);
                     more -= 1;
                 }
                 hit = next(now.next);

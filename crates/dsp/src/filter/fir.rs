@@ -1,9 +1,10 @@
 //! FIR filters of a signal in pieces.
 //!
-//! Few taps: sums of products, 32 or 64 results in parallel, oldest sample first: a result's bits depend on its samples
-//! alone. Many taps: overlap-save in blocks at fixed distances from the first sample; results come a block later.
+//! Few taps: direct convolution, vectorised over 32 or 64 results. Each result is summed from the oldest sample on, so
+//! its bits do not depend on how the signal is cut. Many taps: overlap-save in blocks at fixed distances from the first
+//! sample; results come two blocks later.
 //!
-//! State: samples needed later, in a row before the new block.
+//! State: the last `taps - 1` samples, stored in front of the next block.
 
 use super::direct_sums::DirectSums;
 use super::overlap_save::OverlapSave;
@@ -25,8 +26,8 @@ pub enum FirMethod {
     Fft,
 }
 
-/// Taps from which transforms are faster, measured on AVX2.
-const FFT_FROM: usize = 80;
+/// Number of taps from which overlap-save is faster, measured on AVX2.
+const MIN_FFT_TAPS: usize = 80;
 
 /// An FIR filter with state: result n is the sum of `taps[k] x[n - k]`, with zeros before the first sample.
 ///
@@ -36,7 +37,7 @@ const FFT_FROM: usize = 80;
 /// use isochrony_dsp::filter::{Fir, FirMethod};
 ///
 /// let mut difference = Fir::new("fir", &[1.0, -1.0], FirMethod::Auto)?;
-/// assert_eq!(difference.held(), 0);
+/// assert_eq!(difference.latency(), 0);
 /// let mut results = [0.0f64; 3];
 /// difference.process(&[1.0, 4.0, 9.0], &mut results)?;
 /// assert_eq!(results, [1.0, 3.0, 5.0]);
@@ -54,7 +55,7 @@ impl<T: Precision> Fir<T> {
     /// A filter before its first sample.
     ///
     /// # Errors
-    /// [`DspError::Parameter`] if there are no taps, or one is not finite.
+    /// [`DspError::Parameter`] if there are no taps, more than `MAX_TAPS`, or one that is not finite.
     pub fn new(operator: &'static str, taps: &[f64], method: FirMethod) -> Result<Self, DspError> {
         Self::on(Isa::best(), operator, taps, method)
     }
@@ -85,7 +86,7 @@ impl<T: Precision> Fir<T> {
         })
     }
 
-    /// Memory of a filter, in bytes.
+    /// Upper bound of a filter's memory in bytes, before it is built.
     #[must_use]
     pub fn bytes(taps: usize, method: FirMethod) -> u64 {
         let direct = 2 * taps.saturating_add(BLOCK) as u64 * size_of::<T>() as u64;
@@ -95,10 +96,10 @@ impl<T: Precision> Fir<T> {
         }
     }
 
-    /// Delay in results: the first results are padding, and as many zeros at the end flush the rest.
+    /// Latency in samples: the first `latency()` results are padding. As many zeros at the end flush the last results.
     #[must_use]
-    pub fn held(&self) -> usize {
-        self.overlap_save.as_ref().map_or(0, OverlapSave::held)
+    pub fn latency(&self) -> usize {
+        self.overlap_save.as_ref().map_or(0, OverlapSave::latency)
     }
 
     /// Forgets all samples.
@@ -109,7 +110,7 @@ impl<T: Precision> Fir<T> {
         }
     }
 
-    /// Filters the next samples. `output` is as long as `input`, and [`held`](Self::held) behind.
+    /// Filters the next samples. `output` is as long as `input`, and [`latency`](Self::latency) behind.
     ///
     /// # Errors
     /// [`DspError::OutputLength`].
@@ -133,7 +134,7 @@ fn uses_overlap_save(taps: usize, method: FirMethod) -> bool {
     match method {
         FirMethod::Direct => false,
         FirMethod::Fft => true,
-        FirMethod::Auto => taps >= FFT_FROM,
+        FirMethod::Auto => taps >= MIN_FFT_TAPS,
     }
 }
 
@@ -141,7 +142,7 @@ fn uses_overlap_save(taps: usize, method: FirMethod) -> bool {
 struct Direct<T> {
     isa: Isa,
     reversed: Vec<T>,
-    row: Vec<T>,
+    history: Vec<T>,
 }
 
 impl<T: Precision> Direct<T> {
@@ -149,24 +150,25 @@ impl<T: Precision> Direct<T> {
         Self {
             isa,
             reversed: taps.iter().rev().map(|&tap| T::of(tap)).collect(),
-            row: vec![T::zero(); taps.len() - 1 + BLOCK],
+            history: vec![T::zero(); taps.len() - 1 + BLOCK],
         }
     }
 
     fn reset(&mut self) {
-        self.row.fill(T::zero());
+        self.history.fill(T::zero());
     }
 
     fn process(&mut self, input: &[T], output: &mut [T]) {
         let before = self.reversed.len() - 1;
         for (input, output) in input.chunks(BLOCK).zip(output.chunks_mut(BLOCK)) {
-            self.row[before..before + input.len()].copy_from_slice(input);
+            self.history[before..before + input.len()].copy_from_slice(input);
             self.isa.run(DirectSums {
                 reversed: &self.reversed,
-                row: &self.row[..before + input.len()],
+                row: &self.history[..before + input.len()],
                 results: output,
             });
-            self.row.copy_within(input.len()..input.len() + before, 0);
+            self.history
+                .copy_within(input.len()..input.len() + before, 0);
         }
     }
 }

@@ -77,7 +77,7 @@ impl<T: Precision> OverlapSave<T> {
         }
     }
 
-    pub(super) fn held(&self) -> usize {
+    pub(super) fn latency(&self) -> usize {
         self.ready.len()
     }
 

@@ -25,9 +25,9 @@ fn convolution<T: Precision + Into<f64>>(taps: &[f64], samples: &[T]) -> Vec<f64
 }
 
 fn filtered<T: Precision>(filter: &mut Fir<T>, samples: &[T], cuts: &[usize]) -> Vec<T> {
-    let held = filter.held();
+    let latency = filter.latency();
     let mut input = samples.to_vec();
-    input.extend(vec![T::zero(); held]);
+    input.extend(vec![T::zero(); latency]);
     let mut results = vec![T::zero(); input.len()];
     let mut from = 0;
     let mut cuts = cuts.iter().cycle();
@@ -40,7 +40,7 @@ fn filtered<T: Precision>(filter: &mut Fir<T>, samples: &[T], cuts: &[usize]) ->
             .expect("equal lengths");
         from = to;
     }
-    results.split_off(held)
+    results.split_off(latency)
 }
 
 fn lowpass(taps: usize) -> Vec<f64> {

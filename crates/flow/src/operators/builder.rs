@@ -8,7 +8,7 @@ use super::{
     Between, Count, Delayed, Feedback, Fft, Filter, GroupBy, Join, Limit, Map, Merge, Passthrough,
     Power, Rewindow, Select, Stat, Stats, Sync, ToRows, Zip,
 };
-use crate::{Declared, OperatorBuilder, Plan, PlanError};
+use crate::{OperatorBuilder, OperatorType, Plan, PlanError};
 
 fn params(value: Value) -> serde_json::Map<String, Value> {
     match value {

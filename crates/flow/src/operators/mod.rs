@@ -6,7 +6,7 @@ macro_rules! register {
         $(pub use $module::{$($Operator),*};)*
 
         pub(crate) const DECLARATIONS: &[crate::Declaration] =
-            &[$($(<$Operator as crate::Declared>::DECLARATION),*),*];
+            &[$($(<$Operator as crate::OperatorType>::DECLARATION),*),*];
     };
 }
 

@@ -1,4 +1,4 @@
-//! Answers minimum, maximum and count of all samples from stored views.
+//! Optimiser rule: reads minimum, maximum and count of a scan from the stored pyramid instead of its samples.
 
 use isochrony_segment::DType;
 use serde_json::Value;
@@ -7,10 +7,10 @@ use super::rewriter::{Rewriter, is_operator, param};
 use crate::plan::Op;
 use crate::{PortType, operators};
 
-/// Statistics independent of summation order.
-const EXACT: [&str; 3] = ["min", "max", "count"];
+/// Statistics that are exact in whatever order samples are combined. The mean and std depend on it by rounding.
+const ORDER_INDEPENDENT: [&str; 3] = ["min", "max", "count"];
 
-/// Applies if nothing else is wanted of the samples.
+/// Applies if the scan has no other consumer. Returns the line for `explain`.
 pub(super) fn read_extremes(rewriter: &mut Rewriter<'_>, at: usize) -> Option<String> {
     let node = &rewriter.graph().nodes[at];
     if !is_operator::<operators::Stats>(node) {
@@ -19,7 +19,7 @@ pub(super) fn read_extremes(rewriter: &mut Rewriter<'_>, at: usize) -> Option<St
     let names = param(node, "names").and_then(Value::as_array)?;
     let names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
     let wanted = names.join(", ");
-    if !names.iter().all(|name| EXACT.contains(name)) {
+    if !names.iter().all(|name| ORDER_INDEPENDENT.contains(name)) {
         return None;
     }
     let scan = rewriter.only_input(at)?;
@@ -30,13 +30,14 @@ pub(super) fn read_extremes(rewriter: &mut Rewriter<'_>, at: usize) -> Option<St
         return None;
     };
     let stream = stream.get();
-    // Views keep magnitudes of complex counts, which do not determine calibrated ones.
+    // The pyramid has no bools, and of complex counts the extremes of |count|: with an offset, those of |value| do not
+    // follow from them.
     if dtype == DType::Bool || dtype.is_complex() && !stream.calibration.is_identity() {
         return None;
     }
     *recording = recording.0.extremes()?;
     Some(format!(
-        "stored views: {wanted} of {} come from views, not from samples",
+        "stored pyramid: {wanted} of {} are read from it, not from the samples",
         stream.name
     ))
 }

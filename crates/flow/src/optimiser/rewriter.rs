@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph, GraphNode};
-use crate::{Contract, Declared};
+use crate::{Contract, OperatorType};
 
 /// Longer expressions are shown by their number of operations.
 const MAX_SHOWN_OPERATIONS: usize = 64;
@@ -43,7 +43,7 @@ pub(super) struct Rewriter<'a> {
     rewrites: usize,
 }
 
-pub(super) fn is_operator<O: Declared>(node: &GraphNode) -> bool {
+pub(super) fn is_operator<O: OperatorType>(node: &GraphNode) -> bool {
     node.op.name() == O::DECLARATION.name
 }
 
@@ -128,7 +128,7 @@ impl<'a> Rewriter<'a> {
             .map(|&(consumer, _)| consumer)
     }
 
-    pub(super) fn expression<O: Declared>(
+    pub(super) fn expression<O: OperatorType>(
         &mut self,
         node: usize,
         name: &str,

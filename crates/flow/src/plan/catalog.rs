@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::operator_factory::{FactoryResolver, SharedFactory};
-use crate::{Declaration, Declared, PlanError, PortType, operators};
+use crate::{Declaration, OperatorType, PlanError, PortType, operators};
 
 /// Operators' declarations and resolvers of saved factory operators, by name.
 #[derive(Clone)]
@@ -39,7 +39,7 @@ impl Catalog {
 
     /// Adds an operator, possibly of another crate, replacing one of the same name.
     #[must_use]
-    pub fn with<O: Declared>(self) -> Self {
+    pub fn with<O: OperatorType>(self) -> Self {
         self.with_declaration(O::DECLARATION)
     }
 

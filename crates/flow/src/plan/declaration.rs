@@ -16,32 +16,33 @@ pub enum Inputs {
     AtLeast(usize),
 }
 
-/// Deviation of an implementation's results from the default's.
+/// How far results of an alternative `method` may differ from those of the default one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ResultTolerance {
     /// Bit-identical.
     BitIdentical,
-    /// Largest difference in double precision, as a fraction of the largest input values; in single precision 2^29
-    /// times as much.
+    /// Largest difference in double precision, relative to the largest input value. In single precision 2^29 times as
+    /// much, the ratio of the machine epsilons.
     Tolerance(f64),
 }
 
 impl ResultTolerance {
-    /// Fraction of the largest values, in double precision.
+    /// Tolerance in double precision, relative to the largest input value.
     pub(crate) fn relative(self) -> f64 {
         match self {
             Self::BitIdentical => 0.0,
-            Self::Tolerance(part) => part,
+            Self::Tolerance(relative) => relative,
         }
     }
 }
 
-pub(crate) const METHOD: &str = "method";
+/// Parameter that selects an alternative.
+pub(crate) const METHOD_PARAMETER: &str = "method";
 
 /// Builds an operator from checked parameters.
 pub type Build = fn(&Map<String, Value>) -> Result<Box<dyn Operator>, PlanError>;
 
-/// All facts about an operator without an instance.
+/// What is known of an operator type without an instance: name, documentation, parameters, number of inputs.
 #[derive(Debug, Clone, Copy)]
 pub struct Declaration {
     /// Its name.
@@ -54,16 +55,16 @@ pub struct Declaration {
     pub inputs: Inputs,
     /// Parameters, in order.
     pub params: &'static [Param],
-    /// Implementations selectable as `method`. They take one input of samples or windows, give the same, and are
-    /// stateless or declare [`Contract::Overlap`](crate::Contract) or `Settling`.
+    /// Implementations selectable as `method`. Each has one input of samples or windows and one output of the same
+    /// type, and is stateless or declares [`Contract::Overlap`](crate::Contract) or `Settling`.
     pub alternatives: &'static [(&'static str, ResultTolerance)],
     /// Builds one from checked parameters.
     pub build: Build,
 }
 
-/// A declared operator; implemented by [`operator!`](super::operator).
-pub trait Declared: Operator + 'static {
-    /// The declaration.
+/// An operator type with its declaration; implemented by [`operator!`](super::operator).
+pub trait OperatorType: Operator + 'static {
+    /// What is known of the type.
     const DECLARATION: Declaration;
 }
 
@@ -123,7 +124,7 @@ impl Declaration {
             operator,
             parameter,
             got: value.to_string(),
-            legal: format!("of its type ({why})"),
+            legal: format!("valid for its type: {why}"),
         })
     }
 }

@@ -1,7 +1,7 @@
 //! Rejects operators that need contiguous samples after a merge of overlapping inputs.
 //!
-//! Such a merge repeats indices, alternating between inputs; windows, filters and alignment by index cannot work on
-//! that. Only inputs with disjoint index ranges share none.
+//! Such a merge emits an index once for each input that has it. Windows, filters and alignment by index need ascending
+//! indices. A merge of disjoint index ranges is accepted.
 
 use std::ops::Range;
 
@@ -9,27 +9,38 @@ use isochrony_time::Ratio;
 
 use crate::{Alignment, Contract, Extent, OperatorProperties, PlanError, PortType};
 
+/// Indices that an edge of a plan can carry.
 #[derive(Debug, Clone)]
-pub(crate) struct IndexRange {
-    within: Range<i64>,
-    /// Inputs of an upstream merge that can share indices, and the common range.
-    shared: Option<(usize, usize, Range<i64>)>,
+pub(crate) struct EdgeIndices {
+    range: Range<i64>,
+    overlap: Option<Overlap>,
 }
 
-impl IndexRange {
-    /// `has`: None if any index is possible, as for a feed.
-    pub(crate) fn of_scan(has: Option<Range<i64>>, range: Option<&Range<i64>>) -> Self {
-        let has = has.map(|has| match range {
-            Some(wanted) => common(&has, wanted),
-            None => has,
+/// Two inputs of an upstream merge that can share indices.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Overlap {
+    first: usize,
+    second: usize,
+    common: Range<i64>,
+}
+
+impl EdgeIndices {
+    /// `recorded`: indices of the recording; None if unknown, as for a feed. `range`: the part that the scan reads.
+    pub(crate) fn of_scan(recorded: Option<Range<i64>>, range: Option<&Range<i64>>) -> Self {
+        let read = recorded.map(|recorded| match range {
+            Some(range) => common(&recorded, range),
+            None => recorded,
         });
         Self {
-            within: has.unwrap_or(i64::MIN..i64::MAX),
-            shared: None,
+            range: read.unwrap_or(i64::MIN..i64::MAX),
+            overlap: None,
         }
     }
 
-    /// The operator needs contiguous samples, and indices can repeat.
+    /// Indices at the operator's outputs.
+    ///
+    /// # Errors
+    /// [`PlanError::IndicesRepeat`] if the operator needs contiguous samples and indices can repeat.
     pub(crate) fn of_operator(
         operator: &'static str,
         properties: &OperatorProperties,
@@ -38,45 +49,43 @@ impl IndexRange {
         let samples = inputs
             .iter()
             .filter(|(port, _)| matches!(port, PortType::Samples { .. }));
-        let shared = samples
-            .filter_map(|(_, indices)| indices.shared.clone())
+        let overlap = samples
+            .filter_map(|(_, indices)| indices.overlap.clone())
             .next();
-        if let Some((first, second, range)) =
-            shared.clone().filter(|_| needs_contiguous(properties))
-        {
+        if let Some(overlap) = overlap.as_ref().filter(|_| needs_contiguous(properties)) {
             return Err(PlanError::IndicesRepeat {
                 operator,
-                first,
-                second,
-                common: describe(&range),
+                first: overlap.first,
+                second: overlap.second,
+                common: describe(&overlap.common),
             });
         }
-        let of = |(_, indices): &(PortType, &Self)| indices.within.clone();
-        let within = match properties.align {
+        let range_of = |(_, indices): &(PortType, &Self)| indices.range.clone();
+        let range = match properties.align {
             Alignment::Window => inputs
                 .iter()
-                .map(of)
+                .map(range_of)
                 .reduce(|one, other| common(&one, &other)),
-            _ => inputs.first().map(of),
+            _ => inputs.first().map(range_of),
         };
-        let within = within.unwrap_or(i64::MIN..i64::MAX);
+        let range = range.unwrap_or(i64::MIN..i64::MAX);
         if properties.extent == Extent::AnyInput {
-            let within: Vec<Range<i64>> = inputs.iter().map(of).collect();
-            let all = within
+            let ranges: Vec<Range<i64>> = inputs.iter().map(range_of).collect();
+            let all = ranges
                 .iter()
                 .map(|one| one.start)
                 .min()
-                .zip(within.iter().map(|one| one.end).max());
+                .zip(ranges.iter().map(|one| one.end).max());
             return Ok(Self {
-                shared: shared.or_else(|| overlap(&within)),
-                within: all.map_or(0..0, |(start, end)| start..end),
+                overlap: overlap.or_else(|| first_overlap(&ranges)),
+                range: all.map_or(0..0, |(start, end)| start..end),
             });
         }
-        let within = match &properties.extent {
-            Extent::Within(wanted) if within.start > i64::MIN => common(&within, wanted),
-            _ => resampled(within, properties),
+        let range = match &properties.extent {
+            Extent::Within(wanted) if range.start > i64::MIN => common(&range, wanted),
+            _ => resampled(range, properties),
         };
-        Ok(Self { within, shared })
+        Ok(Self { range, overlap })
     }
 }
 
@@ -92,8 +101,8 @@ fn describe(range: &Range<i64>) -> String {
 }
 
 /// Unknown ranges are assumed not to overlap.
-fn overlap(ranges: &[Range<i64>]) -> Option<(usize, usize, Range<i64>)> {
-    // By start: each is compared only with the earlier one that ends last.
+fn first_overlap(ranges: &[Range<i64>]) -> Option<Overlap> {
+    // Sorted by start, a range overlaps an earlier one if and only if it overlaps the one that ends last.
     let mut order: Vec<usize> = (0..ranges.len())
         .filter(|&at| !ranges[at].is_empty() && ranges[at].start > i64::MIN)
         .collect();
@@ -103,7 +112,11 @@ fn overlap(ranges: &[Range<i64>]) -> Option<(usize, usize, Range<i64>)> {
         if let Some(before) = last {
             let both = common(&ranges[before], &ranges[at]);
             if !both.is_empty() {
-                return Some((before.min(at), before.max(at), both));
+                return Some(Overlap {
+                    first: before.min(at),
+                    second: before.max(at),
+                    common: both,
+                });
             }
         }
         if last.is_none_or(|last| ranges[last].end < ranges[at].end) {
@@ -113,31 +126,32 @@ fn overlap(ranges: &[Range<i64>]) -> Option<(usize, usize, Range<i64>)> {
     None
 }
 
-fn resampled(within: Range<i64>, properties: &OperatorProperties) -> Range<i64> {
+fn resampled(range: Range<i64>, properties: &OperatorProperties) -> Range<i64> {
     let ratio = properties
         .ratio
         .and_then(|(up, down)| Ratio::new(up, down).ok());
     let Some(ratio) = ratio.filter(|ratio| !ratio.is_one()) else {
-        return within;
+        return range;
     };
-    let of = |index: i64, beyond: i64| match index {
+    let map_index = |index: i64, if_outside: i64| match index {
         i64::MIN | i64::MAX => index,
-        _ => ratio.first_from(index).unwrap_or(beyond),
+        _ => ratio.first_from(index).unwrap_or(if_outside),
     };
-    of(within.start, i64::MIN)..of(within.end, i64::MAX)
+    map_index(range.start, i64::MIN)..map_index(range.end, i64::MAX)
 }
 
 fn needs_contiguous(properties: &OperatorProperties) -> bool {
-    let around = matches!(
+    let needs_context = matches!(
         properties.contract,
         Contract::Overlap { .. } | Contract::Lookahead { .. } | Contract::Settling { .. }
     );
-    let meets = !matches!(
+    let aligns_by_index = !matches!(
         properties.align,
         Alignment::Single | Alignment::Time | Alignment::Begin | Alignment::Arrival
     );
-    let elsewhere = properties.ratio.is_some_and(|(up, down)| up != down) || properties.delay != 0;
-    around || meets || elsewhere || properties.contiguous
+    let moves_indices =
+        properties.ratio.is_some_and(|(up, down)| up != down) || properties.delay != 0;
+    needs_context || aligns_by_index || moves_indices || properties.contiguous
 }
 
 #[cfg(test)]
@@ -146,11 +160,20 @@ mod tests {
 
     #[test]
     fn finds_the_first_two_ranges_that_overlap() {
+        let overlap = |first, second, common| {
+            Some(Overlap {
+                first,
+                second,
+                common,
+            })
+        };
         let apart = [10..20, 0..10, 30..40, 5..5];
-        assert_eq!(overlap(&apart), None);
-        assert_eq!(overlap(&[0..100, 200..300, 50..60]), Some((0, 2, 50..60)));
-        assert_eq!(overlap(&[0..100, 1..2, 99..120]), Some((0, 1, 1..2)));
-        assert_eq!(overlap(&[40..50, 45..46, 0..10]), Some((0, 1, 45..46)));
-        assert_eq!(overlap(&[i64::MIN..i64::MAX, 45..46]), None);
+        assert_eq!(first_overlap(&apart), None);
+        let ranges = [0..100, 200..300, 50..60];
+        assert_eq!(first_overlap(&ranges), overlap(0, 2, 50..60));
+        assert_eq!(first_overlap(&[0..100, 1..2, 99..120]), overlap(0, 1, 1..2));
+        let ranges = [40..50, 45..46, 0..10];
+        assert_eq!(first_overlap(&ranges), overlap(0, 1, 45..46));
+        assert_eq!(first_overlap(&[i64::MIN..i64::MAX, 45..46]), None);
     }
 }

@@ -37,13 +37,13 @@ use isochrony_store::Signal;
 use serde_json::{Map, Value};
 
 use crate::{
-    Declaration, Declared, Inputs, OperatorProperties, PlanError, PortType, Recording, Resource,
-    SharedRecording,
+    Declaration, Inputs, OperatorProperties, OperatorType, PlanError, PortType, Recording,
+    Resource, SharedRecording,
 };
 pub(crate) use absent_recording::AbsentRecording;
-pub(crate) use declaration::METHOD;
+pub(crate) use declaration::METHOD_PARAMETER;
 use graph::Graph;
-use index_order::IndexRange;
+use index_order::EdgeIndices;
 use node::Node;
 pub(crate) use node::{Op, open, register_clock};
 pub use node::{Plan, SEGMENT_SAMPLES};
@@ -67,7 +67,7 @@ impl Plan {
         let mut properties = OperatorProperties::new([recording.0.port()]);
         properties.needs = recording.0.needs();
         register_clock(&recording);
-        let indices = IndexRange::of_scan(recording.0.within(), range.as_ref());
+        let indices = EdgeIndices::of_scan(recording.0.within(), range.as_ref());
         Self {
             node: Arc::new(Node {
                 op: Op::Scan {
@@ -118,7 +118,7 @@ impl Plan {
             params,
             changes: None,
         };
-        let indices = IndexRange::of_operator(op.name(), &properties, &index_ranges(&inputs))?;
+        let indices = EdgeIndices::of_operator(op.name(), &properties, &index_ranges(&inputs))?;
         let plan = Self {
             node: Arc::new(Node {
                 op,
@@ -139,7 +139,7 @@ impl Plan {
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
-    pub fn then<O: Declared>(&self, params: Map<String, Value>) -> Result<Self, PlanError> {
+    pub fn then<O: OperatorType>(&self, params: Map<String, Value>) -> Result<Self, PlanError> {
         self.apply(&O::DECLARATION, params, &[])
     }
 
@@ -170,7 +170,7 @@ impl Plan {
         }
         let properties = factory.0.make(None)?.bind(&types)?;
         let op = Op::Factory(factory);
-        let indices = IndexRange::of_operator(op.name(), &properties, &index_ranges(&inputs))?;
+        let indices = EdgeIndices::of_operator(op.name(), &properties, &index_ranges(&inputs))?;
         Ok(Self {
             node: Arc::new(Node {
                 op,
@@ -330,7 +330,7 @@ pub struct ScannedSignal {
     pub whole: bool,
 }
 
-fn index_ranges(inputs: &[Plan]) -> Vec<(PortType, &IndexRange)> {
+fn index_ranges(inputs: &[Plan]) -> Vec<(PortType, &EdgeIndices)> {
     let inputs = inputs.iter();
     inputs
         .map(|plan| (plan.port(), &plan.node.indices))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::index_order::IndexRange;
+use super::index_order::EdgeIndices;
 use super::operator_factory::SharedFactory;
 use super::rows;
 use crate::engine::control::changeable::changeable_operator;
@@ -106,7 +106,7 @@ pub(crate) struct Node {
     pub(crate) op: Op,
     pub(crate) inputs: Vec<Plan>,
     pub(crate) properties: OperatorProperties,
-    pub(crate) indices: IndexRange,
+    pub(crate) indices: EdgeIndices,
 }
 
 impl Drop for Node {

@@ -69,7 +69,7 @@ macro_rules! operator {
             $( $(#[$sattr])* $state: $stype, )*
         }
 
-        impl $crate::Declared for $Name {
+        impl $crate::OperatorType for $Name {
             const DECLARATION: $crate::Declaration = {
                 #[allow(unused_imports)]
                 use $crate::{ResultTolerance::*, Unit::*};
@@ -110,7 +110,7 @@ macro_rules! operator {
 
             impl $crate::OperatorBuilder for Builder {
                 fn into_parts(self) -> ($crate::Declaration, $crate::JsonObject) {
-                    (<$Name as $crate::Declared>::DECLARATION, self.0)
+                    (<$Name as $crate::OperatorType>::DECLARATION, self.0)
                 }
             }
 

@@ -66,6 +66,23 @@ impl PortType {
         }
     }
 
+    /// Where an operator that needs samples belongs, for errors: before the step that made these items.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn samples_remedy(&self) -> &'static str {
+        match self {
+            Self::Samples { .. } => "correct its input",
+            Self::Frames { .. } => "put it before rewindow(...)",
+            Self::Ranges { .. } => {
+                "put it before the step that makes ranges, such as triggers(...) or ranges(...)"
+            }
+            Self::Rows { .. } => {
+                "put it before the step that makes rows, such as rows(...) or stats(...)"
+            }
+            Self::Count => "put it before count()",
+        }
+    }
+
     /// Sample or value type.
     #[must_use]
     pub fn dtype(&self) -> Option<DType> {

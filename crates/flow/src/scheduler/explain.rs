@@ -11,7 +11,7 @@ use crate::engine::RunOptions;
 use crate::optimiser::{SkipOutcome, optimise, skip_unmatched};
 use crate::plan::Op;
 use crate::plan::graph::Graph;
-use crate::{Plan, PortionOverlap};
+use crate::{Contract, Plan, PortType, PortionOverlap};
 
 const MIN_COLLAPSED: usize = 8;
 const MAX_LISTED: usize = 100;
@@ -73,6 +73,23 @@ fn render_graph(graph: &Graph) -> String {
     }
 }
 
+/// What an operator needs around a portion of its input. `unit`: what its counts are in.
+fn describe_contract(contract: Contract, unit: &str) -> String {
+    match contract {
+        Contract::Stateless => "stateless".into(),
+        Contract::Overlap { before, after } => {
+            format!("overlap of {before} {unit} before and {after} after")
+        }
+        Contract::Lookahead { after } => format!("lookahead of {after} {unit}"),
+        Contract::Settling { before, rel_err } => {
+            format!("settles after {before} {unit} (relative error {rel_err:e})")
+        }
+        Contract::Reducible { exact: true } => "reducible, exact".into(),
+        Contract::Reducible { exact: false } => "reducible, to rounding".into(),
+        Contract::Sequential => "sequential".into(),
+    }
+}
+
 fn render_nodes(graph: &Graph) -> String {
     let line = |at: usize| {
         let node = &graph.nodes[at];
@@ -82,8 +99,16 @@ fn render_nodes(graph: &Graph) -> String {
             .iter()
             .map(ToString::to_string)
             .collect();
+        let input = node.inputs.first();
+        let input =
+            input.map(|&(from, port)| &graph.nodes[from].properties.outputs[usize::from(port)]);
+        let unit = match input {
+            Some(PortType::Frames { .. }) => "windows",
+            _ => "samples",
+        };
         let (name, contract) = (node.op.name(), node.properties.contract);
-        format!("{name}: {}; {contract:?}", types.join(", "))
+        let contract = describe_contract(contract, unit);
+        format!("{name}: {}; {contract}", types.join(", "))
     };
     let mut text = String::new();
     let mut at = 0;
@@ -299,6 +324,32 @@ mod tests {
         assert_eq!((&*all[0], &*all[39]), ("0", "39"));
         assert_eq!(all[40], "... 4920 more things ...");
         assert_eq!((&*all[41], &*all[80]), ("4960", "4999"));
+    }
+
+    #[test]
+    fn contracts_are_described_in_words() {
+        let settling = Contract::Settling {
+            before: 132,
+            rel_err: 1e-9,
+        };
+        let overlap = Contract::Overlap {
+            before: 3,
+            after: 2,
+        };
+        for (contract, text) in [
+            (Contract::Stateless, "stateless"),
+            (overlap, "overlap of 3 windows before and 2 after"),
+            (Contract::Lookahead { after: 9 }, "lookahead of 9 windows"),
+            (settling, "settles after 132 windows (relative error 1e-9)"),
+            (Contract::Reducible { exact: true }, "reducible, exact"),
+            (
+                Contract::Reducible { exact: false },
+                "reducible, to rounding",
+            ),
+            (Contract::Sequential, "sequential"),
+        ] {
+            assert_eq!(describe_contract(contract, "windows"), text);
+        }
     }
 
     #[test]

@@ -7,7 +7,7 @@ use isochrony_time::civil;
 
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
-use crate::{Declared, Report, operators::Rewindow};
+use crate::{OperatorType, Report, operators::Rewindow};
 
 /// Why operators got nothing. That a filter or detector found nothing is a result, not a reason.
 pub(super) fn notes(graph: &Graph, report: &Report) -> Vec<String> {

@@ -13,8 +13,8 @@ use crate::operators::{Between, Collect};
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::{
-    Contract, Declared, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory,
-    OperatorProperties, Out, Plan, PlanError, PlanOutput, Port, PortType, Report, RunError,
+    Contract, Item, Next, OpError, OpErrorKind, Operator, OperatorFactory, OperatorProperties,
+    OperatorType, Out, Plan, PlanError, PlanOutput, Port, PortType, Report, RunError,
     SharedRecording,
 };
 

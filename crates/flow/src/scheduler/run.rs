@@ -71,9 +71,14 @@ pub(crate) fn one_worker_because(
             return Ok(None);
         }
         let Some(snapshot) = snapshot else {
+            // As `SubgraphBuilder::grow`: of stored recordings, only the pyramid cannot be split.
+            if recording.0.stored().is_some() {
+                return Ok(Some("its results are read from the stored pyramid".into()));
+            }
             // In one thread each sample reaches the sinks before the next is asked for, also on Ctrl-C.
             return Ok(Some(
-                "its samples are made or received while it runs; give workers= for more".into(),
+                "its samples are generated or received while it runs; give workers= for more"
+                    .into(),
             ));
         };
         samples = samples.saturating_add(snapshot.total());

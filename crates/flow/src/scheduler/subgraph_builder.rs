@@ -80,7 +80,8 @@ impl<'a> SubgraphBuilder<'a> {
         match whole {
             None => self.add_reachable(),
             Some(one) if one.0.stored().is_some() => {
-                self.reasons = vec!["it is read from stored views, which takes little time".into()];
+                self.reasons =
+                    vec!["it is read from the stored pyramid, which takes little time".into()];
             }
             Some(_) => self.reasons = vec!["it can be read only once".into()],
         }

@@ -200,7 +200,7 @@ impl GeneratedPass {
             };
             if made.dtype() != self.dtype || made.stream_id() != self.stream {
                 return Err(refused(format!(
-                    "got {} of {}, expected {} of {}; make all segments of one dtype and stream",
+                    "got {} of {} where {} of {} was expected; make segments of one dtype and stream",
                     made.dtype(),
                     made.stream().name,
                     self.dtype,

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use isochrony_flow::operators::{Iir, Rewindow, StaLta, Xcorr};
 use isochrony_flow::{
-    Catalog, Declared, Inputs, Length, OperatorBuilder, Param, Plan, ResultTolerance, Segments,
+    Catalog, Inputs, Length, OperatorBuilder, OperatorType, Param, Plan, ResultTolerance, Segments,
     Unit, json, operator,
 };
 use isochrony_segment::{SigSeg, Stream};

@@ -1,6 +1,7 @@
 use isochrony_flow::{
-    CharacteriseOptions, Declared, GeneratedRecording, Inputs, Item, Next, OpError, Operator,
-    OperatorProperties, Out, Plan, PlanError, Port, PortType, RunOptions, Segments, json, operator,
+    CharacteriseOptions, GeneratedRecording, Inputs, Item, Next, OpError, Operator,
+    OperatorProperties, OperatorType, Out, Plan, PlanError, Port, PortType, RunOptions, Segments,
+    json, operator,
 };
 use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_store::machine::{CheckedPrediction, MeasuredOperator, OperatorCosts, Quartiles};

@@ -38,7 +38,7 @@ fn own(
     declare: fn(OperatorProperties) -> OperatorProperties,
 ) -> Result<Plan, PlanError> {
     *DECLARED.lock().unwrap() = declare;
-    let declaration = <Own as isochrony_flow::Declared>::DECLARATION;
+    let declaration = <Own as isochrony_flow::OperatorType>::DECLARATION;
     input.apply(&declaration, serde_json::Map::new(), others)
 }
 

@@ -227,8 +227,8 @@ fn what_does_not_fit_is_refused_when_the_plan_is_made() {
             "stalta",
             json!({"sta": 0.5, "lta": 0.5}),
             &[
-                "lta=0.5 s (50 numbers)",
-                "longer than sta=0.5 s (50 numbers)",
+                "lta=0.5 s (50 samples)",
+                "longer than sta=0.5 s (50 samples)",
             ],
         ),
         (

@@ -314,10 +314,10 @@ proptest! {
         for (start, samples) in &stretches {
             let mut filter = Fir::new("fir", &taps, method).unwrap();
             let mut padded = samples.clone();
-            padded.resize(samples.len() + filter.held(), 0.0);
+            padded.resize(samples.len() + filter.latency(), 0.0);
             let mut results = vec![0.0; padded.len()];
             filter.process(&padded, &mut results).unwrap();
-            let results = results.split_off(filter.held());
+            let results = results.split_off(filter.latency());
             let (skip, lag) = if centred { (2 * count, count as i64) } else { (0, 0) };
             let kept = results.into_iter().enumerate().skip(skip);
             expected.extend(kept.map(|(k, y)| (start + k as i64 - lag, y)));

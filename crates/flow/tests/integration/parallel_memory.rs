@@ -4,8 +4,8 @@
 use crate::common::gapped;
 use isochrony_expr::Expr;
 use isochrony_flow::{
-    Break, Contract, Declaration, Declared, Inputs, Item, Next, OpError, Operator,
-    OperatorProperties, Out, Plan, PlanError, Port, PortType, RunOptions, json, operator,
+    Break, Contract, Declaration, Inputs, Item, Next, OpError, Operator, OperatorProperties,
+    OperatorType, Out, Plan, PlanError, Port, PortType, RunOptions, json, operator,
 };
 
 use crate::common::gapped::{SAMPLES, options, recording, windows};

@@ -144,7 +144,7 @@ impl Session {
         }
         let before = self.known.as_ref().and_then(|known| known.get(source));
         let known = before.is_some_and(|before| before.bytes == size && before.version == version);
-        self.summary.known += u64::from(known);
+        self.summary.skipped += u64::from(known);
         Ok(known)
     }
 
@@ -340,7 +340,7 @@ impl Session {
         self.commit()?;
         self.store.checkpoint()?;
         let mut summary = self.summary;
-        summary.seconds = self.began.elapsed().as_secs_f64();
+        summary.elapsed_s = self.began.elapsed().as_secs_f64();
         for target in self.targets.into_values() {
             summary.signals.push(target.summary()?);
         }

@@ -134,7 +134,7 @@ impl Session {
     }
 
     pub(crate) fn count_known(&mut self, signal: &str, spec: &Spec) -> Result<(), IngestError> {
-        self.summary.known += 1;
+        self.summary.skipped += 1;
         self.target(signal, spec)?.known += 1;
         Ok(())
     }
@@ -399,7 +399,7 @@ impl Session {
         }
         if report.known {
             // Touched, or changed outside its samples.
-            self.summary.known += 1;
+            self.summary.skipped += 1;
             return;
         }
         self.summary.duplicates += 1;

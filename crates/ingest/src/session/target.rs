@@ -278,7 +278,7 @@ impl Target {
             name: self.name,
             files: self.files,
             added: self.added,
-            known: self.known,
+            skipped: self.known,
             duplicates: self.duplicates,
             samples: signal.sample_count(),
             gaps: signal.gaps().len() as u64,
@@ -286,7 +286,7 @@ impl Target {
             rate: signal.true_rate()?,
             nominal_rate: signal.rate(),
             unit: signal.unit().into(),
-            civil: spans.flatten(),
+            time_span: spans.flatten(),
         })
     }
 }

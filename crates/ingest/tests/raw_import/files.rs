@@ -64,7 +64,7 @@ fn bad_files_are_reported_and_nothing_else_is_lost() {
     let mut options = RawOptions::preset("censam").unwrap();
     options.partial = true;
     let again = import_raw(&store, &source, &options, None).unwrap();
-    assert_eq!((again.files, again.known), (1, 31));
+    assert_eq!((again.files, again.skipped), (1, 31));
     let signal = store.signal("s/p").unwrap();
     assert_eq!(signal.sample_count(), 30 * 6000 + 1);
     assert_eq!(samples(&signal)[30 * 6000], i16::from_le_bytes(*b"od"));

@@ -50,7 +50,10 @@ fn late_files_fill_their_gap_and_overlapping_files_become_a_run() {
     let moved = folder.path().join("moved");
     std::fs::rename(&second, &moved).unwrap();
     let again = import(&store, &moved);
-    assert_eq!((again.files, again.known, again.problems.len()), (0, 4, 0));
+    assert_eq!(
+        (again.files, again.skipped, again.problems.len()),
+        (0, 4, 0)
+    );
 }
 
 #[test]
@@ -67,12 +70,12 @@ fn a_repeated_import_takes_only_new_and_grown_files() {
     longer.write(&source, "s", "p");
     let summary = import(&store, &source);
     assert_eq!(
-        (summary.files, summary.known, summary.bytes),
+        (summary.files, summary.skipped, summary.bytes),
         (20, 10, 2 * (4000 + 19 * 6000))
     );
     let signal = store.signal("s/p").unwrap();
     assert_eq!(samples(&signal), longer.samples());
     assert_eq!((gaps(&signal).len(), signal.state().runs.len()), (0, 1));
     let summary = import(&store, &source);
-    assert_eq!((summary.files, summary.known, summary.bytes), (0, 30, 0));
+    assert_eq!((summary.files, summary.skipped, summary.bytes), (0, 30, 0));
 }

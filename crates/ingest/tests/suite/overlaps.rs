@@ -82,7 +82,7 @@ fn a_foreign_file_in_the_middle_is_an_overlap_and_a_problem() {
         }
         let again = import(&store, &source);
         assert_eq!(
-            (again.files, again.known),
+            (again.files, again.skipped),
             (3, 12 + foreign_files as u64),
             "{off}"
         );

@@ -88,7 +88,7 @@ fn blocks_of_many_signals_and_sources_become_signals() {
             "{}",
             told.name
         );
-        let (start, end) = told.civil.unwrap();
+        let (start, end) = told.time_span.unwrap();
         assert!((end.to_f64() - start.to_f64() - 23e9).abs() < 1e5);
     }
     for name in ["x", "y"] {
@@ -124,7 +124,7 @@ fn blocks_of_many_signals_and_sources_become_signals() {
         (0, 0, 0)
     );
     assert!(summary.is_clean());
-    assert_eq!(summary.signals[0].known, 1);
+    assert_eq!(summary.signals[0].skipped, 1);
     assert_eq!(store.signal("x").unwrap().sample_count(), 2000);
 }
 
@@ -235,7 +235,7 @@ fn samples_without_any_stamp_have_an_index_and_no_civil_time() {
     session.done("song.wav", 2400, Some(1)).unwrap();
     let summary = session.finish().unwrap();
     assert_eq!(
-        (summary.signals[0].samples, summary.signals[0].civil),
+        (summary.signals[0].samples, summary.signals[0].time_span),
         (600, None)
     );
     assert!(summary.signals[0].rate.is_none());
@@ -322,7 +322,7 @@ fn import(
 ) -> Result<u64, isochrony_ingest::IngestError> {
     let mut session = Session::new(store, SessionOptions::default())?;
     if session.known("/data/a", size, Some(7))? {
-        return Ok(session.finish()?.known);
+        return Ok(session.finish()?.skipped);
     }
     for (samples, at) in blocks {
         session.block(&Block {

@@ -112,7 +112,7 @@ pub fn calibrate(
         // Cached by a sequential reader, since page sizes depend on the reader.
         scan(Strategy::Read, CacheState::Cold)?;
         for strategy in order.iter().copied() {
-            if !strategy.is_direct() {
+            if !strategy.bypasses_page_cache() {
                 trials.extend(scan(strategy, CacheState::Cached)?);
             }
             count += 1;

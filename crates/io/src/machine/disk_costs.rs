@@ -65,7 +65,7 @@ impl DiskCosts {
         let touch = self.costs.touch(strategy);
         let more = self.more(strategy, dtype)?;
         let state = match (strategy, state) {
-            (direct, _) if direct.is_direct() => CacheState::Cold,
+            (direct, _) if direct.bypasses_page_cache() => CacheState::Cold,
             (_, state) => state,
         };
         let each = match state {

@@ -112,7 +112,7 @@ impl ScanEstimate {
         });
         // Past the page cache nothing is kept for the next scan, so only if it would not fit anyway.
         let fits = bytes * 2.0 < available_memory() as f64;
-        let best = volume.best(amount, |one| !(fits && one.is_direct()));
+        let best = volume.best(amount, |one| !(fits && one.bypasses_page_cache()));
         Self {
             amount,
             estimates: estimates.collect(),

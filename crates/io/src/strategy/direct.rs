@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{CostModel, IoStrategy, StartError, Strategy};
+use super::{DataPath, IoStrategy, StartError, Strategy};
 use crate::error::IoError;
 use crate::scan::{
     Attempt, BufferPool, Fallback, PieceFiller, PieceQueues, Prefetcher, QueueScan, ReadThreads,
@@ -26,8 +26,8 @@ impl IoStrategy for DirectStrategy {
         2 << 20
     }
 
-    fn cost_model(&self) -> CostModel {
-        CostModel::DIRECT
+    fn data_path(&self) -> DataPath {
+        DataPath::DIRECT
     }
 
     fn fallback(&self, files: SourceFiles, first: &Range<i64>) -> Option<Fallback> {

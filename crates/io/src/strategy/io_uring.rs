@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isochrony_system::read_ring;
 
-use super::{CostModel, IoStrategy, StartError, Strategy};
+use super::{DataPath, IoStrategy, StartError, Strategy};
 use crate::error::IoError;
 use crate::piece_ring::{PieceRead, PieceRing};
 use crate::scan::{
@@ -28,8 +28,8 @@ impl IoStrategy for IoUringStrategy {
         512 << 10
     }
 
-    fn cost_model(&self) -> CostModel {
-        CostModel::COPIED
+    fn data_path(&self) -> DataPath {
+        DataPath::COPIED
     }
 
     fn uses_io_uring(&self) -> bool {

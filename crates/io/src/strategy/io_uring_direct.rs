@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::io_uring::{refusal, start};
-use super::{CostModel, IoStrategy, StartError, Strategy, direct};
+use super::{DataPath, IoStrategy, StartError, Strategy, direct};
 use crate::scan::{Fallback, Prefetcher, ScanSpec, SourceFiles};
 
 pub(crate) struct IoUringDirectStrategy;
@@ -18,8 +18,8 @@ impl IoStrategy for IoUringDirectStrategy {
         2 << 20
     }
 
-    fn cost_model(&self) -> CostModel {
-        CostModel::DIRECT
+    fn data_path(&self) -> DataPath {
+        DataPath::DIRECT
     }
 
     fn uses_io_uring(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{CostModel, IoStrategy, StartError};
+use super::{DataPath, IoStrategy, StartError};
 use crate::error::IoError;
 use crate::scan::{Prefetcher, ReadOutcome, ScanSpec, TaskReader};
 use crate::source::SampleSource;
@@ -26,8 +26,8 @@ impl IoStrategy for MmapStrategy {
         4 << 20
     }
 
-    fn cost_model(&self) -> CostModel {
-        CostModel::MAPPED
+    fn data_path(&self) -> DataPath {
+        DataPath::MAPPED
     }
 
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {

@@ -1,7 +1,7 @@
 //! I/O strategies.
 //!
-//! All give the same samples. They differ in who waits for the disk, who copies and what the page cache keeps:
-//! `docs/design/io_strategies.md`.
+//! All give the same samples. They differ in which thread waits for the disk, whether samples are copied, and whether
+//! they stay in the page cache: `docs/design/io_strategies.md`.
 //!
 //! A strategy is one file here that implements [`IoStrategy`], and one entry of the table below.
 
@@ -27,14 +27,14 @@ use crate::scan::{Fallback, Prefetcher, ScanSpec, SourceFiles};
 
 pub(crate) use mmap::MmapStrategy;
 
-/// Generates [`Strategy`]: variants in order, with help.
+/// Generates [`Strategy`]: variants in order, with their documentation.
 macro_rules! strategies {
-    ($($(#[doc = $help:literal])+ $variant:ident = $implementation:path,)+) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $implementation:path,)+) => {
         /// How samples get from disk into memory.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
         pub enum Strategy {
-            $($(#[doc = $help])+ $variant,)+
+            $($(#[doc = $doc])+ $variant,)+
         }
 
         const COUNT: usize = [$(stringify!($variant)),+].len();
@@ -42,14 +42,6 @@ macro_rules! strategies {
         impl Strategy {
             /// All strategies.
             pub const ALL: [Self; COUNT] = [$(Self::$variant),+];
-
-            /// Description for users.
-            #[must_use]
-            pub const fn help(self) -> &'static str {
-                match self {
-                    $(Self::$variant => concat!($($help),+).trim_ascii(),)+
-                }
-            }
 
             pub(crate) fn implementation(self) -> &'static dyn IoStrategy {
                 match self {
@@ -65,17 +57,19 @@ strategies! {
     Read = read::ReadStrategy,
     /// Maps the file in the page cache: no copy, page faults on first access.
     Mmap = mmap::MmapStrategy,
-    /// Mapped, with advice at each piece to read ahead twice its length (the paper's Ptr-Readahead).
+    /// Maps the file; at each piece the kernel is advised to read ahead twice its length (Ptr-Readahead of Smith,
+    /// 2010).
     Readahead = readahead::ReadaheadStrategy,
-    /// Mapped. A thread advises the whole scan, up to half of the free memory ahead (the paper's Long-Readahead).
+    /// Maps the file; a thread advises the kernel to read the whole scan ahead, up to half of the free memory
+    /// (Long-Readahead of Smith, 2010).
     ReadaheadAll = readahead_all::ReadaheadAllStrategy,
-    /// Mapped. A thread fills the page tables 64 MiB ahead.
+    /// Maps the file; a thread fills the page tables 64 MiB ahead.
     Populate = populate::PopulateStrategy,
-    /// Bypasses the page cache (`O_DIRECT`) into aligned buffers, filled ahead by threads.
+    /// Reads past the page cache (`O_DIRECT`) into aligned buffers, filled ahead by threads.
     Direct = direct::DirectStrategy,
-    /// Into buffers filled ahead by the kernel, several requests at once, through an io_uring.
+    /// Reads into buffers that the kernel fills ahead, several requests at once, through an io_uring.
     IoUring = io_uring::IoUringStrategy,
-    /// The same, bypassing the page cache (`O_DIRECT`).
+    /// As `io_uring`, bypassing the page cache (`O_DIRECT`).
     IoUringDirect = io_uring_direct::IoUringDirectStrategy,
     /// For stores at URLs: several ranges of objects at a time, ahead of the scan.
     RangeRequests = range_requests::RangeRequestsStrategy,
@@ -85,26 +79,28 @@ pub(crate) trait IoStrategy: Sync {
     /// Its permanent name in options, reports and machine profiles.
     fn name(&self) -> &'static str;
 
-    /// Copies should stay in the CPU cache; past the page cache each request costs the disk's latency.
+    /// Bytes per read. Small for strategies that copy, so that the copy stays in the CPU cache; large for those that
+    /// bypass the page cache, where each request costs a disk access.
     fn piece_bytes(&self) -> u64;
 
-    fn cost_model(&self) -> CostModel;
+    fn data_path(&self) -> DataPath;
 
     fn uses_io_uring(&self) -> bool {
         false
     }
 
-    /// For files on other machines.
+    /// Whether it reads files on other machines.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// Can read unmappable files, such as on network file systems.
+    /// Whether it reads files that cannot be memory-mapped, such as some on network file systems.
     fn reads_any_file(&self) -> bool {
         false
     }
 
-    /// None if available, else its replacement. `first`: first piece of a scan.
+    /// None if this strategy can read these files, else the strategy to use instead, and why. `first`: first piece of a
+    /// scan.
     fn fallback(&self, _files: SourceFiles, _first: &Range<i64>) -> Option<Fallback> {
         None
     }
@@ -113,32 +109,31 @@ pub(crate) trait IoStrategy: Sync {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct CostModel {
-    /// Copied samples: in the CPU cache, without page faults.
+pub(crate) struct DataPath {
+    /// Samples are copied into a reused buffer: consumers see no page faults.
     pub(crate) copies: bool,
-    /// Samples bypass the page cache.
-    pub(crate) direct: bool,
+    pub(crate) bypasses_page_cache: bool,
 }
 
-impl CostModel {
+impl DataPath {
     pub(crate) const MAPPED: Self = Self {
         copies: false,
-        direct: false,
+        bypasses_page_cache: false,
     };
     pub(crate) const COPIED: Self = Self {
         copies: true,
-        direct: false,
+        bypasses_page_cache: false,
     };
     pub(crate) const DIRECT: Self = Self {
         copies: true,
-        direct: true,
+        bypasses_page_cache: true,
     };
 }
 
 #[derive(Debug)]
 pub(crate) enum StartError {
     Thread(io::Error),
-    /// It became unavailable after [`IoStrategy::fallback`].
+    /// The strategy was available when [`IoStrategy::fallback`] was asked, but failed to start: use this one.
     FallBack(Fallback),
 }
 
@@ -183,13 +178,13 @@ impl Strategy {
     /// Whether samples are copied into buffers.
     #[must_use]
     pub fn copies(self) -> bool {
-        self.implementation().cost_model().copies
+        self.implementation().data_path().copies
     }
 
     /// Whether samples bypass the page cache.
     #[must_use]
-    pub fn is_direct(self) -> bool {
-        self.implementation().cost_model().direct
+    pub fn bypasses_page_cache(self) -> bool {
+        self.implementation().data_path().bypasses_page_cache
     }
 
     /// Strategies for files of this machine: all except [`is_remote`](Self::is_remote).
@@ -197,7 +192,7 @@ impl Strategy {
         Self::ALL.into_iter().filter(|one| !one.is_remote())
     }
 
-    /// Whether it is for stores on other machines.
+    /// Whether it reads stores on other machines.
     #[must_use]
     pub fn is_remote(self) -> bool {
         self.implementation().is_remote()
@@ -205,7 +200,7 @@ impl Strategy {
 
     /// Whether it uses an io_uring.
     #[must_use]
-    pub fn is_uring(self) -> bool {
+    pub fn uses_io_uring(self) -> bool {
         self.implementation().uses_io_uring()
     }
 }
@@ -217,18 +212,17 @@ impl fmt::Display for Strategy {
 }
 
 #[cfg(test)]
-mod table {
+mod names_and_documents {
     use std::collections::BTreeSet;
     use std::path::Path;
 
     use super::*;
 
     #[test]
-    fn every_strategy_has_a_unique_name_and_help() {
+    fn every_strategy_has_a_unique_name() {
         let names: BTreeSet<_> = Strategy::ALL.map(Strategy::name).into();
         assert_eq!(names.len(), Strategy::ALL.len());
         for one in Strategy::ALL {
-            assert!(one.help().ends_with('.'), "{one}: {}", one.help());
             assert_eq!(Strategy::parse(one.name()).unwrap(), one);
         }
     }

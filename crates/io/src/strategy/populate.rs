@@ -7,7 +7,7 @@ use std::sync::Arc;
 use isochrony_segment::{BufferKind, SigSeg};
 use isochrony_system::page_cache;
 
-use super::{CostModel, IoStrategy, StartError, Strategy};
+use super::{DataPath, IoStrategy, StartError, Strategy};
 use crate::error::IoError;
 use crate::scan::{
     Fallback, PieceIter, PrefetchThread, Prefetcher, READ_AHEAD_BYTES, ReadOutcome, ScanSpec,
@@ -26,8 +26,8 @@ impl IoStrategy for PopulateStrategy {
         4 << 20
     }
 
-    fn cost_model(&self) -> CostModel {
-        CostModel::MAPPED
+    fn data_path(&self) -> DataPath {
+        DataPath::MAPPED
     }
 
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {

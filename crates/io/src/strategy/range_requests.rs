@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{CostModel, IoStrategy, StartError, Strategy};
+use super::{DataPath, IoStrategy, StartError, Strategy};
 use crate::error::{ErrorContext, IoError};
 use crate::scan::{
     Attempt, BufferPool, Fallback, MergePolicy, PieceFiller, PieceQueues, Prefetcher, QueueScan,
@@ -38,8 +38,8 @@ impl IoStrategy for RangeRequestsStrategy {
         REQUEST_BYTES
     }
 
-    fn cost_model(&self) -> CostModel {
-        CostModel::DIRECT
+    fn data_path(&self) -> DataPath {
+        DataPath::DIRECT
     }
 
     fn is_remote(&self) -> bool {

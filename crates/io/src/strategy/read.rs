@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use isochrony_segment::Buffer;
 
-use super::{CostModel, IoStrategy, StartError};
+use super::{DataPath, IoStrategy, StartError};
 use crate::error::{ErrorContext, IoError};
 use crate::scan::{
     BufferPool, Prefetcher, ReadOutcome, ScanSpec, SourceFiles, SparePool, TaskReader,
@@ -24,8 +24,8 @@ impl IoStrategy for ReadStrategy {
         512 << 10
     }
 
-    fn cost_model(&self) -> CostModel {
-        CostModel::COPIED
+    fn data_path(&self) -> DataPath {
+        DataPath::COPIED
     }
 
     fn reads_any_file(&self) -> bool {

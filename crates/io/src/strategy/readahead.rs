@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{CostModel, IoStrategy, StartError};
+use super::{DataPath, IoStrategy, StartError};
 use crate::error::IoError;
 use crate::scan::{
     Prefetcher, ReadAdvice, ReadOutcome, ScanSpec, SourceFiles, SparePool, TaskReader,
@@ -24,8 +24,8 @@ impl IoStrategy for ReadaheadStrategy {
         4 << 20
     }
 
-    fn cost_model(&self) -> CostModel {
-        CostModel::MAPPED
+    fn data_path(&self) -> DataPath {
+        DataPath::MAPPED
     }
 
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {

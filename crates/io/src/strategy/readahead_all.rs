@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use isochrony_system::memory::available_memory;
 
-use super::{CostModel, IoStrategy, StartError};
+use super::{DataPath, IoStrategy, StartError};
 use crate::error::IoError;
 use crate::scan::{
     PieceIter, PrefetchThread, Prefetcher, READ_AHEAD_BYTES, ReadAdvice, ReadOutcome, ScanSpec,
@@ -25,8 +25,8 @@ impl IoStrategy for ReadaheadAllStrategy {
         4 << 20
     }
 
-    fn cost_model(&self) -> CostModel {
-        CostModel::MAPPED
+    fn data_path(&self) -> DataPath {
+        DataPath::MAPPED
     }
 
     fn start(&self, scan: ScanSpec) -> Result<Arc<dyn Prefetcher>, StartError> {

@@ -1,7 +1,7 @@
-//! Descriptions received during a run.
+//! Descriptions that senders announce during one execution of a listener.
 //!
-//! Over UDP anybody can send: a description is trusted after several equal copies, and used once samples of its session
-//! are admitted.
+//! Over UDP anybody can send. A description is trusted after several identical copies arrived. It applies once frames
+//! of its session have passed screening.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,6 +11,7 @@ use isochrony_segment::Calibration;
 
 use crate::frame::SenderDescription;
 
+/// Bounds the memory that unauthenticated senders can occupy.
 const MAX_DESCRIPTIONS: usize = 8;
 
 #[derive(Debug, Default)]
@@ -19,9 +20,10 @@ pub(super) struct SessionDescriptions(Mutex<DescriptionState>);
 #[derive(Debug, Default)]
 struct DescriptionState {
     received: VecDeque<ReceivedDescription>,
-    /// Session of the latest admitted samples.
+    /// Session of the latest frames that passed screening.
     current_session: Option<u32>,
-    /// A session without a description was followed by another one.
+    /// Whether an earlier session in this execution had no trusted description, so that none can describe the whole
+    /// recording.
     had_undescribed_session: bool,
     gaps: OuterGaps,
 }
@@ -60,8 +62,8 @@ impl SessionDescriptions {
         copies_needed: u32,
     ) -> bool {
         let mut state = self.lock();
-        if let Some(believed) = state.trusted(session) {
-            return *believed == description;
+        if let Some(trusted) = state.trusted(session) {
+            return *trusted == description;
         }
         let mut received = state.received.iter_mut();
         if let Some(one) =
@@ -72,9 +74,10 @@ impl SessionDescriptions {
             return true;
         }
         if state.received.len() == MAX_DESCRIPTIONS {
-            let heard = state.current_session;
-            let kept = |one: &ReceivedDescription| one.is_trusted && Some(one.session) == heard;
-            let oldest = state.received.iter().position(|one| !kept(one));
+            let current = state.current_session;
+            let must_stay =
+                |one: &ReceivedDescription| one.is_trusted && Some(one.session) == current;
+            let oldest = state.received.iter().position(|one| !must_stay(one));
             state.received.remove(oldest.unwrap_or(0));
         }
         state.received.push_back(ReceivedDescription {
@@ -109,15 +112,16 @@ impl SessionDescriptions {
             .unwrap_or(false)
     }
 
-    /// If the listener states another unit, samples are values in that unit.
+    /// The sender's description. If the listener states another unit, samples are values in that unit: scale 1,
+    /// offset 0.
     pub(super) fn get(&self, unit: &str) -> Option<isochrony_flow::SignalDescription> {
         if self.lock().had_undescribed_session {
             return None;
         }
         self.read_current(|description| {
-            let stated = unit.is_empty() || unit == description.calibration.unit();
+            let uses_sender_unit = unit.is_empty() || unit == description.calibration.unit();
             isochrony_flow::SignalDescription {
-                calibration: match stated {
+                calibration: match uses_sender_unit {
                     true => description.calibration.clone(),
                     false => Calibration::identity(unit),
                 },

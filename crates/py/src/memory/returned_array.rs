@@ -149,7 +149,7 @@ impl<'py> ReturnedArray<'py> {
     }
 
     /// The values to copy, if few and not in memory that a holder of the array could change.
-    pub(crate) fn few(&self) -> Option<&[u8]> {
+    pub(crate) fn short_bytes(&self) -> Option<&[u8]> {
         let (data, flags, _) = self.fields();
         let len = self.len();
         if !(1..=MAX_COPIED_BYTES).contains(&len) || owns(flags) && !self.is_alone() {

@@ -81,7 +81,7 @@ impl NativePusher {
         let (buffer, dtype) = memory::adopt(samples, false)?;
         if dtype != self.to.dtype() {
             let message = format!(
-                "got {dtype}, expected {}; push samples of the dtype of the feed",
+                "{dtype} was pushed where {} was expected; convert the samples",
                 self.to.dtype()
             );
             return Err(PackageError::new("OptionError", "bad_option", message).into());

@@ -68,11 +68,12 @@ impl Generator {
                 Ok(factory.bind(py).call0()?.try_iter()?.unbind())
             });
             let iterator = begun.map_err(failed)?;
-            let (mut end, mut copies) = (0, CopyPool::default());
+            let (mut end, mut blocks, mut copies) = (0, 0, CopyPool::default());
             Ok(Box::new(move || {
                 attach(|py| {
                     let _guard = nesting.enter();
-                    next(py, &iterator, dtype, stream, &mut end, &mut copies)
+                    let to = (&mut end, &mut blocks);
+                    next(py, &iterator, dtype, stream, to, &mut copies)
                 })
             }))
         });
@@ -115,13 +116,14 @@ impl Generator {
     }
 }
 
-/// From an array, which begins at `end`, or a pair (index, array). Sets `end` to the index after it.
+/// From an array, which begins at `end`, or a pair (index, array). Sets `end` to the index after it, and counts
+/// `blocks`.
 fn next(
     py: Python<'_>,
     iterator: &Py<PyIterator>,
     dtype: DType,
     stream: StreamId,
-    end: &mut i64,
+    (end, blocks): (&mut i64, &mut u64),
     copies: &mut CopyPool,
 ) -> std::result::Result<Option<SigSeg>, OpError> {
     let item = iterator.bind(py).clone().next().transpose();
@@ -135,17 +137,20 @@ fn next(
         None => (*end, item),
     };
     let samples = ReturnedArray::of(array).map_err(failed)?;
-    if samples.dtype != dtype || samples.columns.is_some() {
-        let shape = match samples.columns {
-            Some(columns) => format!("({}, {columns})", samples.rows),
-            None => format!("({},)", samples.rows),
-        };
-        let message = format!(
-            "the iterator gave {} of shape {shape}, but 1-D {dtype} was promised; convert it, or state dtype=",
-            samples.dtype
-        );
-        return Err(OpErrorKind::Failed(Cause::from(message)).into());
+    let refused = |message: String| Err(OpErrorKind::Failed(Cause::from(message)).into());
+    if let Some(columns) = samples.columns {
+        return refused(format!(
+            "block {blocks} has shape ({}, {columns}), but samples are 1-D; yield one channel, such as block[:, 0]",
+            samples.rows
+        ));
     }
+    if samples.dtype != dtype {
+        return refused(format!(
+            "block {blocks} has dtype {} where {dtype} was expected; convert it, or state dtype=",
+            samples.dtype
+        ));
+    }
+    *blocks += 1;
     let values = samples.adopt_or(|bytes| copies.copy(bytes));
     let values = values.map_err(failed)?;
     let segment = SigSeg::new(values, start, dtype, stream)?;

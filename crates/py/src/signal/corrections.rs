@@ -58,7 +58,7 @@ impl ClockCorrection {
         self.correction.is_removed()
     }
 
-    /// The fit, from recorded to true civil time: `shape`, `residual`, `outliers`, ... in nanoseconds.
+    /// The fit from recorded to true civil time: a `TimebaseFit`, with times in nanoseconds.
     ///
     /// >>> obs.clock_corrections[0].fit.shape
     /// 'line'
@@ -67,9 +67,11 @@ impl ClockCorrection {
         TimebaseFit::of_correction(self.correction.fit().clone())
     }
 
-    /// The given points, a `Table`: "from" is an index, or ns since 1970 by the signal's own clock if "from_time" is
-    /// true; "civil_ns" is the true time, "to" the other clock's count, "uncertainty_ns" NaN if none was stated;
-    /// "outlier" is true for ignored points. Columns with "_frac" are in 2**-32.
+    /// The given points: a `Table` with a row for each.
+    ///
+    /// "from": an index; if "from_time" is true, ns since 1970 by the signal's own clock. "civil_ns": the true time.
+    /// "to": the other clock's count. "uncertainty_ns": NaN if none was stated. "outlier": true for ignored points.
+    /// Columns "..._frac": the fraction of a nanosecond, in units of 2**-32 ns.
     ///
     /// >>> correction = obs.clock_corrections[0]
     /// >>> correction.points.num_rows

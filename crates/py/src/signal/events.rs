@@ -3,9 +3,9 @@
 use isochrony_store::{EventRow, Signal as StoreSignal};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use crate::errors::Result;
+use crate::errors::{PackageError, Result};
 use crate::integer::IntegerArg;
 use crate::signal::Signal;
 use crate::signal::conversion::time_of;
@@ -210,6 +210,13 @@ impl Events {
         kind: Option<&str>,
     ) -> Result<Vec<Event>> {
         let signal = self.signal.get().get(py)?;
+        if let Some(text) = key.and_then(|key| key.cast::<PyString>().ok()) {
+            let text = text.to_cow()?;
+            let message = format!(
+                "events.find got str {text:?} where a range of the signal is expected; give events of a kind as find(kind={text:?})"
+            );
+            return Err(PackageError::new("StoreTypeError", "bad_key", message).into());
+        }
         let rows: Vec<EventRow> = match key {
             None => signal.events().cloned().collect(),
             Some(_) => signal.events_in(resolve_key(&signal, key)?.span())?,

@@ -158,7 +158,8 @@ pub(crate) struct GapEdge {
     /// >>> edge.source is None
     /// True
     source: Option<String>,
-    /// The source's stamp on its own clock: the last one before the gap, or that of the first sample after it, if any.
+    /// Time stamp of the recording, by its own clock, uncorrected. Before a gap: the last stamp. After it: the stamp of the
+    /// first sample. None if there is none.
     ///
     /// >>> edge.stamp
     /// Time('2026-01-01T00:00:00Z')

@@ -3,7 +3,7 @@
 use isochrony_store::Signal;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PySlice;
+use pyo3::types::{PySlice, PyString};
 
 use crate::errors::{Error, PackageError, Result};
 use crate::signal::gaps::Gap;
@@ -43,12 +43,16 @@ pub(crate) fn resolve_key(signal: &Signal, key: Option<&Bound<'_, PyAny>>) -> Re
     if let Ok(gap) = key.cast::<Gap>() {
         return Ok(KeyRange::Index(gap.get().gap.range()));
     }
-    Err(refuse(&format!("got {}", key.get_type().name()?)))
+    let kind = key.get_type().name()?;
+    Err(refuse(&match key.cast::<PyString>() {
+        Ok(text) => format!("got {kind} {:?}", text.to_cow()?),
+        Err(_) => format!("got {kind}"),
+    }))
 }
 
 fn refuse(got: &str) -> Error {
     let message = format!(
-        "{got} where a stretch of a signal is expected; give a slice of indices or of times without a step, \
+        "{got} where a range of a signal is expected; give a slice of indices or of times without a step, \
          isochrony.span(start, end), a range of a timebase, a run, a gap or a selection"
     );
     PackageError::new("StoreTypeError", "bad_key", message).into()

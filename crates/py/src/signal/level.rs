@@ -287,7 +287,7 @@ impl Signal {
         Ok(PyTuple::new(py, buckets.collect::<Vec<_>>())?)
     }
 
-    /// The signal at a coarser scale, read like a signal: one value per bucket of samples, from stored views if
+    /// The signal at a coarser scale, read like a signal: one value per bucket of samples, from the stored pyramid if
     /// available. Only finite samples count; complex ones by magnitude.
     ///
     /// Parameters:

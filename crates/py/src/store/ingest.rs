@@ -283,8 +283,8 @@ pub(crate) fn describe<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Boun
         )?;
         entry.set_item("nominal_rate", one.nominal_rate.to_f64())?;
         entry.set_item("unit", &one.unit)?;
-        entry.set_item("start", one.civil.map(|(start, _)| text(start)))?;
-        entry.set_item("end", one.civil.map(|(_, end)| text(end)))?;
+        entry.set_item("start", one.time_span.map(|(start, _)| text(start)))?;
+        entry.set_item("end", one.time_span.map(|(_, end)| text(end)))?;
         signals.append(entry)?;
     }
     let problems = PyList::empty(py);
@@ -305,10 +305,10 @@ pub(crate) fn describe<'py>(py: Python<'py>, summary: &Summary) -> PyResult<Boun
     let out = PyDict::new(py);
     out.set_item("signals", signals)?;
     out.set_item("files", summary.files)?;
-    out.set_item("skipped", summary.known)?;
+    out.set_item("skipped", summary.skipped)?;
     out.set_item("duplicates", summary.duplicates)?;
     out.set_item("bytes", summary.bytes)?;
-    out.set_item("seconds", summary.seconds)?;
+    out.set_item("seconds", summary.elapsed_s)?;
     out.set_item("cancelled", summary.cancelled)?;
     out.set_item("problems", problems)?;
     out.set_item("kept", kept)?;

@@ -21,7 +21,7 @@ use crate::time::{RateArg, TimeArg, option};
 /// path, by breadth-first search. Civil time is always present as "utc", in nanoseconds since 1970.
 ///
 /// Raises:
-///     isochrony.TimeError: a taken name; a metric that contradicts existing ones; no path between two timebases.
+///     isochrony.TimeError: a taken name; a metric that contradicts existing ones; two timebases that no conversion relates.
 ///
 /// >>> import isochrony as iso
 /// >>> from fractions import Fraction
@@ -212,7 +212,7 @@ impl Graph {
     ///     A list of their names, both ends included.
     ///
     /// Raises:
-    ///     isochrony.TimeError: no path; the message names the timebases that each reaches.
+    ///     isochrony.TimeError: no conversion relates the two timebases; the message names those that each reaches.
     ///
     /// >>> import isochrony as iso
     /// >>> graph = iso.Graph()

@@ -192,8 +192,8 @@ impl Range {
     ///     A `Range` of that timebase; ends between two samples stay fractions.
     ///
     /// Raises:
-    ///     isochrony.TimeError: no path; the message names the timebases that each reaches. Ambiguous after a backward
-    ///         clock step.
+    ///     isochrony.TimeError: no conversion relates the two timebases; the message names those that each reaches. Or
+    ///         the time occurs twice, after a backward clock step.
     ///
     /// >>> import isochrony as iso
     /// >>> frames = iso.Timebase("frames", rate=25, start="2010-03-01")

@@ -279,7 +279,7 @@ impl Timebase {
     ///     A `Fraction`, to 2**-32 of a unit; a `Time` if `to` is "utc".
     ///
     /// Raises:
-    ///     isochrony.TimeError: no path; the message names the timebases that each reaches.
+    ///     isochrony.TimeError: no conversion relates the two timebases; the message names those that each reaches.
     ///
     /// >>> import isochrony as iso
     /// >>> graph = iso.Graph()

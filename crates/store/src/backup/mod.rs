@@ -22,7 +22,7 @@ use isochrony_runtime::Progress;
 use crate::backend::Backend;
 use crate::engine::io::IoContext;
 use crate::engine::manifest::is_store;
-use crate::engine::{Engine, OpenMode};
+use crate::engine::{Engine, OpenMode, of_existing};
 use crate::error::StoreError;
 use crate::layout;
 use crate::media::{self, Kind, Media};
@@ -93,7 +93,7 @@ pub fn copy_store(
     options: &CopyOptions,
     progress: &mut OnProgress<'_>,
 ) -> Result<BackupReport, StoreError> {
-    let source = Store::open(source, Mode::Read)?;
+    let source = Store::open(source, Mode::Read).map_err(of_existing)?;
     copy_to(&source, target.as_ref(), options, progress)
 }
 

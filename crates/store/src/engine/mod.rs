@@ -68,6 +68,7 @@ use crate::version::DataVersion;
 
 use engine_state::EngineState;
 pub use open::OpenMode;
+pub(crate) use opening::of_existing;
 pub use reader::Reader;
 pub use tables::table_files;
 

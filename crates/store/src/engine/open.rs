@@ -210,6 +210,7 @@ fn create(
                     _ => StoreError::NotAStore {
                         path: root.into(),
                         reason: "the folder holds other files".into(),
+                        remedy: "give a missing or empty folder",
                     },
                 });
             }

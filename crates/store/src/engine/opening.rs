@@ -15,22 +15,55 @@ use crate::layout;
 use crate::media::{Kind, Media, limits};
 use crate::op::{Op, SignalId};
 
+const CHECK_PATH: &str = "check the path";
+const CHECK_PATH_OR_CREATE: &str = "check the path, or open with mode \"a\" to create one";
+
 pub(crate) fn not_a_store(media: &dyn Media, root: &Path) -> StoreError {
-    let reason = match media.stat(root) {
-        Ok(None) => "nothing is there".into(),
-        Ok(Some(Kind::File(_))) => "it is a file".into(),
-        Ok(Some(Kind::Folder)) => match rebuild::damage(media, root) {
-            Ok(Some(_)) => {
-                "its .isochrony/MANIFEST is missing, which `isochrony verify --repair` may repair"
-                    .into()
-            }
-            _ => "the folder has no .isochrony/MANIFEST".into(),
-        },
-        Err(error) => error.to_string(),
+    let (reason, remedy) = match media.stat(root) {
+        Ok(None) => ("nothing is there".into(), CHECK_PATH_OR_CREATE),
+        Ok(Some(Kind::File(_))) => (
+            "it is a file".into(),
+            "give the store's folder, or import recordings into a new one with isochrony.import_files",
+        ),
+        Ok(Some(Kind::Folder)) => {
+            let is_damaged = matches!(rebuild::damage(media, root), Ok(Some(_)));
+            let names = media.list(root).unwrap_or_default();
+            let can_create = !is_damaged && names.iter().all(|name| name == layout::ENGINE);
+            let reason = match is_damaged {
+                true => {
+                    "its .isochrony/MANIFEST is missing, which `isochrony verify --repair` may repair"
+                }
+                false => "the folder has no .isochrony/MANIFEST",
+            };
+            let remedy = if can_create {
+                CHECK_PATH_OR_CREATE
+            } else {
+                CHECK_PATH
+            };
+            (reason.into(), remedy)
+        }
+        Err(error) => (error.to_string(), CHECK_PATH),
     };
     StoreError::NotAStore {
         path: root.into(),
         reason,
+        remedy,
+    }
+}
+
+/// For actions on existing stores, without advice to create one.
+pub(crate) fn of_existing(error: StoreError) -> StoreError {
+    match error {
+        StoreError::NotAStore {
+            path,
+            reason,
+            remedy: CHECK_PATH_OR_CREATE,
+        } => StoreError::NotAStore {
+            path,
+            reason,
+            remedy: CHECK_PATH,
+        },
+        other => other,
     }
 }
 

@@ -10,6 +10,7 @@ fn examples() -> Vec<StoreError> {
         StoreError::NotAStore {
             path: "/a/store".into(),
             reason: "name".into(),
+            remedy: "check the path",
         },
         StoreError::StoreExists {
             path: "/a/store".into(),

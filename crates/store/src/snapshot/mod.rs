@@ -53,7 +53,7 @@ impl StoreCommit {
 
     fn open(&self, what: impl Fn() -> String) -> Result<Store, StoreError> {
         Store::open(self.path(), Mode::Read).map_err(|error| match error {
-            StoreError::NotAStore { path, reason } => SnapshotError::NoStore {
+            StoreError::NotAStore { path, reason, .. } => SnapshotError::NoStore {
                 what: what(),
                 path,
                 reason,

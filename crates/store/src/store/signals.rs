@@ -163,7 +163,7 @@ impl Store {
             _ if name.contains(['*', '?', '[']) => {
                 ": that is a pattern, and find() takes those".to_owned()
             }
-            Some(near) => format!(": did you mean {near:?}?"),
+            Some(near) => format!("did you mean {near:?}? "),
             None => String::new(),
         };
         Err(StoreError::NoSuchSignal {

@@ -113,7 +113,7 @@ pub(super) fn is_unnamed(finding: &Finding) -> bool {
 pub(super) fn known(store: &Store) -> Result<ReportedLosses, StoreError> {
     let media = store.shared().backend.media();
     let mut known = ReportedLosses {
-        kept_metadata: replaced_metadata::count(&*media, store.path())?,
+        replaced_metadata: replaced_metadata::count(&*media, store.path())?,
         ..ReportedLosses::default()
     };
     for signal in signals(store) {
@@ -131,7 +131,7 @@ pub(super) fn known(store: &Store) -> Result<ReportedLosses, StoreError> {
 /// Losses in events that are not in `known`.
 pub(super) fn since(store: &Store, known: &ReportedLosses) -> Result<Vec<Loss>, StoreError> {
     let mut losses = Vec::new();
-    if known.lacks_commit {
+    if known.must_report_lost_commit {
         losses.push(Loss {
             signal: String::new(),
             range: 0..0,
@@ -141,7 +141,7 @@ pub(super) fn since(store: &Store, known: &ReportedLosses) -> Result<Vec<Loss>, 
         });
     }
     let media = store.shared().backend.media();
-    if replaced_metadata::count(&*media, store.path())? > known.kept_metadata {
+    if replaced_metadata::count(&*media, store.path())? > known.replaced_metadata {
         losses.push(Loss {
             signal: String::new(),
             range: 0..0,

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use isochrony_time::Fixed;
 
 use crate::backend::Backend;
-use crate::engine::{rebuild, table_files};
+use crate::engine::{of_existing, rebuild, table_files};
 use crate::error::StoreError;
 use crate::layout::manifest_file;
 use crate::media::Media;
@@ -104,7 +104,7 @@ pub fn verify(path: impl AsRef<Path>, options: &VerifyOptions) -> Result<Report,
             let media = crate::media::media_of(path)?.rooted(path);
             let finding = match (manifest(&*media, path)?, error) {
                 (Some(finding), _) => finding,
-                (None, error @ StoreError::NotAStore { .. }) => return Err(error),
+                (None, error @ StoreError::NotAStore { .. }) => return Err(of_existing(error)),
                 (None, error) => from_error(&error, path.to_path_buf(), None),
             };
             Ok(Report {

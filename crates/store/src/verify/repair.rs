@@ -16,7 +16,7 @@ use super::{
 };
 use crate::engine::io::{IoContext, replace_file};
 use crate::engine::lost_commits::{self, WriterStatus};
-use crate::engine::rebuild;
+use crate::engine::{of_existing, rebuild};
 use crate::error::StoreError;
 use crate::layout::flat::Flat;
 use crate::layout::mark::{MarkSlots, WriteMark};
@@ -83,7 +83,7 @@ pub fn repair_on(
             };
             (report.clone(), report)
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(of_existing(error)),
     };
     if let Some(finding) = lost.filter(|finding| finding.repairable) {
         before.findings.insert(0, finding);
@@ -117,7 +117,7 @@ fn give_up_lost(
     let before = reader.verify(options)?;
     let media = around.rooted(path);
     let mut known = losses::reported(&reader)?;
-    known.lacks_commit |= before.findings.iter().any(losses::is_unnamed);
+    known.must_report_lost_commit |= before.findings.iter().any(losses::is_unnamed);
     let changed = (before.findings.iter())
         .filter(|finding| {
             let code = finding.code;
@@ -258,7 +258,7 @@ impl Store {
         let before = self.verify_settled(options)?;
         if before.findings.iter().any(gives_up) {
             let media = self.shared().backend.media();
-            repair_notes::write(&*media, self.path(), &known)?;
+            repair_notes::write_if_missing(&*media, self.path(), &known)?;
         }
         for finding in before.findings.iter().filter(|finding| finding.repairable) {
             self.mend(finding)?;

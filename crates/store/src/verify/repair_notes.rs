@@ -1,10 +1,12 @@
 //! Notes of an unfinished repair for the next one.
 //!
-//! If a repair is killed or fails after its commit, samples have become gaps without a report. `REPAIR` lists the
-//! losses reported before it began, as events of kind `samples_lost`; all others must still be reported.
+//! If a repair is killed or fails after its commit, damaged samples are already gaps, but no report names them.
+//! `REPAIR` lists the events of kind `samples_lost` that existed before the repair began. The next repair reports every
+//! loss that is not listed.
 //!
-//! After recovery or a lost commit, checksums of chunks with gaps may not match the gaps. `REPAIR_SUMS` lists signals
-//! for which a repair recomputes them: a separate file, because on a full disk a file can be removed but not rewritten.
+//! After recovery or a lost commit, stored checksums of chunks that contain gaps may be those of the chunks before the
+//! gaps were made. `REPAIR_SUMS` lists signals for which a repair recomputes them: a separate file, because on a full
+//! disk a file can be removed but not rewritten.
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -19,16 +21,18 @@ use crate::media::{Media, Site, limits};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReportedLosses {
+    /// Signal id and event id.
     pub(super) events: HashSet<(u64, u64)>,
-    /// A loss without an event must be reported: a lost commit that changed an unnamed signal.
-    pub(super) lacks_commit: bool,
-    /// Damaged `zarr.json` of the store moved aside.
-    #[serde(default)]
-    pub(super) kept_metadata: u64,
+    /// Whether a lost commit must be reported that no event records, since its signals are unknown.
+    #[serde(rename = "lacks_commit")]
+    pub(super) must_report_lost_commit: bool,
+    /// Number of damaged `zarr.json` files of the store that were moved aside.
+    #[serde(default, rename = "kept_metadata")]
+    pub(super) replaced_metadata: u64,
 }
 
-/// Signals whose checksums at gaps must be recomputed.
-pub(super) type StaleSums = BTreeSet<u64>;
+/// Ids of signals whose checksums at gaps must be recomputed.
+pub(super) type SignalsWithStaleSums = BTreeSet<u64>;
 
 const REPORTED: &str = "REPAIR";
 const STALE_SUMS: &str = "REPAIR_SUMS";
@@ -38,12 +42,15 @@ pub(super) fn read(media: &dyn Media, root: &Path) -> Result<Option<ReportedLoss
     read_file(media, root, REPORTED)
 }
 
-pub(super) fn read_stale_sums(media: &dyn Media, root: &Path) -> Result<StaleSums, StoreError> {
+pub(super) fn read_stale_sums(
+    media: &dyn Media,
+    root: &Path,
+) -> Result<SignalsWithStaleSums, StoreError> {
     Ok(read_file(media, root, STALE_SUMS)?.unwrap_or_default())
 }
 
-/// Writes the note durably, before anything is given up; keeps an existing one.
-pub(super) fn write(
+/// Writes the note durably, unless one exists. Must precede the commit that turns damaged samples into gaps.
+pub(super) fn write_if_missing(
     media: &dyn Media,
     root: &Path,
     known: &ReportedLosses,
@@ -66,7 +73,7 @@ pub(super) fn replace(
 pub(super) fn add_stale_sums(
     media: &dyn Media,
     root: &Path,
-    mut signals: StaleSums,
+    mut signals: SignalsWithStaleSums,
 ) -> Result<(), StoreError> {
     let before = read_stale_sums(media, root)?;
     if signals.is_subset(&before) {

@@ -97,13 +97,13 @@ fn an_io_uring_is_used_where_the_kernel_grants_one() {
     }
     let folder = tempfile::tempdir().unwrap();
     let (_store, signal) = gappy(&folder);
-    for strategy in Strategy::ALL.into_iter().filter(|one| one.is_uring()) {
+    for strategy in Strategy::ALL.into_iter().filter(|one| one.uses_io_uring()) {
         for piece in [5_001, 1 << 20] {
             let reader = compare(&signal, strategy, piece);
             let reading = reader.reading();
             let why = reading.why.as_deref().unwrap_or_default();
             // Direct reads may be impossible for another reason.
-            if strategy.is_direct() && why.starts_with("the file system refuses") {
+            if strategy.bypasses_page_cache() && why.starts_with("the file system refuses") {
                 eprintln!("{reading}: not tested");
                 continue;
             }

@@ -24,7 +24,7 @@ use super::tuning::RunningPlan;
 use crate::optimiser::optimise;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::plan::rows::START;
-use crate::plan::{METHOD, Op};
+use crate::plan::{METHOD_PARAMETER, Op};
 use crate::{Plan, PlanError, PortType};
 
 use added::AddedBranch;
@@ -345,10 +345,9 @@ fn check_adjustable(at: &Plan, params: &Map<String, Value>) -> Result<(), PlanEr
     let may: Vec<&str> = match &at.node.op {
         Op::Apply { declaration, .. } => {
             let implementations = !declaration.alternatives.is_empty();
-            let may = declaration
-                .params
-                .iter()
-                .filter(|param| param.adjustable || implementations && param.name == METHOD);
+            let may = declaration.params.iter().filter(|param| {
+                param.adjustable || implementations && param.name == METHOD_PARAMETER
+            });
             may.map(|param| param.name).collect()
         }
         _ => Vec::new(),
@@ -415,7 +414,8 @@ fn inputs(graph: &Graph, node: &GraphNode) -> Vec<PortType> {
 
 impl ActivePlan {
     fn check_switch(&self, at: &Plan, params: &Map<String, Value>) -> Result<bool, PlanError> {
-        let (Op::Apply { declaration, .. }, Some(method)) = (&at.node.op, params.get(METHOD))
+        let (Op::Apply { declaration, .. }, Some(method)) =
+            (&at.node.op, params.get(METHOD_PARAMETER))
         else {
             return Ok(false);
         };

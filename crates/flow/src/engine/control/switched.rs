@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 
 use super::adjustable::allow_splitting;
 use super::changes::{ParameterChanges, ParameterVersion};
-use crate::plan::METHOD;
+use crate::plan::METHOD_PARAMETER;
 use crate::{
     Alignment, Break, Contract, Declaration, InputBounds, Item, Next, OpError, OpErrorKind,
     Operator, OperatorProperties, Out, PlanError, Port, PortType, RangeOrigin,
@@ -71,7 +71,10 @@ impl NeededContext {
 /// Deviation from the default implementation; None if undeclared.
 pub(super) fn declared_tolerance(declaration: &Declaration, method: &Value) -> Option<f64> {
     let method = method.as_str()?;
-    let default = declaration.params.iter().find(|one| one.name == METHOD);
+    let default = declaration
+        .params
+        .iter()
+        .find(|one| one.name == METHOD_PARAMETER);
     let default = default.and_then(|param| Some(param.default?()));
     if default.is_some_and(|default| default == method) {
         return Some(0.0);
@@ -88,16 +91,20 @@ fn allowed(
     tolerance: f64,
 ) -> Vec<Map<String, Value>> {
     let names = declaration.alternatives.iter().map(|&(name, _)| name);
-    let default = declaration.params.iter().find(|one| one.name == METHOD);
+    let default = declaration
+        .params
+        .iter()
+        .find(|one| one.name == METHOD_PARAMETER);
     let default = default.and_then(|param| Some(param.default?()));
     let methods = default.into_iter().chain(names.map(Value::from));
     let others = methods.filter(|method| {
         let needed = declared_tolerance(declaration, method);
-        params.get(METHOD) != Some(method) && needed.is_some_and(|needed| needed <= tolerance)
+        params.get(METHOD_PARAMETER) != Some(method)
+            && needed.is_some_and(|needed| needed <= tolerance)
     });
     let others = others.map(|method| {
         let mut all = params.clone();
-        all.insert(METHOD.into(), method);
+        all.insert(METHOD_PARAMETER.into(), method);
         all
     });
     std::iter::once(params.clone()).chain(others).collect()

@@ -92,7 +92,7 @@ fn bind_calibrated(
     counts: bool,
 ) -> Result<(OperatorProperties, StreamId), PlanError> {
     let &PortType::Samples { dtype, stream } = port else {
-        let mend = "put it before rewindow(...)";
+        let mend = port.samples_remedy();
         return Err(wrong_input(operator, "samples", port, mend));
     };
     let none = Calibration::default();

@@ -62,8 +62,12 @@ impl Operator for StaLta {
             return Err(PlanError::Parameter {
                 operator: "stalta",
                 parameter: "lta",
-                got: format!("{} ({lta} numbers)", self.lta),
-                legal: format!("longer than sta={} ({sta} numbers)", self.sta),
+                got: format!("{} ({lta} {})", self.lta, input.length_unit()),
+                legal: format!(
+                    "longer than sta={} ({sta} {})",
+                    self.sta,
+                    input.length_unit()
+                ),
             });
         }
         let refuse = |error| kernel_error("stalta", error);

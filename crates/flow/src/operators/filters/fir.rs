@@ -23,15 +23,17 @@ operator! {
     /// Samples of any type, shape (n,).
     ///
     /// # Returns
-    /// Samples with their indices, shape (n,): float32 for float32, computed in single precision, complex64 and
-    /// complex128 by their parts, otherwise float64. Edges: "causal" gives as many as come in and assumes zeros before
-    /// each gap-free range; "centred" leaves out half the taps at both ends of it. Delay: half the taps for symmetric
-    /// ones if "causal", none if "centred".
+    /// Samples with their indices, shape (n,): float32 for float32, computed in single precision, otherwise float64. Of
+    /// complex samples the real and the imaginary part are filtered separately: complex64 for complex64, else
+    /// complex128. Edges: "causal" gives as many as come in and assumes zeros before each gap-free range; "centred"
+    /// leaves out (taps - 1) / 2 samples at both ends of it. Delay: (taps - 1) / 2 samples for symmetric taps if
+    /// "causal", none if "centred".
     ///
     /// # Conventions
-    /// Designs are those of `scipy.signal.firwin` and `remez`: symmetric taps, and a gain of 1 in the middle of the
-    /// passband of a window design. NaN and infinities reach as far as the taps. Results of "fft" come up to two blocks
-    /// later, and their rounding errors are relative to the largest samples of a block.
+    /// Designs are those of `scipy.signal.firwin` and `remez`, with symmetric taps. Window designs are scaled to unit
+    /// gain at 0 Hz (lowpass, bandstop), half the rate (highpass) or the centre of the band (bandpass). NaN and
+    /// infinities reach as far as the taps. Results of "fft" come up to two blocks later, and their rounding errors are
+    /// relative to the largest samples of a block.
     ///
     /// # Errors
     /// Parameters that exclude each other; a frequency outside 0 Hz to half the rate; an equiripple design that does
@@ -43,8 +45,8 @@ operator! {
         band: Option<String> = "text" { choices: &["lowpass", "highpass", "bandpass", "bandstop"], default: || json!(null), positional: true },
         /// Corner of a window design, or both corners of a band: the gain there is one half.
         cutoff_hz: Value = "numbers" { unit: Hertz, above: 0.0, default: || json!(null), positional: true },
-        /// Window of a design: "hamming" attenuates by 53 dB, "hann" by 44, "blackman" by 74, "boxcar" by 21, "kaiser"
-        /// by `attenuation_db`.
+        /// Window of the design. Stopband attenuation: "hamming" 53 dB, "hann" 44, "blackman" 74, "boxcar" 21, "kaiser"
+        /// `attenuation_db`.
         window: String = "text" { choices: &["hamming", "hann", "blackman", "boxcar", "kaiser"], default: || json!("hamming") },
         /// Stopband attenuation of a Kaiser window.
         attenuation_db: Option<f64> = "number" { unit: Decibels, range: (1e-6, 600.0), default: || json!(null) },
@@ -253,20 +255,20 @@ impl Operator for Fir {
         let each = bytes.div_ceil(count.max(1) as u64);
         let workspace = Workspace::check("fir", "taps", count as u64, each)?;
         // Only in the samples' precision: tables of many taps are large.
-        let (kernels, held) = match input.single {
+        let (kernels, latency) = match input.single {
             true => {
                 let kernel = Kernel::<f32>::new("fir", &taps, method)?;
-                let held = kernel.held();
-                (input.single_kernels(kernel), held)
+                let latency = kernel.latency();
+                (input.single_kernels(kernel), latency)
             }
             false => {
                 let kernel = Kernel::<f64>::new("fir", &taps, method)?;
-                let held = kernel.held();
-                (input.double_kernels(kernel), held)
+                let latency = kernel.latency();
+                (input.double_kernels(kernel), latency)
             }
         };
         let context = taps.len() as u64 - 1;
-        let held = held as u64;
+        let latency = latency as u64;
         let (after, skip) = if self.delay == "centred" {
             (self.centre_delay(&taps)? as u64, context)
         } else {
@@ -274,18 +276,18 @@ impl Operator for Fir {
         };
         let results = ResultProperties {
             unit: input.unit().into(),
-            lag: held + after,
-            skip: held + skip,
-            held,
+            lag: latency + after,
+            skip: latency + skip,
+            held: latency,
         };
         let properties = self.filter.bind("fir", &input, kernels, results)?;
         // Many taps are applied by Fourier transforms.
         let cost_ns = (0.05 * taps.len() as f64).clamp(2.0, 5.0);
         let properties = properties.workspace(workspace).cost_ns(cost_ns);
-        Ok(properties.contract(if held > 0 {
+        Ok(properties.contract(if latency > 0 {
             // The last bits depend on where blocks begin.
             Contract::Settling {
-                before: context + held,
+                before: context + latency,
                 rel_err: ROUNDING_ERROR,
             }
         } else {

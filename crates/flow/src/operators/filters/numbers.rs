@@ -69,8 +69,12 @@ impl NumberInput {
                 width: 1,
             } => (dtype, stream, Some((window, hop))),
             _ => {
-                let mend =
-                    "put it before rewindow(...), or compute one number of each window first";
+                let mend = match port {
+                    PortType::Frames { .. } => {
+                        "put it before rewindow(...), or compute one number of each window first"
+                    }
+                    _ => port.samples_remedy(),
+                };
                 let expected = "samples, or windows of one number each";
                 return Err(wrong_input(operator, expected, port, mend));
             }
@@ -107,6 +111,14 @@ impl NumberInput {
             .kernels(|| kernel.clone(), || kernel.clone())
     }
 
+    /// What its lengths count.
+    pub(crate) fn length_unit(&self) -> &'static str {
+        match self.windows {
+            Some(_) => "windows",
+            None => "samples",
+        }
+    }
+
     /// The nearest count of numbers, exact from the decimal as written; fails if zero or too large.
     pub(crate) fn count(
         &self,
@@ -120,10 +132,7 @@ impl NumberInput {
             return Ok(count as usize);
         }
         let period = self.samples_per_number as f64 / self.rate.to_f64();
-        let what = match self.windows {
-            Some(_) => "window",
-            None => "sample",
-        };
+        let what = self.length_unit().trim_end_matches('s');
         Err(PlanError::Parameter {
             operator: self.operator,
             parameter,

@@ -7,8 +7,8 @@ use super::stream_processor::ResultProperties;
 use crate::operator;
 use crate::operators::kernel_error;
 use crate::{
-    Break, Contract, Declared, Inputs, Item, Length, Next, OpError, Operator, OperatorProperties,
-    Out, PlanError, Port, PortType, json,
+    Break, Contract, Inputs, Item, Length, Next, OpError, Operator, OperatorProperties,
+    OperatorType, Out, PlanError, Port, PortType, json,
 };
 
 operator! {

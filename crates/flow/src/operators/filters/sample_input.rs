@@ -36,7 +36,7 @@ impl SampleInput {
                 operator,
                 "samples",
                 port,
-                "put it before rewindow(...)",
+                port.samples_remedy(),
             )),
         }
     }

@@ -24,8 +24,8 @@ operator! {
     ///
     /// # Conventions
     /// A sine between `low_hz` and half the rate less `low_hz` gives its amplitude within 10^(-attenuation_db / 20) of
-    /// it. Lower frequencies and an offset appear as they are: use `highpass` first. NaN and infinities reach as far as
-    /// the taps.
+    /// it. Lower frequencies and an offset appear rectified, as their absolute value: remove them with `highpass` first.
+    /// NaN and infinities reach as far as the taps.
     ///
     /// # Errors
     /// A frequency outside 0 Hz to a quarter of the rate; input that is not real samples.
@@ -58,7 +58,7 @@ struct EnvelopeKernel<T: Precision> {
 impl<T: Precision> EnvelopeKernel<T> {
     fn new(taps: &[f64]) -> Result<Self, PlanError> {
         let filter = Fir::new("stream_envelope", taps, FirMethod::Auto)?;
-        let lag = filter.held() + taps.len() / 2;
+        let lag = filter.latency() + taps.len() / 2;
         Ok(Self {
             filter,
             lag,
@@ -99,25 +99,25 @@ impl Operator for StreamEnvelope {
             EnvelopeKernel::<f64>::new(&taps)?,
         );
         let half = taps.len() as u64 / 2;
-        let held = double.filter.held() as u64;
+        let latency = double.filter.latency() as u64;
         let results = ResultProperties {
             unit: input.unit().into(),
-            lag: held + half,
-            skip: held + 2 * half,
-            held,
+            lag: latency + half,
+            skip: latency + 2 * half,
+            held: latency,
         };
         let kernels = input.kernels(|| single.clone(), || double.clone());
         let properties = self
             .envelope
             .bind("stream_envelope", &input, kernels, results)?;
-        Ok(properties.contract(match held {
+        Ok(properties.contract(match latency {
             0 => Contract::Overlap {
                 before: half,
                 after: half,
             },
             // The last bits depend on where blocks begin.
             _ => Contract::Settling {
-                before: 2 * half + held,
+                before: 2 * half + latency,
                 rel_err: ROUNDING_ERROR,
             },
         }))

@@ -7,7 +7,7 @@ use isochrony_store::StoreError;
 
 use super::Cause;
 
-/// An operator's error, one word in size: every call may return it.
+/// An operator's error. Boxed, so that the `Result` that each call of an operator returns stays small.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct OpError(Box<OpErrorKind>);
@@ -16,28 +16,33 @@ pub struct OpError(Box<OpErrorKind>);
 #[derive(Debug, thiserror::Error)]
 #[error("{text} (on {host})")]
 pub struct RemoteFailure {
-    /// Its code.
+    /// Stable code as sent by the host.
     pub(crate) code: String,
-    /// Its text.
+    /// Message as sent by the host.
     pub(crate) text: String,
-    /// Host.
+    /// Name of the worker.
     pub(crate) host: String,
 }
 
 impl RemoteFailure {
-    const CODES: [&str; 14] = [
+    /// Codes that keep their meaning when they come from another host; all others become `operator_failed`.
+    const CODES: [&str; 18] = [
         "wrong_item",
         "short_window",
         "out_of_step",
         "memory_cap",
         "result_too_large",
         "fan_in_starved",
+        "loop_skipped",
+        "loop_starved",
         "too_many_groups",
         "back_in_time",
         "row_without_time",
         "arrow",
         "interrupted",
         "operator_panicked",
+        "stage_failed",
+        "no_thread",
         "out_of_memory",
         "dtype_mismatch",
     ];
@@ -70,9 +75,9 @@ pub enum OpErrorKind {
     },
     /// Short window where all need the same length.
     #[error(
-        "got a short window of {got} values instead of {width}: rewindow(tail=\"keep\") keeps the short last window of a gap-free \
-         range; use tail=\"drop\", or an operator that takes windows of any length: blocks(), each(...), stats(...), or \
-         rows(...) and map(...) of one value per window"
+        "a window of {got} values where all must have {width}: rewindow(tail=\"keep\") kept the short last window of a \
+         gap-free range; use tail=\"drop\", or an operator that takes windows of any length: blocks(), each(...), \
+         stats(...), or rows(...) and map(...) of one value per window"
     )]
     ShortWindow {
         /// Its number of values.
@@ -80,10 +85,10 @@ pub enum OpErrorKind {
         /// Values of a whole window.
         width: usize,
     },
-    /// In-step operator that did not forward an item unchanged.
+    /// In-step operator that emitted, kept, dropped or moved an item.
     #[error(
-        "this operator, or one in step before it, {did} although it declares in_step(); forward every item unchanged, or \
-         remove the declaration"
+        "this operator, or one in step before it, {did} although it declares in_step(); return Next::Forward for every \
+         item, with its indices unchanged, or remove the declaration"
     )]
     OutOfStep {
         /// What it did.
@@ -91,7 +96,7 @@ pub enum OpErrorKind {
     },
     /// Memory budget exceeded.
     #[error(
-        "{asked} more bytes would exceed the limit of {cap} bytes for queues and results ({used} in use); raise memory=, or \
+        "{asked} more bytes would exceed memory={cap} bytes, the limit for queues and results ({used} in use); raise it, or \
          keep fewer results"
     )]
     MemoryCap {
@@ -115,7 +120,7 @@ pub enum OpErrorKind {
     },
     /// Input of a fan-in too far ahead of another.
     #[error(
-        "fan_in_starved: {ahead} is {skew} samples ahead of {behind}, and {queued} queued bytes reached the limit of {cap}; \
+        "{ahead} is {skew} samples ahead of {behind}, and {queued} queued bytes reached the limit of {cap}; \
          raise memory=, or shorten the windows and delays of the branch that is behind"
     )]
     FanInStarved {
@@ -160,7 +165,7 @@ pub enum OpErrorKind {
         /// Maximum.
         most: u64,
     },
-    /// Time that goes back where rows are matched or grouped by it.
+    /// Civil time that decreases where rows are matched or grouped by time.
     #[error(
         "input {port} jumps back by {by} {unit} at index {at}: its clock was set back, or the selection is not in order; \
          read one run, or one range, at a time"
@@ -178,7 +183,7 @@ pub enum OpErrorKind {
     /// Row without civil time in windows of civil time.
     #[error(
         "the row at index {at} has no civil time, so it belongs to no window; leave such rows out with \
-         filter(lambda r: r.time > 0), or give lengths in samples, which count indices"
+         filter(lambda r: r.time > 0), or give the window's length in samples, so that windows are cut by index"
     )]
     RowWithoutTime {
         /// First index.
@@ -208,7 +213,7 @@ pub enum OpErrorKind {
     StageFailed {
         /// Stage.
         stage: usize,
-        /// Whether an operator failed, not memory.
+        /// Whether the stage failed by an operator's error, and not by lack of memory.
         is_operator_error: bool,
     },
     /// Operator that failed on another host.
@@ -268,4 +273,40 @@ pub(crate) fn store_error(error: StoreError) -> OpError {
         return OpErrorKind::Interrupted.into();
     }
     OpErrorKind::Failed(Cause::from(error)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code_from_host(code: &str) -> &'static str {
+        let failure = RemoteFailure {
+            code: code.into(),
+            text: "it failed".into(),
+            host: "worker-1".into(),
+        };
+        OpError::from(failure).code()
+    }
+
+    #[test]
+    fn codes_of_operators_stay_the_same_from_another_host() {
+        let panicked = OpErrorKind::Panicked {
+            message: String::new(),
+        };
+        let skipped = OpErrorKind::LoopSkipped {
+            expected: 1,
+            got: 2,
+        };
+        let starved = OpErrorKind::LoopStarved { waiting: 1..2 };
+        let failed = OpErrorKind::StageFailed {
+            stage: 1,
+            is_operator_error: true,
+        };
+        for kind in [panicked, skipped, starved, failed, OpErrorKind::NoThread] {
+            let code = OpError::from(kind).code();
+            assert_eq!(code_from_host(code), code);
+        }
+        assert_eq!(code_from_host("operator_failed"), "operator_failed");
+        assert_eq!(code_from_host("no_such_code"), "operator_failed");
+    }
 }

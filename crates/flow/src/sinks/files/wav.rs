@@ -115,7 +115,7 @@ impl Sink for WavSink {
         let wrong = |mend| Err(wrong_input(Self::NAME, "real samples", port, mend));
         let (Some(_), Some(dtype), Some(stream)) = (channels(port), port.dtype(), port.stream())
         else {
-            return wrong("put it before rewindow(...)");
+            return wrong(port.samples_remedy());
         };
         let none = matches!(dtype, DType::I64 | DType::Bool | DType::C64 | DType::C128);
         if none {

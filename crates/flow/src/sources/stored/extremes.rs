@@ -51,7 +51,7 @@ impl Recording for ExtremesRecording {
     fn reads(&self, _: Option<Range<i64>>) -> Option<String> {
         let name = self.0.signal.name();
         Some(format!(
-            "{name}: least and greatest samples from the stored views, and samples only at the ends of ranges"
+            "{name}: minima and maxima from the stored pyramid, and samples only at the ends of ranges"
         ))
     }
 

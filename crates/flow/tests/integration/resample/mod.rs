@@ -297,7 +297,7 @@ fn what_was_removed_is_missing_behind_also_where_no_place_lay_in_it() {
     let rest = plan.between(104..300).unwrap();
     let both = first
         .apply(
-            &<operators::Merge as isochrony_flow::Declared>::DECLARATION,
+            &<operators::Merge as isochrony_flow::OperatorType>::DECLARATION,
             Map::new(),
             &[rest],
         )

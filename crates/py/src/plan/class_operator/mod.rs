@@ -1,6 +1,8 @@
-//! Operators that are Python classes, with the full operator contract.
+//! Runs a user's subclass of `isochrony.Operator` as a plan operator, with all that it may declare: lag, alignment,
+//! breaks, several outputs.
 //!
-//! `isochrony.functions.operators` documents the class; its `Running` is an instance during a run.
+//! The Python half is `isochrony.functions.operators`: `Operator`, the base class, and `OperatorInstance`, one instance
+//! of it during an execution.
 
 mod blocks;
 mod declaration;

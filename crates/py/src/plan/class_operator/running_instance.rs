@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::plan::nesting::Nesting;
 
 pub(super) struct RunningInstance {
-    /// An `isochrony.functions.operators.Running`.
+    /// An `isochrony.functions.operators.OperatorInstance`.
     pub(super) running: Py<PyAny>,
     /// Nesting of runs that it starts.
     pub(super) inside: Arc<Nesting>,

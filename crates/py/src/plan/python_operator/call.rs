@@ -17,7 +17,7 @@ use isochrony_segment::{Bool8, Buffer, DType, SigSeg, StreamId};
 use isochrony_workers::RemoteFunction;
 use pyo3::prelude::*;
 
-use super::function_result::{ReturnType, check, keep, remotely};
+use super::function_result::{ReturnType, call_in_worker_process, check, into_buffer};
 
 use super::declaration::{FunctionRole, PythonOperator};
 use crate::interpreter::attach;
@@ -164,7 +164,7 @@ impl FunctionCaller {
         out: &mut Out<'_>,
     ) -> Result<Option<Buffer>, OpError> {
         if let (Some(remote), Some(wanted)) = (&self.remote, wanted) {
-            return remotely(&self.of, remote, block, wanted, out).map(Some);
+            return call_in_worker_process(&self.of, remote, block, wanted, out).map(Some);
         }
         let Self {
             of, lender, called, ..
@@ -188,7 +188,7 @@ impl FunctionCaller {
                 let result = result.map_err(raised)?;
                 let returned = ReturnedArray::of(result).map_err(failed)?;
                 check(of, returned.dtype, returned.rows, returned.columns, wanted)?;
-                keep(returned, block.buffer, out).map(Some)
+                into_buffer(returned, block.buffer, out).map(Some)
             });
             shown.map_err(raised)?
         })

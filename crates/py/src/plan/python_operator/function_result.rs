@@ -1,4 +1,4 @@
-//! Checks and converts what a function returns for a block.
+//! Calls a function with a block in a worker process; checks and converts what functions return.
 
 use isochrony_flow::{OpError, OpErrorKind, Out};
 use isochrony_segment::{Buffer, DType};
@@ -13,13 +13,13 @@ use crate::workers::operator_error;
 pub(super) struct ReturnType {
     pub(super) dtype: DType,
     pub(super) rows: usize,
-    /// Columns; None: single values only.
+    /// Values per row of a 2-D result; 1 also allows a 1-D result. None: the result must be 1-D.
     pub(super) columns: Option<usize>,
-    /// For a short window: its values, and those of a whole one.
+    /// If the block is a short last window: its length, and that of a whole window.
     pub(super) short: Option<(usize, usize)>,
 }
 
-pub(super) fn remotely(
+pub(super) fn call_in_worker_process(
     of: &PythonOperator,
     remote: &RemoteFunction,
     block: &Block<'_>,
@@ -34,8 +34,11 @@ pub(super) fn remotely(
     };
     let Some(input) = block.buffer.bytes().get(..bytes) else {
         let message = format!(
-            "{} got a block of another shape than its rows",
-            of.function.shown
+            "{}: the block has {} bytes, but {} rows of {} values need {bytes}; report this as a bug of Isochrony",
+            of.function.shown,
+            block.buffer.bytes().len(),
+            block.rows,
+            block.columns.unwrap_or(1),
         );
         return Err(refused(message));
     };
@@ -62,7 +65,8 @@ pub(super) fn remotely(
     }
 }
 
-pub(super) fn keep(
+/// Takes the returned array as a buffer: as a part of the input's memory, as a copy if short, else without a copy.
+pub(super) fn into_buffer(
     returned: ReturnedArray<'_>,
     memory: &Buffer,
     out: &mut Out<'_>,
@@ -70,9 +74,9 @@ pub(super) fn keep(
     if let Some(part) = returned.part_of(memory) {
         return Ok(part);
     }
-    if let Some(few) = returned.few() {
-        let mut block = out.alloc(DType::U8, few.len())?;
-        block.bytes_mut().copy_from_slice(few);
+    if let Some(short) = returned.short_bytes() {
+        let mut block = out.alloc(DType::U8, short.len())?;
+        block.bytes_mut().copy_from_slice(short);
         return Ok(out.seal(block));
     }
     returned.adopt().map_err(failed)
@@ -110,15 +114,17 @@ pub(super) fn check(
         String::new()
     };
     let message = format!(
-        "{} returned {} of shape {} for {rows} rows, where {dtype} of shape {either}{} was promised; {}",
+        "{} returned {} of shape {} for {rows} rows, where {dtype} of shape {either}{} was expected; {}",
         of.function.shown,
         got,
         shape(got_rows, got_columns),
         shape(rows, columns),
         if of.role == FunctionRole::Filter {
-            "return one bool a window"
+            "return one bool per window"
+        } else if got_rows != rows {
+            "return one result per row"
         } else {
-            "return that, or state dtype= and width= in isochrony.py"
+            "return that, or state what it returns: isochrony.py(function, dtype=..., width=...)"
         }
     );
     Err(refused(message))

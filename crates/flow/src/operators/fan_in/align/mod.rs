@@ -272,7 +272,10 @@ impl Operator for Align {
                 "align",
                 "samples to align to",
                 &reference,
-                "align before rewindow(...)",
+                match reference {
+                    PortType::Frames { .. } => "align before rewindow(...)",
+                    _ => "give samples to align to",
+                },
             ));
         };
         // Arrays in memory share a timebase, also at different rates.
