@@ -6,7 +6,7 @@ mod sources;
 use std::sync::Arc;
 
 use isochrony::SigSeg;
-use isochrony::flow::{Declared, Plan, PlanError, Segments, SharedRecording};
+use isochrony::flow::{OperatorType, Plan, PlanError, Segments, SharedRecording};
 use isochrony::segment::Sample;
 
 use crate::data::{CHANNELS, HOP, LONG, SENSORS, STAT};
