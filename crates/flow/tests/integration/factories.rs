@@ -180,7 +180,7 @@ fn errors_of_a_run_say_what_where_and_how_to_mend() {
     for part in [
         "rewindow",
         "1024 more bytes",
-        "limit of 100 bytes",
+        "memory=100 bytes",
         "(0 in use)",
         "memory=",
     ] {
