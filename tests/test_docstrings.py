@@ -170,7 +170,8 @@ def fields(public: Any) -> set[str]:
 def native_properties() -> Iterator[Any]:
     """Names and docstrings of properties of the native classes that users see."""
     for name, public in NATIVE_CLASSES.items():
-        for member, value in vars(public).items():
+        # PyO3 gives them in an order of its own in each process.
+        for member, value in sorted(vars(public).items()):
             if isinstance(value, GetSetDescriptorType) and not member.startswith("_"):
                 yield pytest.param(f"{name}.{member}", value.__doc__ or "", id=f"{name}.{member}")
 

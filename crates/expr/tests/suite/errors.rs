@@ -40,7 +40,7 @@ fn examples() -> Vec<(ExprError, Vec<&'static str>)> {
     let mut bytes = [0u64; 2];
     let bytes: &mut [u8] = bytemuck::bytes_of_mut(&mut bytes);
     vec![
-        (Graph::new([]).unwrap_err(), vec!["no nodes", "write"]),
+        (Graph::new([]).unwrap_err(), vec!["no nodes", "give"]),
         (
             Graph::new((0..70_000).map(|_| (Op::Input(0), vec![]))).unwrap_err(),
             vec!["65537", "65536", "in parts"],
