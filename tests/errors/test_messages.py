@@ -13,7 +13,7 @@ import pytest
 import isochrony as iso
 
 RED: Any = "\x1b[31m"
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def error_texts() -> Iterator[tuple[str, str]]:

@@ -134,9 +134,12 @@ def test_functions_that_give_no_rows_are_refused(function: Any, parts: list[str]
 def test_results_of_another_kind_than_promised_end_the_run() -> None:
     windows = iso.scan(np.arange(10), rate=10).rewindow(2)
     for plan, parts in [
-        (windows.map(iso.py(lambda r: r[:, 0], dtype="f8")), ["int64 of shape (5,)", "float64", "state dtype="]),
+        (
+            windows.map(iso.py(lambda r: r[:, 0], dtype="f8")),
+            ["int64 of shape (5,)", "float64", "isochrony.py(function, dtype="],
+        ),
         (windows.map(iso.py(lambda r: r, dtype="i8", width=3)), ["(5, 2)", "(5, 3)"]),
-        (windows.filter(iso.py(lambda r: r[:, 0])), ["bool", "one bool a window"]),
+        (windows.filter(iso.py(lambda r: r[:, 0])), ["bool", "one bool per window"]),
         (windows.filter(iso.py(lambda r: r > 0)), ["(5, 2)", "(5,) or (5, 1)"]),
         (windows.map(iso.py(lambda r: r[:, 0].astype("u8"), dtype="i8")), ["uint64", "astype"]),
         (windows.map(iso.py(lambda r: r.reshape(-1, 2, 1), dtype="i8")), ["3 dimensions"]),

@@ -259,8 +259,8 @@ def test_blocks_must_be_as_long_as_stated(counts: list[int], tmp_path: Path) -> 
             session.blocks("x", samples, np.array(counts), starts, **described)
             with pytest.raises(iso.ImportRefusedError, match="2 counts and 1 starts"):
                 session.blocks("x", samples, np.array(counts), starts[:1], **described)
-            with pytest.raises(iso.ImportRefusedError, match="starts are an array of float64"):
+            with pytest.raises(iso.ImportRefusedError, match="starts have dtype float64"):
                 session.blocks("x", samples, np.array(counts), starts.astype("f8"), **described)
             return
-        with pytest.raises(iso.ImportRefusedError, match=rf"gets 7 samples .* have {sum(counts)} in all"):
+        with pytest.raises(iso.ImportRefusedError, match=rf"given 7 samples .* add up to {sum(counts)};"):
             session.blocks("x", samples, np.array(counts), starts, **described)

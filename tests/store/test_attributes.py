@@ -45,7 +45,7 @@ def test_a_stores_own_are_refused_where_they_cannot_be(tmp_path: Path) -> None:
             store.attrs["x"] = object()
         with pytest.raises(ValueError, match="JSON"):
             store.attrs["x"] = float("nan")
-        with pytest.raises(ValueError, match="ours"):
+        with pytest.raises(ValueError, match="is reserved"):
             store.attrs["isochrony"] = {}
         with pytest.raises(PermissionError, match=r"mode .r\+."):
             iso.open(store.path).attrs["x"] = 1

@@ -158,7 +158,7 @@ class TestGather:
 
     def test_refused(self, store: iso.Store) -> None:
         made(store, "a")
-        with pytest.raises(KeyError, match="fits"):
+        with pytest.raises(KeyError, match="no signal matches z"):
             store.gather("z*", iso.span(START, seconds=1), rate=1)
         with pytest.raises(iso.OptionError, match="span"):
             store.gather("a", iso.span(START, None), rate=1)

@@ -21,7 +21,7 @@ use crate::samples::DTYPES;
 use crate::search::{Search, search};
 use crate::{BytesError, compress, stats};
 
-const KNOWN: &str = "stats:DTYPE, md5, sha256, sha512, blake3, xxh3, xxh3-128, crc32c, zstd[:LEVEL], gzip[:LEVEL], unzstd, gunzip, convert:DTYPE:DTYPE, count:PATTERN, find:PATTERN";
+const KNOWN: &str = "stats:DTYPE, md5, sha256, sha512, blake3, xxh3, xxh3-128, crc32c, zstd[:LEVEL], gzip[:LEVEL], unzstd, gunzip, convert:FROM:TO, count:PATTERN, find:PATTERN";
 
 const KEEP: usize = 1000;
 

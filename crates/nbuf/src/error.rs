@@ -327,7 +327,7 @@ mod tests {
                     offset: 18,
                     fault: PrefixFault::Overlong,
                 },
-                &["input 2", "byte 18 is no varint", "check that"],
+                &["input 2", "byte 18 is not a varint", "check that"],
             ),
             (
                 NbufError::Prefix {

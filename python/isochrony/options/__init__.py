@@ -131,10 +131,10 @@ def index(step: str, value: object, unit: str, legal: str = "") -> int:
     """A whole number that may be negative and that 64 bits hold, or `OptionError`."""
     count = _counted(value, -(1 << 63))
     if count is None:
-        bounds = legal or ("from -2^63 to 2^63 - 1" if _is_beyond_64_bits(value) else "")
-        is_time = isinstance(value, str | date | np.datetime64)
-        how = f", such as signal.index_of({str(value)!r})" if is_time and unit == "samples" else ""
-        raise OptionError(f"{step}{value!r} is refused; give a whole number{_of(unit)}{bounds and f', {bounds}'}{how}")
+        how = legal or ("from -2^63 to 2^63 - 1" if _is_beyond_64_bits(value) else "")
+        if isinstance(value, str | date | np.datetime64) and unit == "samples":
+            how = f"such as signal.index_of({str(value)!r})"
+        raise OptionError(f"{step}{value!r} is refused; give a whole number{_of(unit)}{how and f', {how}'}")
     return count
 
 
