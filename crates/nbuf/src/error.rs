@@ -388,7 +388,7 @@ mod tests {
                         offset: 10,
                     }),
                 },
-                &["processing failed: unzstd: the stream ends at byte 10 without"],
+                &["processing failed: unzstd: the stream ends at byte 10, within"],
             ),
             (
                 NbufError::Write {

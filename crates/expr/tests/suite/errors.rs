@@ -184,7 +184,7 @@ fn examples() -> Vec<(ExprError, Vec<&'static str>)> {
                 .unwrap()
                 .run(&[], 1, &mut [0])
                 .unwrap_err(),
-            vec!["column 0", "0 bytes", "8 were", "each row"],
+            vec!["column 0", "0 bytes", "expected 8", "each row"],
         ),
         (
             refusal(&(s() + Expr::input_at(1)), DType::I16),

@@ -231,12 +231,12 @@ fn samples() -> Vec<(IngestError, &'static str, &'static [&'static str])> {
                 stated: 5,
             },
             "block_sizes",
-            &["\"s\"", "4 samples", "5 in all", "state for each"],
+            &["\"s\"", "4 samples", "add up to 5", "state for each"],
         ),
         (
             IngestError::EmptyBlock,
             "empty_block",
-            &["without samples", "leave it out"],
+            &["has no samples", "leave it out"],
         ),
         (
             IngestError::InvalidOption {
