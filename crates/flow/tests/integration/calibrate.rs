@@ -72,10 +72,18 @@ fn values_are_converted_between_units_of_the_same() {
 #[test]
 fn units_that_are_unknown_or_measure_something_else_are_refused_by_name() {
     for (from, to, parts) in [
-        ("kPa", "m/s", ["unit=\"m/s\"", "the quantity that \"kPa\" measures"]),
+        (
+            "kPa",
+            "m/s",
+            ["unit=\"m/s\"", "the quantity that \"kPa\" measures"],
+        ),
         ("kPa", "furlong", ["unit=\"furlong\"", "a known unit"]),
         ("", "Pa", ["\"\" is not", "calibrate(gain=, unit=)"]),
-        ("counts", "V", ["unit=\"V\"", "the quantity that \"counts\" measures"]),
+        (
+            "counts",
+            "V",
+            ["unit=\"V\"", "the quantity that \"counts\" measures"],
+        ),
     ] {
         let text = to_unit(&counts(1.0, 0.0, from), to)
             .unwrap_err()

@@ -137,7 +137,13 @@ fn samples() -> Vec<(IngestError, &'static str, &'static [&'static str])> {
                 whole: 3,
             },
             "partial_sample",
-            &["7 bytes", "2-byte", "1 bytes left over", "partial", "3 whole"],
+            &[
+                "7 bytes",
+                "2-byte",
+                "1 bytes left over",
+                "partial",
+                "3 whole",
+            ],
         ),
         (
             IngestError::Rewritten {
