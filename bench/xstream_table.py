@@ -263,7 +263,7 @@ def checked(run: Callable[[], Any], expected: Any) -> Turn:
 Figures = dict[str, dict[str, float]]
 
 
-def applications(samples: Samples, what: str, rounds: int, radio: Server | None) -> tuple[Figures, Figures]:
+def applications(samples: Samples, what: str, rounds: int, radio: Server | None) -> tuple[Figures, dict[str, float]]:
     """Samples a second of each application; and the engine's share of the time, of ours."""
     peers = {
         "NumPy": by_numpy(samples, plain),
@@ -278,7 +278,7 @@ def applications(samples: Samples, what: str, rounds: int, radio: Server | None)
     assert 0 < expected["STATFILTER"] < len(samples) // WINDOW // 4
     assert 0 < len(expected["SILENCEFILTER"]) < len(samples) // 2
     rates: Figures = {}
-    shares: Figures = {}
+    shares: dict[str, float] = {}
     for which, (make, result) in APPLICATIONS.items():
         plans = {OURS: make(samples, None), ITEMS: make(samples, 1)}
         others = {ITEMS: checked(partial(result, plans[ITEMS]), expected[which])}
@@ -291,7 +291,7 @@ def applications(samples: Samples, what: str, rounds: int, radio: Server | None)
         seconds = {result["other"]: result["other_seconds"][0] for result in RESULTS[before:]}
         seconds[OURS] = RESULTS[before]["seconds"][0]
         rates[which] = {name: len(samples) / spent for name, spent in seconds.items()}
-        shares[which] = {name: engine_share(plan, max(rounds, 5)) for name, plan in plans.items()}
+        shares[which] = engine_share(plans[OURS], max(rounds, 5))
     return rates, shares
 
 
@@ -302,7 +302,9 @@ def number(rate: float) -> str:
     return f"{rate:.3g}"
 
 
-def table(what: str, figures: tuple[Figures, Figures], loaded: dict[str, list[float]] | None, by: Bystanders) -> None:
+def table(
+    what: str, figures: tuple[Figures, dict[str, float]], loaded: dict[str, list[float]] | None, by: Bystanders
+) -> None:
     rates, shares = figures
     here = [OURS, ITEMS, "NumPy", "NumPy, by moments", "Polars", "DuckDB", "GNU Radio"]
     here = [name for name in here if any(name in row for row in rates.values())]
@@ -312,8 +314,8 @@ def table(what: str, figures: tuple[Figures, Figures], loaded: dict[str, list[fl
         rows.append(["file loading", *PAPER["file loading"], *seconds])
     for which, row in rates.items():
         rows.append([which, *map(number, PAPER[which]), *(number(row[name]) if name in row else "–" for name in here)])
-    for which, row in shares.items():
-        own = [f"{100 * row[name]:.1f} %" if name in row else "–" for name in here]
+    for which, share in shares.items():
+        own = [f"{100 * share:.1f} %" if name == OURS else "–" for name in here]
         rows.append([f"{which}, share of the time in the engine", *("–" for _ in PAPER[which]), *own])
     there = ["commercial, 2008", "Borealis, 2008", "XStream without segments, 2008", "XStream, 2008"]
     RESULTS.append(
@@ -341,7 +343,7 @@ Loading is of a CSV file of times and values: ours ends with a durable store, th
 with the values alone. PASSCHAIN passes references, and its end reads every sample once. STATFILTER counts the windows
 that pass. The share of the time in the engine is `report.engine_share` of a run of the same plan: what operators and
 sources leave of the time; the start of a run counts. It is estimated from the time of some items, so 0 % means a share
-too small to tell.
+too small to tell. Of segments of one sample it cannot be told: reading the clock takes longer than such an item.
 """
 
 

@@ -351,7 +351,8 @@ class Report:
         peak_bytes: largest number of bytes in pooled blocks and queues at a time.
         engine_share: share of the working time of all threads, of workers of a cluster, too, that was spent outside
             operators and sources, 0 to 1; calling an operator counts as the operator, and preparing and merging tasks
-            as the engine. What `Plan.on` runs on a host does not count. None with ``measure=False``.
+            as the engine. An estimate from the time of some items: too low for items of a few samples, which take less
+            time than reading the clock. What `Plan.on` runs on a host does not count. None with ``measure=False``.
         latency: how long bursts of items took until all operators had processed them and passed on their results: a
             `Latency`, in seconds. It begins when the first item of the burst arrived at a listener (for other sources:
             when it was requested; in tasks: when the task began, or was sent to a worker of a cluster) and ends in the
