@@ -165,7 +165,7 @@ def section(measured: dict[str, Any], machine: str = "") -> str:
 
 def pinned_row(one: dict[str, Any]) -> list[str]:
     seconds = [f"{figures.spread(one[kind])} s" for kind in ("free", "pinned")]
-    return [f"{one['workers']} {one['place']}", *seconds, figures.spread(one["gain"])]
+    return [f"{one['place']}, {one['workers']}", *seconds, figures.spread(one["gain"])]
 
 
 def draw(measured: dict[str, Any], plt: Any) -> Any:
