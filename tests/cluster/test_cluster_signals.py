@@ -24,8 +24,9 @@ SAMPLES = 3 * SHARD + 500_000
 #: Of the bytes of a signal, those that a first run reads from the store. Of a sealed one, also heads and indexes of
 #: shards (0.4 MiB each time that one is opened), and frames across two pieces with each.
 GOAL_FIRST, GOAL_SEALED = 1.05, 1.3
-#: First runs of which one must keep within that.
-ATTEMPTS = 3
+#: First runs of which one must keep within that, and what each must: most take 1.036 to 1.046, one in four 1.06. Why
+#: workers then read two or three pieces twice is not known.
+ATTEMPTS, GOAL_EACH = 3, 1.08
 POLICIES = ["good-cache-compute", "max-compute-util", "max-cache-hit", "first-cache-available", "first-available"]
 
 
@@ -134,7 +135,6 @@ def test_a_first_run_reads_each_piece_from_the_server_once(tmp_path: Path, some_
                 server.put(str(file.relative_to(tmp_path)), file.read_bytes())
         goal = GOAL_SEALED if sealed else GOAL_FIRST
         found_parts = []
-        # Where a worker is held up, another one may not wait for it: rare, and not in each run.
         for attempt in range(ATTEMPTS):
             with iso.cluster.attach(some_workers, cache="200MB", folder=f"{tmp_path}/cache-{attempt}-{{worker}}"):
                 # What the client asks for itself is no part of it.
@@ -143,7 +143,10 @@ def test_a_first_run_reads_each_piece_from_the_server_once(tmp_path: Path, some_
                 (found,), _, done = collect_reported((plan,), RunOptions.of(on=some_workers))
                 assert same(found, expected)
                 sent = sum(server.sent[f"/{file.relative_to(tmp_path)}"] for file in shards)
-                assert sent >= 0.9 * compulsory
+                assert 0.9 * compulsory <= sent <= max(goal, GOAL_EACH) * compulsory, (
+                    sent / compulsory,
+                    total(done.report),
+                )
                 found_parts.append((sent / compulsory, total(done.report)))
                 if sent <= goal * compulsory:
                     return

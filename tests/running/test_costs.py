@@ -10,10 +10,11 @@ import pytest
 
 import isochrony as iso
 
-#: By which a declared cost may be off, relative to that of a low-pass: kernels differ by type and machine, and tests
-#: are built with little optimisation, which slows some of them by five and a low-pass by two. In release builds all of
-#: these are within 2.8.
-FACTOR = 8.0
+#: By which a declared cost may be off, relative to that of a low-pass: kernels differ by type, machine, optimisation.
+FACTOR = 4.0
+#: Tests are built with little optimisation, which slows a resampler five times as much as a low-pass: 13 times a
+#: low-pass where 3 are declared, and 2 in a release build.
+UNOPTIMISED = {"resample": 5.0}
 #: Most runs of a plan: other processes may hold some up.
 RUNS = 12
 
@@ -46,7 +47,7 @@ def test_declared_costs_are_in_proportion_to_measured_times(name: str) -> None:
         # The scan and the low-pass come first.
         _, lowpass, *others = (operator.useful_s for operator in plan.run(workers=1).report.operators)
         measured = sum(others) / lowpass
-        if declared / FACTOR <= measured <= declared * FACTOR:
+        if declared / FACTOR <= measured <= declared * FACTOR * UNOPTIMISED.get(name, 1.0):
             return
     pytest.fail(
         f"{name} takes {measured:.2f} times as long as a low-pass, and declares {declared:.2f}; correct its cost_ns"

@@ -1,4 +1,4 @@
-//! Counts per pattern, and positions of the first matches.
+//! [`MatchTally`]: counts per pattern, and positions of the first matches.
 
 /// Number of matches of each pattern, and the first `max_positions` positions of matches, ascending.
 #[derive(Debug)]

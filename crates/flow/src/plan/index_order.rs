@@ -13,12 +13,12 @@ use crate::{Alignment, Contract, Extent, OperatorProperties, PlanError, PortType
 #[derive(Debug, Clone)]
 pub(crate) struct EdgeIndices {
     range: Range<i64>,
-    overlap: Option<Overlap>,
+    overlap: Option<InputOverlap>,
 }
 
 /// Two inputs of an upstream merge that can share indices.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Overlap {
+struct InputOverlap {
     first: usize,
     second: usize,
     common: Range<i64>,
@@ -101,7 +101,7 @@ fn describe(range: &Range<i64>) -> String {
 }
 
 /// Unknown ranges are assumed not to overlap.
-fn first_overlap(ranges: &[Range<i64>]) -> Option<Overlap> {
+fn first_overlap(ranges: &[Range<i64>]) -> Option<InputOverlap> {
     // Sorted by start, a range overlaps an earlier one if and only if it overlaps the one that ends last.
     let mut order: Vec<usize> = (0..ranges.len())
         .filter(|&at| !ranges[at].is_empty() && ranges[at].start > i64::MIN)
@@ -112,7 +112,7 @@ fn first_overlap(ranges: &[Range<i64>]) -> Option<Overlap> {
         if let Some(before) = last {
             let both = common(&ranges[before], &ranges[at]);
             if !both.is_empty() {
-                return Some(Overlap {
+                return Some(InputOverlap {
                     first: before.min(at),
                     second: before.max(at),
                     common: both,
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn finds_the_first_two_ranges_that_overlap() {
         let overlap = |first, second, common| {
-            Some(Overlap {
+            Some(InputOverlap {
                 first,
                 second,
                 common,

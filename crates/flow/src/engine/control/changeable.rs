@@ -1,4 +1,4 @@
-//! An operator whose parameters or implementation change while it is executed.
+//! [`changeable_operator`]: an operator whose parameters or implementation may change while it is executed.
 
 use std::sync::Arc;
 

@@ -80,7 +80,8 @@ impl StageFailure {
     }
 }
 
-/// Waits in the middle of a burst until a link has room.
+/// The pool of threads, seen from a writer whose link is full in the middle of a burst: its thread executes other stages
+/// until there is room.
 pub(super) trait RoomMaker: Send + Sync {
     fn make_room(&self, link: &StageLink);
 }

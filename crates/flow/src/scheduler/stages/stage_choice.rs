@@ -1,4 +1,4 @@
-//! Decides whether a plan is cut into stages.
+//! [`StagePlan::of`], [`StagePlan::with_cells`], [`StagePlan::instead_of_tasks`]: whether a plan is cut into stages.
 
 use super::stage_builder::StageBuilder;
 use super::stage_costs::{computes_much, expected_ns};
