@@ -112,6 +112,8 @@ async def _pass_on(line: Line, server: int, reader: asyncio.StreamReader, writer
                 up_writer.write(part)
                 await up_writer.drain()
             answer = await _head(up_reader)
+            if not answer:
+                raise ConnectionError("the server gave no answer")
             writer.write(answer)
             if head.startswith(b"HEAD"):
                 continue
@@ -127,6 +129,8 @@ async def _pass_on(line: Line, server: int, reader: asyncio.StreamReader, writer
             line.cut -= is_cut
             while left > stop:
                 part = await up_reader.read(min(256 << 10, left - stop))
+                if not part:
+                    raise ConnectionError("the server broke off")
                 await _wait(line, part)
                 writer.write(part)
                 await writer.drain()

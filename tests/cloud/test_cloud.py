@@ -53,6 +53,15 @@ def make(path: Path) -> None:
         store["stn_2/pressure"].seal("zstd")
 
 
+def put(target: Path, content: bytes) -> None:
+    """Writes an object as an upload does: readers get the old one or the new one, never a part."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    bucket = next(folder for folder in target.parents if folder.name == BUCKET)
+    part = bucket.parent.parent / "upload"
+    part.write_bytes(content)
+    part.replace(target)
+
+
 def publish(store: Path, bucket: Path) -> str:
     """Copies a store into a bucket as an uploader does: what names the live state last. Gives its name there."""
 
@@ -63,9 +72,9 @@ def publish(store: Path, bucket: Path) -> str:
     files = sorted((path for path in store.rglob("*") if path.is_file()), key=order)
     for path in files:
         target = bucket / store.name / path.relative_to(store)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if not target.exists() or target.read_bytes() != path.read_bytes():
-            shutil.copyfile(path, target)
+        content = path.read_bytes()
+        if not target.exists() or target.read_bytes() != content:
+            put(target, content)
     return store.name
 
 
@@ -223,7 +232,7 @@ def test_verify_finds_what_is_damaged(cloud: Cloud, tmp_path: Path) -> None:
     shard = next((bad / "stn_1" / "pressure" / "data").rglob("0"))
     content = bytearray(shard.read_bytes())
     content[200_000] ^= 1
-    shard.write_bytes(content)
+    put(shard, content)
     report = iso.verify(f"s3://{BUCKET}/bad.iso")
     assert report["verdict"] == "damaged"
     assert [one["code"] for one in report["damage"]] == ["flipped_bits"]
@@ -322,7 +331,7 @@ def test_an_object_that_was_replaced_is_no_mixture(cloud: Cloud) -> None:
     content = bytearray(shard.read_bytes())
     # Another file altogether: it does not say any more that it is this shard.
     content[:8192] = bytes(8192)
-    shard.write_bytes(content)
+    put(shard, content)
     os.utime(shard, (time.time() + 5, time.time() + 5))
     with pytest.raises(iso.StoreError) as failed:
         signal_[800_000:1_000_000].values()

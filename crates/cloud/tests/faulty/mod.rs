@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
@@ -44,6 +45,20 @@ impl Faulty {
     pub(crate) fn put(&self, key: &str, bytes: Vec<u8>) {
         let key = Path::from(key);
         now(self.objects.put(&key, bytes.into())).unwrap();
+    }
+
+    /// Requests since the last call. Read-ahead goes on in the background after what caused it has returned, so this
+    /// waits until no more come.
+    pub(crate) fn settled_requests(&self) -> u64 {
+        let mut before = u64::MAX;
+        loop {
+            let requests = self.requests.load(Ordering::Relaxed);
+            if requests == before {
+                return self.requests.swap(0, Ordering::Relaxed);
+            }
+            before = requests;
+            std::thread::sleep(Duration::from_millis(200));
+        }
     }
 
     pub(crate) fn changes(&self) -> Vec<String> {
