@@ -30,5 +30,6 @@ mod windows;
 
 pub use error::DspError;
 pub use isa::{Isa, Kernel, Level};
+pub use prefetch::prefetch_start;
 pub use tile::{TILE_BYTES, Tile};
 pub use windows::Windows;

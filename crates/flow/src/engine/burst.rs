@@ -69,12 +69,17 @@ impl PlanExecutor {
             }
             gave |= gives;
             match pulled {
-                pulled if begins_after(&pulled, *error_time, &source.axis) => source.ended = true,
+                pulled
+                    if error_time.is_some_and(|time| begins_after(&pulled, time, &source.axis)) =>
+                {
+                    source.ended = true;
+                }
                 SourceEvent::Item(mut item) => {
                     let samples = size.add_item(&item);
                     *items += 1;
-                    source.given = item.extent().unwrap_or(NO_RANGE);
-                    source.progress = match item.extent() {
+                    let extent = item.extent();
+                    source.given = extent.unwrap_or(NO_RANGE);
+                    source.progress = match extent {
                         Some((start, _)) if source.source.overlaps() => start,
                         Some((_, next)) => next,
                         None => source.progress,
@@ -230,7 +235,7 @@ impl PlanExecutor {
 }
 
 /// Whether a pulled event, and so all later ones, begin after a time.
-fn begins_after(pulled: &SourceEvent, time: Option<f64>, axis: &TimeAxis) -> bool {
+fn begins_after(pulled: &SourceEvent, time: f64, axis: &TimeAxis) -> bool {
     let start = match pulled {
         SourceEvent::Item(item) => item.extent().map(|(start, _)| start),
         SourceEvent::RangeStart { origin, .. } => Some(origin.anchor),
@@ -238,10 +243,22 @@ fn begins_after(pulled: &SourceEvent, time: Option<f64>, axis: &TimeAxis) -> boo
         SourceEvent::ProgressMark(start) => Some(*start),
         _ => None,
     };
-    time.is_some_and(|time| start.is_some_and(|start| axis.time(start) > time))
+    start.is_some_and(|start| axis.time(start) > time)
 }
 
+#[inline]
 fn drain_feedback(slots: &mut [Slot], context: &mut ExecutionContext) -> Result<(), OpError> {
+    match context.feedback.is_empty() {
+        true => Ok(()),
+        false => drain_waiting_feedback(slots, context),
+    }
+}
+
+#[inline(never)]
+fn drain_waiting_feedback(
+    slots: &mut [Slot],
+    context: &mut ExecutionContext,
+) -> Result<(), OpError> {
     while let Some((begin, mut item)) = context.feedback.pop_front() {
         context.check_interrupt()?;
         let to = InputPort {
@@ -253,11 +270,18 @@ fn drain_feedback(slots: &mut [Slot], context: &mut ExecutionContext) -> Result<
     Ok(())
 }
 
+#[inline]
 fn end_unused(slots: &mut [Slot], context: &mut ExecutionContext, seen: &mut u64) -> bool {
     if context.done_count == *seen {
         return false;
     }
     *seen = context.done_count;
+    end_upstream_and_queues(slots, context);
+    true
+}
+
+#[cold]
+fn end_upstream_and_queues(slots: &mut [Slot], context: &mut ExecutionContext) {
     slot::end_upstream(slots, 0, &context.nodes);
     for (slot, node) in slots.iter().zip(&mut context.nodes) {
         if let Some(queues) = node.queues.as_mut().filter(|_| slot.ended) {
@@ -267,5 +291,4 @@ fn end_unused(slots: &mut [Slot], context: &mut ExecutionContext, seen: &mut u64
                 .saturating_sub(queues.take_released_bytes());
         }
     }
-    true
 }

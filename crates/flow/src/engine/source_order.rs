@@ -103,6 +103,7 @@ impl OpenSource {
     }
 
     /// Defers the first item, or one after a gap, if it begins after the next source's position, and only announces it.
+    #[inline]
     pub(super) fn pull(&mut self, next: Option<&NextSource>) -> Result<SourceEvent, OpError> {
         if let Some(deferred) = self.deferred.take() {
             return Ok(deferred);

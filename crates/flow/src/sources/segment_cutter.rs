@@ -1,5 +1,6 @@
 //! Cuts samples into segments of the plan's length.
 
+use isochrony_dsp::prefetch_start;
 use isochrony_segment::SigSeg;
 
 use crate::{Break, OpError, RangeOrigin, SourceEvent};
@@ -53,7 +54,11 @@ impl SegmentCutter {
             let cut = rest.start().saturating_add(self.segment);
             if cut < rest.end() {
                 self.end = Some(cut);
-                return Ok(Some(SourceEvent::Item(rest.split_front(cut)?.into())));
+                let front = rest.split_front(cut)?;
+                if let Some(buffer) = front.buffers().next() {
+                    prefetch_start(buffer.bytes());
+                }
+                return Ok(Some(SourceEvent::Item(front.into())));
             }
         }
         let Some(last) = self.rest.take() else {

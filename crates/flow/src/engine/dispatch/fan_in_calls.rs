@@ -4,12 +4,12 @@ use super::drive::fan_out;
 use super::marks::{announce_start, broadcast_mark};
 use super::out::Out;
 use crate::engine::context::{ExecutionContext, NO_RANGE};
-use crate::engine::fan_in::{FanIn, HeldBack};
+use crate::engine::fan_in::{FanIn, HeldBack, Matched};
 use crate::engine::mark::Mark;
 use crate::engine::slot::{InputPort, Slot, all_consumers_ended, end_upstream};
 use crate::{Item, Next, OpError};
 
-#[cold]
+#[inline(never)]
 pub(super) fn enqueue(
     slot: &mut Slot,
     later: &mut [Slot],
@@ -32,10 +32,13 @@ pub(super) fn enqueue_counted(
     item: Item,
     context: &mut ExecutionContext,
 ) -> Result<(), OpError> {
-    if let Some(queues) = &mut context.nodes[to.node as usize].queues {
-        match queues.has_rewound(to.port) {
-            true => queues.hold_back(to.port, HeldBack::Item(item)),
-            false => queues.push(to.port, item),
+    let node = &mut context.nodes[to.node as usize];
+    if let Some(queues) = &mut node.queues {
+        if queues.has_rewound(to.port) {
+            queues.hold_back(to.port, HeldBack::Item(item));
+        } else if !queues.push(to.port, item) {
+            let counted = context.pool.set_queued(context.queued_bytes);
+            return counted.map_err(|(queued, cap)| queues.starved(node.name, queued, cap));
         }
     }
     call_matched(slot, later, to.node, context)
@@ -76,21 +79,22 @@ fn call_operator(
     node: u32,
     context: &mut ExecutionContext,
 ) -> Result<(), OpError> {
+    let mut matched = Matched::new();
     while !slot.ended {
-        let matched = queues.pop()?;
+        let is_any = queues.pop(&mut matched)?;
         context.queued_bytes = context
             .queued_bytes
             .saturating_sub(queues.take_released_bytes());
-        let Some(matched) = matched else {
+        if !is_any {
             break;
-        };
+        }
         let start = matched.first().and_then(|(_, item)| item.range());
         if let Some(start) = start.map(|range| range.start) {
             while let Some((origin, why)) = queues.next_start(start) {
                 announce_start(slot, later, node, origin, why, context)?;
             }
         }
-        for (port, mut item) in matched {
+        for (port, mut item) in matched.drain(..) {
             let ends = context.done_count;
             context.item_range = item.extent().unwrap_or(NO_RANGE);
             let mut out = Out::of(node, later, context);

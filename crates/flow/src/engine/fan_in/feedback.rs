@@ -6,7 +6,7 @@ use crate::{Item, OpError, OpErrorKind};
 
 impl FanIn {
     /// Passes feedback on at once. New items enter with their feedback or initial value.
-    pub(super) fn pop_loop(&mut self, delay: u64) -> Result<Option<Matched>, OpError> {
+    pub(super) fn pop_loop(&mut self, delay: u64, matched: &mut Matched) -> Result<bool, OpError> {
         while let Some(back) = self.take_front(usize::from(FEEDBACK_PORT)) {
             let Some((start, next)) = back.extent() else {
                 continue;
@@ -22,16 +22,16 @@ impl FanIn {
             }
             if start == self.loop_progress.fed_back {
                 self.loop_progress.fed_back = next;
-                return Ok(Some(Matched::from_iter([(FEEDBACK_PORT, back)])));
+                matched.push((FEEDBACK_PORT, back));
+                return Ok(true);
             }
         }
         let Some(front) = self.queues[0].items.front() else {
-            return Ok(None);
+            return Ok(false);
         };
         let Some((start, next)) = front.extent() else {
-            return Ok(self
-                .take_front(0)
-                .map(|item| Matched::from_iter([(0, item)])));
+            matched.extend(self.take_front(0).map(|item| (0, item)));
+            return Ok(true);
         };
         let begins = self.range_starts.has_start_up_to(start);
         if begins || self.loop_progress.entered != Some(start) {
@@ -41,17 +41,19 @@ impl FanIn {
         let round = start.abs_diff(self.loop_progress.fed_back) / step.max(1);
         let room = delay.saturating_sub(round);
         if room == 0 {
-            return Ok(None);
+            return Ok(false);
         }
         let Some(front) = self.take_front(0) else {
-            return Ok(None);
+            return Ok(false);
         };
         let (first, rest) = split_item(front, room)?;
         if let Some(rest) = rest {
             self.put_back(0, rest);
         }
         self.loop_progress.entered = first.as_ref().and_then(Item::extent).map(|(_, next)| next);
-        Ok(first.map(|first| Matched::from_iter([(0, first)])))
+        let is_any = first.is_some();
+        matched.extend(first.map(|first| (0, first)));
+        Ok(is_any)
     }
 
     pub(crate) fn waiting_range(&self) -> Option<std::ops::Range<i64>> {

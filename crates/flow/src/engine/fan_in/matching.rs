@@ -10,20 +10,23 @@ use super::{FanIn, Matched, Queue};
 use crate::{Item, OpError, Port, Ranges};
 
 impl FanIn {
-    pub(super) fn pop_any(&mut self) -> Option<Matched> {
-        let port = self
-            .queues
-            .iter()
-            .position(|queue| !queue.items.is_empty())?;
-        let item = self.take_front(port)?;
-        Some(SmallVec::from_iter([(port as Port, item)]))
+    pub(super) fn pop_any(&mut self, matched: &mut Matched) -> bool {
+        let port = self.queues.iter().position(|queue| !queue.items.is_empty());
+        port.is_some_and(|port| self.pop_from(port, matched))
+    }
+
+    fn pop_from(&mut self, port: usize, matched: &mut Matched) -> bool {
+        let Some(item) = self.take_front(port) else {
+            return false;
+        };
+        matched.push((port as Port, item));
+        true
     }
 
     /// The whole item that begins first, on ties of the lower input, once no earlier one can come.
-    pub(super) fn pop_first(&mut self) -> Option<Matched> {
-        let (port, _) = self.first()?;
-        let item = self.take_front(port)?;
-        Some(SmallVec::from_iter([(port as Port, item)]))
+    pub(super) fn pop_first(&mut self, matched: &mut Matched) -> bool {
+        let first = self.first();
+        first.is_some_and(|(port, _)| self.pop_from(port, matched))
     }
 
     fn first(&self) -> Option<(usize, i64)> {
@@ -46,9 +49,9 @@ impl FanIn {
 
     /// The part of the first item before all other inputs, on ties of the lower input, once no earlier one can come:
     /// the order does not depend on cuts.
-    pub(super) fn pop_earliest(&mut self) -> Result<Option<Matched>, OpError> {
+    pub(super) fn pop_earliest(&mut self, matched: &mut Matched) -> Result<bool, OpError> {
         let Some((port, least)) = self.first() else {
-            return Ok(None);
+            return Ok(false);
         };
         let before = self.least_of(0..port);
         let behind = self.least_of(port + 1..self.queues.len());
@@ -60,27 +63,23 @@ impl FanIn {
                 .unwrap_or(i64::MAX),
         );
         let Some(front) = self.take_front(port) else {
-            return Ok(None);
+            return Ok(false);
         };
         let count = units_starting_before(&front, limit).max(1);
         let (first, rest) = split_item(front, count)?;
         if let Some(rest) = rest {
             self.put_back(port, rest);
         }
-        Ok(Some(
-            first
-                .map(|first| (port as Port, first))
-                .into_iter()
-                .collect(),
-        ))
+        matched.extend(first.map(|first| (port as Port, first)));
+        Ok(true)
     }
 
     /// Parts of the first items that cover the same indices.
-    pub(super) fn pop_aligned(&mut self) -> Result<Option<Matched>, OpError> {
+    pub(super) fn pop_aligned(&mut self, matched: &mut Matched) -> Result<bool, OpError> {
         loop {
             // Nothing before this can be matched any more.
             let Some(from) = self.queues.iter().map(Queue::bound).max() else {
-                return Ok(None);
+                return Ok(false);
             };
             let mut dropped = false;
             for port in 0..self.queues.len() {
@@ -92,14 +91,13 @@ impl FanIn {
             let mut common = u64::MAX;
             for queue in &self.queues {
                 let Some(front) = queue.items.front() else {
-                    return Ok(None);
+                    return Ok(false);
                 };
                 common = common.min(unit_count(front));
             }
-            let mut matched = Matched::new();
             for port in 0..self.queues.len() {
                 let Some(front) = self.take_front(port) else {
-                    return Ok(None);
+                    return Ok(false);
                 };
                 let (first, rest) = split_item(front, common)?;
                 if let Some(rest) = rest {
@@ -107,7 +105,7 @@ impl FanIn {
                 }
                 matched.extend(first.map(|first| (port as Port, first)));
             }
-            return Ok(Some(matched));
+            return Ok(true);
         }
     }
 
@@ -135,9 +133,9 @@ impl FanIn {
     }
 
     /// The first range of the last input, and the other inputs' samples in it.
-    pub(super) fn pop_controlled(&mut self) -> Result<Option<Matched>, OpError> {
+    pub(super) fn pop_controlled(&mut self, matched: &mut Matched) -> Result<bool, OpError> {
         let Some((control, data)) = self.queues.split_last_mut() else {
-            return Ok(None);
+            return Ok(false);
         };
         let Some(Item::Ranges(ranges)) = control.items.front_mut() else {
             // Samples before all ranges to come are not needed.
@@ -147,18 +145,13 @@ impl FanIn {
                 control.progress
             };
             for queue in data {
-                while let Some(front) = queue.items.front()
-                    && front.range().is_some_and(|range| range.end <= upto)
-                {
-                    self.released_bytes += front.bytes();
-                    queue.items.pop_front();
-                }
+                self.released_bytes += queue.drop_up_to(upto);
             }
-            return Ok(None);
+            return Ok(false);
         };
         let Some(range) = ranges.ranges.first().cloned() else {
             control.items.pop_front();
-            return Ok(Some(Matched::new()));
+            return Ok(true);
         };
         let covered = data.iter().all(|queue| {
             let last = queue
@@ -169,22 +162,16 @@ impl FanIn {
             queue.ended || last.is_some_and(|end| end >= range.end) || queue.progress >= range.end
         });
         if !covered {
-            return Ok(None);
+            return Ok(false);
         }
         let stream = ranges.stream;
         ranges.ranges.remove(0);
         if ranges.ranges.is_empty() {
             control.items.pop_front();
         }
-        let mut matched = Matched::new();
         let ports = data.len();
         for (port, queue) in data.iter_mut().enumerate() {
-            while let Some(front) = queue.items.front()
-                && front.range().is_some_and(|r| r.end <= range.start)
-            {
-                self.released_bytes += front.bytes();
-                queue.items.pop_front();
-            }
+            self.released_bytes += queue.drop_up_to(range.start);
             let mut joined: Option<SigSeg> = None;
             for item in &queue.items {
                 let Item::Samples(samples) = item else {
@@ -215,6 +202,6 @@ impl FanIn {
             ranges: SmallVec::from_iter([range]),
         };
         matched.push((ports as Port, Item::Ranges(one)));
-        Ok(Some(matched))
+        Ok(true)
     }
 }

@@ -72,6 +72,22 @@ impl Queue {
         }
     }
 
+    /// Drops items that end up to an index. Returns their bytes.
+    fn drop_up_to(&mut self, index: i64) -> u64 {
+        let (mut count, mut bytes) = (0, 0);
+        for item in &self.items {
+            match item.range() {
+                Some(range) if range.end <= index => bytes += item.bytes(),
+                _ => break,
+            }
+            count += 1;
+        }
+        if count > 0 {
+            self.items.drain(..count);
+        }
+        bytes
+    }
+
     /// An unknown time waits for nothing.
     fn on_axis(&self, index: i64) -> i64 {
         let Some(clock) = self.clock.as_ref().filter(|_| index != i64::MIN) else {
@@ -125,19 +141,27 @@ impl FanIn {
         }
     }
 
-    pub(crate) fn push(&mut self, port: Port, item: Item) {
+    /// Whether the item may match anything now.
+    pub(crate) fn push(&mut self, port: Port, item: Item) -> bool {
         if unit_count(&item) == 0 {
             // It cannot find a partner.
             self.released_bytes += item.bytes();
-            return;
+            return true;
         }
         let queue = &mut self.queues[usize::from(port)];
-        if let Some(range) = item.range() {
+        let range = item.range();
+        if let Some(range) = &range {
             queue.progress = queue.progress.max(queue.on_axis(range.start));
             queue.index_progress = queue.index_progress.max(range.start);
         }
         queue.items.push_back(item);
         self.bound_changed(usize::from(port));
+        match (&self.align, self.queues.last(), range) {
+            (Alignment::Control, Some(control), Some(range)) => {
+                control.ended || !control.items.is_empty() || range.end <= control.progress
+            }
+            _ => true,
+        }
     }
 
     fn bound_changed(&mut self, port: usize) {
@@ -247,14 +271,19 @@ impl FanIn {
         std::mem::take(&mut self.released_bytes)
     }
 
-    pub(crate) fn pop(&mut self) -> Result<Option<Matched>, OpError> {
+    /// Appends the next items to `matched`; whether there were any. A range without samples gives none of them.
+    ///
+    /// An argument, not a result: most items that are pushed match nothing yet, and a result is copied as a whole.
+    pub(crate) fn pop(&mut self, matched: &mut Matched) -> Result<bool, OpError> {
         match self.align {
-            Alignment::Window => self.pop_aligned(),
-            Alignment::Control => self.pop_controlled(),
-            Alignment::Time => self.pop_earliest(),
-            Alignment::Begin | Alignment::Civil | Alignment::Resampled => Ok(self.pop_first()),
-            Alignment::Single | Alignment::Arrival => Ok(self.pop_any()),
-            Alignment::Loop { delay } => self.pop_loop(delay),
+            Alignment::Window => self.pop_aligned(matched),
+            Alignment::Control => self.pop_controlled(matched),
+            Alignment::Time => self.pop_earliest(matched),
+            Alignment::Begin | Alignment::Civil | Alignment::Resampled => {
+                Ok(self.pop_first(matched))
+            }
+            Alignment::Single | Alignment::Arrival => Ok(self.pop_any(matched)),
+            Alignment::Loop { delay } => self.pop_loop(delay, matched),
         }
     }
 

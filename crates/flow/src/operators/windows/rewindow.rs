@@ -104,6 +104,9 @@ impl Rewindow {
 /// Returns the last piece, usually the whole block.
 fn emit_pieces(frames: Frames, out: &mut Out<'_>) -> Result<Frames, OpError> {
     let most = (MAX_VALUES / frames.window()).max(1);
+    if frames.count() <= most {
+        return Ok(frames);
+    }
     let mut from = 0;
     while frames.count() - from > most {
         if let Some(piece) = frames.sub(from..from + most) {
@@ -163,18 +166,17 @@ impl Operator for Rewindow {
     }
 
     fn process(&mut self, _: Port, item: &mut Item, out: &mut Out<'_>) -> Result<Next, OpError> {
-        let Item::Samples(samples) = item else {
-            return Err(OpErrorKind::WrongItem {
-                expected: "samples",
-                got: item.kind(),
+        let mut samples = match item.take() {
+            Item::Samples(samples) => samples,
+            other => {
+                return Err(OpErrorKind::WrongItem {
+                    expected: "samples",
+                    got: other.kind(),
+                }
+                .into());
             }
-            .into());
         };
         let hop = self.hop();
-        let mut samples = std::mem::replace(
-            samples,
-            SigSeg::empty(0, samples.dtype(), samples.stream_id()),
-        );
         let next = match self.next {
             Some(next) => next,
             None => {
