@@ -146,12 +146,15 @@ S3_SERVER_VERSION := 0.14.1
 # A file that says which version was built, so that another one is built in its place.
 S3_SERVER_BUILT := target/tools/s3s-fs-$(S3_SERVER_VERSION).built
 
+CHECKSUMS := crc-fast md-5 sha1 sha2
+
 s3-server: $(S3_SERVER_BUILT)
 
-# Little optimised, so that it is built sooner: tests do not wait for it.
+# Not optimised but for checksums, so that it is built sooner: tests do not wait for it.
 $(S3_SERVER_BUILT):
-	CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_LTO=off \
-	cargo install s3s-fs --version $(S3_SERVER_VERSION) --features binary --locked --quiet \
+	CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_LTO=off \
+	cargo $(foreach crate,$(CHECKSUMS),--config 'profile.release.package.$(crate).opt-level=3') \
+	  install s3s-fs --version $(S3_SERVER_VERSION) --features binary --locked --quiet \
 	  --root target/tools --target-dir target/tools/build
 	rm -rf target/tools/build target/tools/s3s-fs-*.built
 	touch $@
