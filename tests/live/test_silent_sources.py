@@ -263,3 +263,21 @@ def test_every_commit_of_a_busy_writer_in_another_thread_is_followed(tmp_path: P
         found = iso.scan(iso.follow(signal, silence=1)).collect()
         writer.join()
         np.testing.assert_array_equal(found, np.arange(300_000, dtype="f4"))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown", "legal"),
+    [(-1e-300, "-1e-300", "a number of seconds, 0 or more"), (1e300, r"1e\+300", r"at most 1.8e\+19 seconds")],
+)
+def test_refused_times_are_shown_in_a_few_digits(tmp_path: Path, value: float, shown: str, legal: str) -> None:
+    """As they were given, not with three hundred zeros."""
+    for name in ("reorder", "step", "silence", "lateness"):
+        with pytest.raises(OptionError, match=rf"^{name}={shown} is refused; give {legal}$"):
+            iso.listen("udp://127.0.0.1:0", dtype="i2", rate=100, **{name: value})
+    with pytest.raises(OptionError, match=rf"^jitter={shown} is refused; give {legal}$"):
+        iso.scan(np.zeros(4), rate=1).send("udp://127.0.0.1:9", jitter=value)
+    with iso.open(tmp_path / "water.iso", "x") as store:
+        signal = store.create("mic", dtype="i4", rate=100)
+        for name in ("lateness", "silence"):
+            with pytest.raises(OptionError, match=rf"^{name}={shown} is refused; give {legal}$"):
+                iso.follow(signal, **{name: value})
