@@ -27,7 +27,7 @@ import isochrony as iso
 from block_names import CheckedCode, Instance
 from document_blocks import PAGES, ROOT, Block, blocks_of
 from isochrony.cli import main
-from isochrony.cluster.connect import workers_of
+from isochrony.cluster.connect import _CLIENTS, workers_of
 from object_server import BUCKET, KEY, SECRET, serve
 
 distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
@@ -82,6 +82,9 @@ def cluster() -> Iterator[Cluster]:
         try:
             yield Cluster(client, address)
         finally:
+            kept = _CLIENTS.pop(address, None)
+            if kept is not None:
+                kept.close()
             buoy.terminate()
             buoy.wait(30)
 
