@@ -188,13 +188,6 @@ PUBLIC = callables(EXPORTED)
 PUBLIC_AND_GIVEN = PUBLIC + callables(GIVEN)
 PROPERTIES = [*properties(EXPORTED | GIVEN), *native_properties()]
 
-_SLOT = "isochrony.cluster.slot.Slot"
-#: Without an example, and why: a slot is of a run on a cluster, which an example has none of.
-WITHOUT_EXAMPLE = {
-    _SLOT,
-    *(f"{_SLOT}.{name}" for name in ("prepare", "send", "receive", "drain", "is_draining", "leave", "stop", "release")),
-}
-
 
 def is_example(text: str) -> bool:
     return re.search(r"^\s*>>> ", text, re.MULTILINE) is not None
@@ -202,9 +195,7 @@ def is_example(text: str) -> bool:
 
 @pytest.mark.parametrize(("name", "text", "returned"), PUBLIC_AND_GIVEN)
 def test_public_docstring_has_an_example(name: str, text: str, returned: str) -> None:
-    has_example = is_example(text)
-    assert has_example or name in WITHOUT_EXAMPLE, f"{name} needs an example: lines with >>>, and what they print"
-    assert not (has_example and name in WITHOUT_EXAMPLE), f"{name} has an example; take it off WITHOUT_EXAMPLE"
+    assert is_example(text), f"{name} needs an example: lines with >>>, and what they print"
 
 
 @pytest.mark.parametrize(("name", "text"), PROPERTIES)

@@ -15,8 +15,8 @@ from types import ModuleType
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-PAGES = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")))
+from document_blocks import PAGES, ROOT, blocks_of, pages_with
+
 DOCUMENTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "README.md", *PAGES)
 #: Written by programs: `make generate`, `make bench` and `make -C studies/xstream`.
 GENERATED = {"docs/operators.md", "docs/benchmarks.md", "docs/measurements/xstream_design_space.md"}
@@ -180,46 +180,41 @@ def test_the_design_index_lists_every_page() -> None:
     assert pages - listed == set()
 
 
-def blocks_of_code(page: str) -> Iterator[tuple[str, str, str]]:
-    """Language, code, and the line before the fence."""
-    text = (ROOT / page).read_text()
-    for found in re.finditer(r"^(?P<before>[^\n]*)\n```(?P<language>\w*)\n(?P<code>.*?)^```$", text, re.M | re.S):
-        yield found["language"], found["code"], found["before"]
-
-
-def not_run(before: str) -> str | None:
-    """Why a block cannot run here, as the line before it says; None if it can."""
-    found = re.fullmatch(r"<!-- not run: (.*) -->", before.strip())
-    return found[1] if found else None
-
-
 #: Pages of docs/examples are run by test_example_pages.py, which asserts that it runs each.
-WITH_CODE = [
-    page for page in PAGES if not page.startswith("docs/examples/") and "```python" in (ROOT / page).read_text()
-]
+WITH_CODE = [page for page in pages_with("python") if not page.startswith("docs/examples/")]
+#: Languages of blocks. Other tests run what is not run here: test_document_services.py, test_document_commands.py, and
+#: of toml test_plugins.py. Those of rust are doctests, those of text pictures and what programs print.
+LANGUAGES = {"python", "pycon", "json", "sh", "toml", "rust", "text"}
 
 
 @pytest.mark.parametrize("page", WITH_CODE)
 def test_blocks_of_python_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In order, in one namespace and an empty folder, unless the line before says why not."""
+    """In order, in one namespace and an empty folder, unless the line before says why not, or what they run with."""
     monkeypatch.chdir(tmp_path)
     module = ModuleType(f"page_{Path(page).stem}")
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    blocks = [(code, not_run(before)) for language, code, before in blocks_of_code(page) if language == "python"]
+    blocks = [block for block in blocks_of(page) if block.language == "python"]
     assert len(blocks) == (ROOT / page).read_text().count("```python")
-    for code, reason in blocks:
-        compiled = compile(code, page, "exec")
-        if reason is None:
+    for block in blocks:
+        compiled = compile(block.code, page, "exec")
+        if block.not_run is not None:
+            assert len(block.not_run.split()) >= 2, f"{page}: say what the block needs"
+        elif block.run_with is None:
             with contextlib.redirect_stdout(io.StringIO()):
                 exec(compiled, vars(module))
-        else:
-            assert len(reason.split()) >= 2, f"{page}: say what the block needs"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_blocks_say_their_language(page: str) -> None:
+    """So that none escapes the tests that run them."""
+    assert {block.language for block in blocks_of(page)} <= LANGUAGES
+    assert len(list(blocks_of(page))) * 2 == len(re.findall(r"^ *```", (ROOT / page).read_text(), re.M))
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if ">>>" in (ROOT / page).read_text()])
 def test_prompts_give_what_they_show(page: str) -> None:
     text = (ROOT / page).read_text()
-    blocks = [code for language, code, _ in blocks_of_code(page) if language == "pycon"]
+    blocks = [block.code for block in blocks_of(page) if block.language == "pycon"]
     assert sum(code.count(">>> ") for code in blocks) == text.count(">>> "), "prompts belong in blocks of pycon"
     runner = doctest.DocTestRunner(verbose=False)
     for number, code in enumerate(blocks):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import isochrony as iso
 from cluster_plans import CallLog, local_cluster, long_path, run_in_small_tasks
 from isochrony.cluster import drain, scaling
 from isochrony.cluster.connect import workers_of
@@ -112,3 +113,28 @@ def test_a_worker_can_be_drained_while_runs_use_it(long_path: Path, tmp_path: Pa
         assert {worker.host for worker in report.workers} > {leaving}
         assert sum(worker.tasks for worker in report.workers) == len(report.tasks)
         assert log.most_calls() == 1
+
+
+class SlowToStart:
+    """An actor that its worker makes for a while."""
+
+    def __init__(self) -> None:
+        time.sleep(0.5)
+
+
+def test_a_worker_is_drained_whose_actor_was_given_back_before_it_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a slot is by a run that ends early: Dask's scheduler counts it for ever."""
+    monkeypatch.setattr(scaling, "_RETIRE_S", 5.0)
+    with local_cluster(2) as client:
+        leaving = sorted(workers_of(client))[0]
+        released = client.submit(SlowToStart, workers=[leaving], actor=True, pure=False)
+        until(lambda: len(client.processing()[leaving]) == 1)
+        released.release()
+        drain(client, [leaving])
+        assert leaving not in workers_of(client)
+        (other,) = workers_of(client)
+        kept = client.submit(SlowToStart, workers=[other], actor=True, pure=False).result()
+        with pytest.raises(iso.RunError, match="still hold actors that are not of Isochrony"):
+            drain(client, [other])
+        assert other in workers_of(client)
+        del kept

@@ -6,7 +6,6 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,61 +14,7 @@ import pytest
 
 import isochrony as iso
 from isochrony import OptionError
-
-START = "2026-01-01"
-# Samples are sent in parts of a twentieth of a second.
-PARTS_PER_SECOND = 20
-LATENESS = 0.3
-# A loaded machine may hold a thread up for so long.
-SLACK = 1.0
-
-
-def made(rate: int, seconds: float, silent: tuple[float, float] = (0, 0), began: float | None = None) -> iso.Plan:
-    """Samples that count from 0, of a clock that goes on in the silence; from `began` on as they are taken."""
-    each = rate // PARTS_PER_SECOND
-
-    def parts() -> Iterator[tuple[int, np.ndarray]]:
-        for part in range(int(seconds * PARTS_PER_SECOND)):
-            at = part / PARTS_PER_SECOND
-            if silent[0] <= at < silent[1]:
-                continue
-            if began is not None:
-                time.sleep(max(0.0, began + at + 1 / PARTS_PER_SECOND - time.monotonic()))
-            yield part * each, np.arange(part * each, (part + 1) * each, dtype="i4")
-
-    return iso.generate(parts, dtype="i4", rate=rate, start=START)
-
-
-class Feeds:
-    """Two feeds and their senders, at their pace."""
-
-    def __init__(self, rates: tuple[int, int], one_clock: bool = False, **options: Any) -> None:
-        options = {"dtype": "i4", "silence": 10, "lateness": LATENESS} | options
-        # Rows of feeds that share a clock can be merged if they also have one name.
-        names = ("feed", "feed") if one_clock else ("first", "second")
-        first = iso.listen("udp://127.0.0.1:0", rate=rates[0], name=names[0], **options)
-        clock = {"clock": first} if one_clock else {}
-        second = iso.listen("udp://127.0.0.1:0", rate=rates[1], name=names[1], **options, **clock)
-        self.rates, self.listeners = rates, (first, second)
-        self.threads: list[threading.Thread] = []
-        self.began = time.monotonic() + 0.3
-
-    def send(self, nth: int, seconds: float, silent: tuple[float, float] = (0, 0)) -> None:
-        plan = made(self.rates[nth], seconds, silent, self.began).send(self.listeners[nth].address)
-        self.threads.append(threading.Thread(target=plan.run))
-        self.threads[-1].start()
-
-    def join(self) -> None:
-        for thread in self.threads:
-            thread.join(30)
-
-    def counts(self, name: str) -> tuple[int, int]:
-        return (self.listeners[0].counts[name], self.listeners[1].counts[name])
-
-
-def rows(plan: iso.Plan) -> iso.Plan:
-    """Windows of a tenth of a second."""
-    return plan.rewindow("100ms").stats("min", "max")
+from two_feeds import LATENESS, SLACK, START, Feeds, delays, made, rows
 
 
 @pytest.mark.parametrize("rates", [(100, 100), (100, 240)])
@@ -86,21 +31,6 @@ def test_two_feeds_meet_as_what_they_were_sent_of(rates: tuple[int, int], how: s
     for name in wanted.columns:
         np.testing.assert_array_equal(got[name], wanted[name])
     assert feeds.counts("lost_samples") == feeds.counts("late_samples") == (0, 0)
-
-
-def delays(feeds: Feeds, plan: iso.Plan, end: Callable[[dict[str, Any]], float]) -> dict[float, float]:
-    """When each row came out, in seconds after its window had been sent; by the end of the window, in seconds."""
-    came: dict[float, float] = {}
-
-    def take(table: Any, start: int) -> None:
-        now = time.monotonic() - feeds.began
-        for row in range(len(next(iter(table.values())))):
-            at = end({name: column[row] for name, column in table.items()})
-            came.setdefault(at, now - at)
-
-    plan.each(take).run()
-    feeds.join()
-    return came
 
 
 @pytest.mark.parametrize("rates", [(100, 100), (100, 240), (240, 100)])
@@ -333,3 +263,21 @@ def test_every_commit_of_a_busy_writer_in_another_thread_is_followed(tmp_path: P
         found = iso.scan(iso.follow(signal, silence=1)).collect()
         writer.join()
         np.testing.assert_array_equal(found, np.arange(300_000, dtype="f4"))
+
+
+@pytest.mark.parametrize(
+    ("value", "shown", "legal"),
+    [(-1e-300, "-1e-300", "a number of seconds, 0 or more"), (1e300, r"1e\+300", r"at most 1.8e\+19 seconds")],
+)
+def test_refused_times_are_shown_in_a_few_digits(tmp_path: Path, value: float, shown: str, legal: str) -> None:
+    """As they were given, not with three hundred zeros."""
+    for name in ("reorder", "step", "silence", "lateness"):
+        with pytest.raises(OptionError, match=rf"^{name}={shown} is refused; give {legal}$"):
+            iso.listen("udp://127.0.0.1:0", dtype="i2", rate=100, **{name: value})
+    with pytest.raises(OptionError, match=rf"^jitter={shown} is refused; give {legal}$"):
+        iso.scan(np.zeros(4), rate=1).send("udp://127.0.0.1:9", jitter=value)
+    with iso.open(tmp_path / "water.iso", "x") as store:
+        signal = store.create("mic", dtype="i4", rate=100)
+        for name in ("lateness", "silence"):
+            with pytest.raises(OptionError, match=rf"^{name}={shown} is refused; give {legal}$"):
+                iso.follow(signal, **{name: value})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ import pytest
 
 import isochrony as iso
 from isochrony import Configuration, OptionError
+from isochrony.cli.top import describe
+from isochrony.running.status_files import PoolStatus, running_plans, status_folder
 from numbered import RECORD, numbered, numbers
 
 
@@ -138,3 +141,96 @@ def test_an_executor_reports_what_it_tuned(monkeypatch: pytest.MonkeyPatch) -> N
     assert report.tuning is not None
     assert report.tuning.configuration == one
     assert sleepers(3).run().tuning is None
+
+
+@dataclass
+class SeenRuns:
+    """What another process would see of the runs of this one, at each look."""
+
+    states: list[dict[str, Any]] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    def look(self) -> None:
+        (state,) = running_plans()
+        if state["window"]["elapsed_s"]:
+            self.states.append(state)
+            self.texts.append(describe(state))
+
+
+@pytest.fixture
+def seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SeenRuns:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.setattr(PoolStatus, "INTERVAL_S", 0.05)
+    return SeenRuns()
+
+
+@pytest.mark.parametrize("progress", [False, True])
+def test_top_shows_a_tuned_stream_while_it_runs(seen: SeenRuns, progress: bool) -> None:
+    calls = [0]
+
+    def looking(record: memoryview) -> memoryview | None:
+        calls[0] += 1
+        if calls[0] % 500 == 0:
+            seen.look()
+        return third(record)
+
+    source, drawn = numbered(10_000), []
+    options: dict[str, Any] = {"progress": drawn.append, "progress_every_s": 0} if progress else {}
+    iso.nbuffer(source, looking, bytearray(), stride=RECORD, memory="64kB", tune=True, **options)
+    last = seen.states[-1]
+    assert (last["kind"], last["unit"], last["pid"]) == ("byte stream", "bytes", os.getpid())
+    assert (last["total"], bool(drawn)) == (len(source), progress)
+    dones = [state["done"] for state in seen.states]
+    assert dones == sorted(dones) and 0 < dones[-1] <= len(source)
+    rate = last["window"]["delivered"] / last["window"]["elapsed_s"]
+    head = f"process {os.getpid()}, byte stream: {last['elapsed_s']:.1f} s, {last['done']:.4g} bytes, "
+    assert seen.texts[-1].startswith(head) and f" of {len(source):.4g}, {rate:.3g} bytes/s, " in seen.texts[-1]
+    assert running_plans() == []
+
+
+def test_top_shows_a_tuned_executor_and_its_given_configuration(seen: SeenRuns) -> None:
+    done = [0]
+
+    def work(_: Any, __: Any) -> None:
+        time.sleep(0.02)
+        done[0] += 1
+        if done[0] > 30:
+            seen.look()
+
+    def run(tune: Any) -> iso.Executor:
+        done[0] = 0
+        executor = iso.Executor(tune=tune, workers="auto")
+        for number in range(60):
+            executor.add(iso.Tasklet(work, name=str(number), on_workers="inline"))
+        tuning = executor.run().tuning
+        assert tuning is not None
+        return tuning.configuration
+
+    configuration = run("recommend")
+    assert {(one["kind"], one["unit"], one["total"]) for one in seen.states} == {("tasklets", "tasklets", 60)}
+    assert all(0 < one["done"] <= 60 for one in seen.states)
+    assert "its report will have the trials of tuning" in seen.texts[-1]
+    run(replace(configuration, workers=1))
+    assert seen.texts[-1].splitlines()[1] == "  1 workers"
+    assert running_plans() == []
+
+
+def test_a_run_that_fails_or_is_not_tuned_leaves_no_state(seen: SeenRuns) -> None:
+    def fails(record: memoryview) -> memoryview:
+        assert [state["kind"] for state in running_plans()] == ["byte stream"]
+        raise ValueError("no")
+
+    with pytest.raises(iso.NBufferError, match="no"):
+        iso.nbuffer(numbered(100), fails, stride=RECORD, tune=True)
+    assert running_plans() == []
+
+    def looks(record: memoryview) -> None:
+        assert running_plans() == []
+
+    assert iso.nbuffer(numbered(100), looks, stride=RECORD).records == 100
+
+
+def test_a_state_that_cannot_be_written_does_not_end_the_run(seen: SeenRuns, tmp_path: Path) -> None:
+    status_folder().mkdir(mode=0o700)
+    status_folder().chmod(0o777)
+    assert iso.nbuffer(numbered(100), third, stride=RECORD, tune=True).records == 100

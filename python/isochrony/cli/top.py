@@ -1,4 +1,4 @@
-"""``isochrony top``: what plans that run on this machine are doing."""
+"""``isochrony top``: what plans, byte streams and executors that run on this machine are doing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .tables import print_json
 __all__ = ["EXAMPLES", "HELP", "INTERRUPTED", "add_arguments", "run"]
 
 HELP = "show which part of a running plan limits its speed, and what tuning changes"
-INTERRUPTED = "the plans continue"
+INTERRUPTED = "the runs continue"
 EXAMPLES = """examples:
   isochrony top
   isochrony top --once --json
@@ -25,7 +25,8 @@ Shows plans of this user that run with progress=True or tune=, and those of isoc
 runs in stages, parts that run at the same time, joined by bounded queues (links). For each stage:
 the share of time in which it computed (above 100 % if several copies of it, replicas, run), waited
 for input, waited for room in its output link, and waited for a free thread. The bottleneck is the
-stage that limits the speed. Ctrl-C ends the view, not the plans.
+stage that limits the speed. Of byte streams and executors of tasklets that run with tune=: how far
+they are, and how fast. Ctrl-C ends the view, not the runs.
 """
 
 _CLEAR = "\x1b[2J\x1b[H"
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the plans until Ctrl-C, or once."""
+    """Show what runs until Ctrl-C, or once."""
     interval = arguments.interval
     if not 0.1 <= interval <= 3600:
         raise UsageError(f"--interval {interval:g} is refused; give seconds from 0.1 to 3600")
@@ -50,7 +51,8 @@ def run(arguments: argparse.Namespace) -> int:
         return Exit.OK
     while True:
         text = "\n\n".join(map(describe, running_plans())) or (
-            f"no plan is running (status folder: {status_folder()}); run one with progress=True or tune="
+            f"nothing is running (status folder: {status_folder()}); run a plan with progress=True or tune=, a byte "
+            "stream or an executor with tune="
         )
         if arguments.once or not sys.stdout.isatty():
             print(text)
@@ -60,17 +62,24 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def describe(state: dict[str, Any]) -> str:
-    """The state of one plan as text."""
+    """The state of one run as text."""
     window = state["window"]
     elapsed = max(window["elapsed_s"], 1e-9)
     rate = window["delivered"] / elapsed
     done, total = state["done"], state["total"]
     part = f", {100 * done / total:.0f} % of {total:.4g}" if total else ""
+    kind, unit = state["kind"], state["unit"]
+    what = "" if kind == "plan" else f", {kind}"
+    if not window["elapsed_s"]:
+        return f"process {state['pid']}{what}: has just begun"
     lines = [
-        f"process {state['pid']}: {state['elapsed_s']:.1f} s, {done:.4g} samples{part}, {rate:.3g} samples/s, "
+        f"process {state['pid']}{what}: {state['elapsed_s']:.1f} s, {done:.4g} {unit}{part}, {rate:.3g} {unit}/s, "
         f"{window['cpu_s'] / elapsed:.2f} cores busy"
     ]
     configuration = state["configuration"]
+    if kind != "plan":
+        lines.append(f"  {configuration['shown'] or 'its report will have the trials of tuning'}")
+        return "\n".join(lines)
     lines.append(f"  {configuration['workers']} threads")
     if window["stages"]:
         lines.append(f"  {'stage':<36}{'replicas':>9}{'computes':>10}{'input':>8}{'room':>8}{'thread':>8}")

@@ -101,9 +101,28 @@ def retire(client: Any, worker: str, stopped: threading.Event | None = None) -> 
         with contextlib.suppress(OSError):
             if client.retire_workers(workers=[worker]) or worker not in workers_of(client):
                 return True
+            _forget_released_actors(client, worker)
         if stopped is not None and stopped.is_set():
             break
     return False
+
+
+def _forget_released_actors(client: Any, worker: str) -> None:
+    """Has the scheduler drop actors of a worker that were released before the worker had made them.
+
+    Dask (2026.8) leaves these in the worker's set of actors, and refuses to retire it for ever. A slot is such an actor
+    where its run ends before the worker has answered.
+    """
+
+    # Within a function it is pickled by value: the scheduler's process need not have Isochrony.
+    def forget(dask_scheduler: Any) -> None:
+        state = dask_scheduler.workers.get(worker)
+        if state is not None:
+            state.actors -= {actor for actor in state.actors if actor.state == "forgotten"}
+
+    # A scheduler may refuse functions; then the worker stays.
+    with contextlib.suppress(Exception):
+        client.run_on_scheduler(forget)
 
 
 def drain(client: Any, workers: Sequence[str], timeout: float = 600.0) -> None:

@@ -52,6 +52,20 @@ class Slot:
         cache_report: encoded list of the shards of signals in the cache of its host, in a run that places tasks by
             data; else None.
         on_drain: function without arguments that is called when no more is to be sent to the slot.
+
+    >>> import operator, pickle, distributed, isochrony as iso
+    >>> client = distributed.Client(processes=False, n_workers=1, threads_per_worker=1)
+    >>> payload = pickle.dumps(("functions", [], ("client", 1)))
+    >>> run = iso.cluster.ClusterRun(client, payload, iso.running.options.RunOptions.of(on=client))
+    >>> _, slot = run.slot_counts(), run.next_slot(10, True)
+    >>> slot.number, slot.instruction_set in ("AVX", "SSE4.1", "NEON", "scalar")
+    (0, True)
+    >>> batch = pickle.dumps((operator.add, "join", [], []))  # a function of lists of inputs and outputs, both empty
+    >>> slot.send(batch)
+    >>> pickle.loads(slot.receive())
+    (None, [], [])
+    >>> run.close(), client.close()
+    (None, None)
     """
 
     def __init__(self, worker: str, client: Any, number: int, run: ClusterRun) -> None:
@@ -82,6 +96,15 @@ class Slot:
             WorkerError: the worker cannot prepare them; its exception is in `error`.
             StoppedError: the run has ended.
             OSError: the worker is lost; also another exception of Dask.
+
+        >>> import pickle, distributed, isochrony as iso
+        >>> client = distributed.Client(processes=False, n_workers=1, threads_per_worker=1)
+        >>> payload = pickle.dumps(("functions", [], ("client", 1)))
+        >>> run = iso.cluster.ClusterRun(client, payload, iso.running.options.RunOptions.of(on=client))
+        >>> _, slot = run.slot_counts(), run.next_slot(10, True)
+        >>> slot.prepare(b"other", pickle.dumps(("functions", [], ("client", 1))))
+        >>> run.close(), client.close()
+        (None, None)
         """
         if not self._ask("prepare", key, None):
             self._ask("prepare", key, payload)
@@ -94,6 +117,17 @@ class Slot:
 
         Parameters:
             batch: encoded tasks.
+
+        >>> import operator, pickle, distributed, isochrony as iso
+        >>> client = distributed.Client(processes=False, n_workers=1, threads_per_worker=1)
+        >>> payload = pickle.dumps(("functions", [], ("client", 1)))
+        >>> run = iso.cluster.ClusterRun(client, payload, iso.running.options.RunOptions.of(on=client))
+        >>> _, slot = run.slot_counts(), run.next_slot(10, True)
+        >>> slot.send(pickle.dumps((operator.eq, "compare", [], [])))
+        >>> pickle.loads(slot.receive())
+        (None, True, [])
+        >>> run.close(), client.close()
+        (None, None)
         """
         try:
             self._calls.append(self._actor.run(batch))
@@ -111,6 +145,17 @@ class Slot:
         Raises:
             RunError: the worker cannot execute the tasks; the exception there is the cause.
             IndexError: no batch was sent.
+
+        >>> import operator, pickle, distributed, isochrony as iso
+        >>> client = distributed.Client(processes=False, n_workers=1, threads_per_worker=1)
+        >>> payload = pickle.dumps(("functions", [], ("client", 1)))
+        >>> run = iso.cluster.ClusterRun(client, payload, iso.running.options.RunOptions.of(on=client))
+        >>> _, slot = run.slot_counts(), run.next_slot(10, True)
+        >>> slot.send(pickle.dumps((operator.add, "join", [], [])))
+        >>> pickle.loads(slot.receive())
+        (None, [], [])
+        >>> run.close(), client.close()
+        (None, None)
         """
         call = self._calls[0]
         try:
@@ -131,7 +176,19 @@ class Slot:
         return bytes(results)
 
     def drain(self) -> None:
-        """Mark the slot as one to which no more is sent, and call `on_drain`."""
+        """Mark the slot as one to which no more is sent, and call `on_drain`.
+
+        >>> import pickle, distributed, isochrony as iso
+        >>> client = distributed.Client(processes=False, n_workers=1, threads_per_worker=1)
+        >>> payload = pickle.dumps(("functions", [], ("client", 1)))
+        >>> run = iso.cluster.ClusterRun(client, payload, iso.running.options.RunOptions.of(on=client))
+        >>> _, slot = run.slot_counts(), run.next_slot(10, True)
+        >>> slot.on_drain = lambda: print("no more")
+        >>> slot.drain()
+        no more
+        >>> run.close(), client.close()
+        (None, None)
+        """
         self._draining.set()
         self.on_drain()
 
@@ -140,11 +197,34 @@ class Slot:
 
         Returns:
             True after `drain`.
+
+        >>> import pickle, distributed, isochrony as iso
+        >>> client = distributed.Client(processes=False, n_workers=1, threads_per_worker=1)
+        >>> payload = pickle.dumps(("functions", [], ("client", 1)))
+        >>> run = iso.cluster.ClusterRun(client, payload, iso.running.options.RunOptions.of(on=client))
+        >>> _, slot = run.slot_counts(), run.next_slot(10, True)
+        >>> slot.is_draining()
+        False
+        >>> slot.drain()
+        >>> slot.is_draining()
+        True
+        >>> run.close(), client.close()
+        (None, None)
         """
         return self._draining.is_set()
 
     def leave(self) -> None:
-        """Give the slot back to its worker, after all its results were received. Waits at most 0.4 s for Dask."""
+        """Give the slot back to its worker, after all its results were received. Waits at most 0.4 s for Dask.
+
+        >>> import pickle, distributed, isochrony as iso
+        >>> client = distributed.Client(processes=False, n_workers=1, threads_per_worker=1)
+        >>> payload = pickle.dumps(("functions", [], ("client", 1)))
+        >>> run = iso.cluster.ClusterRun(client, payload, iso.running.options.RunOptions.of(on=client))
+        >>> _, slot = run.slot_counts(), run.next_slot(10, True)
+        >>> slot.leave()
+        >>> run.close(), client.close()
+        (None, None)
+        """
         actor = weakref.ref(self._actor)
         self.release()
         # Dask keeps an actor on its worker until the last reference is gone. Its calls refer to it in cycles,
@@ -161,13 +241,33 @@ class Slot:
 
         Returns:
             Dask's future of the answer; None if no results are outstanding, or the worker is lost.
+
+        >>> import pickle, distributed, isochrony as iso
+        >>> client = distributed.Client(processes=False, n_workers=1, threads_per_worker=1)
+        >>> payload = pickle.dumps(("functions", [], ("client", 1)))
+        >>> run = iso.cluster.ClusterRun(client, payload, iso.running.options.RunOptions.of(on=client))
+        >>> _, slot = run.slot_counts(), run.next_slot(10, True)
+        >>> slot.stop() is None  # no results are outstanding
+        True
+        >>> run.close(), client.close()
+        (None, None)
         """
         with contextlib.suppress(Exception):
             return self._actor.stop() if self._calls else None
         return None
 
     def release(self) -> None:
-        """Release the actor of the slot. Its worker may be lost."""
+        """Release the actor of the slot. Its worker may be lost.
+
+        >>> import pickle, distributed, isochrony as iso
+        >>> client = distributed.Client(processes=False, n_workers=1, threads_per_worker=1)
+        >>> payload = pickle.dumps(("functions", [], ("client", 1)))
+        >>> run = iso.cluster.ClusterRun(client, payload, iso.running.options.RunOptions.of(on=client))
+        >>> _, slot = run.slot_counts(), run.next_slot(10, True)
+        >>> slot.release()
+        >>> run.close(), client.close()
+        (None, None)
+        """
         self._actor = None
         self._future.release()
 

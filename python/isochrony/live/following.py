@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..errors.native import PlanError
-from ..options import seconds, whole
+from ..options import duration, whole
 
 if TYPE_CHECKING:
     from .._native import NativeFollowed, Signal
@@ -108,7 +108,7 @@ def follow(
 
     if not isinstance(signal, Signal):
         raise PlanError(f"follow got {type(signal).__name__}; give a signal of a store, such as store['name']")
-    silence = None if silence is None else seconds("silence=", silence)
-    lateness = None if lateness is None else seconds("lateness=", lateness)
+    silence = None if silence is None else duration("silence=", silence)
+    lateness = None if lateness is None else duration("lateness=", lateness)
     native = NativeFollowed(signal, whole("follow start=", start, "samples", 0), silence, lateness, while_written)
     return Followed(native, signal.name)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ..errors import with_code
 from ..errors.native import OptionError
 from ..latency import Latency
-from ..options import sample_dtype, seconds, whole
+from ..options import duration, sample_dtype, whole
 from ..steps.chain import Chain
 
 if TYPE_CHECKING:
@@ -263,9 +263,9 @@ def listen(
     for option, (value, default) in foreign.items():
         if value != default:
             raise OptionError(f"{option}={value!r} has no meaning for {address}; leave out {option}=")
-    reorder, step = seconds("reorder=", reorder), seconds("step=", step)
-    silence = None if silence is None else seconds("silence=", silence)
-    lateness = None if lateness is None else seconds("lateness=", lateness)
+    reorder, step = duration("reorder=", reorder), duration("step=", step)
+    silence = None if silence is None else duration("silence=", silence)
+    lateness = None if lateness is None else duration("lateness=", lateness)
     if driven:
         asked = None if dtype is None else sample_dtype(dtype)
         common = (
@@ -423,4 +423,4 @@ class LiveSteps(Chain):
         >>> print(iso.scan(np.zeros(8), rate=100).send("udp://127.0.0.1:9"))
         scan(array) -> send(udp://127.0.0.1:9)
         """
-        return type(self)(self._native.send(address, speed, frame, loss, twice, jitter, seed))
+        return type(self)(self._native.send(address, speed, frame, loss, twice, duration("jitter=", jitter), seed))

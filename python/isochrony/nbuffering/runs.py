@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from ..errors.native import NBufferError, OptionError
 from ..functions.python import shown
 from ..options import byte_count, choice, flag, function_or_none, is_auto, number, seconds
 from ..output.progress import bytes_text
+from ..running.status_files import PoolStatus
 from ..tuning.configuration import Configuration, TuningReport
 from ..tuning.pools import PoolTuningRequest
 from .framing import framing_options
@@ -347,11 +349,22 @@ def nbuffer(
             log(f"begin: {len(sources.streams)} inputs, {len(outputs.streams)} outputs, {process or 'copy'}")
         return outputs.begin()
 
-    with events as draw:
+    with events as draw, _shown(request, draw) as look:
         report: NBufferReport | None = None
         try:
             done = _nbuffer(
-                *(sources.streams, begin, len(destinations), spelled, function, batch, initial, combine, options, draw),
+                *(
+                    sources.streams,
+                    begin,
+                    len(destinations),
+                    spelled,
+                    function,
+                    batch,
+                    initial,
+                    combine,
+                    options,
+                    look,
+                ),
                 remote,
             )
             report = _report(done, names, request)
@@ -375,6 +388,24 @@ def nbuffer(
     if log is not None:
         log(f"end: {report.bytes} bytes, {report.records} records, {report.elapsed_s:.3g} s")
     return report
+
+
+@contextmanager
+def _shown(
+    request: PoolTuningRequest | None, draw: Callable[[int, int], object] | None
+) -> Iterator[Callable[[int, int], object] | None]:
+    """What native code calls with its progress: `draw`, of a tuned run also what writes its state."""
+    if request is None:
+        yield draw
+        return
+    with PoolStatus("byte stream", request.shown()) as status:
+
+        def look(done: int, total: int) -> None:
+            status.show(done, total, "bytes")
+            if draw is not None:
+                draw(done, total)
+
+        yield look
 
 
 def _processors(process: Any) -> tuple[list[str], Callable[..., Any] | None]:

@@ -16,6 +16,7 @@ from ..errors.native import OptionError, SegmentTypeError
 __all__ = [
     "byte_count",
     "choice",
+    "duration",
     "finite",
     "finite_or_list",
     "flag",
@@ -35,6 +36,9 @@ __all__ = [
 
 #: A length in samples: a whole number of samples, or a time, as text or timedelta.
 Length: TypeAlias = int | str | timedelta | np.timedelta64
+#: Beyond what native code counts seconds with.
+_MAX_DURATION = 2.0**64
+
 #: A length in seconds: a number of seconds, or text or timedelta.
 Duration: TypeAlias = float | str | timedelta | np.timedelta64
 
@@ -160,6 +164,15 @@ def seconds(step: str, value: object) -> float:
         return finite(step, float(str(value)) if isinstance(value, np.floating) else value, "seconds")
     except OptionError:
         raise OptionError(f"{step}{value!r} is refused; give a finite number of seconds") from None
+
+
+def duration(step: str, value: object) -> float:
+    """Seconds, 0 or more, or `OptionError`."""
+    found = seconds(step, value)
+    if not 0 <= found < _MAX_DURATION:
+        legal = "a number of seconds, 0 or more" if found < 0 else f"at most {_MAX_DURATION:.2g} seconds"
+        raise OptionError(f"{step}{found:g} is refused; give {legal}")
+    return found
 
 
 def finite_or_list(step: str, value: object, unit: str) -> float | list[float]:

@@ -1,4 +1,7 @@
-"""Plans that run on this machine, as `isochrony top` shows them: each writes its state to a file while it runs."""
+"""What runs on this machine, as `isochrony top` shows it: each run writes its state to a file meanwhile.
+
+Plans write theirs in native code; tuned byte streams and executors by `PoolStatus`, in the same form.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,15 @@ import itertools
 import json
 import os
 import tempfile
+import time
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from .._native import is_process_running
 
-__all__ = ["running_plans", "status_folder", "status_path"]
+__all__ = ["PoolStatus", "running_plans", "status_folder", "status_path"]
 
 _numbers = itertools.count()
 
@@ -38,8 +44,85 @@ def status_path() -> Path | None:
     return folder / f"{os.getpid()}-{next(_numbers)}.json"
 
 
+class PoolStatus:
+    """Writes the state of a run that is no plan, while it runs. A disk that is full does not end the run.
+
+    Parameters:
+        kind: what runs, such as "byte stream".
+        configuration: what its workers and buffers are, in words; "" where that changes.
+    """
+
+    #: Seconds between two states.
+    INTERVAL_S = 0.5
+
+    def __init__(self, kind: str, configuration: str) -> None:
+        self._kind, self._configuration = kind, configuration
+        self._path: Path | None = None
+
+    def __enter__(self) -> Self:
+        self._path = status_path()
+        self._begun = self._written = time.monotonic()
+        self._cpu_s, self._done = time.process_time(), 0
+        self._write(0, 0, "", 0.0, 0.0)
+        return self
+
+    def show(self, done: int, total: int, unit: str) -> None:
+        """Write the state, unless that was done a moment ago.
+
+        Parameters:
+            done: units that are done.
+            total: units in all; 0 if unknown.
+            unit: what is counted, such as "bytes".
+        """
+        elapsed_s = time.monotonic() - self._written
+        if elapsed_s < self.INTERVAL_S:
+            return
+        cpu_s = time.process_time()
+        self._write(done, total, unit, elapsed_s, cpu_s - self._cpu_s)
+        self._written, self._cpu_s, self._done = self._written + elapsed_s, cpu_s, done
+
+    def _write(self, done: int, total: int, unit: str, elapsed_s: float, cpu_s: float) -> None:
+        if self._path is None:
+            return
+        state = {
+            "format": 1,
+            "kind": self._kind,
+            "unit": unit,
+            "pid": os.getpid(),
+            "elapsed_s": time.monotonic() - self._begun,
+            "done": done,
+            "total": total or None,
+            "names": [],
+            "window": {
+                "elapsed_s": elapsed_s,
+                "delivered": done - self._done,
+                "cpu_s": cpu_s,
+                "stages": [],
+                "links": [],
+            },
+            "configuration": {"shown": self._configuration, "workers": None, "replicas": [], "link_bytes": []},
+            "bottleneck": None,
+            "predicted_rate": None,
+            "decisions": [],
+        }
+        part = self._path.with_suffix(".part")
+        with suppress(OSError):
+            part.write_text(json.dumps(state), encoding="utf-8")
+            part.replace(self._path)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._path is not None:
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+
+
 def running_plans() -> list[dict[str, Any]]:
-    """The state of each plan that runs now, in the order of process numbers. Files of ended processes are removed."""
+    """The state of each plan, tuned byte stream and tuned executor that runs now, in the order of process numbers.
+
+    Files of ended processes are removed.
+    """
     states: list[dict[str, Any]] = []
     try:
         # Of a killed process also what it was about to put in place.
@@ -59,5 +142,5 @@ def running_plans() -> list[dict[str, Any]]:
             # It has just ended.
             continue
         if isinstance(state, dict) and state.get("format") == 1:
-            states.append(state)
+            states.append({"kind": "plan", "unit": "samples"} | state)
     return sorted(states, key=lambda one: one["pid"])

@@ -10,7 +10,7 @@ import os
 import pickle
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,6 +21,7 @@ from ..functions.python import OnWorkers, shown
 from ..options import byte_count, choice, flag, is_auto
 from ..output.progress import ImportProgress
 from ..running.options import MAX_WORKERS, RunOptions, worker_count
+from ..running.status_files import PoolStatus
 from ..steps.chain import Chain
 from ..tuning.configuration import Configuration
 from ..tuning.pools import PoolTuningRequest
@@ -445,14 +446,21 @@ class Executor:
             settings = settings | {"tuning": request.json()}
         if slots is not None:
             settings = settings | {"workers": min(max(slots.count(), 1), MAX_WORKERS), "prefetch": 0}
-        with ImportProgress("running", enabled=None if progress else False) as line:
+        shown = nullcontext() if request is None else PoolStatus("tasklets", request.shown())
+        with ImportProgress("running", enabled=None if progress else False) as line, shown as status:
 
-            def draw(done: int, total: int, _tasklets: int, _of: int) -> None:
-                line(done, total, 0, 0)
+            def watch(done: int, total: int, tasklets: int, of: int) -> None:
+                if status is not None and total:
+                    status.show(done, total, "bytes")
+                elif status is not None:
+                    status.show(tasklets, of, "tasklets")
+                if progress:
+                    line(done, total, 0, 0)
 
             try:
                 stop = None if slots is None else slots.stop
-                done = run_tasklets(described, settings, resume, calls, results, (draw if progress else None, stop))
+                watchers = (watch if progress or status is not None else None, stop)
+                done = run_tasklets(described, settings, resume, calls, results, watchers)
                 if slots is not None:
                     done["notes"] = [*done["notes"], *slots.notes()]
                 return self._reported(done, results, resume, request)

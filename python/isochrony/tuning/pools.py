@@ -81,6 +81,10 @@ class PoolTuningRequest(TuningRequest):
         fields = {"mode": self.mode, "has_fixed_workers": False, "configuration": configuration, "status": None}
         return json.dumps(fields)
 
+    def shown(self) -> str:
+        """The configuration that the run has from start to end, in words; "" if that is not known before."""
+        return "" if self.configuration is None else self._shown(self.configuration)
+
     def report(self, text: str) -> TuningReport:
         """What the native half found, in the words of workers and buffers."""
         found = TuningReport._of(text, self)
