@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pytest
@@ -21,21 +21,37 @@ KEY = ("ab" * 16, 1, 2, 3)
 LOWER, OWN, HIGHER = ("10.0.0.1", 1), ("10.0.0.2", 1), ("10.0.0.3", 1)
 
 
+class Transfer:
+    """Gives pieces of sevens."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def read(self, start: int, stop: int, into: Any, *_: object) -> None:
+        into[: stop - start] = 7
+
+
 class Peers:
-    """Other hosts, which have nothing, and are asked until `answers` is set."""
+    """Other hosts, which are asked until `answers` is set. Those in `owners` have everything, the others nothing."""
 
     def __init__(self) -> None:
         self.asked = threading.Event()
         self.answers = threading.Event()
+        self.owners: set[tuple[str, int]] = set()
 
     def is_resting(self, _: object) -> bool:
         return False
 
-    def transfer(self, *_: object) -> Any:
+    def transfer(self, address: tuple[str, int], *_: object) -> Transfer:
         from isochrony.cluster.peers import PeerAbsentError
 
         self.asked.set()
         assert self.answers.wait(10)
+        if address in self.owners:
+            return Transfer()
         raise PeerAbsentError("it has nothing")
 
 
@@ -137,3 +153,24 @@ def test_of_two_hosts_that_ask_each_other_only_the_one_with_the_higher_address_w
     thread.join()
     assert not fetched and not own._asking
     reservation.close()
+
+
+def test_a_host_that_got_nothing_is_asked_once_the_others_have_nothing(host: Any) -> None:
+    own, _, peers = host
+    peers.owners.add(LOWER)
+    fetched: dict[int, Any] = {}
+
+    def fetch() -> None:
+        for start, block in own._fetch(KEY, PIECES * PIECE, [(0, 2 * PIECE)], [HIGHER]):
+            fetched[start] = block.copy()
+
+    thread = threading.Thread(target=fetch)
+    thread.start()
+    assert peers.asked.wait(5)
+    found, _ = timed(own, 1, LOWER)
+    assert not found, "that host reads the store now"
+    peers.answers.set()
+    thread.join()
+    # It wanted the second piece only; the first one is read from the store.
+    assert list(fetched) == [PIECE] and (fetched[PIECE] == 7).all()
+    assert not own._asking and not own._refused

@@ -237,7 +237,8 @@ class PeerServer:
                 length = min(step, stop - start)
                 connection.sendall(CHECKSUM.pack(self._checksum(file, lease.name, start, length)))
                 _send_range(connection, file, start, length)
-                self.sent_bytes += length
+                with self._lock:
+                    self.sent_bytes += length
                 start += length
 
     def _checksum(self, file: Any, name: str, start: int, length: int) -> int:

@@ -10,7 +10,8 @@ the earlier one, which need not have begun with the piece when it is asked:
     the peer ...                       then it answers
     has the piece                      with it
     fetches it from the store          with it, as soon as it is there
-    asks other hosts for it, too       as above if its address is the lower one, else that it has nothing
+    asks other hosts for it, too       as above if its address is the lower one, else that it has nothing; when these
+                                       have nothing, it asks who asked
     has not begun with it              that it has nothing; when it needs the piece, it asks who asked
 
 So that one of both reads the store.
@@ -21,7 +22,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +41,8 @@ _FETCH_WAIT_S, _FETCH_POLL_S = 2.0, 0.005
 Address = tuple[str, int]
 #: Store's uuid in hex, signal, shard, content version.
 ShardKey = tuple[str, int, int, int]
+#: Of a shard: its first byte.
+Piece = tuple[ShardKey, int]
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,9 @@ class ShardHost:
         self._piece_bytes = int(cache.info()["piece_bytes"])
         self._lock = threading.Lock()
         #: Shards and pieces that other hosts are asked for at the moment.
-        self._asking: Counter[tuple[ShardKey, int]] = Counter()
+        self._asking: Counter[Piece] = Counter()
+        #: Hosts that wanted these meanwhile and got nothing: they read the store.
+        self._refused: defaultdict[Piece, set[Address]] = defaultdict(set)
         self.native = cache.shards(name, address, self._fetch)
 
     def close(self) -> None:
@@ -163,11 +168,14 @@ class ShardHost:
 
     def _is_fetched(self, cached: NativeCachedObject, key: ShardKey, part: tuple[int, int], asking: Address) -> bool:
         """Whether pieces are about to be present, and a peer may wait for them."""
+        pieces = [(key, start) for start in range(*part, self._piece_bytes)]
         with self._lock:
-            asked = any((key, start) in self._asking for start in range(*part, self._piece_bytes))
-        if asked and not self._address < asking:
-            # Both would wait for each other.
-            return False
+            asked = [piece for piece in pieces if piece in self._asking]
+            if asked and not self._address < asking:
+                # Both would wait for each other.
+                for piece in asked:
+                    self._refused[piece].add(asking)
+                return False
         with contextlib.closing(cached.reserve(*part)) as reservation:
             return not reservation.ranges
 
@@ -178,17 +186,49 @@ class ShardHost:
         piece = self._piece_bytes
         # A peer may have some pieces only, so each is asked for on its own.
         pieces = [(start, min(stop, start + piece)) for first, stop in missing for start in range(first, stop, piece)]
-        asked = [(key, start) for start, _ in pieces]
+        left, asked = dict(pieces), [(key, start) for start, _ in pieces]
+        tried: set[tuple[Address, int]] = set()
         with self._lock:
             self._asking.update(asked)
         try:
-            yield from self._ask(key, length, pieces, sources)
+            while True:
+                for start, block in self._ask(key, length, pieces, sources):
+                    del left[start]
+                    yield start, block
+                refused = self._refused_since(asked, left, tried)
+                if refused is None:
+                    return
+                pieces, sources = refused
         finally:
             with self._lock:
-                self._asking.subtract(asked)
-                for one in asked:
-                    if self._asking[one] <= 0:
-                        del self._asking[one]
+                self._end_asking(asked)
+
+    def _refused_since(
+        self, asked: list[Piece], left: dict[int, int], tried: set[tuple[Address, int]]
+    ) -> tuple[list[tuple[int, int]], list[Address]] | None:
+        """Pieces that are left, and a host to ask for them that got nothing of them here. None: there is no such host,
+        and from now on none is refused.
+        """
+        with self._lock:
+            hosts: defaultdict[Address, list[int]] = defaultdict(list)
+            for piece in asked:
+                for host in self._refused.get(piece, ()):
+                    if piece[1] in left and (host, piece[1]) not in tried:
+                        hosts[host].append(piece[1])
+            if not hosts:
+                self._end_asking(asked)
+                return None
+        host, starts = min(hosts.items())
+        tried.update((host, start) for start in starts)
+        return [(start, left[start]) for start in starts], [host]
+
+    def _end_asking(self, asked: list[Piece]) -> None:
+        self._asking.subtract(asked)
+        for piece in asked:
+            if self._asking[piece] <= 0:
+                del self._asking[piece]
+                self._refused.pop(piece, None)
+        asked.clear()
 
     def _ask(
         self, key: ShardKey, length: int, pieces: list[tuple[int, int]], sources: Sequence[Address]
