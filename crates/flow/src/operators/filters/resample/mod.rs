@@ -2,6 +2,7 @@
 
 mod part_resamplers;
 
+use isochrony_dsp::DspError;
 use isochrony_dsp::resample::{Edges, Quality, Resampler};
 use isochrony_segment::{Calibration, DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, Ratio, TimeError};
@@ -156,6 +157,18 @@ impl Resample {
         }
     }
 
+    /// An error about the ratio in terms of what the caller gave.
+    fn resampler_error(&self, error: DspError) -> PlanError {
+        match error {
+            DspError::Parameter {
+                parameter: "up/down",
+                allowed,
+                ..
+            } if self.rate_hz.is_some() => self.rate_error(allowed),
+            other => other.into(),
+        }
+    }
+
     fn ratio_and_rate(&self, rate: Rate) -> Result<(Ratio, Rate), PlanError> {
         let overflow = |_: TimeError| {
             self.rate_error(format!(
@@ -201,11 +214,13 @@ impl Operator for Resample {
         // Refuses rates more than 2^20 apart.
         let resamplers = match input.single {
             true => {
-                let resampler = Resampler::new("resample", ratio, quality, edges)?;
+                let resampler = Resampler::new("resample", ratio, quality, edges)
+                    .map_err(|error| self.resampler_error(error))?;
                 Resamplers::Single(PartResamplers::new(resampler, part_count))
             }
             false => {
-                let resampler = Resampler::new("resample", ratio, quality, edges)?;
+                let resampler = Resampler::new("resample", ratio, quality, edges)
+                    .map_err(|error| self.resampler_error(error))?;
                 Resamplers::Double(PartResamplers::new(resampler, part_count))
             }
         };
