@@ -4,6 +4,10 @@
 
 #[path = "common/channels.rs"]
 mod channels;
+#[path = "stages/defaults.rs"]
+mod defaults;
+#[path = "stages/interrupts.rs"]
+mod interrupts;
 #[path = "common/plans.rs"]
 #[allow(dead_code)]
 mod plans;

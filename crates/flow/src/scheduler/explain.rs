@@ -1,13 +1,13 @@
 //! Renders a plan for [`Plan::explain`]: as written, its rewrites, operators in tasks and their sizes, and why others
 //! are not. The length is bounded.
 
-use super::run::one_worker_because;
+use super::auto_workers::{self, WorkerChoice};
 use super::scan_groups::subgraph_plans;
 use super::stages::StagePlan;
 use super::subgraph::SubgraphPlan;
 use super::task_contract::placements;
 use super::task_size::TaskSize;
-use crate::engine::RunOptions;
+use crate::engine::{PlanCuts, RunOptions};
 use crate::optimiser::{SkipOutcome, optimise, skip_unmatched};
 use crate::plan::Op;
 use crate::plan::graph::Graph;
@@ -133,9 +133,13 @@ fn render_nodes(graph: &Graph) -> String {
 
 fn explain_workers(graph: &Graph) -> String {
     // An unreadable recording is an error of the run, not of `explain`.
-    match one_worker_because(graph, false).ok().flatten() {
-        Some(why) => format!("by default one worker: {why}\n"),
-        None => "by default a worker for each core\n".to_owned(),
+    let choice = auto_workers::choose(graph, &RunOptions::default());
+    match choice.unwrap_or(WorkerChoice::Several(PlanCuts::Any)) {
+        WorkerChoice::One(why) => format!("by default one worker: {why}\n"),
+        WorkerChoice::Several(PlanCuts::Any) => "by default a worker for each core\n".to_owned(),
+        WorkerChoice::Several(_) => {
+            "by default a worker for each core, once the caller's thread is busy\n".to_owned()
+        }
     }
 }
 

@@ -45,6 +45,8 @@
 //! executes other stages, except those it depends on, which would wait for it; if nobody computes or can, it goes on
 //! without room (`StageQueue::wait_suspended`).
 //!
+//! **Interrupts.** Sources stop, and stages go on with what these gave before, for a moment ([`drain`]).
+//!
 //! **Errors.** What a stage gave before it failed reaches the next one, followed by a stand-in
 //! ([`OpErrorKind::StageFailed`](crate::OpErrorKind)), which ranks like the error and is replaced by it in the end.
 
@@ -55,6 +57,7 @@ mod block_scheduler;
 mod block_subgraph;
 mod block_subgraphs;
 mod cell;
+mod drain;
 mod homes;
 mod input_cutter;
 mod link;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::stage_costs::{computes_much, expected_ns};
 use super::stage_plan::{MAX_ENTRIES, Replication, StagePlan};
-use crate::engine::RunOptions;
+use crate::engine::{PlanCuts, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::scheduler::task_contract::{TaskContract, interleaves, reduces, task_contract};
@@ -242,7 +242,8 @@ impl<'a> StageBuilder<'a> {
 
     fn contract(&self, at: usize) -> Option<TaskContract> {
         let node = &self.graph.nodes[at];
-        if self.descends[at] || node.inputs.len() != 1 || reduces(node) || self.is_callers(at) {
+        let is_whole = self.options.cuts == PlanCuts::WholeItems || reduces(node);
+        if self.descends[at] || node.inputs.len() != 1 || is_whole || self.is_callers(at) {
             return None;
         }
         let inputs = node
@@ -464,6 +465,11 @@ impl<'a> StageBuilder<'a> {
             caller_sources: caller_sources.map(|(at, _)| at),
             replication: replication.collect(),
         };
+        if self.options.cuts == PlanCuts::WholeItems && plan.inputs_of_last(self.graph) > 1 {
+            return Err(
+                "functions are called in the order of one thread, and get items of several parts",
+            );
+        }
         if plan.could_pile_up(self.graph) {
             return Err("a thread would read branches of one source beside others that meet there");
         }

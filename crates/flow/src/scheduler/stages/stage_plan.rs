@@ -77,6 +77,12 @@ impl StagePlan {
         edges
     }
 
+    pub(super) fn inputs_of_last(&self, graph: &Graph) -> usize {
+        let (last, edges) = (self.stages.len() - 1, self.cut_edges(graph));
+        let into = edges.iter().filter(|&&(_, to, _)| to == last);
+        into.map(|&(from, ..)| from).collect::<BTreeSet<_>>().len()
+    }
+
     pub(super) fn share_roots(&self, one: usize, other: usize) -> bool {
         self.roots[one] & self.roots[other] != 0
     }
