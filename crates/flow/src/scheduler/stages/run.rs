@@ -282,7 +282,7 @@ fn pool(
             }
         }
         let mut executor = PlanExecutor::new(&graph.graph, &own)?
-            .by_block(false)
+            .by_block(stages.by_block[number])
             .awaiting_sources()
             .with_bursts_of(match stages.caller_sources == Some(number) {
                 // The code that makes samples may wait: each item is passed on before the next.
