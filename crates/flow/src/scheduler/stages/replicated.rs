@@ -219,7 +219,14 @@ impl StageReplica {
         Ok(Self {
             number,
             shared: Arc::clone(shared),
-            replica: Replica::new(&shared.subgraph, options, None)?,
+            replica: Replica::new(
+                &shared.subgraph,
+                &RunOptions {
+                    worker: Some(number),
+                    ..*options
+                },
+                None,
+            )?,
         })
     }
 

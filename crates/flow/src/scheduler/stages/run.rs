@@ -24,7 +24,6 @@ use crate::engine::tuning::RunningPlan;
 use crate::engine::{PlanCuts, PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::scheduler::parallel::{ParallelExecution, no_thread};
-use crate::scheduler::task_contract::placements;
 use crate::{OpErrorKind, RunError};
 
 const SPIN: Duration = Duration::from_micros(50);
@@ -179,7 +178,7 @@ pub(crate) fn run(
     run_branches(true)?;
     report.elapsed = begun.elapsed();
     report.peak_bytes = pool.memory.peak();
-    report.places = placements(plan, options, &[]);
+    report.places = stages.placements(plan, options);
     report.places.extend(of_slots.places);
     report.workers = of_slots.workers;
     let operators = report.operators.iter_mut().zip(&of_slots.operators);
@@ -281,6 +280,10 @@ fn pool(
                 Err(whole) => graph = whole,
             }
         }
+        let own = RunOptions {
+            worker: (number != last).then_some(number),
+            ..own
+        };
         let mut executor = PlanExecutor::new(&graph.graph, &own)?
             .by_block(stages.by_block[number])
             .awaiting_sources()

@@ -14,7 +14,7 @@ use crate::engine::{PlanCuts, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::scheduler::task_contract::{TaskContract, interleaves, reduces, task_contract};
-use crate::{Fields, PortType, Resource, SharedRecording};
+use crate::{Fields, Parallelism, PortType, Resource, SharedRecording};
 
 /// Approximate: of unequal stages one then has work for a free core.
 const STAGES_PER_WORKER: usize = 4;
@@ -77,13 +77,17 @@ pub(super) struct StageBuilder<'a> {
     uncut: Vec<(usize, &'static str)>,
 }
 
-fn is_user_code(node: &GraphNode) -> bool {
-    matches!(node.op, Op::Factory(_))
-        || node.properties.needs == Resource::Interpreter && !node.inputs.is_empty()
+/// Other threads may execute only what the user chose workers for.
+fn is_user_code(node: &GraphNode, options: &RunOptions<'_>) -> bool {
+    let Op::Factory(factory) = &node.op else {
+        return node.properties.needs == Resource::Interpreter && !node.inputs.is_empty();
+    };
+    let may_leave = options.cuts != PlanCuts::WholeItems && factory.0.prefers_workers();
+    !(may_leave && matches!(factory.0.parallelism(options), Parallelism::Workers(_)))
 }
 
 /// User code, what is delivered, and all behind them.
-fn callers(graph: &Graph, obstacles: &Obstacles) -> Vec<bool> {
+fn callers(graph: &Graph, options: &RunOptions<'_>, obstacles: &Obstacles) -> Vec<bool> {
     let mut callers = vec![false; graph.nodes.len()];
     for &(node, _) in &graph.outputs {
         callers[node] = true;
@@ -99,7 +103,7 @@ fn callers(graph: &Graph, obstacles: &Obstacles) -> Vec<bool> {
             let group = obstacles.group_of[at];
             let mut inputs = node.inputs.iter();
             callers[at] |= group.is_some_and(|group| groups[group])
-                || is_user_code(node)
+                || is_user_code(node, options)
                 || inputs.any(|&(from, _)| callers[from]);
             if let Some(group) = group {
                 groups[group] |= callers[at];
@@ -120,7 +124,7 @@ impl<'a> StageBuilder<'a> {
         Self {
             graph,
             options,
-            callers: callers(graph, &obstacles),
+            callers: callers(graph, options, &obstacles),
             group_stages: vec![None; obstacles.groups.len()],
             obstacles,
             root_of: vec![0; graph.nodes.len()],

@@ -7,6 +7,7 @@ use super::stage_costs::expected_ns;
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph};
+use crate::scheduler::task_contract::placements;
 
 /// Part of the memory budget for all links.
 const LINK_MEMORY_FRACTION: u64 = 16;
@@ -236,6 +237,12 @@ impl StagePlan {
                 stages.join(", ")
             ),
         })
+    }
+
+    /// Where factory operators work: those that the user chose workers for, in other threads.
+    pub(crate) fn placements(&self, graph: &Graph, options: &RunOptions<'_>) -> Vec<String> {
+        let (_, others) = self.stages.split_last().unwrap_or((&self.stages[0], &[]));
+        placements(graph, options, &others.concat())
     }
 
     pub(crate) fn lines(&self, graph: &Graph, workers: usize) -> Vec<String> {
