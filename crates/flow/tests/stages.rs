@@ -6,6 +6,8 @@
 mod channels;
 #[path = "stages/defaults.rs"]
 mod defaults;
+#[path = "stages/grid.rs"]
+mod grid;
 #[path = "stages/interrupts.rs"]
 mod interrupts;
 #[path = "stages/obstacles.rs"]

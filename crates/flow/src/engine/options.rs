@@ -32,8 +32,9 @@ pub struct StageOptions {
     pub burst_bytes: u64,
     /// Approximate new bytes per block of a replicated stage.
     pub block_bytes: u64,
-    /// Approximate sample bytes per cell of a settling stage, on which results depend. 4 MiB leave the cache before the
-    /// next stage reads them.
+    /// Approximate sample bytes per cell of operators that settle, in tasks and on streams alike, since results depend on
+    /// it; at most [`RunOptions::task`]. 4 MiB leave the cache before the next stage reads them; of much less a large part
+    /// is read twice, to settle.
     pub cell_bytes: u64,
     /// Approximate link capacity in bytes.
     pub link_bytes: u64,
@@ -50,7 +51,7 @@ impl Default for StageOptions {
             poll_us: 20_000,
             burst_bytes: 1 << 20,
             block_bytes: 1 << 20,
-            cell_bytes: 512 << 10,
+            cell_bytes: 1 << 20,
             link_bytes: 2 << 20,
             shuffle: None,
             threads_per_cache: 0,

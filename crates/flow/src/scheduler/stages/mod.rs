@@ -57,6 +57,7 @@ mod block_scheduler;
 mod block_subgraph;
 mod block_subgraphs;
 mod cell;
+mod cell_groups;
 mod drain;
 mod homes;
 mod input_cutter;

@@ -266,6 +266,7 @@ fn pool(
                 entries,
                 delivered: &delivered,
                 replication: stages.replication[number],
+                cell_samples: stages.cell_samples[number],
                 remote,
             };
             match stage.replicate(&own)? {

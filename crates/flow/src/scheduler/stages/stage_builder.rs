@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::cell_groups::CellGroups;
 use super::obstacles::Obstacles;
 use super::stage_costs::{computes_much, expected_ns};
 use super::stage_plan::{MAX_ENTRIES, Replication, StagePlan};
@@ -39,11 +40,14 @@ struct GrowingStage {
     /// `Blocks`: no source, and all operators can compute blocks independently. `Cells`: the first one settles, and the
     /// others need no neighbours.
     replication: Replication,
+    /// The group of cells, whose operators are not executed otherwise; no others join.
+    cells: Option<usize>,
 }
 
 impl GrowingStage {
     fn has_replicas(&self) -> bool {
-        self.replication != Replication::None && computes_much(self.cost_ns)
+        let is_worth_it = computes_much(self.cost_ns) || self.cells.is_some();
+        self.replication != Replication::None && is_worth_it
     }
 }
 
@@ -53,6 +57,9 @@ pub(super) struct StageBuilder<'a> {
     obstacles: Obstacles,
     /// By group of obstacles.
     group_stages: Vec<Option<usize>>,
+    cells: CellGroups,
+    /// By group of cells.
+    cell_stages: Vec<Option<usize>>,
     /// Nodes that only the caller's thread executes.
     callers: Vec<bool>,
     stages: Vec<GrowingStage>,
@@ -121,9 +128,12 @@ impl<'a> StageBuilder<'a> {
         let expected_ns = expected_ns(graph);
         let share_ns = expected_ns.iter().sum::<f64>() / max_stages as f64;
         let obstacles = Obstacles::of(graph, &expected_ns, share_ns / 2.0);
+        let cells = CellGroups::of(graph, options);
         Self {
             graph,
             options,
+            cell_stages: vec![None; cells.samples.len()],
+            cells,
             callers: callers(graph, options, &obstacles),
             group_stages: vec![None; obstacles.groups.len()],
             obstacles,
@@ -159,6 +169,7 @@ impl<'a> StageBuilder<'a> {
             root: 0,
             in_caller: false,
             replication: Replication::None,
+            cells: None,
         });
         number
     }
@@ -195,8 +206,12 @@ impl<'a> StageBuilder<'a> {
         let inputs = &self.graph.nodes[node].inputs;
         let cost_ns = self.expected_ns[node];
         let mut stages: BTreeSet<usize> = BTreeSet::new();
+        let cells = self.cells.group_of[node].filter(|_| !self.callers[node]);
         if let [(from, _)] = inputs[..] {
             stages = self.stages_of(from);
+        } else if cells.is_some() {
+            // All inputs come from this group, or from the scan before it.
+            stages.extend(inputs.iter().flat_map(|&(from, _)| self.stages_of(from)));
         } else {
             let before: BTreeSet<usize> = inputs.iter().map(|&(from, _)| from).collect();
             let before: Vec<usize> = before.into_iter().collect();
@@ -210,6 +225,8 @@ impl<'a> StageBuilder<'a> {
             self.stage_of.push(CALLER);
             self.feeds.push(stages);
             return;
+        } else if let Some(cells) = cells {
+            self.place_in_cells(node, cells, stages)
         } else if let Some(group) = group {
             self.place_bound(node, group, stages)
         } else if inputs.is_empty() {
@@ -243,6 +260,23 @@ impl<'a> StageBuilder<'a> {
         };
         self.stage_of.push(stage);
         self.feeds.push(BTreeSet::new());
+    }
+
+    /// In the stage that computes the cells of a feed.
+    fn place_in_cells(&mut self, node: usize, cells: usize, mut stages: BTreeSet<usize>) -> usize {
+        let cost_ns = self.expected_ns[node];
+        let own = self.cell_stages[cells].map(|stage| self.stage(stage));
+        let stage = own.unwrap_or_else(|| {
+            let stage = self.new_stage(0.0, BTreeSet::new());
+            self.stages[stage].cells = Some(cells);
+            self.stages[stage].replication = Replication::Cells;
+            stage
+        });
+        self.cell_stages[cells] = Some(stage);
+        stages.remove(&stage);
+        self.stages[stage].cost_ns += cost_ns;
+        self.stages[stage].inputs.extend(stages);
+        stage
     }
 
     /// In the stage of its group.
@@ -289,7 +323,7 @@ impl<'a> StageBuilder<'a> {
                 is_light || stage.cost_ns + cost_ns / 2.0 <= self.share_ns
             }
         };
-        joins || is_full
+        (joins || is_full) && stage.cells.is_none()
     }
 
     fn descends(&self, node: usize) -> bool {
@@ -479,7 +513,8 @@ impl<'a> StageBuilder<'a> {
                     reader.is_some_and(|reader| reader.has_replicas())
                 });
                 // Passing samples within one thread gains nothing.
-                !computes_much(own.cost_ns) && !own.in_caller && reader.is_some() && !keeps
+                let is_light = !computes_much(own.cost_ns) && own.cells.is_none();
+                is_light && !own.in_caller && reader.is_some() && !keeps
                     || own.in_caller && reader == Some(CALLER)
             });
             let mut before_callers = readers
@@ -594,6 +629,15 @@ impl<'a> StageBuilder<'a> {
             numbered.find(|&(_, &stage)| stage != CALLER && self.stages[stage].in_caller);
         let plan = StagePlan {
             caller_sources: caller_sources.map(|(at, _)| at),
+            cell_samples: (order.iter())
+                .map(|&stage| {
+                    let own = self.stages.get(stage)?;
+                    let cells = own
+                        .cells
+                        .filter(|_| own.replication == Replication::Cells)?;
+                    Some(self.cells.samples[cells])
+                })
+                .collect(),
             replication: replication.collect(),
             uncut: (self.uncut.iter())
                 .map(|&(node, why)| (stage_of[node], why))

@@ -24,6 +24,8 @@ pub(crate) struct StagePlan {
     /// Sources that call Python: the caller's thread executes them when otherwise idle.
     pub(super) caller_sources: Option<usize>,
     pub(super) replication: Vec<Replication>,
+    /// Of the cells of a feed, as tasks would have them; None: as its operators need.
+    pub(super) cell_samples: Vec<Option<u64>>,
     /// Stages whose sources are read block by block.
     pub(super) by_block: Vec<bool>,
     /// Stages whose operators cannot be cut apart, and why.
