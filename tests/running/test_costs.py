@@ -41,7 +41,8 @@ OPERATORS: dict[str, Callable[[iso.Plan], iso.Plan]] = {
 def test_declared_costs_are_in_proportion_to_measured_times(name: str) -> None:
     plan = OPERATORS[name](iso.scan(X, rate=1000, segment=8192).lowpass(50))
     shares = re.findall(r"stage \d+: .*expected to take (\d+)% of the time", plan.explain())
-    assert len(shares) == 2, plan.explain()
+    # The last one gathers results, alone or behind the operator.
+    assert len(shares) == 2 or shares[2:] == ["0"], plan.explain()
     declared = float(shares[1]) / float(shares[0])
     for _ in range(RUNS):
         # The scan and the low-pass come first.

@@ -1,13 +1,14 @@
 """Plans that keep state, on several cores: stages, their report, live signals."""
 
 import json
+import os
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from isochrony.running.report import Measurement
 
 RATE = 1000
 X = np.random.default_rng(7).normal(0, 100, 400_000).astype("f4")
+WHERE: tuple[Literal["inline", "threads", "processes"], ...] = ("inline", "threads", "processes")
 
 
 def filtered(plan: iso.Plan) -> iso.Plan:
@@ -169,24 +171,79 @@ def test_a_plan_chooses_one_worker_where_more_would_not_help(tmp_path: Path) -> 
         assert len(peaks(plan).run(workers="auto").report.stages) == stages
     assert "by default one worker: it reads only 400000 samples" in short.explain()
     assert "by default a worker for each core" in peaks(long).explain()
-    assert "by default one worker: something may end early" in peaks(long).limit(3).explain()
-    # Functions are called as with one worker.
-    seen: set[int] = set()
+    assert "by default one worker: it reads only 1536 samples" in peaks(long).limit(3).explain()
+
+    def made() -> Iterator[np.ndarray[Any, Any]]:
+        yield from np.resize(X, 2_000_000).reshape(-1, 1000)
+
+    live = peaks(iso.generate(made, dtype="f4", rate=RATE))
+    assert len(live.run().report.stages) > 1
+    # What others read ahead of a live source would be lost.
+    assert "by default one worker: something may end early" in live.limit(3).explain()
+
+
+def test_by_default_functions_are_called_as_with_one_worker_while_others_compute_what_comes_before() -> None:
+    calls: list[tuple[int, int]] = []
 
     def noted(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        seen.add(threading.get_ident())
+        calls.append((threading.get_ident(), len(rows)))
         return rows.max(axis=1)
 
     function = iso.py(noted, dtype="f4", width=1)
-    report = long.rewindow(512).map(function).run().report
-    assert (seen, report.processes) == ({threading.get_ident()}, ())
+    plan = filtered(iso.scan(np.resize(X, 2_000_000), rate=RATE)).rewindow(512).map(function)
+    expected, alone = plan.collect(workers=1), list(calls)
+    calls.clear()
+    result = plan.run()
+    assert len(result.report.stages) > 1 and result.report.processes == ()
+    assert calls == alone and {thread for thread, _ in calls} == {threading.get_ident()}
+    np.testing.assert_array_equal(plan.collect(), expected)
+    # Their calls alternate with those of a generator.
+    source = iso.generate(lambda: iter(X.reshape(-1, 1000)), dtype="f4", rate=RATE)
+    assert "would no longer alternate" in filtered(source).rewindow(512).map(function).explain()
 
-    def made() -> Iterator[np.ndarray[Any, Any]]:
-        yield from X.reshape(-1, 1000)
 
-    live = peaks(iso.generate(made, dtype="f4", rate=RATE))
-    assert live.run().report.stages == ()
-    assert "by default one worker: its samples are generated or received while it runs" in live.explain()
+CALLERS: set[tuple[int, int]] = set()
+
+
+def named(rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    CALLERS.add((os.getpid(), threading.get_ident()))
+    time.sleep(0.005)
+    return np.column_stack([np.full(len(rows), os.getpid()), rows.max(axis=1)])
+
+
+def test_functions_that_ask_for_workers_get_them_in_stages_too() -> None:
+    here = os.getpid()
+    before = filtered(iso.scan(np.resize(X, 3_000_000), rate=RATE)).rewindow(512)
+    plans = {where: before.map(iso.py(named, dtype="f8", width=2, on_workers=where)) for where in WHERE}
+    expected = plans["inline"].collect(workers=1)[:, 1]
+    for workers in (1, 2, 3):
+        for where, plan in plans.items():
+            CALLERS.clear()
+            got = plan.collect(workers=workers)
+            np.testing.assert_array_equal(got[:, 1], expected)
+            away = where == "processes" and workers > 1
+            assert ({int(pid) for pid in got[:, 0]} != {here}) is away, (where, workers)
+            threads = {thread for _, thread in CALLERS}
+            if where == "threads" and workers > 1:
+                assert threads - {threading.get_ident()}
+            elif not away:
+                assert threads == {threading.get_ident()}
+    text = plans["threads"].explain(workers=3)
+    assert "py, 3 replicas" in text and "in the workers' threads" in text
+    assert "in the caller's thread" in plans["inline"].explain(workers=3)
+
+
+def test_explain_shows_what_collect_does_with_so_many_workers() -> None:
+    plan = iso.scan(X, rate=RATE).lowpass(50).rewindow(512).power()
+    for workers in (2, 3, 5):
+        report = plan.run(workers=workers).report
+        lines = [line.strip() for line in plan.explain(workers=workers).splitlines()]
+        lines = [line for line in lines if line.startswith("stage ")]
+        collected = plan.collect(workers=workers)
+        assert len(lines) == 3 and f"power, {workers} replicas" in lines[1] and "collect" in lines[2], lines
+        assert len(collected) == X.size // 512 and report is not None
+    with pytest.raises(iso.OptionError, match="workers=0 is refused"):
+        plan.explain(workers=0)
 
 
 def test_a_stream_that_operators_made_has_no_clock_in_stages_either(tmp_path: Path) -> None:

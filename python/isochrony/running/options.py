@@ -157,9 +157,10 @@ class RunKeywords(TypedDict, total=False):
                 stages, which run at the same time, each in order. Sinks, and sequential operators of a plan in parts,
                 run in the calling thread, in order along each branch; branches alternate part by part, in the plan's
                 order, instead of block by block. Results are the same to the bit for any number; `explain` states what
-                runs where. "auto" is 1 if the plan is short, may end early, calls Python functions, or reads samples
-                that are generated or received during the run (`explain` states the reason), and inside a worker process
-                of this package, `multiprocessing`, Dask or PyTorch. 1: everything runs in the calling thread, except
+                runs where. "auto" is 1 if the plan is short, or if more would change what functions are given or what is
+                read of a live source (`explain` states the reason), and inside a worker process of this package,
+                `multiprocessing`, Dask or PyTorch. Other threads join a plan with a live source, a function or a
+                `limit` once the calling thread is busy. 1: everything runs in the calling thread, except
                 sums and means of `group_by`, which a second thread computes for the same parts.""",
             metavar="N",
             parse=lambda text: text if text == "auto" else int(text),
@@ -177,8 +178,8 @@ class RunKeywords(TypedDict, total=False):
                 this allows their error, which `explain` states: on parts of a recording, and on live and generated
                 samples in cells of a fixed length. NaN and infinities then spread to the end of their part or cell; in
                 one pass they spread to the end of the gap-free range. Results are the same to the bit for any number of
-                workers, also for 1, and for any division of live samples. The results of a part need about 4 MiB of
-                memory. 0: such operators run in order, in one thread.""",
+                workers, also for 1, and for stored and live samples, however they arrive. The results of a part need
+                about 1 MiB of memory. 0: such operators run in order, in one thread.""",
             metavar="E",
             parse=float,
         ),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ..errors.native import OptionError, PlanError
 from ..options import flag, whole
@@ -53,7 +53,7 @@ class Chain:
         """Type of the items: "samples", "frames" (windows), "ranges", "rows" or "count"."""
         return self._native.kind
 
-    def explain(self) -> str:
+    def explain(self, *, workers: int | Literal["auto"] = "auto") -> str:
         r"""Describe the plan as written, how it is rewritten and why, and how it will run; reads nothing.
 
         Returns:
@@ -61,8 +61,14 @@ class Chain:
             optimiser changes, and ``no skipping``: why it skips nothing. ``runs as``: the plan after that, and of each
             operator its output type and how its results depend on its input (stateless, overlap, settling, ...).
             ``by default one worker``: why, if so. ``on several workers``: which part runs in tasks or stages, and why
-            others do not. ``predicted``: the time that it will take, if costs are known. ``reads``: how each recording
-            is read.
+            others do not, if `collect` runs it with `workers`. ``predicted``: the time that it will take, if costs are
+            known. ``reads``: how each recording is read.
+
+        Parameters:
+            workers: number of workers, as in `collect`; fewer than 2 count as 2.
+
+        Raises:
+            OptionError: `workers` is neither "auto" nor a whole number from 1 to 1024.
 
         >>> import numpy as np, isochrony as iso
         >>> print(*iso.scan(np.zeros(3), rate=100).lowpass(10).explain().splitlines()[:7], sep="\n")
@@ -74,7 +80,9 @@ class Chain:
           1 iir: samples[float64] of array at 100 Hz; settles after 132 samples (relative error 1e-9)
         by default one worker: it reads only 3 samples
         """
-        return self._native.explain()
+        from ..running.options import worker_count
+
+        return self._native.explain(worker_count("workers", workers))
 
     def characterise(self, *, samples: int = 1 << 20, repeats: int = 9, save: bool = True) -> tuple[OperatorCost, ...]:
         """Measure the cost of each operator by itself, with input always available and output consumed at once.

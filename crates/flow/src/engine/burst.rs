@@ -55,6 +55,10 @@ impl PlanExecutor {
         source.ended |= slots[source.node].ended;
         while !size.is_over(*burst_bytes) && !source.ended && !source.idle {
             context.check_interrupt()?;
+            if source.is_stopped() {
+                source.idle = true;
+                break;
+            }
             context.switch_to(node);
             context.pool.shrink_if_short(context.queued_bytes);
             // An error names the last range given.

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use isochrony_runtime::Interrupt;
+
 use super::branches::ExecutorTaps;
 use super::burst_latency::BurstLatencies;
 use super::context::ExecutionContext;
@@ -64,6 +66,18 @@ impl PlanExecutor {
     /// Waits for a lagging source if its items arrive by themselves.
     pub(crate) fn awaiting_sources(mut self) -> Self {
         self.source_order.awaits = true;
+        self
+    }
+
+    /// Once requested, sources of nodes that `are_stopped` are not asked any more.
+    pub(crate) fn stopping(
+        mut self,
+        stop: &Interrupt,
+        are_stopped: impl Fn(usize) -> bool,
+    ) -> Self {
+        for source in &mut self.source_order.sources {
+            source.stop = are_stopped(source.node).then(|| stop.clone());
+        }
         self
     }
 

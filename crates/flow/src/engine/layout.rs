@@ -194,6 +194,7 @@ fn open_source(graph: &Graph, node: usize, source: Box<dyn crate::Source>) -> Op
         axis: TimeAxis::of_node_input(graph, node),
         ended: false,
         idle: false,
+        stop: None,
         stored: recording.is_some_and(|recording| recording.0.is_splittable()),
         reported: 0,
     }

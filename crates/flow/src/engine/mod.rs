@@ -51,5 +51,6 @@ pub(crate) use dispatch::is_operator_error;
 pub(crate) use executor::PlanExecutor;
 pub(crate) use first_error::panic_error;
 pub(crate) use layout::ReusableParts;
+pub(crate) use options::PlanCuts;
 pub use options::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions, StageOptions};
 pub(crate) use run::Burst;

@@ -32,8 +32,9 @@ pub struct StageOptions {
     pub burst_bytes: u64,
     /// Approximate new bytes per block of a replicated stage.
     pub block_bytes: u64,
-    /// Approximate sample bytes per cell of a settling stage, on which results depend. 4 MiB leave the cache before the
-    /// next stage reads them.
+    /// Approximate sample bytes per cell of operators that settle, in tasks and on streams alike, since results depend on
+    /// it; at most [`RunOptions::task`]. 4 MiB leave the cache before the next stage reads them; of much less a large part
+    /// is read twice, to settle.
     pub cell_bytes: u64,
     /// Approximate link capacity in bytes.
     pub link_bytes: u64,
@@ -50,12 +51,23 @@ impl Default for StageOptions {
             poll_us: 20_000,
             burst_bytes: 1 << 20,
             block_bytes: 1 << 20,
-            cell_bytes: 512 << 10,
+            cell_bytes: 1 << 20,
             link_bytes: 2 << 20,
             shuffle: None,
             threads_per_cache: 0,
         }
     }
+}
+
+/// How a plan is cut whose workers nobody asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum PlanCuts {
+    #[default]
+    Any,
+    /// In stages, which one thread executes until it is busy for some time.
+    Stages,
+    /// In such stages, without replicas: each operator is given the items that one thread would give it.
+    WholeItems,
 }
 
 /// Execution options. Bindings read plain values by name from JSON.
@@ -87,8 +99,9 @@ pub struct RunOptions<'a> {
     /// the caller's included. With 1, tasks run only operators whose results depend on cuts, such as sums
     /// ([`Contract::Reducible`](crate::Contract)), so results are bit-identical for any number.
     pub workers: usize,
-    /// `workers` is the maximum: one if the plan is short, may end early, calls Python, has a [`Control`], or reads a
-    /// live or generated feed.
+    /// `workers` is the maximum: one if the plan is short, or if several would change what user code is given, or what
+    /// is read of a live or generated feed. Other threads join a plan with a feed, a function or a `limit` once the
+    /// caller's is busy.
     pub auto_workers: bool,
     /// Approximate sample bytes per task, without overlap; less if memory is short and cuts do not change results.
     pub task: u64,
@@ -128,6 +141,8 @@ pub struct RunOptions<'a> {
     /// Other processes compute blocks of local feeds, whose times they do not know.
     #[serde(skip)]
     pub(crate) has_slots: bool,
+    #[serde(skip)]
+    pub(crate) cuts: PlanCuts,
 }
 
 /// An operator and the link after it hold back results: each gets half of the time.
@@ -179,6 +194,7 @@ impl Default for RunOptions<'_> {
             pinning: None,
             link_bytes: 0,
             has_slots: false,
+            cuts: PlanCuts::Any,
         }
     }
 }

@@ -128,7 +128,7 @@ impl PlanExecutor {
                 // Other sources may have got items meanwhile.
                 let others = self.source_order.sources.iter_mut().enumerate();
                 let others = others.filter(|&(at, _)| gave && Some(at) != current);
-                others.for_each(|(_, source)| source.idle = false);
+                others.for_each(|(_, source)| source.idle = source.is_stopped());
                 return Ok(match current {
                     Some(_) if gave => StepOutcome::Gave,
                     Some(_) => StepOutcome::Asked,

@@ -4,6 +4,8 @@
 //! worker speed. Sources are then asked *block by block*: the one whose next block begins first, the first of equals.
 //! One that lacks data is waited for if its items arrive by themselves. A progress mark follows each block.
 
+use isochrony_runtime::Interrupt;
+
 use super::slot::Slot;
 use super::time_axis::TimeAxis;
 use crate::{Item, OpError, Source, SourceEvent};
@@ -26,6 +28,8 @@ pub(super) struct OpenSource {
     pub(super) axis: TimeAxis,
     pub(super) ended: bool,
     pub(super) idle: bool,
+    /// Once requested, it is not asked any more, as if it had nothing.
+    pub(super) stop: Option<Interrupt>,
     pub(super) stored: bool,
     pub(super) reported: u64,
 }
@@ -96,6 +100,11 @@ impl OpenSource {
         if by_block && anchor < i64::MAX && !self.source.overlaps() {
             self.progress = self.progress.max(anchor);
         }
+    }
+
+    #[inline]
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.as_ref().is_some_and(Interrupt::is_requested)
     }
 
     pub(super) fn is_after(&self, next: Option<&NextSource>) -> bool {
@@ -198,7 +207,7 @@ impl SourceOrder {
     pub(super) fn retry_idle(&mut self) {
         self.sources
             .iter_mut()
-            .for_each(|source| source.idle = false);
+            .for_each(|source| source.idle = source.is_stopped());
     }
 
     pub(super) fn all_ended(&self) -> bool {

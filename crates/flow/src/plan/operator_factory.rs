@@ -56,6 +56,12 @@ pub trait OperatorFactory: Send + Sync {
         Parallelism::CallingThread("depends on an object of this process".into())
     }
 
+    /// Whether the user chose workers for it: then other threads than the caller's also execute it in stages, in order or,
+    /// by its contract, in blocks.
+    fn prefers_workers(&self) -> bool {
+        false
+    }
+
     /// Parameters in a saved plan.
     ///
     /// # Errors

@@ -1,13 +1,14 @@
 //! Renders a plan for [`Plan::explain`]: as written, its rewrites, operators in tasks and their sizes, and why others
 //! are not. The length is bounded.
 
-use super::run::one_worker_because;
-use super::scan_groups::subgraph_plans;
+use super::auto_workers::{self, WorkerChoice};
+use super::remote::collecting;
+use super::scan_groups::{self, subgraph_plans};
 use super::stages::StagePlan;
 use super::subgraph::SubgraphPlan;
 use super::task_contract::placements;
 use super::task_size::TaskSize;
-use crate::engine::RunOptions;
+use crate::engine::{PlanCuts, RunOptions};
 use crate::optimiser::{SkipOutcome, optimise, skip_unmatched};
 use crate::plan::Op;
 use crate::plan::graph::Graph;
@@ -133,40 +134,41 @@ fn render_nodes(graph: &Graph) -> String {
 
 fn explain_workers(graph: &Graph) -> String {
     // An unreadable recording is an error of the run, not of `explain`.
-    match one_worker_because(graph, false).ok().flatten() {
-        Some(why) => format!("by default one worker: {why}\n"),
-        None => "by default a worker for each core\n".to_owned(),
+    let choice = auto_workers::choose(graph, &RunOptions::default());
+    match choice.unwrap_or(WorkerChoice::Several(PlanCuts::Any)) {
+        WorkerChoice::One(why) => format!("by default one worker: {why}\n"),
+        WorkerChoice::Several(PlanCuts::Any) => "by default a worker for each core\n".to_owned(),
+        WorkerChoice::Several(_) => {
+            "by default a worker for each core, once the caller's thread is busy\n".to_owned()
+        }
     }
 }
 
-fn explain_tasks(graph: &Graph) -> String {
-    let options = RunOptions {
-        workers: 2,
-        ..RunOptions::default()
-    };
-    let subgraph_plans = subgraph_plans(graph, &options);
-    if let Some(stages) = StagePlan::instead_of_tasks(graph, &options, &subgraph_plans) {
-        let lines = stages.lines(graph, options.workers);
-        let placements = placements(graph, &options, &[]);
+/// `collected`: the plan with what gathers its results, which stages contain.
+fn explain_tasks(graph: &Graph, collected: &Graph, options: &RunOptions<'_>) -> String {
+    let subgraph_plans = subgraph_plans(graph, options);
+    let of_collected = scan_groups::subgraph_plans(collected, options);
+    if let Some(stages) = StagePlan::instead_of_tasks(collected, options, &of_collected) {
+        let lines = stages.lines(collected, options.workers);
+        let placements = stages.placements(collected, options);
         let all = lines.into_iter().chain(placements);
         return all.map(|line| line + "\n").collect();
     }
     let lines = subgraph_plans.iter().map(|plan| describe(plan, graph));
     let spread = subgraph_plans
         .iter()
-        .filter(|plan| plan.task_size(graph, &options).is_some());
+        .filter(|plan| plan.task_size(graph, options).is_some());
     let spread = spread.flat_map(|plan| plan.nodes.iter().map(|one| one.node));
     let spread: Vec<usize> = spread.collect();
-    let stages = match spread.is_empty() {
-        true => explain_stages(graph, &options),
-        false => String::new(),
+    let (stages, placements) = match spread.is_empty() {
+        true => explain_stages(collected, options),
+        false => (String::new(), placements(graph, options, &spread)),
     };
-    let placements = placements(graph, &options, &spread).into_iter();
-    let placements = placements.map(|placement| placement + "\n");
+    let placements = placements.into_iter().map(|placement| placement + "\n");
     lines.chain([stages]).chain(placements).collect()
 }
 
-fn explain_stages(graph: &Graph, options: &RunOptions<'_>) -> String {
+fn explain_stages(graph: &Graph, options: &RunOptions<'_>) -> (String, Vec<String>) {
     match StagePlan::of(graph, options) {
         Ok(plan) => {
             let mut lines = plan.lines(graph, options.workers);
@@ -176,9 +178,12 @@ fn explain_stages(graph: &Graph, options: &RunOptions<'_>) -> String {
             };
             let on_cluster = StagePlan::of(graph, &on_cluster).ok();
             lines.extend(on_cluster.and_then(|plan| plan.cluster_line(graph, options.workers)));
-            lines.join("\n") + "\n"
+            (lines.join("\n") + "\n", plan.placements(graph, options))
         }
-        Err(why) => format!("in one stage: {why}\n"),
+        Err(why) => (
+            format!("in one stage: {why}\n"),
+            placements(graph, options, &[]),
+        ),
     }
 }
 
@@ -264,6 +269,16 @@ impl Plan {
     /// The plan as written, its rewrites, and how it will run. Reads nothing; shortens very large plans.
     #[must_use]
     pub fn explain(&self) -> String {
+        self.explain_for(2)
+    }
+
+    /// As [`explain`](Self::explain), with so many workers, at least 2, where it runs on several.
+    #[must_use]
+    pub fn explain_for(&self, workers: usize) -> String {
+        let options = RunOptions {
+            workers: workers.max(2),
+            ..RunOptions::default()
+        };
         let mut graph = Graph::new(self);
         let mut text = format!("plan\n{}\n", indent(&render_graph(&graph)));
         let times = |what: &str, count: usize| format!("{what} ({count} times)");
@@ -284,7 +299,9 @@ impl Plan {
         text += &format!("runs as\n{}\n", indent(&render_graph(&graph)));
         text += &render_nodes(&graph);
         text += &explain_workers(&graph);
-        text += &format!("on several workers\n{}\n", indent(&explain_tasks(&graph)));
+        let collected = self.collected(&graph);
+        let tasks = explain_tasks(&graph, &collected, &options);
+        text += &format!("on several workers\n{}\n", indent(&tasks));
         let predicted = super::prediction::lines(&graph);
         text += &format!("predicted\n{}\n", indent(&predicted.join("\n")));
         let reads = graph.nodes.iter().filter_map(|node| match &node.op {
@@ -298,6 +315,23 @@ impl Plan {
             text += &format!("reads\n{}\n", indent(&reads.join("\n")));
         }
         text
+    }
+}
+
+impl Plan {
+    /// What `collect` executes, if it does not end in user code, which is run for its effects.
+    fn collected(&self, graph: &Graph) -> Graph {
+        let output = graph
+            .outputs
+            .first()
+            .map(|&(node, _)| &graph.nodes[node].op);
+        if matches!(output, Some(Op::Factory(_))) {
+            return graph.clone();
+        }
+        let mut collected = Graph::of(&collecting(std::slice::from_ref(self)));
+        optimise(&mut collected);
+        skip_unmatched(&mut collected);
+        collected
     }
 }
 

@@ -24,7 +24,7 @@
 //!
 //! | step | files |
 //! |---|---|
-//! | entry points of a plan | `run`, `repeated` |
+//! | entry points of a plan | `run`, `repeated`, `auto_workers` |
 //! | plan splitting (pure) | `split`, `scan_groups`, `subgraph`, `subgraph_builder`, `task_contract`, `sequential` |
 //! | task sizes and overlap (pure) | `task_size`, `output_estimate`, `overlap`, `partition` |
 //! | threads, scheduler, reorder buffer | `parallel`, `reorder`, `task_queue`, `task_output`, `running_tasks` |
@@ -40,6 +40,7 @@
 //!
 //! The reported error is the one that a single pass meets first.
 
+mod auto_workers;
 mod boundary;
 pub(crate) mod characterise;
 mod explain;

@@ -14,6 +14,17 @@ pub(super) struct OutputEstimate {
     samples_per_item: f64,
 }
 
+impl OutputEstimate {
+    /// Samples read for a sample or a window of this output; None if that depends on data.
+    pub(super) fn samples_per_item(&self, output: &PortType) -> Option<f64> {
+        match output {
+            PortType::Samples { .. } => Some(self.samples_per_index),
+            PortType::Frames { .. } => Some(self.samples_per_item),
+            _ => None,
+        }
+    }
+}
+
 pub(super) fn output_estimates<'a>(
     nodes: impl Iterator<Item = (&'a [Edge], &'a OperatorProperties)>,
 ) -> Vec<OutputEstimate> {

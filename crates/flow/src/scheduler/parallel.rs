@@ -15,7 +15,7 @@ use super::worker::{Worker, WorkerResult};
 use crate::engine::budget::{MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{Report, TaskReport};
 use crate::engine::time_axis::first_error;
-use crate::engine::{PlanExecutor, RunOptions};
+use crate::engine::{PlanCuts, PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::{OpErrorKind, RunError};
 
@@ -54,9 +54,11 @@ pub(crate) fn run(
         Some(_) => None,
         None => StagePlan::instead_of_tasks(graph, options, &subgraph_plans),
     };
+    // One worker uses the same tasks.
+    let may_have_tasks = options.cuts == PlanCuts::Any || exposes_cuts();
     let split = match in_stages {
-        Some(_) => None,
-        None => SplitPlan::of(graph, options, subgraph_plans)?,
+        None if may_have_tasks => SplitPlan::of(graph, options, subgraph_plans)?,
+        _ => None,
     };
     let Some(split) = split else {
         let stages = in_stages.or_else(|| StagePlan::of(graph, options).ok());

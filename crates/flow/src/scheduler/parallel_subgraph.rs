@@ -60,7 +60,9 @@ impl ParallelSubgraph {
 
     pub(super) fn partitioner(&self) -> RecordingPartitioner {
         let inputs = self.inputs.iter();
-        let reads = inputs.map(|one| (one.snapshot.clone(), one.segment));
+        // Cells are counted from the first sample, wherever segments end.
+        let grain = |segment: u64| if self.plan.settles() { 1 } else { segment };
+        let reads = inputs.map(|one| (one.snapshot.clone(), grain(one.segment)));
         RecordingPartitioner {
             reads: reads.collect(),
             samples: self.size.samples,

@@ -1,19 +1,17 @@
 //! [`Plan::collect`] and [`Plan::run`]: prepare a graph, then execute it with workers or in the caller's thread.
 
+use super::auto_workers::{self, WorkerChoice};
 use super::notes::notes;
 use super::parallel::{self, ParallelExecution};
 use super::remote::host;
-use super::scan_input::scan_error;
 use super::task_contract::placements;
 use crate::engine::control::Control;
-use crate::engine::tuning::Tuning;
 use crate::engine::{PlanExecutor, ReusableParts, RunOptions};
 use crate::optimiser::{optimise, skip_unmatched};
-use crate::plan::Op;
-use crate::plan::graph::{Graph, GraphNode};
+use crate::plan::graph::Graph;
 use isochrony_runtime::{Pinning, Progress};
 
-use crate::{Plan, PlanOutput, Report, Resource, RunError};
+use crate::{Plan, PlanOutput, Report, RunError};
 
 pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph, RunError> {
     let mut graph = Graph::of(plans);
@@ -25,7 +23,8 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
         }
     }
     if let Some(control) = options.control {
-        let is_parallel = options.workers > 1 && !chooses_one_worker(&graph, options)?;
+        let chosen = auto_workers::asked(&graph, options)?;
+        let is_parallel = options.workers > 1 && !matches!(chosen, Some(WorkerChoice::One(_)));
         return Ok(control.begin(&graph, options, is_parallel)?);
     }
     if options.optimise {
@@ -33,64 +32,6 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
         skip_unmatched(&mut graph);
     }
     Ok(graph)
-}
-
-/// Shorter plans end before other threads would help.
-const MIN_AUTO_SAMPLES: u64 = 1 << 20;
-
-/// None if the plan gets several workers. `is_tuned`: other threads may read live or generated feeds.
-pub(crate) fn one_worker_because(
-    graph: &Graph,
-    is_tuned: bool,
-) -> Result<Option<String>, RunError> {
-    if graph.nodes.iter().any(|node| node.properties.ends_early) {
-        return Ok(Some(
-            "something may end early, and others would read more than it needs".into(),
-        ));
-    }
-    let calls_python = |node: &&GraphNode| {
-        node.properties.needs == Resource::Interpreter && !node.inputs.is_empty()
-    };
-    if let Some(node) = graph.nodes.iter().find(calls_python) {
-        let name = node.op.name();
-        return Ok(Some(format!(
-            "{name} calls Python, and would be given blocks of other lengths"
-        )));
-    }
-    let mut samples = 0u64;
-    for (at, node) in graph.nodes.iter().enumerate() {
-        let Op::Scan {
-            recording, range, ..
-        } = &node.op
-        else {
-            continue;
-        };
-        let snapshot = recording.0.snapshot(range.clone());
-        let snapshot = snapshot.map_err(|error| scan_error(at, error))?;
-        if snapshot.is_none() && is_tuned {
-            return Ok(None);
-        }
-        let Some(snapshot) = snapshot else {
-            // As `SubgraphBuilder::grow`: of stored recordings, only the pyramid cannot be split.
-            if recording.0.stored().is_some() {
-                return Ok(Some("its results are read from the stored pyramid".into()));
-            }
-            // In one thread each sample reaches the sinks before the next is asked for, also on Ctrl-C.
-            return Ok(Some(
-                "its samples are generated or received while it runs; give workers= for more"
-                    .into(),
-            ));
-        };
-        samples = samples.saturating_add(snapshot.total());
-    }
-    let is_short = samples < MIN_AUTO_SAMPLES;
-    Ok(is_short.then(|| format!("it reads only {samples} samples")))
-}
-
-fn chooses_one_worker(graph: &Graph, options: &RunOptions<'_>) -> Result<bool, RunError> {
-    let chooses = options.auto_workers && options.workers > 1 && options.cluster.is_none();
-    let is_tuned = options.tuning.is_some_and(Tuning::chooses_workers);
-    Ok(chooses && one_worker_because(graph, is_tuned)?.is_some())
 }
 
 struct ControlUse<'a>(Option<&'a Control>);
@@ -147,14 +88,15 @@ fn execute(
     reused: Option<ReusableParts>,
 ) -> Result<ParallelExecution, RunError> {
     let (mut options, mut taps) = (options, None);
-    let one_worker;
-    if chooses_one_worker(graph, options)? {
-        one_worker = RunOptions {
+    let chosen = match auto_workers::asked(graph, options)? {
+        None => *options,
+        Some(WorkerChoice::One(_)) => RunOptions {
             workers: 1,
             ..*options
-        };
-        options = &one_worker;
-    }
+        },
+        Some(WorkerChoice::Several(cuts)) => RunOptions { cuts, ..*options },
+    };
+    options = &chosen;
     if let Some(mut ran) = parallel::run(graph, options)? {
         ran.report.notes = notes(graph, &ran.report);
         return Ok(ran);

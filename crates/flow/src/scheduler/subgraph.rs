@@ -74,6 +74,10 @@ impl SubgraphPlan {
         self.nodes.iter().any(|one| one.exposes_cuts(graph))
     }
 
+    pub(super) fn settles(&self) -> bool {
+        self.nodes.iter().any(|one| one.rel_err > 0.0)
+    }
+
     /// Decompression is work for several cores by itself.
     pub(super) fn decodes(&self, graph: &Graph) -> bool {
         let mut scans = self.nodes.iter().filter(|one| one.is_scan());

@@ -45,10 +45,14 @@ impl SubgraphPlan {
     }
 
     /// Task size where cuts change bits: the output is at most the nominal input. With memory for few tasks, they run
-    /// sequentially.
+    /// sequentially. Cells of streams have the same size.
     pub(super) fn reproducible_samples(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
-        let given = (options.task as f64 / self.bytes_per_sample) as u64;
-        let wanted = given.min(options.task / self.bytes_read_per_sample(graph));
+        let task = match self.settles() {
+            true => options.task.min(options.stages.cell_bytes),
+            false => options.task,
+        };
+        let given = (task as f64 / self.bytes_per_sample) as u64;
+        let wanted = given.min(task / self.bytes_read_per_sample(graph));
         let wanted = wanted.max(MIN_OVERLAP_MULTIPLE.saturating_mul(self.overlap.samples()));
         wanted.min(self.max_samples(DEFAULT_MEMORY)).max(1)
     }

@@ -38,7 +38,7 @@ fn little_memory_makes_small_tasks_and_does_not_fail() {
 
 #[test]
 fn where_cuts_show_too_little_memory_is_an_error_and_never_other_cuts() {
-    // After a settling filter: 64 KiB per task, which ends where a segment of 100 does.
+    // After a settling filter: 64 KiB per task, wherever segments end: feeds are cut in the same places.
     let scan = Plan::scan_part(recording(), None, 100);
     let low = json!({"band": "lowpass", "cutoff_hz": 500.0});
     let plan = gapped::named(&scan, "iir", low);
@@ -48,7 +48,7 @@ fn where_cuts_show_too_little_memory_is_an_error_and_never_other_cuts() {
         plan.collect_with(&options)
     };
     let (expected, report) = collect(1, isochrony_flow::DEFAULT_MEMORY).unwrap();
-    assert_eq!(report.tasks[0].range.end, 8200);
+    assert_eq!(report.tasks[0].range.end, 8192);
     let mut refused = 0;
     for memory in (14..22).map(|bits| 1u64 << bits) {
         let ended = [1, 2, 5].map(|workers| collect(workers, memory));
@@ -57,7 +57,7 @@ fn where_cuts_show_too_little_memory_is_an_error_and_never_other_cuts() {
                 Ok((got, report)) => {
                     assert!(got == expected, "{memory}");
                     assert!(report.peak_bytes <= memory);
-                    assert_eq!(report.tasks[0].range.end, 8200);
+                    assert_eq!(report.tasks[0].range.end, 8192);
                 }
                 Err(error) => {
                     assert_eq!(error.code(), "memory_cap", "{error}");

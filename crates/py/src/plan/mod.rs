@@ -291,9 +291,10 @@ impl NativePlan {
         self.plan.frequencies()
     }
 
-    /// The plan as written and as optimised.
-    fn explain(&self, py: Python<'_>) -> String {
-        crate::interpreter::detach(py, || self.plan.explain())
+    /// The plan as written and as optimised, and what so many workers do.
+    #[pyo3(signature = (workers=2))]
+    fn explain(&self, py: Python<'_>, workers: usize) -> String {
+        crate::interpreter::detach(py, || self.plan.explain_for(workers))
     }
 
     /// Measures the costs of single operators; returns JSON; `save` keeps them for predictions.

@@ -8,6 +8,7 @@ use super::stage_graph::StageGraph;
 use super::stage_plan::Replication;
 use crate::engine::RunOptions;
 use crate::plan::Op;
+use crate::plan::graph::Graph;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::scan_groups::subgraph_plans;
 use crate::scheduler::scan_input::ScanInput;
@@ -43,7 +44,6 @@ pub(super) fn subgraph(
     });
     let options = RunOptions {
         workers: 2,
-        task: options.stages.cell_bytes,
         tolerance: match replication {
             Replication::Cells => options.tolerance,
             _ => 0.0,
@@ -85,6 +85,23 @@ pub(super) fn subgraph(
         by_block: false,
         plan,
     }))
+}
+
+/// Stands for a feed that is read in cells, as a stored recording would be in tasks.
+pub(super) fn as_stored(graph: &Graph) -> Graph {
+    let mut graph = graph.clone();
+    for node in &mut graph.nodes {
+        if let Op::Scan { recording, .. } = &mut node.op
+            && !recording.0.is_splittable()
+            && recording.0.stored().is_none()
+        {
+            *recording = SharedRecording::new(BlockRecording {
+                edge: recording.clone(),
+                samples: None,
+            });
+        }
+    }
+    graph
 }
 
 struct BlockRecording {

@@ -28,11 +28,11 @@
 //! 2. A stage waits for room only while a link to a later stage is full. A path of full links ends, at the latest at
 //!    the last stage, at a stage that has input and waits for no room: it waits for another, empty link.
 //! 3. A stage waits for an empty link only if no other link of it depends on the same sources (`is_alone`); else it
-//!    takes what comes, and operators with several inputs do not read such links (`could_pile_up`). A path of empty
+//!    takes what comes, and operators with several inputs do not read such links (`piling_up`). A path of empty
 //!    links upwards ends at a stage that waits for room, since a source that is not live always has something.
 //! 4. So there is a cycle of stages that each wait for one source alone while they have input from another: the source
-//!    waited for has no room because of the next stage. Two paths through such stages then connect the sources. A plan
-//!    with such paths is not cut (`could_wait_in_a_cycle`), unless these stages all read the same edge of a source.
+//!    waited for has no room because of the next stage. Two paths through such stages then connect the sources. Such
+//!    stages become one (`waiting_in_a_cycle`), unless they all read the same edge of a source.
 //!    Each then waits for the source that lags behind: it has read all of that source and not all of the other. In the
 //!    cycle each source lags behind the next (or is equal and ranks before it), and the last behind the first: a
 //!    contradiction.
@@ -45,6 +45,8 @@
 //! executes other stages, except those it depends on, which would wait for it; if nobody computes or can, it goes on
 //! without room (`StageQueue::wait_suspended`).
 //!
+//! **Interrupts.** Sources stop, and stages go on with what these gave before, for a moment ([`drain`]).
+//!
 //! **Errors.** What a stage gave before it failed reaches the next one, followed by a stand-in
 //! ([`OpErrorKind::StageFailed`](crate::OpErrorKind)), which ranks like the error and is replaced by it in the end.
 
@@ -55,11 +57,14 @@ mod block_scheduler;
 mod block_subgraph;
 mod block_subgraphs;
 mod cell;
+mod cell_groups;
+mod drain;
 mod homes;
 mod input_cutter;
 mod link;
 mod link_reader;
 mod link_writer;
+mod obstacles;
 mod pool;
 mod remote_blocks;
 mod remote_replicas;

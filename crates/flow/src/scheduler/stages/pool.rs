@@ -8,10 +8,11 @@ use std::task::Wake;
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use isochrony_runtime::{Interrupt, Progress, Watch};
+use isochrony_runtime::{Progress, Watch};
 use isochrony_tune::{Configuration, ConfigurationLimits};
 
 use super::active_threads::ActiveThreads;
+use super::drain::Drain;
 use super::link_writer::{RoomMaker, StageFailure, StageLink, lock};
 use super::replicated::{ReplicatedStage, StageReplica};
 use super::stage_graph::StageGraph;
@@ -74,6 +75,9 @@ impl StageCounts {
         busy.mul_f64(part.min(1.0))
     }
 }
+
+/// Between two looks at whether all is delivered after an interrupt.
+const DRAIN_WAIT: Duration = Duration::from_micros(200);
 
 /// A tuner makes links no smaller.
 const MIN_LINK_BYTES: u64 = 1;
@@ -143,7 +147,7 @@ pub(super) struct StagePool {
     pub(super) max_link_bytes: u64,
     pub(super) begun: Instant,
     pub(super) measures: bool,
-    pub(super) interrupt: Interrupt,
+    pub(super) drain: Arc<Drain>,
     /// Does nothing in other threads than the caller's.
     pub(super) watch: Option<Watch>,
     pub(super) caller: ThreadId,
@@ -180,29 +184,40 @@ impl StagePool {
         links.map(|link| link.report(got(link.from))).collect()
     }
 
-    pub(super) fn run_caller(&self, mut after_burst: impl FnMut()) {
+    /// `after_burst` is given since when this thread has not waited.
+    pub(super) fn run_caller(&self, mut after_burst: impl FnMut(Instant)) {
         let mut watch = self.watch.as_ref().map(Watch::start);
         let last = self.stages.len() - 1;
         let home = self.home(0);
+        let mut busy_since = Instant::now();
         while !self.queue.is_stopped() {
             self.queue.leave_to_helpers();
             match self.queue.take(ThreadRole::Caller, 0, home) {
                 Some(stage) => self.execute(stage, 0),
                 None => {
-                    if let Some(watch) = watch.as_mut().filter(|watch| watch.is_due())
-                        && !watch.poll()
-                    {
-                        self.interrupt.request();
+                    if let Some(watch) = watch.as_mut().filter(|watch| watch.is_due()) {
+                        // It asks for the end.
+                        let _ = watch.poll();
                     }
-                    if self.interrupt.is_requested() {
-                        // It ends the execution.
-                        self.queue.notify(last, Notice::Input);
+                    match self.drain.is_asked() {
+                        true => self.wait_drained(last),
+                        false => self.queue.wait(ThreadRole::Caller),
                     }
-                    self.queue.wait(ThreadRole::Caller);
+                    busy_since = Instant::now();
                 }
             }
-            after_burst();
+            after_burst(busy_since);
         }
+    }
+
+    /// Interrupted: waits a moment for the others, and ends the execution once they have nothing left, or time is up.
+    fn wait_drained(&self, last: usize) {
+        if !self.drain.poll() || self.queue.is_quiet() {
+            self.drain.ends.request();
+            // It ends the execution.
+            self.queue.notify(last, Notice::Input);
+        }
+        std::thread::sleep(DRAIN_WAIT);
     }
 
     pub(super) fn run_helper(&self, thread: usize) {
@@ -250,7 +265,7 @@ impl StagePool {
     }
 
     pub(super) fn stop(&self) {
-        self.interrupt.request();
+        self.drain.ends.request();
         self.queue.stop();
         self.threads.stop();
     }
@@ -264,7 +279,7 @@ impl StagePool {
             StageWork::Replica(replica) => {
                 let (outcome, interrupted) = replica.burst();
                 if interrupted {
-                    self.interrupt.request();
+                    self.drain.ends.request();
                 }
                 outcome
             }
@@ -304,7 +319,7 @@ impl StagePool {
             Err(error) => {
                 match error {
                     // It must not take this for the end of its input.
-                    RunError::Interrupted { .. } => self.interrupt.request(),
+                    RunError::Interrupted { .. } => self.drain.ends.request(),
                     _ => stage.end_all(Some(StageFailure::of(&self.plan, stage.number, &error))),
                 }
                 stage.error = Some(error);
@@ -321,7 +336,7 @@ impl StagePool {
         let stage = &self.stages[number];
         // What it depends on would wait for room in vain.
         let excluded = stage.excluded.load(Ordering::Relaxed) | stage.ancestors;
-        let has_room = || !link.link.is_full() || self.interrupt.is_requested();
+        let has_room = || !link.link.is_full() || self.drain.ends.is_requested();
         self.queue.suspend(number);
         while !has_room() && self.queue.wait_suspended(worker, excluded, has_room) {
             if let Some(next) = self.queue.take(worker, excluded, 0) {
@@ -331,7 +346,7 @@ impl StagePool {
             } else if worker == ThreadRole::Caller
                 && self.watch.as_ref().is_some_and(|watch| !watch.poll())
             {
-                self.interrupt.request();
+                self.drain.ends.request();
             }
         }
         self.queue.resume(number);

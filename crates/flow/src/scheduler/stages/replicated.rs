@@ -78,6 +78,7 @@ pub(super) struct StageToReplicate<'a> {
     pub(super) entries: &'a Range<usize>,
     pub(super) delivered: &'a Arc<Progress>,
     pub(super) replication: Replication,
+    pub(super) cell_samples: Option<u64>,
     pub(super) remote: Option<RemoteStage>,
 }
 
@@ -96,6 +97,7 @@ impl StageToReplicate<'_> {
             entries,
             delivered,
             replication,
+            cell_samples,
             remote,
         } = self;
         let Some(input) = only_input(number, links) else {
@@ -122,7 +124,7 @@ impl StageToReplicate<'_> {
         let least = MIN_OVERLAP_MULTIPLE * overlap.samples() * sample;
         let cutter = match subgraph.plan.reproducible_samples {
             Some(samples) => InputCutter::Cells {
-                cutter: CellCutter::new(overlap, samples, sample),
+                cutter: CellCutter::new(overlap, cell_samples.unwrap_or(samples), sample),
                 owner: 0,
             },
             None => {
@@ -219,7 +221,14 @@ impl StageReplica {
         Ok(Self {
             number,
             shared: Arc::clone(shared),
-            replica: Replica::new(&shared.subgraph, options, None)?,
+            replica: Replica::new(
+                &shared.subgraph,
+                &RunOptions {
+                    worker: Some(number),
+                    ..*options
+                },
+                None,
+            )?,
         })
     }
 

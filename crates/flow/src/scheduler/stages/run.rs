@@ -4,9 +4,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use isochrony_runtime::{Interrupt, Progress, Watch, start_scoped_helper, start_worker};
+use isochrony_runtime::{Progress, Watch, start_scoped_helper, start_worker};
 
 use super::active_threads::ActiveThreads;
+use super::drain::Drain;
 use super::link_writer::SharedRoomMaker;
 use super::pool::{PoolRef, Stage, StagePool, StageWaker, StageWork, WholeStage, ancestors};
 use super::remote_blocks::RemoteBlocks;
@@ -20,13 +21,16 @@ use crate::engine::branches::TapWakers;
 use crate::engine::budget::{MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{OperatorReport, Report, StageReport};
 use crate::engine::tuning::RunningPlan;
-use crate::engine::{PlanExecutor, RunOptions};
+use crate::engine::{PlanCuts, PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::scheduler::parallel::{ParallelExecution, no_thread};
-use crate::scheduler::task_contract::placements;
 use crate::{OpErrorKind, RunError};
 
 const SPIN: Duration = Duration::from_micros(50);
+
+/// A plan that chose its workers itself, and may have little to do at a time, keeps the caller's thread alone until it
+/// has not waited for so many times [`helpers_after_us`](crate::StageOptions::helpers_after_us).
+const BUSY_FACTOR: u32 = 10;
 
 /// For how long others may still read the pool after `detach`.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -93,7 +97,7 @@ pub(crate) fn run(
         }
         let mut wanted = options.workers.min(entries).saturating_sub(1);
         let (mut own, mut helpers) = (None, Vec::new());
-        let mut after_burst = || {
+        let mut after_burst = |busy_since: Instant| {
             if let Some(progress) = options.progress {
                 let done = delivered.done();
                 progress.advance(done - std::mem::replace(&mut reported, done));
@@ -105,7 +109,11 @@ pub(crate) fn run(
             if let Some(state) = &mut shuffle {
                 pool.shuffle(state);
             }
-            if wanted == 0 || begun.elapsed() < helpers_after {
+            let alone = match options.cuts {
+                PlanCuts::Any => begun.elapsed(),
+                _ => busy_since.elapsed() / BUSY_FACTOR,
+            };
+            if wanted == 0 || alone < helpers_after {
                 return;
             }
             // If fewer threads start than wanted, the caller's has more to do.
@@ -170,7 +178,7 @@ pub(crate) fn run(
     run_branches(true)?;
     report.elapsed = begun.elapsed();
     report.peak_bytes = pool.memory.peak();
-    report.places = placements(plan, options, &[]);
+    report.places = stages.placements(plan, options);
     report.places.extend(of_slots.places);
     report.workers = of_slots.workers;
     let operators = report.operators.iter_mut().zip(&of_slots.operators);
@@ -200,16 +208,21 @@ fn pool(
         Duration::from_micros(options.stages.poll_us),
         options.measure,
     ));
-    let interrupt = options
-        .interrupt
-        .map_or_else(Interrupt::default, Interrupt::child);
+    let drain = Arc::new(Drain::new(options.interrupt));
     let memory = options.execution_memory();
     let links = links(plan, stages, options, &queue, &entries);
     let caller = std::thread::current().id();
-    let watch = options
-        .watch
-        .cloned()
-        .map(|watch| Watch::new(move || std::thread::current().id() != caller || watch.poll()));
+    let is_watched = options.interrupt.is_some() || options.watch.is_some();
+    let watch = is_watched.then(|| {
+        let (watch, drain) = (options.watch.cloned(), Arc::clone(&drain));
+        Watch::new(move || {
+            let is_caller = std::thread::current().id() == caller;
+            if is_caller && watch.as_ref().is_some_and(|watch| !watch.poll()) {
+                drain.ask();
+            }
+            drain.poll()
+        })
+    });
     let reference = PoolRef::default();
     let room_maker: SharedRoomMaker = Arc::new(reference.clone());
     let reclaimer: Arc<dyn MemoryReclaimer> = Arc::new(reference.clone());
@@ -219,7 +232,7 @@ fn pool(
     };
     let own = RunOptions {
         progress: None,
-        interrupt: Some(&interrupt),
+        interrupt: Some(&drain.ends),
         watch: watch.as_ref(),
         shared_memory: Some(&handle),
         // At worst each stage holds results back in turn.
@@ -253,6 +266,7 @@ fn pool(
                 entries,
                 delivered: &delivered,
                 replication: stages.replication[number],
+                cell_samples: stages.cell_samples[number],
                 remote,
             };
             match stage.replicate(&own)? {
@@ -267,8 +281,12 @@ fn pool(
                 Err(whole) => graph = whole,
             }
         }
+        let own = RunOptions {
+            worker: (number != last).then_some(number),
+            ..own
+        };
         let mut executor = PlanExecutor::new(&graph.graph, &own)?
-            .by_block(false)
+            .by_block(stages.by_block[number])
             .awaiting_sources()
             .with_bursts_of(match stages.caller_sources == Some(number) {
                 // The code that makes samples may wait: each item is passed on before the next.
@@ -276,6 +294,7 @@ fn pool(
                 false => options.stages.burst_bytes,
             })
             .ordered_by(&graph.source_order)
+            .stopping(&drain.asked, |node| graph.plan_node[node].is_some())
             .with_taps(options.control.map(|control| {
                 let waker = |stage: usize, notice| {
                     let queue = Arc::clone(&queue);
@@ -335,7 +354,7 @@ fn pool(
         max_link_bytes,
         begun,
         measures: options.measure,
-        interrupt,
+        drain,
         watch,
         caller,
         delivered,

@@ -7,13 +7,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::cell_groups::CellGroups;
+use super::obstacles::Obstacles;
 use super::stage_costs::{computes_much, expected_ns};
 use super::stage_plan::{MAX_ENTRIES, Replication, StagePlan};
-use crate::engine::RunOptions;
+use crate::engine::{PlanCuts, RunOptions};
 use crate::plan::Op;
-use crate::plan::graph::Graph;
+use crate::plan::graph::{Graph, GraphNode};
 use crate::scheduler::task_contract::{TaskContract, interleaves, reduces, task_contract};
-use crate::{Fields, PortType, Resource, SharedRecording};
+use crate::{Fields, Parallelism, PortType, Resource, SharedRecording};
 
 /// Approximate: of unequal stages one then has work for a free core.
 const STAGES_PER_WORKER: usize = 4;
@@ -22,6 +24,10 @@ const MAX_STAGES: usize = 31;
 const CALLER_ROOT: u64 = 1 << 63;
 
 const CALLER: usize = usize::MAX;
+
+const PILES_UP: &str = "a thread would read branches of one source beside others that meet there";
+const WAITS_IN_A_CYCLE: &str = "several of its parts combine the same sources, and could wait for each other where one \
+     holds back what another needs";
 
 struct GrowingStage {
     /// Itself if it was not merged.
@@ -34,18 +40,28 @@ struct GrowingStage {
     /// `Blocks`: no source, and all operators can compute blocks independently. `Cells`: the first one settles, and the
     /// others need no neighbours.
     replication: Replication,
+    /// The group of cells, whose operators are not executed otherwise; no others join.
+    cells: Option<usize>,
 }
 
 impl GrowingStage {
     fn has_replicas(&self) -> bool {
-        self.replication != Replication::None && computes_much(self.cost_ns)
+        let is_worth_it = computes_much(self.cost_ns) || self.cells.is_some();
+        self.replication != Replication::None && is_worth_it
     }
 }
 
 pub(super) struct StageBuilder<'a> {
     graph: &'a Graph,
     options: &'a RunOptions<'a>,
-    is_output: Vec<bool>,
+    obstacles: Obstacles,
+    /// By group of obstacles.
+    group_stages: Vec<Option<usize>>,
+    cells: CellGroups,
+    /// By group of cells.
+    cell_stages: Vec<Option<usize>>,
+    /// Nodes that only the caller's thread executes.
+    callers: Vec<bool>,
     stages: Vec<GrowingStage>,
     /// Stages with sources; further sources join them in turn.
     source_stages: Vec<usize>,
@@ -62,6 +78,48 @@ pub(super) struct StageBuilder<'a> {
     descends: Vec<bool>,
     /// By node: difference from one thread without cells.
     rel_err: Vec<f64>,
+    /// By node: the bit of a source.
+    root_of: Vec<u64>,
+    /// A node of each stage that obstacles keep together, and why.
+    uncut: Vec<(usize, &'static str)>,
+}
+
+/// Other threads may execute only what the user chose workers for.
+fn is_user_code(node: &GraphNode, options: &RunOptions<'_>) -> bool {
+    let Op::Factory(factory) = &node.op else {
+        return node.properties.needs == Resource::Interpreter && !node.inputs.is_empty();
+    };
+    let may_leave = options.cuts != PlanCuts::WholeItems && factory.0.prefers_workers();
+    !(may_leave && matches!(factory.0.parallelism(options), Parallelism::Workers(_)))
+}
+
+/// User code, what is delivered, and all behind them.
+fn callers(graph: &Graph, options: &RunOptions<'_>, obstacles: &Obstacles) -> Vec<bool> {
+    let mut callers = vec![false; graph.nodes.len()];
+    for &(node, _) in &graph.outputs {
+        callers[node] = true;
+    }
+    let mut groups: Vec<bool> = obstacles
+        .groups
+        .iter()
+        .map(|group| group.in_caller)
+        .collect();
+    loop {
+        let before = groups.clone();
+        for (at, node) in graph.nodes.iter().enumerate() {
+            let group = obstacles.group_of[at];
+            let mut inputs = node.inputs.iter();
+            callers[at] |= group.is_some_and(|group| groups[group])
+                || is_user_code(node, options)
+                || inputs.any(|&(from, _)| callers[from]);
+            if let Some(group) = group {
+                groups[group] |= callers[at];
+            }
+        }
+        if groups == before {
+            return callers;
+        }
+    }
 }
 
 impl<'a> StageBuilder<'a> {
@@ -69,14 +127,18 @@ impl<'a> StageBuilder<'a> {
         let max_stages = (STAGES_PER_WORKER * options.workers.max(1)).min(MAX_STAGES);
         let expected_ns = expected_ns(graph);
         let share_ns = expected_ns.iter().sum::<f64>() / max_stages as f64;
-        let mut is_output = vec![false; graph.nodes.len()];
-        for &(node, _) in &graph.outputs {
-            is_output[node] = true;
-        }
+        let obstacles = Obstacles::of(graph, &expected_ns, share_ns / 2.0);
+        let cells = CellGroups::of(graph, options);
         Self {
             graph,
             options,
-            is_output,
+            cell_stages: vec![None; cells.samples.len()],
+            cells,
+            callers: callers(graph, options, &obstacles),
+            group_stages: vec![None; obstacles.groups.len()],
+            obstacles,
+            root_of: vec![0; graph.nodes.len()],
+            uncut: Vec::new(),
             stages: Vec::new(),
             source_stages: Vec::new(),
             sources: 0,
@@ -107,17 +169,9 @@ impl<'a> StageBuilder<'a> {
             root: 0,
             in_caller: false,
             replication: Replication::None,
+            cells: None,
         });
         number
-    }
-
-    fn is_callers(&self, node: usize) -> bool {
-        let own = &self.graph.nodes[node];
-        let mut inputs = own.inputs.iter();
-        self.is_output[node]
-            || matches!(own.op, Op::Factory(_))
-            || own.properties.needs == Resource::Interpreter && !own.inputs.is_empty()
-            || inputs.any(|&(from, _)| self.stage_of[from] == CALLER)
     }
 
     /// Without the caller's.
@@ -152,8 +206,12 @@ impl<'a> StageBuilder<'a> {
         let inputs = &self.graph.nodes[node].inputs;
         let cost_ns = self.expected_ns[node];
         let mut stages: BTreeSet<usize> = BTreeSet::new();
+        let cells = self.cells.group_of[node].filter(|_| !self.callers[node]);
         if let [(from, _)] = inputs[..] {
             stages = self.stages_of(from);
+        } else if cells.is_some() {
+            // All inputs come from this group, or from the scan before it.
+            stages.extend(inputs.iter().flat_map(|&(from, _)| self.stages_of(from)));
         } else {
             let before: BTreeSet<usize> = inputs.iter().map(|&(from, _)| from).collect();
             let before: Vec<usize> = before.into_iter().collect();
@@ -162,10 +220,15 @@ impl<'a> StageBuilder<'a> {
                 stages.extend(self.stages_of(from));
             }
         }
-        let stage = if self.is_callers(node) {
+        let group = self.obstacles.group_of[node];
+        let stage = if self.callers[node] {
             self.stage_of.push(CALLER);
             self.feeds.push(stages);
             return;
+        } else if let Some(cells) = cells {
+            self.place_in_cells(node, cells, stages)
+        } else if let Some(group) = group {
+            self.place_bound(node, group, stages)
         } else if inputs.is_empty() {
             self.place_source(node, cost_ns)
         } else {
@@ -199,6 +262,52 @@ impl<'a> StageBuilder<'a> {
         self.feeds.push(BTreeSet::new());
     }
 
+    /// In the stage that computes the cells of a feed.
+    fn place_in_cells(&mut self, node: usize, cells: usize, mut stages: BTreeSet<usize>) -> usize {
+        let cost_ns = self.expected_ns[node];
+        let own = self.cell_stages[cells].map(|stage| self.stage(stage));
+        let stage = own.unwrap_or_else(|| {
+            let stage = self.new_stage(0.0, BTreeSet::new());
+            self.stages[stage].cells = Some(cells);
+            self.stages[stage].replication = Replication::Cells;
+            stage
+        });
+        self.cell_stages[cells] = Some(stage);
+        stages.remove(&stage);
+        self.stages[stage].cost_ns += cost_ns;
+        self.stages[stage].inputs.extend(stages);
+        stage
+    }
+
+    /// In the stage of its group.
+    fn place_bound(&mut self, node: usize, group: usize, mut stages: BTreeSet<usize>) -> usize {
+        let cost_ns = self.expected_ns[node];
+        let own = self.group_stages[group].map(|stage| self.stage(stage));
+        if self.graph.nodes[node].inputs.is_empty() {
+            // In turn with other sources, so that all of a group have a root.
+            let stage = self.place_source(node, cost_ns);
+            let own = own.unwrap_or(stage);
+            self.unite(own, stage);
+            self.group_stages[group] = Some(own);
+            return self.stage(own);
+        }
+        let stage = own.unwrap_or_else(|| self.new_stage(0.0, BTreeSet::new()));
+        let shared = self.roots(&BTreeSet::from([stage])) & self.roots(&stages);
+        if shared != 0 && stages != BTreeSet::from([stage]) {
+            stages.insert(stage);
+            self.merge_between(&stages, shared);
+            stages = stages.iter().map(|&one| self.stage(one)).collect();
+        }
+        let stage = self.stage(stage);
+        stages.remove(&stage);
+        let into = &mut self.stages[stage];
+        into.cost_ns += cost_ns;
+        into.replication = Replication::None;
+        into.inputs.extend(stages);
+        self.group_stages[group] = Some(stage);
+        stage
+    }
+
     fn joins(&self, stage: &GrowingStage, cost_ns: f64, replicable: &Option<TaskContract>) -> bool {
         let is_full = self.stages.len() >= 2 * self.max_stages;
         let joins = match (stage.replication, replicable) {
@@ -214,7 +323,7 @@ impl<'a> StageBuilder<'a> {
                 is_light || stage.cost_ns + cost_ns / 2.0 <= self.share_ns
             }
         };
-        joins || is_full
+        (joins || is_full) && stage.cells.is_none()
     }
 
     fn descends(&self, node: usize) -> bool {
@@ -242,7 +351,8 @@ impl<'a> StageBuilder<'a> {
 
     fn contract(&self, at: usize) -> Option<TaskContract> {
         let node = &self.graph.nodes[at];
-        if self.descends[at] || node.inputs.len() != 1 || reduces(node) || self.is_callers(at) {
+        let is_whole = self.options.cuts == PlanCuts::WholeItems || reduces(node);
+        if self.descends[at] || node.inputs.len() != 1 || is_whole || self.callers[at] {
             return None;
         }
         let inputs = node
@@ -294,6 +404,7 @@ impl<'a> StageBuilder<'a> {
             let own = &mut self.stages[stage];
             own.cost_ns += cost_ns;
             (own.root, own.in_caller) = (own.root | CALLER_ROOT, true);
+            self.root_of[node] = CALLER_ROOT;
             return stage;
         }
         let mut turn = self.sources % self.max_stages;
@@ -313,6 +424,7 @@ impl<'a> StageBuilder<'a> {
                 stage
             }
         };
+        self.root_of[node] = 1 << turn;
         self.stages[stage].root |= 1 << turn;
         stage
     }
@@ -342,6 +454,21 @@ impl<'a> StageBuilder<'a> {
                 open.extend(&self.stages[stage].inputs);
             }
         }
+        self.merge(all);
+    }
+
+    /// Two stages of one group, with all between them.
+    fn unite(&mut self, one: usize, other: usize) {
+        let both = BTreeSet::from([self.stage(one), self.stage(other)]);
+        let [one, other] = [one, other].map(|stage| self.roots(&BTreeSet::from([stage])));
+        match one & other {
+            _ if both.len() < 2 => {}
+            0 => self.merge(both),
+            shared => self.merge_between(&both, shared),
+        }
+    }
+
+    fn merge(&mut self, mut all: BTreeSet<usize>) {
         let Some(first) = all.pop_first() else {
             return;
         };
@@ -386,7 +513,8 @@ impl<'a> StageBuilder<'a> {
                     reader.is_some_and(|reader| reader.has_replicas())
                 });
                 // Passing samples within one thread gains nothing.
-                !computes_much(own.cost_ns) && !own.in_caller && reader.is_some() && !keeps
+                let is_light = !computes_much(own.cost_ns) && own.cells.is_none();
+                is_light && !own.in_caller && reader.is_some() && !keeps
                     || own.in_caller && reader == Some(CALLER)
             });
             let mut before_callers = readers
@@ -418,38 +546,80 @@ impl<'a> StageBuilder<'a> {
         for node in 0..self.graph.nodes.len() {
             self.place(node);
         }
+        for (number, group) in self.obstacles.groups.iter().enumerate() {
+            let mut nodes = 0..self.graph.nodes.len();
+            let first = nodes.find(|&node| self.obstacles.group_of[node] == Some(number));
+            self.uncut.extend(first.map(|node| (node, group.why)));
+        }
         let stages = self.stage_of.iter().map(|&stage| match stage {
             CALLER => CALLER,
             stage => self.stage(stage),
         });
-        let mut roots: Vec<usize> = stages.collect();
-        self.absorb(&mut roots);
-        let order = self.in_order(&roots);
-        if order.len() < 2 {
-            return Err("too few of its operators compute much and can work at the same time");
-        }
-        if order.len() > MAX_ENTRIES {
-            return Err("it has more parts than can be stages");
-        }
-        let mut number = vec![order.len() - 1; self.stages.len()];
-        for (at, &stage) in order.iter().enumerate() {
-            if let Some(number) = number.get_mut(stage) {
-                *number = at;
+        let mut stages: Vec<usize> = stages.collect();
+        loop {
+            self.absorb(&mut stages);
+            let (plan, order) = self.assemble(&stages);
+            if plan.stages.len() < 2 {
+                let why = self.uncut.first().map(|&(_, why)| why);
+                return Err(why.unwrap_or(
+                    "too few of its operators compute much and can work at the same time",
+                ));
+            }
+            if plan.stages.len() > MAX_ENTRIES {
+                return Err("it has more parts than can be stages");
+            }
+            if self.options.cuts == PlanCuts::WholeItems && plan.inputs_of_last(self.graph) > 1 {
+                return Err(
+                    "functions are called in the order of one thread, and get items of several parts",
+                );
+            }
+            let piling_up = plan.piling_up(self.graph).map(|stages| (stages, PILES_UP));
+            let waiting = || Some((plan.waiting_in_a_cycle(self.graph)?, WAITS_IN_A_CYCLE));
+            let Some((found, why)) = piling_up.or_else(waiting) else {
+                return Ok(plan);
+            };
+            let all = plan.with_between(self.graph, &found);
+            self.uncut
+                .extend(all.first().map(|&stage| (plan.stages[stage][0], why)));
+            let all: BTreeSet<usize> = all.into_iter().map(|stage| order[stage]).collect();
+            let into = match all.contains(&CALLER) {
+                true => CALLER,
+                false => all.first().copied().unwrap_or(CALLER),
+            };
+            stages
+                .iter_mut()
+                .filter(|stage| all.contains(stage))
+                .for_each(|stage| *stage = into);
+            if into != CALLER {
+                self.merge(all);
             }
         }
-        let last = order.len() - 1;
-        let stage_of = roots
-            .iter()
-            .map(|&stage| number.get(stage).copied().unwrap_or(last));
-        let stage_of: Vec<usize> = stage_of.collect();
+    }
+
+    /// Stages and their numbers here, the caller's last.
+    fn assemble(&self, stage_of: &[usize]) -> (StagePlan, Vec<usize>) {
+        let order = self.in_order(stage_of);
+        let numbers: BTreeMap<usize, usize> = (order.iter().copied()).zip(0..).collect();
+        let stage_of: Vec<usize> = stage_of.iter().map(|stage| numbers[stage]).collect();
         let mut stages = vec![Vec::new(); order.len()];
+        let mut by_block = vec![false; order.len()];
+        let mut roots = vec![0; order.len()];
         for (at, &stage) in stage_of.iter().enumerate() {
             stages[stage].push(at);
+            let group = self.obstacles.group_of[at];
+            by_block[stage] |= group.is_some_and(|group| self.obstacles.groups[group].by_block);
+            roots[stage] |= self.root_of[at];
         }
-        let roots = order.iter().map(|&stage| match stage {
-            CALLER => u64::MAX,
-            stage => self.roots(&BTreeSet::from([stage])),
-        });
+        for (at, stage) in order.iter().enumerate() {
+            let inputs = stages[at]
+                .iter()
+                .flat_map(|&node| &self.graph.nodes[node].inputs);
+            // Stages before it are complete.
+            roots[at] = match *stage {
+                CALLER => u64::MAX,
+                _ => inputs.fold(roots[at], |all, &(from, _)| all | roots[stage_of[from]]),
+            };
+        }
         let replication = order.iter().map(|&stage| {
             let own = self.stages.get(stage).filter(|own| own.has_replicas());
             own.map_or(Replication::None, |own| own.replication)
@@ -458,22 +628,26 @@ impl<'a> StageBuilder<'a> {
         let caller_sources =
             numbered.find(|&(_, &stage)| stage != CALLER && self.stages[stage].in_caller);
         let plan = StagePlan {
-            stages,
-            roots: roots.collect(),
-            stage_of,
             caller_sources: caller_sources.map(|(at, _)| at),
+            cell_samples: (order.iter())
+                .map(|&stage| {
+                    let own = self.stages.get(stage)?;
+                    let cells = own
+                        .cells
+                        .filter(|_| own.replication == Replication::Cells)?;
+                    Some(self.cells.samples[cells])
+                })
+                .collect(),
             replication: replication.collect(),
+            uncut: (self.uncut.iter())
+                .map(|&(node, why)| (stage_of[node], why))
+                .collect(),
+            stages,
+            stage_of,
+            roots,
+            by_block,
         };
-        if plan.could_pile_up(self.graph) {
-            return Err("a thread would read branches of one source beside others that meet there");
-        }
-        if plan.could_wait_in_a_cycle(self.graph) {
-            return Err(
-                "several of its parts combine the same sources, and could wait for each other where one holds back what \
-                 another needs",
-            );
-        }
-        Ok(plan)
+        (plan, order)
     }
 
     /// The caller's last.

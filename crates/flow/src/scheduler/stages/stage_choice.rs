@@ -3,24 +3,21 @@
 use super::stage_builder::StageBuilder;
 use super::stage_costs::{computes_much, expected_ns};
 use super::stage_plan::{Replication, StagePlan};
+use crate::Resource;
 use crate::engine::RunOptions;
 use crate::plan::graph::Graph;
 use crate::scheduler::subgraph::SubgraphPlan;
 use crate::scheduler::task_contract::combines_inexactly;
-use crate::{Alignment, Resource};
 
 /// Plans are not cut with less: links could hold what is needed elsewhere.
 const MIN_MEMORY: u64 = 4 << 20;
-/// Plans with more are not cut: for each item the reader of a link asks all streams that share it. Measured, a low-pass
-/// each: 64 gain nothing, 256 take twice as long as one thread, a thousand 30 times.
-const MAX_SOURCES: usize = 128;
 /// Number of workers for which a plan is cut where results depend on cells.
 const WORKERS_OF_CELLS: usize = 8;
 
 impl StagePlan {
     /// The error says why the plan is not cut.
     pub(crate) fn of(graph: &Graph, options: &RunOptions<'_>) -> Result<Self, &'static str> {
-        Self::check(graph, options)?;
+        Self::check(options)?;
         let options = RunOptions {
             tolerance: 0.0,
             ..*options
@@ -28,30 +25,9 @@ impl StagePlan {
         StageBuilder::new(graph, &options).build()
     }
 
-    fn check(graph: &Graph, options: &RunOptions<'_>) -> Result<(), &'static str> {
+    fn check(options: &RunOptions<'_>) -> Result<(), &'static str> {
         if options.memory < MIN_MEMORY {
             return Err("memory= has no room for what stages pass to each other");
-        }
-        if graph.ends_before_sources() {
-            return Err(
-                "something may end early, and what it gives depends on the order in which sources are read",
-            );
-        }
-        let ends_early = graph.nodes.iter().any(|node| node.properties.ends_early);
-        let mut sources = graph.nodes.iter().filter(|node| node.inputs.is_empty());
-        if ends_early && sources.any(|source| source.properties.needs == Resource::Interpreter) {
-            return Err(
-                "something may end early, and the source's function would be called for more than that needs",
-            );
-        }
-        let sources = graph.nodes.iter().filter(|node| node.inputs.is_empty());
-        if sources.count() > MAX_SOURCES {
-            return Err("it has more sources than can share a few links at little cost");
-        }
-        let is_loop = |align| matches!(align, Alignment::Loop { .. } | Alignment::Arrival);
-        let mut nodes = graph.nodes.iter();
-        if nodes.any(|node| is_loop(node.properties.align) || node.properties.closes_loop) {
-            return Err("it has a loop, and the operators of a loop wait for each other");
         }
         Ok(())
     }
@@ -71,7 +47,7 @@ impl StagePlan {
         {
             return None;
         }
-        Self::check(graph, options).ok()?;
+        Self::check(options).ok()?;
         let options = RunOptions {
             workers: WORKERS_OF_CELLS,
             ..*options

@@ -7,6 +7,7 @@ use super::stage_costs::expected_ns;
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph};
+use crate::scheduler::task_contract::placements;
 
 /// Part of the memory budget for all links.
 const LINK_MEMORY_FRACTION: u64 = 16;
@@ -23,6 +24,12 @@ pub(crate) struct StagePlan {
     /// Sources that call Python: the caller's thread executes them when otherwise idle.
     pub(super) caller_sources: Option<usize>,
     pub(super) replication: Vec<Replication>,
+    /// Of the cells of a feed, as tasks would have them; None: as its operators need.
+    pub(super) cell_samples: Vec<Option<u64>>,
+    /// Stages whose sources are read block by block.
+    pub(super) by_block: Vec<bool>,
+    /// Stages whose operators cannot be cut apart, and why.
+    pub(super) uncut: Vec<(usize, &'static str)>,
 }
 
 /// How the input of a stage is cut for replicas, if it can have any.
@@ -49,6 +56,7 @@ pub(super) fn reads_feed(graph: &Graph) -> bool {
 /// Sources between which stages wait for one alone.
 struct WaitGroup {
     roots: u64,
+    readers: BTreeSet<usize>,
     /// What each of these stages reads: a stage and edges.
     links: Vec<(usize, Vec<Edge>)>,
     is_cyclic: bool,
@@ -77,41 +85,45 @@ impl StagePlan {
         edges
     }
 
+    pub(super) fn inputs_of_last(&self, graph: &Graph) -> usize {
+        let (last, edges) = (self.stages.len() - 1, self.cut_edges(graph));
+        let into = edges.iter().filter(|&&(_, to, _)| to == last);
+        into.map(|&(from, ..)| from).collect::<BTreeSet<_>>().len()
+    }
+
     pub(super) fn share_roots(&self, one: usize, other: usize) -> bool {
         self.roots[one] & self.roots[other] != 0
     }
 
-    /// Whether a stage with a fan-in reads from two stages that depend on the same source: it may wait for neither
-    /// alone, so queues could pile up.
-    pub(super) fn could_pile_up(&self, graph: &Graph) -> bool {
+    /// Stages that depend on the same source and from which a stage with a fan-in reads: it may wait for none alone, so
+    /// queues could pile up.
+    pub(super) fn piling_up(&self, graph: &Graph) -> Option<BTreeSet<usize>> {
         let mut entering: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); self.stages.len()];
         for (from, to, _) in self.cut_edges(graph) {
             entering[to].insert(from);
         }
-        let shares = |from: &BTreeSet<usize>| {
-            let (mut all, mut bits) = (0, 0);
-            for &one in from {
-                all |= self.roots[one];
-                bits += self.roots[one].count_ones();
-            }
-            bits > u64::count_ones(all)
-        };
         let meets = |nodes: &Vec<usize>| nodes.iter().any(|&at| graph.nodes[at].inputs.len() > 1);
         let mut stages = self.stages.iter().zip(&entering);
-        stages.any(|(nodes, from)| meets(nodes) && shares(from))
+        stages.find_map(|(nodes, from)| {
+            from.iter().find_map(|&one| {
+                let shares = |&&other: &&usize| self.share_roots(one, other);
+                let sharing: BTreeSet<usize> = from.iter().filter(shares).copied().collect();
+                (sharing.len() > 1 && meets(nodes)).then_some(sharing)
+            })
+        })
     }
 
-    /// Whether stages could wait for each other in a cycle: one waits for a source alone while a link from another
-    /// source is full, a second the other way round. That takes two paths between the same sources through such stages.
-    /// Stages that all read the same edges agree on which source lags behind.
-    pub(super) fn could_wait_in_a_cycle(&self, graph: &Graph) -> bool {
+    /// Stages that could wait for each other in a cycle: one waits for a source alone while a link from another source
+    /// is full, a second the other way round. That takes two paths between the same sources through such stages. Stages
+    /// that all read the same edges agree on which source lags behind.
+    pub(super) fn waiting_in_a_cycle(&self, graph: &Graph) -> Option<BTreeSet<usize>> {
         let mut entering: Vec<BTreeMap<usize, Vec<Edge>>> =
             vec![BTreeMap::new(); self.stages.len()];
         for (from, to, edge) in self.cut_edges(graph) {
             entering[to].entry(from).or_default().push(edge);
         }
         let mut all: Vec<WaitGroup> = Vec::new();
-        for links in entering {
+        for (to, links) in entering.into_iter().enumerate() {
             let is_alone = |from: usize| {
                 let mut others = links.keys().filter(|&&other| other != from);
                 !others.any(|&other| self.share_roots(other, from))
@@ -129,6 +141,7 @@ impl StagePlan {
             );
             let mut group = WaitGroup {
                 roots: parts.iter().fold(0, |roots, part| roots | part),
+                readers: BTreeSet::from([to]),
                 links: links.into_iter().collect(),
                 is_cyclic: false,
             };
@@ -140,12 +153,35 @@ impl StagePlan {
                 let parts = parts.iter().filter(|&part| part & other.roots != 0);
                 group.is_cyclic |= other.is_cyclic || parts.count() > 1;
                 group.roots |= other.roots;
+                group.readers.extend(other.readers);
                 group.links.extend(other.links);
             }
             all.push(group);
         }
-        all.iter()
-            .any(|group| group.is_cyclic && !self.agree(&group.links))
+        let mut all = all.into_iter();
+        let group = all.find(|group| group.is_cyclic && !self.agree(&group.links))?;
+        Some(group.readers)
+    }
+
+    /// With all that lies on paths between them.
+    pub(super) fn with_between(&self, graph: &Graph, stages: &BTreeSet<usize>) -> BTreeSet<usize> {
+        let edges = self.cut_edges(graph);
+        let reaches = |is_next: &dyn Fn(usize, usize) -> (usize, usize)| {
+            let mut found = stages.clone();
+            loop {
+                let next = edges.iter().find_map(|&(from, to, _)| {
+                    let (near, far) = is_next(from, to);
+                    (found.contains(&near) && !found.contains(&far)).then_some(far)
+                });
+                match next {
+                    Some(next) => found.insert(next),
+                    None => return found,
+                };
+            }
+        };
+        let behind = reaches(&|from, to| (from, to));
+        let before = reaches(&|from, to| (to, from));
+        behind.intersection(&before).copied().collect()
     }
 
     fn agree(&self, links: &[(usize, Vec<Edge>)]) -> bool {
@@ -205,6 +241,12 @@ impl StagePlan {
         })
     }
 
+    /// Where factory operators work: those that the user chose workers for, in other threads.
+    pub(crate) fn placements(&self, graph: &Graph, options: &RunOptions<'_>) -> Vec<String> {
+        let (_, others) = self.stages.split_last().unwrap_or((&self.stages[0], &[]));
+        placements(graph, options, &others.concat())
+    }
+
     pub(crate) fn lines(&self, graph: &Graph, workers: usize) -> Vec<String> {
         let entries = self.entries(workers);
         let expected = expected_ns(graph);
@@ -224,7 +266,12 @@ impl StagePlan {
             };
             let own: f64 = stage.iter().map(|&node| expected[node]).sum();
             let share = (100.0 * own / all.max(f64::MIN_POSITIVE)).round();
-            format!("stage {at}: {names}{place}{replicas}, expected to take {share}% of the time")
+            let mut uncut = self.uncut.iter().filter(|&&(stage, _)| stage == at);
+            let why = uncut.next().map(|(_, why)| format!("; not cut: {why}"));
+            let why = why.unwrap_or_default();
+            format!(
+                "stage {at}: {names}{place}{replicas}, expected to take {share}% of the time{why}"
+            )
         });
         lines.collect()
     }

@@ -459,6 +459,12 @@ impl StageQueue {
         self.stopped.load(Ordering::SeqCst)
     }
 
+    /// No stage is executed or can be: each waits for input, or for room that nobody makes.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let state = self.lock();
+        state.active == 0 && state.suspended == 0 && self.ready.load(Ordering::SeqCst) == 0
+    }
+
     pub(crate) fn time(&self, stage: usize) -> StageTime {
         let mut state = self.lock();
         let phase = state.stages[stage].phase;

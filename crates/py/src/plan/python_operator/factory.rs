@@ -190,6 +190,10 @@ impl OperatorFactory for PythonOperator {
         }
     }
 
+    fn prefers_workers(&self) -> bool {
+        matches!(self.on_workers, OnWorkers::Threads | OnWorkers::Processes)
+    }
+
     fn saved(&self) -> Result<Map<String, Value>, PlanError> {
         self.form(&mut |function| function.saved(self.name()))
     }
