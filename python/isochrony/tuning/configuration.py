@@ -284,6 +284,13 @@ class TuningReport:
         rate: samples per second of the sources in the last measurement window; bytes per second for `isochrony.nbuffer`
             and `isochrony.Executor`.
         predicted_rate: the same, predicted by the model from the costs of the stages; None if the run was too short.
+        model: what chose the candidates: "flow model", or "local search" alone once the model's predictions were off by
+            more than the assumption that a change gains as much as the last one of its kind. None if the run was too
+            short.
+        model_reason: text: why, with both errors; None if the run was too short.
+        model_error: mean error of the gains that the flow model predicted in the last trials, as a fraction; None
+            before a trial that can tell.
+        plain_error: the same of that assumption.
         windows: number of measurement windows.
         decisions: a `TuningDecision` each, in order.
 
@@ -299,6 +306,10 @@ class TuningReport:
     bottleneck: str | None
     rate: float
     predicted_rate: float | None
+    model: str | None
+    model_reason: str | None
+    model_error: float | None
+    plain_error: float | None
     windows: int
     decisions: tuple[TuningDecision, ...]
 
@@ -322,12 +333,17 @@ class TuningReport:
             for one, line in zip(fields["decisions"], read["decisions"], strict=True)
         )
         configuration = fields["configuration"]
+        model = fields["model"] or {}
         return cls(
             configuration=None if configuration is None else named(configuration),
             predicted_gain=fields["predicted_gain"],
             bottleneck=read["bottleneck"],
             rate=fields["rate"],
             predicted_rate=fields["predicted_rate"],
+            model=read["model"],
+            model_reason=read["model_reason"],
+            model_error=model.get("model_error"),
+            plain_error=model.get("plain_error"),
             windows=fields["windows"],
             decisions=tuple(decisions),
         )

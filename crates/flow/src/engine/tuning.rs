@@ -277,6 +277,8 @@ impl Status<'_> {
             "configuration": configuration,
             "bottleneck": report.bottleneck.map(|bottleneck| bottleneck.to_string()),
             "predicted_rate": report.predicted_rate,
+            "model": report.model.map(|model| model.name()),
+            "model_reason": report.model.map(|model| model.to_string()),
             "decisions": report.decisions.iter().rev().take(STATUS_DECISIONS).rev().map(ToString::to_string).collect::<Vec<_>>(),
         });
         let part = self.path.with_extension("part");

@@ -9,8 +9,10 @@ use super::trial::Gain;
 pub(super) struct Candidate {
     pub(super) configuration: Configuration,
     pub(super) kind: CandidateKind,
-    /// The model's gain, corrected by earlier trials.
+    /// What a trusted model says; None if it promises no gain.
     pub(super) predicted_gain: Option<f64>,
+    /// The model's gain, also a loss, corrected by earlier trials; None where it says nothing.
+    pub(super) corrected_gain: Option<f64>,
     model_gain: f64,
     pub(super) reason: String,
     pub(super) alternatives: Vec<(Configuration, Option<f64>)>,
@@ -32,9 +34,18 @@ impl Candidate {
             configuration,
             kind: CandidateKind::Back,
             predicted_gain: None,
+            corrected_gain: None,
             model_gain: 0.0,
             reason: "throughput fell after the last change".into(),
             alternatives: Vec::new(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_gain(configuration: Configuration, gain: f64) -> Self {
+        Self {
+            corrected_gain: Some(gain),
+            ..Self::back_to(configuration)
         }
     }
 }
@@ -106,6 +117,7 @@ pub(super) fn model_optimum(
         limits,
         cores,
         corrections: &Corrections::default(),
+        trusts_model: true,
         all: Vec::new(),
     };
     proposals.model_optimum();
@@ -118,15 +130,18 @@ struct Proposals<'a> {
     limits: &'a ConfigurationLimits,
     cores: usize,
     corrections: &'a Corrections,
+    trusts_model: bool,
     all: Vec<Candidate>,
 }
 
+/// Without a trusted model: steps around `kept`, in the order of their likeliest gains.
 pub(super) fn candidates(
     costs: &StageCosts,
     kept: &Configuration,
     limits: &ConfigurationLimits,
     options: &ControllerOptions,
     corrections: &Corrections,
+    trusts_model: bool,
 ) -> Vec<Candidate> {
     let mut proposals = Proposals {
         costs,
@@ -134,6 +149,7 @@ pub(super) fn candidates(
         limits,
         cores: options.cores,
         corrections,
+        trusts_model,
         all: Vec::new(),
     };
     if costs.keeps_up {
@@ -141,8 +157,16 @@ pub(super) fn candidates(
         proposals.fewer_replicas();
         return proposals.all;
     }
-    proposals.model_optimum();
-    proposals.one_more();
+    match trusts_model {
+        true => {
+            proposals.model_optimum();
+            proposals.one_more();
+        }
+        false => {
+            proposals.more_threads();
+            proposals.busiest_stage();
+        }
+    }
     // The model does not see these: likeliest gain first.
     proposals.most_replicas();
     proposals.links_of_few_items();
@@ -169,17 +193,18 @@ impl Proposals<'_> {
         }
         let predict = |one: &Configuration| self.costs.predict(one, self.cores);
         let model_gain = match kind {
-            CandidateKind::Links | CandidateKind::Back => 0.0,
+            CandidateKind::Links | CandidateKind::Back => None,
             _ => predict(&configuration)
                 .zip(predict(self.kept))
-                .map_or(0.0, |(then, now)| then / now - 1.0),
+                .map(|(then, now)| then / now - 1.0),
         };
-        let gain = self.corrections.corrected(kind, model_gain);
+        let gain = model_gain.map(|gain| self.corrections.corrected(kind, gain));
         self.all.push(Candidate {
             configuration,
             kind,
-            predicted_gain: (gain > 0.0).then_some(gain),
-            model_gain,
+            predicted_gain: gain.filter(|&gain| gain > 0.0 && self.trusts_model),
+            corrected_gain: gain,
+            model_gain: model_gain.unwrap_or(0.0),
             reason,
             alternatives: Vec::new(),
         });
@@ -232,6 +257,47 @@ impl Proposals<'_> {
             false => CandidateKind::Threads,
         };
         self.propose(best, kind, reason);
+    }
+
+    /// Twice as many first: there are few steps to the most.
+    fn more_threads(&mut self) {
+        let workers = self.kept.workers;
+        let most = self.limits.workers.min(self.cores.max(1));
+        for (more, reason) in [
+            (most.min(2 * workers), "twice as many threads"),
+            (workers + 1, "one more thread"),
+        ] {
+            if more > workers && more <= most {
+                let mut configuration = Configuration {
+                    workers: more,
+                    ..self.kept.clone()
+                };
+                let links = self.hold_items(&mut configuration, LINK_ITEMS);
+                self.propose(
+                    configuration,
+                    CandidateKind::Threads,
+                    format!("{reason}{links}"),
+                );
+            }
+        }
+    }
+
+    /// Of the stages that may have more replicas, the one whose replicas compute most.
+    fn busiest_stage(&mut self) {
+        let replicas = self.kept.replicas.iter().zip(&self.limits.replicas);
+        let stages = self.costs.seconds_per_sample.iter().zip(replicas);
+        let busiest = stages
+            .enumerate()
+            .filter(|(_, (_, (now, most)))| now < most)
+            .map(|(stage, (seconds, (&now, _)))| (stage, seconds / now as f64))
+            .max_by(|one, other| one.1.total_cmp(&other.1));
+        if let Some((stage, _)) = busiest {
+            let mut more = self.kept.clone();
+            more.replicas[stage] += 1;
+            let links = self.hold_items(&mut more, LINK_ITEMS);
+            let reason = format!("stage {stage} computes most: one more replica{links}");
+            self.propose(more, CandidateKind::Replicas, reason);
+        }
     }
 
     fn one_more(&mut self) {

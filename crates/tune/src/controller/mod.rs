@@ -10,7 +10,9 @@
 //!
 //! - *Observe*: counters give each stage's computing time per sample ([`StageCosts`]).
 //! - *Model*: the flow model predicts each candidate's throughput (`candidates`), corrected by measured gains of the
-//!   same kind. Where it sees no gain, a bounded local search continues.
+//!   same kind. Where it sees no gain, a bounded local search continues. Once its predictions were off by more than
+//!   the assumption that a change gains as much as the last one of its kind, local search goes on alone
+//!   (`model_check`).
 //! - *Trial*: windows under the present configuration (A) and the candidate (B) alternate, which cancels drift. The
 //!   first window after each change is discarded. A candidate is kept once the lower confidence bound of its gain is
 //!   above zero (`trial`), and dropped once the upper bound is below `min_gain`.
@@ -26,61 +28,27 @@
 mod candidates;
 mod decision;
 mod load;
+mod model_check;
+mod options;
 mod stage_costs;
 mod trial;
 
 pub use decision::{Decision, Outcome};
+pub use model_check::ModelCheck;
+pub use options::ControllerOptions;
 pub use stage_costs::{Bottleneck, StageCosts};
 pub use trial::Gain;
 
 use std::collections::HashSet;
 
-use serde::{Deserialize, Serialize};
-
 use crate::{Configuration, ConfigurationLimits, TuneError, Window};
 use candidates::{Candidate, Corrections, candidates, model_optimum};
 use load::LoadWatch;
+use model_check::CheckedGains;
 use trial::{Trial, TrialState};
 
 /// Windows between the last trial and the first repeated one; doubles with each.
 const RETRY_WINDOWS: usize = 32;
-
-/// How a [`Controller`] decides.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ControllerOptions {
-    /// Cores; more threads promise no gain.
-    pub cores: usize,
-    /// One-sided confidence of a gain, above 0.5 and below 1.
-    pub confidence: f64,
-    /// Smallest gain worth a change, as a share.
-    pub min_gain: f64,
-    /// Windows before the first trial, at least 1.
-    pub observed_windows: usize,
-    /// Groups `A B B A` after which an uncertain candidate is dropped, at least 2.
-    pub max_groups: usize,
-    /// A trial needs at least this many times the shortest trial's duration left in the run.
-    pub min_payback: f64,
-    /// Most trials between load changes.
-    pub max_trials: usize,
-    /// Of these, most repeated ones of undecided candidates.
-    pub max_retries: usize,
-}
-
-impl Default for ControllerOptions {
-    fn default() -> Self {
-        Self {
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            confidence: 0.975,
-            min_gain: 0.01,
-            observed_windows: 3,
-            max_groups: 5,
-            min_payback: 6.0,
-            max_trials: 40,
-            max_retries: 4,
-        }
-    }
-}
 
 /// Two groups of four windows, and one discarded after each change.
 const SHORTEST_TRIAL: f64 = 13.0;
@@ -112,6 +80,7 @@ pub struct Controller {
     undecided: Vec<(Candidate, f64)>,
     retries: usize,
     corrections: Corrections,
+    checked: CheckedGains,
     trials: usize,
     elapsed_s: f64,
     decisions: Vec<Decision>,
@@ -143,6 +112,7 @@ impl Controller {
             undecided: Vec::new(),
             retries: 0,
             corrections: Corrections::default(),
+            checked: CheckedGains::default(),
             trials: 0,
             elapsed_s: 0.0,
             decisions: Vec::new(),
@@ -189,6 +159,12 @@ impl Controller {
         StageCosts::of(&self.observed)?.predict(&self.kept, self.options.cores)
     }
 
+    /// Whether the flow model chooses the candidates, and why.
+    #[must_use]
+    pub fn model_check(&self) -> ModelCheck {
+        self.checked.check(self.options.min_gain)
+    }
+
     /// The model's recommended configuration, with its predicted gain. None without samples, or without a gain worth a
     /// change.
     #[must_use]
@@ -226,7 +202,14 @@ impl Controller {
                 if !trial.1.tries_candidate() {
                     self.remember(window);
                 }
-                self.state = match trial.1.add(window, &self.options) {
+                let state = trial.1.add(window, &self.options);
+                if let TrialState::Gain(gain) | TrialState::NoGain(gain) = &state
+                    && !trial.1.saves_time()
+                {
+                    self.corrections.learn(&trial.0, *gain);
+                    self.checked.add(&self.kept, &trial.0, *gain);
+                }
+                self.state = match state {
                     TrialState::Running => State::Try(trial),
                     TrialState::Gain(gain) => self.keep(trial.0, gain),
                     TrialState::NoGain(gain) => {
@@ -286,9 +269,6 @@ impl Controller {
     }
 
     fn decide(&mut self, candidate: &Candidate, gain: Gain, outcome: Outcome) {
-        if outcome != Outcome::Undecided {
-            self.corrections.learn(candidate, gain);
-        }
         self.decisions.push(Decision {
             at_s: self.elapsed_s,
             outcome,
@@ -349,6 +329,7 @@ impl Controller {
             &self.limits,
             &self.options,
             &self.corrections,
+            self.model_check().is_trusted,
         );
         all.retain(|one| {
             let is_undecided =
@@ -396,6 +377,7 @@ impl Controller {
         });
         self.forget_trials();
         self.corrections = Corrections::default();
+        self.checked = CheckedGains::default();
         self.trials = 0;
         self.observed = vec![window.clone()];
         match back {
@@ -406,48 +388,5 @@ impl Controller {
                 State::Try(Box::new((candidate, Trial::new(keeps_up, &self.observed))))
             }
         }
-    }
-}
-
-impl ControllerOptions {
-    fn check(&self) -> Result<(), TuneError> {
-        let place = "ControllerOptions";
-        let is_part = |value: f64| value > 0.5 && value < 1.0;
-        TuneError::unless(self.cores > 0, "cores", self.cores, "at least 1", place)?;
-        TuneError::unless(
-            is_part(self.confidence),
-            "confidence",
-            self.confidence,
-            "above 0.5 and below 1",
-            place,
-        )?;
-        TuneError::unless(
-            (0.0..1.0).contains(&self.min_gain),
-            "min_gain",
-            self.min_gain,
-            "0 or more and below 1",
-            place,
-        )?;
-        TuneError::unless(
-            self.observed_windows > 0,
-            "observed_windows",
-            self.observed_windows,
-            "at least 1",
-            place,
-        )?;
-        TuneError::unless(
-            self.max_groups > 1,
-            "max_groups",
-            self.max_groups,
-            "at least 2",
-            place,
-        )?;
-        TuneError::unless(
-            self.min_payback.is_finite() && self.min_payback >= 0.0,
-            "min_payback",
-            self.min_payback,
-            "0 or more",
-            place,
-        )
     }
 }

@@ -9,7 +9,7 @@ pub use polled::{MAX_WINDOW_S, MIN_RESULTS, MIN_WINDOW_S, PolledTuning, RunCount
 
 use serde::{Deserialize, Serialize};
 
-use crate::controller::Bottleneck;
+use crate::controller::{Bottleneck, ModelCheck};
 use crate::{
     Configuration, ConfigurationLimits, Controller, ControllerOptions, Decision, TuneError, Window,
 };
@@ -55,6 +55,8 @@ pub struct TuningReport {
     pub rate: f64,
     /// Samples per second predicted from their costs.
     pub predicted_rate: Option<f64>,
+    /// What chose the candidates, and why; None before the first window.
+    pub model: Option<ModelCheck>,
     /// Windows observed.
     pub windows: usize,
     /// Decisions, in order.
@@ -117,6 +119,7 @@ impl TuningSession {
         report.rate = window.rate();
         report.bottleneck = self.controller.bottleneck();
         report.predicted_rate = self.controller.predicted_rate();
+        report.model = Some(self.controller.model_check());
         report.decisions = self.controller.decisions().to_vec();
         report.configuration = Some(self.controller.kept().clone());
         if self.mode == TuningMode::Recommend
