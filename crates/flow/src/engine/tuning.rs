@@ -134,12 +134,18 @@ impl Tuning {
         self.state().running = None;
     }
 
-    /// Runs a plan beside the tuning thread. `progress` counts what has reached the end of the plan.
-    pub(crate) fn during<T>(&self, progress: &Progress, run: impl FnOnce() -> T) -> T {
+    /// Runs a plan beside the tuning thread. `progress` counts what has reached the end of the plan; `latency_s`: how
+    /// long its results may be held back.
+    pub(crate) fn during<T>(
+        &self,
+        progress: &Progress,
+        latency_s: Option<f64>,
+        run: impl FnOnce() -> T,
+    ) -> T {
         *self.state() = State::default();
         std::thread::scope(|scope| {
             // Without a thread the plan runs untuned.
-            let _unused = start_scoped_helper(scope, "tuner", || self.tune(progress));
+            let _unused = start_scoped_helper(scope, "tuner", || self.tune(progress, latency_s));
             let ends = EndOnDrop(self);
             let result = run();
             drop(ends);
@@ -154,7 +160,7 @@ impl Tuning {
         self.changed.notify_all();
     }
 
-    fn tune(&self, progress: &Progress) {
+    fn tune(&self, progress: &Progress, latency_s: Option<f64>) {
         let mut state = self.state();
         while state.running.is_none() && !state.ended {
             state = self
@@ -176,7 +182,11 @@ impl Tuning {
             },
             false => limits,
         };
-        let session = TuningSession::new(self.mode.clone(), start.clone(), limits, self.options);
+        let options = ControllerOptions {
+            latency_s,
+            ..self.options
+        };
+        let session = TuningSession::new(self.mode.clone(), start.clone(), limits, options);
         let Ok(mut session) = session else {
             // Unreachable: the run's own values fit it.
             return;

@@ -178,6 +178,7 @@ fn predict(
         core_wait: 0.0,
         links: Vec::new(),
         link_item_bytes: Vec::new(),
+        link_bytes_per_s: Vec::new(),
     };
     let rate = model
         .predict(&configuration, workers)

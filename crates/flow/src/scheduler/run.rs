@@ -127,9 +127,9 @@ pub(crate) fn run(
         }
     };
     let ran = match (options.tuning, options.progress) {
-        (Some(tuning), Some(progress)) => {
-            tuning.during(progress, || execute(graph, &options, reused))
-        }
+        (Some(tuning), Some(progress)) => tuning.during(progress, options.latency, || {
+            execute(graph, &options, reused)
+        }),
         _ => execute(graph, &options, reused),
     };
     drop(pinned);

@@ -28,15 +28,15 @@ pub(super) enum CandidateKind {
 }
 
 impl Candidate {
-    /// After a fall of throughput.
-    pub(super) fn back_to(configuration: Configuration) -> Self {
+    /// An earlier configuration, of which the model says nothing.
+    pub(super) fn back_to(configuration: Configuration, reason: &str) -> Self {
         Self {
             configuration,
             kind: CandidateKind::Back,
             predicted_gain: None,
             corrected_gain: None,
             model_gain: 0.0,
-            reason: "throughput fell after the last change".into(),
+            reason: reason.into(),
             alternatives: Vec::new(),
         }
     }
@@ -45,7 +45,7 @@ impl Candidate {
     pub(super) fn with_gain(configuration: Configuration, gain: f64) -> Self {
         Self {
             corrected_gain: Some(gain),
-            ..Self::back_to(configuration)
+            ..Self::back_to(configuration, "a test")
         }
     }
 }
@@ -109,13 +109,14 @@ pub(super) fn model_optimum(
     costs: &StageCosts,
     kept: &Configuration,
     limits: &ConfigurationLimits,
-    cores: usize,
+    options: &ControllerOptions,
 ) -> Option<Candidate> {
     let mut proposals = Proposals {
         costs,
         kept,
         limits,
-        cores,
+        cores: options.cores,
+        latency_s: options.latency_s,
         corrections: &Corrections::default(),
         trusts_model: true,
         all: Vec::new(),
@@ -129,6 +130,7 @@ struct Proposals<'a> {
     kept: &'a Configuration,
     limits: &'a ConfigurationLimits,
     cores: usize,
+    latency_s: Option<f64>,
     corrections: &'a Corrections,
     trusts_model: bool,
     all: Vec<Candidate>,
@@ -148,6 +150,7 @@ pub(super) fn candidates(
         kept,
         limits,
         cores: options.cores,
+        latency_s: options.latency_s,
         corrections,
         trusts_model,
         all: Vec::new(),
@@ -355,11 +358,11 @@ impl Proposals<'_> {
     /// and rejected configurations are compared by value.
     fn hold_items(&self, configuration: &mut Configuration, items: f64) -> &'static str {
         let mut words = "";
-        let links = configuration.link_bytes.iter_mut();
-        for (bytes, item_bytes) in links.zip(&self.costs.link_item_bytes) {
+        let links = configuration.link_bytes.iter_mut().enumerate();
+        for ((link, bytes), item_bytes) in links.zip(&self.costs.link_item_bytes) {
             let before = ((items - 1.0) * item_bytes) as u64;
             let rounded = before.saturating_add(1).checked_next_power_of_two();
-            let needed = self.clamp(rounded.unwrap_or(u64::MAX));
+            let needed = self.clamp(link, rounded.unwrap_or(u64::MAX));
             if needed > *bytes {
                 *bytes = needed;
                 words = " with larger links";
@@ -385,7 +388,7 @@ impl Proposals<'_> {
                 continue;
             };
             let mut larger = self.kept.clone();
-            larger.link_bytes[link] = self.clamp(bytes.saturating_mul(4));
+            larger.link_bytes[link] = self.clamp(link, bytes.saturating_mul(4));
             let reason = format!(
                 "stage {} waits for room {:.0} % of the time: a larger link {link}",
                 carried.from,
@@ -401,8 +404,8 @@ impl Proposals<'_> {
             (2.0, "larger buffers smooth bursts"),
         ] {
             let mut other = self.kept.clone();
-            for bytes in &mut other.link_bytes {
-                *bytes = self.clamp((*bytes as f64 * factor) as u64);
+            for (link, bytes) in other.link_bytes.iter_mut().enumerate() {
+                *bytes = self.clamp(link, (*bytes as f64 * factor) as u64);
             }
             self.propose(other, CandidateKind::Links, what.into());
         }
@@ -437,7 +440,18 @@ impl Proposals<'_> {
         }
     }
 
-    fn clamp(&self, bytes: u64) -> u64 {
-        bytes.clamp(self.limits.min_link_bytes, self.limits.max_link_bytes)
+    /// Within the limits. With a limit of latency a link grows only as far as what it holds passes within its share of
+    /// the latency.
+    fn clamp(&self, link: usize, bytes: u64) -> u64 {
+        let bytes = bytes.clamp(self.limits.min_link_bytes, self.limits.max_link_bytes);
+        let now = self.kept.link_bytes.get(link).copied().unwrap_or(bytes);
+        let rate = self.costs.link_bytes_per_s.get(link);
+        match self.latency_s.zip(rate) {
+            Some((latency_s, rate)) if bytes > now => {
+                let share_s = latency_s / self.kept.link_bytes.len() as f64;
+                bytes.min((share_s * rate) as u64).max(now)
+            }
+            _ => bytes,
+        }
     }
 }

@@ -16,20 +16,24 @@
 //! - *Trial*: windows under the present configuration (A) and the candidate (B) alternate, which cancels drift. The
 //!   first window after each change is discarded. A candidate is kept once the lower confidence bound of its gain is
 //!   above zero (`trial`), and dropped once the upper bound is below `min_gain`.
-//! - *Watch*: a change of the load discards what was learnt (`load`). After a fall soon after a kept change, the
-//!   earlier configuration is tried first. Candidates about which noise left it open whether they gain are tried again
+//! - *Watch*: a change of the load discards what was learnt (`load`). More threads and replicas are then applied at once
+//!   and checked afterwards (`load_change`). After a fall soon after a kept change, the earlier configuration is tried
+//!   first. Candidates about which noise left it open whether they gain are tried again
 //!   after some time, the most promising one first, at most `max_retries` times.
 //!
-//! Throughput counts behind the last stage. If the plan keeps up with a feed, fewer threads and replicas are tried, and
-//! kept if they save processor time per sample.
+//! Throughput counts behind the last stage. If the plan has kept up with a feed for some time, fewer threads and
+//! replicas are tried, and kept if they save processor time per sample, within the limit of latency.
 //!
 //! No clock and no threads: takes [`Window`]s and returns a [`Configuration`] for the next.
 
 mod candidates;
 mod decision;
 mod load;
+mod load_change;
 mod model_check;
 mod options;
+mod quick_check;
+mod settled_loads;
 mod stage_costs;
 mod trial;
 
@@ -43,8 +47,11 @@ use std::collections::HashSet;
 
 use crate::{Configuration, ConfigurationLimits, TuneError, Window};
 use candidates::{Candidate, Corrections, candidates, model_optimum};
-use load::LoadWatch;
+use load::{LoadWatch, MIN_DEVIATION};
+use load_change::{FeedWatch, LoadChange};
 use model_check::CheckedGains;
+use quick_check::QuickCheck;
+use settled_loads::SettledLoads;
 use trial::{Trial, TrialState};
 
 /// Windows between the last trial and the first repeated one; doubles with each.
@@ -60,7 +67,11 @@ enum State {
         load: LoadWatch,
         /// Windows so far.
         windows: usize,
+        /// Fewer threads are tried once the plan has kept up for long enough.
+        awaits_quiet: bool,
     },
+    /// A change without a trial.
+    Check(Box<QuickCheck>),
 }
 
 /// Tunes one run. See the module's documentation.
@@ -81,6 +92,10 @@ pub struct Controller {
     retries: usize,
     corrections: Corrections,
     checked: CheckedGains,
+    settled: SettledLoads,
+    feed: FeedWatch,
+    /// The configuration before a change at once of which it is not clear whether it gained.
+    doubted: Option<Configuration>,
     trials: usize,
     elapsed_s: f64,
     decisions: Vec<Decision>,
@@ -113,6 +128,9 @@ impl Controller {
             retries: 0,
             corrections: Corrections::default(),
             checked: CheckedGains::default(),
+            settled: SettledLoads::default(),
+            feed: FeedWatch::default(),
+            doubted: None,
             trials: 0,
             elapsed_s: 0.0,
             decisions: Vec::new(),
@@ -137,7 +155,13 @@ impl Controller {
     /// Whether no candidate is left.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        matches!(self.state, State::Watch { .. })
+        matches!(
+            self.state,
+            State::Watch {
+                awaits_quiet: false,
+                ..
+            }
+        )
     }
 
     /// Decisions so far, in order.
@@ -170,7 +194,7 @@ impl Controller {
     #[must_use]
     pub fn recommendation(&self) -> Option<(Configuration, f64)> {
         let costs = StageCosts::of(&self.observed).filter(|costs| !costs.keeps_up)?;
-        let best = model_optimum(&costs, &self.kept, &self.limits, self.options.cores)?;
+        let best = model_optimum(&costs, &self.kept, &self.limits, &self.options)?;
         let gain = best
             .predicted_gain
             .filter(|&gain| gain >= self.options.min_gain)?;
@@ -191,7 +215,14 @@ impl Controller {
             return self.configuration();
         }
         let before = self.configuration().clone();
-        match std::mem::replace(&mut self.state, State::Observe) {
+        let state = std::mem::replace(&mut self.state, State::Observe);
+        if self.is_behind(&state, window) {
+            self.state = self.load_changed(window, LoadChange::Behind, MIN_DEVIATION);
+            self.settles = before != *self.configuration();
+            return self.configuration();
+        }
+        match state {
+            State::Check(check) => self.state = self.check_at_once(check, window),
             State::Observe => {
                 self.remember(window);
                 if self.observed.len() >= self.options.observed_windows {
@@ -202,7 +233,8 @@ impl Controller {
                 if !trial.1.tries_candidate() {
                     self.remember(window);
                 }
-                let state = trial.1.add(window, &self.options);
+                let link_bytes = &trial.0.configuration.link_bytes;
+                let state = trial.1.add(window, link_bytes, &self.options);
                 if let TrialState::Gain(gain) | TrialState::NoGain(gain) = &state
                     && !trial.1.saves_time()
                 {
@@ -227,15 +259,24 @@ impl Controller {
                     }
                 };
             }
-            State::Watch { mut load, windows } => {
+            State::Watch {
+                mut load,
+                windows,
+                awaits_quiet,
+            } => {
                 self.remember(window);
                 self.state = match load.add(window.rate()) {
-                    Some(ratio) => self.load_changed(window, ratio),
+                    Some(ratio) => {
+                        let noise = load.deviation();
+                        self.load_changed(window, LoadChange::Throughput(ratio), noise)
+                    }
+                    None if awaits_quiet && self.is_quiet() => self.next_trial(remaining_s),
                     None => match self.due_retry(windows, remaining_s) {
                         Some(candidate) => self.try_out(candidate),
                         None => State::Watch {
                             load,
                             windows: windows + 1,
+                            awaits_quiet,
                         },
                     },
                 };
@@ -243,6 +284,16 @@ impl Controller {
         }
         self.settles = before != *self.configuration();
         self.configuration()
+    }
+
+    /// A feed that was kept up with has not been for some windows of the kept configuration.
+    fn is_behind(&mut self, state: &State, window: &Window) -> bool {
+        match state {
+            State::Try(trial) if trial.1.tries_candidate() => false,
+            State::Try(_) | State::Observe | State::Watch { .. } | State::Check(_) => {
+                self.falls_behind(window)
+            }
+        }
     }
 
     fn remember(&mut self, window: &Window) {
@@ -269,16 +320,16 @@ impl Controller {
     }
 
     fn decide(&mut self, candidate: &Candidate, gain: Gain, outcome: Outcome) {
-        self.decisions.push(Decision {
-            at_s: self.elapsed_s,
+        self.push_decision(
             outcome,
-            from: self.kept.clone(),
-            to: candidate.configuration.clone(),
-            reason: candidate.reason.clone(),
-            predicted_gain: candidate.predicted_gain,
-            gain: Some(gain),
-            alternatives: candidate.alternatives.clone(),
-        });
+            candidate.configuration.clone(),
+            candidate.reason.clone(),
+            candidate.predicted_gain,
+            Some(gain),
+        );
+        if let Some(last) = self.decisions.last_mut() {
+            last.alternatives.clone_from(&candidate.alternatives);
+        }
     }
 
     /// The undecided candidate that may gain most, once it may be tried again.
@@ -286,16 +337,19 @@ impl Controller {
         let is_due = windows >= RETRY_WINDOWS << self.retries.min(16)
             && self.retries < self.options.max_retries
             && self.may_try()
+            && self.may_reduce()
             && self.pays(remaining_s);
         let (candidate, _) = self.undecided.pop_if(|_| is_due)?;
         self.retries += 1;
         Some(candidate)
     }
 
-    fn watch(&self) -> State {
+    fn watch(&mut self, costs: &StageCosts) -> State {
+        self.settled.remember(&self.kept, costs);
         State::Watch {
             load: LoadWatch::new(&self.observed),
             windows: 0,
+            awaits_quiet: costs.keeps_up && !self.is_quiet(),
         }
     }
 
@@ -320,8 +374,18 @@ impl Controller {
         let Some(costs) = StageCosts::of(&self.observed) else {
             return State::Observe;
         };
-        if !self.may_try() {
-            return self.watch();
+        self.note_feed(&costs);
+        if costs.keeps_up {
+            self.settled.remember(&self.kept, &costs);
+        }
+        if !self.may_try() || !self.may_reduce() {
+            return self.watch(&costs);
+        }
+        if let Some(before) = self.doubted.take()
+            && self.pays(remaining_s)
+        {
+            let reason = "it is not clear whether the change at once gained";
+            return self.try_out(Candidate::back_to(before, reason));
         }
         let mut all = candidates(
             &costs,
@@ -334,10 +398,12 @@ impl Controller {
         all.retain(|one| {
             let is_undecided =
                 |(other, _): &(Candidate, f64)| other.configuration == one.configuration;
-            !self.rejected.contains(&one.configuration) && !self.undecided.iter().any(is_undecided)
+            !self.rejected.contains(&one.configuration)
+                && !self.undecided.iter().any(is_undecided)
+                && !(costs.keeps_up && self.settled.is_too_small(&one.configuration, &costs))
         });
         if all.is_empty() {
-            return self.watch();
+            return self.watch(&costs);
         }
         let mut candidate = all.remove(0);
         candidate.alternatives = all
@@ -357,36 +423,8 @@ impl Controller {
                     alternatives: candidate.alternatives,
                 });
             }
-            return self.watch();
+            return self.watch(&costs);
         }
         self.try_out(candidate)
-    }
-
-    fn load_changed(&mut self, window: &Window, ratio: f64) -> State {
-        let regressed = ratio < 1.0;
-        let back = self.before.take().filter(|_| regressed);
-        self.decisions.push(Decision {
-            at_s: self.elapsed_s,
-            outcome: Outcome::LoadChanged,
-            from: self.kept.clone(),
-            to: self.kept.clone(),
-            reason: format!("the throughput is {ratio:.2} times that of before"),
-            predicted_gain: None,
-            gain: None,
-            alternatives: Vec::new(),
-        });
-        self.forget_trials();
-        self.corrections = Corrections::default();
-        self.checked = CheckedGains::default();
-        self.trials = 0;
-        self.observed = vec![window.clone()];
-        match back {
-            None => State::Observe,
-            Some(configuration) => {
-                let keeps_up = StageCosts::of(&self.observed).is_some_and(|costs| costs.keeps_up);
-                let candidate = Candidate::back_to(configuration);
-                State::Try(Box::new((candidate, Trial::new(keeps_up, &self.observed))))
-            }
-        }
     }
 }

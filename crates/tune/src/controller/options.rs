@@ -24,6 +24,10 @@ pub struct ControllerOptions {
     pub max_trials: usize,
     /// Of these, most repeated ones of undecided candidates.
     pub max_retries: usize,
+    /// Windows in a row that a plan must keep up with its feed before fewer threads are tried.
+    pub quiet_windows: usize,
+    /// Limit of the seconds that results wait in links of a feed; None: any.
+    pub latency_s: Option<f64>,
 }
 
 impl Default for ControllerOptions {
@@ -37,6 +41,8 @@ impl Default for ControllerOptions {
             min_payback: 6.0,
             max_trials: 40,
             max_retries: 4,
+            quiet_windows: 16,
+            latency_s: None,
         }
     }
 }
@@ -79,6 +85,13 @@ impl ControllerOptions {
             "min_payback",
             self.min_payback,
             "0 or more",
+            place,
+        )?;
+        TuneError::unless(
+            self.latency_s.is_none_or(|latency| latency > 0.0),
+            "latency_s",
+            self.latency_s.unwrap_or_default(),
+            "above 0",
             place,
         )
     }
