@@ -58,7 +58,7 @@ def plan_identity(natives: Sequence[NativePlan], *, collects: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Threads, replicas and link capacities of a run. Results do not depend on them.
+    """Threads, replicas, link capacities, pinning and I/O of a run. Results do not depend on them.
 
     `TuningReport.configuration` has the one that tuning found. Save it, load it, and pass it as ``tune=`` to another
     run of the same plan on a machine of the same kind.
@@ -70,6 +70,8 @@ class Configuration:
         link_bytes: capacity of each link between stages, in bytes.
         threads: number of threads that the run starts; those beyond `workers` sleep.
         buffer_bytes: for `isochrony.nbuffer`, size of a buffer in bytes; 0 for plans and for an `isochrony.Executor`.
+        pin: whether each thread keeps to a CPU of its own.
+        io: I/O strategy of each stored signal that the plan reads, in order of the plan (see `isochrony.scan`).
         plan: digest of the plan; empty: any plan.
         machine: processor and number of usable cores; empty: any machine.
 
@@ -86,6 +88,8 @@ class Configuration:
     plan: str = field(default="", repr=False)
     machine: str = field(default="", repr=False)
     buffer_bytes: int = 0
+    pin: bool = False
+    io: tuple[str, ...] = ()
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Save the configuration to a JSON file.
@@ -124,7 +128,7 @@ class Configuration:
         >>> path = tempfile.mkdtemp() + "/tuned.json"
         >>> iso.Configuration(workers=2, replicas=(1, 2)).save(path)
         >>> iso.Configuration.load(path)
-        Configuration(workers=2, replicas=(1, 2), link_bytes=(), threads=0, buffer_bytes=0)
+        Configuration(workers=2, replicas=(1, 2), link_bytes=(), threads=0, buffer_bytes=0, pin=False, io=())
         """
         remedy = "give a file that Configuration.save wrote"
         try:
@@ -135,8 +139,9 @@ class Configuration:
         if not isinstance(fields, dict) or fields.pop("format", None) != FORMAT:
             raise OptionError(f"{path} is not a configuration of format {FORMAT}; {remedy}")
         numbers: dict[str, Any] = {name: fields.pop(name, None) for name in ("workers", "threads")}
-        # Of the first files, which had no such field.
+        # The first files had no such fields.
         numbers["buffer_bytes"] = fields.pop("buffer_bytes", 0)
+        pin, io = fields.pop("pin", False), fields.pop("io", [])
         lists = {name: fields.pop(name, None) for name in ("replicas", "link_bytes")}
         texts = {name: fields.pop(name, None) for name in ("plan", "machine")}
         is_count = lambda one: isinstance(one, int) and not isinstance(one, bool) and one >= 0  # noqa: E731
@@ -144,10 +149,13 @@ class Configuration:
             all(map(is_count, numbers.values()))
             and all(isinstance(one, list) and all(map(is_count, one)) for one in lists.values())
             and all(isinstance(one, str) for one in texts.values())
+            and isinstance(pin, bool)
+            and isinstance(io, list)
+            and all(isinstance(one, str) for one in io)
         )
         if fields or not legal:
             raise OptionError(f"{path} has other fields than a configuration, or values of another type; {remedy}")
-        return cls(**numbers | {name: tuple(one) for name, one in lists.items()} | texts)
+        return cls(**numbers | {name: tuple(one) for name, one in lists.items()} | texts, pin=pin, io=tuple(io))
 
     def check(self, plan: str) -> None:
         """Check that the configuration is for a plan, and for this machine.
@@ -318,7 +326,11 @@ class TuningReport:
     def _of(cls, text: str, request: TuningRequest) -> Self:
         read = json.loads(text)
         fields = read["tuning"]
-        named = request.named
+        pin, io = fields["start"]["pin"], tuple(fields["start"]["io"])
+
+        def named(one: dict[str, Any]) -> Configuration:
+            return replace(request.named(one), pin=pin, io=io)
+
         decisions = (
             TuningDecision(
                 at_s=one["at_s"],
@@ -359,6 +371,7 @@ class TuningRequest:
         has_fixed_workers: whether the user gave a number of workers.
         configuration: to be applied; None: that of the run.
         status: file for views of the run.
+        pin: whether threads are pinned; None: the tuner chooses.
         threads: that the run starts.
         plan: identity of the plan; `of_plans` sets it.
     """
@@ -367,6 +380,7 @@ class TuningRequest:
     has_fixed_workers: bool = False
     configuration: Configuration | None = None
     status: Path | None = None
+    pin: bool | None = None
     threads: int = 0
     plan: str = ""
 
@@ -399,7 +413,10 @@ class TuningRequest:
         given = self.configuration
         configuration = None if given is None else {name: getattr(given, name) for name in _RUST_FIELDS}
         fields = {"mode": self.mode, "has_fixed_workers": self.has_fixed_workers, "configuration": configuration}
-        return json.dumps(fields | {"status": None if self.status is None else str(self.status)})
+        # One that was written by hand, or saved before there were such values, states none.
+        io = given.io if given is not None and given.io else None
+        fields |= {"status": None if self.status is None else str(self.status), "pin": self.pin, "io": io}
+        return json.dumps(fields)
 
 
 _RUST_FIELDS = ("workers", "replicas", "link_bytes")

@@ -12,14 +12,16 @@ use isochrony_runtime::{Progress, start_scoped_helper};
 use isochrony_system::usage::process_cpu_time;
 use isochrony_tune::session::{MAX_WINDOW_S, MIN_RESULTS, MIN_WINDOW_S};
 use isochrony_tune::{
-    Configuration, ConfigurationLimits, ControllerOptions, LinkWindow, StageWindow, TuneError,
-    TuningMode, TuningReport, TuningSession, Window,
+    Configuration, ConfigurationLimits, ControllerOptions, LinkWindow, StageWindow, StartSettings,
+    TuneError, TuningMode, TuningReport, TuningSession, Window,
 };
 
 use serde_json::json;
 
 use super::report::StageMeasurement;
+use super::start_settings::{GivenSettings, fix_io, has_several_caches};
 use crate::PlanError;
+use crate::plan::graph::Graph;
 
 /// A plan executed in several threads.
 pub(crate) trait RunningPlan: Send + Sync {
@@ -40,6 +42,8 @@ pub struct Tuning {
     /// The user chose the number of threads: it is not changed.
     has_fixed_workers: bool,
     options: ControllerOptions,
+    given: GivenSettings,
+    start: Mutex<StartSettings>,
     /// File for the state of the run.
     status: Option<PathBuf>,
     state: Mutex<State>,
@@ -78,10 +82,47 @@ impl Tuning {
             mode,
             has_fixed_workers,
             options: ControllerOptions::default(),
+            given: GivenSettings::default(),
+            start: Mutex::default(),
             status: None,
             state: Mutex::default(),
             changed: Condvar::new(),
         }
+    }
+
+    /// States settings that are otherwise chosen before the start.
+    #[must_use]
+    pub fn with_settings(mut self, given: GivenSettings) -> Self {
+        self.given = given;
+        self
+    }
+
+    /// Chooses what stays for the run, and fixes it in the plan.
+    ///
+    /// # Errors
+    /// Strategies were given for another number of stored signals.
+    pub(crate) fn choose_settings(&self, graph: &mut Graph) -> Result<(), TuneError> {
+        if self.chooses_workers() {
+            *self.start() = StartSettings {
+                pin: self.given.pin.unwrap_or_else(has_several_caches),
+                io: fix_io(graph, self.given.io.as_deref())?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Whether threads are pinned. A recommendation changes nothing.
+    pub(crate) fn pins(&self, own: bool) -> bool {
+        match self.mode {
+            TuningMode::Measure | TuningMode::Recommend => own,
+            TuningMode::Change | TuningMode::ChangeFrom(_) | TuningMode::Apply(_) => {
+                self.start().pin
+            }
+        }
+    }
+
+    fn start(&self) -> MutexGuard<'_, StartSettings> {
+        self.start.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes the state of the run to a JSON file while it lasts. Write errors are ignored.
@@ -98,7 +139,11 @@ impl Tuning {
     pub fn report(&self) -> Result<TuningReport, TuneError> {
         let mut state = self.state();
         match state.error.take() {
-            None => Ok(state.report.clone()),
+            None => {
+                let mut report = state.report.clone();
+                report.start = self.start().clone();
+                Ok(report)
+            }
             Some(error) => Err(error),
         }
     }

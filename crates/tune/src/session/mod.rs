@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::controller::{Bottleneck, ModelCheck};
 use crate::{
-    Configuration, ConfigurationLimits, Controller, ControllerOptions, Decision, TuneError, Window,
+    Configuration, ConfigurationLimits, Controller, ControllerOptions, Decision, StartSettings,
+    TuneError, Window,
 };
 
 /// How a run is tuned.
@@ -47,6 +48,8 @@ impl TuningMode {
 pub struct TuningReport {
     /// Last or recommended; None if one thread executed the plan.
     pub configuration: Option<Configuration>,
+    /// Chosen before the start, or recommended.
+    pub start: StartSettings,
     /// Predicted gain of the recommendation, as a share.
     pub predicted_gain: Option<f64>,
     /// What limited the plan at the end.
