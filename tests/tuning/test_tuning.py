@@ -75,7 +75,15 @@ def test_the_report_says_what_limits_the_plan_and_what_was_decided() -> None:
         assert (tuning.model == "flow model") == (tuning.model_error <= tuning.plain_error + 0.01)
     for decision in tuning.decisions:
         assert f"tuning {decision}" in str(report)
-        assert decision.outcome in {"kept", "rejected", "undecided", "load_changed", "applied", "rolled_back", "too_short"}
+        assert decision.outcome in {
+            "kept",
+            "rejected",
+            "undecided",
+            "load_changed",
+            "applied",
+            "rolled_back",
+            "too_short",
+        }
         assert decision.reason
     # The number of workers was given, and is not changed.
     assert all(decision.candidate.workers == 2 for decision in tuning.decisions)

@@ -30,7 +30,7 @@
 //! | threads, scheduler, reorder buffer | `parallel`, `reorder`, `task_queue`, `task_output`, `running_tasks` |
 //! | workers | `worker`, `replica`, `parallel_subgraph`, `boundary`, `scan_input` |
 //! | combination of results | `gather` |
-//! | explain, costs of operators, prediction | `explain`, `characterise`, `prediction` |
+//! | explain, costs of operators, prediction | `explain`, `characterise`, `prediction`, `auto_workers` |
 //!
 //! **Results are bit-identical for any number of workers.** A window belongs to the task in whose portion it begins, a
 //! sample to the one in whose portion it lies. A task also reads the context that operators need, never across a break;
@@ -40,6 +40,7 @@
 //!
 //! The reported error is the one that a single pass meets first.
 
+mod auto_workers;
 mod boundary;
 pub(crate) mod characterise;
 mod explain;

@@ -1,5 +1,6 @@
 //! [`Plan::collect`] and [`Plan::run`]: prepare a graph, then execute it with workers or in the caller's thread.
 
+use super::auto_workers::too_short_because;
 use super::notes::notes;
 use super::parallel::{self, ParallelExecution};
 use super::remote::host;
@@ -37,9 +38,6 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
     }
     Ok(graph)
 }
-
-/// Shorter plans end before other threads would help.
-const MIN_AUTO_SAMPLES: u64 = 1 << 20;
 
 /// None if the plan gets several workers. `is_tuned`: other threads may read live or generated feeds.
 pub(crate) fn one_worker_because(
@@ -86,8 +84,7 @@ pub(crate) fn one_worker_because(
         };
         samples = samples.saturating_add(snapshot.total());
     }
-    let is_short = samples < MIN_AUTO_SAMPLES;
-    Ok(is_short.then(|| format!("it reads only {samples} samples")))
+    Ok(too_short_because(graph, samples))
 }
 
 fn chooses_one_worker(graph: &Graph, options: &RunOptions<'_>) -> Result<bool, RunError> {
