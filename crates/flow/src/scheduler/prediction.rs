@@ -11,7 +11,7 @@ use isochrony_store::machine::{CheckedPrediction, OperatorCosts, Quartiles};
 use isochrony_tune::Configuration;
 use isochrony_tune::controller::StageCosts;
 
-use super::characterise::key;
+use super::operator_key::key;
 use super::scan_groups::subgraph_plans;
 use super::stages::StagePlan;
 use crate::engine::RunOptions;

@@ -398,9 +398,11 @@ impl Controller {
         all.retain(|one| {
             let is_undecided =
                 |(other, _): &(Candidate, f64)| other.configuration == one.configuration;
-            !self.rejected.contains(&one.configuration)
-                && !self.undecided.iter().any(is_undecided)
-                && !(costs.keeps_up && self.settled.is_too_small(&one.configuration, &costs))
+            let is_too_small =
+                costs.keeps_up && self.settled.is_too_small(&one.configuration, &costs);
+            let is_known = self.rejected.contains(&one.configuration)
+                || self.undecided.iter().any(is_undecided);
+            !is_known && !is_too_small
         });
         if all.is_empty() {
             return self.watch(&costs);
