@@ -269,7 +269,7 @@ CHAPTERS: dict[str, list[Row]] = {
             "72 %",
             MEASURED,
             reached,
-            "ours: three plans and two byte streams, from starts below 70 % of the best",
+            "ours: four plans and three byte streams, from starts below 70 % of the best",
         ),
         Row(
             "changes until it is settled",

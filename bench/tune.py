@@ -1,10 +1,11 @@
 """What tuning a run reaches of the best configuration of a grid, and whether it ever makes a run slower.
 
 Of each plan all configurations of a grid (workers, replicas of stages that may have some, one capacity for all links)
-are measured by turns, the best ones again; of each byte stream (`tune_streams.py`) workers and sizes of buffers. A run
-is then tuned that begins with each start below 70 % of the best, and the configuration that it keeps is measured beside
-the best one. The simulator and the flow model predict the throughput of every configuration of a plan's grid
-(`tune_simulated.py`). Last, tuned and untuned runs alternate.
+are measured by turns, the best ones again; of each byte stream (`tune_streams.py`) workers and sizes of buffers.
+Winners within 2 % are ties. A run is then tuned that begins with each start below 70 % of the best, and the
+configuration that it keeps is measured beside the best one. The simulator and the flow model predict the throughput of
+every configuration of a plan's grid (`tune_simulated.py`). Tuned runs meet a program that competes for a core, and an
+operator that becomes dearer (`tune_changes.py`). Last, tuned and untuned runs alternate.
 """
 
 from __future__ import annotations
@@ -18,13 +19,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product, repeat
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 # Products of matrices in one thread: threads are the runtime's to choose. NumPy reads it when it is imported.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 from peers import quartiles
+from tune_changes import competitor, dearer_operator
 from tune_simulated import compare, errors
 from tune_streams import Stream, streams
 
@@ -39,6 +40,8 @@ RATE, WINDOW, AUDIO_RATE = 1000, 4096, 48_000
 CAPACITIES = (1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22)
 #: Starts below this part of the best count; what must be reached of it; what a tuned run must keep of an untuned one.
 COUNTED, GOAL, KEPT = 0.7, 0.95, 0.98
+#: Winners that take so much longer than the best, measured again, are as good.
+TIE = 0.02
 ROUNDS = 5
 
 #: Of ones and minus ones: products with whole numbers are exact, so every configuration has the same bits.
@@ -145,17 +148,10 @@ class Workload:
         self.lasting(seconds).run(tune=tune)
 
 
-@dataclass(frozen=True)
-class WorkerCount:
-    """The configuration of a plan that runs in tasks: there is nothing else to choose."""
-
-    workers: int
-
-
 @dataclass
 class MatrixProduct:
     """Products of matrices over stored samples, by a function that releases the interpreter's lock. It runs in tasks,
-    whose sizes follow from what they cost; tuning is left the number of workers, which `"auto"` states before the run.
+    whose sizes follow from what they cost; tuning is left the number of workers.
     """
 
     name = "matrix multiply"
@@ -167,47 +163,54 @@ class MatrixProduct:
         scans = [iso.scan(self.samples, rate=RATE) for _ in range(passes)]
         return [scan.rewindow(256).map(iso.py(multiplied, on_workers="threads")) for scan in scans]
 
-    def _collect(self, seconds: float, workers: int | str) -> None:
+    def _passes(self, seconds: float) -> list[Any]:
+        """As many as take about so long in one thread; they run as one."""
         if not self.pass_s:
             start = time.perf_counter()
-            iso.collect(self._plan(1), workers=1)
+            run(self._plan(1), None, 1)
             self.pass_s = time.perf_counter() - start
-        for plan in self._plan(max(round(seconds / self.pass_s), 1)):
-            plan.collect(workers=workers)
+        return self._plan(max(round(seconds / self.pass_s), 1))
 
     def check(self) -> None:
         """Any number of workers gives the same; also measures how long a pass takes."""
         (plan,) = self._plan(1)
         np.testing.assert_array_equal(*(plan.collect(workers=workers) for workers in (1, 2)), err_msg="other bits")
-        self._collect(0.0, 1)
+        self._passes(0.0)
 
-    def grid(self, cores: int) -> list[WorkerCount]:
+    def grid(self, cores: int) -> list[iso.Configuration]:
         """All numbers of workers."""
-        return [WorkerCount(workers) for workers in range(1, cores + 1)]
+        return [iso.Configuration(workers, replicas=(cores,), threads=cores) for workers in range(1, cores + 1)]
 
-    def seconds(self, configuration: WorkerCount, seconds: float) -> float:
+    def seconds(self, configuration: iso.Configuration, seconds: float) -> float:
         """Time of a run that takes about so long in one thread."""
+        plans = self._passes(seconds)
         start = time.perf_counter()
-        self._collect(seconds, configuration.workers)
+        run(plans, applied(plain(configuration)), configuration.threads)
         return time.perf_counter() - start
 
-    def tuned(self, _: WorkerCount, __: float) -> Any:
-        """What `workers="auto"` chooses; nothing changes while it runs."""
-        return SimpleNamespace(configuration=WorkerCount(auto_workers()), decisions=(), predicted_rate=None, rate=None)
+    def tuned(self, start: iso.Configuration, seconds: float) -> iso.TuningReport:
+        """A run that begins with a configuration and is tuned."""
+        request = TuningRequest("change", configuration=plain(start), threads=start.threads)
+        return run(self._passes(seconds), request, start.threads).tuning
 
     def untuned(self, seconds: float, *, tune: bool) -> None:
         """A run as a user begins it."""
-        for plan in self._plan(max(round(seconds / (self.pass_s or seconds)), 1)):
-            plan.run(tune=tune)
+        iso.run(*self._passes(seconds), tune=tune)
 
 
-def run(plan: Any, request: TuningRequest | None, workers: int) -> Any:
-    """The report of a run."""
+def run(plans: Any, request: TuningRequest | None, workers: int) -> Any:
+    """The report of a run of one plan, or of several as one."""
+    plans = tuple(plans) if isinstance(plans, list) else (plans,)
     options = RunOptions.of(workers=workers)
     if request is not None:
-        request = request.of_plans([plan._native], collects=False)
+        request = request.of_plans([plan._native for plan in plans], collects=False)
         options = replace(options, request=request, tuning=request.json())
-    return run_reported((plan,), options).report
+    return run_reported(plans, options).report
+
+
+def plain(configuration: iso.Configuration) -> iso.Configuration:
+    """Without the plan and machine that it is for: more passes are another plan."""
+    return replace(configuration, plan="", machine="")
 
 
 def applied(configuration: iso.Configuration) -> TuningRequest:
@@ -260,6 +263,7 @@ def measure(
     winners = sorted(first, key=lambda one: first[one])[:5]
     again = by_turns(workload, winners, short_s, rounds)
     best = min(winners, key=lambda one: median(again[one]))
+    ties = [one for one in winners if median(again[one]) <= (1 + TIE) * median(again[best])]
     parts = {one: first[best] / time_s for one, time_s in first.items()}
     starts = [one for one in everything if parts[one] < COUNTED]
     # Starts that differ in little say the same.
@@ -269,9 +273,11 @@ def measure(
         begun = time.perf_counter()
         tuning = workload.tuned(start, long_s)
         kept = tuning.configuration
-        pairs = by_turns(workload, [best, kept], short_s, rounds) if kept != best else {best: [1.0]}
+        pairs = by_turns(workload, [best, kept], short_s, rounds) if plain(kept) != plain(best) else {best: [1.0]}
         # What tuning finds beyond the grid, or in noise, does not make up for another start.
         part = min(median(pairs[best]) / median(pairs[kept]), 1.0)
+        # Another winner that cannot be told from the best, or less than that beside it.
+        is_tie = plain(kept) in map(plain, ties) or part >= 1 / (1 + TIE)
         changes = [one for one in tuning.decisions if one.outcome == "kept"]
         reached.append(
             {
@@ -279,6 +285,7 @@ def measure(
                 "start_part": parts[start],
                 "kept": str(kept),
                 "part": part,
+                "part_with_ties": 1.0 if is_tie else part,
                 "changes": len(changes),
                 "settled_s": changes[-1].at_s if changes else 0.0,
                 "prediction": tuning.predicted_rate / tuning.rate if tuning.predicted_rate else None,
@@ -291,6 +298,7 @@ def measure(
         "name": name,
         "configurations": len(everything),
         "best": str(best),
+        "ties": [str(one) for one in ties],
         "worst_part": min(parts.values()),
         "starts_below": sum(part < COUNTED for part in parts.values()),
         "grid": {str(one): part for one, part in parts.items()},
@@ -335,13 +343,15 @@ def main() -> None:
     if arguments.quick:
         everything = [everything[0], products, everything[-1]]
     results = [measure(workload, short_s, long_s, cores, rounds) for workload in everything]
-    # Of products of matrices nothing is tuned.
-    parts = [one["part"] for result in results if result["name"] != MatrixProduct.name for one in result["reached"]]
+    parts = [one["part"] for result in results for one in result["reached"]]
+    with_ties = [one["part_with_ties"] for result in results for one in result["reached"]]
     summary = {}
     if parts:
         summary = {
             "geometric_mean": math.exp(float(np.mean(np.log(parts)))),
             "worst_decile": float(np.quantile(parts, 0.1)),
+            "geometric_mean_with_ties": math.exp(float(np.mean(np.log(with_ties)))),
+            "worst_decile_with_ties": float(np.quantile(with_ties, 0.1)),
             "starts": len(parts),
             "goal": GOAL,
         }
@@ -351,7 +361,12 @@ def main() -> None:
         runs = [one for result in results if result["simulated"] for one in result["simulated"]["runs"]]
         simulated[kind] = errors([one[kind] / one["measured"] for one in runs])
         print(f"  {kind}: off by {simulated[kind]['median']:.3f}, 90th percentile {simulated[kind]['p90']:.3f}")
-    measured = {"plans": results, "summary": summary, "simulated": simulated}
+    changes = [competitor(arguments.quick), dearer_operator(arguments.quick)]
+    for one in changes:
+        print(
+            f"  {one['name']}: {one['changes']} changes, {one['settled_s']:.1f} s after it; goal {one['goal']} changes"
+        )
+    measured = {"plans": results, "summary": summary, "simulated": simulated, "changes": changes}
     # Kept if what follows is broken off.
     arguments.out.write_text(json.dumps({**measured, "harm": []}, indent=1))
     # Long enough to be tuned.

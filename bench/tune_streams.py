@@ -1,7 +1,9 @@
 """Byte streams whose tuning `tune.py` measures, with a grid of workers and sizes of buffers.
 
-Text search by an automaton of several words, and Rabin-Karp as a user would write it in NumPy: hashes of all windows
-of a block, then a comparison where a hash agrees (R. Karp and M. Rabin, IBM J. Res. Dev. 31, 1987).
+Text search by two algorithms: an automaton of several words (A. Aho and M. Corasick, Comm. ACM 18, 1975), which runs
+without the interpreter, and Boyer-Moore with Horspool's simplification (R. Horspool, Softw. Pract. Exp. 10, 1980) as
+`bytes.find` has it, which holds the interpreter's lock. Rabin-Karp as a user would write it in NumPy: hashes of all
+windows of a block, then a comparison where a hash agrees (R. Karp and M. Rabin, IBM J. Res. Dev. 31, 1987).
 """
 
 from __future__ import annotations
@@ -61,6 +63,14 @@ def rabin_karp(record: memoryview) -> bytes | None:
     hashes = sums[size:] - sums[:-size]
     shifts = np.concatenate([np.ones(1, "u8"), powers[: len(hashes) - 1]])
     found = [int(at) for at in np.flatnonzero(hashes == wanted * shifts) if bytes(record[at : at + size]) == NEEDLE]
+    return f"{found}\n".encode() if found else None
+
+
+def horspool(record: memoryview) -> bytes | None:
+    """The positions of the needle in a record, as text; None without any."""
+    letters, found, at = bytes(record), [], -1
+    while (at := letters.find(NEEDLE, at + 1)) >= 0:
+        found.append(at)
     return f"{found}\n".encode() if found else None
 
 
@@ -130,10 +140,13 @@ def _request(mode: str, configuration: iso.Configuration) -> PoolTuningRequest:
 
 
 def streams() -> list[Stream]:
-    """Both, over the same text."""
+    """All, over the same text."""
     block = text()
-    assert rabin_karp(memoryview(b"a seismograph, two seismographs" + b" " * 50)) == b"[2, 19]\n"
+    for search in (rabin_karp, horspool):
+        assert search(memoryview(b"a seismograph, two seismographs" + b" " * 50)) == b"[2, 19]\n"
+    assert rabin_karp(memoryview(block)) == horspool(memoryview(block))
     return [
-        Stream("text search, eight words", f"count:{'|'.join(WORDS)}", {}, block),
+        Stream("text search, eight words (Aho-Corasick)", f"count:{'|'.join(WORDS)}", {}, block),
+        Stream("text search, one word (Boyer-Moore-Horspool)", horspool, {"stride": 1 << 20, "order": "none"}, block),
         Stream("Rabin-Karp with verification", rabin_karp, {"stride": RECORD, "order": "none"}, block),
     ]

@@ -65,9 +65,25 @@ def test_the_report_says_what_limits_the_plan_and_what_was_decided() -> None:
     assert tuning.predicted_rate is not None
     assert tuning.bottleneck is not None
     assert f"bottleneck: {tuning.bottleneck}" in str(report)
+    assert tuning.model in {"flow model", "local search"}
+    assert f"candidates chosen by {tuning.model}: {tuning.model_reason}" in str(report)
+    if tuning.model_error is None:
+        assert tuning.model_reason == "no trial has checked the flow model yet"
+    else:
+        assert tuning.plain_error is not None
+        assert f"off by {100 * tuning.model_error:.1f} %" in (tuning.model_reason or "")
+        assert (tuning.model == "flow model") == (tuning.model_error <= tuning.plain_error + 0.01)
     for decision in tuning.decisions:
         assert f"tuning {decision}" in str(report)
-        assert decision.outcome in {"kept", "rejected", "undecided", "load_changed", "too_short"}
+        assert decision.outcome in {
+            "kept",
+            "rejected",
+            "undecided",
+            "load_changed",
+            "applied",
+            "rolled_back",
+            "too_short",
+        }
         assert decision.reason
     # The number of workers was given, and is not changed.
     assert all(decision.candidate.workers == 2 for decision in tuning.decisions)
@@ -174,6 +190,7 @@ def test_the_command_line_tunes_saves_and_shows(plan: iso.Plan, tmp_path: Path) 
     tuning = json.loads(ran.stdout)["report"]["tuning"]
     assert set(tuning) == {
         *("configuration", "predicted_gain", "bottleneck", "rate", "predicted_rate", "windows", "decisions"),
+        *("model", "model_reason", "model_error", "plain_error"),
     }
     found = tmp_path / "found.json"
     command += ["--workers", "2"]
@@ -234,6 +251,7 @@ def test_top_shows_a_running_plan_and_nothing_after_it(tmp_path: Path, monkeypat
     (text,) = texts
     assert f"process {os.getpid()}: " in text
     assert "bottleneck: " in text or "link 0 to 1: " in text
+    assert "candidates chosen by " in text
     assert running_plans() == []
 
 

@@ -34,6 +34,7 @@ pub use engine::report::{
     BranchReport, ChangeReport, LinkReport, OperatorReport, PlanWorkerReport, Report,
     StageMeasurement, StageReport, TaskReport, ThreadReport,
 };
+pub use engine::start_settings::GivenSettings;
 pub use engine::tuning::Tuning;
 pub use engine::{DEFAULT_MEMORY, DEFAULT_TASK, RunOptions, StageOptions};
 pub use isochrony_runtime::{Interrupt, Latency, LatencyHistogram, Progress, Watch, WorkerReport};

@@ -18,6 +18,16 @@ pub struct Configuration {
     pub link_bytes: Vec<u64>,
 }
 
+/// What is chosen before a run starts, and stays.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StartSettings {
+    /// Each thread keeps to a CPU of its own.
+    pub pin: bool,
+    /// Names of the I/O strategies of the stored signals, in plan order.
+    pub io: Vec<String>,
+}
+
 /// Values allowed by plan, machine and user. Every stage may have 1 replica.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigurationLimits {

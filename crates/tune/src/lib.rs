@@ -14,7 +14,7 @@ pub mod simulator;
 pub mod trust;
 mod window;
 
-pub use configuration::{Configuration, ConfigurationLimits};
+pub use configuration::{Configuration, ConfigurationLimits, StartSettings};
 pub use controller::{Controller, ControllerOptions, Decision, Outcome};
 pub use error::TuneError;
 pub use flow_model::{

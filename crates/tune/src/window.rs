@@ -58,6 +58,16 @@ impl Window {
         }
     }
 
+    /// Seconds that what came last waited in links of these capacities, one after another (Little's law).
+    #[must_use]
+    pub fn link_wait_s(&self, link_bytes: &[u64]) -> f64 {
+        let links = self.links.iter().zip(link_bytes);
+        links
+            .filter(|(link, _)| link.bytes > 0.0)
+            .map(|(link, &capacity)| link.occupancy * capacity as f64 * self.elapsed_s / link.bytes)
+            .sum()
+    }
+
     /// Adds the next interval.
     pub fn add(&mut self, next: &Self) {
         self.elapsed_s += next.elapsed_s;

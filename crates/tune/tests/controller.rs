@@ -78,7 +78,7 @@ impl FormulaPlan {
                     from: to - 1,
                     to,
                     bytes: self.item_bytes * rate * elapsed_s / 1000.0,
-                    ..LinkWindow::default()
+                    occupancy: (rate / self.rate(configuration)).powi(4).min(1.0),
                 })
                 .collect(),
         }
@@ -243,13 +243,14 @@ fn a_stage_that_becomes_ten_times_dearer_is_settled_within_three_changes() {
         let mut controller = Controller::new(start(3, 2, 1), limits, options(16)).unwrap();
         settle(&mut controller, &mut plan, 2000);
         let before = kept(&controller);
+        let decided = controller.decisions().len();
         plan.costs[1] = 2e-5;
         let mut changed = false;
         for _ in 0..2000 {
             let configuration = controller.configuration().clone();
             controller.observe(&plan.window(&configuration), None);
-            let last = controller.decisions().iter().rev();
-            changed |= last.take(1).any(|one| one.outcome == Outcome::LoadChanged);
+            let mut later = controller.decisions()[decided..].iter();
+            changed |= later.any(|one| one.outcome == Outcome::LoadChanged);
             if changed && controller.is_settled() {
                 break;
             }
@@ -378,4 +379,237 @@ fn a_configuration_prints_compares_and_is_read_back() {
     );
     let unknown = r#"{"workers":1,"replicas":[],"link_bytes":[],"threads":4}"#;
     assert!(serde_json::from_str::<Configuration>(unknown).is_err());
+}
+
+/// On a machine where a second thread hardly helps, the model, which knows no contention, expects twice the throughput.
+#[test]
+fn a_model_that_errs_more_than_no_change_drives_nothing_more() {
+    let mut plan = FormulaPlan::new(&[1e-6, 1e-6], 8, 5);
+    plan.contention = 0.9;
+    let limits = limits(&[8, 8], 8);
+    let mut controller = Controller::new(start(2, 1, 8), limits, options(8)).unwrap();
+    assert!(controller.model_check().is_trusted);
+    assert_eq!(controller.model_check().trials, 0);
+    settle(&mut controller, &mut plan, 4000);
+    let check = controller.model_check();
+    assert!(!check.is_trusted, "{check}");
+    assert!(check.model_error.unwrap() > 0.3 && check.model_error > check.plain_error);
+    // The first proposal is the model's; after its failure none has a prediction.
+    let decisions = controller.decisions();
+    assert!(decisions[0].predicted_gain.unwrap() > 3.0, "{decisions:#?}");
+    assert!(decisions.len() > 4, "{decisions:#?}");
+    for later in &decisions[1..] {
+        assert_eq!(later.predicted_gain, None, "{later}");
+        assert!(!later.reason.contains("model"), "{later}");
+    }
+    let best = (1..=8).map(|workers| plan.rate(&start(2, workers, 8)));
+    let best = best.fold(0.0, f64::max);
+    let reached = plan.rate(controller.kept());
+    assert!(reached >= 0.95 * best, "{reached} of {best}");
+}
+
+#[test]
+fn a_model_whose_predictions_hold_stays_trusted() {
+    for seed in 0..20 {
+        let mut plan = FormulaPlan::new(&[1e-6, 8e-6, 2e-6], 16, seed);
+        let limits = limits(&[1, 16, 16], 16);
+        let mut controller = Controller::new(start(3, 1, 1), limits, options(16)).unwrap();
+        settle(&mut controller, &mut plan, 2000);
+        let check = controller.model_check();
+        assert!(check.is_trusted && check.trials > 1, "seed {seed}: {check}");
+        assert!(
+            check.model_error < check.plain_error,
+            "seed {seed}: {check}"
+        );
+    }
+}
+
+/// Local search alone climbs to the best within its bounds.
+#[test]
+fn local_search_alone_finds_threads_and_replicas() {
+    for seed in 0..20 {
+        let mut plan = FormulaPlan::new(&[1e-6, 6e-6], 8, seed);
+        // Twelve times slower than it says of itself: every prediction of the model is wrong after the first change.
+        plan.contention = 0.12;
+        let limits = limits(&[1, 8], 8);
+        let mut controller = Controller::new(start(2, 1, 1), limits.clone(), options(8)).unwrap();
+        settle(&mut controller, &mut plan, 4000);
+        let all = (1..=8).flat_map(|workers| (1..=8).map(move |replicas| (workers, replicas)));
+        let best = all
+            .map(|(workers, replicas)| Configuration {
+                workers,
+                replicas: vec![1, replicas],
+                link_bytes: vec![1 << 20],
+            })
+            .map(|one| plan.rate(&one))
+            .fold(0.0, f64::max);
+        let reached = plan.rate(controller.kept());
+        assert!(reached >= 0.95 * best, "seed {seed}: {reached} of {best}");
+    }
+}
+
+#[test]
+fn fewer_threads_are_tried_late_and_within_the_latency() {
+    // One thread is busy 80 % of the time: what comes waits 0.41 * 1 MiB / (100 MB/s) = 4.3 ms. With two: 0.27 ms.
+    for (latency_s, expected) in [(1e-3, 2), (1e-2, 1)] {
+        let mut plan = FormulaPlan::new(&[1e-6, 1e-6], 8, 9);
+        plan.arrivals = Some(4e5);
+        plan.item_bytes = 250_000.0;
+        let options = ControllerOptions {
+            latency_s: Some(latency_s),
+            ..options(8)
+        };
+        let mut controller = Controller::new(start(2, 2, 1), limits(&[1, 1], 2), options).unwrap();
+        let mut waited = 0;
+        while controller.decisions().is_empty() && *controller.configuration() == start(2, 2, 1) {
+            controller.observe(&plan.window(&start(2, 2, 1)), None);
+            waited += 1;
+            assert!(!controller.is_settled());
+        }
+        assert!(waited > options.quiet_windows, "{waited} windows");
+        settle(&mut controller, &mut plan, 4000);
+        let workers = controller.kept().workers;
+        assert_eq!(workers, expected, "{:#?}", controller.decisions());
+    }
+}
+
+#[test]
+fn links_do_not_grow_against_the_latency() {
+    let largest = |latency_s: Option<f64>| {
+        let mut plan = FormulaPlan::new(&[1e-6, 1e-6], 1, 3);
+        // A million bytes per second: a link of 1 MiB holds what comes in a second.
+        plan.item_bytes = 2000.0;
+        let options = ControllerOptions {
+            latency_s,
+            ..options(1)
+        };
+        let mut controller = Controller::new(start(2, 1, 1), limits(&[1, 1], 1), options).unwrap();
+        settle(&mut controller, &mut plan, 4000);
+        let tried = controller.decisions().iter();
+        tried.map(|one| one.to.link_bytes[0]).max().unwrap()
+    };
+    assert_eq!(largest(None), 2 << 20);
+    assert_eq!(largest(Some(0.1)), 512 << 10);
+    let of_a_long_latency = largest(Some(1.5));
+    assert!(
+        (1_400_000..=1_600_000).contains(&of_a_long_latency),
+        "{of_a_long_latency}"
+    );
+}
+
+/// Windows until `is_done`.
+fn run_until(
+    controller: &mut Controller,
+    plan: &mut FormulaPlan,
+    is_done: impl Fn(&Controller) -> bool,
+) -> usize {
+    for windows in 0..4000 {
+        if is_done(controller) {
+            return windows;
+        }
+        let configuration = controller.configuration().clone();
+        controller.observe(&plan.window(&configuration), None);
+    }
+    let decisions = controller.decisions().iter();
+    panic!(
+        "{:#?}",
+        decisions.map(ToString::to_string).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn a_feed_that_grows_gets_threads_at_once_and_loses_them_late() {
+    for seed in 0..10 {
+        let mut plan = FormulaPlan::new(&[1e-6, 1e-6], 8, seed);
+        plan.arrivals = Some(4e5);
+        let options = options(8);
+        let mut controller = Controller::new(start(2, 2, 8), limits(&[8, 8], 8), options).unwrap();
+        settle(&mut controller, &mut plan, 4000);
+        assert!(plan.rate(controller.kept()) < 1e6, "{}", controller.kept());
+        let capacity = |controller: &Controller| {
+            let plan = FormulaPlan::new(&[1e-6, 1e-6], 8, 0);
+            plan.rate(controller.kept())
+        };
+        let mut applied = Vec::new();
+        for round in 0..2 {
+            plan.arrivals = Some(2.2e6);
+            let windows = run_until(&mut controller, &mut plan, |one| capacity(one) > 2.2e6);
+            // A trial alone takes thirteen.
+            assert!(
+                windows <= 5,
+                "seed {seed}, round {round}: {windows} windows"
+            );
+            let decisions = controller.decisions().iter().rev();
+            let last = decisions.take(1).next().unwrap().clone();
+            assert_eq!(last.outcome, Outcome::Applied);
+            applied.push(last);
+            run_until(&mut controller, &mut plan, Controller::is_settled);
+            assert!(capacity(&controller) > 2.2e6);
+            plan.arrivals = Some(4e5);
+            let quiet = run_until(&mut controller, &mut plan, |one| capacity(one) < 2e6);
+            assert!(quiet > 2 * options.quiet_windows, "{quiet} windows");
+            run_until(&mut controller, &mut plan, Controller::is_settled);
+            assert!(capacity(&controller) < 1e6, "{}", controller.kept());
+        }
+        assert!(applied[0].reason.contains("the model predicts"));
+        assert_eq!(applied[1].reason, "it was kept at such a load");
+        assert_eq!(applied[1].predicted_gain, None);
+    }
+}
+
+#[test]
+fn a_change_at_once_that_is_worse_is_rolled_back() {
+    for seed in 0..10 {
+        let mut plan = FormulaPlan::new(&[2e-6, 1e-9], 8, seed);
+        plan.noise = 0.001;
+        let limits = limits(&[1, 8], 8);
+        let mut controller = Controller::new(start(2, 1, 1), limits, options(8)).unwrap();
+        settle(&mut controller, &mut plan, 4000);
+        let settled = controller.kept().clone();
+        // The second stage costs ten times as much, and each further thread makes the plan slower.
+        plan.costs[1] = 1e-5;
+        plan.contention = 20.0;
+        let before = controller.decisions().len();
+        let is_back = |one: &Controller| {
+            let mut later = one.decisions()[before..].iter();
+            later.any(|one| one.outcome == Outcome::RolledBack)
+        };
+        let windows = run_until(&mut controller, &mut plan, is_back);
+        assert!(windows <= 10, "seed {seed}: {windows} windows");
+        assert_eq!(*controller.kept(), settled);
+        let decision = controller.decisions().last().unwrap();
+        assert!(decision.predicted_gain.unwrap() > 0.1);
+        assert!(decision.gain.unwrap().mean < 0.0);
+        assert!(decision.to_string().contains("went back from workers="));
+        settle(&mut controller, &mut plan, 4000);
+        let best = (1..=8).map(|workers| plan.rate(&start(2, workers, 8)));
+        let best = best.fold(0.0, f64::max);
+        let reached = plan.rate(controller.kept());
+        assert!(reached >= 0.95 * best, "seed {seed}: {reached} of {best}");
+    }
+}
+
+/// Soon after threads were added, something else takes their cores: the configuration before is tried first.
+#[test]
+fn after_a_fall_the_configuration_before_is_tried_first() {
+    let mut plan = FormulaPlan::new(&[1e-6, 1e-6], 4, 1);
+    plan.noise = 0.001;
+    let mut controller = Controller::new(start(2, 1, 4), limits(&[4, 4], 4), options(4)).unwrap();
+    settle(&mut controller, &mut plan, 4000);
+    let decisions = controller.decisions().iter();
+    let last = decisions.rev().find(|one| one.outcome == Outcome::Kept);
+    let before = last.unwrap().from.clone();
+    let decided = controller.decisions().len();
+    plan.contention = 5.0;
+    run_until(&mut controller, &mut plan, |one| {
+        one.decisions().len() >= decided + 2
+    });
+    let [changed, back, ..] = &controller.decisions()[decided..] else {
+        panic!("{:#?}", controller.decisions());
+    };
+    assert_eq!(changed.outcome, Outcome::LoadChanged);
+    assert_eq!(back.to, before);
+    assert_eq!(back.outcome, Outcome::Kept);
+    assert_eq!(back.reason, "throughput fell after the last change");
+    assert!(back.gain.unwrap().low.unwrap() > 0.0);
 }

@@ -38,7 +38,11 @@ fn tune(
         let next = controller.observe(&window, None).clone();
         run.configure(&next).unwrap();
     }
-    panic!("not settled: {:#?}", controller.decisions());
+    let decisions = controller.decisions().iter();
+    panic!(
+        "not settled: {:#?}",
+        decisions.map(ToString::to_string).collect::<Vec<_>>()
+    );
 }
 
 fn rate(plan: &SimulatedPlan, machine: &SimulatedMachine, configuration: &Configuration) -> f64 {
@@ -136,4 +140,70 @@ fn a_competitor_that_starts_midway_takes_at_most_three_changes() {
     let later = &controller.decisions()[before..];
     let kept = later.iter().filter(|one| one.outcome == Outcome::Kept);
     assert!(kept.count() <= 3, "{later:#?}");
+    let noticed = later.iter().any(|one| one.outcome == Outcome::LoadChanged);
+    assert!(noticed, "{later:#?}");
+    // What each number of threads reaches beside it, one after another.
+    let reached = run.window(4.0).rate();
+    let mut best: f64 = 0.0;
+    for workers in 1..=4 {
+        let configuration = Configuration {
+            workers,
+            replicas: vec![1, 4, 1],
+            link_bytes: controller.kept().link_bytes.clone(),
+        };
+        run.configure(&configuration).unwrap();
+        run.window(1.0);
+        best = best.max(run.window(4.0).rate());
+    }
+    assert!(reached > 0.9 * best, "{reached} of {best}");
+}
+
+/// A feed of 3,000 items per second, whose third stage becomes four times dearer: two threads no longer suffice.
+#[test]
+fn a_feed_gets_threads_at_once_when_items_cost_more() {
+    let mut plan = chain(&[50e-6, 100e-6, 50e-6], &[1, 8, 1]);
+    let interval = TimeDistribution::Constant {
+        mean_s: 1.0 / 3000.0,
+    };
+    plan.stages[0].source = Some(SimulatedSource::Arrivals {
+        interval,
+        items: None,
+    });
+    let at_s = 60.0;
+    plan.changes.push(CostChange {
+        stage: 1,
+        at_s,
+        factor: 8.0,
+    });
+    let machine = SimulatedMachine::typical(8);
+    let mut controller = controller(&plan, 8);
+    let mut run = SimulatedRun::new(plan.clone(), machine, ones(&plan), 5).unwrap();
+    tune(&mut controller, &mut run, |controller, run| {
+        controller.is_settled() && run.now() < at_s
+    });
+    assert_eq!(
+        controller.kept().workers,
+        1,
+        "{:#?}",
+        controller.decisions()
+    );
+    let before = controller.decisions().len();
+    // 2.7 threads compute all the time.
+    tune(&mut controller, &mut run, |controller, _| {
+        controller.kept().workers >= 3 && controller.kept().replicas[1] >= 3
+    });
+    let seconds = run.now() - at_s;
+    assert!(seconds < 10.0 * WINDOW_S, "{seconds} s");
+    let later = &controller.decisions()[before..];
+    assert_eq!(later[0].outcome, Outcome::LoadChanged, "{later:#?}");
+    assert_eq!(later[1].outcome, Outcome::Applied, "{later:#?}");
+    tune(&mut controller, &mut run, |controller, _| {
+        controller.is_settled()
+    });
+    let rate = run.window(4.0).rate();
+    assert!(
+        (rate / 3000.0 - 1.0).abs() < 0.02,
+        "{rate}: {:#?}",
+        controller.decisions()
+    );
 }

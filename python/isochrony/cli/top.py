@@ -100,5 +100,7 @@ def describe(state: dict[str, Any]) -> str:
             r"stage (\d+)", lambda found: f"{found[0]} ({state['names'][int(found[1])]})", state["bottleneck"]
         )
         lines.append(f"  bottleneck: {bottleneck}{model}")
+    if state.get("model"):
+        lines.append(f"  candidates chosen by {state['model']}: {state['model_reason']}")
     lines.extend(f"  decision {decision}" for decision in state["decisions"])
     return "\n".join(lines)

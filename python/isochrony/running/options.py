@@ -306,7 +306,10 @@ class RunKeywords(TypedDict, total=False):
             help="yes: adapt the number of threads during the run if trials show a gain; recommend: change nothing, "
             "and report the best setting; or the file of a saved configuration, to start with it",
             details="""In Python True, "recommend", a `Configuration`, or the path of its file. Adapted are the numbers
-                of threads and of replicas of stages, and the capacities of links. Results are the same to the bit.
+                of threads and of replicas of stages, and the capacities of links. Before the start are chosen, without
+                `io=` in `isochrony.scan`, the I/O strategies of stored signals (what `isochrony calibrate` measured
+                decides), and, without `pin=`, whether threads are pinned (where the CPUs have several caches). Results
+                are the same to the bit.
                 `report.tuning` has the configuration at the end, the bottleneck, and each decision with its
                 reason, the predicted and the measured gain, and the alternatives. A run that is too short for a trial
                 to pay is not changed, nor is a stated number of `workers=`. A run with a `Configuration` starts with
@@ -390,12 +393,13 @@ class RunOptions:
                 "or a client of one; a client that was connected by an address cannot start workers"
             )
         tune = others.pop("tune", False)
-        others["request"] = _tuning_request(tune, settings, others, has_fixed_workers=has_fixed_workers)
+        pin = settings["pin"] if "pin" in given else None
+        others["request"] = _tuning_request(tune, settings, others, has_fixed_workers=has_fixed_workers, pin=pin)
         return cls(settings, **others)
 
 
 def _tuning_request(
-    tune: Any, settings: dict[str, Any], others: dict[str, Any], *, has_fixed_workers: bool
+    tune: Any, settings: dict[str, Any], others: dict[str, Any], *, has_fixed_workers: bool, pin: bool | None
 ) -> TuningRequest | None:
     """What is tuned or measured; None if nobody asks for it."""
     if others.get("on") is not None:
@@ -407,9 +411,10 @@ def _tuning_request(
     if isinstance(tune, Configuration):
         if not has_fixed_workers:
             settings.update(workers=tune.threads or settings["workers"], auto_workers=False)
-        return TuningRequest("apply", configuration=tune, status=status_path(), threads=settings["workers"])
+        pin = tune.pin if pin is None else pin
+        return TuningRequest("apply", configuration=tune, status=status_path(), pin=pin, threads=settings["workers"])
     mode = {True: "change", False: "measure"}.get(tune, "recommend")
-    return TuningRequest(mode, has_fixed_workers, status=status_path(), threads=settings["workers"])
+    return TuningRequest(mode, has_fixed_workers, status=status_path(), pin=pin, threads=settings["workers"])
 
 
 def takes_run_options(function: Callable[P, R]) -> Callable[P, R]:

@@ -58,7 +58,7 @@ def plan_identity(natives: Sequence[NativePlan], *, collects: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Threads, replicas and link capacities of a run. Results do not depend on them.
+    """Threads, replicas, link capacities, pinning and I/O of a run. Results do not depend on them.
 
     `TuningReport.configuration` has the one that tuning found. Save it, load it, and pass it as ``tune=`` to another
     run of the same plan on a machine of the same kind.
@@ -70,6 +70,8 @@ class Configuration:
         link_bytes: capacity of each link between stages, in bytes.
         threads: number of threads that the run starts; those beyond `workers` sleep.
         buffer_bytes: for `isochrony.nbuffer`, size of a buffer in bytes; 0 for plans and for an `isochrony.Executor`.
+        pin: whether each thread keeps to a CPU of its own.
+        io: I/O strategy of each stored signal that the plan reads, in order of the plan (see `isochrony.scan`).
         plan: digest of the plan; empty: any plan.
         machine: processor and number of usable cores; empty: any machine.
 
@@ -86,6 +88,8 @@ class Configuration:
     plan: str = field(default="", repr=False)
     machine: str = field(default="", repr=False)
     buffer_bytes: int = 0
+    pin: bool = False
+    io: tuple[str, ...] = ()
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Save the configuration to a JSON file.
@@ -124,7 +128,7 @@ class Configuration:
         >>> path = tempfile.mkdtemp() + "/tuned.json"
         >>> iso.Configuration(workers=2, replicas=(1, 2)).save(path)
         >>> iso.Configuration.load(path)
-        Configuration(workers=2, replicas=(1, 2), link_bytes=(), threads=0, buffer_bytes=0)
+        Configuration(workers=2, replicas=(1, 2), link_bytes=(), threads=0, buffer_bytes=0, pin=False, io=())
         """
         remedy = "give a file that Configuration.save wrote"
         try:
@@ -135,8 +139,9 @@ class Configuration:
         if not isinstance(fields, dict) or fields.pop("format", None) != FORMAT:
             raise OptionError(f"{path} is not a configuration of format {FORMAT}; {remedy}")
         numbers: dict[str, Any] = {name: fields.pop(name, None) for name in ("workers", "threads")}
-        # Of the first files, which had no such field.
+        # The first files had no such fields.
         numbers["buffer_bytes"] = fields.pop("buffer_bytes", 0)
+        pin, io = fields.pop("pin", False), fields.pop("io", [])
         lists = {name: fields.pop(name, None) for name in ("replicas", "link_bytes")}
         texts = {name: fields.pop(name, None) for name in ("plan", "machine")}
         is_count = lambda one: isinstance(one, int) and not isinstance(one, bool) and one >= 0  # noqa: E731
@@ -144,10 +149,13 @@ class Configuration:
             all(map(is_count, numbers.values()))
             and all(isinstance(one, list) and all(map(is_count, one)) for one in lists.values())
             and all(isinstance(one, str) for one in texts.values())
+            and isinstance(pin, bool)
+            and isinstance(io, list)
+            and all(isinstance(one, str) for one in io)
         )
         if fields or not legal:
             raise OptionError(f"{path} has other fields than a configuration, or values of another type; {remedy}")
-        return cls(**numbers | {name: tuple(one) for name, one in lists.items()} | texts)
+        return cls(**numbers | {name: tuple(one) for name, one in lists.items()} | texts, pin=pin, io=tuple(io))
 
     def check(self, plan: str) -> None:
         """Check that the configuration is for a plan, and for this machine.
@@ -241,7 +249,8 @@ class TuningDecision:
     Attributes:
         at_s: time of the decision in seconds since the start of the run.
         outcome: "kept", "rejected", "undecided" (it may gain, but not certainly, and may be tried again),
-            "load_changed", or "too_short" (the rest of the run would not have repaid a trial).
+            "load_changed", "applied" (without a trial, after a change of the load; it is checked next), "rolled_back"
+            (applied so, and worse), or "too_short" (the rest of the run would not have repaid a trial).
         before: the configuration before.
         candidate: the configuration that was tried.
         reason: why it was tried, or what happened.
@@ -252,8 +261,8 @@ class TuningDecision:
     >>> import numpy as np, isochrony as iso
     >>> plan = iso.scan(np.arange(4_000_000.0), rate=1000).rewindow(1000).power()
     >>> tuning = plan.run(workers=2, tune="recommend").report.tuning
-    >>> {decision.outcome for decision in tuning.decisions} <= {"kept", "rejected", "load_changed", "too_short"}
-    True
+    >>> tuning.decisions  # tune="recommend" tries nothing
+    ()
     """
 
     at_s: float
@@ -284,6 +293,13 @@ class TuningReport:
         rate: samples per second of the sources in the last measurement window; bytes per second for `isochrony.nbuffer`
             and `isochrony.Executor`.
         predicted_rate: the same, predicted by the model from the costs of the stages; None if the run was too short.
+        model: what chose the candidates: "flow model", or "local search" alone once the model's predictions were off by
+            more than the assumption that a change gains as much as the last one of its kind. None if the run was too
+            short.
+        model_reason: text: why, with both errors; None if the run was too short.
+        model_error: mean error of the gains that the flow model predicted in the last trials, as a fraction; None
+            before a trial that can tell.
+        plain_error: the same of that assumption.
         windows: number of measurement windows.
         decisions: a `TuningDecision` each, in order.
 
@@ -299,6 +315,10 @@ class TuningReport:
     bottleneck: str | None
     rate: float
     predicted_rate: float | None
+    model: str | None
+    model_reason: str | None
+    model_error: float | None
+    plain_error: float | None
     windows: int
     decisions: tuple[TuningDecision, ...]
 
@@ -306,7 +326,11 @@ class TuningReport:
     def _of(cls, text: str, request: TuningRequest) -> Self:
         read = json.loads(text)
         fields = read["tuning"]
-        named = request.named
+        pin, io = fields["start"]["pin"], tuple(fields["start"]["io"])
+
+        def named(one: dict[str, Any]) -> Configuration:
+            return replace(request.named(one), pin=pin, io=io)
+
         decisions = (
             TuningDecision(
                 at_s=one["at_s"],
@@ -322,12 +346,17 @@ class TuningReport:
             for one, line in zip(fields["decisions"], read["decisions"], strict=True)
         )
         configuration = fields["configuration"]
+        model = fields["model"] or {}
         return cls(
             configuration=None if configuration is None else named(configuration),
             predicted_gain=fields["predicted_gain"],
             bottleneck=read["bottleneck"],
             rate=fields["rate"],
             predicted_rate=fields["predicted_rate"],
+            model=read["model"],
+            model_reason=read["model_reason"],
+            model_error=model.get("model_error"),
+            plain_error=model.get("plain_error"),
             windows=fields["windows"],
             decisions=tuple(decisions),
         )
@@ -342,6 +371,7 @@ class TuningRequest:
         has_fixed_workers: whether the user gave a number of workers.
         configuration: to be applied; None: that of the run.
         status: file for views of the run.
+        pin: whether threads are pinned; None: the tuner chooses.
         threads: that the run starts.
         plan: identity of the plan; `of_plans` sets it.
     """
@@ -350,6 +380,7 @@ class TuningRequest:
     has_fixed_workers: bool = False
     configuration: Configuration | None = None
     status: Path | None = None
+    pin: bool | None = None
     threads: int = 0
     plan: str = ""
 
@@ -382,7 +413,10 @@ class TuningRequest:
         given = self.configuration
         configuration = None if given is None else {name: getattr(given, name) for name in _RUST_FIELDS}
         fields = {"mode": self.mode, "has_fixed_workers": self.has_fixed_workers, "configuration": configuration}
-        return json.dumps(fields | {"status": None if self.status is None else str(self.status)})
+        # One that was written by hand, or saved before there were such values, states none.
+        io = given.io if given is not None and given.io else None
+        fields |= {"status": None if self.status is None else str(self.status), "pin": self.pin, "io": io}
+        return json.dumps(fields)
 
 
 _RUST_FIELDS = ("workers", "replicas", "link_bytes")

@@ -122,6 +122,8 @@ class PoolTuningRequest(TuningRequest):
             "kept": f"kept {candidate}",
             "rejected": f"rejected {candidate}",
             "undecided": f"no certain gain by {candidate}",
+            "applied": f"applied {candidate} at once",
+            "rolled_back": f"went back from {candidate}",
             "too_short": f"did not try {candidate}: the run ends too soon",
         }[decision.outcome]
         why = [reason]

@@ -22,7 +22,7 @@
 //! | items and marks through operators | `dispatch`, `mark`, `fan_in` |
 //! | errors | `first_error`, `time_axis` |
 //! | branches that are added while it runs | `branches` |
-//! | around it | `options`, `control`, `tuning`, `report`, `gathered`, `budget` |
+//! | around it | `options`, `control`, `tuning`, `start_settings`, `report`, `gathered`, `budget` |
 
 pub(crate) mod branches;
 pub(crate) mod budget;
@@ -44,6 +44,7 @@ pub(crate) mod report;
 mod run;
 mod slot;
 mod source_order;
+pub(crate) mod start_settings;
 pub(crate) mod time_axis;
 pub(crate) mod tuning;
 

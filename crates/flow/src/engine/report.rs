@@ -388,6 +388,9 @@ impl fmt::Display for Report {
         if let Some(bottleneck) = self.tuning.as_ref().and_then(|tuning| tuning.bottleneck) {
             writeln!(f, "bottleneck: {bottleneck}")?;
         }
+        if let Some(model) = self.tuning.as_ref().and_then(|tuning| tuning.model) {
+            writeln!(f, "candidates chosen by {}: {model}", model.name())?;
+        }
         if let Some(share) = self.engine_share() {
             writeln!(f, "engine: {:.1}% of the time worked", 100.0 * share)?;
         }

@@ -12,14 +12,16 @@ use isochrony_runtime::{Progress, start_scoped_helper};
 use isochrony_system::usage::process_cpu_time;
 use isochrony_tune::session::{MAX_WINDOW_S, MIN_RESULTS, MIN_WINDOW_S};
 use isochrony_tune::{
-    Configuration, ConfigurationLimits, ControllerOptions, LinkWindow, StageWindow, TuneError,
-    TuningMode, TuningReport, TuningSession, Window,
+    Configuration, ConfigurationLimits, ControllerOptions, LinkWindow, StageWindow, StartSettings,
+    TuneError, TuningMode, TuningReport, TuningSession, Window,
 };
 
 use serde_json::json;
 
 use super::report::StageMeasurement;
+use super::start_settings::{GivenSettings, fix_io, has_several_caches};
 use crate::PlanError;
+use crate::plan::graph::Graph;
 
 /// A plan executed in several threads.
 pub(crate) trait RunningPlan: Send + Sync {
@@ -40,6 +42,8 @@ pub struct Tuning {
     /// The user chose the number of threads: it is not changed.
     has_fixed_workers: bool,
     options: ControllerOptions,
+    given: GivenSettings,
+    start: Mutex<StartSettings>,
     /// File for the state of the run.
     status: Option<PathBuf>,
     state: Mutex<State>,
@@ -78,10 +82,47 @@ impl Tuning {
             mode,
             has_fixed_workers,
             options: ControllerOptions::default(),
+            given: GivenSettings::default(),
+            start: Mutex::default(),
             status: None,
             state: Mutex::default(),
             changed: Condvar::new(),
         }
+    }
+
+    /// States settings that are otherwise chosen before the start.
+    #[must_use]
+    pub fn with_settings(mut self, given: GivenSettings) -> Self {
+        self.given = given;
+        self
+    }
+
+    /// Chooses what stays for the run, and fixes it in the plan.
+    ///
+    /// # Errors
+    /// Strategies were given for another number of stored signals.
+    pub(crate) fn choose_settings(&self, graph: &mut Graph) -> Result<(), TuneError> {
+        if self.chooses_workers() {
+            *self.start() = StartSettings {
+                pin: self.given.pin.unwrap_or_else(has_several_caches),
+                io: fix_io(graph, self.given.io.as_deref())?,
+            };
+        }
+        Ok(())
+    }
+
+    /// Whether threads are pinned. A recommendation changes nothing.
+    pub(crate) fn pins(&self, own: bool) -> bool {
+        match self.mode {
+            TuningMode::Measure | TuningMode::Recommend => own,
+            TuningMode::Change | TuningMode::ChangeFrom(_) | TuningMode::Apply(_) => {
+                self.start().pin
+            }
+        }
+    }
+
+    fn start(&self) -> MutexGuard<'_, StartSettings> {
+        self.start.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Writes the state of the run to a JSON file while it lasts. Write errors are ignored.
@@ -98,7 +139,11 @@ impl Tuning {
     pub fn report(&self) -> Result<TuningReport, TuneError> {
         let mut state = self.state();
         match state.error.take() {
-            None => Ok(state.report.clone()),
+            None => {
+                let mut report = state.report.clone();
+                report.start = self.start().clone();
+                Ok(report)
+            }
             Some(error) => Err(error),
         }
     }
@@ -134,12 +179,18 @@ impl Tuning {
         self.state().running = None;
     }
 
-    /// Runs a plan beside the tuning thread. `progress` counts what has reached the end of the plan.
-    pub(crate) fn during<T>(&self, progress: &Progress, run: impl FnOnce() -> T) -> T {
+    /// Runs a plan beside the tuning thread. `progress` counts what has reached the end of the plan; `latency_s`: how
+    /// long its results may be held back.
+    pub(crate) fn during<T>(
+        &self,
+        progress: &Progress,
+        latency_s: Option<f64>,
+        run: impl FnOnce() -> T,
+    ) -> T {
         *self.state() = State::default();
         std::thread::scope(|scope| {
             // Without a thread the plan runs untuned.
-            let _unused = start_scoped_helper(scope, "tuner", || self.tune(progress));
+            let _unused = start_scoped_helper(scope, "tuner", || self.tune(progress, latency_s));
             let ends = EndOnDrop(self);
             let result = run();
             drop(ends);
@@ -154,7 +205,7 @@ impl Tuning {
         self.changed.notify_all();
     }
 
-    fn tune(&self, progress: &Progress) {
+    fn tune(&self, progress: &Progress, latency_s: Option<f64>) {
         let mut state = self.state();
         while state.running.is_none() && !state.ended {
             state = self
@@ -176,7 +227,11 @@ impl Tuning {
             },
             false => limits,
         };
-        let session = TuningSession::new(self.mode.clone(), start.clone(), limits, self.options);
+        let options = ControllerOptions {
+            latency_s,
+            ..self.options
+        };
+        let session = TuningSession::new(self.mode.clone(), start.clone(), limits, options);
         let Ok(mut session) = session else {
             // Unreachable: the run's own values fit it.
             return;
@@ -277,6 +332,8 @@ impl Status<'_> {
             "configuration": configuration,
             "bottleneck": report.bottleneck.map(|bottleneck| bottleneck.to_string()),
             "predicted_rate": report.predicted_rate,
+            "model": report.model.map(|model| model.name()),
+            "model_reason": report.model.map(|model| model.to_string()),
             "decisions": report.decisions.iter().rev().take(STATUS_DECISIONS).rev().map(ToString::to_string).collect::<Vec<_>>(),
         });
         let part = self.path.with_extension("part");

@@ -7,14 +7,12 @@
 use super::output_estimate::output_estimates;
 use super::scan_input::scan_error;
 use super::task_contract::combines_inexactly;
+use super::worker_gain::{MIN_SAMPLES, too_short_because};
 use crate::engine::tuning::Tuning;
 use crate::engine::{PlanCuts, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::{PortType, Resource, RunError};
-
-/// Shorter plans end before other threads would help.
-const MIN_SAMPLES: u64 = 1 << 20;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum WorkerChoice {
@@ -66,15 +64,18 @@ pub(crate) fn choose(graph: &Graph, options: &RunOptions<'_>) -> Result<WorkerCh
     {
         return Ok(One(why));
     }
-    let (is_usual, is_short) = match reads_feed {
-        true => (is_tuned && function.is_none(), false),
-        false => {
-            samples = samples.min(samples_up_to_limits(graph).unwrap_or(u64::MAX));
-            (function.is_none() && !ends_early, samples < MIN_SAMPLES)
+    let (is_usual, too_short) = match (reads_feed, samples_up_to_limits(graph)) {
+        (true, _) => (is_tuned && function.is_none(), None),
+        (false, Some(limit)) if limit < samples.min(MIN_SAMPLES) => {
+            (false, Some(format!("it reads only {limit} samples")))
         }
+        (false, _) => (
+            function.is_none() && !ends_early,
+            too_short_because(graph, samples),
+        ),
     };
-    if is_short {
-        return Ok(One(format!("it reads only {samples} samples")));
+    if let Some(why) = too_short {
+        return Ok(One(why));
     }
     if !is_usual && options.control.is_some() {
         return Ok(One(

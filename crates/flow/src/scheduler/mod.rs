@@ -30,7 +30,7 @@
 //! | threads, scheduler, reorder buffer | `parallel`, `reorder`, `task_queue`, `task_output`, `running_tasks` |
 //! | workers | `worker`, `replica`, `parallel_subgraph`, `boundary`, `scan_input` |
 //! | combination of results | `gather` |
-//! | explain, costs of operators, prediction | `explain`, `characterise`, `prediction` |
+//! | explain, costs of operators, prediction | `explain`, `characterise`, `operator_key`, `prediction`, `worker_gain` |
 //!
 //! **Results are bit-identical for any number of workers.** A window belongs to the task in whose portion it begins, a
 //! sample to the one in whose portion it lies. A task also reads the context that operators need, never across a break;
@@ -46,6 +46,7 @@ pub(crate) mod characterise;
 mod explain;
 mod gather;
 mod notes;
+mod operator_key;
 mod output_estimate;
 mod overlap;
 mod parallel;
@@ -70,5 +71,6 @@ mod task_output;
 mod task_queue;
 mod task_size;
 mod worker;
+mod worker_gain;
 
 use isochrony_runtime::sync;

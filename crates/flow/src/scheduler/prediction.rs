@@ -1,20 +1,22 @@
 //! Predicts a plan's throughput from measured operator costs ([`Plan::characterise`]).
 //!
-//! Each stage, or all tasks together, is a server of the flow model; threads are shared. Reading mapped samples costs
-//! what the machine's profile says of memory; disks are predicted separately.
+//! Each stage, or all tasks together, is a server of the flow model; threads are shared. Reading stored signals takes
+//! what the machine's profile says: a strategy that waits for the disk takes the time of its stage, one that reads ahead
+//! limits the throughput beside the operators. Without a profile reading takes no time.
 
 use std::time::Duration;
 
+use isochrony_store::Strategy;
 use isochrony_store::machine::{CheckedPrediction, OperatorCosts, Quartiles};
 use isochrony_tune::Configuration;
 use isochrony_tune::controller::StageCosts;
 
-use super::characterise::key;
+use super::operator_key::key;
 use super::scan_groups::subgraph_plans;
 use super::stages::StagePlan;
 use crate::engine::RunOptions;
 use crate::plan::Op;
-use crate::plan::graph::Graph;
+use crate::plan::graph::{Graph, GraphNode};
 use crate::{Plan, Report};
 
 /// Predicted throughput of a run.
@@ -73,6 +75,71 @@ impl Plan {
     }
 }
 
+/// Longer than samples in the page cache take by this factor: the disk takes the time, and what is read ahead hides the
+/// rest.
+const DISK_BOUND: f64 = 1.05;
+
+/// What reading a stored signal adds to operators that find their samples in memory.
+struct Reading {
+    /// Of the scan.
+    node: usize,
+    strategy: Strategy,
+    /// In all; 0 if it is in the page cache.
+    seconds: f64,
+}
+
+impl Reading {
+    /// Of each stored signal of which the machine's profile says something, in the present state of the page cache.
+    fn all(graph: &Graph) -> Vec<Self> {
+        let nodes = graph.nodes.iter().enumerate();
+        let of_node = |(node, one): (usize, &GraphNode)| {
+            let Op::Scan {
+                recording, range, ..
+            } = &one.op
+            else {
+                return None;
+            };
+            let (strategy, estimate) =
+                (recording.0.as_stored()?).reading_estimate(range.clone())?;
+            let mut estimates = estimate.estimates.iter();
+            let found = estimates.find(|one| one.strategy == strategy)?;
+            let now = found.now?.median;
+            let cached = found.cached.map_or(0.0, |cached| cached.median);
+            let reading = Self {
+                node,
+                strategy,
+                seconds: now,
+            };
+            // Both estimates are of summarised samples, which operators of plans do not do.
+            let seconds = match reading.waits() {
+                true => (now - cached).max(0.0),
+                false if strategy.bypasses_page_cache() || now > DISK_BOUND * cached => now,
+                false => 0.0,
+            };
+            Some(Self { seconds, ..reading })
+        };
+        nodes.filter_map(of_node).collect()
+    }
+
+    /// The thread that scans waits for the disk.
+    fn waits(&self) -> bool {
+        matches!(self.strategy, Strategy::Mmap | Strategy::Read)
+    }
+}
+
+/// Seconds that the measured operators take in one thread, and in `workers`; None where some were not measured, or the
+/// number of samples is unknown.
+pub(super) fn operator_seconds(
+    graph: &Graph,
+    workers: usize,
+    costs: &OperatorCosts,
+) -> Option<(f64, f64)> {
+    let samples = total_samples(graph)? as f64;
+    let one: f64 = node_costs(graph, costs).ok()?.iter().sum();
+    let all = predict(graph, workers, costs).ok()?.rate;
+    Some((one * samples, samples / all))
+}
+
 fn node_costs(graph: &Graph, costs: &OperatorCosts) -> Result<Vec<f64>, Vec<&'static str>> {
     let rate_of = |node: usize, output: u16| {
         let port = graph.nodes[node]
@@ -115,7 +182,21 @@ fn predict(
     workers: usize,
     costs: &OperatorCosts,
 ) -> Result<ThroughputPrediction, Vec<&'static str>> {
-    let costs = node_costs(graph, costs)?;
+    let mut costs = node_costs(graph, costs)?;
+    let samples = total_samples(graph).unwrap_or(0).max(1) as f64;
+    let mut disk_s = 0.0;
+    let mut ahead = Vec::new();
+    for reading in Reading::all(graph) {
+        let per_sample = reading.seconds / samples;
+        match reading.waits() {
+            true => costs[reading.node] += per_sample,
+            false if per_sample > 0.0 => {
+                disk_s += per_sample;
+                ahead.push(reading.strategy.name());
+            }
+            false => {}
+        }
+    }
     let options = RunOptions {
         workers,
         ..RunOptions::default()
@@ -178,6 +259,7 @@ fn predict(
         core_wait: 0.0,
         links: Vec::new(),
         link_item_bytes: Vec::new(),
+        link_bytes_per_s: Vec::new(),
     };
     let rate = model
         .predict(&configuration, workers)
@@ -193,6 +275,14 @@ fn predict(
         }
         _ => format!("{workers} threads, all busy"),
     };
+    if disk_s * rate > 1.0 {
+        ahead.dedup();
+        return Ok(ThroughputPrediction {
+            workers,
+            rate: 1.0 / disk_s,
+            bottleneck: format!("reading ({})", ahead.join(", ")),
+        });
+    }
     Ok(ThroughputPrediction {
         workers,
         rate,

@@ -31,6 +31,9 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
         optimise(&mut graph);
         skip_unmatched(&mut graph);
     }
+    if let Some(tuning) = options.tuning {
+        tuning.choose_settings(&mut graph)?;
+    }
     Ok(graph)
 }
 
@@ -49,8 +52,10 @@ pub(crate) fn run(
     reused: Option<ReusableParts>,
 ) -> Result<ParallelExecution, RunError> {
     let control = ControlUse(options.control);
-    let pinning = options.pin.then(Pinning::of_current_thread).flatten();
+    let pin = (options.tuning).map_or(options.pin, |tuning| tuning.pins(options.pin));
+    let pinning = pin.then(Pinning::of_current_thread).flatten();
     let options = RunOptions {
+        pin,
         pinning: pinning.as_ref(),
         link_bytes: host::link_bytes(graph),
         ..*options
@@ -68,9 +73,9 @@ pub(crate) fn run(
         }
     };
     let ran = match (options.tuning, options.progress) {
-        (Some(tuning), Some(progress)) => {
-            tuning.during(progress, || execute(graph, &options, reused))
-        }
+        (Some(tuning), Some(progress)) => tuning.during(progress, options.latency, || {
+            execute(graph, &options, reused)
+        }),
         _ => execute(graph, &options, reused),
     };
     drop(pinned);

@@ -176,6 +176,8 @@ pub(crate) fn tuning_json(tuning: &TuningReport) -> String {
         "tuning": tuning,
         "decisions": decisions.collect::<Vec<_>>(),
         "bottleneck": tuning.bottleneck.map(|bottleneck| bottleneck.to_string()),
+        "model": tuning.model.map(|model| model.name()),
+        "model_reason": tuning.model.map(|model| model.to_string()),
     })
     .to_string()
 }

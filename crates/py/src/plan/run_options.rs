@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use isochrony_flow::{RunOptions, Tuning, TuningMode};
+use isochrony_flow::{GivenSettings, RunOptions, Tuning, TuningMode};
+use isochrony_store::{StoreError, Strategy};
 use isochrony_tune::Configuration;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -32,6 +33,10 @@ pub(super) struct TuningRequest {
     has_fixed_workers: bool,
     configuration: Option<Configuration>,
     status: Option<PathBuf>,
+    #[serde(default)]
+    pin: Option<bool>,
+    #[serde(default)]
+    io: Option<Vec<String>>,
 }
 
 pub(crate) fn tuning_mode(request: &str) -> PyResult<TuningMode> {
@@ -51,12 +56,20 @@ impl TuningRequest {
         }
     }
 
-    pub(super) fn tuning(&self) -> Tuning {
-        let tuning = Tuning::new(self.mode(), self.has_fixed_workers);
-        match &self.status {
+    pub(super) fn tuning(&self) -> Result<Tuning> {
+        let strategies = self.io.as_ref().map(|names| {
+            let strategies = names.iter().map(|name| Strategy::parse(name));
+            strategies.collect::<std::result::Result<Vec<_>, _>>()
+        });
+        let given = GivenSettings {
+            pin: self.pin,
+            io: strategies.transpose().map_err(StoreError::from)?,
+        };
+        let tuning = Tuning::new(self.mode(), self.has_fixed_workers).with_settings(given);
+        Ok(match &self.status {
             None => tuning,
             Some(path) => tuning.with_status(path.clone()),
-        }
+        })
     }
 }
 

@@ -60,7 +60,11 @@ pub(super) fn execute<'a, T: Send>(
     options.interrupt = Some(&stop);
     let control = asked.control.as_ref();
     options.control = control.map(|control| &*control.get().control);
-    let tuning = asked.tuning.as_ref().map(TuningRequest::tuning);
+    let tuning = asked
+        .tuning
+        .as_ref()
+        .map(TuningRequest::tuning)
+        .transpose()?;
     options.tuning = tuning.as_ref();
     let cluster = asked.cluster.as_ref();
     let cluster = cluster.map(|cluster| PythonCluster::new(cluster.bind(py)));

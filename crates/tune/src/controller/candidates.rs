@@ -9,8 +9,10 @@ use super::trial::Gain;
 pub(super) struct Candidate {
     pub(super) configuration: Configuration,
     pub(super) kind: CandidateKind,
-    /// The model's gain, corrected by earlier trials.
+    /// What a trusted model says; None if it promises no gain.
     pub(super) predicted_gain: Option<f64>,
+    /// The model's gain, also a loss, corrected by earlier trials; None where it says nothing.
+    pub(super) corrected_gain: Option<f64>,
     model_gain: f64,
     pub(super) reason: String,
     pub(super) alternatives: Vec<(Configuration, Option<f64>)>,
@@ -26,15 +28,24 @@ pub(super) enum CandidateKind {
 }
 
 impl Candidate {
-    /// After a fall of throughput.
-    pub(super) fn back_to(configuration: Configuration) -> Self {
+    /// An earlier configuration, of which the model says nothing.
+    pub(super) fn back_to(configuration: Configuration, reason: &str) -> Self {
         Self {
             configuration,
             kind: CandidateKind::Back,
             predicted_gain: None,
+            corrected_gain: None,
             model_gain: 0.0,
-            reason: "throughput fell after the last change".into(),
+            reason: reason.into(),
             alternatives: Vec::new(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_gain(configuration: Configuration, gain: f64) -> Self {
+        Self {
+            corrected_gain: Some(gain),
+            ..Self::back_to(configuration, "a test")
         }
     }
 }
@@ -98,14 +109,16 @@ pub(super) fn model_optimum(
     costs: &StageCosts,
     kept: &Configuration,
     limits: &ConfigurationLimits,
-    cores: usize,
+    options: &ControllerOptions,
 ) -> Option<Candidate> {
     let mut proposals = Proposals {
         costs,
         kept,
         limits,
-        cores,
+        cores: options.cores,
+        latency_s: options.latency_s,
         corrections: &Corrections::default(),
+        trusts_model: true,
         all: Vec::new(),
     };
     proposals.model_optimum();
@@ -117,23 +130,29 @@ struct Proposals<'a> {
     kept: &'a Configuration,
     limits: &'a ConfigurationLimits,
     cores: usize,
+    latency_s: Option<f64>,
     corrections: &'a Corrections,
+    trusts_model: bool,
     all: Vec<Candidate>,
 }
 
+/// Without a trusted model: steps around `kept`, in the order of their likeliest gains.
 pub(super) fn candidates(
     costs: &StageCosts,
     kept: &Configuration,
     limits: &ConfigurationLimits,
     options: &ControllerOptions,
     corrections: &Corrections,
+    trusts_model: bool,
 ) -> Vec<Candidate> {
     let mut proposals = Proposals {
         costs,
         kept,
         limits,
         cores: options.cores,
+        latency_s: options.latency_s,
         corrections,
+        trusts_model,
         all: Vec::new(),
     };
     if costs.keeps_up {
@@ -141,8 +160,16 @@ pub(super) fn candidates(
         proposals.fewer_replicas();
         return proposals.all;
     }
-    proposals.model_optimum();
-    proposals.one_more();
+    match trusts_model {
+        true => {
+            proposals.model_optimum();
+            proposals.one_more();
+        }
+        false => {
+            proposals.more_threads();
+            proposals.busiest_stage();
+        }
+    }
     // The model does not see these: likeliest gain first.
     proposals.most_replicas();
     proposals.links_of_few_items();
@@ -169,17 +196,18 @@ impl Proposals<'_> {
         }
         let predict = |one: &Configuration| self.costs.predict(one, self.cores);
         let model_gain = match kind {
-            CandidateKind::Links | CandidateKind::Back => 0.0,
+            CandidateKind::Links | CandidateKind::Back => None,
             _ => predict(&configuration)
                 .zip(predict(self.kept))
-                .map_or(0.0, |(then, now)| then / now - 1.0),
+                .map(|(then, now)| then / now - 1.0),
         };
-        let gain = self.corrections.corrected(kind, model_gain);
+        let gain = model_gain.map(|gain| self.corrections.corrected(kind, gain));
         self.all.push(Candidate {
             configuration,
             kind,
-            predicted_gain: (gain > 0.0).then_some(gain),
-            model_gain,
+            predicted_gain: gain.filter(|&gain| gain > 0.0 && self.trusts_model),
+            corrected_gain: gain,
+            model_gain: model_gain.unwrap_or(0.0),
             reason,
             alternatives: Vec::new(),
         });
@@ -232,6 +260,47 @@ impl Proposals<'_> {
             false => CandidateKind::Threads,
         };
         self.propose(best, kind, reason);
+    }
+
+    /// Twice as many first: there are few steps to the most.
+    fn more_threads(&mut self) {
+        let workers = self.kept.workers;
+        let most = self.limits.workers.min(self.cores.max(1));
+        for (more, reason) in [
+            (most.min(2 * workers), "twice as many threads"),
+            (workers + 1, "one more thread"),
+        ] {
+            if more > workers && more <= most {
+                let mut configuration = Configuration {
+                    workers: more,
+                    ..self.kept.clone()
+                };
+                let links = self.hold_items(&mut configuration, LINK_ITEMS);
+                self.propose(
+                    configuration,
+                    CandidateKind::Threads,
+                    format!("{reason}{links}"),
+                );
+            }
+        }
+    }
+
+    /// Of the stages that may have more replicas, the one whose replicas compute most.
+    fn busiest_stage(&mut self) {
+        let replicas = self.kept.replicas.iter().zip(&self.limits.replicas);
+        let stages = self.costs.seconds_per_sample.iter().zip(replicas);
+        let busiest = stages
+            .enumerate()
+            .filter(|(_, (_, (now, most)))| now < most)
+            .map(|(stage, (seconds, (&now, _)))| (stage, seconds / now as f64))
+            .max_by(|one, other| one.1.total_cmp(&other.1));
+        if let Some((stage, _)) = busiest {
+            let mut more = self.kept.clone();
+            more.replicas[stage] += 1;
+            let links = self.hold_items(&mut more, LINK_ITEMS);
+            let reason = format!("stage {stage} computes most: one more replica{links}");
+            self.propose(more, CandidateKind::Replicas, reason);
+        }
     }
 
     fn one_more(&mut self) {
@@ -289,11 +358,11 @@ impl Proposals<'_> {
     /// and rejected configurations are compared by value.
     fn hold_items(&self, configuration: &mut Configuration, items: f64) -> &'static str {
         let mut words = "";
-        let links = configuration.link_bytes.iter_mut();
-        for (bytes, item_bytes) in links.zip(&self.costs.link_item_bytes) {
+        let links = configuration.link_bytes.iter_mut().enumerate();
+        for ((link, bytes), item_bytes) in links.zip(&self.costs.link_item_bytes) {
             let before = ((items - 1.0) * item_bytes) as u64;
             let rounded = before.saturating_add(1).checked_next_power_of_two();
-            let needed = self.clamp(rounded.unwrap_or(u64::MAX));
+            let needed = self.clamp(link, rounded.unwrap_or(u64::MAX));
             if needed > *bytes {
                 *bytes = needed;
                 words = " with larger links";
@@ -319,7 +388,7 @@ impl Proposals<'_> {
                 continue;
             };
             let mut larger = self.kept.clone();
-            larger.link_bytes[link] = self.clamp(bytes.saturating_mul(4));
+            larger.link_bytes[link] = self.clamp(link, bytes.saturating_mul(4));
             let reason = format!(
                 "stage {} waits for room {:.0} % of the time: a larger link {link}",
                 carried.from,
@@ -335,8 +404,8 @@ impl Proposals<'_> {
             (2.0, "larger buffers smooth bursts"),
         ] {
             let mut other = self.kept.clone();
-            for bytes in &mut other.link_bytes {
-                *bytes = self.clamp((*bytes as f64 * factor) as u64);
+            for (link, bytes) in other.link_bytes.iter_mut().enumerate() {
+                *bytes = self.clamp(link, (*bytes as f64 * factor) as u64);
             }
             self.propose(other, CandidateKind::Links, what.into());
         }
@@ -371,7 +440,18 @@ impl Proposals<'_> {
         }
     }
 
-    fn clamp(&self, bytes: u64) -> u64 {
-        bytes.clamp(self.limits.min_link_bytes, self.limits.max_link_bytes)
+    /// Within the limits. With a limit of latency a link grows only as far as what it holds passes within its share of
+    /// the latency.
+    fn clamp(&self, link: usize, bytes: u64) -> u64 {
+        let bytes = bytes.clamp(self.limits.min_link_bytes, self.limits.max_link_bytes);
+        let now = self.kept.link_bytes.get(link).copied().unwrap_or(bytes);
+        let rate = self.costs.link_bytes_per_s.get(link);
+        match self.latency_s.zip(rate) {
+            Some((latency_s, rate)) if bytes > now => {
+                let share_s = latency_s / self.kept.link_bytes.len() as f64;
+                bytes.min((share_s * rate) as u64).max(now)
+            }
+            _ => bytes,
+        }
     }
 }

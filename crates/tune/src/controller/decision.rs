@@ -22,6 +22,10 @@ pub enum Outcome {
     Undecided,
     /// The load changed.
     LoadChanged,
+    /// Applied without a trial after a change of the load; it is checked next.
+    Applied,
+    /// Applied without a trial, and taken back since it was worse.
+    RolledBack,
     /// Too little is left for a trial.
     TooShort,
 }
@@ -53,6 +57,8 @@ impl fmt::Display for Decision {
         match self.outcome {
             Outcome::LoadChanged => return write!(f, "the load changed: {}", self.reason),
             Outcome::Kept => write!(f, "kept {}", self.to)?,
+            Outcome::Applied => write!(f, "applied {} at once", self.to)?,
+            Outcome::RolledBack => write!(f, "went back from {}", self.to)?,
             Outcome::Rejected => write!(f, "rejected {}", self.to)?,
             Outcome::Undecided => write!(f, "no certain gain by {}", self.to)?,
             Outcome::TooShort => write!(f, "did not try {}: the run ends too soon", self.to)?,

@@ -8,7 +8,7 @@ const MIN_CHANGE: f64 = 0.05;
 const DRIFT: f64 = 1.0;
 const ALARM: f64 = 8.0;
 /// Least deviation of the logarithm of throughput: few windows underestimate it.
-const MIN_DEVIATION: f64 = 0.02;
+pub(super) const MIN_DEVIATION: f64 = 0.02;
 const MEMORY: f64 = 50.0;
 
 pub(super) struct LoadWatch {
@@ -37,6 +37,11 @@ impl LoadWatch {
             since_up: (0.0, 0.0),
             since_down: (0.0, 0.0),
         }
+    }
+
+    /// Of the logarithm of throughput, window by window.
+    pub(super) fn deviation(&self) -> f64 {
+        self.deviation
     }
 
     /// Returns new over old throughput if it has changed.

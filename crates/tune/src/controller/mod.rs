@@ -10,77 +10,52 @@
 //!
 //! - *Observe*: counters give each stage's computing time per sample ([`StageCosts`]).
 //! - *Model*: the flow model predicts each candidate's throughput (`candidates`), corrected by measured gains of the
-//!   same kind. Where it sees no gain, a bounded local search continues.
+//!   same kind. Where it sees no gain, a bounded local search continues. Once its predictions were off by more than
+//!   the assumption that a change gains as much as the last one of its kind, local search goes on alone
+//!   (`model_check`).
 //! - *Trial*: windows under the present configuration (A) and the candidate (B) alternate, which cancels drift. The
 //!   first window after each change is discarded. A candidate is kept once the lower confidence bound of its gain is
 //!   above zero (`trial`), and dropped once the upper bound is below `min_gain`.
-//! - *Watch*: a change of the load discards what was learnt (`load`). After a fall soon after a kept change, the
-//!   earlier configuration is tried first. Candidates about which noise left it open whether they gain are tried again
+//! - *Watch*: a change of the load discards what was learnt (`load`). More threads and replicas are then applied at once
+//!   and checked afterwards (`load_change`). After a fall soon after a kept change, the earlier configuration is tried
+//!   first. Candidates about which noise left it open whether they gain are tried again
 //!   after some time, the most promising one first, at most `max_retries` times.
 //!
-//! Throughput counts behind the last stage. If the plan keeps up with a feed, fewer threads and replicas are tried, and
-//! kept if they save processor time per sample.
+//! Throughput counts behind the last stage. If the plan has kept up with a feed for some time, fewer threads and
+//! replicas are tried, and kept if they save processor time per sample, within the limit of latency.
 //!
 //! No clock and no threads: takes [`Window`]s and returns a [`Configuration`] for the next.
 
 mod candidates;
 mod decision;
 mod load;
+mod load_change;
+mod model_check;
+mod options;
+mod quick_check;
+mod settled_loads;
 mod stage_costs;
 mod trial;
 
 pub use decision::{Decision, Outcome};
+pub use model_check::ModelCheck;
+pub use options::ControllerOptions;
 pub use stage_costs::{Bottleneck, StageCosts};
 pub use trial::Gain;
 
 use std::collections::HashSet;
 
-use serde::{Deserialize, Serialize};
-
 use crate::{Configuration, ConfigurationLimits, TuneError, Window};
 use candidates::{Candidate, Corrections, candidates, model_optimum};
-use load::LoadWatch;
+use load::{LoadWatch, MIN_DEVIATION};
+use load_change::{FeedWatch, LoadChange};
+use model_check::CheckedGains;
+use quick_check::QuickCheck;
+use settled_loads::SettledLoads;
 use trial::{Trial, TrialState};
 
 /// Windows between the last trial and the first repeated one; doubles with each.
 const RETRY_WINDOWS: usize = 32;
-
-/// How a [`Controller`] decides.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ControllerOptions {
-    /// Cores; more threads promise no gain.
-    pub cores: usize,
-    /// One-sided confidence of a gain, above 0.5 and below 1.
-    pub confidence: f64,
-    /// Smallest gain worth a change, as a share.
-    pub min_gain: f64,
-    /// Windows before the first trial, at least 1.
-    pub observed_windows: usize,
-    /// Groups `A B B A` after which an uncertain candidate is dropped, at least 2.
-    pub max_groups: usize,
-    /// A trial needs at least this many times the shortest trial's duration left in the run.
-    pub min_payback: f64,
-    /// Most trials between load changes.
-    pub max_trials: usize,
-    /// Of these, most repeated ones of undecided candidates.
-    pub max_retries: usize,
-}
-
-impl Default for ControllerOptions {
-    fn default() -> Self {
-        Self {
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
-            confidence: 0.975,
-            min_gain: 0.01,
-            observed_windows: 3,
-            max_groups: 5,
-            min_payback: 6.0,
-            max_trials: 40,
-            max_retries: 4,
-        }
-    }
-}
 
 /// Two groups of four windows, and one discarded after each change.
 const SHORTEST_TRIAL: f64 = 13.0;
@@ -92,7 +67,11 @@ enum State {
         load: LoadWatch,
         /// Windows so far.
         windows: usize,
+        /// Fewer threads are tried once the plan has kept up for long enough.
+        awaits_quiet: bool,
     },
+    /// A change without a trial.
+    Check(Box<QuickCheck>),
 }
 
 /// Tunes one run. See the module's documentation.
@@ -112,6 +91,11 @@ pub struct Controller {
     undecided: Vec<(Candidate, f64)>,
     retries: usize,
     corrections: Corrections,
+    checked: CheckedGains,
+    settled: SettledLoads,
+    feed: FeedWatch,
+    /// The configuration before a change at once of which it is not clear whether it gained.
+    doubted: Option<Configuration>,
     trials: usize,
     elapsed_s: f64,
     decisions: Vec<Decision>,
@@ -143,6 +127,10 @@ impl Controller {
             undecided: Vec::new(),
             retries: 0,
             corrections: Corrections::default(),
+            checked: CheckedGains::default(),
+            settled: SettledLoads::default(),
+            feed: FeedWatch::default(),
+            doubted: None,
             trials: 0,
             elapsed_s: 0.0,
             decisions: Vec::new(),
@@ -167,7 +155,13 @@ impl Controller {
     /// Whether no candidate is left.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        matches!(self.state, State::Watch { .. })
+        matches!(
+            self.state,
+            State::Watch {
+                awaits_quiet: false,
+                ..
+            }
+        )
     }
 
     /// Decisions so far, in order.
@@ -189,12 +183,18 @@ impl Controller {
         StageCosts::of(&self.observed)?.predict(&self.kept, self.options.cores)
     }
 
+    /// Whether the flow model chooses the candidates, and why.
+    #[must_use]
+    pub fn model_check(&self) -> ModelCheck {
+        self.checked.check(self.options.min_gain)
+    }
+
     /// The model's recommended configuration, with its predicted gain. None without samples, or without a gain worth a
     /// change.
     #[must_use]
     pub fn recommendation(&self) -> Option<(Configuration, f64)> {
         let costs = StageCosts::of(&self.observed).filter(|costs| !costs.keeps_up)?;
-        let best = model_optimum(&costs, &self.kept, &self.limits, self.options.cores)?;
+        let best = model_optimum(&costs, &self.kept, &self.limits, &self.options)?;
         let gain = best
             .predicted_gain
             .filter(|&gain| gain >= self.options.min_gain)?;
@@ -215,7 +215,14 @@ impl Controller {
             return self.configuration();
         }
         let before = self.configuration().clone();
-        match std::mem::replace(&mut self.state, State::Observe) {
+        let state = std::mem::replace(&mut self.state, State::Observe);
+        if self.is_behind(&state, window) {
+            self.state = self.load_changed(window, LoadChange::Behind, MIN_DEVIATION);
+            self.settles = before != *self.configuration();
+            return self.configuration();
+        }
+        match state {
+            State::Check(check) => self.state = self.check_at_once(check, window),
             State::Observe => {
                 self.remember(window);
                 if self.observed.len() >= self.options.observed_windows {
@@ -226,7 +233,15 @@ impl Controller {
                 if !trial.1.tries_candidate() {
                     self.remember(window);
                 }
-                self.state = match trial.1.add(window, &self.options) {
+                let link_bytes = &trial.0.configuration.link_bytes;
+                let state = trial.1.add(window, link_bytes, &self.options);
+                if let TrialState::Gain(gain) | TrialState::NoGain(gain) = &state
+                    && !trial.1.saves_time()
+                {
+                    self.corrections.learn(&trial.0, *gain);
+                    self.checked.add(&self.kept, &trial.0, *gain);
+                }
+                self.state = match state {
                     TrialState::Running => State::Try(trial),
                     TrialState::Gain(gain) => self.keep(trial.0, gain),
                     TrialState::NoGain(gain) => {
@@ -244,15 +259,24 @@ impl Controller {
                     }
                 };
             }
-            State::Watch { mut load, windows } => {
+            State::Watch {
+                mut load,
+                windows,
+                awaits_quiet,
+            } => {
                 self.remember(window);
                 self.state = match load.add(window.rate()) {
-                    Some(ratio) => self.load_changed(window, ratio),
+                    Some(ratio) => {
+                        let noise = load.deviation();
+                        self.load_changed(window, LoadChange::Throughput(ratio), noise)
+                    }
+                    None if awaits_quiet && self.is_quiet() => self.next_trial(remaining_s),
                     None => match self.due_retry(windows, remaining_s) {
                         Some(candidate) => self.try_out(candidate),
                         None => State::Watch {
                             load,
                             windows: windows + 1,
+                            awaits_quiet,
                         },
                     },
                 };
@@ -260,6 +284,16 @@ impl Controller {
         }
         self.settles = before != *self.configuration();
         self.configuration()
+    }
+
+    /// A feed that was kept up with has not been for some windows of the kept configuration.
+    fn is_behind(&mut self, state: &State, window: &Window) -> bool {
+        match state {
+            State::Try(trial) if trial.1.tries_candidate() => false,
+            State::Try(_) | State::Observe | State::Watch { .. } | State::Check(_) => {
+                self.falls_behind(window)
+            }
+        }
     }
 
     fn remember(&mut self, window: &Window) {
@@ -286,19 +320,16 @@ impl Controller {
     }
 
     fn decide(&mut self, candidate: &Candidate, gain: Gain, outcome: Outcome) {
-        if outcome != Outcome::Undecided {
-            self.corrections.learn(candidate, gain);
-        }
-        self.decisions.push(Decision {
-            at_s: self.elapsed_s,
+        self.push_decision(
             outcome,
-            from: self.kept.clone(),
-            to: candidate.configuration.clone(),
-            reason: candidate.reason.clone(),
-            predicted_gain: candidate.predicted_gain,
-            gain: Some(gain),
-            alternatives: candidate.alternatives.clone(),
-        });
+            candidate.configuration.clone(),
+            candidate.reason.clone(),
+            candidate.predicted_gain,
+            Some(gain),
+        );
+        if let Some(last) = self.decisions.last_mut() {
+            last.alternatives.clone_from(&candidate.alternatives);
+        }
     }
 
     /// The undecided candidate that may gain most, once it may be tried again.
@@ -306,16 +337,19 @@ impl Controller {
         let is_due = windows >= RETRY_WINDOWS << self.retries.min(16)
             && self.retries < self.options.max_retries
             && self.may_try()
+            && self.may_reduce()
             && self.pays(remaining_s);
         let (candidate, _) = self.undecided.pop_if(|_| is_due)?;
         self.retries += 1;
         Some(candidate)
     }
 
-    fn watch(&self) -> State {
+    fn watch(&mut self, costs: &StageCosts) -> State {
+        self.settled.remember(&self.kept, costs);
         State::Watch {
             load: LoadWatch::new(&self.observed),
             windows: 0,
+            awaits_quiet: costs.keeps_up && !self.is_quiet(),
         }
     }
 
@@ -340,8 +374,18 @@ impl Controller {
         let Some(costs) = StageCosts::of(&self.observed) else {
             return State::Observe;
         };
-        if !self.may_try() {
-            return self.watch();
+        self.note_feed(&costs);
+        if costs.keeps_up {
+            self.settled.remember(&self.kept, &costs);
+        }
+        if !self.may_try() || !self.may_reduce() {
+            return self.watch(&costs);
+        }
+        if let Some(before) = self.doubted.take()
+            && self.pays(remaining_s)
+        {
+            let reason = "it is not clear whether the change at once gained";
+            return self.try_out(Candidate::back_to(before, reason));
         }
         let mut all = candidates(
             &costs,
@@ -349,14 +393,19 @@ impl Controller {
             &self.limits,
             &self.options,
             &self.corrections,
+            self.model_check().is_trusted,
         );
         all.retain(|one| {
             let is_undecided =
                 |(other, _): &(Candidate, f64)| other.configuration == one.configuration;
-            !self.rejected.contains(&one.configuration) && !self.undecided.iter().any(is_undecided)
+            let is_too_small =
+                costs.keeps_up && self.settled.is_too_small(&one.configuration, &costs);
+            let is_known = self.rejected.contains(&one.configuration)
+                || self.undecided.iter().any(is_undecided);
+            !is_known && !is_too_small
         });
         if all.is_empty() {
-            return self.watch();
+            return self.watch(&costs);
         }
         let mut candidate = all.remove(0);
         candidate.alternatives = all
@@ -376,78 +425,8 @@ impl Controller {
                     alternatives: candidate.alternatives,
                 });
             }
-            return self.watch();
+            return self.watch(&costs);
         }
         self.try_out(candidate)
-    }
-
-    fn load_changed(&mut self, window: &Window, ratio: f64) -> State {
-        let regressed = ratio < 1.0;
-        let back = self.before.take().filter(|_| regressed);
-        self.decisions.push(Decision {
-            at_s: self.elapsed_s,
-            outcome: Outcome::LoadChanged,
-            from: self.kept.clone(),
-            to: self.kept.clone(),
-            reason: format!("the throughput is {ratio:.2} times that of before"),
-            predicted_gain: None,
-            gain: None,
-            alternatives: Vec::new(),
-        });
-        self.forget_trials();
-        self.corrections = Corrections::default();
-        self.trials = 0;
-        self.observed = vec![window.clone()];
-        match back {
-            None => State::Observe,
-            Some(configuration) => {
-                let keeps_up = StageCosts::of(&self.observed).is_some_and(|costs| costs.keeps_up);
-                let candidate = Candidate::back_to(configuration);
-                State::Try(Box::new((candidate, Trial::new(keeps_up, &self.observed))))
-            }
-        }
-    }
-}
-
-impl ControllerOptions {
-    fn check(&self) -> Result<(), TuneError> {
-        let place = "ControllerOptions";
-        let is_part = |value: f64| value > 0.5 && value < 1.0;
-        TuneError::unless(self.cores > 0, "cores", self.cores, "at least 1", place)?;
-        TuneError::unless(
-            is_part(self.confidence),
-            "confidence",
-            self.confidence,
-            "above 0.5 and below 1",
-            place,
-        )?;
-        TuneError::unless(
-            (0.0..1.0).contains(&self.min_gain),
-            "min_gain",
-            self.min_gain,
-            "0 or more and below 1",
-            place,
-        )?;
-        TuneError::unless(
-            self.observed_windows > 0,
-            "observed_windows",
-            self.observed_windows,
-            "at least 1",
-            place,
-        )?;
-        TuneError::unless(
-            self.max_groups > 1,
-            "max_groups",
-            self.max_groups,
-            "at least 2",
-            place,
-        )?;
-        TuneError::unless(
-            self.min_payback.is_finite() && self.min_payback >= 0.0,
-            "min_payback",
-            self.min_payback,
-            "0 or more",
-            place,
-        )
     }
 }

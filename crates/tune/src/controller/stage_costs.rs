@@ -26,6 +26,8 @@ pub struct StageCosts {
     pub links: Vec<LinkWindow>,
     /// Bytes per item of each link's writing stage.
     pub link_item_bytes: Vec<f64>,
+    /// Bytes per second that each link carries.
+    pub link_bytes_per_s: Vec<f64>,
 }
 
 /// What limits the throughput of a plan.
@@ -78,6 +80,9 @@ impl StageCosts {
                     Some(stage) if stage.items > 0.0 => link.bytes / stage.items,
                     _ => 0.0,
                 })
+                .collect(),
+            link_bytes_per_s: (all.links.iter())
+                .map(|link| link.bytes / all.elapsed_s)
                 .collect(),
             links: all.links,
         })

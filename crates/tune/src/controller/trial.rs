@@ -63,6 +63,9 @@ pub(super) struct Trial {
     /// Logarithms of the gains, by group.
     gains: Vec<f64>,
     rate_gains: Vec<f64>,
+    /// Under the candidate: seconds that results waited in links, summed over windows; windows that kept up.
+    wait_s: f64,
+    quiet: usize,
 }
 
 impl Trial {
@@ -75,14 +78,31 @@ impl Trial {
             rates: Vec::with_capacity(ORDER.len()),
             gains: Vec::new(),
             rate_gains: Vec::new(),
+            wait_s: 0.0,
+            quiet: 0,
         }
+    }
+
+    /// Compares processor time per sample, not throughput.
+    pub(super) fn saves_time(&self) -> bool {
+        self.saves_time
     }
 
     pub(super) fn tries_candidate(&self) -> bool {
         ORDER[self.group.len()]
     }
 
-    pub(super) fn add(&mut self, window: &Window, options: &ControllerOptions) -> TrialState {
+    /// `link_bytes`: of the candidate.
+    pub(super) fn add(
+        &mut self,
+        window: &Window,
+        link_bytes: &[u64],
+        options: &ControllerOptions,
+    ) -> TrialState {
+        if self.tries_candidate() {
+            self.wait_s += window.link_wait_s(link_bytes);
+            self.quiet += usize::from(window.starved);
+        }
         // An empty window counts as very slow.
         let delivered = window.delivered.max(f64::MIN_POSITIVE.sqrt());
         let rate = (delivered / window.elapsed_s).ln();
@@ -123,10 +143,11 @@ impl Trial {
         let (Some(low), Some(high)) = (gain.low, gain.high) else {
             return TrialState::Running;
         };
-        if low > 0.0 && gain.mean >= options.min_gain && !self.loses_rate() {
+        let costs_more = self.loses_rate(options) || self.falls_behind() || self.is_late(options);
+        if low > 0.0 && gain.mean >= options.min_gain && !costs_more {
             return TrialState::Gain(gain);
         }
-        if high < options.min_gain || self.loses_rate() {
+        if high < options.min_gain || costs_more {
             return TrialState::NoGain(gain);
         }
         match self.gains.len() >= options.max_groups {
@@ -135,9 +156,22 @@ impl Trial {
         }
     }
 
-    fn loses_rate(&self) -> bool {
-        let mean = self.rate_gains.iter().sum::<f64>() / self.rate_gains.len() as f64;
-        self.saves_time && mean < -MAX_RATE_LOSS
+    /// The candidate hardly keeps up with the feed: the next small rise would be too much.
+    fn falls_behind(&self) -> bool {
+        self.saves_time && self.quiet < self.gains.len()
+    }
+
+    /// Of a feed that is kept up with, results wait longer than they may.
+    fn is_late(&self, options: &ControllerOptions) -> bool {
+        let windows = (2 * self.gains.len()).max(1) as f64;
+        let wait_s = self.wait_s / windows;
+        self.saves_time && options.latency_s.is_some_and(|most| wait_s > most)
+    }
+
+    /// Certainly: windows with few items differ by chance.
+    fn loses_rate(&self, options: &ControllerOptions) -> bool {
+        let high = gain(&self.rate_gains, options.confidence).high;
+        self.saves_time && high.is_some_and(|high| high < -MAX_RATE_LOSS)
     }
 }
 
@@ -200,7 +234,7 @@ mod tests {
                 true => b(at),
                 false => a(at),
             };
-            let state = trial.add(&window(rate), &options);
+            let state = trial.add(&window(rate), &[], &options);
             if !matches!(state, TrialState::Running) {
                 return (state, at + 1);
             }
@@ -224,12 +258,12 @@ mod tests {
         let mut trial = Trial::new(false, &[window(100.0), window(30.0), window(180.0)]);
         for rate in [100.0, 60.0] {
             assert!(matches!(
-                trial.add(&window(rate), &options),
+                trial.add(&window(rate), &[], &options),
                 TrialState::Running
             ));
         }
         assert!(matches!(
-            trial.add(&window(60.0), &options),
+            trial.add(&window(60.0), &[], &options),
             TrialState::Undecided(_)
         ));
     }
@@ -282,9 +316,10 @@ mod tests {
                 elapsed_s: 1.0,
                 delivered,
                 cpu_s,
+                starved: true,
                 ..Window::default()
             };
-            match trial.add(&window, &options) {
+            match trial.add(&window, &[], &options) {
                 TrialState::Running => {}
                 TrialState::Gain(gain) | TrialState::Undecided(gain) => panic!("kept with {gain}"),
                 TrialState::NoGain(_) => return,

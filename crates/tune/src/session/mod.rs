@@ -9,9 +9,10 @@ pub use polled::{MAX_WINDOW_S, MIN_RESULTS, MIN_WINDOW_S, PolledTuning, RunCount
 
 use serde::{Deserialize, Serialize};
 
-use crate::controller::Bottleneck;
+use crate::controller::{Bottleneck, ModelCheck};
 use crate::{
-    Configuration, ConfigurationLimits, Controller, ControllerOptions, Decision, TuneError, Window,
+    Configuration, ConfigurationLimits, Controller, ControllerOptions, Decision, StartSettings,
+    TuneError, Window,
 };
 
 /// How a run is tuned.
@@ -47,6 +48,8 @@ impl TuningMode {
 pub struct TuningReport {
     /// Last or recommended; None if one thread executed the plan.
     pub configuration: Option<Configuration>,
+    /// Chosen before the start, or recommended.
+    pub start: StartSettings,
     /// Predicted gain of the recommendation, as a share.
     pub predicted_gain: Option<f64>,
     /// What limited the plan at the end.
@@ -55,6 +58,8 @@ pub struct TuningReport {
     pub rate: f64,
     /// Samples per second predicted from their costs.
     pub predicted_rate: Option<f64>,
+    /// What chose the candidates, and why; None before the first window.
+    pub model: Option<ModelCheck>,
     /// Windows observed.
     pub windows: usize,
     /// Decisions, in order.
@@ -117,6 +122,7 @@ impl TuningSession {
         report.rate = window.rate();
         report.bottleneck = self.controller.bottleneck();
         report.predicted_rate = self.controller.predicted_rate();
+        report.model = Some(self.controller.model_check());
         report.decisions = self.controller.decisions().to_vec();
         report.configuration = Some(self.controller.kept().clone());
         if self.mode == TuningMode::Recommend

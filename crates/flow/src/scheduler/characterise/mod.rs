@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use isochrony_store::machine::Quartiles;
-use serde_json::{Map, Value, json};
 
+use super::operator_key::key;
 use super::run::prepare;
 use super::stages::cpu_time;
 use crate::engine::{PlanExecutor, RunOptions};
@@ -162,23 +162,6 @@ fn characterise_node(
         source_samples,
         seconds_per_sample: seconds,
     }))
-}
-
-pub(crate) fn key(graph: &Graph, node: usize) -> String {
-    let one = &graph.nodes[node];
-    let none = Map::new();
-    let params = match &one.op {
-        Op::Apply { params, .. } => params,
-        _ => &none,
-    };
-    let inputs = one.inputs.iter().map(|&(from, output)| {
-        let port = &graph.nodes[from].properties.outputs[usize::from(output)];
-        let text = port.to_string();
-        text.split(" of ").next().unwrap_or_default().to_owned()
-    });
-    let inputs: Vec<String> = inputs.collect();
-    let params = Value::Object(params.clone());
-    format!("{} {} {}", one.op.name(), params, json!(inputs))
 }
 
 /// Items on each edge for the first samples, and how many samples the largest source gave.

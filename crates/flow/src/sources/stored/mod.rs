@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use isochrony_segment::StreamId;
-use isochrony_store::machine::estimate;
+use isochrony_store::machine::{ScanEstimate, estimate};
 use isochrony_store::{Signal, StoreError, Strategy, Stretch};
 use serde_json::{Map, Value};
 
@@ -94,6 +94,36 @@ impl StoredRecording {
     pub fn io(mut self, strategy: Strategy) -> Self {
         self.io = Some(strategy);
         self
+    }
+
+    /// Of a pass over a range: the own one, else the given one, else that of lowest estimated cost. None if it cannot be
+    /// read.
+    pub(crate) fn strategy_of(
+        &self,
+        range: Option<Range<i64>>,
+        given: Option<Strategy>,
+    ) -> Option<Strategy> {
+        let known = self.io.or(given);
+        known.or_else(|| Some(self.reading_estimate(range)?.0))
+    }
+
+    /// Strategy and estimate of a pass over a range. Reads no samples.
+    pub(crate) fn reading_estimate(
+        &self,
+        range: Option<Range<i64>>,
+    ) -> Option<(Strategy, ScanEstimate)> {
+        let selection = self.narrowed(range.as_ref());
+        let (signal, mut parts) = self.now(range).ok()?;
+        if self.filter.is_some() {
+            parts = join_adjacent(parts);
+        }
+        let read = ContiguousRanges::new(signal.clone(), parts).of_selection(selection);
+        let parts = match self.skips(&read) {
+            None => read.parts().to_vec(),
+            Some(skips) => skips.kept(&read),
+        };
+        let estimate = estimate(&signal, &parts);
+        Some((self.io.unwrap_or_else(|| estimate.choice()), estimate))
     }
 
     /// Uses the timebase of another signal of the same clock, as for channels of one converter: the two combine index

@@ -1,0 +1,65 @@
+//! Whether other workers pay for a plan whose number of workers is not given.
+//!
+//! Where each operator was measured ([`Plan::characterise`](crate::Plan::characterise)), their costs decide; else the
+//! number of samples does.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use isochrony_store::machine::OperatorCosts;
+
+use super::prediction::operator_seconds;
+use crate::plan::graph::Graph;
+
+/// Without measured costs, shorter plans end before other threads would help.
+pub(super) const MIN_SAMPLES: u64 = 1 << 20;
+/// What other workers must save: starting them takes some tenths of a millisecond, and predictions err.
+const MIN_SAVED_S: f64 = 0.002;
+
+/// None if the plan is long enough for several workers. `samples`: in all stored recordings.
+pub(super) fn too_short_because(graph: &Graph, samples: u64) -> Option<String> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    match measured_costs().and_then(|costs| operator_seconds(graph, threads, &costs)) {
+        Some((one, all)) => (one - all < MIN_SAVED_S).then(|| {
+            format!(
+                "its measured operators take {} in one thread, and {threads} would save less than {:.0} ms",
+                duration(one),
+                1e3 * MIN_SAVED_S
+            )
+        }),
+        None => (samples < MIN_SAMPLES).then(|| format!("it reads only {samples} samples")),
+    }
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        seconds if seconds < 1e-3 => format!("{:.0} us", 1e6 * seconds),
+        seconds if seconds < 1.0 => format!("{:.1} ms", 1e3 * seconds),
+        seconds => format!("{seconds:.1} s"),
+    }
+}
+
+type FileStamp = (SystemTime, u64);
+
+static LOADED: Mutex<Option<(FileStamp, Arc<OperatorCosts>)>> = Mutex::new(None);
+
+/// This user's, read again after a change; None without a readable file.
+fn measured_costs() -> Option<Arc<OperatorCosts>> {
+    let path = OperatorCosts::path()?;
+    let stamp = stamp(&path)?;
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((known, costs)) = &*loaded
+        && *known == stamp
+    {
+        return Some(Arc::clone(costs));
+    }
+    let costs = Arc::new(OperatorCosts::load(&path).ok()?);
+    *loaded = Some((stamp, Arc::clone(&costs)));
+    Some(costs)
+}
+
+fn stamp(path: &Path) -> Option<FileStamp> {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.modified().ok()?, found.len()))
+}
