@@ -157,8 +157,8 @@ class RunKeywords(TypedDict, total=False):
                 stages, which run at the same time, each in order. Sinks, and sequential operators of a plan in parts,
                 run in the calling thread, in order along each branch; branches alternate part by part, in the plan's
                 order, instead of block by block. Results are the same to the bit for any number; `explain` states what
-                runs where. "auto" is 1 if the plan is short, or if more would change what functions are given or what is
-                read of a live source (`explain` states the reason), and inside a worker process of this package,
+                runs where. "auto" is 1 if the plan is short, or if more would change what functions are given or what
+                is read of a live source (`explain` states the reason), and inside a worker process of this package,
                 `multiprocessing`, Dask or PyTorch. Other threads join a plan with a live source, a function or a
                 `limit` once the calling thread is busy. 1: everything runs in the calling thread, except
                 sums and means of `group_by`, which a second thread computes for the same parts.""",

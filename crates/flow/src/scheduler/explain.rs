@@ -319,13 +319,13 @@ impl Plan {
 }
 
 impl Plan {
-    /// What `collect` executes, if it does not end in user code, which is run for its effects.
+    /// What `collect` executes. A plan that ends in user code of the caller's thread is run for its effects.
     fn collected(&self, graph: &Graph) -> Graph {
         let output = graph
             .outputs
             .first()
             .map(|&(node, _)| &graph.nodes[node].op);
-        if matches!(output, Some(Op::Factory(_))) {
+        if matches!(output, Some(Op::Factory(factory)) if !factory.0.prefers_workers()) {
             return graph.clone();
         }
         let mut collected = Graph::of(&collecting(std::slice::from_ref(self)));
