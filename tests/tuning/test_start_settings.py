@@ -217,3 +217,10 @@ def test_measured_costs_decide_about_workers(settings: Path) -> None:
     file.write_text(json.dumps(costs))
     assert "by default one worker: its measured operators take " in long.explain()
     assert not long.run().report.stages
+
+
+def test_a_plan_with_a_control_is_pinned_as_the_user_says(store: Any, settings: Path) -> None:
+    report = filtered(store).run(workers=2, tune=True, pin=True, control=iso.Control()).report
+    assert report.pinned_cpus
+    assert report.tuning.configuration.pin
+    assert report.tuning.configuration.io == ()

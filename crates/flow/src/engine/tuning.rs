@@ -93,18 +93,20 @@ impl Tuning {
     /// States settings that are otherwise chosen before the start.
     #[must_use]
     pub fn with_settings(mut self, given: GivenSettings) -> Self {
+        // Of a plan with a control nothing else is chosen.
+        self.start().pin = given.pin.unwrap_or(false);
         self.given = given;
         self
     }
 
-    /// Chooses what stays for the run, and fixes it in the plan.
+    /// Chooses what stays for the run, and fixes it in the plan. `pin`: threads are pinned in any case.
     ///
     /// # Errors
     /// Strategies were given for another number of stored signals.
-    pub(crate) fn choose_settings(&self, graph: &mut Graph) -> Result<(), TuneError> {
+    pub(crate) fn choose_settings(&self, graph: &mut Graph, pin: bool) -> Result<(), TuneError> {
         if self.chooses_workers() {
             *self.start() = StartSettings {
-                pin: self.given.pin.unwrap_or_else(has_several_caches),
+                pin: pin || self.given.pin.unwrap_or_else(has_several_caches),
                 io: fix_io(graph, self.given.io.as_deref())?,
             };
         }
@@ -116,7 +118,7 @@ impl Tuning {
         match self.mode {
             TuningMode::Measure | TuningMode::Recommend => own,
             TuningMode::Change | TuningMode::ChangeFrom(_) | TuningMode::Apply(_) => {
-                self.start().pin
+                own || self.start().pin
             }
         }
     }

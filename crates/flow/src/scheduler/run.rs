@@ -32,7 +32,7 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
         skip_unmatched(&mut graph);
     }
     if let Some(tuning) = options.tuning {
-        tuning.choose_settings(&mut graph)?;
+        tuning.choose_settings(&mut graph, options.pin)?;
     }
     Ok(graph)
 }
