@@ -67,7 +67,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: samples().resample(up=HUGE + 1),
         r"up/down=1125899906842625\S* must be a ratio from 1/1048576",
     ),
-    "resample rate": (lambda: samples().resample(rate_hz=1e12), r"rate_hz=1000000000000 must be a ratio from 1/1048576 to 1048576"),
+    "resample rate": (
+        lambda: samples().resample(rate_hz=1e12),
+        r"rate_hz=1000000000000 must be a ratio from 1/1048576 to 1048576",
+    ),
     "power": (lambda: samples().rewindow(HUGE >> 5).power(), r"window=35184372088832 needs \d+ bytes of tables"),
     "rewindow": (lambda: samples().rewindow(HUGE), r"window=1125899906842624 must be .*2\^46"),
     "running mean": (lambda: samples().running_mean(1e12), r"1000000000000"),
