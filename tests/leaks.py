@@ -228,6 +228,7 @@ CALLS: dict[str, Drive] = {
     "Plan.lowpass": lambda w: w.samples.lowpass(5).count().collect(),
     "Plan.map": lambda w: w.windows.map(lambda s: s + 1).collect(),
     "Plan.resample": lambda w: w.samples.resample(up=2).count().collect(),
+    "Plan.rewindow": lambda w: w.samples.rewindow(10).count().collect(),
     "Plan.rows": lambda w: w.windows.rows(peak=lambda s: s.max()).collect(),
     "Plan.select": lambda w: w.rows.select("max").collect(),
     "Plan.send": lambda w: w.samples.send("udp://127.0.0.1:9", speed=None).run(),

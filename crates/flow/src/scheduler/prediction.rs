@@ -127,13 +127,14 @@ impl Reading {
     }
 }
 
-/// Seconds that the measured operators take in one thread, and in `workers`; None where some were not measured, or the
-/// number of samples is unknown.
+/// Seconds that the measured operators take in one thread, and in `workers`; None without operators, where some were not
+/// measured, or where the number of samples is unknown.
 pub(super) fn operator_seconds(
     graph: &Graph,
     workers: usize,
     costs: &OperatorCosts,
 ) -> Option<(f64, f64)> {
+    graph.nodes.iter().find(|node| !node.inputs.is_empty())?;
     let samples = total_samples(graph)? as f64;
     let one: f64 = node_costs(graph, costs).ok()?.iter().sum();
     let all = predict(graph, workers, costs).ok()?.rate;

@@ -14,11 +14,16 @@ use crate::plan::graph::Graph;
 
 /// Without measured costs, shorter plans end before other threads would help.
 pub(super) const MIN_SAMPLES: u64 = 1 << 20;
+/// Longer ones take long to read and to decode, which costs of operators do not include.
+const MAX_LIGHT_SAMPLES: u64 = 16 * MIN_SAMPLES;
 /// What other workers must save: starting them takes some tenths of a millisecond, and predictions err.
 const MIN_SAVED_S: f64 = 0.002;
 
 /// None if the plan is long enough for several workers. `samples`: in all stored recordings.
 pub(super) fn too_short_because(graph: &Graph, samples: u64) -> Option<String> {
+    if samples >= MAX_LIGHT_SAMPLES {
+        return None;
+    }
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     match measured_costs().and_then(|costs| operator_seconds(graph, threads, &costs)) {
         Some((one, all)) => (one - all < MIN_SAVED_S).then(|| {
