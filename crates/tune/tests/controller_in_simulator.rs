@@ -158,7 +158,7 @@ fn a_competitor_that_starts_midway_takes_at_most_three_changes() {
     assert!(reached > 0.9 * best, "{reached} of {best}");
 }
 
-/// A feed of 3,000 items per second, whose third stage becomes four times dearer: two threads no longer suffice.
+/// A feed of 3,000 items per second, whose second stage becomes eight times dearer: one thread no longer suffices.
 #[test]
 fn a_feed_gets_threads_at_once_when_items_cost_more() {
     let mut plan = chain(&[50e-6, 100e-6, 50e-6], &[1, 8, 1]);

@@ -4,7 +4,7 @@
 //! factory operator does not group scans whose results depend on cuts: one worker runs it sequentially and must cut in
 //! the same places.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::subgraph::{SubgraphNode, SubgraphPlan};
 use super::subgraph_builder::{Consumers, SubgraphBuilder};
@@ -122,7 +122,7 @@ impl GroupPlanner<'_> {
             groups.merge(&one.scans);
         }
         let cut_sensitive = nodes.iter().filter(|one| one.exposes_cuts(self.graph));
-        let cut_sensitive: Vec<usize> = cut_sensitive.flat_map(|one| &one.scans).copied().collect();
+        let cut_sensitive: HashSet<usize> = cut_sensitive.flat_map(|one| &one.scans).copied().collect();
         let is_factory = |node: &crate::plan::graph::GraphNode| matches!(node.op, Op::Factory(_));
         if self.options.workers > 1 && self.graph.nodes.iter().any(is_factory) {
             for one in self.reachable(&several, false) {
@@ -154,7 +154,8 @@ impl ScanGroups {
         if some.len() < 2 {
             return;
         }
-        let has = |group: &Vec<usize>| some.iter().any(|one| group.contains(one));
+        let some: HashSet<usize> = some.iter().copied().collect();
+        let has = |group: &Vec<usize>| group.iter().any(|one| some.contains(one));
         let Some(first) = self.0.iter().position(has) else {
             return;
         };
@@ -171,9 +172,9 @@ impl ScanGroups {
     }
 
     fn members_with(&self, some: &[usize]) -> impl Iterator<Item = usize> {
-        let groups = self.0.iter();
-        let groups = groups.filter(move |group| some.iter().any(|one| group.contains(one)));
-        groups.flatten().copied()
+        let some: HashSet<usize> = some.iter().copied().collect();
+        let has = move |group: &&Vec<usize>| group.iter().any(|one| some.contains(one));
+        self.0.iter().filter(has).flatten().copied()
     }
 }
 
