@@ -25,14 +25,18 @@ DELAY, LATE = 0.4, 0.3
 def line(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Line]:
     """To a bucket with a store that has a raw and a sealed signal."""
     folder = tmp_path_factory.mktemp("cloud")
-    with iso.open(folder / BUCKET / "a.iso", "x") as store:
+    with pytest.MonkeyPatch.context() as patch, iso.open(folder / BUCKET / "a.iso", "x") as store:
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "costs"))
         for name in ("raw", "sealed"):
             signal = store.create(name, dtype="i2", rate=1000, start="2020-01-01")
             signal.append(np.arange(200_000, dtype="i2"))
             signal.events.add("note", 5)
         store.commit()
         store["sealed"].seal()
+        # So that plans are predicted too.
+        plan(store["raw"]).characterise(samples=1 << 16, repeats=3)
     with pytest.MonkeyPatch.context() as patch, serve(folder) as port, line_to(port) as line:
+        patch.setenv("XDG_CONFIG_HOME", str(folder / "costs"))
         patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{line.port}")
         patch.setenv("AWS_ACCESS_KEY_ID", KEY)
         patch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
@@ -92,3 +96,8 @@ def test_other_threads_run_while_a_call_waits(line: Line, name: str, call: str) 
         thread.join()
     assert line.requests, "nothing was asked for, so nothing was tested"
     assert longest < LATE
+
+
+def test_plans_over_remote_stores_are_not_predicted(line: Line) -> None:
+    text = plan(iso.open(f"s3://{BUCKET}/a.iso")["raw"]).explain()
+    assert "no prediction of throughput: how fast a server answers is not measured" in text

@@ -17,6 +17,7 @@ use super::stages::StagePlan;
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
+use crate::sources::StoredRecording;
 use crate::{Plan, Report};
 
 /// Predicted throughput of a run.
@@ -46,8 +47,8 @@ impl Plan {
         predict(&graph, workers, costs)
     }
 
-    /// Records how well an execution's throughput was predicted, if all operators were measured on this machine and it
-    /// took at least half a second. Ignores storage errors.
+    /// Records how well an execution's throughput was predicted, if all operators were measured on this machine, it took
+    /// at least half a second and read no remote store. Ignores storage errors.
     pub fn check_prediction(&self, report: &Report) {
         if report.elapsed < MIN_CHECKED || report.workers.iter().any(|one| one.host.is_some()) {
             return;
@@ -59,6 +60,9 @@ impl Plan {
             // `explain` reports a bad file.
             return;
         };
+        if reads_remotely(&Graph::new(self)) {
+            return;
+        }
         let workers = report.threads.len().max(report.workers.len()).max(1);
         let predicted = self.predict_throughput(workers, &costs);
         let (Ok(prediction), Some(total)) = (predicted, total_samples(&Graph::new(self))) else {
@@ -294,7 +298,23 @@ fn predict(
 /// Shorter executions measure start-up more than operators.
 const MIN_CHECKED: Duration = Duration::from_millis(500);
 
+/// No profile says how fast a server answers.
+fn reads_remotely(graph: &Graph) -> bool {
+    graph.nodes.iter().any(|node| match &node.op {
+        Op::Scan { recording, .. } => recording
+            .0
+            .as_stored()
+            .is_some_and(StoredRecording::is_remote),
+        _ => false,
+    })
+}
+
 pub(super) fn lines(graph: &Graph) -> Vec<String> {
+    if reads_remotely(graph) {
+        return vec![
+            "no prediction of throughput: how fast a server answers is not measured".into(),
+        ];
+    }
     let known = OperatorCosts::path().map(|path| OperatorCosts::load(&path));
     let costs = match known {
         Some(Ok(costs)) => costs,

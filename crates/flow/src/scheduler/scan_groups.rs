@@ -122,7 +122,8 @@ impl GroupPlanner<'_> {
             groups.merge(&one.scans);
         }
         let cut_sensitive = nodes.iter().filter(|one| one.exposes_cuts(self.graph));
-        let cut_sensitive: HashSet<usize> = cut_sensitive.flat_map(|one| &one.scans).copied().collect();
+        let cut_sensitive: HashSet<usize> =
+            cut_sensitive.flat_map(|one| &one.scans).copied().collect();
         let is_factory = |node: &crate::plan::graph::GraphNode| matches!(node.op, Op::Factory(_));
         if self.options.workers > 1 && self.graph.nodes.iter().any(is_factory) {
             for one in self.reachable(&several, false) {

@@ -27,7 +27,7 @@ impl NativePlan {
         let ((gathered, mut report), processes) =
             execute(py, &plans, owners, &options, progress, Plan::collect_all)?;
         report.processes = processes;
-        check_prediction(&plans, &report);
+        check_prediction(py, &plans, &report);
         let gathered = gathered.into_iter().zip(&plans);
         let objects = gathered.map(|(one, plan)| object(py, plan, one));
         Ok((objects.collect::<Result<_>>()?, report.into()))
@@ -48,13 +48,14 @@ impl NativePlan {
         let (mut report, processes) =
             execute(py, &plans, owners, &options, progress, Plan::run_all)?;
         report.processes = processes;
-        check_prediction(&plans, &report);
+        check_prediction(py, &plans, &report);
         Ok(report.into())
     }
 }
 
-fn check_prediction(plans: &[Plan], report: &Report) {
+/// Detached: it plans tasks once more, which may read tables of a remote store.
+fn check_prediction(py: Python<'_>, plans: &[Plan], report: &Report) {
     if let [plan] = plans {
-        plan.check_prediction(report);
+        crate::interpreter::detach(py, || plan.check_prediction(report));
     }
 }

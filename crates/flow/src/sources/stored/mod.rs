@@ -107,6 +107,11 @@ impl StoredRecording {
         known.or_else(|| Some(self.reading_estimate(range)?.0))
     }
 
+    /// In object storage or on a web server.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.signal.is_remote()
+    }
+
     /// Strategy and estimate of a pass over a range. Reads no samples.
     pub(crate) fn reading_estimate(
         &self,
