@@ -14,10 +14,10 @@ use isochrony_tune::controller::StageCosts;
 use super::operator_key::key;
 use super::scan_groups::subgraph_plans;
 use super::stages::StagePlan;
+use crate::StoredRecording;
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
-use crate::sources::StoredRecording;
 use crate::{Plan, Report};
 
 /// Predicted throughput of a run.
