@@ -52,8 +52,8 @@ DIFFERS = """### What differs from 2010
   to 0.3 s where it became free just now, and in 5 s after a second. So before each run that fills the page cache as
   much memory is taken, and given to the system little by little while the run takes it (`bench/src/supply.rs`), for all
   alike; without that, what takes longer than a second, or waits for the disk in between, measures the host.
-- **Loads** are smaller (the column of seconds), on two cores instead of twelve. What is larger than memory is scanned
-  above, by every strategy.
+- **Loads** are smaller (the column of seconds), on two cores instead of twelve. A load larger than memory is
+  in figure 6-1 below.
 - **Windowed FFT and the adder** are computed in single precision; SciPy's transform takes about twice as long as
   the bare loop's, where the thesis's Python called the same library as its C++.
 """

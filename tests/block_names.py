@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import importlib
 import inspect
+import symtable
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +32,7 @@ class CheckedCode:
     Attributes:
         names: what its names are: objects, instances, or None where that is unknown.
         calls: qualified names of the functions whose arguments were compared with their signatures.
-        problems: names that do not exist, and arguments that a function does not take.
+        problems: names that are not defined or do not exist, and arguments that a function does not take.
     """
 
     names: dict[str, Any] = field(default_factory=dict)
@@ -37,7 +40,9 @@ class CheckedCode:
     problems: list[str] = field(default_factory=list)
 
     def check(self, code: str) -> None:
-        """Check code, in the order in which it is written."""
+        """Check code, in the order in which it is written. A name counts as defined if the code binds it anywhere."""
+        missing = _used_names(code) - set(self.names) - set(vars(builtins))
+        self.problems += [f"{name} is not defined" for name in sorted(missing)]
         for statement in ast.parse(code).body:
             self._statement(statement)
 
@@ -54,6 +59,7 @@ class CheckedCode:
         elif isinstance(node, ast.Assign):
             value = self._expression(node.value)
             for target in node.targets:
+                self._expression(target)
                 if isinstance(target, ast.Name):
                     self.names[target.id] = value
         else:
@@ -70,6 +76,9 @@ class CheckedCode:
 
     def _expression(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Name):
+            if isinstance(node.ctx, ast.Store):
+                # By a loop, `with` or several targets: what it is then is not known.
+                self.names[node.id] = None
             return self.names.get(node.id)
         if isinstance(node, ast.Attribute):
             return self._attribute(self._expression(node.value), node.attr)
@@ -122,6 +131,21 @@ class CheckedCode:
             module = sys.modules.get(getattr(called, "__module__", None) or "")
             annotation = getattr(module, annotation.strip("'"), None)
         return Instance(annotation) if isinstance(annotation, type) else None
+
+
+def _used_names(code: str) -> set[str]:
+    """Names that code reads and binds in no way."""
+
+    def tables(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+        yield table
+        for child in table.get_children():
+            yield from tables(child)
+
+    top = symtable.symtable(code, "<block>", "exec")
+    bound = {one.get_name() for one in top.get_symbols() if one.is_assigned() or one.is_imported()}
+    # A name that a function does not bind is a global one, if no function around it does.
+    symbols = (one for table in tables(top) for one in table.get_symbols())
+    return {one.get_name() for one in symbols if one.is_referenced() and one.is_global()} - bound
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["PAGES", "ROOT", "Block", "blocks_of", "pages_with"]
+__all__ = ["PAGES", "ROOT", "Block", "arguments_of", "blocks_of", "commands_of", "pages_with"]
 
 ROOT = Path(__file__).parents[1]
 PAGES = tuple(sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")))
@@ -50,6 +51,20 @@ def blocks_of(page: str) -> Iterator[Block]:
     blocks = re.finditer(r"^(?P<before>[^\n]*)\n```(?P<language>\w*)\n(?P<code>.*?)^```$", text, re.M | re.S)
     for number, found in enumerate(blocks):
         yield Block(page, number, found["language"], found["code"], found["before"])
+
+
+def arguments_of(command: str) -> list[str]:
+    """Arguments of a command line, without the redirections and the comment of the shell."""
+    words = shlex.split(command, comments=True)
+    ends = [place for place, word in enumerate(words) if word[0] in "<>|"]
+    return words[1 : min(ends, default=len(words))]
+
+
+def commands_of(block: Block) -> list[list[str]]:
+    """Arguments of each line of a block, all of which are commands of Isochrony."""
+    lines = block.code.splitlines()
+    assert all(line.startswith("isochrony ") for line in lines), block
+    return [arguments_of(line) for line in lines]
 
 
 def pages_with(language: str) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 
 import isochrony as iso
-from document_blocks import PAGES, ROOT, blocks_of, pages_with
+from document_blocks import PAGES, ROOT, arguments_of, blocks_of, commands_of, pages_with
 from isochrony.cli.main import COMMANDS, build_parser
 from isochrony.errors import UsageError
 
@@ -26,13 +25,6 @@ PARSER = build_parser()
 _UNFINISHED = re.compile(r"arguments are required|expected one argument|expected at least one argument")
 
 
-def words_of(command: str) -> list[str]:
-    """Arguments of a command line, without the redirections and the comment of the shell."""
-    words = shlex.split(command, comments=True)
-    ends = [place for place, word in enumerate(words) if word[0] in "<>|"]
-    return words[1 : min(ends, default=len(words))]
-
-
 def named_commands(document: str) -> set[str]:
     """Commands in the text, which may be unfinished."""
     text = (ROOT / document).read_text(encoding="utf-8")
@@ -42,7 +34,7 @@ def named_commands(document: str) -> set[str]:
 @pytest.mark.parametrize("document", [one for one in DOCUMENTS if named_commands(one)])
 def test_commands_in_the_text_are_commands_with_their_options(document: str) -> None:
     for command in named_commands(document):
-        words = words_of(command)
+        words = arguments_of(command)
         assert words[0] in COMMANDS, command
         try:
             PARSER.parse_args(words)
@@ -59,18 +51,17 @@ def test_commands_in_the_text_are_commands_with_their_options(document: str) -> 
 )
 def test_wrong_commands_are_found(command: str, problem: str) -> None:
     with pytest.raises(UsageError, match=problem) as refused:
-        PARSER.parse_args(words_of(command))
+        PARSER.parse_args(arguments_of(command))
     assert not _UNFINISHED.search(str(refused.value))
 
 
 @pytest.mark.parametrize("page", pages_with("sh"))
 def test_blocks_of_commands_are_complete(page: str) -> None:
     """Those that need no bucket of others are run, too: test_document_services.py."""
-    lines = [line for block in blocks_of(page) if block.language == "sh" for line in block.code.splitlines()]
-    assert lines
-    for line in lines:
-        assert line.startswith("isochrony ")
-        PARSER.parse_args(words_of(line))
+    commands = [words for block in blocks_of(page) if block.language == "sh" for words in commands_of(block)]
+    assert commands
+    for words in commands:
+        PARSER.parse_args(words)
 
 
 @pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md"])

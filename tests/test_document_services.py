@@ -1,6 +1,7 @@
 """Blocks of the documentation that need a Dask scheduler or a bucket, run with both; the rest is checked by its names.
 
-Only addresses and folders are replaced: those of the pages lead nowhere.
+Only addresses and folders are replaced, which lead nowhere, and the rate of a feed, to one at which no datagram is lost
+while another process waits for a core.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import pytest
 
 import isochrony as iso
 from block_names import CheckedCode, Instance
-from document_blocks import PAGES, ROOT, Block, blocks_of
+from document_blocks import PAGES, ROOT, Block, blocks_of, commands_of
 from isochrony.cli import main
 from isochrony.cluster.connect import _CLIENTS, workers_of
 from object_server import BUCKET, KEY, SECRET, serve
@@ -38,6 +39,8 @@ RATE = 2000
 SAMPLES = 300_000
 #: Addresses of the pages: of a scheduler, of a worker, of a feed.
 SCHEDULER, WORKER, FEED = "tcp://10.0.0.5:8786", "tcp://10.0.0.7:40331", "udp://127.0.0.1:9000"
+#: The rate of that feed.
+FEED_RATE = "rate=200_000"
 CACHE = "/scratch/isochrony"
 
 
@@ -75,18 +78,27 @@ def cluster() -> Iterator[Cluster]:
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
     with distributed.LocalCluster(**options) as local, distributed.Client(local) as client:
         address = local.scheduler_address
-        command = [sys.executable, "-m", "distributed.cli.dask_worker", address, "--name", "buoy", "--nthreads", "1"]
-        command += ["--no-nanny", "--no-dashboard"]
-        paths = os.pathsep.join(path for path in sys.path if path)
-        buoy = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths}, stderr=subprocess.DEVNULL)
-        try:
-            yield Cluster(client, address)
-        finally:
-            kept = _CLIENTS.pop(address, None)
-            if kept is not None:
-                kept.close()
-            buoy.terminate()
-            buoy.wait(30)
+        with worker_process(address, "buoy"):
+            try:
+                yield Cluster(client, address)
+            finally:
+                kept = _CLIENTS.pop(address, None)
+                if kept is not None:
+                    kept.close()
+
+
+@contextlib.contextmanager
+def worker_process(scheduler: str, name: str) -> Iterator[None]:
+    """A process that joins a scheduler as a worker of one thread."""
+    command = [sys.executable, "-m", "distributed.cli.dask_worker", scheduler, "--name", name, "--nthreads", "1"]
+    command += ["--no-nanny", "--no-dashboard"]
+    paths = os.pathsep.join(path for path in sys.path if path)
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": paths}, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)
 
 
 @pytest.fixture
@@ -169,9 +181,16 @@ def denoise(inputs: Any, outputs: Any) -> None:
     outputs[0][:] = -np.asarray(inputs[0])
 
 
-def test_plans_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.fixture
+def leaving(cluster: Cluster) -> Iterator[str]:
+    """The address of one more worker, which a test may retire."""
+    with worker_process(cluster.address, "leaving"):
+        yield cluster.worker("leaving")
+
+
+def test_plans_on_a_cluster(cluster: Cluster, leaving: str, tmp_path: Path) -> None:
     values = recording(tmp_path / "water.iso")
-    page = Page("docs/cluster.md", {SCHEDULER: cluster.address, WORKER: cluster.worker("1")})
+    page = Page("docs/cluster.md", {SCHEDULER: cluster.address, WORKER: leaving})
     signal = iso.open("water.iso")["stn_10/pressure"]
     page.names |= {"signal": signal}
     page.run()
@@ -179,7 +198,7 @@ def test_plans_on_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
     np.testing.assert_array_equal(page.names["largest"], page.names["spectra"].collect(workers=1))
     page.run()
     until = time.monotonic() + 30
-    while "1" in {str(worker["name"]) for worker in workers_of(cluster.client).values()}:
+    while leaving in workers_of(cluster.client):
         assert time.monotonic() < until, "the worker is drained and retired"
         time.sleep(0.05)
     with iso.open("clean.iso", "x") as store:
@@ -231,7 +250,7 @@ def test_a_part_of_a_plan_beside_its_sensor(cluster: Cluster) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
         free.bind(("127.0.0.1", 0))
         address = f"udp://127.0.0.1:{free.getsockname()[1]}"
-    rate = 200_000
+    rate = 20_000
     samples = np.random.default_rng(3).normal(size=3 * rate).astype("f4")
     samples[rate + 1000 : rate + 1400] *= 200
     sender = threading.Thread(
@@ -239,7 +258,8 @@ def test_a_part_of_a_plan_beside_its_sensor(cluster: Cluster) -> None:
     )
     sender.start()
     with iso.open("events.iso", "x") as store:
-        page = Page("docs/cluster/sensors.md", {SCHEDULER: cluster.address, FEED: address}, {"store": store})
+        replaced = {SCHEDULER: cluster.address, FEED: address, FEED_RATE: f"rate={rate}"}
+        page = Page("docs/cluster/sensors.md", replaced, {"store": store})
         page.run()
         sender.join()
         ratios = iso.scan(samples, rate=rate).highpass(2_000).stalta("1ms", "50ms")
@@ -274,11 +294,8 @@ def test_signals_through_caches(cluster: Cluster, bucket: dict[str, str], tmp_pa
 
 
 def commands(page: str) -> list[list[str]]:
-    """Arguments of the page's commands, without comments."""
-    lines = [line for block in blocks_with("sh")[page] for line in block.code.splitlines()]
-    words = [shlex.split(line, comments=True) for line in lines]
-    assert all(one[0] == "isochrony" for one in words)
-    return [one[1:] for one in words]
+    """Arguments of the page's commands."""
+    return [words for block in blocks_with("sh")[page] for words in commands_of(block)]
 
 
 def test_stores_in_a_bucket(bucket: dict[str, str], tmp_path: Path, capfd: Any) -> None:
@@ -325,8 +342,13 @@ def test_copies_in_a_bucket(bucket: dict[str, str], tmp_path: Path, monkeypatch:
     assert iso.open(url)["stn_10/pressure"].sample_count == 1500
 
 
-#: What blocks that are not run find defined.
-DEFINED = {"iso": iso, "spectra": Instance(iso.Plan), "client": Instance(distributed.Client)}
+#: What blocks that are not run find defined: also a class of a package that may be missing, of which nothing is known.
+DEFINED = {
+    "iso": iso,
+    "spectra": Instance(iso.Plan),
+    "client": Instance(distributed.Client),
+    "SLURMCluster": None,
+}
 NOT_RUN = [block for page in PAGES for block in blocks_of(page) if block.not_run]
 
 
@@ -350,12 +372,31 @@ def test_what_is_not_run_names_what_there_is(block: Block) -> None:
         ("largest = [spectra.collect(client)]", "too many positional arguments"),
         ("if x:\n    spectra.gather()", "Plan has no gather"),
         ("with iso.cluster.attach() as attachment: pass", "missing a required argument: 'client'"),
+        ("spectra.collect(on=clinet)", "clinet is not defined"),
+        ("lcient.close()", "lcient is not defined"),
+        ("def f(client): return client, clinet", "clinet is not defined"),
     ],
 )
 def test_a_name_or_argument_that_is_not_there_is_found(code: str, problem: str) -> None:
-    checked = CheckedCode(dict(DEFINED))
+    checked = CheckedCode(DEFINED | {"x": None})
     checked.check(code)
     assert len(checked.problems) == 1 and problem in checked.problems[0]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "with SLURMCluster() as cluster: spectra.collect(on=cluster)",
+        "for client, (_, *spectra) in zip([1], [2]): client.gone(), spectra.gone()",
+        "def f(a, *b, c=spectra, **d): return [e for e in (a, b, c, d)] + [client.run(len)]\nf(lambda g: g)",
+        "try: count = 0\nexcept OSError as error: print(error)\nelse: count += 1",
+        "import os.path as here, dask\nhere.join(dask.__name__)",
+    ],
+)
+def test_names_are_bound_in_other_ways_than_by_assignment(code: str) -> None:
+    checked = CheckedCode(dict(DEFINED))
+    checked.check(code)
+    assert checked.problems == []
 
 
 def test_few_blocks_are_not_run() -> None:

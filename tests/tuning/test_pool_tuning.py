@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,7 +16,11 @@ import isochrony as iso
 from isochrony import Configuration, OptionError
 from isochrony.cli.top import describe
 from isochrony.running.status_files import PoolStatus, running_plans, status_folder
+from isochrony.tuning import TuningDecision
+from isochrony.tuning.configuration import OUTCOMES
+from isochrony.tuning.pools import PoolTuningRequest
 from numbered import RECORD, numbered, numbers
+from tuning_reports import check_decisions
 
 
 def third(record: memoryview) -> memoryview | None:
@@ -41,21 +46,23 @@ def test_output_is_the_same_while_workers_and_buffers_change() -> None:
     assert tuning.configuration is not None
     assert tuning.configuration.buffer_bytes > 0
     assert tuning.rate > 0
+    check_decisions(report)
     for decision in tuning.decisions:
-        assert decision.outcome in {
-            "kept",
-            "rejected",
-            "undecided",
-            "load_changed",
-            "applied",
-            "rolled_back",
-            "too_short",
-        }
-        assert f"tuning {decision}" in str(report)
         if decision.outcome != "load_changed":
-            assert f" {decision.candidate.workers} workers, buffers of " in str(decision)
+            workers = decision.candidate.workers
+            assert f" {workers} worker{'s' if workers > 1 else ''}, buffers of " in str(decision)
         for word in ("thread", "link", "samples/s", "replica"):
             assert word not in str(decision)
+
+
+def test_every_outcome_has_words_of_its_own() -> None:
+    one = Configuration(workers=1, buffer_bytes=65536)
+    request = PoolTuningRequest("change", has_buffers=True, states=("reading", "executing", "writing"))
+    decisions = [TuningDecision(1.0, outcome, one, one, "more work", None, None, (), "") for outcome in OUTCOMES]
+    texts = {str(request._worded(decision)) for decision in decisions}
+    assert len(texts) == len(OUTCOMES)
+    assert all(text.startswith("at 1.00 s: ") and "more work" in text for text in texts)
+    assert sum(" 1 worker, buffers of 65.5 kB" in text for text in texts) == len(OUTCOMES) - 1
 
 
 def test_a_configuration_of_n_buffering_is_saved_and_applied(tmp_path: Path) -> None:
@@ -140,8 +147,8 @@ def test_an_executor_reports_what_it_tuned(monkeypatch: pytest.MonkeyPatch) -> N
     configuration = tuning.configuration
     assert configuration is not None
     assert (configuration.replicas, configuration.link_bytes, configuration.buffer_bytes) == ((), (), 0)
+    check_decisions(report)
     for decision in tuning.decisions:
-        assert f"tuning {decision}" in str(report)
         assert "buffers" not in str(decision).partition("(")[0]
     one = replace(configuration, workers=1)
     report = sleepers(20, tune=one).run()
@@ -219,8 +226,19 @@ def test_top_shows_a_tuned_executor_and_its_given_configuration(seen: SeenRuns) 
     assert all(0 < one["done"] <= 60 for one in seen.states)
     assert "its report will have the trials of tuning" in seen.texts[-1]
     run(replace(configuration, workers=1))
-    assert seen.texts[-1].splitlines()[1] == "  1 workers"
+    assert seen.texts[-1].splitlines()[1] == "  1 worker"
     assert running_plans() == []
+
+
+def test_top_says_for_how_long_a_run_has_made_no_progress(seen: SeenRuns) -> None:
+    """As an executor whose first tasklet takes an hour."""
+    with PoolStatus("tasklets", ""):
+        (path,) = status_folder().iterdir()
+        began = time.time() - 3600
+        os.utime(path, (began, began))
+        (state,) = running_plans()
+        assert state["elapsed_s"] == pytest.approx(3600, abs=60)
+        assert re.fullmatch(rf"process {os.getpid()}, tasklets: 36\d\d\.\d s, no progress yet", describe(state))
 
 
 def test_a_run_that_fails_or_is_not_tuned_leaves_no_state(seen: SeenRuns) -> None:

@@ -20,7 +20,9 @@ from isochrony import Configuration, OptionError
 from isochrony.running.options import RunOptions
 from isochrony.running.runs import run_reported
 from isochrony.running.status_files import running_plans, status_folder
-from isochrony.tuning.configuration import TuningRequest
+from isochrony.tuning import TuningDecision
+from isochrony.tuning.configuration import OUTCOMES, TuningRequest
+from tuning_reports import check_decisions
 
 
 def filters(samples: int, cutoff_hz: float = 50.0, order: int = 4) -> iso.Plan:
@@ -73,20 +75,14 @@ def test_the_report_says_what_limits_the_plan_and_what_was_decided() -> None:
         assert tuning.plain_error is not None
         assert f"off by {100 * tuning.model_error:.1f} %" in (tuning.model_reason or "")
         assert (tuning.model == "flow model") == (tuning.model_error <= tuning.plain_error + 0.01)
-    for decision in tuning.decisions:
-        assert f"tuning {decision}" in str(report)
-        assert decision.outcome in {
-            "kept",
-            "rejected",
-            "undecided",
-            "load_changed",
-            "applied",
-            "rolled_back",
-            "too_short",
-        }
-        assert decision.reason
+    check_decisions(report)
     # The number of workers was given, and is not changed.
     assert all(decision.candidate.workers == 2 for decision in tuning.decisions)
+
+
+def test_every_outcome_is_explained() -> None:
+    text = TuningDecision.__doc__ or ""
+    assert [outcome for outcome in OUTCOMES if f'"{outcome}"' not in text] == []
 
 
 def test_a_run_without_tuning_has_no_such_report(plan: iso.Plan) -> None:

@@ -14,6 +14,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::interpreter::attach;
+use crate::plan::run_context::RunContext;
 
 /// `variable` (name, value) is added to the environment of a worker.
 pub(crate) fn process_pool(workers: usize, variable: (String, String)) -> Arc<ProcessPool> {
@@ -74,10 +75,11 @@ impl HostFunction for FunctionObject {
     }
 }
 
-/// The calling thread of an operator.
+/// For an operator.
 pub(crate) fn call_context(run: &RunOptions<'_>) -> CallContext {
     CallContext {
         worker: run.worker,
+        caller: Some(RunContext::caller(run)),
         interrupt: run.interrupt.cloned(),
         check_signals,
     }

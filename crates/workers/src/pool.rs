@@ -89,10 +89,17 @@ impl ProcessPool {
         acquire(portable)
     }
 
-    pub(crate) fn take(&self, worker: Option<usize>) -> Result<WorkerProcess, CallError> {
+    /// The process of a worker, started if there is none. `shares`: rather than start one, one that is idle and holds
+    /// no state.
+    pub(crate) fn take(
+        &self,
+        worker: Option<usize>,
+        shares: bool,
+    ) -> Result<WorkerProcess, CallError> {
         let mut state = self.lock();
         let own = (state.idle.iter()).position(|process| process.report().worker == worker);
-        if let Some(at) = own {
+        let other = || (state.idle.iter()).position(|process| shares && !process.holds_state);
+        if let Some(at) = own.or_else(other) {
             return Ok(state.idle.swap_remove(at));
         }
         drop(state);

@@ -36,6 +36,8 @@ pub(crate) struct WorkerProcess {
     connection: Connection,
     /// Its id may then belong to another process.
     is_reaped: bool,
+    /// Functions keep state there, so it stays with its worker.
+    pub(crate) holds_state: bool,
     report: ProcessReport,
 }
 
@@ -55,6 +57,7 @@ impl WorkerProcess {
             child,
             connection: Connection::new(ours, pid)?,
             is_reaped: false,
+            holds_state: false,
             report: ProcessReport::new(worker, pid),
         })
     }

@@ -1,6 +1,7 @@
 //! Calls a function in worker processes, with a retry if a process dies.
 
 use std::sync::Arc;
+use std::thread::{self, ThreadId};
 
 use isochrony_runtime::Interrupt;
 
@@ -13,14 +14,16 @@ use crate::records::{RecordCall, RecordResult};
 use crate::tasklet::{TaskletCall, TaskletResult};
 use crate::wire::InterruptCheck;
 
-/// The calling thread, and what ends its wait.
+/// For whom a function is called, and what ends the wait.
 #[derive(Clone)]
 pub struct CallContext {
-    /// Worker number; None: the caller's thread.
+    /// Number of the worker, which has a process of its own; None: the caller.
     pub worker: Option<usize>,
+    /// The thread that handles signals, if it may call the function; workers may execute in it, too.
+    pub caller: Option<ThreadId>,
     /// Requests the end of the execution.
     pub interrupt: Option<Interrupt>,
-    /// Called only in the caller's thread, which handles signals. An error ends the execution.
+    /// Called only in the caller's thread. An error ends the execution.
     pub check_signals: fn() -> Result<(), Cause>,
 }
 
@@ -29,10 +32,14 @@ impl CallContext {
         if (self.interrupt.as_ref()).is_some_and(Interrupt::is_requested) {
             return Err(ProcessError::Stopped);
         }
-        match self.worker {
-            Some(_) => Ok(()),
-            None => (self.check_signals)().map_err(ProcessError::Signal),
+        match self.is_in_caller() {
+            false => Ok(()),
+            true => (self.check_signals)().map_err(ProcessError::Signal),
         }
+    }
+
+    fn is_in_caller(&self) -> bool {
+        self.caller == Some(thread::current().id())
     }
 }
 
@@ -132,8 +139,8 @@ impl RemoteFunction {
     /// So that loading is not counted for the first block, which reports failures. Not in the caller's thread, where
     /// signals could not end the execution meanwhile.
     fn warm_up(&self) {
-        if self.context.worker.is_some()
-            && let Ok(mut process) = self.pool.take(self.context.worker)
+        if !self.context.is_in_caller()
+            && let Ok(mut process) = self.pool.take(self.context.worker, false)
         {
             match process.load(&self.function, &mut || self.context.check()) {
                 Ok(()) => self.pool.give_back(process),
@@ -187,7 +194,8 @@ impl RemoteFunction {
     ) -> Result<T, CallError> {
         let mut is_retry = false;
         loop {
-            let mut process = self.pool.take(self.context.worker)?;
+            let mut process = (self.pool).take(self.context.worker, self.is_stateless)?;
+            process.holds_state |= !self.is_stateless;
             match call(&mut process, &self.function, &mut || self.context.check()) {
                 Ok(answer) => {
                     self.pool.give_back(process);

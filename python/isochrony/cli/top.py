@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 import time
+from collections.abc import Iterator
 from typing import Any
 
 from ..errors import UsageError
@@ -63,34 +64,38 @@ def run(arguments: argparse.Namespace) -> int:
 
 def describe(state: dict[str, Any]) -> str:
     """The state of one run as text."""
-    window = state["window"]
-    elapsed = max(window["elapsed_s"], 1e-9)
-    rate = window["delivered"] / elapsed
+    window, kind, unit = state["window"], state["kind"], state["unit"]
+    head = f"process {state['pid']}{'' if kind == 'plan' else f', {kind}'}: {state['elapsed_s']:.1f} s"
+    # Of byte streams and executors the first state, which they write as they begin.
+    if not window["elapsed_s"]:
+        return f"{head}, no progress yet"
     done, total = state["done"], state["total"]
     part = f", {100 * done / total:.0f} % of {total:.4g}" if total else ""
-    kind, unit = state["kind"], state["unit"]
-    what = "" if kind == "plan" else f", {kind}"
-    if not window["elapsed_s"]:
-        return f"process {state['pid']}{what}: has just begun"
-    lines = [
-        f"process {state['pid']}{what}: {state['elapsed_s']:.1f} s, {done:.4g} {unit}{part}, {rate:.3g} {unit}/s, "
-        f"{window['cpu_s'] / elapsed:.2f} cores busy"
-    ]
-    configuration = state["configuration"]
-    if kind != "plan":
-        lines.append(f"  {configuration['shown'] or 'its report will have the trials of tuning'}")
-        return "\n".join(lines)
-    lines.append(f"  {configuration['workers']} threads")
+    rate, cores = (window[name] / window["elapsed_s"] for name in ("delivered", "cpu_s"))
+    lines = [f"{head}, {done:.4g} {unit}{part}, {rate:.3g} {unit}/s, {cores:.2f} cores busy"]
+    if kind == "plan":
+        lines.extend(_plan_lines(state))
+    else:
+        lines.append(state["configuration"]["shown"] or "its report will have the trials of tuning")
+    return "\n  ".join(lines)
+
+
+def _plan_lines(state: dict[str, Any]) -> Iterator[str]:
+    """What only plans have: stages, links, the bottleneck and decisions."""
+    window, configuration = state["window"], state["configuration"]
+    elapsed_s, workers = window["elapsed_s"], configuration["workers"]
+    yield f"{workers} thread{'' if workers == 1 else 's'}"
     if window["stages"]:
-        lines.append(f"  {'stage':<36}{'replicas':>9}{'computes':>10}{'input':>8}{'room':>8}{'thread':>8}")
+        yield f"{'stage':<36}{'replicas':>9}{'computes':>10}{'input':>8}{'room':>8}{'thread':>8}"
     for number, (name, stage) in enumerate(zip(state["names"], window["stages"], strict=False)):
-        shares = [100 * stage[field] / elapsed for field in ("busy_s", "input_wait_s", "output_wait_s", "core_wait_s")]
+        fields = ("busy_s", "input_wait_s", "output_wait_s", "core_wait_s")
+        shares = [100 * stage[field] / elapsed_s for field in fields]
         replicas = configuration["replicas"][number] if number < len(configuration["replicas"]) else 1
         columns = f"{shares[0]:>9.0f}%" + "".join(f"{share:>7.0f}%" for share in shares[1:])
-        lines.append(f"  {f'{number} {name}'[:35]:<36}{replicas:>9}{columns}")
+        yield f"{f'{number} {name}'[:35]:<36}{replicas:>9}{columns}"
     for link, capacity in zip(window["links"], configuration["link_bytes"], strict=False):
-        lines.append(
-            f"  link {link['from']} to {link['to']}: {link['bytes'] / elapsed / 1e6:.3g} MB/s, "
+        yield (
+            f"link {link['from']} to {link['to']}: {link['bytes'] / elapsed_s / 1e6:.3g} MB/s, "
             f"{100 * link['occupancy']:.0f} % of {capacity / 1024:.4g} KiB full"
         )
     if state["bottleneck"]:
@@ -99,8 +104,7 @@ def describe(state: dict[str, Any]) -> str:
         bottleneck = re.sub(
             r"stage (\d+)", lambda found: f"{found[0]} ({state['names'][int(found[1])]})", state["bottleneck"]
         )
-        lines.append(f"  bottleneck: {bottleneck}{model}")
+        yield f"bottleneck: {bottleneck}{model}"
     if state.get("model"):
-        lines.append(f"  candidates chosen by {state['model']}: {state['model_reason']}")
-    lines.extend(f"  decision {decision}" for decision in state["decisions"])
-    return "\n".join(lines)
+        yield f"candidates chosen by {state['model']}: {state['model_reason']}"
+    yield from (f"decision {decision}" for decision in state["decisions"])

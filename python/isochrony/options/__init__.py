@@ -36,11 +36,11 @@ __all__ = [
 
 #: A length in samples: a whole number of samples, or a time, as text or timedelta.
 Length: TypeAlias = int | str | timedelta | np.timedelta64
-#: Beyond what native code counts seconds with.
-_MAX_DURATION = 2.0**64
-
 #: A length in seconds: a number of seconds, or text or timedelta.
 Duration: TypeAlias = float | str | timedelta | np.timedelta64
+
+#: Beyond what native code counts seconds with.
+_MAX_DURATION = 2.0**64
 
 
 def whole(step: str, value: object, unit: str, least: int = 1, legal: str = "") -> int:

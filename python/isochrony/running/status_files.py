@@ -1,6 +1,7 @@
 """What runs on this machine, as `isochrony top` shows it: each run writes its state to a file meanwhile.
 
-Plans write theirs in native code; tuned byte streams and executors by `PoolStatus`, in the same form.
+Plans write theirs in native code; tuned byte streams and executors by `PoolStatus`, without what only plans have:
+stages, links, a bottleneck and decisions.
 """
 
 from __future__ import annotations
@@ -92,18 +93,8 @@ class PoolStatus:
             "elapsed_s": time.monotonic() - self._begun,
             "done": done,
             "total": total or None,
-            "names": [],
-            "window": {
-                "elapsed_s": elapsed_s,
-                "delivered": done - self._done,
-                "cpu_s": cpu_s,
-                "stages": [],
-                "links": [],
-            },
-            "configuration": {"shown": self._configuration, "workers": None, "replicas": [], "link_bytes": []},
-            "bottleneck": None,
-            "predicted_rate": None,
-            "decisions": [],
+            "window": {"elapsed_s": elapsed_s, "delivered": done - self._done, "cpu_s": cpu_s},
+            "configuration": {"shown": self._configuration},
         }
         part = self._path.with_suffix(".part")
         with suppress(OSError):
@@ -121,7 +112,7 @@ class PoolStatus:
 def running_plans() -> list[dict[str, Any]]:
     """The state of each plan, tuned byte stream and tuned executor that runs now, in the order of process numbers.
 
-    Files of ended processes are removed.
+    Its `elapsed_s` is up to now, however long ago the run wrote the rest. Files of ended processes are removed.
     """
     states: list[dict[str, Any]] = []
     try:
@@ -137,10 +128,12 @@ def running_plans() -> list[dict[str, Any]]:
         if path.suffix == ".part":
             continue
         try:
-            state = json.loads(path.read_text())
+            with path.open(encoding="utf-8") as file:
+                state = json.load(file)
+                age_s = max(0.0, time.time() - os.fstat(file.fileno()).st_mtime)
         except (OSError, ValueError):
             # It has just ended.
             continue
         if isinstance(state, dict) and state.get("format") == 1:
-            states.append({"kind": "plan", "unit": "samples"} | state)
+            states.append({"kind": "plan", "unit": "samples"} | state | {"elapsed_s": state["elapsed_s"] + age_s})
     return sorted(states, key=lambda one: one["pid"])

@@ -38,6 +38,8 @@ __all__ = [
 
 #: Of saved configurations.
 FORMAT = 1
+#: Outcomes of decisions. `TuningDecision` says what each means.
+OUTCOMES = ("kept", "rejected", "undecided", "load_changed", "applied", "rolled_back", "too_short")
 
 Tune = Literal["recommend"] | bool
 

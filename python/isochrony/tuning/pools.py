@@ -111,7 +111,7 @@ class PoolTuningRequest(TuningRequest):
 
     def _shown(self, configuration: Configuration) -> str:
         buffers = f", buffers of {bytes_text(configuration.buffer_bytes)}" if self.has_buffers else ""
-        return f"{configuration.workers} workers{buffers}"
+        return f"{configuration.workers} worker{'' if configuration.workers == 1 else 's'}{buffers}"
 
     def _line(self, decision: TuningDecision, reason: str) -> str:
         start = f"at {decision.at_s:.2f} s: "

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::node::{Node, Op, Plan, SEGMENT_SAMPLES};
 use crate::sources::processed::ProcessedRecording;
-use crate::{Alignment, OperatorProperties, PlanError, SharedRecording};
+use crate::{Alignment, OperatorProperties, PlanError, Resource, SharedRecording};
 
 /// Input of `feedback` that identifies its loop; the previous one is fed back.
 pub(crate) const LOOP: usize = 2;
@@ -26,6 +26,27 @@ pub(crate) struct GraphNode {
 impl GraphNode {
     fn begins_loop(&self) -> bool {
         matches!(self.properties.align, Alignment::Loop { .. })
+    }
+
+    /// Samples that are received or generated, not stored.
+    pub(crate) fn is_feed(&self) -> bool {
+        self.op.recording().is_some_and(SharedRecording::is_feed)
+    }
+
+    /// Not the function of a source.
+    pub(crate) fn calls_python(&self) -> bool {
+        self.properties.needs == Resource::Interpreter && !self.inputs.is_empty()
+    }
+
+    /// Its parameters may change during an execution. That affects a cell by what its replica computed before.
+    pub(crate) fn has_changes(&self) -> bool {
+        matches!(
+            self.op,
+            Op::Apply {
+                changes: Some(_),
+                ..
+            }
+        )
     }
 }
 

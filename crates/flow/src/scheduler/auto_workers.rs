@@ -6,7 +6,7 @@
 
 use super::output_estimate::output_estimates;
 use super::scan_input::scan_error;
-use super::task_contract::combines_inexactly;
+use super::task_contract::exposes_cuts;
 use super::worker_gain::{MIN_SAMPLES, too_short_because};
 use crate::engine::tuning::Tuning;
 use crate::engine::{PlanCuts, RunOptions};
@@ -24,17 +24,17 @@ pub(crate) enum WorkerChoice {
 use WorkerChoice::{One, Several};
 
 /// As [`choose`], if the options leave the choice to the plan.
-pub(crate) fn asked(
+pub(crate) fn choose_if_auto(
     graph: &Graph,
     options: &RunOptions<'_>,
 ) -> Result<Option<WorkerChoice>, RunError> {
-    let is_asked = options.auto_workers && options.workers > 1 && options.cluster.is_none();
-    is_asked.then(|| choose(graph, options)).transpose()
+    let is_auto = options.auto_workers && options.workers > 1 && options.cluster.is_none();
+    is_auto.then(|| choose(graph, options)).transpose()
 }
 
 pub(crate) fn choose(graph: &Graph, options: &RunOptions<'_>) -> Result<WorkerChoice, RunError> {
     let ends_early = graph.nodes.iter().any(|node| node.properties.ends_early);
-    let function = graph.nodes.iter().position(calls_python);
+    let function = graph.nodes.iter().position(GraphNode::calls_python);
     let is_tuned = options.tuning.is_some_and(Tuning::chooses_workers);
     let (mut samples, mut reads_feed) = (0u64, false);
     for (at, node) in graph.nodes.iter().enumerate() {
@@ -71,7 +71,7 @@ pub(crate) fn choose(graph: &Graph, options: &RunOptions<'_>) -> Result<WorkerCh
         }
         (false, _) => (
             function.is_none() && !ends_early,
-            too_short_because(graph, samples),
+            too_short_because(graph, samples, options.workers),
         ),
     };
     if let Some(why) = too_short {
@@ -89,10 +89,6 @@ pub(crate) fn choose(graph: &Graph, options: &RunOptions<'_>) -> Result<WorkerCh
     }))
 }
 
-fn calls_python(node: &GraphNode) -> bool {
-    node.properties.needs == Resource::Interpreter && !node.inputs.is_empty()
-}
-
 /// Why functions would notice several threads. Otherwise each is called with the items of one thread, in its order.
 fn calls_differ(graph: &Graph, function: usize, options: &RunOptions<'_>) -> Option<String> {
     let name = graph.nodes[function].op.name();
@@ -102,8 +98,7 @@ fn calls_differ(graph: &Graph, function: usize, options: &RunOptions<'_>) -> Opt
             "{name} calls Python, and so does a source: their calls would no longer alternate"
         ));
     }
-    let is_cut = options.tolerance > 0.0 || graph.nodes.iter().any(combines_inexactly);
-    if is_cut || !is_chain_before_functions(graph) {
+    if exposes_cuts(graph, options) || !is_chain_before_functions(graph) {
         return Some(format!(
             "{name} calls Python, and could be given blocks of other lengths"
         ));
@@ -116,7 +111,7 @@ fn calls_differ(graph: &Graph, function: usize, options: &RunOptions<'_>) -> Opt
 fn is_chain_before_functions(graph: &Graph) -> bool {
     let has_parts =
         |port: &PortType| matches!(port, PortType::Samples { .. } | PortType::Frames { .. });
-    let mut functions = graph.nodes.iter().filter(|node| calls_python(node));
+    let mut functions = graph.nodes.iter().filter(|node| node.calls_python());
     functions.all(|function| {
         let mut inputs = &function.inputs[..];
         while let [(from, _)] = *inputs {
@@ -130,7 +125,7 @@ fn is_chain_before_functions(graph: &Graph) -> bool {
     })
 }
 
-/// Samples that each source gives until all limits are reached; None if that depends on data, or something has no
+/// Samples that each source gives until a limit is reached; None if that depends on data, or something has no
 /// limit.
 fn samples_up_to_limits(graph: &Graph) -> Option<u64> {
     let nodes = graph.nodes.iter();
@@ -155,6 +150,6 @@ fn samples_up_to_limits(graph: &Graph) -> Option<u64> {
             None => node.inputs.is_empty(),
             Some(before) => node.inputs == [(before, 0)],
         });
-    let mut limits = (0..graph.nodes.len()).filter(|&at| graph.nodes[at].properties.ends_early);
-    limits.find_map(limit).filter(|_| is_chain)
+    let limits = (0..graph.nodes.len()).filter(|&at| graph.nodes[at].properties.ends_early);
+    limits.filter_map(limit).min().filter(|_| is_chain)
 }

@@ -6,7 +6,7 @@ use super::remote::collecting;
 use super::scan_groups::{self, subgraph_plans};
 use super::stages::StagePlan;
 use super::subgraph::SubgraphPlan;
-use super::task_contract::placements;
+use super::task_contract::{exposes_cuts, placements};
 use super::task_size::TaskSize;
 use crate::engine::{PlanCuts, RunOptions};
 use crate::optimiser::{SkipOutcome, optimise, skip_unmatched};
@@ -132,16 +132,32 @@ fn render_nodes(graph: &Graph) -> String {
     text
 }
 
-fn explain_workers(graph: &Graph) -> String {
+/// `collected`: as for [`explain_tasks`].
+fn explain_workers(collected: &Graph) -> String {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let options = RunOptions {
+        workers: cores.max(2),
+        ..RunOptions::default()
+    };
     // An unreadable recording is an error of the run, not of `explain`.
-    let choice = auto_workers::choose(graph, &RunOptions::default());
-    match choice.unwrap_or(WorkerChoice::Several(PlanCuts::Any)) {
-        WorkerChoice::One(why) => format!("by default one worker: {why}\n"),
-        WorkerChoice::Several(PlanCuts::Any) => "by default a worker for each core\n".to_owned(),
-        WorkerChoice::Several(_) => {
-            "by default a worker for each core, once the caller's thread is busy\n".to_owned()
+    let choice = auto_workers::choose(collected, &options);
+    let why = match choice.unwrap_or(WorkerChoice::Several(PlanCuts::Any)) {
+        WorkerChoice::One(why) => why,
+        WorkerChoice::Several(PlanCuts::Any) => {
+            return "by default a worker for each core\n".to_owned();
         }
-    }
+        WorkerChoice::Several(cuts) => {
+            let options = RunOptions { cuts, ..options };
+            match StagePlan::of(collected, &options) {
+                Err(why) if !exposes_cuts(collected, &options) => why.to_owned(),
+                _ => {
+                    return "by default a worker for each core, once the caller's thread is busy\n"
+                        .to_owned();
+                }
+            }
+        }
+    };
+    format!("by default one worker: {why}\n")
 }
 
 /// `collected`: the plan with what gathers its results, which stages contain.
@@ -298,8 +314,8 @@ impl Plan {
         }
         text += &format!("runs as\n{}\n", indent(&render_graph(&graph)));
         text += &render_nodes(&graph);
-        text += &explain_workers(&graph);
         let collected = self.collected(&graph);
+        text += &explain_workers(&collected);
         let tasks = explain_tasks(&graph, &collected, &options);
         text += &format!("on several workers\n{}\n", indent(&tasks));
         let predicted = super::prediction::lines(&graph);

@@ -10,7 +10,7 @@ use super::running_tasks::RunningTasks;
 use super::scan_groups::subgraph_plans;
 use super::split::SplitPlan;
 use super::stages::{self, StagePlan};
-use super::task_contract::combines_inexactly;
+use super::task_contract::exposes_cuts;
 use super::worker::{Worker, WorkerResult};
 use crate::engine::budget::{MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{Report, TaskReport};
@@ -40,8 +40,7 @@ pub(crate) fn run(
     };
     let workers = options.workers.max(1);
     // One worker uses tasks only where cuts change bits. First, since splitting a large plan takes time.
-    let exposes_cuts = || options.tolerance > 0.0 || graph.nodes.iter().any(combines_inexactly);
-    if workers < 2 && options.cluster.is_none() && !exposes_cuts() {
+    if workers < 2 && options.cluster.is_none() && !exposes_cuts(graph, options) {
         return Ok(None);
     }
     let interrupt = Interrupt::default();
@@ -55,7 +54,7 @@ pub(crate) fn run(
         None => StagePlan::instead_of_tasks(graph, options, &subgraph_plans),
     };
     // One worker uses the same tasks.
-    let may_have_tasks = options.cuts == PlanCuts::Any || exposes_cuts();
+    let may_have_tasks = options.cuts == PlanCuts::Any || exposes_cuts(graph, options);
     let split = match in_stages {
         None if may_have_tasks => SplitPlan::of(graph, options, subgraph_plans)?,
         _ => None,

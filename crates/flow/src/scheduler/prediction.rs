@@ -2,7 +2,8 @@
 //!
 //! Each stage, or all tasks together, is a server of the flow model; threads are shared. Reading stored signals takes
 //! what the machine's profile says: a strategy that waits for the disk takes the time of its stage, one that reads ahead
-//! limits the throughput beside the operators. Without a profile reading takes no time.
+//! limits the throughput beside the operators. Reading takes no time without a profile, and beside live or generated
+//! sources.
 
 use std::time::Duration;
 
@@ -47,8 +48,9 @@ impl Plan {
         predict(&graph, workers, costs)
     }
 
-    /// Records how well an execution's throughput was predicted, if all operators were measured on this machine, it took
-    /// at least half a second and read no remote store. Ignores storage errors.
+    /// Records how well an execution's throughput was predicted, if all operators were measured on this machine and it
+    /// took at least half a second. Not if it read a disk or a server: what was in the page cache before is not known
+    /// any more. Ignores storage errors.
     pub fn check_prediction(&self, report: &Report) {
         if report.elapsed < MIN_CHECKED || report.workers.iter().any(|one| one.host.is_some()) {
             return;
@@ -60,12 +62,13 @@ impl Plan {
             // `explain` reports a bad file.
             return;
         };
-        if reads_remotely(&Graph::new(self)) {
+        let graph = Graph::new(self);
+        if reads_remotely(&graph) || !Reading::all(&graph).is_empty() {
             return;
         }
         let workers = report.threads.len().max(report.workers.len()).max(1);
         let predicted = self.predict_throughput(workers, &costs);
-        let (Ok(prediction), Some(total)) = (predicted, total_samples(&Graph::new(self))) else {
+        let (Ok(prediction), Some(total)) = (predicted, total_samples(&graph)) else {
             return;
         };
         if prediction.rate.is_finite() && total > 0 {
@@ -131,8 +134,8 @@ impl Reading {
     }
 }
 
-/// Seconds that the measured operators take in one thread, and in `workers`; None without operators, where some were not
-/// measured, or where the number of samples is unknown.
+/// Seconds that the measured operators take in one thread, and in `workers`, reading included; None without operators,
+/// where some were not measured, or where the number of samples is unknown.
 pub(super) fn operator_seconds(
     graph: &Graph,
     workers: usize,
@@ -140,9 +143,8 @@ pub(super) fn operator_seconds(
 ) -> Option<(f64, f64)> {
     graph.nodes.iter().find(|node| !node.inputs.is_empty())?;
     let samples = total_samples(graph)? as f64;
-    let one: f64 = node_costs(graph, costs).ok()?.iter().sum();
-    let all = predict(graph, workers, costs).ok()?.rate;
-    Some((one * samples, samples / all))
+    let seconds = |workers| Some(samples / predict(graph, workers, costs).ok()?.rate);
+    Some((seconds(1)?, seconds(workers)?))
 }
 
 fn node_costs(graph: &Graph, costs: &OperatorCosts) -> Result<Vec<f64>, Vec<&'static str>> {
@@ -158,7 +160,8 @@ fn node_costs(graph: &Graph, costs: &OperatorCosts) -> Result<Vec<f64>, Vec<&'st
     let mut missing = Vec::new();
     let mut all = Vec::with_capacity(graph.nodes.len());
     for (at, node) in graph.nodes.iter().enumerate() {
-        if node.inputs.is_empty() {
+        // What gathers results copies them, which is not measured.
+        if node.inputs.is_empty() || node.op.name() == COLLECT {
             all.push(0.0);
             continue;
         }
@@ -188,11 +191,13 @@ fn predict(
     costs: &OperatorCosts,
 ) -> Result<ThroughputPrediction, Vec<&'static str>> {
     let mut costs = node_costs(graph, costs)?;
-    let samples = total_samples(graph).unwrap_or(0).max(1) as f64;
     let mut disk_s = 0.0;
     let mut ahead = Vec::new();
-    for reading in Reading::all(graph) {
-        let per_sample = reading.seconds / samples;
+    // Beside a live or generated source reading takes an unknown part of the time.
+    let samples = total_samples(graph).filter(|&samples| samples > 0);
+    let readings = samples.map_or_else(Vec::new, |_| Reading::all(graph));
+    for reading in readings {
+        let per_sample = reading.seconds / samples.unwrap_or(1) as f64;
         match reading.waits() {
             true => costs[reading.node] += per_sample,
             false if per_sample > 0.0 => {
@@ -294,6 +299,9 @@ fn predict(
         bottleneck,
     })
 }
+
+/// Gathers results.
+const COLLECT: &str = "collect";
 
 /// Shorter executions measure start-up more than operators.
 const MIN_CHECKED: Duration = Duration::from_millis(500);

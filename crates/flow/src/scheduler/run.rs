@@ -23,7 +23,7 @@ pub(crate) fn prepare(plans: &[Plan], options: &RunOptions<'_>) -> Result<Graph,
         }
     }
     if let Some(control) = options.control {
-        let chosen = auto_workers::asked(&graph, options)?;
+        let chosen = auto_workers::choose_if_auto(&graph, options)?;
         let is_parallel = options.workers > 1 && !matches!(chosen, Some(WorkerChoice::One(_)));
         return Ok(control.begin(&graph, options, is_parallel)?);
     }
@@ -93,7 +93,7 @@ fn execute(
     reused: Option<ReusableParts>,
 ) -> Result<ParallelExecution, RunError> {
     let (mut options, mut taps) = (options, None);
-    let chosen = match auto_workers::asked(graph, options)? {
+    let chosen = match auto_workers::choose_if_auto(graph, options)? {
         None => *options,
         Some(WorkerChoice::One(_)) => RunOptions {
             workers: 1,

@@ -3,7 +3,7 @@
 use isochrony_time::Ratio;
 
 use crate::Parallelism;
-use crate::engine::RunOptions;
+use crate::engine::{PlanCuts, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::{Alignment, Contract, PortType, PortionOverlap, Resource};
@@ -46,6 +46,11 @@ impl TaskContract {
 /// Whether the result's bits depend on cuts.
 pub(super) fn combines_inexactly(node: &GraphNode) -> bool {
     node.properties.contract == Contract::Reducible { exact: false }
+}
+
+/// Whether bits depend on cuts: then one worker cuts like several.
+pub(super) fn exposes_cuts(graph: &Graph, options: &RunOptions<'_>) -> bool {
+    options.tolerance > 0.0 || graph.nodes.iter().any(combines_inexactly)
 }
 
 pub(super) fn reduces(node: &GraphNode) -> bool {
@@ -164,6 +169,9 @@ pub(crate) fn placements(graph: &Graph, options: &RunOptions<'_>, spread: &[usiz
         let label = kept.0.label();
         match kept.0.parallelism(options) {
             Parallelism::Workers(how) if spread.contains(&at) => Some(format!("{label} {how}")),
+            Parallelism::Workers(_) if options.cuts == PlanCuts::WholeItems => Some(format!(
+                "{label} in the caller's thread: workers= is not given, and with several it could be given other blocks"
+            )),
             Parallelism::Workers(_) => Some(format!(
                 "{label} in the caller's thread: no part of the plan that runs in tasks contains it"
             )),

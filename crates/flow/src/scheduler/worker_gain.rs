@@ -19,16 +19,15 @@ const MAX_LIGHT_SAMPLES: u64 = 16 * MIN_SAMPLES;
 /// What other workers must save: starting them takes some tenths of a millisecond, and predictions err.
 const MIN_SAVED_S: f64 = 0.002;
 
-/// None if the plan is long enough for several workers. `samples`: in all stored recordings.
-pub(super) fn too_short_because(graph: &Graph, samples: u64) -> Option<String> {
+/// None if the plan is long enough for `workers`. `samples`: in all stored recordings.
+pub(super) fn too_short_because(graph: &Graph, samples: u64, workers: usize) -> Option<String> {
     if samples >= MAX_LIGHT_SAMPLES {
         return None;
     }
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    match measured_costs().and_then(|costs| operator_seconds(graph, threads, &costs)) {
+    match measured_costs().and_then(|costs| operator_seconds(graph, workers, &costs)) {
         Some((one, all)) => (one - all < MIN_SAVED_S).then(|| {
             format!(
-                "its measured operators take {} in one thread, and {threads} would save less than {:.0} ms",
+                "its measured operators take {} in one thread, and {workers} would save less than {:.0} ms",
                 duration(one),
                 1e3 * MIN_SAVED_S
             )

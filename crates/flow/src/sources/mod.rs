@@ -174,6 +174,11 @@ impl SharedRecording {
         Self(Arc::new(recording))
     }
 
+    /// Received or generated: not an array, and not stored, of which only the pyramid cannot be split.
+    pub(crate) fn is_feed(&self) -> bool {
+        !self.0.is_splittable() && self.0.stored().is_none()
+    }
+
     /// As [`Recording::clock`].
     #[must_use]
     pub fn clock(&self) -> Option<Arc<dyn Clock>> {

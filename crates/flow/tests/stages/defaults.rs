@@ -128,6 +128,12 @@ fn before_a_limit_a_long_stored_plan_is_cut_and_a_short_one_is_not() {
         text.contains("by default one worker: it reads only 12800 samples"),
         "{text}"
     );
+    let twice = spectra.limit(4_500).unwrap().limit(50).unwrap();
+    assert!(
+        (twice.explain()).contains("by default one worker: it reads only 12800 samples"),
+        "{}",
+        twice.explain()
+    );
     // What others read ahead of a feed would be lost.
     let feed = power(&filters(generated(0, 0..LONG, 1000, &Arc::default()), 2));
     let text = feed.limit(4_500).unwrap().explain();

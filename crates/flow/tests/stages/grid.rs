@@ -79,6 +79,31 @@ fn a_feed_has_the_bits_of_what_is_stored_with_any_number_of_workers() {
     assert!(cut > 2, "{cut}");
 }
 
+#[test]
+fn memory_never_changes_the_cells_of_a_feed() {
+    // Some 120 kB around each cell.
+    let slow = json!({"band": "lowpass", "cutoff_hz": 0.1, "order": 2});
+    let step = |plan: &Plan| named(plan, &("iir", slow.clone())).unwrap();
+    let (stored, feed) = (
+        step(&Plan::scan_shared(channel(0, &[0..1_700_000], 30_000))),
+        step(&generated_here(0, 0..1_700_000, 7_000)),
+    );
+    let expected = run(&stored, 1, None, TOLERANCE);
+    assert!(run(&stored, 1, None, 0.0) != expected);
+    let mut options = RunOptions::default();
+    options.tolerance = TOLERANCE;
+    options.stages.helpers_after_us = 0;
+    for workers in [1, 2] {
+        options.workers = workers;
+        options.memory = 6 << 20;
+        assert!(feed.collect_with(&options).unwrap().0 == expected);
+        options.memory = 1 << 18;
+        let error = feed.collect_with(&options).unwrap_err();
+        assert_eq!(error.code(), "memory_cap", "{error}");
+        assert!(error.to_string().contains("raise memory="), "{error}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 

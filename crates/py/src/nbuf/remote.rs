@@ -65,6 +65,7 @@ impl RemoteCalls {
     pub(super) fn worker(&self) -> RemoteWorker {
         let context = CallContext {
             worker: Some(self.next_worker.fetch_add(1, Ordering::Relaxed)),
+            caller: None,
             interrupt: Some(self.interrupt.clone()),
             check_signals: workers::check_signals,
         };

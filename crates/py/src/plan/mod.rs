@@ -48,7 +48,7 @@ mod received_objects;
 mod report;
 mod results;
 mod run;
-mod run_context;
+pub(crate) mod run_context;
 mod run_options;
 mod running;
 mod saved;

@@ -5,7 +5,7 @@
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use isochrony_flow::{Plan, ProcessReport, Progress, RunError, RunOptions, Watch};
@@ -85,8 +85,8 @@ pub(super) fn execute<'a, T: Send>(
         (ran, ended.unwrap_or_default())
     });
     drop(objects);
-    let raised = poll.raised.lock();
-    match raised.unwrap_or_else(PoisonError::into_inner).take() {
+    let raised = poll.raised().take();
+    match raised {
         Some(error) => Err(error.into()),
         None => Ok((ran?, processes)),
     }
@@ -125,7 +125,9 @@ impl InterpreterPoll {
             }
             let _inside = self.nesting.enter();
             py.check_signals()?;
-            match &self.progress {
+            // Not called again after it raised, while the run ends.
+            let progress = self.progress.as_ref().filter(|_| self.raised().is_none());
+            match progress {
                 Some(progress) => {
                     let (done, total) = (self.done.done(), self.done.total().unwrap_or(0));
                     progress.call1(py, (done, total)).map(drop)
@@ -136,11 +138,14 @@ impl InterpreterPoll {
         match outcome {
             Ok(()) => true,
             Err(error) => {
-                let raised = self.raised.lock();
-                *raised.unwrap_or_else(PoisonError::into_inner) = Some(error);
+                self.raised().get_or_insert(error);
                 false
             }
         }
+    }
+
+    fn raised(&self) -> MutexGuard<'_, Option<PyErr>> {
+        self.raised.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

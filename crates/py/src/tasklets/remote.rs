@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
+use std::thread;
 
 use isochrony_segment::{Buffer, SegmentError};
 use isochrony_store::Selection;
@@ -36,6 +37,7 @@ impl RemoteTasklet {
     pub(super) fn call(&self, context: &mut TaskletContext<'_>) -> Result<ReturnValue, Cause> {
         let call_context = CallContext {
             worker: (!self.in_caller).then(|| context.worker()),
+            caller: self.in_caller.then(|| thread::current().id()),
             interrupt: Some(context.interrupt().clone()),
             check_signals: workers::check_signals,
         };

@@ -9,11 +9,12 @@ use super::trial::Gain;
 pub(super) struct Candidate {
     pub(super) configuration: Configuration,
     pub(super) kind: CandidateKind,
-    /// What a trusted model says; None if it promises no gain.
-    pub(super) predicted_gain: Option<f64>,
-    /// The model's gain, also a loss, corrected by earlier trials; None where it says nothing.
+    /// The model's gain, also a loss; None where it says nothing.
+    model_gain: Option<f64>,
+    /// The same, corrected by earlier trials.
     pub(super) corrected_gain: Option<f64>,
-    model_gain: f64,
+    /// The same of a trusted model, if it is worth a change.
+    pub(super) predicted_gain: Option<f64>,
     pub(super) reason: String,
     pub(super) alternatives: Vec<(Configuration, Option<f64>)>,
 }
@@ -33,12 +34,18 @@ impl Candidate {
         Self {
             configuration,
             kind: CandidateKind::Back,
-            predicted_gain: None,
+            model_gain: None,
             corrected_gain: None,
-            model_gain: 0.0,
+            predicted_gain: None,
             reason: reason.into(),
             alternatives: Vec::new(),
         }
+    }
+
+    /// The corrected gain; None for losses and below `min_gain`.
+    pub(super) fn promised_gain(&self, min_gain: f64) -> Option<f64> {
+        self.corrected_gain
+            .filter(|&gain| gain > 0.0 && gain >= min_gain)
     }
 
     #[cfg(test)]
@@ -69,10 +76,10 @@ impl Default for Correction {
 impl Corrections {
     /// A prediction weighs half as much as all before it.
     pub(super) fn learn(&mut self, candidate: &Candidate, gain: Gain) {
-        let predicted = candidate.model_gain.ln_1p();
-        if predicted <= 0.0 {
+        let predicted = candidate.model_gain.map(f64::ln_1p);
+        let Some(predicted) = predicted.filter(|&gain| gain > 0.0) else {
             return;
-        }
+        };
         let part = (gain.mean.ln_1p() / predicted).clamp(0.0, 1.5);
         if let Some(correction) = self.of(candidate.kind) {
             correction.0 = (correction.0 + part) / 2.0;
@@ -118,7 +125,6 @@ pub(super) fn model_optimum(
         cores: options.cores,
         latency_s: options.latency_s,
         corrections: &Corrections::default(),
-        trusts_model: true,
         all: Vec::new(),
     };
     proposals.model_optimum();
@@ -132,7 +138,6 @@ struct Proposals<'a> {
     cores: usize,
     latency_s: Option<f64>,
     corrections: &'a Corrections,
-    trusts_model: bool,
     all: Vec<Candidate>,
 }
 
@@ -152,7 +157,6 @@ pub(super) fn candidates(
         cores: options.cores,
         latency_s: options.latency_s,
         corrections,
-        trusts_model,
         all: Vec::new(),
     };
     if costs.keeps_up {
@@ -178,9 +182,8 @@ pub(super) fn candidates(
     proposals.all_links();
     let mut all = proposals.all;
     for candidate in &mut all {
-        candidate.predicted_gain = candidate
-            .predicted_gain
-            .filter(|&gain| gain >= options.min_gain);
+        let gain = candidate.promised_gain(options.min_gain);
+        candidate.predicted_gain = gain.filter(|_| trusts_model);
     }
     // Stable: candidates without a prediction keep their order.
     let gain = |one: &Candidate| one.predicted_gain.unwrap_or(0.0);
@@ -201,13 +204,12 @@ impl Proposals<'_> {
                 .zip(predict(self.kept))
                 .map(|(then, now)| then / now - 1.0),
         };
-        let gain = model_gain.map(|gain| self.corrections.corrected(kind, gain));
         self.all.push(Candidate {
             configuration,
             kind,
-            predicted_gain: gain.filter(|&gain| gain > 0.0 && self.trusts_model),
-            corrected_gain: gain,
-            model_gain: model_gain.unwrap_or(0.0),
+            model_gain,
+            corrected_gain: model_gain.map(|gain| self.corrections.corrected(kind, gain)),
+            predicted_gain: None,
             reason,
             alternatives: Vec::new(),
         });

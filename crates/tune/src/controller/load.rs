@@ -8,7 +8,7 @@ const MIN_CHANGE: f64 = 0.05;
 const DRIFT: f64 = 1.0;
 const ALARM: f64 = 8.0;
 /// Least deviation of the logarithm of throughput: few windows underestimate it.
-pub(super) const MIN_DEVIATION: f64 = 0.02;
+const MIN_DEVIATION: f64 = 0.02;
 const MEMORY: f64 = 50.0;
 
 pub(super) struct LoadWatch {
@@ -26,12 +26,9 @@ impl LoadWatch {
             .iter()
             .map(|window| log_rate(window.rate()))
             .collect();
-        let count = rates.len().max(1) as f64;
-        let mean = rates.iter().sum::<f64>() / count;
-        let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
         Self {
-            mean,
-            deviation: (squares / (count - 1.0).max(1.0)).sqrt().max(MIN_DEVIATION),
+            mean: mean(&rates),
+            deviation: deviation(&rates),
             up: 0.0,
             down: 0.0,
             since_up: (0.0, 0.0),
@@ -71,8 +68,21 @@ impl LoadWatch {
     }
 }
 
-fn log_rate(rate: f64) -> f64 {
+/// Finite also for an empty window.
+pub(super) fn log_rate(rate: f64) -> f64 {
     rate.max(f64::MIN_POSITIVE.sqrt()).ln()
+}
+
+pub(super) fn mean(log_rates: &[f64]) -> f64 {
+    log_rates.iter().sum::<f64>() / log_rates.len().max(1) as f64
+}
+
+/// At least [`MIN_DEVIATION`].
+pub(super) fn deviation(log_rates: &[f64]) -> f64 {
+    let mean = mean(log_rates);
+    let squares: f64 = log_rates.iter().map(|rate| (rate - mean).powi(2)).sum();
+    let freedom = log_rates.len().saturating_sub(1).max(1);
+    (squares / freedom as f64).sqrt().max(MIN_DEVIATION)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! only after many windows in which the plan kept up; after each change at once, twice as many.
 
 use super::candidates::{Candidate, Corrections, model_optimum};
+use super::load::{deviation, log_rate};
 use super::model_check::CheckedGains;
 use super::quick_check::{QuickCheck, QuickResult};
 use super::trial::{Gain, Trial};
@@ -17,6 +18,8 @@ const BEHIND_WINDOWS: usize = 3;
 const MIN_GAIN_AT_ONCE: f64 = 0.1;
 /// Most times that the windows before fewer threads are tried double.
 const MAX_PATIENCE: u32 = 4;
+/// Decisions remembered: a run of weeks makes any number of them.
+const MAX_DECISIONS: usize = 128;
 
 pub(super) enum LoadChange {
     /// By this factor.
@@ -30,9 +33,10 @@ pub(super) enum LoadChange {
 pub(super) struct FeedWatch {
     /// It kept up when it was last looked at.
     keeps_up: bool,
-    /// Windows in a row that kept up, and that did not.
+    /// Windows in a row that kept up.
     quiet: usize,
-    behind: usize,
+    /// Logarithms of the rates of the last windows in a row that did not, at most [`BEHIND_WINDOWS`].
+    behind: Vec<f64>,
     /// Changes at once so far.
     raised: u32,
 }
@@ -40,10 +44,21 @@ pub(super) struct FeedWatch {
 impl FeedWatch {
     /// A window under the kept configuration.
     fn add(&mut self, window: &Window) {
-        match window.starved {
-            true => (self.quiet, self.behind) = (self.quiet + 1, 0),
-            false => (self.quiet, self.behind) = (0, self.behind + 1),
+        if window.starved {
+            self.quiet += 1;
+            self.behind.clear();
+            return;
         }
+        self.quiet = 0;
+        if self.behind.len() == BEHIND_WINDOWS {
+            self.behind.remove(0);
+        }
+        self.behind.push(log_rate(window.rate()));
+    }
+
+    /// Deviation of the logarithm of throughput while the plan was behind, window by window.
+    pub(super) fn deviation_behind(&self) -> f64 {
+        deviation(&self.behind)
     }
 }
 
@@ -51,7 +66,7 @@ impl Controller {
     /// Counts a window under the kept configuration; whether the feed is no longer kept up with.
     pub(super) fn falls_behind(&mut self, window: &Window) -> bool {
         self.feed.add(window);
-        self.feed.keeps_up && self.feed.behind >= BEHIND_WINDOWS
+        self.feed.keeps_up && self.feed.behind.len() == BEHIND_WINDOWS
     }
 
     pub(super) fn note_feed(&mut self, costs: &StageCosts) {
@@ -90,11 +105,14 @@ impl Controller {
         self.forget_trials();
         self.corrections = Corrections::default();
         self.checked = CheckedGains::default();
+        self.doubted = None;
         self.trials = 0;
         self.feed.quiet = 0;
-        self.feed.behind = 0;
+        self.feed.behind.clear();
         self.observed = vec![window.clone()];
         let Some(costs) = StageCosts::of(&self.observed) else {
+            // Nothing was delivered: else the same change is found every three windows until something is.
+            self.feed.keeps_up = window.starved;
             return State::Observe;
         };
         if falls_behind {
@@ -136,7 +154,7 @@ impl Controller {
             return Some((known.clone(), "it was kept at such a load".into(), None));
         }
         let best = model_optimum(costs, kept, &self.limits, &self.options)?;
-        let gain = best.predicted_gain.filter(|&gain| gain >= MIN_GAIN_AT_ONCE);
+        let gain = best.promised_gain(MIN_GAIN_AT_ONCE);
         let is_wanted = gain.is_some() && is_more(&best.configuration);
         is_wanted.then_some((best.configuration, best.reason, gain))
     }
@@ -165,8 +183,8 @@ impl Controller {
         };
         self.observed.clear();
         let (gain, outcome) = match result {
-            QuickResult::Worse(gain) => (gain, Outcome::RolledBack),
-            QuickResult::Better(gain) => (gain, Outcome::Kept),
+            QuickResult::Worse(gain) => (Some(gain), Outcome::RolledBack),
+            QuickResult::Better(gain) => (Some(gain), Outcome::Kept),
             // A trial finds out; on a feed fewer threads are tried late.
             QuickResult::Unclear(gain) => {
                 if !window.starved {
@@ -187,7 +205,7 @@ impl Controller {
         } else {
             self.before = Some(before.clone());
         }
-        self.push_decision(outcome, to, reason, predicted_gain, Some(gain));
+        self.push_decision(outcome, to, reason, predicted_gain, gain);
         if let Some(last) = self.decisions.last_mut() {
             last.from = before;
         }
@@ -202,6 +220,9 @@ impl Controller {
         predicted_gain: Option<f64>,
         gain: Option<Gain>,
     ) {
+        if self.decisions.len() == MAX_DECISIONS {
+            self.decisions.remove(0);
+        }
         self.decisions.push(Decision {
             at_s: self.elapsed_s,
             outcome,

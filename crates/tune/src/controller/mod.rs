@@ -47,7 +47,7 @@ use std::collections::HashSet;
 
 use crate::{Configuration, ConfigurationLimits, TuneError, Window};
 use candidates::{Candidate, Corrections, candidates, model_optimum};
-use load::{LoadWatch, MIN_DEVIATION};
+use load::LoadWatch;
 use load_change::{FeedWatch, LoadChange};
 use model_check::CheckedGains;
 use quick_check::QuickCheck;
@@ -164,7 +164,7 @@ impl Controller {
         )
     }
 
-    /// Decisions so far, in order.
+    /// The newest decisions, in order.
     #[must_use]
     pub fn decisions(&self) -> &[Decision] {
         &self.decisions
@@ -195,9 +195,7 @@ impl Controller {
     pub fn recommendation(&self) -> Option<(Configuration, f64)> {
         let costs = StageCosts::of(&self.observed).filter(|costs| !costs.keeps_up)?;
         let best = model_optimum(&costs, &self.kept, &self.limits, &self.options)?;
-        let gain = best
-            .predicted_gain
-            .filter(|&gain| gain >= self.options.min_gain)?;
+        let gain = best.promised_gain(self.options.min_gain)?;
         Some((best.configuration, gain))
     }
 
@@ -217,7 +215,8 @@ impl Controller {
         let before = self.configuration().clone();
         let state = std::mem::replace(&mut self.state, State::Observe);
         if self.is_behind(&state, window) {
-            self.state = self.load_changed(window, LoadChange::Behind, MIN_DEVIATION);
+            let noise = self.feed.deviation_behind();
+            self.state = self.load_changed(window, LoadChange::Behind, noise);
             self.settles = before != *self.configuration();
             return self.configuration();
         }
@@ -245,12 +244,12 @@ impl Controller {
                     TrialState::Running => State::Try(trial),
                     TrialState::Gain(gain) => self.keep(trial.0, gain),
                     TrialState::NoGain(gain) => {
-                        self.decide(&trial.0, gain, Outcome::Rejected);
+                        self.decide(&trial.0, Some(gain), Outcome::Rejected);
                         self.rejected.insert(trial.0.configuration);
                         self.next_trial(remaining_s)
                     }
                     TrialState::Undecided(gain) => {
-                        self.decide(&trial.0, gain, Outcome::Undecided);
+                        self.decide(&trial.0, Some(gain), Outcome::Undecided);
                         // Without an interval the prediction is all there is.
                         let bound = gain.high.or(trial.0.predicted_gain).unwrap_or(gain.mean);
                         let place = self.undecided.partition_point(|(_, other)| *other < bound);
@@ -304,7 +303,7 @@ impl Controller {
     }
 
     fn keep(&mut self, candidate: Candidate, gain: Gain) -> State {
-        self.decide(&candidate, gain, Outcome::Kept);
+        self.decide(&candidate, Some(gain), Outcome::Kept);
         let earlier = std::mem::replace(&mut self.kept, candidate.configuration);
         self.before = Some(earlier);
         // They may gain beside this one.
@@ -319,13 +318,13 @@ impl Controller {
         self.retries = 0;
     }
 
-    fn decide(&mut self, candidate: &Candidate, gain: Gain, outcome: Outcome) {
+    fn decide(&mut self, candidate: &Candidate, gain: Option<Gain>, outcome: Outcome) {
         self.push_decision(
             outcome,
             candidate.configuration.clone(),
             candidate.reason.clone(),
             candidate.predicted_gain,
-            Some(gain),
+            gain,
         );
         if let Some(last) = self.decisions.last_mut() {
             last.alternatives.clone_from(&candidate.alternatives);
@@ -381,14 +380,26 @@ impl Controller {
         if !self.may_try() || !self.may_reduce() {
             return self.watch(&costs);
         }
-        if let Some(before) = self.doubted.take()
-            && self.pays(remaining_s)
-        {
+        let Some(candidate) = self.next_candidate(&costs) else {
+            return self.watch(&costs);
+        };
+        if self.pays(remaining_s) {
+            self.doubted = None;
+            return self.try_out(candidate);
+        }
+        if !matches!(self.decisions.last(), Some(last) if last.outcome == Outcome::TooShort) {
+            self.decide(&candidate, None, Outcome::TooShort);
+        }
+        self.watch(&costs)
+    }
+
+    fn next_candidate(&self, costs: &StageCosts) -> Option<Candidate> {
+        if let Some(before) = &self.doubted {
             let reason = "it is not clear whether the change at once gained";
-            return self.try_out(Candidate::back_to(before, reason));
+            return Some(Candidate::back_to(before.clone(), reason));
         }
         let mut all = candidates(
-            &costs,
+            costs,
             &self.kept,
             &self.limits,
             &self.options,
@@ -399,34 +410,19 @@ impl Controller {
             let is_undecided =
                 |(other, _): &(Candidate, f64)| other.configuration == one.configuration;
             let is_too_small =
-                costs.keeps_up && self.settled.is_too_small(&one.configuration, &costs);
+                costs.keeps_up && self.settled.is_too_small(&one.configuration, costs);
             let is_known = self.rejected.contains(&one.configuration)
                 || self.undecided.iter().any(is_undecided);
             !is_known && !is_too_small
         });
         if all.is_empty() {
-            return self.watch(&costs);
+            return None;
         }
         let mut candidate = all.remove(0);
         candidate.alternatives = all
             .iter()
             .map(|one| (one.configuration.clone(), one.predicted_gain))
             .collect();
-        if !self.pays(remaining_s) {
-            if !matches!(self.decisions.last(), Some(last) if last.outcome == Outcome::TooShort) {
-                self.decisions.push(Decision {
-                    at_s: self.elapsed_s,
-                    outcome: Outcome::TooShort,
-                    from: self.kept.clone(),
-                    to: candidate.configuration,
-                    reason: candidate.reason,
-                    predicted_gain: candidate.predicted_gain,
-                    gain: None,
-                    alternatives: candidate.alternatives,
-                });
-            }
-            return self.watch(&costs);
-        }
-        self.try_out(candidate)
+        Some(candidate)
     }
 }

@@ -14,6 +14,8 @@ use crate::Configuration;
 
 /// Newest trials that are compared.
 const COMPARED_TRIALS: usize = 8;
+/// Larger gains and losses count as this factor: a window without results would make errors infinite.
+const MAX_FACTOR: f64 = 100.0;
 
 /// Errors of predicted gains in the trials so far.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -100,10 +102,10 @@ impl CheckedGains {
         let Some(change) = Change::of(from, &candidate.configuration) else {
             return;
         };
-        let Some(model) = candidate.corrected_gain.map(f64::ln_1p) else {
+        let Some(model) = candidate.corrected_gain.map(log_gain) else {
             return;
         };
-        let measured = gain.mean.ln_1p();
+        let measured = log_gain(gain.mean);
         let known = self.last.iter_mut().find(|(other, _)| *other == change);
         let plain = match known {
             Some((_, last)) => std::mem::replace(last, measured),
@@ -139,6 +141,11 @@ impl CheckedGains {
             plain_error,
         }
     }
+}
+
+fn log_gain(gain: f64) -> f64 {
+    let most = MAX_FACTOR.ln();
+    gain.ln_1p().clamp(-most, most)
 }
 
 #[cfg(test)]
@@ -221,6 +228,22 @@ mod tests {
         let check = gains.check(0.0);
         assert!(check.is_trusted);
         assert_eq!((check.trials, check.model_error), (8, Some(0.0)));
+    }
+
+    #[test]
+    fn windows_without_results_leave_errors_finite() {
+        let mut gains = CheckedGains::default();
+        for measured in [-1.0, -1.0, 1e150] {
+            add(&mut gains, configuration(4, 2), 0.5, measured);
+            let check = gains.check(0.0);
+            let errors = [check.model_error.unwrap(), check.plain_error.unwrap()];
+            assert!(errors.iter().all(|one| one.is_finite()), "{check}");
+        }
+        // The last change of the kind was a hundredfold gain: a right prediction is better.
+        for _ in 0..8 {
+            add(&mut gains, configuration(4, 2), -1.0, -1.0);
+        }
+        assert!(gains.check(0.0).is_trusted);
     }
 
     #[test]

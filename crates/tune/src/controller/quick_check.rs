@@ -1,17 +1,18 @@
 //! [`QuickCheck`]: windows after a change that was made without a trial, against the one before it.
 
+use super::load::{deviation, log_rate, mean};
 use super::trial::Gain;
 use crate::{Configuration, Window};
 
 /// Windows under the new configuration.
 const CHECKED_WINDOWS: usize = 3;
-/// Standard errors of a certain difference.
-const CERTAIN: f64 = 2.0;
+/// Of a certain difference: Student's t, 97.5 %, four degrees of freedom (three windows before, three after).
+const STANDARD_ERRORS: f64 = 2.776;
 
 /// How a change turned out.
 pub(super) enum QuickResult {
-    /// Not certainly better or worse.
-    Unclear(Gain),
+    /// Not certainly better or worse. None if the feed was kept up with: its throughput was measured, not the plan's.
+    Unclear(Option<Gain>),
     Better(Gain),
     Worse(Gain),
 }
@@ -22,9 +23,12 @@ pub(super) struct QuickCheck {
     pub(super) reason: String,
     pub(super) predicted_gain: Option<f64>,
     log_rate: f64,
-    /// Deviation of the logarithm of the rate, window by window.
+    /// Deviation of the logarithm of the rate before, window by window.
     noise: f64,
+    /// Under the new configuration.
     log_rates: Vec<f64>,
+    /// One of these windows kept up with the feed.
+    keeps_up: bool,
 }
 
 impl QuickCheck {
@@ -40,35 +44,38 @@ impl QuickCheck {
             before,
             reason,
             predicted_gain,
-            log_rate: log_rate(last),
+            log_rate: log_rate(last.rate()),
             noise,
             log_rates: Vec::with_capacity(CHECKED_WINDOWS),
+            keeps_up: false,
         }
     }
 
     /// None before enough windows.
     pub(super) fn add(&mut self, window: &Window) -> Option<QuickResult> {
-        self.log_rates.push(log_rate(window));
+        self.log_rates.push(log_rate(window.rate()));
+        self.keeps_up |= window.starved;
         let windows = self.log_rates.len();
         if windows < CHECKED_WINDOWS {
             return None;
         }
-        let mean = self.log_rates.iter().sum::<f64>() / windows as f64 - self.log_rate;
-        let bound = CERTAIN * self.noise * (1.0 + 1.0 / windows as f64).sqrt();
+        if self.keeps_up {
+            return Some(QuickResult::Unclear(None));
+        }
+        let mean = mean(&self.log_rates) - self.log_rate;
+        // Few windows may agree by chance, and those of a feed that was kept up with have its noise.
+        let noise = deviation(&self.log_rates).max(self.noise);
+        let bound = STANDARD_ERRORS * noise * (1.0 + 1.0 / windows as f64).sqrt();
         let gain = Gain {
             mean: mean.exp_m1(),
-            low: Some((mean - bound).exp_m1()),
-            high: Some((mean + bound).exp_m1()),
+            low: None,
+            high: None,
             groups: 1,
         };
         Some(match mean {
             mean if mean > bound => QuickResult::Better(gain),
             mean if mean < -bound => QuickResult::Worse(gain),
-            _ => QuickResult::Unclear(gain),
+            _ => QuickResult::Unclear(Some(gain)),
         })
     }
-}
-
-fn log_rate(window: &Window) -> f64 {
-    window.rate().max(f64::MIN_POSITIVE.sqrt()).ln()
 }

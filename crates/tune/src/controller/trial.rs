@@ -46,9 +46,9 @@ pub(super) enum TrialState {
 const ORDER: [bool; 4] = [false, true, true, false];
 
 /// Candidates that lose more in their first windows are dropped at once.
-const HOPELESS: f64 = -0.25;
-/// In deviations of a window: three of them, of the mean of two windows against one.
-const CERTAIN: f64 = 3.0 * 1.225;
+const MAX_LOSS: f64 = 0.25;
+/// Deviations of a window that a certain loss exceeds: three of the mean of two windows against one.
+const CERTAIN_DEVIATIONS: f64 = 3.0 * 1.225;
 /// Beyond this loss, saved processor time does not count.
 const MAX_RATE_LOSS: f64 = 0.01;
 
@@ -114,8 +114,8 @@ impl Trial {
         self.rates.push(rate);
         if self.gains.is_empty() && self.group.len() == 3 {
             let gain = (self.group[1] + self.group[2]) / 2.0 - self.group[0];
-            if gain < HOPELESS {
-                let is_certain = gain + CERTAIN * self.noise < 0.0;
+            if gain < -MAX_LOSS {
+                let is_certain = gain + CERTAIN_DEVIATIONS * self.noise < 0.0;
                 let gain = Gain {
                     mean: gain.exp_m1(),
                     low: None,

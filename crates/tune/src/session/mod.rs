@@ -40,6 +40,14 @@ impl TuningMode {
             Self::Change | Self::Recommend | Self::Measure => None,
         }
     }
+
+    /// Whether configurations are tried or recommended.
+    fn chooses(&self) -> bool {
+        match self {
+            Self::Change | Self::ChangeFrom(_) | Self::Recommend => true,
+            Self::Measure | Self::Apply(_) => false,
+        }
+    }
 }
 
 /// What a tuning found and did.
@@ -58,11 +66,11 @@ pub struct TuningReport {
     pub rate: f64,
     /// Samples per second predicted from their costs.
     pub predicted_rate: Option<f64>,
-    /// What chose the candidates, and why; None before the first window.
+    /// What chose the candidates, and why; None before the first window, and where nothing chooses any.
     pub model: Option<ModelCheck>,
     /// Windows observed.
     pub windows: usize,
-    /// Decisions, in order.
+    /// The newest decisions, in order.
     pub decisions: Vec<Decision>,
 }
 
@@ -122,8 +130,13 @@ impl TuningSession {
         report.rate = window.rate();
         report.bottleneck = self.controller.bottleneck();
         report.predicted_rate = self.controller.predicted_rate();
-        report.model = Some(self.controller.model_check());
-        report.decisions = self.controller.decisions().to_vec();
+        report.model = (self.mode.chooses()).then(|| self.controller.model_check());
+        let decisions = self.controller.decisions();
+        // Most windows bring none, and each has several configurations.
+        let newest = |all: &[Decision]| all.last().map(|one| one.at_s);
+        if newest(decisions) != newest(&report.decisions) {
+            report.decisions = decisions.to_vec();
+        }
         report.configuration = Some(self.controller.kept().clone());
         if self.mode == TuningMode::Recommend
             && let Some((best, gain)) = self.controller.recommendation()

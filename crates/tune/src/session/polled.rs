@@ -190,4 +190,24 @@ mod tests {
         assert!((report.predicted_gain.unwrap() - 3.0).abs() < 0.01);
         assert!(report.decisions.is_empty());
     }
+
+    #[test]
+    fn the_model_is_reported_where_configurations_are_chosen() {
+        let own = Configuration {
+            workers: 1,
+            replicas: vec![4],
+            link_bytes: Vec::new(),
+        };
+        for (mode, chooses) in [
+            (TuningMode::Change, true),
+            (TuningMode::ChangeFrom(own.clone()), true),
+            (TuningMode::Recommend, true),
+            (TuningMode::Measure, false),
+            (TuningMode::Apply(own), false),
+        ] {
+            let tuning = tuned(mode.clone(), 1, 500.0, 0.025, |_| 1000.0);
+            assert!(tuning.report().windows > 0);
+            assert_eq!(tuning.report().model.is_some(), chooses, "{mode:?}");
+        }
+    }
 }

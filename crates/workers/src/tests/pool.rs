@@ -34,6 +34,7 @@ fn pool(script: impl Into<String>) -> Arc<ProcessPool> {
 fn call_context() -> CallContext {
     CallContext {
         worker: None,
+        caller: Some(std::thread::current().id()),
         interrupt: None,
         check_signals: || Ok(()),
     }
@@ -88,14 +89,38 @@ fn a_worker_has_its_process_ready_before_the_first_call() {
     let pool = pool(format!("{READY}{LOAD}{READ_CALL}{DONE}cat > /dev/null"));
     let worker = CallContext {
         worker: Some(3),
+        caller: None,
         ..call_context()
     };
     let remote = remote(&pool, worker, true);
-    let process = pool.take(Some(3)).unwrap();
+    let process = pool.take(Some(3), false).unwrap();
     assert!(process.connection().is_ready());
     pool.give_back(process);
     call(&remote).unwrap();
     assert_eq!(pool.close()[0].worker, Some(3));
+}
+
+#[test]
+fn an_idle_process_without_state_is_shared() {
+    let script = format!("{READY}while true; do {LOAD}{READ_CALL}{DONE} done");
+    let pool = pool(script);
+    let worker = |worker| CallContext {
+        worker,
+        ..call_context()
+    };
+    let pids = |pool: &ProcessPool, worker| {
+        let process = pool.take(worker, true).unwrap();
+        let pid = process.report().pid;
+        pool.give_back(process);
+        pid
+    };
+    call(&remote(&pool, worker(Some(0)), false)).unwrap();
+    let with_state = pids(&pool, Some(0));
+    let other = pids(&pool, Some(1));
+    assert_ne!(with_state, other, "state stays with its worker");
+    assert_eq!(pids(&pool, Some(2)), other);
+    assert_eq!(pids(&pool, Some(0)), with_state);
+    assert_eq!(pool.close().len(), 2);
 }
 
 #[test]
@@ -180,7 +205,7 @@ fn processes_that_die_idle_are_replaced_but_not_for_ever() {
     let pool = pool(format!("{READY}exit 0"));
     let function = pool.function(host_function(PAYLOAD)).unwrap();
     let die_idle = |pool: &ProcessPool| {
-        let mut process = pool.take(None).unwrap();
+        let mut process = pool.take(None, false).unwrap();
         // It dies ready, before any request.
         let died = process.load(&function, &mut || Ok(()));
         assert!(died.is_err());
@@ -230,16 +255,20 @@ fn signals_are_checked_in_the_callers_thread_only() {
     let check_signals = || Err("interrupted".into());
     let worker = CallContext {
         worker: Some(0),
+        caller: None,
         check_signals,
         ..call_context()
     };
     call(&remote(&pool, worker, true)).unwrap();
-    let in_caller = CallContext {
-        check_signals,
-        ..call_context()
-    };
-    match call(&remote(&pool, in_caller, true)).unwrap_err() {
-        CallError::Signal(cause) => assert_eq!(cause.to_string(), "interrupted"),
-        other => panic!("{other:?}"),
+    for worker in [None, Some(1)] {
+        let in_caller = CallContext {
+            worker,
+            check_signals,
+            ..call_context()
+        };
+        match call(&remote(&pool, in_caller, true)).unwrap_err() {
+            CallError::Signal(cause) => assert_eq!(cause.to_string(), "interrupted"),
+            other => panic!("{other:?}"),
+        }
     }
 }

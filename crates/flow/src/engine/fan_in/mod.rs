@@ -141,7 +141,7 @@ impl FanIn {
         }
     }
 
-    /// Whether the item may match anything now.
+    /// Whether to look for matches, or for bytes to release, now.
     pub(crate) fn push(&mut self, port: Port, item: Item) -> bool {
         if unit_count(&item) == 0 {
             // It cannot find a partner.

@@ -12,6 +12,7 @@ use crate::plan::graph::Graph;
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
 use crate::scheduler::scan_groups::subgraph_plans;
 use crate::scheduler::scan_input::ScanInput;
+use crate::scheduler::subgraph::SubgraphPlan;
 use crate::scheduler::task_output::ExitState;
 use crate::scheduler::task_size::TaskSize;
 use crate::{
@@ -19,7 +20,10 @@ use crate::{
     SharedRecording, Snapshot, Source,
 };
 
+/// Beyond this much, blocks have no replicas.
 const MAX_OVERLAP_BYTES: u64 = 4 << 20;
+/// Of the memory for one cell with its overlap: several are kept at a time.
+const MAX_CELL_FRACTION: u64 = 4;
 
 /// The link by which all input comes, if it is the only one and has one edge.
 pub(super) fn only_input(stage: usize, links: &[Arc<StageLink>]) -> Option<&Arc<StageLink>> {
@@ -64,7 +68,13 @@ pub(super) fn subgraph(
         PortType::Frames { .. } if plan.overlap == PortionOverlap::default() => 0,
         _ => return Ok(None),
     };
-    let fits = overlap <= MAX_OVERLAP_BYTES.min(options.memory / 64);
+    let fits = match plan.reproducible_samples {
+        Some(samples) => {
+            check_cell(graph, &plan, samples, options.memory)?;
+            true
+        }
+        None => overlap <= MAX_OVERLAP_BYTES.min(options.memory / 64),
+    };
     let reduces = plan.exits.iter().any(|exit| exit.reduces);
     if !all || !fits || reduces || plan.exposes_cuts(&own) && replication != Replication::Cells {
         return Ok(None);
@@ -87,13 +97,46 @@ pub(super) fn subgraph(
     }))
 }
 
+/// Other cells would give other bits, so too little memory is an error.
+fn check_cell(
+    graph: &StageGraph,
+    plan: &SubgraphPlan,
+    samples: u64,
+    memory: u64,
+) -> Result<(), RunError> {
+    let nodes = &graph.graph.nodes;
+    let dtype = nodes[0].properties.outputs[0].dtype();
+    let sample = dtype.map_or(8, |dtype| dtype.size() as u64);
+    let cell = (samples.saturating_add(plan.overlap.samples())).saturating_mul(sample);
+    let asked = cell.saturating_mul(MAX_CELL_FRACTION);
+    let settling = plan
+        .nodes
+        .iter()
+        .find(|one| one.contract.rel_err > 0.0)
+        .filter(|_| asked > memory);
+    match settling {
+        None => Ok(()),
+        Some(one) => Err(RunError::Operator {
+            operator: nodes[one.node].op.name(),
+            node: graph.plan_node[one.node].unwrap_or(0),
+            range: None,
+            time: None,
+            error: OpErrorKind::MemoryCap {
+                asked,
+                used: 0,
+                cap: memory,
+            }
+            .into(),
+        }),
+    }
+}
+
 /// Stands for a feed that is read in cells, as a stored recording would be in tasks.
 pub(super) fn as_stored(graph: &Graph) -> Graph {
     let mut graph = graph.clone();
     for node in &mut graph.nodes {
         if let Op::Scan { recording, .. } = &mut node.op
-            && !recording.0.is_splittable()
-            && recording.0.stored().is_none()
+            && recording.is_feed()
         {
             *recording = SharedRecording::new(BlockRecording {
                 edge: recording.clone(),

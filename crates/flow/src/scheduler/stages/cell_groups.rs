@@ -1,11 +1,11 @@
 //! Operators that tasks would compute if a feed were stored, where cuts between tasks show. Pure.
 //!
-//! On the feed one stage computes them, in cells that are cut as tasks would be. So results have the same bits.
+//! On the feed one stage computes them, in cells that are cut as tasks would be. So results have the same bits. Not of
+//! operators that read several feeds.
 
 use super::block_subgraph::as_stored;
 use super::stage_plan::reads_feed;
 use crate::engine::RunOptions;
-use crate::plan::Op;
 use crate::plan::graph::Graph;
 use crate::scheduler::scan_groups::subgraph_plans;
 use crate::scheduler::task_contract::reduces;
@@ -38,8 +38,7 @@ impl CellGroups {
                 continue;
             };
             let scan = plan.nodes[scan.position].node;
-            let recording = graph.nodes[scan].op.recording();
-            let is_feed = recording.is_some_and(|one| !one.0.is_splittable());
+            let is_feed = graph.nodes[scan].is_feed();
             let Some(samples) = plan
                 .reproducible_samples
                 .filter(|_| is_feed && plan.settles())
@@ -47,18 +46,7 @@ impl CellGroups {
                 continue;
             };
             let own = plan.nodes.iter().map(|one| one.node);
-            // A changed parameter affects a cell by what its replica computed before.
-            let changes = |node: usize| {
-                let op = &graph.nodes[node].op;
-                matches!(
-                    op,
-                    Op::Apply {
-                        changes: Some(_),
-                        ..
-                    }
-                )
-            };
-            if own.clone().any(changes) {
+            if own.clone().any(|node| graph.nodes[node].has_changes()) {
                 continue;
             }
             for node in own.filter(|&node| node != scan && !reduces(&graph.nodes[node])) {

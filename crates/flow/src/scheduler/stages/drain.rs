@@ -4,6 +4,7 @@
 //! and reorder buffers, but not for long.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use isochrony_runtime::Interrupt;
@@ -17,6 +18,9 @@ pub(super) struct Drain {
     /// All operators stop.
     pub(super) ends: Interrupt,
     begun: OnceLock<Instant>,
+    /// The user's callback asked before, and whether it does so now.
+    was_asked: AtomicBool,
+    is_asking: AtomicBool,
 }
 
 impl Drain {
@@ -25,6 +29,8 @@ impl Drain {
             asked: parent.map_or_else(Interrupt::default, Interrupt::child),
             ends: Interrupt::default(),
             begun: OnceLock::new(),
+            was_asked: AtomicBool::new(false),
+            is_asking: AtomicBool::new(false),
         }
     }
 
@@ -32,9 +38,13 @@ impl Drain {
         self.asked.is_requested()
     }
 
-    /// A second call ends it at once.
-    pub(super) fn ask(&self) {
-        if self.is_asked() {
+    /// Takes in what the user's callback returned, which several executors of a thread call. A second request ends it
+    /// at once; a callback that still returns false makes none.
+    pub(super) fn callback_returned(&self, goes_on: bool) {
+        if self.is_asking.swap(!goes_on, Ordering::AcqRel) || goes_on {
+            return;
+        }
+        if self.was_asked.swap(true, Ordering::AcqRel) {
             self.ends.request();
         }
         self.asked.request();
@@ -65,10 +75,16 @@ mod tests {
             assert!(begun.elapsed() < Duration::from_secs(20));
         }
         assert!(begun.elapsed() >= MAX_DRAIN / 2 && drain.ends.is_requested());
-        let drain = Drain::new(None);
-        drain.ask();
-        assert!(drain.poll());
-        drain.ask();
-        assert!(!drain.poll());
+        let parent = Interrupt::default();
+        parent.request();
+        for drain in [Drain::new(None), Drain::new(Some(&parent))] {
+            let returned = |goes_on| {
+                drain.callback_returned(goes_on);
+                drain.poll()
+            };
+            assert!(returned(true) && returned(false) && drain.is_asked());
+            assert!(returned(false), "the same request");
+            assert!(returned(true) && !returned(false));
+        }
     }
 }

@@ -16,7 +16,7 @@ use super::replicated::{RemoteStage, ReplicatedStage, StageReplica, StageToRepli
 use super::stage_graph::{StageGraph, links};
 use super::stage_plan::{Replication, StagePlan, reads_feed};
 use super::stage_queue::{Notice, StageQueue, StageSet};
-use super::thread_use::ThreadUse;
+use super::thread_use::{ThreadUse, cpu_time};
 use crate::engine::branches::TapWakers;
 use crate::engine::budget::{MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{OperatorReport, Report, StageReport};
@@ -29,8 +29,37 @@ use crate::{OpErrorKind, RunError};
 const SPIN: Duration = Duration::from_micros(50);
 
 /// A plan that chose its workers itself, and may have little to do at a time, keeps the caller's thread alone until it
-/// has not waited for so many times [`helpers_after_us`](crate::StageOptions::helpers_after_us).
+/// has computed without a wait for so many times [`helpers_after_us`](crate::StageOptions::helpers_after_us).
 const BUSY_FACTOR: u32 = 10;
+
+/// How long a thread has computed since it last waited for work. Waiting in the code of a source does not count, nor
+/// does time that other threads had its core.
+struct BusyTime {
+    since: Instant,
+    cpu: Option<Duration>,
+}
+
+impl BusyTime {
+    fn begin(since: Instant) -> Self {
+        Self {
+            since,
+            cpu: cpu_time(),
+        }
+    }
+
+    /// At least `least`, if it has not waited since `since`.
+    fn reaches(&mut self, least: Duration, since: Instant) -> bool {
+        if self.since != since {
+            *self = Self::begin(since);
+        }
+        // Less often than the time of the thread, which takes a system call.
+        since.elapsed() >= least
+            && match (cpu_time(), self.cpu) {
+                (Some(now), Some(before)) => now.saturating_sub(before) >= least,
+                _ => true,
+            }
+    }
+}
 
 /// For how long others may still read the pool after `detach`.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -97,6 +126,7 @@ pub(crate) fn run(
         }
         let mut wanted = options.workers.min(entries).saturating_sub(1);
         let (mut own, mut helpers) = (None, Vec::new());
+        let mut busy = BusyTime::begin(begun);
         let mut after_burst = |busy_since: Instant| {
             if let Some(progress) = options.progress {
                 let done = delivered.done();
@@ -109,11 +139,12 @@ pub(crate) fn run(
             if let Some(state) = &mut shuffle {
                 pool.shuffle(state);
             }
-            let alone = match options.cuts {
-                PlanCuts::Any => begun.elapsed(),
-                _ => busy_since.elapsed() / BUSY_FACTOR,
+            let needs_helpers = match options.cuts {
+                _ if wanted == 0 => false,
+                PlanCuts::Any => begun.elapsed() >= helpers_after,
+                _ => busy.reaches(helpers_after * BUSY_FACTOR, busy_since),
             };
-            if wanted == 0 || alone < helpers_after {
+            if !needs_helpers {
                 return;
             }
             // If fewer threads start than wanted, the caller's has more to do.
@@ -217,8 +248,8 @@ fn pool(
         let (watch, drain) = (options.watch.cloned(), Arc::clone(&drain));
         Watch::new(move || {
             let is_caller = std::thread::current().id() == caller;
-            if is_caller && watch.as_ref().is_some_and(|watch| !watch.poll()) {
-                drain.ask();
+            if let Some(watch) = watch.as_ref().filter(|_| is_caller) {
+                drain.callback_returned(watch.poll());
             }
             drain.poll()
         })
@@ -282,7 +313,7 @@ fn pool(
             }
         }
         let own = RunOptions {
-            worker: (number != last).then_some(number),
+            worker: (number != last).then_some(entries.start),
             ..own
         };
         let mut executor = PlanExecutor::new(&graph.graph, &own)?

@@ -15,7 +15,7 @@ use crate::engine::{PlanCuts, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::scheduler::task_contract::{TaskContract, interleaves, reduces, task_contract};
-use crate::{Fields, Parallelism, PortType, Resource, SharedRecording};
+use crate::{Fields, Parallelism, PortType, Resource};
 
 /// Approximate: of unequal stages one then has work for a free core.
 const STAGES_PER_WORKER: usize = 4;
@@ -25,7 +25,8 @@ const CALLER_ROOT: u64 = 1 << 63;
 
 const CALLER: usize = usize::MAX;
 
-const PILES_UP: &str = "a thread would read branches of one source beside others that meet there";
+const PILES_UP: &str =
+    "its branches come from one source and meet again, and one could pile up while another waits";
 const WAITS_IN_A_CYCLE: &str = "several of its parts combine the same sources, and could wait for each other where one \
      holds back what another needs";
 
@@ -87,7 +88,7 @@ pub(super) struct StageBuilder<'a> {
 /// Other threads may execute only what the user chose workers for.
 fn is_user_code(node: &GraphNode, options: &RunOptions<'_>) -> bool {
     let Op::Factory(factory) = &node.op else {
-        return node.properties.needs == Resource::Interpreter && !node.inputs.is_empty();
+        return node.calls_python();
     };
     let may_leave = options.cuts != PlanCuts::WholeItems && factory.0.prefers_workers();
     !(may_leave && matches!(factory.0.parallelism(options), Parallelism::Workers(_)))
@@ -232,10 +233,12 @@ impl<'a> StageBuilder<'a> {
         } else if inputs.is_empty() {
             self.place_source(node, cost_ns)
         } else {
-            let first = stages.first().copied().unwrap_or(0);
+            let open = stages.iter().copied();
+            let mut open = open.filter(|&stage| self.stages[stage].cells.is_none());
+            let first = open.next().or(stages.first().copied()).unwrap_or(0);
             let joins = match stages.len() {
                 1 => self.joins(&self.stages[first], cost_ns, &replicable),
-                _ => self.stages.len() >= 2 * self.max_stages,
+                _ => self.stages.len() >= 2 * self.max_stages && self.stages[first].cells.is_none(),
             };
             match joins {
                 true => {
@@ -365,15 +368,8 @@ impl<'a> StageBuilder<'a> {
         }
         let contract = task_contract(node, &inputs, self.options).ok()?;
         let samples = |port: &PortType| matches!(port, PortType::Samples { .. });
-        // A changed parameter affects a cell by what its replica computed before.
-        let changes = matches!(
-            &node.op,
-            Op::Apply {
-                changes: Some(_),
-                ..
-            }
-        );
-        let in_cells = samples(&inputs[0]) && samples(&node.properties.outputs[0]) && !changes;
+        let in_cells =
+            samples(&inputs[0]) && samples(&node.properties.outputs[0]) && !node.has_changes();
         (contract.rel_err == 0.0 || in_cells).then_some(contract)
     }
 
@@ -387,11 +383,9 @@ impl<'a> StageBuilder<'a> {
         let has_times = fields
             .map(|field| field.data_type())
             .any(|one| *one == Fields::civil());
-        let is_feed = |recording: SharedRecording| {
-            !recording.0.is_splittable() && recording.0.stored().is_none()
-        };
         let recording = self.graph.recording_of_edge(node.inputs[0]);
-        has_times && !matches!(input, PortType::Rows { .. }) && recording.is_some_and(is_feed)
+        let is_of_feed = recording.is_some_and(|recording| recording.is_feed());
+        has_times && !matches!(input, PortType::Rows { .. }) && is_of_feed
     }
 
     fn place_source(&mut self, node: usize, cost_ns: f64) -> usize {
@@ -501,13 +495,13 @@ impl<'a> StageBuilder<'a> {
                     }
                 }
             }
-            let only = |stage: &usize| match readers[stage].iter().collect::<Vec<_>>()[..] {
+            let only_reader = |stage: &usize| match readers[stage].iter().collect::<Vec<_>>()[..] {
                 [&reader] => Some(reader),
                 _ => None,
             };
             let light = readers.keys().find(|&stage| {
                 let own = &self.stages[*stage];
-                let reader = only(stage);
+                let reader = only_reader(stage);
                 let keeps = reader.is_some_and(|reader| {
                     let reader = self.stages.get(reader);
                     reader.is_some_and(|reader| reader.has_replicas())
@@ -523,9 +517,11 @@ impl<'a> StageBuilder<'a> {
             let last = before_callers.next().map(|(stage, _)| stage);
             let waits = before_callers.next().is_none() && !self.caller_computes(stages);
             let last = last.filter(|&stage| {
-                waits && only(stage).is_some() && !self.stages[*stage].has_replicas()
+                waits && only_reader(stage).is_some() && !self.stages[*stage].has_replicas()
             });
-            let Some((&from, into)) = light.or(last).and_then(|stage| Some((stage, only(stage)?)))
+            let Some((&from, into)) = light
+                .or(last)
+                .and_then(|stage| Some((stage, only_reader(stage)?)))
             else {
                 return;
             };

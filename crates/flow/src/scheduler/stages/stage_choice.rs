@@ -7,7 +7,7 @@ use crate::Resource;
 use crate::engine::RunOptions;
 use crate::plan::graph::Graph;
 use crate::scheduler::subgraph::SubgraphPlan;
-use crate::scheduler::task_contract::combines_inexactly;
+use crate::scheduler::task_contract::exposes_cuts;
 
 /// Plans are not cut with less: links could hold what is needed elsewhere.
 const MIN_MEMORY: u64 = 4 << 20;
@@ -67,8 +67,7 @@ impl StagePlan {
         options: &RunOptions<'_>,
         subgraph_plans: &[SubgraphPlan],
     ) -> Option<Self> {
-        let exposes_cuts = options.tolerance > 0.0 || graph.nodes.iter().any(combines_inexactly);
-        if options.workers < 2 || exposes_cuts {
+        if options.workers < 2 || exposes_cuts(graph, options) {
             return None;
         }
         let mut in_tasks = vec![false; graph.nodes.len()];

@@ -29,8 +29,7 @@ pub(super) fn expected_ns(graph: &Graph) -> Vec<f64> {
     let costs = nodes.map(|(at, node)| match &node.op {
         Op::Scan { recording, .. } => {
             // Mapped samples cost nothing.
-            let is_mapped = recording.0.is_splittable() || recording.0.stored().is_some();
-            match is_mapped && !recording.0.is_decoded() {
+            match !recording.is_feed() && !recording.0.is_decoded() {
                 true => 0.0,
                 false => SOURCE_COST_NS * rates[at] / fastest,
             }

@@ -1,12 +1,11 @@
-//! The stages of a plan. Pure, and linear in the number of operators.
+//! The stages of a plan. Pure; takes time in proportion to the operators, times at most [`MAX_ENTRIES`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use super::stage_costs::expected_ns;
 use crate::engine::RunOptions;
-use crate::plan::Op;
-use crate::plan::graph::{Edge, Graph};
+use crate::plan::graph::{Edge, Graph, GraphNode};
 use crate::scheduler::task_contract::placements;
 
 /// Part of the memory budget for all links.
@@ -44,13 +43,7 @@ pub(super) enum Replication {
 
 /// Whether a plan reads live or generated samples: only then blocks are worth sending to another host.
 pub(super) fn reads_feed(graph: &Graph) -> bool {
-    let mut nodes = graph.nodes.iter();
-    nodes.any(|node| match &node.op {
-        Op::Scan { recording, .. } => {
-            !recording.0.is_splittable() && recording.0.stored().is_none()
-        }
-        _ => false,
-    })
+    graph.nodes.iter().any(GraphNode::is_feed)
 }
 
 /// Sources between which stages wait for one alone.
