@@ -257,7 +257,8 @@ class TuningDecision:
         candidate: the configuration that was tried.
         reason: why it was tried, or what happened.
         predicted_gain: gain in throughput that the model predicts, as a fraction; None if it predicts none.
-        gain: gain that the trial measured; None without a trial.
+        gain: gain measured by the trial, or after a change at once; None without either, and where the feed was kept up
+            with after it.
         alternatives: other candidates with their predicted gains, best first.
 
     >>> import numpy as np, isochrony as iso
@@ -297,13 +298,13 @@ class TuningReport:
         predicted_rate: the same, predicted by the model from the costs of the stages; None if the run was too short.
         model: what chose the candidates: "flow model", or "local search" alone once the model's predictions were off by
             more than the assumption that a change gains as much as the last one of its kind. None if the run was too
-            short.
-        model_reason: text: why, with both errors; None if the run was too short.
+            short, or only measured or applied a given configuration.
+        model_reason: text: why, with both errors; None where `model` is.
         model_error: mean error of the gains that the flow model predicted in the last trials, as a fraction; None
             before a trial that can tell.
         plain_error: the same of that assumption.
         windows: number of measurement windows.
-        decisions: a `TuningDecision` each, in order.
+        decisions: the newest 128, a `TuningDecision` each, in order.
 
     >>> import numpy as np, isochrony as iso
     >>> plan = iso.scan(np.arange(4_000_000.0), rate=1000).rewindow(1000).power()

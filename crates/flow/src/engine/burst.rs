@@ -72,6 +72,7 @@ impl PlanExecutor {
                 context.arrived = source.source.arrival(asked);
             }
             gave |= gives;
+            source.began_range = matches!(pulled, SourceEvent::RangeStart { .. });
             match pulled {
                 pulled
                     if error_time.is_some_and(|time| begins_after(&pulled, time, &source.axis)) =>

@@ -189,6 +189,7 @@ fn open_source(graph: &Graph, node: usize, source: Box<dyn crate::Source>) -> Op
         progress: i64::MIN,
         given: NO_RANGE,
         deferred: None,
+        began_range: false,
         rewinds: 0,
         time: f64::NEG_INFINITY,
         axis: TimeAxis::of_node_input(graph, node),

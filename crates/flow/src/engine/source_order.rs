@@ -30,6 +30,8 @@ pub(super) struct OpenSource {
     pub(super) idle: bool,
     /// Once requested, it is not asked any more, as if it had nothing.
     pub(super) stop: Option<Interrupt>,
+    /// It holds the item with which a range begins.
+    pub(super) began_range: bool,
     pub(super) stored: bool,
     pub(super) reported: u64,
 }
@@ -104,7 +106,9 @@ impl OpenSource {
 
     #[inline]
     pub(super) fn is_stopped(&self) -> bool {
-        self.stop.as_ref().is_some_and(Interrupt::is_requested)
+        // What it has taken from its recording is still given.
+        let holds_item = self.began_range || self.deferred.is_some();
+        self.stop.as_ref().is_some_and(Interrupt::is_requested) && !holds_item
     }
 
     pub(super) fn is_after(&self, next: Option<&NextSource>) -> bool {
@@ -134,7 +138,7 @@ impl OpenSource {
 
     pub(super) fn reset(&mut self) {
         (self.idle, self.progress, self.rewinds) = (false, i64::MIN, 0);
-        self.deferred = None;
+        (self.deferred, self.began_range) = (None, false);
         self.time = f64::NEG_INFINITY;
     }
 }

@@ -46,7 +46,7 @@ pub(crate) fn run(
     let interrupt = Interrupt::default();
     let subgraph_plans = subgraph_plans(graph, options);
     // Cells have other bits than one pass.
-    if let Some(stages) = StagePlan::with_cells(graph, options, &subgraph_plans) {
+    if let Some(stages) = StagePlan::with_cells(graph, options, &subgraph_plans)? {
         return stages::run(graph, &stages, options).map(Some);
     }
     let in_stages = match options.cluster {

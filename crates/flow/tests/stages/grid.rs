@@ -95,7 +95,7 @@ fn memory_never_changes_the_cells_of_a_feed() {
     options.stages.helpers_after_us = 0;
     for workers in [1, 2] {
         options.workers = workers;
-        options.memory = 6 << 20;
+        options.memory = 12 << 20;
         assert!(feed.collect_with(&options).unwrap().0 == expected);
         options.memory = 1 << 18;
         let error = feed.collect_with(&options).unwrap_err();

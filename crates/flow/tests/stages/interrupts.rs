@@ -14,7 +14,7 @@ const SOON: Duration = Duration::from_millis(100);
 /// For as long, what sources gave is still delivered.
 const MAX_DRAIN: Duration = Duration::from_millis(40);
 
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 enum Cause {
     Interrupt,
     /// A callback that from then on returns false.
@@ -84,7 +84,7 @@ fn what_is_in_links_is_delivered() {
             // Of a burst too long for the time that is left the rest is lost.
             assert!(
                 after >= MAX_DRAIN || delivered == made,
-                "{delivered} of {made} in {after:?}"
+                "{workers}, {cause:?}: {delivered} of {made} in {after:?}"
             );
             complete += u32::from(delivered == made);
             assert!(after < Duration::from_secs(20), "{after:?}");

@@ -174,7 +174,7 @@ fn executed_subgraphs(
     options: &RunOptions<'_>,
 ) -> Result<(Vec<ParallelSubgraph>, bool), RunError> {
     let plans = subgraph_plans(graph, options);
-    let stages = match StagePlan::with_cells(graph, options, &plans) {
+    let stages = match StagePlan::with_cells(graph, options, &plans)? {
         Some(stages) => Some(stages),
         None => {
             let subgraphs = split_subgraphs(graph, options, plans)?;

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::link_writer::StageLink;
+use super::stage_choice::too_little_memory;
 use super::stage_graph::StageGraph;
 use super::stage_plan::Replication;
 use crate::engine::RunOptions;
@@ -23,7 +24,7 @@ use crate::{
 /// Beyond this much, blocks have no replicas.
 const MAX_OVERLAP_BYTES: u64 = 4 << 20;
 /// Of the memory for one cell with its overlap: several are kept at a time.
-const MAX_CELL_FRACTION: u64 = 4;
+const MAX_CELL_FRACTION: u64 = 8;
 
 /// The link by which all input comes, if it is the only one and has one edge.
 pub(super) fn only_input(stage: usize, links: &[Arc<StageLink>]) -> Option<&Arc<StageLink>> {
@@ -70,7 +71,7 @@ pub(super) fn subgraph(
     };
     let fits = match plan.reproducible_samples {
         Some(samples) => {
-            check_cell(graph, &plan, samples, options.memory)?;
+            check_cell(graph, &plan, samples, &options)?;
             true
         }
         None => overlap <= MAX_OVERLAP_BYTES.min(options.memory / 64),
@@ -102,7 +103,7 @@ fn check_cell(
     graph: &StageGraph,
     plan: &SubgraphPlan,
     samples: u64,
-    memory: u64,
+    options: &RunOptions<'_>,
 ) -> Result<(), RunError> {
     let nodes = &graph.graph.nodes;
     let dtype = nodes[0].properties.outputs[0].dtype();
@@ -113,21 +114,18 @@ fn check_cell(
         .nodes
         .iter()
         .find(|one| one.contract.rel_err > 0.0)
-        .filter(|_| asked > memory);
+        .filter(|_| asked > options.memory);
     match settling {
         None => Ok(()),
-        Some(one) => Err(RunError::Operator {
-            operator: nodes[one.node].op.name(),
-            node: graph.plan_node[one.node].unwrap_or(0),
-            range: None,
-            time: None,
-            error: OpErrorKind::MemoryCap {
+        Some(one) => {
+            let node = graph.plan_node[one.node].unwrap_or(0);
+            Err(too_little_memory(
+                nodes[one.node].op.name(),
+                node,
                 asked,
-                used: 0,
-                cap: memory,
-            }
-            .into(),
-        }),
+                options,
+            ))
+        }
     }
 }
 

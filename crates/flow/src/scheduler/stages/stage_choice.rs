@@ -3,16 +3,37 @@
 use super::stage_builder::StageBuilder;
 use super::stage_costs::{computes_much, expected_ns};
 use super::stage_plan::{Replication, StagePlan};
-use crate::Resource;
 use crate::engine::RunOptions;
 use crate::plan::graph::Graph;
 use crate::scheduler::subgraph::SubgraphPlan;
 use crate::scheduler::task_contract::exposes_cuts;
+use crate::{OpErrorKind, Resource, RunError};
 
 /// Plans are not cut with less: links could hold what is needed elsewhere.
 const MIN_MEMORY: u64 = 4 << 20;
 /// Number of workers for which a plan is cut where results depend on cells.
 const WORKERS_OF_CELLS: usize = 8;
+
+/// For the cells of the stage of a node.
+pub(super) fn too_little_memory(
+    operator: &'static str,
+    node: usize,
+    asked: u64,
+    options: &RunOptions<'_>,
+) -> RunError {
+    RunError::Operator {
+        operator,
+        node,
+        range: None,
+        time: None,
+        error: OpErrorKind::MemoryCap {
+            asked,
+            used: 0,
+            cap: options.memory,
+        }
+        .into(),
+    }
+}
 
 impl StagePlan {
     /// The error says why the plan is not cut.
@@ -34,29 +55,41 @@ impl StagePlan {
 
     /// Stages of a plan in which an operator settles and no task computes it: the same for any number of workers. None
     /// without such an operator.
+    ///
+    /// # Errors
+    /// Too little memory: without cells results would differ.
     pub(crate) fn with_cells(
         graph: &Graph,
         options: &RunOptions<'_>,
         subgraph_plans: &[SubgraphPlan],
-    ) -> Option<Self> {
+    ) -> Result<Option<Self>, RunError> {
         if options.tolerance <= 0.0 {
-            return None;
+            return Ok(None);
         }
         let mut in_tasks = subgraph_plans.iter();
         if in_tasks.any(|plan| plan.exposes_cuts(graph) && plan.task_size(graph, options).is_some())
         {
-            return None;
+            return Ok(None);
         }
-        Self::check(options).ok()?;
-        let options = RunOptions {
+        let for_all = RunOptions {
             workers: WORKERS_OF_CELLS,
             ..*options
         };
-        let stages = StageBuilder::new(graph, &options).build().ok()?;
-        stages
-            .replication
-            .contains(&Replication::Cells)
-            .then_some(stages)
+        let Ok(stages) = StageBuilder::new(graph, &for_all).build() else {
+            return Ok(None);
+        };
+        let mut replication = stages.replication.iter();
+        let Some(in_cells) = replication.position(|one| *one == Replication::Cells) else {
+            return Ok(None);
+        };
+        match Self::check(options) {
+            Ok(()) => Ok(Some(stages)),
+            Err(_) => {
+                let node = stages.stages[in_cells][0];
+                let name = graph.nodes[node].op.name();
+                Err(too_little_memory(name, node, MIN_MEMORY, options))
+            }
+        }
     }
 
     /// Stages of a plan with several operators that tasks would leave to one thread, although they can work at the same
