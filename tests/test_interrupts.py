@@ -224,3 +224,25 @@ def test_plans_in_stages_return_within_a_tenth_of_a_second(tmp_path: Path) -> No
         took.setdefault(name, []).append(float(seconds))
     assert len(took) == 12 and {len(attempts) for attempts in took.values()} == {3}
     assert all(min(attempts) < 0.1 and max(attempts) < 2 for attempts in took.values()), took
+
+
+def test_a_call_of_a_worker_process_in_a_stage_ends_soon(tmp_path: Path) -> None:
+    took = run(
+        """
+        def slow(rows):
+            time.sleep(10)
+            return rows.max(axis=1)
+
+        samples = np.zeros(4096, "f4")
+        plan = iso.generate(lambda: iter([samples] * 1000), dtype="f4", rate=1000).lowpass(50).highpass(5).rewindow(512)
+        plan = plan.map(iso.py(slow, on_workers="processes")).map(lambda s: s + 1)
+        text = plan.explain(workers=2)
+        assert "stage 1: " in text and "in worker processes" in text, text
+        for _ in range(2):
+            took = interrupted(lambda: plan.run(workers=2), 3.0)
+            assert not returned
+            print(took)
+        """,
+        tmp_path,
+    )
+    assert min(map(float, took)) < 1 and max(map(float, took)) < 5, took

@@ -333,6 +333,22 @@ def test_progress_is_told_in_the_calling_thread_and_ends_the_run() -> None:
     assert {ident for _, _, ident in told} == {threading.get_ident()}
 
 
+def test_a_progress_function_that_raised_is_not_called_again_while_stages_end() -> None:
+    told = 0
+
+    def tell(done: int, total: int) -> None:
+        nonlocal told
+        told += 1
+        raise ValueError(f"call {told}")
+
+    samples = np.zeros(1000, "f4")
+    plan = iso.generate(lambda: iter([samples] * 10**8), dtype="f4", rate=1000)
+    plan = plan.lowpass(50).highpass(5).rewindow(512).power()
+    with pytest.raises(ValueError, match="call 1"):
+        plan.run(workers=2, progress=tell)
+    assert told == 1
+
+
 @pytest.mark.alone
 def test_python_code_ends_within_a_second_of_ctrl_c(tmp_path: Path) -> None:
     program = """
