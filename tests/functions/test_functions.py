@@ -17,6 +17,7 @@ from hypothesis import given, settings
 
 import functions_of_tests as own
 import isochrony as iso
+from isochrony.running.options import RunOptions
 from made import pressure
 
 Array = npt.NDArray[Any]
@@ -345,7 +346,7 @@ def test_a_progress_function_that_raised_is_not_called_again_while_stages_end() 
     plan = iso.generate(lambda: iter([samples] * 10**8), dtype="f4", rate=1000)
     plan = plan.lowpass(50).highpass(5).rewindow(512).power()
     with pytest.raises(ValueError, match="call 1"):
-        plan.run(workers=2, progress=tell)
+        plan._native.run(options=RunOptions.of(workers=2), progress=tell)
     assert told == 1
 
 

@@ -81,6 +81,7 @@ pub(crate) fn call_context(run: &RunOptions<'_>) -> CallContext {
         worker: run.worker,
         caller: Some(RunContext::caller(run)),
         interrupt: run.interrupt.cloned(),
+        watch: run.watch.cloned(),
         check_signals,
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread::{self, ThreadId};
 
-use isochrony_runtime::Interrupt;
+use isochrony_runtime::{Interrupt, Watch};
 
 use crate::block::{BlockCall, BlockResult};
 use crate::error::{CallError, Cause, ProcessError, RemoteException};
@@ -23,6 +23,8 @@ pub struct CallContext {
     pub caller: Option<ThreadId>,
     /// Requests the end of the execution.
     pub interrupt: Option<Interrupt>,
+    /// Polled in any thread. It ends the execution, too.
+    pub watch: Option<Watch>,
     /// Called only in the caller's thread. An error ends the execution.
     pub check_signals: fn() -> Result<(), Cause>,
 }
@@ -30,6 +32,9 @@ pub struct CallContext {
 impl CallContext {
     fn check(&self) -> Result<(), ProcessError> {
         if (self.interrupt.as_ref()).is_some_and(Interrupt::is_requested) {
+            return Err(ProcessError::Stopped);
+        }
+        if (self.watch.as_ref()).is_some_and(|watch| !watch.poll()) {
             return Err(ProcessError::Stopped);
         }
         match self.is_in_caller() {

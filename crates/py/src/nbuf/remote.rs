@@ -67,6 +67,7 @@ impl RemoteCalls {
             worker: Some(self.next_worker.fetch_add(1, Ordering::Relaxed)),
             caller: None,
             interrupt: Some(self.interrupt.clone()),
+            watch: None,
             check_signals: workers::check_signals,
         };
         let (pool, function) = (Arc::clone(&self.pool), Arc::clone(&self.function));

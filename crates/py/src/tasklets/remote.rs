@@ -39,6 +39,7 @@ impl RemoteTasklet {
             worker: (!self.in_caller).then(|| context.worker()),
             caller: self.in_caller.then(|| thread::current().id()),
             interrupt: Some(context.interrupt().clone()),
+            watch: None,
             check_signals: workers::check_signals,
         };
         let pool = Arc::clone(context.pool());

@@ -36,6 +36,7 @@ fn call_context() -> CallContext {
         worker: None,
         caller: Some(std::thread::current().id()),
         interrupt: None,
+        watch: None,
         check_signals: || Ok(()),
     }
 }

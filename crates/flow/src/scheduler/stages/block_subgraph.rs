@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::link_writer::StageLink;
-use super::stage_choice::too_little_memory;
 use super::stage_graph::StageGraph;
 use super::stage_plan::Replication;
 use crate::engine::RunOptions;
@@ -126,6 +125,27 @@ fn check_cell(
                 options,
             ))
         }
+    }
+}
+
+/// For the cells of the stage of a node.
+pub(super) fn too_little_memory(
+    operator: &'static str,
+    node: usize,
+    asked: u64,
+    options: &RunOptions<'_>,
+) -> RunError {
+    RunError::Operator {
+        operator,
+        node,
+        range: None,
+        time: None,
+        error: OpErrorKind::MemoryCap {
+            asked,
+            used: 0,
+            cap: options.memory,
+        }
+        .into(),
     }
 }
 

@@ -1,5 +1,6 @@
 //! [`StagePlan::of`], [`StagePlan::with_cells`], [`StagePlan::instead_of_tasks`]: whether a plan is cut into stages.
 
+use super::block_subgraph::too_little_memory;
 use super::stage_builder::StageBuilder;
 use super::stage_costs::{computes_much, expected_ns};
 use super::stage_plan::{Replication, StagePlan};
@@ -7,33 +8,12 @@ use crate::engine::RunOptions;
 use crate::plan::graph::Graph;
 use crate::scheduler::subgraph::SubgraphPlan;
 use crate::scheduler::task_contract::exposes_cuts;
-use crate::{OpErrorKind, Resource, RunError};
+use crate::{Resource, RunError};
 
 /// Plans are not cut with less: links could hold what is needed elsewhere.
 const MIN_MEMORY: u64 = 4 << 20;
 /// Number of workers for which a plan is cut where results depend on cells.
 const WORKERS_OF_CELLS: usize = 8;
-
-/// For the cells of the stage of a node.
-pub(super) fn too_little_memory(
-    operator: &'static str,
-    node: usize,
-    asked: u64,
-    options: &RunOptions<'_>,
-) -> RunError {
-    RunError::Operator {
-        operator,
-        node,
-        range: None,
-        time: None,
-        error: OpErrorKind::MemoryCap {
-            asked,
-            used: 0,
-            cap: options.memory,
-        }
-        .into(),
-    }
-}
 
 impl StagePlan {
     /// The error says why the plan is not cut.
