@@ -16,6 +16,7 @@ use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use isochrony_runtime::Interrupt;
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -153,6 +154,8 @@ pub(crate) struct ActiveRun {
     thread: ThreadId,
     python_thread: u64,
     has_workers: bool,
+    /// What [`end_this`](Self::end_this) was given.
+    pub(crate) exception: Arc<Mutex<Option<PyErr>>>,
 }
 
 impl ActiveRun {
@@ -164,6 +167,7 @@ impl ActiveRun {
             thread: thread::current().id(),
             python_thread: python_thread.extract()?,
             has_workers,
+            exception: Arc::default(),
         });
         let mut runs = ACTIVE_RUNS.lock().unwrap_or_else(PoisonError::into_inner);
         runs.retain(|run| run.strong_count() > 0);
@@ -182,6 +186,22 @@ impl ActiveRun {
         };
         let mut all = ACTIVE_RUNS.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|run| run.upgrade().is_some_and(|run| stays(&run)));
+    }
+
+    /// Of a signal handler's exception inside user code: it ends the innermost run of this thread like one between
+    /// calls, and does not first wait for what was read before.
+    pub(crate) fn end_this(error: &PyErr) {
+        let this = thread::current().id();
+        let Some(run) = Self::all().into_iter().rfind(|run| run.thread == this) else {
+            return;
+        };
+        attach(|py| {
+            if !error.is_instance_of::<PyException>(py) {
+                let exception = run.exception.lock();
+                *exception.unwrap_or_else(PoisonError::into_inner) = Some(error.clone_ref(py));
+                run.stop.request();
+            }
+        });
     }
 
     fn all() -> Vec<Arc<Self>> {

@@ -4,6 +4,7 @@ use isochrony_flow::{Cause, OpError, OpErrorKind};
 use pyo3::prelude::*;
 
 use crate::errors::Error;
+use crate::interpreter::ActiveRun;
 
 pub(super) fn failed(error: Error) -> OpError {
     OpErrorKind::Failed(cause(error)).into()
@@ -11,7 +12,10 @@ pub(super) fn failed(error: Error) -> OpError {
 
 pub(super) fn cause(error: Error) -> Cause {
     match error {
-        Error::Python(error) => Box::new(error),
+        Error::Python(error) => {
+            ActiveRun::end_this(&error);
+            Box::new(error)
+        }
         Error::Package(raised) => raised.message().to_owned().into(),
     }
 }

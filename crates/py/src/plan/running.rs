@@ -45,6 +45,7 @@ pub(super) fn execute<'a, T: Send>(
     }
     let ends = interpreter::ActiveRun::begin(py, options.workers > 1)?;
     let stop = ends.stop.clone();
+    let exception = Arc::clone(&ends.exception);
     let poll = Arc::new(InterpreterPoll {
         progress,
         nesting: nesting.inside_handler(),
@@ -86,10 +87,15 @@ pub(super) fn execute<'a, T: Send>(
     });
     drop(objects);
     let raised = poll.raised().take();
-    match raised {
-        Some(error) => Err(error.into()),
-        None => Ok((ran?, processes)),
+    if let Some(error) = raised {
+        return Err(error.into());
     }
+    if let Err(RunError::Interrupted { .. }) = ran
+        && let Some(error) = (exception.lock().unwrap_or_else(PoisonError::into_inner)).take()
+    {
+        return Err(error.into());
+    }
+    Ok((ran?, processes))
 }
 
 struct InterpreterPoll {
