@@ -172,7 +172,9 @@ def draw(measured: dict[str, Any], plt: Any) -> Any:
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4.2))
     colours = plt.get_cmap("tab10")
     loads.draw(measured["loads"], left, colours)
-    left.legend(fontsize=6, ncols=2)
+    # Room for the legend below what was measured.
+    left.set_ylim(bottom=left.get_ylim()[0] / 10)
+    left.legend(fontsize=6, ncols=3, loc="lower right")
     workers = measured["workers"]
     for place, (name, one) in enumerate(measured["applications"].items()):
         middle, low, high = zip(*one["speedup"], strict=True)
