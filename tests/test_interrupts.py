@@ -226,51 +226,37 @@ def test_plans_in_stages_return_within_a_tenth_of_a_second(tmp_path: Path) -> No
     assert all(min(attempts) < 0.1 and max(attempts) < 2 for attempts in took.values()), took
 
 
-def test_ctrl_c_inside_a_generator_ends_stages_behind_it_soon(tmp_path: Path) -> None:
+@pytest.mark.parametrize("inside", ["a worker process", "a generator"])
+def test_ctrl_c_ends_stages_whose_links_hold_minutes_of_work(inside: str, tmp_path: Path) -> None:
     took = run(
-        """
-        samples = np.zeros(4096, "f4")
+        f"inside = {inside!r}\n"
+        + textwrap.dedent(
+            """
+            samples = np.zeros(4096, "f4")
 
-        def busy():
-            while True:
-                end = time.perf_counter() + 0.02
-                while time.perf_counter() < end:
-                    pass
-                yield samples
+            def busy():
+                while True:
+                    end = time.perf_counter() + 0.02
+                    while time.perf_counter() < end:
+                        pass
+                    yield samples
 
-        plan = iso.generate(busy, dtype="f4", rate=1000).lowpass(50).highpass(5).rewindow(512)
-        # Links fill with what takes minutes.
-        plan = plan.map(iso.py(lambda rows: (time.sleep(2), rows.max(axis=1))[1], on_workers="processes"))
-        plan = plan.map(lambda s: s + 1)
-        assert "stage 1: " in plan.explain(workers=2), plan.explain(workers=2)
-        for _ in range(2):
-            took = interrupted(lambda: plan.run(workers=2), 3.0)
-            assert not returned
-            print(took)
-        """,
-        tmp_path,
-    )
-    assert min(map(float, took)) < 1 and max(map(float, took)) < 5, took
+            def slow(rows):
+                time.sleep(10)
+                return rows.max(axis=1)
 
-
-def test_a_call_of_a_worker_process_in_a_stage_ends_soon(tmp_path: Path) -> None:
-    took = run(
-        """
-        def slow(rows):
-            time.sleep(10)
-            return rows.max(axis=1)
-
-        samples = np.zeros(4096, "f4")
-        # Few enough that none is asked for when Ctrl-C comes.
-        plan = iso.generate(lambda: iter([samples] * 20), dtype="f4", rate=1000).lowpass(50).highpass(5).rewindow(512)
-        plan = plan.map(iso.py(slow, on_workers="processes")).map(lambda s: s + 1)
-        text = plan.explain(workers=2)
-        assert "stage 1: " in text and "in worker processes" in text, text
-        for _ in range(2):
-            took = interrupted(lambda: plan.run(workers=2), 3.0)
-            assert not returned
-            print(took)
-        """,
+            # Twenty pieces are few enough that none is asked for when Ctrl-C comes.
+            source = busy if inside == "a generator" else lambda: iter([samples] * 20)
+            plan = iso.generate(source, dtype="f4", rate=1000).lowpass(50).highpass(5).rewindow(512)
+            plan = plan.map(iso.py(slow, on_workers="processes")).map(lambda s: s + 1)
+            text = plan.explain(workers=2)
+            assert "stage 1: " in text and "in worker processes" in text, text
+            for _ in range(2):
+                took = interrupted(lambda: plan.run(workers=2), 3.0)
+                assert not returned
+                print(took)
+            """
+        ),
         tmp_path,
     )
     assert min(map(float, took)) < 1 and max(map(float, took)) < 5, took

@@ -27,7 +27,7 @@ def together(first: iso.Plan, second: iso.Plan, how: str) -> iso.Plan:
 
 
 @dataclass(frozen=True)
-class Rows:
+class MetRows:
     """Rows of two feeds that met in stages.
 
     Attributes:
@@ -43,7 +43,7 @@ class Rows:
     stages: set[int]
 
 
-def met(workers: int, rates: tuple[int, int], silent: tuple[float, float]) -> Rows:
+def run_two_feeds(workers: int, rates: tuple[int, int], silent: tuple[float, float]) -> MetRows:
     feeds = Feeds(rates)
     values: list[dict[str, Any]] = []
     delays: list[float] = []
@@ -59,7 +59,7 @@ def met(workers: int, rates: tuple[int, int], silent: tuple[float, float]) -> Ro
     feeds.send(1, SECONDS, silent)
     report = plan.run(workers=workers).report
     feeds.join()
-    return Rows(values, np.array(delays), feeds.counts("late_samples"), {stage.number for stage in report.stages})
+    return MetRows(values, np.array(delays), feeds.counts("late_samples"), {stage.number for stage in report.stages})
 
 
 @pytest.mark.parametrize("workers", [2, 3])
@@ -69,7 +69,7 @@ def test_two_feeds_meet_in_stages_as_in_one_thread(workers: int, rates: tuple[in
     """Once more if a busy machine held a sender up for longer than a feed may lag behind the other, or the rows."""
     silent = SILENCES[silence]
     for _ in range(2):
-        rows = met(workers, rates, silent)
+        rows = run_two_feeds(workers, rates, silent)
         if rows.late == (0, 0) and np.median(rows.delays) < LATENESS + 0.3:
             break
     assert len(rows.stages) >= 3, rows.stages

@@ -23,9 +23,9 @@ pub struct CallContext {
     pub caller: Option<ThreadId>,
     /// Requests the end of the execution.
     pub interrupt: Option<Interrupt>,
-    /// Polled in any thread. It ends the execution, too.
+    /// Of the execution, polled in any thread; it checks signals itself.
     pub watch: Option<Watch>,
-    /// Called only in the caller's thread. An error ends the execution.
+    /// Without a watch, called in the caller's thread. An error ends the execution.
     pub check_signals: fn() -> Result<(), Cause>,
 }
 
@@ -34,12 +34,11 @@ impl CallContext {
         if (self.interrupt.as_ref()).is_some_and(Interrupt::is_requested) {
             return Err(ProcessError::Stopped);
         }
-        if (self.watch.as_ref()).is_some_and(|watch| !watch.poll()) {
-            return Err(ProcessError::Stopped);
-        }
-        match self.is_in_caller() {
-            false => Ok(()),
-            true => (self.check_signals)().map_err(ProcessError::Signal),
+        match &self.watch {
+            Some(watch) if watch.poll() => Ok(()),
+            Some(_) => Err(ProcessError::Stopped),
+            None if self.is_in_caller() => (self.check_signals)().map_err(ProcessError::Signal),
+            None => Ok(()),
         }
     }
 

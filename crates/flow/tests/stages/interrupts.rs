@@ -15,7 +15,7 @@ const SOON: Duration = Duration::from_millis(100);
 const MAX_DRAIN: Duration = Duration::from_millis(40);
 
 #[derive(Debug, Clone, Copy)]
-enum Cause {
+enum StopRequest {
     Interrupt,
     /// A callback that from then on returns false.
     Watch,
@@ -29,7 +29,7 @@ struct Interrupted {
 }
 
 /// Of 1000 samples a segment; without the gaps that windows do not cross.
-fn interrupted(workers: usize, count: usize, link_bytes: u64, cause: Cause) -> Interrupted {
+fn interrupted(workers: usize, count: usize, link_bytes: u64, request: StopRequest) -> Interrupted {
     let (made, delivered) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let counted = Arc::clone(&delivered);
     let source = generated(0, 0..i64::MAX, 1000, &made);
@@ -44,9 +44,9 @@ fn interrupted(workers: usize, count: usize, link_bytes: u64, cause: Cause) -> I
     options.workers = workers;
     let watched = interrupt.clone();
     let watch = Watch::new(move || !watched.is_requested());
-    match cause {
-        Cause::Interrupt => options.interrupt = Some(&interrupt),
-        Cause::Watch => options.watch = Some(&watch),
+    match request {
+        StopRequest::Interrupt => options.interrupt = Some(&interrupt),
+        StopRequest::Watch => options.watch = Some(&watch),
     }
     options.stages.helpers_after_us = 0;
     options.stages.link_bytes = link_bytes;
@@ -68,11 +68,11 @@ fn interrupted(workers: usize, count: usize, link_bytes: u64, cause: Cause) -> I
 #[test]
 fn what_is_in_links_is_delivered() {
     let mut complete = 0;
-    for (workers, cause) in [
-        (2, Cause::Interrupt),
-        (3, Cause::Interrupt),
-        (2, Cause::Watch),
-        (3, Cause::Watch),
+    for (workers, request) in [
+        (2, StopRequest::Interrupt),
+        (3, StopRequest::Interrupt),
+        (2, StopRequest::Watch),
+        (3, StopRequest::Watch),
     ] {
         let mut least = Duration::MAX;
         for _ in 0..5 {
@@ -80,12 +80,12 @@ fn what_is_in_links_is_delivered() {
                 after,
                 made,
                 delivered,
-            } = interrupted(workers, 3, 1 << 14, cause);
+            } = interrupted(workers, 3, 1 << 14, request);
             assert!(made > 0 && delivered <= made);
             // Of a burst too long for the time that is left the rest is lost.
             assert!(
                 after >= MAX_DRAIN || delivered == made,
-                "{workers}, {cause:?}: {delivered} of {made} in {after:?}"
+                "{workers}, {request:?}: {delivered} of {made} in {after:?}"
             );
             complete += u32::from(delivered == made);
             assert!(after < Duration::from_secs(20), "{after:?}");
@@ -99,7 +99,7 @@ fn what_is_in_links_is_delivered() {
 #[test]
 fn what_does_not_fit_into_the_time_is_lost_and_the_end_comes_as_soon() {
     // Hundreds of filters take longer than that for what links hold.
-    let runs = (0..3).map(|_| interrupted(2, 400, 2 << 20, Cause::Interrupt));
+    let runs = (0..3).map(|_| interrupted(2, 400, 2 << 20, StopRequest::Interrupt));
     let runs: Vec<Interrupted> = runs.collect();
     assert!(runs.iter().all(|run| run.delivered <= run.made));
     assert!(runs.iter().map(|run| run.after).min() < Some(3 * SOON));

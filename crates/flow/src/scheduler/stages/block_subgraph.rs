@@ -128,7 +128,7 @@ fn check_cell(
     }
 }
 
-/// For the cells of the stage of a node.
+/// The error of an operator whose cells do not fit into `memory=`.
 pub(super) fn too_little_memory(
     operator: &'static str,
     node: usize,
