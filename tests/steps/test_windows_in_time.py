@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 import time
@@ -45,10 +46,8 @@ def windows(rows: dict[str, npt.NDArray[Any]], every: int, period: int) -> list[
         inside = np.flatnonzero((at >= begin) & (at < begin + period))
         for key in dict.fromkeys(rows["max"][inside]):
             chosen = inside[rows["max"][inside] == key]
-            total = 0.0
-            for mean in rows["mean"][chosen]:
-                total += mean
-            found.append((begin, key, len(chosen), total, rows["mean"][chosen][-1]))
+            means = rows["mean"][chosen]
+            found.append((begin, key, len(chosen), math.fsum(means), means[-1]))
     return found
 
 
@@ -113,12 +112,14 @@ def test_sessions_are_those_of_a_loop(tmp_path: Path, seed: int, gap: float) -> 
     for k, (begin, key) in enumerate(zip(given_rows["time"].astype("i8"), given_rows["max"], strict=True)):
         last = next((one for one in reversed(sessions) if one["max"] == key), None)
         if last is None or begin - last["until"] > gap * 1e9:
-            last = {"max": key, "start": given_rows["start"][k], "time": begin, "n": 0, "total": 0.0}
+            last = {"max": key, "start": given_rows["start"][k], "time": begin, "n": 0, "means": []}
             sessions.append(last)
         last.update(until=begin + 700_000_000, end=given_rows["end"][k], last=given_rows["mean"][k])
         last["n"] += 1
-        last["total"] += given_rows["mean"][k]
+        last["means"].append(given_rows["mean"][k])
     assert len(sessions) > 1
+    for session in sessions:
+        session["total"] = math.fsum(session["means"])
     for name in ("start", "end", "time", "max", "n", "total", "last"):
         assert np.asarray(table[name]).astype("f8").tolist() == [float(one[name]) for one in sessions], name
 

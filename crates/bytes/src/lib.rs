@@ -41,7 +41,6 @@ mod samples;
 pub mod search;
 mod spec;
 pub mod stats;
-mod tree;
 
 pub use chain::{Chain, Part, State};
 pub use error::BytesError;

@@ -19,6 +19,7 @@ mod isa;
 pub mod math;
 pub mod packets;
 mod prefetch;
+pub mod reduction_tree;
 pub mod resample;
 pub mod running;
 pub mod spectrum;

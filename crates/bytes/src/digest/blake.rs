@@ -7,10 +7,10 @@ use blake3::hazmat::{
     ChainingValue, HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_root,
 };
 use blake3::{CHUNK_LEN, Hasher};
+use isochrony_dsp::reduction_tree::{MAX_NODES, ReductionTree};
 
 use crate::processor::{JoinOutcome, Needs, Output, Piece, Processor};
 use crate::samples::{round_down, round_up};
-use crate::tree::{MOST_NODES, Tree};
 use crate::{BytesError, Digest, Outcome};
 
 /// Bytes of a leaf.
@@ -23,7 +23,7 @@ fn combine(left: &ChainingValue, right: &ChainingValue) -> ChainingValue {
 pub(super) struct Blake3;
 
 pub(super) struct Part {
-    tree: Tree<ChainingValue>,
+    tree: ReductionTree<ChainingValue>,
     from: u64,
     to: u64,
 }
@@ -54,7 +54,7 @@ impl Part {
 }
 
 pub(super) struct State {
-    tree: Tree<ChainingValue>,
+    tree: ReductionTree<ChainingValue>,
     open: Hasher,
     /// Start of the open chunk.
     open_start: u64,
@@ -105,16 +105,16 @@ impl Processor for Blake3 {
     }
 
     fn part_bytes(&self, _buffer: usize) -> usize {
-        size_of::<Part>() + MOST_NODES * (size_of::<ChainingValue>() + 16)
+        size_of::<Part>() + MAX_NODES * (size_of::<ChainingValue>() + 16)
     }
 
     fn state_bytes(&self) -> usize {
-        size_of::<State>() + MOST_NODES * (size_of::<ChainingValue>() + 16)
+        size_of::<State>() + MAX_NODES * (size_of::<ChainingValue>() + 16)
     }
 
     fn part(&self) -> Part {
         Part {
-            tree: Tree::new(),
+            tree: ReductionTree::new(),
             from: 0,
             to: 0,
         }
@@ -122,7 +122,7 @@ impl Processor for Blake3 {
 
     fn state(&self) -> State {
         State {
-            tree: Tree::new(),
+            tree: ReductionTree::new(),
             open: Hasher::new(),
             open_start: 0,
             open_len: 0,

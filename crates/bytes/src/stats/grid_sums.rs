@@ -1,13 +1,10 @@
 //! Sums that begin at multiples of a grain and can be appended, with the same bits as in one pass.
 
 use bytemuck::{Pod, Zeroable};
-use isochrony_dsp::stats::{Accumulator, Statistic, Summary};
+use isochrony_dsp::reduction_tree::MAX_NODES;
+use isochrony_dsp::stats::{Accumulator, IndexedSums, LEAF, Statistic, Summary};
 
 use crate::Value;
-use crate::tree::{MOST_NODES, Tree};
-
-/// Samples per leaf of floating-point sums: combining leaves costs little.
-const LEAF: u64 = 4096;
 
 pub(super) trait StatisticSample:
     Statistic<Extreme = Self> + Pod + Zeroable + Send + Sync
@@ -71,58 +68,40 @@ exact!(i8 i16 i32 u8 u16 u32);
 
 /// Floats and 64-bit integers: leaves, combined as a binary tree over the stream.
 pub(super) struct Leaves<T: Statistic> {
-    next: u64,
-    open: Accumulator<T>,
-    tree: Tree<Summary<T::Extreme>>,
+    next: i64,
+    sums: IndexedSums<T>,
 }
 
 impl<T: Statistic> Default for Leaves<T> {
     fn default() -> Self {
         Self {
             next: 0,
-            open: Accumulator::new(),
-            tree: Tree::new(),
+            sums: IndexedSums::new(),
         }
     }
 }
 
 impl<T: Statistic> GridSums<T> for Leaves<T> {
     const GRAIN: u64 = LEAF;
-    const HEAP: usize = MOST_NODES * (size_of::<Summary<T::Extreme>>() + 16);
+    const HEAP: usize = MAX_NODES * (size_of::<Summary<T::Extreme>>() + 16);
 
     fn begin(&mut self, sample: u64) {
-        self.next = sample;
-        self.open.reset();
-        self.tree.clear();
+        self.next = sample as i64;
+        self.sums.reset();
     }
 
-    fn push(&mut self, mut samples: &[T]) {
-        while !samples.is_empty() {
-            let room = LEAF - self.next % LEAF;
-            let (now, later) = samples.split_at(samples.len().min(room as usize));
-            self.open.push(now);
-            self.next += now.len() as u64;
-            if self.next.is_multiple_of(LEAF) {
-                let leaf = self.next / LEAF - 1;
-                self.tree.push(leaf, 0, self.open.finish(), Summary::merge);
-                self.open.reset();
-            }
-            samples = later;
-        }
+    fn push(&mut self, samples: &[T]) {
+        self.sums.push(self.next, samples);
+        self.next += samples.len() as i64;
     }
 
     fn append(&mut self, later: &Self) {
-        self.tree.append(&later.tree, Summary::merge);
+        self.sums.append(&later.sums);
         self.next = later.next;
     }
 
     fn summary(&self) -> Summary<T::Extreme> {
-        let mut tree = self.tree.clone();
-        if !self.next.is_multiple_of(LEAF) {
-            tree.push(self.next / LEAF, 0, self.open.finish(), Summary::merge);
-        }
-        tree.fold(Summary::merge, Summary::merge, |all| *all)
-            .unwrap_or(Summary::EMPTY)
+        self.sums.summary()
     }
 }
 

@@ -30,6 +30,8 @@
 
 mod block;
 mod complex;
+mod exact_sum;
+mod indexed;
 mod integer;
 mod lanes;
 mod powers;
@@ -44,8 +46,10 @@ use serde::{Deserialize, Serialize};
 use crate::DspError;
 use crate::isa::{Isa, Kernel, Level};
 
+pub use exact_sum::ExactSum;
+pub use indexed::{IndexedSums, LEAF};
 #[doc(hidden)]
-pub use integer::Integer;
+pub use integer::{Integer, Sums as IntegerSums};
 pub use lanes::LANES;
 pub use powers::Powers;
 pub use summary::{Extreme, Summary};

@@ -12,6 +12,7 @@ mod filter_sos;
 mod filter_zero_phase;
 mod haar_of_counts;
 mod hilbert;
+mod indexed_sums;
 mod math;
 mod packets;
 mod resample;

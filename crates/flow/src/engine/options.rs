@@ -96,8 +96,8 @@ pub struct RunOptions<'a> {
     #[serde(skip)]
     pub tuning: Option<&'a Tuning>,
     /// Task threads beside the caller's, which executes the sequential part; in stages: threads that compute at once,
-    /// the caller's included. With 1, tasks run only operators whose results depend on cuts, such as sums
-    /// ([`Contract::Reducible`](crate::Contract)), so results are bit-identical for any number.
+    /// the caller's included. With 1, tasks run only operators that settle ([`Contract::Settling`](crate::Contract)), so
+    /// results are bit-identical for any number.
     pub workers: usize,
     /// `workers` is the maximum: one if the plan is short, or if several would change what user code is given, or what
     /// is read of a live or generated feed. Other threads join a plan with a feed, a function or a `limit` once the
@@ -149,6 +149,12 @@ pub struct RunOptions<'a> {
 const HOLDERS_PER_STAGE: f64 = 2.0;
 
 impl RunOptions<'_> {
+    /// Whether operators may work in tasks and cells although results then depend on where these are cut: one worker
+    /// cuts like several.
+    pub(crate) fn allows_settling(&self) -> bool {
+        self.tolerance > 0.0
+    }
+
     pub(crate) fn flush_interval(&self) -> Option<Duration> {
         let latency = self.latency?.clamp(0.0, 1e9);
         Some(Duration::from_secs_f64(latency / HOLDERS_PER_STAGE))

@@ -62,11 +62,10 @@ pub enum Contract {
         /// Relative error after warm-up.
         rel_err: f64,
     },
-    /// One result at the end, combined from partial ones in read order ([`Operator::partial`], [`Operator::combine`]).
-    Reducible {
-        /// Bit-identical however the input is cut: counts, not float sums.
-        exact: bool,
-    },
+    /// One result at the end, combined from partial ones in read order ([`Operator::partial`], [`Operator::combine`]), with
+    /// the same bits wherever the input is cut. Plain float sums round: see [`isochrony_dsp::stats::ExactSum`] and
+    /// [`isochrony_dsp::stats::IndexedSums`].
+    Reducible,
     /// One instance, in order.
     Sequential,
 }

@@ -6,7 +6,6 @@
 
 use super::output_estimate::output_estimates;
 use super::scan_input::scan_error;
-use super::task_contract::exposes_cuts;
 use super::worker_gain::{MIN_SAMPLES, too_short_because};
 use crate::engine::tuning::Tuning;
 use crate::engine::{PlanCuts, RunOptions};
@@ -98,7 +97,7 @@ fn calls_differ(graph: &Graph, function: usize, options: &RunOptions<'_>) -> Opt
             "{name} calls Python, and so does a source: their calls would no longer alternate"
         ));
     }
-    if exposes_cuts(graph, options) || !is_chain_before_functions(graph) {
+    if options.allows_settling() || !is_chain_before_functions(graph) {
         return Some(format!(
             "{name} calls Python, and could be given blocks of other lengths"
         ));

@@ -32,6 +32,10 @@ impl RangeAnnouncer {
     ) {
         let mut continues_at = None;
         let is_first = self.0.is_none();
+        // Where the task's portion begins: what is read before it may report ranges that are over.
+        let mut portion = None;
+        // A fan-in passes others' items up to a mark, and needs to know the first range before.
+        let mut held_back = None;
         for event in events {
             match event {
                 ExitEvent::RangeStart { origin, why: None } => {
@@ -48,12 +52,24 @@ impl RangeAnnouncer {
                 }
                 ExitEvent::Item(item) => {
                     self.continue_at(continues_at.take(), &mut give);
+                    held_back = None;
                     give(SourceEvent::Item(item));
                 }
-                ExitEvent::ProgressMark(index) => give(SourceEvent::ProgressMark(index)),
+                ExitEvent::ProgressMark(index) => {
+                    if is_first || index > *portion.get_or_insert(index) {
+                        self.continue_at(continues_at.take(), &mut give);
+                    }
+                    held_back = self.0.is_none().then_some(index);
+                    if held_back.is_none() {
+                        give(SourceEvent::ProgressMark(index));
+                    }
+                }
             }
         }
         self.continue_at(continues_at, &mut give);
+        if let Some(index) = held_back {
+            give(SourceEvent::ProgressMark(index));
+        }
     }
 
     fn continue_at(&mut self, origin: Option<RangeOrigin>, give: &mut impl FnMut(SourceEvent)) {

@@ -6,7 +6,7 @@ use super::remote::collecting;
 use super::scan_groups::{self, subgraph_plans};
 use super::stages::StagePlan;
 use super::subgraph::SubgraphPlan;
-use super::task_contract::{exposes_cuts, placements};
+use super::task_contract::placements;
 use super::task_size::TaskSize;
 use crate::engine::{PlanCuts, RunOptions};
 use crate::optimiser::{SkipOutcome, optimise, skip_unmatched};
@@ -85,8 +85,7 @@ fn describe_contract(contract: Contract, unit: &str) -> String {
         Contract::Settling { before, rel_err } => {
             format!("settles after {before} {unit} (relative error {rel_err:e})")
         }
-        Contract::Reducible { exact: true } => "reducible, exact".into(),
-        Contract::Reducible { exact: false } => "reducible, to rounding".into(),
+        Contract::Reducible => "reducible".into(),
         Contract::Sequential => "sequential".into(),
     }
 }
@@ -149,7 +148,7 @@ fn explain_workers(collected: &Graph) -> String {
         WorkerChoice::Several(cuts) => {
             let options = RunOptions { cuts, ..options };
             match StagePlan::of(collected, &options) {
-                Err(why) if !exposes_cuts(collected, &options) => why.to_owned(),
+                Err(why) if !options.allows_settling() => why.to_owned(),
                 _ => {
                     return "by default a worker for each core, once the caller's thread is busy\n"
                         .to_owned();
@@ -391,11 +390,7 @@ mod tests {
             (overlap, "overlap of 3 windows before and 2 after"),
             (Contract::Lookahead { after: 9 }, "lookahead of 9 windows"),
             (settling, "settles after 132 windows (relative error 1e-9)"),
-            (Contract::Reducible { exact: true }, "reducible, exact"),
-            (
-                Contract::Reducible { exact: false },
-                "reducible, to rounding",
-            ),
+            (Contract::Reducible, "reducible"),
             (Contract::Sequential, "sequential"),
         ] {
             assert_eq!(describe_contract(contract, "windows"), text);

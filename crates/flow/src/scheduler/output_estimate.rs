@@ -41,7 +41,7 @@ pub(super) fn output_estimates<'a>(
             estimate.samples_per_index *= down as f64 / up as f64;
         }
         let (values, bytes_per_value) = match properties.outputs.first() {
-            _ if matches!(properties.contract, Contract::Reducible { .. }) => (0.0, 0.0),
+            _ if properties.contract == Contract::Reducible => (0.0, 0.0),
             Some(PortType::Samples { dtype, .. }) => {
                 (1.0 / estimate.samples_per_index, dtype.size() as f64)
             }

@@ -10,7 +10,6 @@ use super::running_tasks::RunningTasks;
 use super::scan_groups::subgraph_plans;
 use super::split::SplitPlan;
 use super::stages::{self, StagePlan};
-use super::task_contract::exposes_cuts;
 use super::worker::{Worker, WorkerResult};
 use crate::engine::budget::{MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{Report, TaskReport};
@@ -40,7 +39,7 @@ pub(crate) fn run(
     };
     let workers = options.workers.max(1);
     // One worker uses tasks only where cuts change bits. First, since splitting a large plan takes time.
-    if workers < 2 && options.cluster.is_none() && !exposes_cuts(graph, options) {
+    if workers < 2 && options.cluster.is_none() && !options.allows_settling() {
         return Ok(None);
     }
     let interrupt = Interrupt::default();
@@ -54,7 +53,7 @@ pub(crate) fn run(
         None => StagePlan::instead_of_tasks(graph, options, &subgraph_plans),
     };
     // One worker uses the same tasks.
-    let may_have_tasks = options.cuts == PlanCuts::Any || exposes_cuts(graph, options);
+    let may_have_tasks = options.cuts == PlanCuts::Any || options.allows_settling();
     let split = match in_stages {
         None if may_have_tasks => SplitPlan::of(graph, options, subgraph_plans)?,
         _ => None,

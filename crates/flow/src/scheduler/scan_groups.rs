@@ -25,7 +25,7 @@ pub(super) fn subgraph_plans(graph: &Graph, options: &RunOptions<'_>) -> Vec<Sub
     let mut subgraph_plans = Vec::new();
     for group in planner.groups(&scans) {
         let plan = planner.plan(&group);
-        if all_scans_meet(&plan, graph) {
+        if all_scans_meet(&plan) {
             subgraph_plans.push(plan);
             continue;
         }
@@ -55,8 +55,8 @@ fn consumers(graph: &Graph) -> Consumers {
 }
 
 /// Where cuts change bits, factory operators do not count.
-fn all_scans_meet(plan: &SubgraphPlan, graph: &Graph) -> bool {
-    let exposes = plan.exposes_cuts(graph);
+fn all_scans_meet(plan: &SubgraphPlan) -> bool {
+    let exposes = plan.settles();
     let scans = plan.scans.iter().map(|scan| plan.nodes[scan.position].node);
     let mut groups = ScanGroups::of(scans);
     for one in plan
@@ -121,7 +121,7 @@ impl GroupPlanner<'_> {
         for one in &nodes {
             groups.merge(&one.scans);
         }
-        let cut_sensitive = nodes.iter().filter(|one| one.exposes_cuts(self.graph));
+        let cut_sensitive = nodes.iter().filter(|one| one.settles());
         let cut_sensitive: HashSet<usize> =
             cut_sensitive.flat_map(|one| &one.scans).copied().collect();
         let is_factory = |node: &crate::plan::graph::GraphNode| matches!(node.op, Op::Factory(_));

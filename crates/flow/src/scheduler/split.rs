@@ -36,7 +36,7 @@ pub(super) fn split_subgraphs(
     let mut subgraphs = Vec::new();
     if options.workers < 2 {
         // One worker uses tasks only where cuts change bits.
-        subgraph_plans.retain(|plan| plan.exposes_cuts(graph));
+        subgraph_plans.retain(SubgraphPlan::settles);
     }
     for plan in subgraph_plans {
         let Some(size) = plan.task_size(graph, options) else {

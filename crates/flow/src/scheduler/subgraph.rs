@@ -2,7 +2,7 @@
 
 use isochrony_time::Ratio;
 
-use super::task_contract::{TaskContract, combines_inexactly};
+use super::task_contract::TaskContract;
 use crate::PortionOverlap;
 use crate::plan::graph::{Edge, Graph};
 
@@ -64,18 +64,16 @@ impl SubgraphNode {
         self.inputs.is_empty()
     }
 
-    pub(super) fn exposes_cuts(&self, graph: &Graph) -> bool {
-        self.rel_err > 0.0 || combines_inexactly(&graph.nodes[self.node])
+    /// Whether its bits depend on where the recording is cut.
+    pub(super) fn settles(&self) -> bool {
+        self.rel_err > 0.0
     }
 }
 
 impl SubgraphPlan {
-    pub(super) fn exposes_cuts(&self, graph: &Graph) -> bool {
-        self.nodes.iter().any(|one| one.exposes_cuts(graph))
-    }
-
+    /// Whether bits depend on where the recording is cut.
     pub(super) fn settles(&self) -> bool {
-        self.nodes.iter().any(|one| one.rel_err > 0.0)
+        self.nodes.iter().any(SubgraphNode::settles)
     }
 
     /// Decompression is work for several cores by itself.

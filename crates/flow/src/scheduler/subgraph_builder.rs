@@ -11,7 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::output_estimate::output_bytes_per_sample;
 use super::overlap::{OverlapPlan, plan_overlap, union_overlap};
 use super::subgraph::{RatioChain, Scan, SubgraphExit, SubgraphNode, SubgraphPlan};
-use super::task_contract::{TaskContract, combines_inexactly, interleaves, reduces, task_contract};
+use super::task_contract::{TaskContract, interleaves, reduces, task_contract};
 use crate::engine::RunOptions;
 use crate::plan::Op;
 use crate::plan::graph::{Edge, Graph};
@@ -164,7 +164,7 @@ impl<'a> SubgraphBuilder<'a> {
         }
         let uses_factory =
             before().any(|one| one.uses_factory) || matches!(node.op, Op::Factory(_));
-        if uses_factory && (contract.rel_err > 0.0 || combines_inexactly(node)) {
+        if uses_factory && contract.rel_err > 0.0 {
             // One worker calls it sequentially, so its cuts would lie elsewhere.
             return Err(format!(
                 "{name} has results that depend on where the recording is cut, and one worker does not run its input in tasks"

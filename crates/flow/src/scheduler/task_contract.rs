@@ -43,18 +43,8 @@ impl TaskContract {
     }
 }
 
-/// Whether the result's bits depend on cuts.
-pub(super) fn combines_inexactly(node: &GraphNode) -> bool {
-    node.properties.contract == Contract::Reducible { exact: false }
-}
-
-/// Whether bits depend on cuts: then one worker cuts like several.
-pub(super) fn exposes_cuts(graph: &Graph, options: &RunOptions<'_>) -> bool {
-    options.tolerance > 0.0 || graph.nodes.iter().any(combines_inexactly)
-}
-
 pub(super) fn reduces(node: &GraphNode) -> bool {
-    matches!(node.properties.contract, Contract::Reducible { .. })
+    node.properties.contract == Contract::Reducible
 }
 
 /// Whether it gives several streams in turn: consecutive items need not be contiguous.
@@ -140,7 +130,7 @@ fn declared_contract(node: &GraphNode, inputs: &[PortType]) -> Result<TaskContra
         })
     };
     match properties.contract {
-        Contract::Reducible { .. } => Ok(TaskContract::stateless()),
+        Contract::Reducible => Ok(TaskContract::stateless()),
         Contract::Stateless if properties.delay != 0 || !ratio.is_one() => {
             Err("has other indices than its input")
         }

@@ -47,10 +47,7 @@ impl SubgraphPlan {
     /// Task size where cuts change bits: the output is at most the nominal input. With memory for few tasks, they run
     /// sequentially. Cells of streams have the same size.
     pub(super) fn reproducible_samples(&self, graph: &Graph, options: &RunOptions<'_>) -> u64 {
-        let task = match self.settles() {
-            true => options.task.min(options.stages.cell_bytes),
-            false => options.task,
-        };
+        let task = options.task.min(options.stages.cell_bytes);
         let given = (task as f64 / self.bytes_per_sample) as u64;
         let wanted = given.min(task / self.bytes_read_per_sample(graph));
         let wanted = wanted.max(MIN_OVERLAP_MULTIPLE.saturating_mul(self.overlap.samples()));
@@ -99,7 +96,7 @@ impl SubgraphPlan {
 
 impl SubgraphBuilder<'_> {
     pub(super) fn fit_to_memory(mut self) -> SubgraphPlan {
-        let plan = match self.nodes.iter().any(|one| one.exposes_cuts(self.graph)) {
+        let plan = match self.nodes.iter().any(SubgraphNode::settles) {
             true => self.fit_reproducibly(),
             false => self.fit(false),
         };
@@ -117,7 +114,7 @@ impl SubgraphBuilder<'_> {
             self.retain(all.clone(), |one| !one.uses_factory);
         }
         let mut plan = self.fit(true);
-        let shows = plan.exposes_cuts(self.graph);
+        let shows = plan.settles();
         plan.reproducible_samples =
             shows.then(|| plan.reproducible_samples(self.graph, self.options));
         if shows && !any_factory {

@@ -234,54 +234,60 @@ fn beside_held(scan: &Plan, showing: &Plan, branches: usize) -> Vec<Plan> {
 fn neither_memory_nor_factory_operators_change_where_the_recording_is_cut() {
     let scan = Plan::scan_part(recording(), None, 500);
     let low = named(&scan, "iir", json!({"band": "lowpass", "cutoff_hz": 500.0}));
-    let rows = scan
-        .rewindow(10)
-        .unwrap()
-        .map(&(Expr::input() * 0.1))
-        .unwrap();
-    let rows = rows.stats([isochrony_flow::Stat::Mean]).unwrap();
+    let plans = beside_held(&scan, &low, 5);
+    let run = |workers, memory, task| {
+        let mut options = RunOptions::default();
+        (options.workers, options.memory, options.tolerance) = (workers, memory, 1e-9);
+        options.task = task;
+        let (all, report) = Plan::collect_all(&plans, &options).unwrap();
+        let tasks = report.tasks.into_iter();
+        (all, tasks.map(|task| task.range).collect::<Vec<_>>())
+    };
+    let (expected, cuts) = run(1, isochrony_flow::DEFAULT_MEMORY, 64 << 10);
+    let (other, others) = run(1, isochrony_flow::DEFAULT_MEMORY, 32 << 10);
+    assert!(cuts.len() > 3 && others.len() > cuts.len());
+    assert!(other[0] != expected[0]);
+    for memory in [20, 21, 22, 23, 24, 26, 30].map(|bits| 1 << bits) {
+        for workers in [1, 3] {
+            let (got, theirs) = run(workers, memory, 64 << 10);
+            let of = format!("{memory} bytes, {workers} workers");
+            assert!(got == expected, "{of}");
+            assert_eq!(theirs, cuts, "{of}");
+        }
+    }
+}
+
+#[test]
+fn sums_are_the_same_wherever_the_recording_is_cut() {
+    let scan = Plan::scan_part(recording(), None, 500);
+    let tenths = scan.rewindow(10).unwrap().map(&(Expr::input() * 0.1));
+    let rows = tenths.unwrap().stats([isochrony_flow::Stat::Mean]).unwrap();
     let sums = [
         ("sum", json!(["mean", "sum"])),
         ("std", json!(["mean", "std"])),
     ];
     let sums = rows.group_by(&[], sums).unwrap();
-    for (showing, tolerance) in [(low, 1e-9), (sums, 0.0)] {
-        let plans = beside_held(&scan, &showing, 5);
-        let run = |workers, memory, task| {
-            let mut options = RunOptions::default();
-            (options.workers, options.memory, options.tolerance) = (workers, memory, tolerance);
-            options.task = task;
-            let (all, report) = Plan::collect_all(&plans, &options).unwrap();
-            let tasks = report.tasks.into_iter();
-            (all, tasks.map(|task| task.range).collect::<Vec<_>>())
-        };
-        let (expected, cuts) = run(1, isochrony_flow::DEFAULT_MEMORY, 64 << 10);
-        let (other, others) = run(1, isochrony_flow::DEFAULT_MEMORY, 32 << 10);
-        assert!(cuts.len() > 3 && others.len() > cuts.len());
-        assert!(other[0] != expected[0], "{showing}");
-        for memory in [20, 21, 22, 23, 24, 26, 30].map(|bits| 1 << bits) {
-            for workers in [1, 3] {
-                let (got, theirs) = run(workers, memory, 64 << 10);
-                let of = format!("{showing} in {memory} bytes, {workers} workers");
-                assert!(got == expected, "{of}");
-                assert_eq!(theirs, cuts, "{of}");
-            }
-        }
+    let expected = sums.collect().unwrap();
+    for (workers, task) in [(2, 64 << 10), (3, 32 << 10), (2, 5000)] {
+        let mut options = RunOptions::default();
+        (options.workers, options.task) = (workers, task);
+        let (found, report) = sums.collect_with(&options).unwrap();
+        assert!(report.tasks.len() > 3);
+        assert_eq!(found, expected, "{workers} workers, tasks of {task} bytes");
     }
 }
 
 #[test]
 fn a_factory_operator_with_too_much_output_stays_in_the_callers_thread() {
     let scan = Plan::scan_part(recording(), None, 500);
-    let windows = scan.rewindow(100).unwrap();
+    let low = named(&scan, "iir", json!({"band": "lowpass", "cutoff_hz": 500.0}));
+    let windows = low.rewindow(100).unwrap();
     let rows = windows.stats([isochrony_flow::Stat::Mean]).unwrap();
-    let sums = rows
-        .group_by(&[], [("sum", json!(["mean", "sum"]))])
-        .unwrap();
     let places = |branches| {
-        let plans = beside_held(&scan, &sums, branches);
+        let plans = beside_held(&scan, &rows, branches);
         let mut options = RunOptions::default();
-        (options.workers, options.memory, options.task) = (2, 4 << 20, 48 << 10);
+        (options.workers, options.memory, options.tolerance) = (2, 4 << 20, 1e-9);
+        options.task = 48 << 10;
         let (_, report) = Plan::collect_all(&plans, &options).unwrap();
         let called = |place: &&String| place.contains("in the caller's thread");
         let called = report.places.iter().filter(called).count();

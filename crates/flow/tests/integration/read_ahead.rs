@@ -80,7 +80,7 @@ fn every_strategy_gives_any_number_of_workers_the_same_bits() {
                 "{:?}",
                 report.reads
             );
-            assert!(report.tasks.len() > 10);
+            assert!(workers == 1 || report.tasks.len() > 10);
         }
     }
 }

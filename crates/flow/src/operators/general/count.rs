@@ -33,7 +33,7 @@ operator! {
 impl Operator for Count {
     fn bind(&mut self, _: &[PortType]) -> Result<OperatorProperties, PlanError> {
         Ok(OperatorProperties::new([PortType::Count])
-            .contract(Contract::Reducible { exact: true })
+            .contract(Contract::Reducible)
             .cost_ns(0.0))
     }
 

@@ -1,9 +1,11 @@
 //! Aggregates of grouped rows. Every value is eight bytes: integers as int64, floats as their bits. So keys of any type
-//! compare alike, and aggregates have one loop for integers and one for floats.
+//! compare alike, and aggregates have one loop for integers and one for floats. Sums of floats, means and deviations are
+//! exact until they are rounded, so parts combine to the same bits wherever they were cut.
 
 use arrow_array::{Array, ArrayRef, make_array};
 use arrow_buffer::{MutableBuffer, NullBuffer};
 use arrow_schema::{ArrowError, DataType, Field};
+use isochrony_dsp::stats::ExactSum;
 use isochrony_segment::DType;
 use serde::{Deserialize, Serialize};
 
@@ -169,24 +171,87 @@ impl ColumnValues {
 pub(crate) struct Aggregate {
     function: AggregateFunction,
     dtype: DType,
-    groups: Vec<GroupState>,
+    groups: Groups,
 }
 
-/// Number of rows, and a value, a sum, or mean and squared deviations.
+/// One state per group.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Groups {
+    Values(Vec<GroupValue>),
+    Sums(Vec<GroupSum>),
+}
+
+/// Number of values, and one value.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-pub(crate) struct GroupState {
+pub(crate) struct GroupValue {
     count: u64,
     bits: u64,
-    mean: f64,
-    squares: f64,
+}
+
+/// Number of values, and sums whose bits do not depend on their order.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct GroupSum {
+    count: u64,
+    sum: ExactSum,
+}
+
+impl Groups {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Values(groups) => groups.len(),
+            Self::Sums(groups) => groups.len(),
+        }
+    }
+
+    /// Whether [`Aggregate`] makes such states: another process may have sent them.
+    pub(crate) fn is_valid(&self) -> bool {
+        match self {
+            Self::Values(_) => true,
+            Self::Sums(groups) => groups.iter().all(|group| group.sum.is_valid()),
+        }
+    }
+
+    fn resize(&mut self, groups: usize, empty: &GroupSum) {
+        match self {
+            Self::Values(values) => values.resize(groups, GroupValue::default()),
+            Self::Sums(sums) => sums.resize(groups, empty.clone()),
+        }
+    }
 }
 
 impl Aggregate {
     pub(crate) fn new(function: AggregateFunction, dtype: DType) -> Self {
+        let sums = match function {
+            AggregateFunction::Sum => dtype.is_float(),
+            AggregateFunction::Mean | AggregateFunction::Std => true,
+            _ => false,
+        };
         Self {
             function,
             dtype,
-            groups: Vec::new(),
+            groups: match sums {
+                true => Groups::Sums(Vec::new()),
+                false => Groups::Values(Vec::new()),
+            },
+        }
+    }
+
+    /// About the memory of a group.
+    pub(crate) fn group_bytes(&self) -> usize {
+        match (&self.groups, self.function) {
+            (Groups::Values(_), _) => size_of::<GroupValue>(),
+            (_, AggregateFunction::Std) => size_of::<GroupSum>() + ExactSum::HEAP_OF_SQUARES,
+            _ => size_of::<GroupSum>(),
+        }
+    }
+
+    fn empty_sum(&self) -> GroupSum {
+        GroupSum {
+            count: 0,
+            sum: match self.function {
+                AggregateFunction::Std => ExactSum::with_squares(),
+                _ => ExactSum::default(),
+            },
         }
     }
 
@@ -197,98 +262,133 @@ impl Aggregate {
         pairs: impl IntoIterator<Item = (usize, usize)>,
         groups: usize,
     ) {
-        self.groups.resize(groups, GroupState::default());
+        let (function, float) = (self.function, self.dtype.is_float());
+        let empty = self.empty_sum();
+        self.groups.resize(groups, &empty);
         let pairs = pairs.into_iter();
         let Some(column) = column else {
-            pairs.for_each(|(_, place)| self.groups[place].count += 1);
+            if let Groups::Values(groups) = &mut self.groups {
+                pairs.for_each(|(_, place)| groups[place].count += 1);
+            }
             return;
         };
         let values = wide(column, self.dtype, f64::to_bits);
         let nulls = column.logical_nulls();
-        let float = self.dtype.is_float();
-        for (row, place) in pairs {
-            if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-                continue;
+        let known =
+            |&(row, _): &(usize, usize)| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+        let pairs = pairs.filter(known);
+        match &mut self.groups {
+            Groups::Values(groups) => {
+                pairs.for_each(|(row, place)| groups[place].add(function, values[row], float));
             }
-            self.groups[place].add(self.function, values[row], float);
+            Groups::Sums(groups) => pairs.for_each(|(row, place)| {
+                let group = &mut groups[place];
+                group.count += 1;
+                match float {
+                    true => group.sum.push(f64::from_bits(values[row])),
+                    false => group.sum.push_integer(values[row] as i64),
+                }
+            }),
         }
     }
 
-    /// Whether the result's bits do not depend on cuts.
-    pub(crate) fn is_exact(&self) -> bool {
-        match self.function {
-            AggregateFunction::Mean | AggregateFunction::Std => false,
-            AggregateFunction::Sum => !self.dtype.is_float(),
-            _ => true,
-        }
-    }
-
-    pub(crate) fn take(&mut self) -> Vec<GroupState> {
-        std::mem::take(&mut self.groups)
+    pub(crate) fn take(&mut self) -> Groups {
+        let empty = match self.groups {
+            Groups::Values(_) => Groups::Values(Vec::new()),
+            Groups::Sums(_) => Groups::Sums(Vec::new()),
+        };
+        std::mem::replace(&mut self.groups, empty)
     }
 
     /// `more`: states of later values of the groups in `places`.
-    pub(crate) fn combine(&mut self, more: &[GroupState], places: &[usize], groups: usize) {
-        self.groups.resize(groups, GroupState::default());
-        let float = self.dtype.is_float();
-        for (&place, more) in places.iter().zip(more) {
-            self.groups[place].combine(self.function, more, float);
+    pub(crate) fn combine(&mut self, more: &Groups, places: &[usize], groups: usize) {
+        let (function, float) = (self.function, self.dtype.is_float());
+        let empty = self.empty_sum();
+        self.groups.resize(groups, &empty);
+        match (&mut self.groups, more) {
+            (Groups::Values(groups), Groups::Values(more)) => {
+                for (&place, more) in places.iter().zip(more) {
+                    groups[place].combine(function, more, float);
+                }
+            }
+            (Groups::Sums(groups), Groups::Sums(more)) => {
+                for (&place, more) in places.iter().zip(more) {
+                    groups[place].count += more.count;
+                    groups[place].sum.append(&more.sum);
+                }
+            }
+            // `PartialGroups::fits` refuses other kinds.
+            _ => {}
         }
     }
 
+    /// Whether states are of this aggregate's kind.
+    pub(crate) fn combines(&self, more: &Groups) -> bool {
+        std::mem::discriminant(&self.groups) == std::mem::discriminant(more)
+    }
+
     pub(crate) fn finish(self) -> ColumnValues {
-        self.results(&self.groups)
+        match &self.groups {
+            Groups::Values(groups) => self.values(groups.iter()),
+            Groups::Sums(groups) => self.sums(groups.iter()),
+        }
     }
 
     /// The places become free.
     pub(crate) fn finish_groups(&mut self, places: &[usize]) -> ColumnValues {
-        let groups = places
-            .iter()
-            .map(|&place| std::mem::take(&mut self.groups[place]));
-        let groups: Vec<GroupState> = groups.collect();
-        self.results(&groups)
+        let of = |place: &usize| *place;
+        let results = match &self.groups {
+            Groups::Values(groups) => self.values(places.iter().map(|place| &groups[of(place)])),
+            Groups::Sums(groups) => self.sums(places.iter().map(|place| &groups[of(place)])),
+        };
+        let empty = self.empty_sum();
+        for &place in places {
+            match &mut self.groups {
+                Groups::Values(groups) => groups[place] = GroupValue::default(),
+                Groups::Sums(groups) => groups[place] = empty.clone(),
+            }
+        }
+        results
     }
 
-    fn results(&self, groups: &[GroupState]) -> ColumnValues {
-        let mut cells = ColumnValues::new(self.function.result(self.dtype));
+    fn values<'a>(&self, groups: impl Iterator<Item = &'a GroupValue>) -> ColumnValues {
+        let mut results = ColumnValues::new(self.function.result(self.dtype));
         for group in groups {
-            let known = group.count > 0
-                || matches!(
-                    self.function,
-                    AggregateFunction::Count | AggregateFunction::Sum
-                );
-            cells.push(known.then(|| match self.function {
-                AggregateFunction::Count => group.count,
-                AggregateFunction::Mean => group.mean.to_bits(),
-                AggregateFunction::Std => (group.squares / group.count as f64).sqrt().to_bits(),
-                _ => group.bits,
-            }));
+            results.push(match self.function {
+                AggregateFunction::Count => Some(group.count),
+                AggregateFunction::Sum => Some(group.bits),
+                _ => (group.count > 0).then_some(group.bits),
+            });
         }
-        cells
+        results
+    }
+
+    fn sums<'a>(&self, groups: impl Iterator<Item = &'a GroupSum>) -> ColumnValues {
+        let mut results = ColumnValues::new(self.function.result(self.dtype));
+        for GroupSum { count, sum } in groups {
+            let known = *count > 0 || self.function == AggregateFunction::Sum;
+            let result = || match self.function {
+                AggregateFunction::Mean => sum.mean(*count),
+                AggregateFunction::Std => sum.std(*count),
+                _ => sum.sum(),
+            };
+            results.push(known.then(|| result().to_bits()));
+        }
+        results
     }
 }
 
-impl GroupState {
+impl GroupValue {
     /// `more` is of later values.
     fn combine(&mut self, function: AggregateFunction, more: &Self, float: bool) {
         if more.count == 0 || self.count == 0 {
             *self = if more.count == 0 { *self } else { *more };
             return;
         }
-        match function {
-            AggregateFunction::Count => {}
-            // Chan, Golub and LeVeque (1979): combines both states, and the distance of their means.
-            AggregateFunction::Mean | AggregateFunction::Std => {
-                let share = more.count as f64 / (self.count + more.count) as f64;
-                let away = more.mean - self.mean;
-                self.mean += away * share;
-                self.squares += more.squares + away * away * (self.count as f64 * share);
-            }
-            _ => {
-                let count = self.count;
-                self.add(function, more.bits, float);
-                self.count = count;
-            }
+        if function != AggregateFunction::Count {
+            let count = self.count;
+            self.add(function, more.bits, float);
+            self.count = count;
         }
         self.count += more.count;
     }
@@ -296,24 +396,15 @@ impl GroupState {
     fn add(&mut self, function: AggregateFunction, bits: u64, float: bool) {
         let first = self.count == 0;
         self.count += 1;
-        let value = || match float {
-            true => f64::from_bits(bits),
-            false => bits as i64 as f64,
-        };
         match function {
-            AggregateFunction::Count => {}
             AggregateFunction::First if !first => {}
             AggregateFunction::First | AggregateFunction::Last => self.bits = bits,
-            AggregateFunction::Sum if float => {
-                // An empty sum starts as the bits of zero.
-                self.bits = (f64::from_bits(self.bits) + value()).to_bits();
-            }
             AggregateFunction::Sum => {
                 self.bits = (self.bits as i64).wrapping_add(bits as i64) as u64
             }
             AggregateFunction::Min | AggregateFunction::Max if first => self.bits = bits,
             AggregateFunction::Min | AggregateFunction::Max if float => {
-                let (old, new) = (f64::from_bits(self.bits), value());
+                let (old, new) = (f64::from_bits(self.bits), f64::from_bits(bits));
                 let better = if function == AggregateFunction::Min {
                     new < old
                 } else {
@@ -325,13 +416,7 @@ impl GroupState {
             }
             AggregateFunction::Min => self.bits = (self.bits as i64).min(bits as i64) as u64,
             AggregateFunction::Max => self.bits = (self.bits as i64).max(bits as i64) as u64,
-            // Welford's recurrence: deviations from the running mean do not cancel.
-            AggregateFunction::Mean | AggregateFunction::Std => {
-                let value = value();
-                let away = value - self.mean;
-                self.mean += away / self.count as f64;
-                self.squares += away * (value - self.mean);
-            }
+            AggregateFunction::Count | AggregateFunction::Mean | AggregateFunction::Std => {}
         }
     }
 }

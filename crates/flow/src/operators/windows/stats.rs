@@ -6,7 +6,7 @@ use isochrony_dsp::stats::{Extreme, Statistic, Summary, summaries, summary};
 use isochrony_segment::{Calibration, DType, Sample, SigSeg, Stream, dispatch};
 
 use super::stat::{Stat, parameter_error};
-use super::whole_stats::{WholeStats, is_exact, whole_stats};
+use super::whole_stats::{WholeStats, whole_stats};
 use crate::operator;
 use crate::operators::rows::{RowBuilder, float, integer};
 use crate::operators::wrong_input;
@@ -31,9 +31,9 @@ operator! {
     ///
     /// # Conventions
     /// Values are in the signal's unit; for complex samples they are those of the magnitudes. "std" and "var" are those
-    /// of the population. Sums of integers up to 32 bits are exact, floats are added in fixed lanes: the same bits
-    /// however the samples are cut and whatever the CPU. Of samples other than integers up to 32 bits, sums are added
-    /// up task by task: the same bits for any number of workers.
+    /// of the population. Sums of integers up to 32 bits are exact, others are added in fixed lanes and, of all samples,
+    /// by halves of a tree over their indices: the same bits however the samples are cut, stored or live, for any number
+    /// of workers and whatever the CPU.
     ///
     /// # Errors
     /// An unknown or repeated name, or none; input that is neither windows nor samples; `per` of windows.
@@ -235,8 +235,6 @@ impl Operator for Stats {
             }
         });
         let (rows, output) = RowBuilder::bind("stats", port, fields)?;
-        let extremes = |stat: &Stat| matches!(stat, Stat::Min | Stat::Max | Stat::Count);
-        let exact = is_exact(dtype) || stats.iter().all(extremes);
         if is_whole {
             self.whole = Some(whole_stats(summarised(dtype, stream)));
         }
@@ -248,10 +246,7 @@ impl Operator for Stats {
         });
         let properties = OperatorProperties::new([output]).cost_ns(0.3);
         Ok(match is_whole {
-            // Float sums depend on order.
-            true => properties
-                .contract(Contract::Reducible { exact })
-                .data_dependent(),
+            true => properties.contract(Contract::Reducible).data_dependent(),
             false => properties.contract(Contract::Stateless),
         })
     }

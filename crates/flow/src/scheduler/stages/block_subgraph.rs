@@ -76,7 +76,7 @@ pub(super) fn subgraph(
         None => overlap <= MAX_OVERLAP_BYTES.min(options.memory / 64),
     };
     let reduces = plan.exits.iter().any(|exit| exit.reduces);
-    if !all || !fits || reduces || plan.exposes_cuts(&own) && replication != Replication::Cells {
+    if !all || !fits || reduces || plan.settles() && replication != Replication::Cells {
         return Ok(None);
     }
     let input = ScanInput::new(&own, 0, plan.overlap, false)?;

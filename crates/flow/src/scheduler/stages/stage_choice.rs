@@ -7,7 +7,6 @@ use super::stage_plan::{Replication, StagePlan};
 use crate::engine::RunOptions;
 use crate::plan::graph::Graph;
 use crate::scheduler::subgraph::SubgraphPlan;
-use crate::scheduler::task_contract::exposes_cuts;
 use crate::{Resource, RunError};
 
 /// Plans are not cut with less: links could hold what is needed elsewhere.
@@ -43,12 +42,11 @@ impl StagePlan {
         options: &RunOptions<'_>,
         subgraph_plans: &[SubgraphPlan],
     ) -> Result<Option<Self>, RunError> {
-        if options.tolerance <= 0.0 {
+        if !options.allows_settling() {
             return Ok(None);
         }
         let mut in_tasks = subgraph_plans.iter();
-        if in_tasks.any(|plan| plan.exposes_cuts(graph) && plan.task_size(graph, options).is_some())
-        {
+        if in_tasks.any(|plan| plan.settles() && plan.task_size(graph, options).is_some()) {
             return Ok(None);
         }
         let for_all = RunOptions {
@@ -80,7 +78,7 @@ impl StagePlan {
         options: &RunOptions<'_>,
         subgraph_plans: &[SubgraphPlan],
     ) -> Option<Self> {
-        if options.workers < 2 || exposes_cuts(graph, options) {
+        if options.workers < 2 || options.allows_settling() {
             return None;
         }
         let mut in_tasks = vec![false; graph.nodes.len()];

@@ -16,7 +16,7 @@ use isochrony_segment::DType;
 use serde_json::{Map, Value};
 
 use crate::operator;
-use crate::operators::rows::{Aggregate, AggregateFunction, ColumnValues, GroupState};
+use crate::operators::rows::{Aggregate, AggregateFunction, ColumnValues};
 use crate::operators::wrong_input;
 use crate::plan::rows::{Fields, Rows};
 use crate::{
@@ -44,7 +44,7 @@ operator! {
     ///
     /// # Conventions
     /// "count" is the number of rows; "sum" of integers is int64 and wraps, as in NumPy; other sums, "mean" and "std"
-    /// (population) are float64; "min", "max", "first" and "last" keep the field's type, and minimum and maximum of
+    /// (population) are float64, computed exactly and rounded once, so that the order of rows does not matter; "min", "max", "first" and "last" keep the field's type, and minimum and maximum of
     /// floats are NaN if one is. Unknown values (nulls) are left out of aggregates; as a key they form one group, as
     /// NaN does, and -0.0 equals 0.0.
     ///
@@ -207,7 +207,6 @@ impl Operator for GroupBy {
             return Err(parameter_error("aggregates", "none".into(), legal));
         }
         let output = Fields::intern(all);
-        let exact = aggregates.iter().all(|(_, one)| one.is_exact());
         self.bound = Some(BoundState {
             output,
             keys,
@@ -227,10 +226,9 @@ impl Operator for GroupBy {
             fields: output,
             stream: None,
         };
-        // Float sums depend on order.
         Ok(OperatorProperties::new([port])
             .cost_ns(GROUP_COST_NS)
-            .contract(Contract::Reducible { exact })
+            .contract(Contract::Reducible)
             .data_dependent())
     }
 
@@ -290,7 +288,8 @@ impl Operator for GroupBy {
             keys: keys.into_iter().map(|(key, _)| key).collect(),
             aggregates: aggregates.collect(),
         };
-        let each = size_of::<GroupKey>() + groups.aggregates.len() * size_of::<GroupState>();
+        let each = bound.aggregates.iter().map(|(_, one)| one.group_bytes());
+        let each = size_of::<GroupKey>() + each.sum::<usize>();
         let bytes = (groups.keys.len() * each) as u64;
         Some(PartialResult::new(groups, bytes))
     }
@@ -303,7 +302,7 @@ impl Operator for GroupBy {
         let bound = self.bound.as_mut().ok_or_else(wrong)?;
         let groups = next.get::<PartialGroups>();
         let groups = groups
-            .filter(|groups| groups.fits(bound.keys.len(), bound.aggregates.len()))
+            .filter(|groups| groups.fits(bound))
             .ok_or_else(wrong)?;
         bound.places.clear();
         for key in &groups.keys {

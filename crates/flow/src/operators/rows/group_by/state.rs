@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::keys::{GroupKey, KeyColumns, push_key, row_keys};
 use super::timed::TimedGroups;
-use crate::operators::rows::{Aggregate, GroupState};
+use crate::operators::rows::{Aggregate, Groups};
 use crate::plan::rows::Fields;
 use crate::{OpError, OpErrorKind, Out};
 
@@ -28,16 +28,19 @@ pub(super) struct BoundState {
 #[derive(Serialize, Deserialize)]
 pub(super) struct PartialGroups {
     pub(super) keys: Vec<GroupKey>,
-    pub(super) aggregates: Vec<Vec<GroupState>>,
+    pub(super) aggregates: Vec<Groups>,
 }
 
 impl PartialGroups {
-    /// Whether it has this many keys and aggregates for each group: another process may have sent it.
-    pub(super) fn fits(&self, keys: usize, aggregates: usize) -> bool {
+    /// Whether it has these keys and aggregates for each group: another process may have sent it.
+    pub(super) fn fits(&self, bound: &BoundState) -> bool {
         let groups = self.keys.len();
+        let mut aggregates = bound.aggregates.iter().zip(&self.aggregates);
+        let keys = bound.keys.len();
         self.keys.iter().all(|(values, _)| values.len() == keys)
-            && self.aggregates.len() == aggregates
-            && self.aggregates.iter().all(|one| one.len() == groups)
+            && self.aggregates.len() == bound.aggregates.len()
+            && aggregates
+                .all(|((_, own), one)| one.len() == groups && own.combines(one) && one.is_valid())
     }
 }
 
@@ -79,7 +82,8 @@ impl BoundState {
             };
             out.emit(0, &mut rows.into())?;
         }
-        out.holds(timed.bytes(self.keys.len(), self.aggregates.len()))
+        let each = self.aggregates.iter().map(|(_, one)| one.group_bytes());
+        out.holds(timed.bytes(self.keys.len(), each.sum()))
     }
 
     pub(super) fn group(&mut self, batch: &RecordBatch, most: u64) -> Result<(), OpError> {

@@ -12,9 +12,7 @@ use super::keys::{GroupKey, KeyColumns, push_key};
 use super::open_groups::{FinishedGroup, PlacePool, Run, TimedRow};
 use super::sessions::Sessions;
 use super::windows::Windows;
-use crate::operators::rows::{
-    Aggregate, Axis, ColumnValues, GroupState, integer, times, timestamps,
-};
+use crate::operators::rows::{Aggregate, Axis, ColumnValues, integer, times, timestamps};
 use crate::plan::rows::{Clock, END, Fields, Rows, START, TIME};
 use crate::{OpError, OpErrorKind, RangeOrigin};
 
@@ -261,12 +259,11 @@ impl TimedGroups {
         Ok(Some(rows))
     }
 
-    /// Memory of waiting groups.
-    pub(super) fn bytes(&self, keys: usize, aggregates: usize) -> u64 {
+    /// Memory of waiting groups, each of so many keys and bytes of aggregates.
+    pub(super) fn bytes(&self, keys: usize, each: usize) -> u64 {
         let spilled = if keys > 2 { keys * size_of::<u64>() } else { 0 };
         // A table of a session or window and its entry, at half load.
         let entry = 4 * size_of::<(GroupKey, (usize, usize))>() + spilled;
-        let each = aggregates * size_of::<GroupState>();
         let pairs = self.pairs.capacity() * size_of::<(usize, usize)>();
         self.places.open * entry as u64 + (self.places.count * each + pairs) as u64
     }

@@ -1,0 +1,183 @@
+//! Statistics of samples with indices, the same bits however their sequence is cut into parts.
+//!
+//! A leaf is the samples whose indices lie between two multiples of [`LEAF`]; leaves combine by halves
+//! ([`ReductionTree`]). So indices alone decide the order of additions. A part that begins within a leaf keeps that leaf's
+//! samples, since those before them may be in another part.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Accumulator, Statistic, Summary};
+use crate::reduction_tree::ReductionTree;
+
+/// Samples per leaf: combining leaves costs little.
+pub const LEAF: u64 = 4096;
+
+/// Summary of a part of a sequence whose indices increase; parts append in their order.
+///
+/// ```
+/// use isochrony_dsp::stats::IndexedSums;
+///
+/// let samples: Vec<f32> = (0..20_000).map(|k| (k as f32).sin()).collect();
+/// let mut whole = IndexedSums::new();
+/// whole.push(-5, &samples);
+///
+/// let (mut first, mut second) = (IndexedSums::new(), IndexedSums::new());
+/// first.push(-5, &samples[..777]);
+/// second.push(772, &samples[777..]);
+/// first.append(&second);
+/// assert_eq!(first.summary(), whole.summary());
+/// ```
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct IndexedSums<T: Statistic> {
+    /// The first leaf, where the part begins within it.
+    head: Option<Head>,
+    tree: ReductionTree<Summary<T::Extreme>>,
+    open_leaf: Option<u64>,
+    open: Accumulator<T>,
+    /// Of the first sample, and behind the last one.
+    range: Option<Range<i64>>,
+}
+
+#[derive(Clone, Serialize, Deserialize)]
+struct Head {
+    leaf: u64,
+    /// Of its samples.
+    bytes: Vec<u8>,
+}
+
+/// Number of an index's leaf, from 0 for the lowest index.
+fn leaf_of(index: i64) -> u64 {
+    (index as u64 ^ 1 << 63) / LEAF
+}
+
+impl<T: Statistic> Default for IndexedSums<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<T: Statistic> IndexedSums<T> {
+    /// Of no samples.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            head: None,
+            tree: ReductionTree::default(),
+            open_leaf: None,
+            open: Accumulator::new(),
+            range: None,
+        }
+    }
+
+    /// Index of the first sample; None without samples.
+    #[must_use]
+    pub fn start(&self) -> Option<i64> {
+        self.range.as_ref().map(|range| range.start)
+    }
+
+    /// Index behind the last sample; None without samples. What follows must not begin before it.
+    #[must_use]
+    pub fn end(&self) -> Option<i64> {
+        self.range.as_ref().map(|range| range.end)
+    }
+
+    /// Bytes outside of the struct itself.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let head = self.head.as_ref().map_or(0, |head| head.bytes.capacity());
+        head + self.tree.heap_bytes()
+    }
+
+    /// Removes all samples.
+    pub fn reset(&mut self) {
+        self.head = None;
+        self.tree.clear();
+        self.open_leaf = None;
+        self.open.reset();
+        self.range = None;
+    }
+
+    /// Adds samples at consecutive indices from `start`.
+    pub fn push(&mut self, start: i64, mut samples: &[T]) {
+        if samples.is_empty() {
+            return;
+        }
+        if self.range.is_none() && start.rem_euclid(LEAF as i64) != 0 {
+            self.head = Some(Head {
+                leaf: leaf_of(start),
+                bytes: Vec::new(),
+            });
+        }
+        let mut index = start;
+        while !samples.is_empty() {
+            let room = LEAF - index.rem_euclid(LEAF as i64) as u64;
+            let (now, later) = samples.split_at(samples.len().min(room as usize));
+            self.push_to_leaf(leaf_of(index), now);
+            index += now.len() as i64;
+            samples = later;
+        }
+        self.range = Some(self.start().unwrap_or(start)..index);
+    }
+
+    fn push_to_leaf(&mut self, leaf: u64, samples: &[T]) {
+        match &mut self.head {
+            Some(head) if head.leaf == leaf => {
+                head.bytes.extend_from_slice(bytemuck::cast_slice(samples));
+            }
+            _ => {
+                if self.open_leaf != Some(leaf) {
+                    self.close();
+                    self.open_leaf = Some(leaf);
+                }
+                self.open.push(samples);
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        if let Some(leaf) = self.open_leaf.take() {
+            self.tree.push(leaf, 0, self.open.finish(), Summary::merge);
+            self.open.reset();
+        }
+    }
+
+    /// Appends the samples of a part that begins at [`IndexedSums::end`] or later.
+    pub fn append(&mut self, later: &Self) {
+        let (Some(start), Some(end)) = (self.start(), later.end()) else {
+            if self.range.is_none() {
+                *self = later.clone();
+            }
+            return;
+        };
+        if let Some(head) = &later.head {
+            self.push_to_leaf(head.leaf, &bytemuck::pod_collect_to_vec(&head.bytes));
+        }
+        if !later.tree.is_empty() || later.open_leaf.is_some() {
+            self.close();
+            self.tree.append(&later.tree, Summary::merge);
+            self.open_leaf = later.open_leaf;
+            self.open = later.open.clone();
+        }
+        self.range = Some(start..end);
+    }
+
+    /// Summary of all samples.
+    #[must_use]
+    pub fn summary(&self) -> Summary<T::Extreme> {
+        let mut tree = ReductionTree::default();
+        if let Some(head) = &self.head {
+            let mut sums = Accumulator::new();
+            sums.push(&bytemuck::pod_collect_to_vec::<u8, T>(&head.bytes));
+            tree.push(head.leaf, 0, sums.finish(), Summary::merge);
+        }
+        tree.append(&self.tree, Summary::merge);
+        if let Some(leaf) = self.open_leaf {
+            tree.push(leaf, 0, self.open.finish(), Summary::merge);
+        }
+        tree.fold(Summary::merge, Summary::merge, |all| *all)
+            .unwrap_or(Summary::EMPTY)
+    }
+}
