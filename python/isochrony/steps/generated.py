@@ -1153,9 +1153,9 @@ class GeneratedOperators(Chain):
 
         Conventions:
             Values are in the signal's unit; for complex samples they are those of the magnitudes. "std" and "var" are
-            those of the population. Sums of integers up to 32 bits are exact, floats are added in fixed lanes: the same
-            bits however the samples are cut and whatever the CPU. Of samples other than integers up to 32 bits, sums
-            are added up task by task: the same bits for any number of workers.
+            those of the population. Sums of integers up to 32 bits are exact, others are added in fixed lanes and, of
+            all samples, by halves of a tree over their indices: the same bits however the samples are cut, stored or
+            live, for any number of workers and whatever the CPU.
 
         Raises:
             OptionError: an argument of the wrong type, or an unknown choice.
