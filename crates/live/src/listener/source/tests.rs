@@ -543,21 +543,38 @@ fn late_rows_say_where_the_feed_was_and_which_sample_it_is() {
     assert_eq!((counts.late_samples, counts.dropped_late_samples), (400, 0));
 }
 
+fn counted_in_windows(late: Plan) -> Plan {
+    let params = json!({"keys": [], "every": 0.2, "aggregates": {"n": "count"}});
+    let catalog = Catalog::standard();
+    let group_by = catalog.get("group_by").unwrap();
+    late.apply(group_by, params.as_object().unwrap().clone(), &[])
+        .unwrap()
+}
+
 #[test]
 fn late_rows_are_grouped_in_windows_of_the_feed() {
     let mut sender = steady_sender((50, 500));
     sender.sends_backlog = true;
-    let group = |late: Plan| {
-        let params = json!({"every": 0.2, "aggregates": {"n": "count"}});
-        let catalog = Catalog::standard();
-        let group_by = catalog.get("group_by").unwrap();
-        late.apply(group_by, params.as_object().unwrap().clone(), &[])
-            .unwrap()
-    };
-    let (groups, _) = run_with_late(&sender, group);
+    let (groups, _) = run_with_late(&sender, counted_in_windows);
     let groups = groups.unwrap();
     assert_eq!(column(&groups, "start"), [800]);
     assert_eq!(column(&groups, "n"), [400]);
+}
+
+#[test]
+fn late_rows_of_both_runs_of_a_restarted_clock_are_in_windows_of_their_own() {
+    let mut sender = steady_sender((50, 1000));
+    sender.restarts = true;
+    for late in [20, 180] {
+        sender.delays[late] = Some(90);
+    }
+    let (groups, listener) = run_with_late(&sender, counted_in_windows);
+    let (groups, counts) = (groups.unwrap(), listener.counts());
+    assert_eq!((counts.clock_steps, counts.late_samples), (1, 20));
+    assert_eq!(column(&groups, "n"), [10, 10]);
+    let starts = column(&groups, "start");
+    assert!(starts[0] <= 280 && starts[1] > 500, "{starts:?}");
+    assert!(column(&groups, "end")[0] <= starts[1]);
 }
 
 #[test]
