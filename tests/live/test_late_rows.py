@@ -55,7 +55,12 @@ class Run:
 
         thread = threading.Thread(target=source.send(listener.address, frame=EACH, **send).run)
         thread.start()
-        iso.run(iso.scan(listener).each(take), listener.late().each(take_late), workers=workers)
+        plans = [iso.scan(listener).each(take), listener.late().each(take_late)]
+        if workers > 1:
+            # Operators that remember, which are stages of their own.
+            plans.append(iso.scan(listener).lowpass(20).highpass(1).rewindow("100ms").stats("max"))
+        report = iso.run(plans, workers=workers).report
+        assert workers == 1 or len({stage.number for stage in report.stages}) >= 3
         thread.join(30)
         self.counts = listener.counts
         names = ("start", "end", "time", "index", "sample_time", "value")
