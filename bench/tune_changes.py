@@ -1,7 +1,9 @@
-"""Tuned runs in which something changes midway: how many changes of the configuration follow, and for how long.
+"""Tuned runs in which something changes midway: how many changes of the configuration follow, for how long, and what
+the last one reaches of the best under what has changed.
 
 A program that computes all the time takes a core of half of the run; and a spectrum that a tenth of the windows need is
 needed by all of them in the second half, so that its cost per sample is ten times as much. Goal: at most three changes.
+The best is that of a grid that is measured with the program running, or with spectra of all windows.
 """
 
 from __future__ import annotations
@@ -10,43 +12,29 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
+from tune_path import Parts, Step, path
+from tune_workloads import RATE, WINDOW, Workload
 
 import isochrony as iso
 
 __all__ = ["competitor", "dearer_operator"]
 
-RATE, WINDOW, SEGMENT = 1000, 4096, 1 << 20
+SEGMENT = 1 << 20
 #: Changes that are allowed.
 GOAL = 3
 #: Cost of the operator in the second half, in units of that before.
 DEARER = 10
-#: Outcomes of decisions that change the configuration.
-CHANGES = {"kept", "rolled_back"}
+#: Of links, in the grid.
+CAPACITIES = (1 << 16, 1 << 20)
 
 
-def _changed(name: str, tuning: iso.TuningReport, at_s: float, run_s: float) -> dict[str, Any]:
-    """What followed the change at a time of the run."""
-    later = [one for one in tuning.decisions if one.at_s > at_s]
-    changes = [one for one in later if one.outcome in CHANGES]
-    return {
-        "name": name,
-        "at_s": at_s,
-        "run_s": run_s,
-        "is_noticed": any(one.outcome == "load_changed" for one in later),
-        "changes": len(changes),
-        "settled_s": changes[-1].at_s - at_s if changes else 0.0,
-        "goal": GOAL,
-        "kept": str(tuning.configuration),
-        "decisions": [str(one) for one in tuning.decisions],
-    }
-
-
-def _segments(seconds: float, begun: float, change: threading.Event) -> Iterator[np.ndarray[Any, Any]]:
-    """Noise in which a tenth of the windows are loud, and all once `change` is set."""
+def _samples() -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Noise in which a tenth of the windows are loud, and in which all are."""
     quiet = np.random.default_rng(1).standard_normal(SEGMENT).astype("f4").reshape(-1, WINDOW)
     loud = 100 * quiet
     few = quiet.copy()
@@ -54,6 +42,12 @@ def _segments(seconds: float, begun: float, change: threading.Event) -> Iterator
     few, loud = few.ravel(), loud.ravel()
     for array in (few, loud):
         array.flags.writeable = False
+    return few, loud
+
+
+def _segments(seconds: float, begun: float, change: threading.Event) -> Iterator[np.ndarray[Any, Any]]:
+    """Loud windows from `change` on."""
+    few, loud = _samples()
     while time.perf_counter() < begun + seconds:
         yield loud if change.is_set() else few
 
@@ -83,29 +77,80 @@ def _seconds(is_quick: bool) -> tuple[float, float]:
     return (0.6, 0.3) if is_quick else (60.0, 20.0)
 
 
-def competitor(is_quick: bool) -> dict[str, Any]:
+@contextmanager
+def _competing() -> Iterator[None]:
+    """With a program that computes all the time."""
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as program:
+        try:
+            yield
+        finally:
+            program.kill()
+
+
+def _reported(
+    name: str,
+    run: tuple[iso.TuningReport, float],
+    at_s: float,
+    workload: Workload,
+    changed: Callable[[], AbstractContextManager[None]],
+    cores: int,
+    is_quick: bool,
+) -> dict[str, Any]:
+    """What followed the change at a time of the run, beside the best under what has changed."""
+    tuning, run_s = run
+    short_s, rounds = (0.02, 1) if is_quick else (0.5, 5)
+    with changed():
+        parts = Parts(workload, workload.grid(cores), short_s, rounds)
+        before, after = path(tuning, at_s)
+        # As if the run had begun with the change.
+        ran = [Step(0.0, 0, one.configuration) for one in before[-1:]]
+        shifted = [Step(one.at_s - at_s, one.trials - before[-1].trials, one.configuration) for one in after]
+        found = parts.of_path(ran + shifted)
+        kept_part = parts.part(tuning.configuration) if tuning.configuration is not None else None
+    return {
+        "name": name,
+        "at_s": at_s,
+        "run_s": run_s,
+        "is_noticed": any(one.outcome == "load_changed" for one in tuning.decisions if one.at_s > at_s),
+        "changes": len(after),
+        "settled_s": after[-1].at_s - at_s if after else 0.0,
+        "goal": GOAL,
+        "kept": str(tuning.configuration),
+        "best": str(parts.best),
+        "part": kept_part,
+        "part_unchanged": found["parts"][0] if ran else None,
+        "to_goal": found["to_goal"],
+        "changes_after_goal": found["changes_after_goal"],
+        "grid_s": {str(one): times for one, times in parts.times.items()},
+        "decisions": [str(one) for one in tuning.decisions],
+    }
+
+
+def competitor(is_quick: bool, cores: int) -> dict[str, Any]:
     """A program that computes all the time starts midway."""
     seconds, at_s = _seconds(is_quick)
-    started: list[subprocess.Popen[bytes]] = []
+    started: list[AbstractContextManager[None]] = []
 
     class Start(threading.Event):
         def set(self) -> None:
-            started.append(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            started.append(_competing())
+            started[-1].__enter__()
 
     try:
-        tuning, run_s = _tuned(seconds, at_s, Start())
+        run = _tuned(seconds, at_s, Start())
     finally:
         for one in started:
-            one.kill()
-            one.wait()
+            one.__exit__(None, None, None)
     assert started
-    return _changed("a competitor for a core", tuning, at_s, run_s)
+    workload = Workload("a competitor for a core", _plan, RATE, _samples()[0], CAPACITIES)
+    return _reported(workload.name, run, at_s, workload, _competing, cores, is_quick)
 
 
-def dearer_operator(is_quick: bool) -> dict[str, Any]:
+def dearer_operator(is_quick: bool, cores: int) -> dict[str, Any]:
     """An operator costs ten times as much from the middle of the run on."""
     seconds, at_s = _seconds(is_quick)
     change = threading.Event()
-    tuning, run_s = _tuned(seconds, at_s, change)
+    run = _tuned(seconds, at_s, change)
     assert change.is_set()
-    return _changed("an operator ten times dearer", tuning, at_s, run_s)
+    workload = Workload("an operator ten times dearer", _plan, RATE, _samples()[1], CAPACITIES)
+    return _reported(workload.name, run, at_s, workload, nullcontext, cores, is_quick)

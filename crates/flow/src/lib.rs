@@ -90,6 +90,8 @@ pub mod arrow {
     pub use arrow_array as array;
     pub use arrow_array::RecordBatch;
     pub use arrow_schema as schema;
+
+    pub use crate::plan::rows::columns::samples_column;
 }
 
 #[doc(hidden)]

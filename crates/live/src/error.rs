@@ -54,6 +54,14 @@ pub enum LiveError {
         /// Listening address.
         address: String,
     },
+    /// Late samples of a feed that nothing reads.
+    #[error(
+        "no plan reads {address}, so no sample of it can be found late; run the plan of late samples together with one of the feed, as in iso.run(plan, late) (in Rust: Plan::run_all)"
+    )]
+    LateAlone {
+        /// Listening address.
+        address: String,
+    },
     /// Requested range of a feed.
     #[error(
         "{address} is a live feed, so a range of its indices cannot be read; leave out the range, or end the plan with limit(n)"
@@ -82,6 +90,7 @@ impl LiveError {
             Self::Socket { .. } => "live_socket",
             Self::Option { .. } => "live_option",
             Self::Busy { .. } => "live_busy",
+            Self::LateAlone { .. } => "live_late_alone",
             Self::Range { .. } => "live_range",
             Self::Timebase { .. } => "live_timebase",
         }
@@ -95,7 +104,7 @@ mod tests {
     #[test]
     fn every_message_states_cause_place_and_fix() {
         let address = || "udp://127.0.0.1:9".to_owned();
-        let examples: [(LiveError, &[&str]); 7] = [
+        let examples: [(LiveError, &[&str]); 8] = [
             (
                 LiveError::Address {
                     address: "x".into(),
@@ -127,6 +136,10 @@ mod tests {
             (
                 LiveError::Busy { address: address() },
                 &["already", "branch"],
+            ),
+            (
+                LiveError::LateAlone { address: address() },
+                &["udp://127.0.0.1:9", "late", "iso.run"],
             ),
             (LiveError::Range { address: address() }, &["feed", "limit"]),
             (

@@ -43,6 +43,8 @@ counts! {
     late_frames,
     /// Samples that arrived after they were given up; also in `lost_samples`.
     late_samples,
+    /// Late samples dropped because those kept exceeded `keep_late`.
+    dropped_late_samples,
     /// Repeated frames.
     duplicate_frames,
     /// Frames that were reordered.

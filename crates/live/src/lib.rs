@@ -23,7 +23,7 @@
 //!  FrameScreen              a quarter of `buffer`
 //!  ReorderBuffer            `reorder` plus one second of samples
 //!  TCP connections          64 × a frame of `max_frame` bytes and a read of 64 KiB
-//!  late samples             `keep_late` bytes
+//!  late samples             `keep_late` bytes, and a frame that a plan has taken
 //!  SegmentBuilder           the segment being filled, those the plan keeps, 64 MiB or one spare
 //! ```
 //!
@@ -49,6 +49,6 @@ pub use error::LiveError;
 pub use feed_counts::FeedCounts;
 pub use follow::{FollowCounts, FollowOptions, FollowedSignal};
 pub use isochrony_flow::Latency;
-pub use listener::{LateSamples, ListenOptions, Listener, SamplingClock};
+pub use listener::{LateRecording, LateSamples, ListenOptions, Listener, SamplingClock};
 pub use receive::{Driver, PushPosition, Pusher};
 pub use to_wire::ToWire;

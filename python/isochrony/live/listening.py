@@ -17,6 +17,7 @@ from ..steps.chain import Chain
 
 if TYPE_CHECKING:
     from .._native import NativeListener
+    from ..plan.plan import Plan
     from .audio_device import AudioDevice
     from .seedlink import SeedLink
 
@@ -92,7 +93,8 @@ class Listener:
         """Counters since the listener was made, a dict.
 
         ``frames``: received. ``samples``: passed to plans. ``lost_samples``: never received, or too late; each is in a
-        gap. ``late_samples``: those of them that were too late, and ``late_frames``, frames with such samples.
+        gap. ``late_samples``: those of them that were too late, and ``late_frames``, frames with such samples;
+        ``dropped_late_samples``: those of them for which `keep_late` had no room.
         ``duplicate_frames``; ``reordered_frames``. ``overrun_frames``: dropped because the plan was too slow.
         ``malformed_frames``. ``foreign``: frames of other senders, and refused connections. ``clock_steps``.
         ``truncated_feeds``: ended before the sender announced the end. For an audio device also ``device_overruns``:
@@ -123,6 +125,36 @@ class Listener:
             LateSamples(start, np.datetime64("NaT" if time is None else time, "ns"), np.frombuffer(samples, dtype))
             for start, time, samples in self._native.take_late()
         ]
+
+    def late(self) -> Plan:
+        """Make a plan of the samples that arrive too late: a side output of the run that reads the feed.
+
+        Run it together with a plan of the feed: ``iso.run(plan, listener.late().each(alarm))``. A row is passed on when
+        its sample comes, and the plan ends with the feed. Rows that wait for the plan take at most `keep_late` bytes of
+        samples; the oldest make room and are counted (``dropped_late_samples``), and the feed never waits. The same
+        recorded arrivals give the same rows. A sample is given once: to this plan, or by `take_late`.
+
+        Returns:
+            Rows, one per sample, in order of arrival: ``start``, ``end`` and ``time`` state where the feed was when the
+            sample came (everything before index ``start`` had been passed on or given up); ``index``, ``sample_time``
+            and ``value`` are those of the sample, as it arrived. So rows ascend, and `join` and `group_by` with `every`
+            pass on what meets them without waiting for more. Times that are not known are null. Edges: none.
+
+        Raises:
+            OptionError: the listener keeps no late samples (`keep_late`).
+            RunError: when the plan runs, that no run reads the feed.
+
+        >>> import isochrony as iso
+        >>> listener = iso.listen(
+        ...     "udp://127.0.0.1:0", dtype="i2", rate=1000, silence=0.1, lateness=0.1, keep_late=1 << 20
+        ... )
+        >>> samples, late = iso.scan(listener), listener.late()
+        >>> iso.collect(samples.count(), late.filter(lambda r: r.start - r.index > 500).count())
+        (0, 0)
+        """
+        from ..plan.plan import Plan
+
+        return Plan(self._native.late())
 
     @property
     def latency(self) -> Latency:
@@ -214,7 +246,8 @@ def listen(
         silence: seconds without data after which the feed ends; None: never.
         lateness: seconds, at least `reorder`, that samples may be overdue while nothing arrives. Samples that arrive
             later are not passed on, but counted, and plans go on. None: wait for ever. Not with ``framing="raw"``.
-        keep_late: largest number of bytes of late samples to keep for `Listener.take_late`; 0: none.
+        keep_late: largest number of bytes of late samples to keep for `Listener.late` and `Listener.take_late`; 0:
+            none.
         anyone: accept data from other machines. Anyone who reaches the address can send samples: there is no
             authentication.
         bind: open the address now, so that no sample is missed from here on and the port is known. False: the run that

@@ -1,5 +1,10 @@
+//! Samples found late, kept until a plan or a caller takes them. Bounded: the oldest make room and are counted.
+
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+
+use isochrony_flow::Break;
 
 /// Samples that arrived after they were given up.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -8,28 +13,69 @@ pub struct LateSamples {
     pub start: i64,
     /// Its civil time, ns since 1970, if known.
     pub time: Option<i64>,
+    /// Civil time of the index after the last, if known.
+    pub end_time: Option<i64>,
+    /// Where the feed was when they came: everything before this index had been passed on or given up.
+    pub position: i64,
+    /// Its civil time, if known.
+    pub position_time: Option<i64>,
     /// The samples, in native order.
     pub samples: Vec<u8>,
+}
+
+impl LateSamples {
+    /// Civil time of one of its `count` samples, on the line between its ends.
+    pub(super) fn time_of(&self, nth: usize, count: usize) -> Option<i64> {
+        let (first, end) = (self.time?, self.end_time?);
+        let (of, count) = (nth as i128, count.max(1) as i128);
+        let since = (i128::from(end) - i128::from(first)) * of;
+        i64::try_from(i128::from(first) + (since + count / 2).div_euclid(count)).ok()
+    }
+}
+
+/// Event of the late samples of one scan.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum LateEvent {
+    /// The feed began, or its clock was set, at this index.
+    RangeStart(i64, Option<Break>),
+    Samples(LateSamples),
+}
+
+/// What a reader gets next.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum LateNext {
+    /// Nothing scans the feed.
+    NotScanned,
+    Event(LateEvent),
+    /// All that follows was found at this index or later.
+    Position(i64),
+    End,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct LateBuffer {
     /// Maximum bytes of samples; 0 keeps none.
     limit: usize,
-    kept: Mutex<KeptSamples>,
+    state: Mutex<LateState>,
 }
 
 #[derive(Debug, Default)]
-struct KeptSamples {
-    pieces: VecDeque<LateSamples>,
+struct LateState {
+    /// Each with the number of its scan.
+    events: VecDeque<(u64, LateEvent)>,
     bytes: usize,
+    scans: u64,
+    is_scanned: bool,
+    /// Of the current scan; `i64::MIN` before its first sample.
+    position: i64,
+    waker: Option<Waker>,
 }
 
 impl LateBuffer {
     pub(super) fn new(limit: usize) -> Self {
         Self {
             limit,
-            kept: Mutex::default(),
+            state: Mutex::default(),
         }
     }
 
@@ -37,40 +83,231 @@ impl LateBuffer {
         self.limit > 0
     }
 
-    /// Drops the oldest to make room.
-    pub(super) fn add(&self, piece: LateSamples) {
+    fn lock(&self) -> MutexGuard<'_, LateState> {
         // Each change is atomic, so a poisoned state is valid.
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.bytes += piece.samples.len();
-        kept.pieces.push_back(piece);
-        while kept.bytes > self.limit
-            && let Some(oldest) = kept.pieces.pop_front()
-        {
-            kept.bytes -= oldest.samples.len();
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn begin_scan(&self) {
+        let mut state = self.lock();
+        state.scans += 1;
+        (state.is_scanned, state.position) = (true, i64::MIN);
+    }
+
+    pub(super) fn end_scan(&self) {
+        let mut state = self.lock();
+        if std::mem::take(&mut state.is_scanned) {
+            state.wake();
         }
     }
 
+    pub(super) fn start_range(&self, at: i64, why: Option<Break>) {
+        let mut state = self.lock();
+        let scan = state.scans;
+        push_start(&mut state.events, scan, at, why);
+    }
+
+    /// Returns the bytes of older samples dropped to make room.
+    pub(super) fn add(&self, mut piece: LateSamples) -> usize {
+        let mut state = self.lock();
+        piece.position = piece.position.max(state.position);
+        let (scan, bytes) = (state.scans, piece.samples.len());
+        state.bytes += bytes;
+        state.events.push_back((scan, LateEvent::Samples(piece)));
+        let mut dropped = 0;
+        while state.bytes > self.limit {
+            dropped += state.drop_oldest();
+        }
+        state.wake();
+        dropped
+    }
+
+    /// Nothing before this index will be found late.
+    pub(super) fn advance_to(&self, position: i64) {
+        let mut state = self.lock();
+        state.position = state.position.max(position);
+    }
+
+    /// Of all scans.
     pub(super) fn take(&self) -> Vec<LateSamples> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *kept).pieces.into()
+        let mut state = self.lock();
+        state.bytes = 0;
+        let (mut starts, mut taken) = (VecDeque::new(), Vec::new());
+        for (scan, event) in state.events.drain(..) {
+            match event {
+                LateEvent::RangeStart(at, why) => push_start(&mut starts, scan, at, why),
+                LateEvent::Samples(piece) => taken.push(piece),
+            }
+        }
+        state.events = starts;
+        taken
+    }
+
+    /// Number of the scan that a reader opened now reads: the current or the next.
+    pub(super) fn scan_to_read(&self) -> u64 {
+        let state = self.lock();
+        state.scans + u64::from(!state.is_scanned)
+    }
+
+    pub(super) fn set_waker(&self, waker: Waker) {
+        self.lock().waker = Some(waker);
+    }
+
+    pub(super) fn next(&self, scan: u64) -> LateNext {
+        let mut state = self.lock();
+        if state.scans < scan {
+            return LateNext::NotScanned;
+        }
+        // Samples of earlier scans remain for `take`.
+        let first = state.events.partition_point(|(of, _)| *of < scan);
+        let is_own = state.events.get(first).is_some_and(|(of, _)| *of == scan);
+        if is_own && let Some((_, event)) = state.events.remove(first) {
+            if let LateEvent::Samples(piece) = &event {
+                state.bytes -= piece.samples.len();
+            }
+            return LateNext::Event(event);
+        }
+        match state.scans == scan && state.is_scanned {
+            true => LateNext::Position(state.position),
+            false => LateNext::End,
+        }
+    }
+}
+
+impl LateState {
+    fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Returns its bytes.
+    fn drop_oldest(&mut self) -> usize {
+        let is_piece = |(_, event): &(u64, LateEvent)| matches!(event, LateEvent::Samples(_));
+        let oldest = self.events.iter().position(is_piece);
+        let removed = oldest.and_then(|oldest| self.events.remove(oldest));
+        let Some((_, LateEvent::Samples(piece))) = removed else {
+            self.bytes = 0;
+            return 0;
+        };
+        // Starts that it separated become one.
+        let behind = oldest.unwrap_or_default();
+        if let Some((scan, LateEvent::RangeStart(at, why))) = self.events.get_mut(behind) {
+            let (scan, at, why) = (*scan, *at, why.take());
+            let mut before: VecDeque<_> = self.events.drain(..=behind).collect();
+            before.pop_back();
+            push_start(&mut before, scan, at, why);
+            before
+                .into_iter()
+                .rev()
+                .for_each(|event| self.events.push_front(event));
+        }
+        self.bytes -= piece.samples.len();
+        piece.samples.len()
+    }
+}
+
+/// Unites starts with nothing between them, so there is at most one for each piece, and one.
+fn push_start(events: &mut VecDeque<(u64, LateEvent)>, scan: u64, at: i64, mut why: Option<Break>) {
+    if let Some((of, LateEvent::RangeStart(_, before))) = events.back_mut() {
+        if *of == scan {
+            why = united(before.take(), why);
+        }
+        events.pop_back();
+    }
+    events.push_back((scan, LateEvent::RangeStart(at, why)));
+}
+
+/// The first start of a scan has no reason.
+fn united(first: Option<Break>, second: Option<Break>) -> Option<Break> {
+    match (first?, second) {
+        (Break::ClockStep { old, .. }, Some(Break::ClockStep { new, .. })) => {
+            Some(Break::ClockStep { old, new })
+        }
+        (first, None) => Some(first),
+        (_, second) => second,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isochrony_time::RunId;
+
+    fn piece(start: i64, bytes: usize) -> LateSamples {
+        LateSamples {
+            start,
+            time: None,
+            end_time: None,
+            position: start + 100,
+            position_time: None,
+            samples: vec![0; bytes],
+        }
+    }
+
+    fn step(old: u32, new: u32) -> Option<Break> {
+        Some(Break::ClockStep {
+            old: RunId(old),
+            new: RunId(new),
+        })
+    }
 
     #[test]
     fn the_oldest_piece_is_dropped() {
         let buffer = LateBuffer::new(10);
-        let piece = |start, bytes| LateSamples {
-            start,
-            time: None,
-            samples: vec![0; bytes],
-        };
-        (0..4).for_each(|k| buffer.add(piece(k, 4)));
-        assert_eq!(buffer.take(), [piece(2, 4), piece(3, 4)]);
-        buffer.add(piece(9, 11));
+        let dropped: usize = (0..4).map(|k| buffer.add(piece(k, 4))).sum();
+        assert_eq!(
+            (buffer.take(), dropped),
+            (vec![piece(2, 4), piece(3, 4)], 8)
+        );
+        assert_eq!(buffer.add(piece(9, 11)), 11);
         assert_eq!(buffer.take(), []);
+    }
+
+    #[test]
+    fn a_reader_gets_the_events_of_its_scan_and_its_end() {
+        let buffer = LateBuffer::new(100);
+        let first = buffer.scan_to_read();
+        assert_eq!(buffer.next(first), LateNext::NotScanned);
+        buffer.begin_scan();
+        assert_eq!(buffer.scan_to_read(), first);
+        assert_eq!(buffer.next(first), LateNext::Position(i64::MIN));
+        buffer.start_range(3, None);
+        buffer.advance_to(500);
+        buffer.add(piece(30, 2));
+        buffer.end_scan();
+        let second = buffer.scan_to_read();
+        buffer.begin_scan();
+        buffer.add(piece(40, 2));
+        let starts = LateNext::Event(LateEvent::RangeStart(3, None));
+        assert_eq!(buffer.next(first), starts);
+        // Its position never goes back.
+        let moved = LateSamples {
+            position: 500,
+            ..piece(30, 2)
+        };
+        let found = LateNext::Event(LateEvent::Samples(moved));
+        assert_eq!(buffer.next(first), found);
+        assert_eq!(buffer.next(first), LateNext::End);
+        assert_eq!(buffer.take(), [piece(40, 2)]);
+        assert_eq!(buffer.next(second), LateNext::Position(i64::MIN));
+    }
+
+    #[test]
+    fn starts_are_kept_when_samples_are_dropped_or_taken() {
+        let buffer = LateBuffer::new(4);
+        buffer.begin_scan();
+        for run in 0..1000 {
+            let why = step(run, run + 1).filter(|_| run > 0);
+            buffer.start_range(1000 * i64::from(run), why);
+            buffer.add(piece(1000 * i64::from(run), 4));
+        }
+        assert_eq!(buffer.lock().events.len(), 2);
+        let start = |at, why| LateNext::Event(LateEvent::RangeStart(at, why));
+        assert_eq!(buffer.next(1), start(999_000, None));
+        buffer.start_range(1_000_000, step(1000, 1001));
+        assert_eq!(buffer.take().len(), 1);
+        buffer.start_range(1_001_000, step(1001, 1002));
+        assert_eq!(buffer.next(1), start(1_001_000, step(1000, 1002)));
     }
 }

@@ -1,6 +1,7 @@
 mod decoder;
 mod descriptions;
 mod index_axis;
+mod late_recording;
 mod late_samples;
 mod options;
 mod shared;
@@ -18,6 +19,7 @@ use isochrony_flow::{
 use isochrony_segment::{Calibration, Stream};
 use serde_json::{Map, Value, json};
 
+pub use late_recording::LateRecording;
 pub use late_samples::LateSamples;
 pub use options::ListenOptions;
 
@@ -147,6 +149,7 @@ impl Listener {
             counters: Arc::default(),
             latency: LatencyHistogram::default(),
             late: LateBuffer::new(options.keep_late),
+            is_late_read: AtomicBool::new(false),
             is_scanned: AtomicBool::new(false),
             ended_session: AtomicU64::new(u64::MAX),
             clock: Arc::new(ListenerClock::new(options.rate)),
@@ -228,6 +231,14 @@ impl Listener {
         self.0.late.take()
     }
 
+    /// The samples of [`ListenOptions::keep_late`] as rows, for a plan in the same run as one of the feed.
+    ///
+    /// # Errors
+    /// [`LiveError::Option`] if none are kept.
+    pub fn late(&self) -> Result<LateRecording, LiveError> {
+        LateRecording::new(&self.0)
+    }
+
     /// Time from arrival to the end of processing.
     #[must_use]
     pub fn latency(&self) -> Latency {
@@ -244,10 +255,7 @@ impl Recording for Listener {
     }
 
     fn open(&self, range: Option<Range<i64>>, segment: u64) -> Result<Box<dyn Source>, OpError> {
-        let address = || match self.0.address {
-            Address::Driven => self.0.options.name.clone(),
-            address => address.to_string(),
-        };
+        let address = || self.0.shown_address();
         if range.is_some() {
             return Err(failed(LiveError::Range { address: address() }));
         }

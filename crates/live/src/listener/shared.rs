@@ -24,6 +24,7 @@ pub(super) struct ListenerInner {
     pub(super) counters: Arc<FeedCounters>,
     pub(super) latency: LatencyHistogram,
     pub(super) late: LateBuffer,
+    pub(super) is_late_read: AtomicBool,
     pub(super) is_scanned: AtomicBool,
     /// Above 32 bits: none.
     pub(super) ended_session: AtomicU64,
@@ -33,6 +34,14 @@ pub(super) struct ListenerInner {
 }
 
 impl ListenerInner {
+    /// For errors.
+    pub(super) fn shown_address(&self) -> String {
+        match self.address {
+            Address::Driven => self.options.name.clone(),
+            address => address.to_string(),
+        }
+    }
+
     pub(super) fn copies_to_trust(&self) -> u32 {
         let feed = match &self.feed {
             FeedInput::Unbound(bound) => bound.get().map(|feed| &**feed),

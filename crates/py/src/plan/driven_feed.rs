@@ -152,7 +152,7 @@ impl NativeListener {
         };
         let listener = Listener::driven(driver, &options)?;
         let owner = kept.owner(py, [])?;
-        Ok(Self { listener, owner })
+        Ok(Self::new_owned(listener, owner))
     }
 }
 

@@ -1,5 +1,6 @@
 //! `isochrony.listen` and `Plan.send`: live feeds in and out.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use isochrony_flow::{
@@ -24,6 +25,19 @@ pub(crate) struct NativeListener {
     pub(super) listener: Listener,
     /// Keeps the Python driver of an audio device or a SeedLink server.
     pub(super) owner: Option<Py<Owner>>,
+    /// One for all plans, which then share its rows.
+    late: OnceLock<SharedRecording>,
+}
+
+impl NativeListener {
+    pub(super) fn new_owned(listener: Listener, owner: Option<Py<Owner>>) -> Self {
+        let late = OnceLock::new();
+        Self {
+            listener,
+            owner,
+            late,
+        }
+    }
 }
 
 pub(super) fn seconds(name: &str, seconds: f64) -> Result<Duration> {
@@ -84,10 +98,7 @@ impl NativeListener {
             true => Listener::bind(&address, &options)?,
             false => Listener::unbound(&address, &options)?,
         };
-        Ok(Self {
-            listener,
-            owner: None,
-        })
+        Ok(Self::new_owned(listener, None))
     }
 
     /// Its address.
@@ -141,6 +152,14 @@ impl NativeListener {
         let plan = Plan::scan_part(live, None, segment.unwrap_or(SEGMENT_SAMPLES));
         let owner = self.owner.as_ref().map(|owner| owner.clone_ref(py));
         NativePlan::owned(plan, owner)
+    }
+
+    /// A plan of its late samples, as rows.
+    fn late(&self, py: Python<'_>) -> Result<NativePlan> {
+        let late = SharedRecording::new(self.listener.late()?);
+        let late = self.late.get_or_init(|| late).clone();
+        let owner = self.owner.as_ref().map(|owner| owner.clone_ref(py));
+        Ok(NativePlan::owned(Plan::scan_shared(late), owner))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {

@@ -60,6 +60,20 @@ pub(crate) fn column_from_bytes(
     }
 }
 
+/// A column of samples, in native byte order.
+///
+/// # Errors
+/// Bytes of no whole number of samples.
+pub fn samples_column(dtype: DType, samples: &[u8]) -> Result<ArrayRef, OpError> {
+    if !samples.len().is_multiple_of(dtype.size()) {
+        let message = format!("{} bytes are no whole number of {dtype}", samples.len());
+        return Err(OpErrorKind::from(ArrowError::InvalidArgumentError(message)).into());
+    }
+    let mut values = MutableBuffer::with_capacity(samples.len());
+    values.extend_from_slice(samples);
+    Ok(column_from_bytes(dtype, values, None).map_err(OpErrorKind::from)?)
+}
+
 pub(crate) fn list_column(
     dtype: DType,
     width: i32,

@@ -144,6 +144,10 @@ impl FeedSource {
 
     fn start_range(&mut self, why: Option<Break>) {
         let origin = RangeOrigin::at(self.next);
+        let late = &self.listener.0.late;
+        if late.is_wanted() && matches!(why, None | Some(Break::ClockStep { .. })) {
+            late.start_range(self.next, why.clone());
+        }
         self.output
             .push_back(SourceEvent::RangeStart { origin, why });
     }

@@ -88,6 +88,7 @@ impl FeedSource {
             None => (0, estimator, 0),
         };
         listener.0.position.set(next, estimator.run());
+        listener.0.late.begin_scan();
         Self {
             reorder: ReorderBuffer::new(jitter_window(options)),
             silence: SilenceClock::new(options.rate, options.lateness),
@@ -233,6 +234,38 @@ fn jitter_window(options: &ListenOptions) -> JitterWindow {
 
 impl Source for FeedSource {
     fn pull(&mut self) -> Result<SourceEvent, OpError> {
+        let event = self.next_event();
+        let late = &self.listener.0.late;
+        if late.is_wanted() && self.session_base.is_some() {
+            late.advance_to(self.position());
+        }
+        event
+    }
+
+    fn arrival(&self, asked: Instant) -> Option<Instant> {
+        let Some(arrived) = self.emitted_arrival else {
+            return Some(asked);
+        };
+        let since = self.clock.since_start().saturating_sub(arrived);
+        Instant::now().checked_sub(since)
+    }
+
+    fn time_of(&self, index: i64) -> Option<String> {
+        let time = self.estimator.clock().stamp(index)?;
+        Some(isochrony_time::civil::format(time.civil))
+    }
+
+    fn set_waker(&mut self, waker: &Waker) {
+        self.queue.set_waker(waker.clone());
+    }
+
+    fn close(&mut self) {
+        self.listener.0.late.end_scan();
+    }
+}
+
+impl FeedSource {
+    fn next_event(&mut self) -> Result<SourceEvent, OpError> {
         if let Some(ready) = self.output.pop_front() {
             return Ok(ready);
         }
@@ -288,28 +321,12 @@ impl Source for FeedSource {
         }
         Ok(self.output.pop_front().unwrap_or(SourceEvent::Idle))
     }
-
-    fn arrival(&self, asked: Instant) -> Option<Instant> {
-        let Some(arrived) = self.emitted_arrival else {
-            return Some(asked);
-        };
-        let since = self.clock.since_start().saturating_sub(arrived);
-        Instant::now().checked_sub(since)
-    }
-
-    fn time_of(&self, index: i64) -> Option<String> {
-        let time = self.estimator.clock().stamp(index)?;
-        Some(isochrony_time::civil::format(time.civil))
-    }
-
-    fn set_waker(&mut self, waker: &Waker) {
-        self.queue.set_waker(waker.clone());
-    }
 }
 
 impl Drop for FeedSource {
     fn drop(&mut self) {
         self.receiver.take();
+        self.listener.0.late.end_scan();
         // Also counts held frames if stopped.
         let inner = &self.listener.0;
         let now = self.clock.since_start();

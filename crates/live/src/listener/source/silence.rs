@@ -168,11 +168,26 @@ impl FeedSource {
                 .chunks_exact_mut(component)
                 .for_each(<[u8]>::reverse);
         }
+        let (position, samples_of) = (self.position(), of.end - of.start);
         Some(LateSamples {
             start,
             time: self.time_at(start),
+            end_time: self.time_at(start.saturating_add_unsigned(samples_of)),
+            position,
+            position_time: self.time_at(position),
             samples,
         })
+    }
+
+    /// Everything before it has been passed on or given up.
+    pub(super) fn position(&self) -> i64 {
+        self.next.max(self.promised)
+    }
+
+    fn add_late(&self, piece: LateSamples) {
+        let inner = &self.listener.0;
+        let dropped = inner.late.add(piece) / inner.options.dtype.size();
+        add(&inner.counters.dropped_late_samples, dropped as u64);
     }
 
     /// Like [`keep_late`](Self::keep_late), for a frame at `start`.
@@ -186,7 +201,7 @@ impl FeedSource {
             .then(|| self.late_samples(first, of, frame));
         kept.flatten()
             .into_iter()
-            .for_each(|kept| inner.late.add(kept));
+            .for_each(|kept| self.add_late(kept));
     }
 
     pub(super) fn keep_late(&mut self, parts: Vec<LatePart>) {
@@ -194,7 +209,7 @@ impl FeedSource {
             add(&self.counters().late_samples, range.end - range.start);
             self.reorder.note_late(&range);
             if let Some(kept) = kept {
-                self.listener.0.late.add(kept);
+                self.add_late(kept);
             }
         }
     }

@@ -4,8 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use isochrony_flow::arrow::RecordBatch;
+use isochrony_flow::arrow::array::Array as _;
+use isochrony_flow::arrow::schema::DataType;
 use isochrony_flow::{
-    Break, Catalog, Clock, Item, Plan, PortType, Recording, SharedRecording, Stat, json,
+    Break, Catalog, Clock, Item, Plan, PortType, Recording, RunOptions, SharedRecording, Stat, json,
 };
 use isochrony_segment::DType;
 use isochrony_time::Rate;
@@ -157,6 +159,10 @@ impl Source for ReplayedSource {
     fn set_waker(&mut self, waker: &Waker) {
         self.waker = Some(waker.clone());
     }
+
+    fn close(&mut self) {
+        self.source.close();
+    }
 }
 
 impl Recording for ReplayedFeed {
@@ -200,7 +206,8 @@ fn listener(rate: u64, lateness: u64) -> Listener {
     Listener::bind(&"udp://127.0.0.1:0".parse().unwrap(), &options).unwrap()
 }
 
-type Replayed = (RecordBatch, Vec<FeedCounts>, Vec<(i64, usize)>);
+/// Joined rows, counts, late rows.
+type Replayed = (RecordBatch, Vec<FeedCounts>, Vec<Option<RecordBatch>>);
 
 fn replay(
     feeds: &[Vec<Arrival>; 2],
@@ -228,13 +235,58 @@ fn replay(
     let params = json!({"how": how});
     let join = catalog.get("join").unwrap();
     let joined = scan(0).apply(join, params.as_object().unwrap().clone(), &[scan(1)]);
-    let rows = joined.unwrap().collect().unwrap().rows().unwrap().clone();
+    let late = |nth: usize| Plan::scan(listeners[nth].late().unwrap());
+    let plans = [joined.unwrap(), late(0), late(1)];
+    let (gathered, _) = Plan::collect_all(&plans, &RunOptions::default()).unwrap();
+    let mut rows = gathered.iter().map(|one| one.rows().cloned());
+    let joined = rows.next().unwrap().unwrap();
     let counts = listeners.iter().map(Listener::counts).collect();
-    let late = listeners.iter().flat_map(Listener::take_late);
-    let late = late
-        .map(|late| (late.start, late.samples.len() / 2))
-        .collect();
-    (rows, counts, late)
+    let rows = (joined, counts, rows.collect());
+    check_late_rows(&rows, &listeners);
+    rows
+}
+
+fn column(rows: &RecordBatch, name: &str) -> Vec<i64> {
+    let column = rows.column_by_name(name).unwrap();
+    let column = column.to_data();
+    match column.data_type() {
+        DataType::Int16 => {
+            let values = column.buffer::<i16>(0)[column.offset()..].iter();
+            values
+                .take(column.len())
+                .map(|&value| value.into())
+                .collect()
+        }
+        _ => column.buffer::<i64>(0)[column.offset()..][..column.len()].to_vec(),
+    }
+}
+
+/// Late rows are samples that were sent, each once, and that the feed had passed.
+fn check_late_rows(rows: &Replayed, listeners: &[Listener; 2]) {
+    for ((late, counts), nth) in rows.2.iter().zip(&rows.1).zip(0..) {
+        let count = late.as_ref().map_or(0, RecordBatch::num_rows) as u64;
+        assert_eq!(count, counts.late_samples);
+        assert_eq!(counts.dropped_late_samples, 0);
+        assert_eq!(listeners[nth].take_late(), []);
+        let Some(late) = late.as_ref().filter(|late| late.num_rows() > 0) else {
+            continue;
+        };
+        let [starts, indices, values] = ["start", "index", "value"].map(|name| column(late, name));
+        assert!(starts.is_sorted());
+        assert!(
+            starts
+                .iter()
+                .zip(&indices)
+                .all(|(start, index)| index < start)
+        );
+        let base = (indices[0] - values[0]).rem_euclid(1000);
+        let mut numbers = indices.iter().zip(&values);
+        assert!(numbers.all(|(index, value)| (index - value).rem_euclid(1000) == base));
+        let mut once = indices;
+        once.sort_unstable();
+        once.dedup();
+        assert_eq!(once.len() as u64, count);
+    }
 }
 
 fn senders(rate: u64) -> impl Strategy<Value = Sender> {
@@ -452,6 +504,77 @@ fn late_samples_are_counted_and_kept_on_request() {
     );
     assert_eq!(late[0].time, Some(START + 500 * MS as i64));
     assert_eq!(listener.take_late(), []);
+}
+
+fn run_with_late(sender: &Sender, late: impl Fn(Plan) -> Plan) -> (Option<RecordBatch>, Listener) {
+    let listener = listener(sender.rate, 100);
+    let feed = ReplayedFeed {
+        listener: listener.clone(),
+        arrivals: sender.arrivals(),
+        clock: Arc::default(),
+        steps: vec![MS],
+        marks: Arc::default(),
+    };
+    let plans = [
+        Plan::scan(feed).count().unwrap(),
+        late(Plan::scan(listener.late().unwrap())),
+    ];
+    let (gathered, _) = Plan::collect_all(&plans, &RunOptions::default()).unwrap();
+    (gathered[1].rows().cloned(), listener)
+}
+
+#[test]
+fn late_rows_say_where_the_feed_was_and_which_sample_it_is() {
+    let mut sender = steady_sender((50, 500));
+    sender.sends_backlog = true;
+    let (late, listener) = run_with_late(&sender, |late| late);
+    let late = late.unwrap();
+    // As above: all come at 1011 ms, when samples before 900 have been given up.
+    assert_eq!(column(&late, "start"), [900; 400]);
+    assert_eq!(column(&late, "end"), [901; 400]);
+    let expected: Vec<i64> = (500..900).collect();
+    assert_eq!(column(&late, "index"), expected);
+    let times: Vec<i64> = expected.iter().map(|k| START + k * MS as i64).collect();
+    assert_eq!(column(&late, "sample_time"), times);
+    assert_eq!(column(&late, "time"), [START + 900 * MS as i64; 400]);
+    let values: Vec<i64> = expected.iter().map(|k| k % 1000).collect();
+    assert_eq!(column(&late, "value"), values);
+    let counts = listener.counts();
+    assert_eq!((counts.late_samples, counts.dropped_late_samples), (400, 0));
+}
+
+fn counted_in_windows(late: Plan) -> Plan {
+    let params = json!({"keys": [], "every": 0.2, "aggregates": {"n": "count"}});
+    let catalog = Catalog::standard();
+    let group_by = catalog.get("group_by").unwrap();
+    late.apply(group_by, params.as_object().unwrap().clone(), &[])
+        .unwrap()
+}
+
+#[test]
+fn late_rows_are_grouped_in_windows_of_the_feed() {
+    let mut sender = steady_sender((50, 500));
+    sender.sends_backlog = true;
+    let (groups, _) = run_with_late(&sender, counted_in_windows);
+    let groups = groups.unwrap();
+    assert_eq!(column(&groups, "start"), [800]);
+    assert_eq!(column(&groups, "n"), [400]);
+}
+
+#[test]
+fn late_rows_of_both_runs_of_a_restarted_clock_are_in_windows_of_their_own() {
+    let mut sender = steady_sender((50, 1000));
+    sender.restarts = true;
+    for late in [20, 180] {
+        sender.delays[late] = Some(90);
+    }
+    let (groups, listener) = run_with_late(&sender, counted_in_windows);
+    let (groups, counts) = (groups.unwrap(), listener.counts());
+    assert_eq!((counts.clock_steps, counts.late_samples), (1, 20));
+    assert_eq!(column(&groups, "n"), [10, 10]);
+    let starts = column(&groups, "start");
+    assert!(starts[0] <= 280 && starts[1] > 500, "{starts:?}");
+    assert!(column(&groups, "end")[0] <= starts[1]);
 }
 
 #[test]

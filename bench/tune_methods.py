@@ -1,0 +1,240 @@
+"""Methods that look for a good configuration, each with as many trials as the tuner made, over a measured grid.
+
+A method only picks configurations, so it needs no runs of its own: a trial of a configuration gives one of its times
+that were measured, in turn, with the noise of real runs; what the method picks counts by the median. Trials are longer
+than the windows of the tuner, whole runs beside no change of another configuration, so the methods are told more than
+the tuner is. DS2 and the dissertation's rule need the costs of stages; they have those of a run without replicas.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any
+
+import isochrony as iso
+
+__all__ = ["METHODS", "Grid", "compared", "summary"]
+
+#: Of random search, whose luck differs.
+DRAWS = 20
+#: See `coordinates`.
+Point = tuple[int, ...]
+
+
+class OutOfTrialsError(Exception):
+    """All trials are used."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Every configuration of a workload, with the times of its runs.
+
+    Attributes:
+        times: of each configuration, in seconds.
+        costs: of each stage for the same work, in any unit; one for what has no stages.
+        cores: of the machine.
+    """
+
+    times: dict[iso.Configuration, list[float]]
+    costs: tuple[float, ...]
+    cores: int
+
+    def points(self) -> dict[Point, list[float]]:
+        """Times by coordinates: threads, replicas of each stage, and capacity of links or size of buffers."""
+        return {coordinates(one): times for one, times in self.times.items()}
+
+
+def coordinates(one: iso.Configuration) -> Point:
+    """Threads, replicas of each stage, and capacity of links or size of buffers."""
+    return (one.workers, *one.replicas, one.link_bytes[0] if one.link_bytes else one.buffer_bytes)
+
+
+def middle(times: list[float]) -> float:
+    """The median; the lower one of an even number."""
+    return sorted(times)[(len(times) - 1) // 2]
+
+
+class Trials:
+    """Gives so many times of a grid, in turn for each configuration, and remembers the fastest."""
+
+    def __init__(self, points: dict[Point, list[float]], start: Point, count: int) -> None:
+        self._times = {point: cycle(times) for point, times in points.items()}
+        self._left = count
+        self.best = start
+        self.best_s = math.inf
+
+    def seconds(self, point: Point) -> float:
+        """The time of one run.
+
+        Raises:
+            OutOfTrialsError: no trial is left.
+        """
+        if self._left == 0:
+            raise OutOfTrialsError
+        self._left -= 1
+        return next(self._times[point])
+
+    def gains(self, point: Point) -> bool:
+        """Whether one run is faster than the fastest so far, which it then is."""
+        seconds = self.seconds(point)
+        if seconds >= self.best_s:
+            return False
+        self.best, self.best_s = point, seconds
+        return True
+
+
+class Space:
+    """The values of each coordinate of a grid, and moves within it."""
+
+    def __init__(self, grid: Grid, points: dict[Point, list[float]]) -> None:
+        self.axes = [sorted(set(axis)) for axis in zip(*points, strict=True)]
+        self.points = list(points)
+        self.costs, self.cores = grid.costs, grid.cores
+        #: Coordinates of the number of threads for a stage: its replicas, or the workers of what has no stages.
+        stages = len(self.axes) - 2
+        self.stages = range(1, 1 + stages) if stages and len(grid.costs) == stages else range(1)
+
+    def within(self, point: Point) -> Point:
+        """Each coordinate at the largest value that is not above it."""
+        at = zip(point, self.axes, strict=True)
+        return tuple(max((value for value in axis if value <= one), default=axis[0]) for one, axis in at)
+
+    def with_threads(self, point: Point, workers: int, replicas: Callable[[int], int]) -> Point:
+        """That many workers and replicas of each stage, as far as there may be so many."""
+        changed = [workers, *point[1:]]
+        for nth, at in enumerate(self.stages):
+            changed[at] = replicas(nth) if at else workers
+        return self.within(tuple(changed))
+
+    def step(self, point: Point, at: int, by: int) -> Point | None:
+        """The neighbour on an axis; None at its end."""
+        axis = self.axes[at]
+        to = axis.index(point[at]) + by
+        return (*point[:at], axis[to], *point[at + 1 :]) if 0 <= to < len(axis) else None
+
+
+@dataclass
+class Search:
+    """What a method looks for a configuration with."""
+
+    space: Space
+    trials: Trials
+    start: Point
+    chance: random.Random
+
+
+def start(search: Search) -> Point:
+    """No other."""
+    return search.start
+
+
+def all_ones(search: Search) -> Point:
+    """One thread and one replica of each stage."""
+    return search.space.with_threads(search.start, 1, lambda _: 1)
+
+
+def all_cores(search: Search) -> Point:
+    """A thread for each core, and as many replicas as there may be."""
+    cores = search.space.cores
+    return search.space.with_threads(search.start, cores, lambda _: cores)
+
+
+def random_search(search: Search) -> Point:
+    """The fastest of configurations drawn with equal chance."""
+    search.trials.gains(search.start)
+    while True:
+        search.trials.gains(search.chance.choice(search.space.points))
+
+
+def hill_climbing(search: Search) -> Point:
+    """Steps of one value at a time, up or down, kept if they are faster; ends where none is."""
+    space, trials = search.space, search.trials
+    trials.gains(search.start)
+    has_gained = True
+    while has_gained:
+        has_gained = False
+        for at in range(len(space.axes)):
+            for by in (1, -1):
+                to = space.step(trials.best, at, by)
+                has_gained |= to is not None and trials.gains(to)
+    return trials.best
+
+
+def ds2(search: Search) -> Point:
+    """Replicas for the throughput of all cores, by the true rate of each stage (V. Kalavri et al., OSDI 2018)."""
+    space, costs = search.space, search.space.costs
+    most = [space.axes[at][-1] for at in space.stages]
+    target = min(min(one / cost for one, cost in zip(most, costs, strict=True)), space.cores / sum(costs))
+    # What is a whole number but for rounding is that number.
+    return space.with_threads(search.start, space.cores, lambda nth: math.ceil(target * costs[nth] - 1e-9))
+
+
+def dissertation(search: Search) -> Point:
+    """One more replica for the busiest stage while that is faster (J. C. Beard, 2015)."""
+    space, trials, first = search.space, search.trials, search.start
+    has_replicas = space.stages[0] > 0
+    trials.gains(
+        space.with_threads(first, space.cores if has_replicas else first[0], lambda nth: first[space.stages[nth]])
+    )
+    while True:
+        steps = {at: space.step(trials.best, at, 1) for at in space.stages}
+        shares = {
+            at: space.costs[nth] / trials.best[at] for nth, at in enumerate(space.stages) if steps[at] is not None
+        }
+        if not shares:
+            return trials.best
+        to = steps[max(shares, key=lambda at: shares[at])]
+        if to is None or not trials.gains(to):
+            return trials.best
+
+
+#: By name: the configuration that a method picks.
+METHODS: dict[str, Callable[[Search], Point]] = {
+    "start": start,
+    "all ones": all_ones,
+    "all cores": all_cores,
+    "random search": random_search,
+    "hill climbing": hill_climbing,
+    "DS2": ds2,
+    "dissertation": dissertation,
+}
+
+
+def compared(grid: Grid, first: iso.Configuration, trials: int) -> dict[str, list[float]]:
+    """The part of the best configuration that each method reaches from a start; of random search, of each draw.
+
+    Parameters:
+        trials: runs that a method may make, the first of the start included.
+    """
+    points = grid.points()
+    medians = {point: middle(times) for point, times in points.items()}
+    best = min(medians.values())
+    reached: dict[str, list[float]] = {}
+    for name, method in METHODS.items():
+        for seed in range(DRAWS if name == "random search" else 1):
+            budget = Trials(points, coordinates(first), max(trials, 1))
+            try:
+                picked = method(Search(Space(grid, points), budget, coordinates(first), random.Random(seed)))
+            except OutOfTrialsError:
+                picked = budget.best
+            reached.setdefault(name, []).append(best / medians[picked])
+    return reached
+
+
+def summary(compared: list[dict[str, list[float]]], controller: list[float]) -> list[dict[str, Any]]:
+    """Geometric mean and worst decile of each method over all starts; of the tuner, of its real runs."""
+    parts = {name: [part for one in compared for part in one[name]] for name in METHODS} | {"controller": controller}
+    return [
+        {
+            "method": name,
+            "geometric_mean": math.exp(sum(map(math.log, all_parts)) / len(all_parts)),
+            "worst_decile": sorted(all_parts)[round(0.1 * (len(all_parts) - 1))],
+            "worst": min(all_parts),
+        }
+        for name, all_parts in parts.items()
+        if all_parts
+    ]
