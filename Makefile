@@ -137,8 +137,9 @@ endif
 test-python-together:
 	$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile -m "not alone"
 
+# Only files that have such tests: to collect all of them takes longer than some of these run.
 test-python-alone:
-	$(BIN)/python -m pytest -m alone
+	$(BIN)/python -m pytest -m alone $(shell grep --recursive --files-with-matches --include='test_*.py' 'mark\.alone' tests)
 
 # A server of objects, of a version that is known to serve ranges; tests that need it skip where it is missing. Its build
 # is not shared with this workspace's, whose lock file it does not know.
@@ -174,14 +175,17 @@ $(AZURE_SERVER_BUILT):
 
 lint: lint-rust lint-python
 
-# `fuzz` has a lock file of its own, which a new dependency of a crate makes stale. Clippy shares nothing with builds, and in
-# a folder of its own need not wait for one beside it.
+# In a folder of its own clippy need not wait for a build beside it. In that of the tests it shares build scripts and
+# macros with them, which is less to compile from nothing.
+CLIPPY_DIR ?= target/clippy
+
+# `fuzz` has a lock file of its own, which a new dependency of a crate makes stale.
 lint-rust:
 	$(PYTHON) tools/check_portability.py
 	cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
 	$(PYTHON) tools/compare_features.py
 	cargo fmt --all --check
-	cargo clippy --locked --workspace --all-targets --profile $(TEST_PROFILE) --target-dir target/clippy -- -D warnings
+	cargo clippy --locked --workspace --all-targets --profile $(TEST_PROFILE) --target-dir $(CLIPPY_DIR) -- -D warnings
 
 # stubtest imports the extension, so the stubs are checked against what was built.
 lint-python: build-test

@@ -1,8 +1,8 @@
 """Trains the classifier that says whether a model may be believed for a link, and reports how good it is.
 
-It writes `crates/tune/src/trust/weights.json`, the rows of its tests in `crates/tune/tests/trust/`, and prints the
-tables of `docs/trust.md`. The needs of this tool are not needs of the package; install them into an environment of
-their own:
+It writes `crates/tune/src/trust/weights.json`, the rows of its tests in `crates/tune/tests/integration/trust/`, and
+prints the tables of `docs/trust.md`. The needs of this tool are not needs of the package; install them into an
+environment of their own:
 
     python3 -m venv venv-trust
     venv-trust/bin/pip install numpy==2.4.6 scipy==1.17.1 scikit-learn==1.9.1
@@ -222,7 +222,7 @@ def main() -> None:
         for name, classifier in (("svm", judges.svm), ("network", judges.network))
         for number, model in enumerate(MODELS)
     }
-    folder = options.output / "tests" / "trust"
+    folder = options.output / "tests" / "integration" / "trust"
     (folder / "scored_rows.csv").write_text(rows_csv(scored, scores))
     right = {f"right_{model}": held.right[:, number].astype(float) for number, model in enumerate(MODELS)}
     (folder / "held_out_rows.csv").write_text(rows_csv(held, right))

@@ -8,10 +8,10 @@
 //! dissertation's figures.
 
 #[allow(dead_code)] // The tests use all of it.
-#[path = "../tests/queue/mod.rs"]
+#[path = "../tests/integration/queue.rs"]
 mod queue;
 #[allow(dead_code)]
-#[path = "../tests/trust/rows.rs"]
+#[path = "../tests/integration/trust/rows.rs"]
 mod rows;
 
 use std::hint::black_box;

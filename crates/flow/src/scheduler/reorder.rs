@@ -12,7 +12,7 @@
 //!  memory refused to the consumer:    reclaim_memory -> as above, nothing handed out until resume_tasks
 //! ```
 //!
-//! Generic over the task, for model checking (`tests/loom_order.rs`).
+//! Generic over the task, for model checking (`tests/loom_models/tasks.rs`).
 
 // The model checker need not see this count: nothing waits for it.
 use std::sync::atomic::{AtomicU64, Ordering};

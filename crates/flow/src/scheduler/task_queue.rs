@@ -1,5 +1,5 @@
 //! The reorder buffer of one subgraph, with a slot per task from the oldest unconsumed one, and totals over all.
-//! `tests/loom_order.rs` compiles this file, so it imports nothing from the crate.
+//! `tests/loom_models/tasks.rs` compiles this file, so it imports nothing from the crate.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::mem;

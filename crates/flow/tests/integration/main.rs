@@ -49,6 +49,7 @@ mod sinks;
 mod skipped_ranges;
 mod spectra;
 mod stage_notices;
+mod stages;
 mod stats;
 mod stored;
 mod tuning;

@@ -8,6 +8,8 @@ mod follow;
 mod large;
 mod layout;
 mod overlaps;
+mod raw_import;
+mod resume;
 mod session_overlaps;
 mod sessions;
 mod untimed;

@@ -10,7 +10,8 @@
 //! and for any cuts of the input.
 //!
 //! Admission and request are each announced before the other is looked for, with a fence between. So whoever decides a
-//! request's index sees every instance that admitted an item without seeing the request (`tests/loom_changes.rs`).
+//! request's index sees every instance that admitted an item without seeing the request
+//! (`tests/loom_models/parameters.rs`).
 
 use std::sync::atomic::Ordering;
 

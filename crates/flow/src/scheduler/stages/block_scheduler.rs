@@ -12,7 +12,7 @@
 //! that is complete, once there is room. At most [`BLOCKS_PER_REPLICA`] slots per replica are in use. No replica waits
 //! for another under the lock.
 //!
-//! Does not know what a block is, so that model checkers can test it (`tests/loom_replicas.rs`,
+//! Does not know what a block is, so that model checkers can test it (`tests/loom_models/replicas.rs`,
 //! `tests/shuttle_stages.rs`).
 
 use std::collections::VecDeque;

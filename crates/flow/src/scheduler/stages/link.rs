@@ -3,7 +3,7 @@
 //! Lock-free. It accepts every batch: the writer ends its burst once the link [`is_full`](Link::is_full), so a link
 //! exceeds its capacity by the results of one item. It always takes one batch, whatever its capacity: the writer makes
 //! the next while the reader consumes it. Knows neither events nor who wakes whom, for model checkers
-//! (`tests/loom_stages.rs`).
+//! (`tests/loom_models/stages.rs`).
 
 use std::sync::atomic::Ordering;
 use std::time::Instant;

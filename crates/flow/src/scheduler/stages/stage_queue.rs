@@ -15,7 +15,7 @@
 //! Only a notice to a waiting stage takes the lock; any other is one atomic operation. An idle thread spins before it
 //! sleeps: waking it takes longer than most bursts.
 //!
-//! Does not know what a stage is, for model checkers (`tests/loom_stages.rs`).
+//! Does not know what a stage is, for model checkers (`tests/loom_models/stages.rs`).
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

@@ -1,0 +1,5 @@
+//! One binary, to link once.
+
+mod faulty;
+mod pushes;
+mod stores;

@@ -1,0 +1,7 @@
+//! One binary, to link once.
+
+mod clock_estimator;
+mod connections;
+mod descriptions;
+mod feeds;
+mod sessions;
