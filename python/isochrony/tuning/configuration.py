@@ -60,7 +60,7 @@ def plan_identity(natives: Sequence[NativePlan], *, collects: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Threads, replicas, link capacities, pinning and I/O of a run. Results do not depend on them.
+    """Threads, replicas, link capacities, task size, pinning and I/O of a run. Results do not depend on them.
 
     `TuningReport.configuration` has the one that tuning found. Save it, load it, and pass it as ``tune=`` to another
     run of the same plan on a machine of the same kind.
@@ -72,6 +72,8 @@ class Configuration:
         link_bytes: capacity of each link between stages, in bytes.
         threads: number of threads that the run starts; those beyond `workers` sleep.
         buffer_bytes: for `isochrony.nbuffer`, size of a buffer in bytes; 0 for plans and for an `isochrony.Executor`.
+        task_bytes: about how many bytes of samples a task reads, for a plan that runs in tasks; 0 for others, and where
+            it is not stated.
         pin: whether each thread keeps to a CPU of its own.
         io: I/O strategy of each stored signal that the plan reads, in order of the plan (see `isochrony.scan`).
         plan: digest of the plan; empty: any plan.
@@ -92,6 +94,7 @@ class Configuration:
     buffer_bytes: int = 0
     pin: bool = False
     io: tuple[str, ...] = ()
+    task_bytes: int = 0
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Save the configuration to a JSON file.
@@ -129,8 +132,8 @@ class Configuration:
         >>> import isochrony as iso, tempfile
         >>> path = tempfile.mkdtemp() + "/tuned.json"
         >>> iso.Configuration(workers=2, replicas=(1, 2)).save(path)
-        >>> iso.Configuration.load(path)
-        Configuration(workers=2, replicas=(1, 2), link_bytes=(), threads=0, buffer_bytes=0, pin=False, io=())
+        >>> iso.Configuration.load(path) == iso.Configuration(workers=2, replicas=(1, 2))
+        True
         """
         remedy = "give a file that Configuration.save wrote"
         try:
@@ -142,7 +145,7 @@ class Configuration:
             raise OptionError(f"{path} is not a configuration of format {FORMAT}; {remedy}")
         numbers: dict[str, Any] = {name: fields.pop(name, None) for name in ("workers", "threads")}
         # The first files had no such fields.
-        numbers["buffer_bytes"] = fields.pop("buffer_bytes", 0)
+        numbers |= {name: fields.pop(name, 0) for name in ("buffer_bytes", "task_bytes")}
         pin, io = fields.pop("pin", False), fields.pop("io", [])
         lists = {name: fields.pop(name, None) for name in ("replicas", "link_bytes")}
         texts = {name: fields.pop(name, None) for name in ("plan", "machine")}
@@ -406,6 +409,7 @@ class TuningRequest:
             workers=fields["workers"],
             replicas=tuple(fields["replicas"]),
             link_bytes=tuple(fields["link_bytes"]),
+            task_bytes=fields["task_bytes"],
             threads=self.threads,
             plan=self.plan,
             machine=_machine(),
@@ -422,7 +426,7 @@ class TuningRequest:
         return json.dumps(fields)
 
 
-_RUST_FIELDS = ("workers", "replicas", "link_bytes")
+_RUST_FIELDS = ("workers", "replicas", "link_bytes", "task_bytes")
 
 
 def parsed_tune(text: str) -> bool | str:

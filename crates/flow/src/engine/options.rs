@@ -38,7 +38,8 @@ pub struct StageOptions {
     pub cell_bytes: u64,
     /// Approximate link capacity in bytes.
     pub link_bytes: u64,
-    /// Seed for random changes of link capacities, replicas and threads after each burst of the caller's thread.
+    /// Seed for random changes of link capacities, replicas and threads after each burst of the caller's thread, and of
+    /// the size of each task.
     pub shuffle: Option<u64>,
     /// Consecutive threads assumed to share a last-level cache; 0: detect, if pinned.
     pub threads_per_cache: usize,

@@ -1,4 +1,4 @@
-//! [`Tuning`]: measures a plan while it runs, and changes its threads, replicas and links.
+//! [`Tuning`]: measures a plan while it runs, and changes its threads, replicas, links and task size.
 //!
 //! [`isochrony_tune::TuningSession`] decides; it knows neither clocks nor threads. This module reads the counters,
 //! chooses the windows, and applies a [`Configuration`]. Results keep their bits.
@@ -31,6 +31,8 @@ pub(crate) trait RunningPlan: Send + Sync {
     fn configuration(&self) -> Configuration;
     fn limits(&self) -> ConfigurationLimits;
     fn set_workers(&self, workers: usize);
+    /// Only of tasks.
+    fn set_task_bytes(&self, _bytes: u64) {}
     fn set_replicas(&self, stage: usize, replicas: usize) -> Result<(), PlanError>;
     fn set_link_capacity(&self, link: usize, bytes: u64) -> Result<(), PlanError>;
     fn measurement(&self) -> StageMeasurement;
@@ -162,7 +164,8 @@ impl Tuning {
     /// The plan begins to run in several threads. On an error (the configuration does not fit) nothing was changed.
     pub(crate) fn attach(&self, running: Arc<dyn RunningPlan>) -> Result<(), TuneError> {
         let mut state = self.state();
-        if let Some(configuration) = self.mode.start() {
+        let mode = self.mode.completed(&running.configuration());
+        if let Some(configuration) = mode.start() {
             let links = running.configuration().link_bytes.len();
             if let Err(error) = running.limits().check(configuration, links) {
                 state.error = Some(error.clone());
@@ -233,7 +236,8 @@ impl Tuning {
             latency_s,
             ..self.options
         };
-        let session = TuningSession::new(self.mode.clone(), start.clone(), limits, options);
+        let session =
+            TuningSession::new(self.mode.completed(&start), start.clone(), limits, options);
         let Ok(mut session) = session else {
             // Unreachable: the run's own values fit it.
             return;
@@ -354,6 +358,9 @@ impl Drop for Status<'_> {
 fn apply(running: &dyn RunningPlan, from: &Configuration, to: &Configuration) {
     if from.workers != to.workers {
         running.set_workers(to.workers);
+    }
+    if from.task_bytes != to.task_bytes {
+        running.set_task_bytes(to.task_bytes);
     }
     let changed = |(_, (from, to)): &(usize, (&usize, &usize))| from != to;
     let replicas = from.replicas.iter().zip(&to.replicas).enumerate();

@@ -7,7 +7,7 @@ use super::scan_groups::{self, subgraph_plans};
 use super::stages::StagePlan;
 use super::subgraph::SubgraphPlan;
 use super::task_contract::{exposes_cuts, placements};
-use super::task_size::TaskSize;
+use super::task_sizes::TaskSize;
 use crate::engine::{PlanCuts, RunOptions};
 use crate::optimiser::{SkipOutcome, optimise, skip_unmatched};
 use crate::plan::Op;

@@ -70,6 +70,7 @@ mod task_contract;
 mod task_output;
 mod task_queue;
 mod task_size;
+mod task_sizes;
 mod worker;
 mod worker_gain;
 

@@ -93,7 +93,7 @@ pub(crate) fn run(
         ..*options
     };
     if let Some(tuning) = options.tuning.filter(|_| options.cluster.is_none()) {
-        tuning.attach(Arc::new(RunningTasks::new(scheduler, workers)))?;
+        tuning.attach(Arc::new(RunningTasks::new(&split, workers)))?;
     }
     let mut reports = Vec::new();
     let mut done = None;

@@ -260,6 +260,7 @@ fn predict(
         workers,
         replicas: servers.iter().map(|server| server.1).collect(),
         link_bytes: Vec::new(),
+        task_bytes: 0,
     };
     let model = StageCosts {
         seconds_per_sample: servers.iter().map(|server| server.0).collect(),

@@ -99,6 +99,7 @@ fn one_active_thread_executes_all_stages() {
         workers: 1,
         replicas: vec![1; report.stages.len()],
         link_bytes: report.links.iter().map(|link| link.capacity).collect(),
+        task_bytes: 0,
     };
     let (output, report, _) = tuned(&plan, 3, TuningMode::Apply(configuration));
     assert_eq!(output, expected);
@@ -122,6 +123,7 @@ fn one_active_worker_executes_all_tasks() {
         workers: 1,
         replicas: vec![3],
         link_bytes: Vec::new(),
+        task_bytes: 0,
     };
     let (output, report, _) = tuned(&plan, 3, TuningMode::Apply(configuration));
     assert_eq!(output, expected);
@@ -144,6 +146,7 @@ fn a_configuration_of_another_plan_is_refused_before_anything_runs() {
         workers: 2,
         replicas: vec![1],
         link_bytes: Vec::new(),
+        task_bytes: 0,
     };
     let tuning = Tuning::new(TuningMode::Apply(configuration), false);
     let error = run(&plan, 2, Some(&tuning)).unwrap_err();
@@ -184,4 +187,101 @@ fn an_error_of_the_plan_ends_the_tuning() {
     let error = run(&plan, 2, Some(&tuning)).unwrap_err();
     assert!(error.to_string().contains("the sensor is gone"), "{error}");
     assert!(tuning.report().unwrap().windows > 0);
+}
+
+fn stored(total: usize) -> Plan {
+    let segment = SigSeg::from_slice(&samples(0, total), 0, stream()).unwrap();
+    let segments = isochrony_flow::Segments::new([segment]).unwrap();
+    Plan::scan_shared(SharedRecording::new(segments))
+}
+
+/// Lengths of what was computed at a time, without the last one.
+fn lengths(report: &Report) -> Vec<i64> {
+    let lengths = (report.tasks.iter()).map(|task| task.range.end - task.range.start);
+    let mut lengths: Vec<i64> = lengths.collect();
+    lengths.pop();
+    lengths
+}
+
+#[test]
+fn tasks_have_the_size_of_the_configuration_and_give_the_same_bits() {
+    let plan = stored(8 << 20).rewindow(1024).unwrap().power().unwrap();
+    let (expected, _) = run(&plan, 1, None).unwrap();
+    let (_, first, tuning) = tuned(&plan, 2, TuningMode::Recommend);
+    let own = tuning.configuration.unwrap();
+    // A sixteenth of the recording, of two bytes a sample.
+    assert_eq!(own.task_bytes, (8 << 20) / 16 * 2);
+    assert!(lengths(&first).iter().all(|&length| length == 8 << 16));
+    for task_bytes in [own.task_bytes / 4, own.task_bytes / 2, own.task_bytes] {
+        let wanted = Configuration {
+            task_bytes,
+            ..own.clone()
+        };
+        let (output, report, tuning) = tuned(&plan, 2, TuningMode::Apply(wanted.clone()));
+        assert_eq!(output, expected);
+        let length = task_bytes as i64 / 2;
+        assert!(
+            lengths(&report).iter().all(|&one| one == length),
+            "{wanted}"
+        );
+        assert_eq!(tuning.configuration, Some(wanted));
+    }
+}
+
+#[test]
+fn a_task_size_beyond_its_limits_is_refused_and_none_is_that_of_the_run() {
+    let plan = stored(8 << 20).rewindow(1024).unwrap().power().unwrap();
+    let own = tuned(&plan, 2, TuningMode::Recommend).2.configuration;
+    let own = own.unwrap();
+    let of = |task_bytes| Configuration {
+        task_bytes,
+        ..own.clone()
+    };
+    let (_, _, tuning) = tuned(&plan, 2, TuningMode::Apply(of(0)));
+    assert_eq!(tuning.configuration, Some(own.clone()));
+    // At least 16 KiB, and at most a sixteenth of the recording.
+    for task_bytes in [100, 2 * own.task_bytes] {
+        let tuning = Tuning::new(TuningMode::Apply(of(task_bytes)), false);
+        let text = run(&plan, 2, Some(&tuning)).unwrap_err().to_string();
+        let expected = format!(
+            "task_bytes={task_bytes} is refused; it must be 16384 to {}",
+            own.task_bytes
+        );
+        assert!(text.contains(&expected), "{text}");
+    }
+}
+
+#[test]
+fn a_larger_task_has_more_cells_and_the_same_ones() {
+    let filter = named(&stored(8 << 20), &settling()[0]).unwrap();
+    let collect = |workers, tuning: Option<&Tuning>| {
+        let mut options = RunOptions::default();
+        (options.workers, options.tolerance, options.tuning) = (workers, 1e-9, tuning);
+        filter.collect_with(&options).unwrap()
+    };
+    let (expected, one) = collect(1, None);
+    let (_, report) = collect(2, None);
+    let tuning = Tuning::new(TuningMode::Recommend, false);
+    collect(2, Some(&tuning));
+    let own = tuning.report().unwrap().configuration.unwrap();
+    let cells = |report: &Report| {
+        let cells = report.tasks.iter().map(|task| task.range.clone());
+        cells.collect::<Vec<_>>()
+    };
+    assert!(cells(&one).len() > 30);
+    let wanted = Configuration {
+        task_bytes: 3 * own.task_bytes,
+        ..own
+    };
+    let tuning = Tuning::new(TuningMode::Apply(wanted), false);
+    let (output, larger) = collect(2, Some(&tuning));
+    assert_eq!(output, expected);
+    assert_eq!((cells(&larger), cells(&report)), (cells(&one), cells(&one)));
+    // A worker is given three cells at a time.
+    let workers: Vec<usize> = larger.tasks.iter().map(|task| task.worker).collect();
+    let whole = workers.chunks_exact(3);
+    assert!(whole.clone().count() > 10);
+    for three in whole {
+        assert!(three.iter().all(|&one| one == three[0]), "{workers:?}");
+    }
 }
