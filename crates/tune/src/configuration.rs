@@ -30,6 +30,9 @@ pub struct StartSettings {
     pub pin: bool,
     /// Names of the I/O strategies of the stored signals, in plan order.
     pub io: Vec<String>,
+    /// Number of the stage of each operator, of the plan as it runs; empty where it is not cut.
+    #[serde(default)]
+    pub cuts: Vec<usize>,
 }
 
 /// Values allowed by plan, machine and user. Every stage may have 1 replica.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::{ExecutionMemory, MemoryHandle};
 use super::control::Control;
+use super::cut_rule::CutRule;
 use super::tuning::Tuning;
 use crate::TaskCluster;
 
@@ -144,6 +145,9 @@ pub struct RunOptions<'a> {
     pub(crate) has_slots: bool,
     #[serde(skip)]
     pub(crate) cuts: PlanCuts,
+    /// Where the plan is cut into stages; None: as declared costs have it.
+    #[serde(skip)]
+    pub(crate) cut_rule: Option<&'a CutRule>,
 }
 
 /// An operator and the link after it hold back results: each gets half of the time.
@@ -196,6 +200,7 @@ impl Default for RunOptions<'_> {
             link_bytes: 0,
             has_slots: false,
             cuts: PlanCuts::Any,
+            cut_rule: None,
         }
     }
 }

@@ -110,9 +110,27 @@ impl Tuning {
             *self.start() = StartSettings {
                 pin: pin || self.given.pin.unwrap_or_else(has_several_caches),
                 io: fix_io(graph, self.given.io.as_deref())?,
+                cuts: Vec::new(),
             };
         }
         Ok(())
+    }
+
+    /// Stage of each operator.
+    pub(crate) fn given_cuts(&self) -> Option<&[usize]> {
+        self.given.cuts.as_deref()
+    }
+
+    /// Whether cuts may be others than those of a run that is not tuned.
+    pub(crate) fn chooses_cuts(&self) -> bool {
+        self.mode == TuningMode::Change
+    }
+
+    /// What the run is cut into.
+    pub(crate) fn note_cuts(&self, stage_of: &[usize]) {
+        if self.chooses_workers() {
+            self.start().cuts = stage_of.to_vec();
+        }
     }
 
     /// Whether threads are pinned. A recommendation changes nothing.

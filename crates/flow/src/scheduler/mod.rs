@@ -45,6 +45,7 @@ mod boundary;
 pub(crate) mod characterise;
 mod explain;
 mod gather;
+mod measured_costs;
 mod notes;
 mod operator_key;
 mod output_estimate;

@@ -1,14 +1,17 @@
+use std::cell::Cell;
 use std::sync::Arc;
 
 use isochrony_flow::{
-    GeneratedRecording, Plan, PlanOutput, Report, RunError, RunOptions, SharedRecording, Tuning,
-    TuningMode, TuningReport,
+    GeneratedRecording, GivenSettings, Plan, PlanOutput, Report, RunError, RunOptions,
+    SharedRecording, Tuning, TuningMode, TuningReport,
 };
 use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use isochrony_tune::Configuration;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
-use crate::common::plans::{named, settling};
+use crate::common::plans::{named, plan, prefix, settling, steps};
 
 fn stream() -> StreamId {
     Stream::new("made", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
@@ -284,4 +287,80 @@ fn a_larger_task_has_more_cells_and_the_same_ones() {
     for three in whole {
         assert!(three.iter().all(|&one| one == three[0]), "{workers:?}");
     }
+}
+
+/// Samples of a source that can be read once, so that the plan runs in stages.
+fn short(total: i64, segment: i64) -> Plan {
+    let recording = GeneratedRecording::new(DType::I16, stream(), move || {
+        let mut next = 0;
+        Ok(Box::new(move || {
+            let count = segment.min(total - next);
+            if count <= 0 {
+                return Ok(None);
+            }
+            let made = SigSeg::from_slice(&samples(next, count as usize), next, stream())?;
+            next += count;
+            Ok(Some(made))
+        }))
+    });
+    Plan::scan(recording)
+}
+
+/// Results, and the stage of each operator.
+fn cut(
+    plans: &[Plan],
+    cuts: Option<Vec<usize>>,
+) -> Result<(Vec<PlanOutput>, Vec<usize>), RunError> {
+    let given = GivenSettings {
+        cuts,
+        ..GivenSettings::default()
+    };
+    let tuning = Tuning::new(TuningMode::Change, true).with_settings(given);
+    let mut options = RunOptions::default();
+    (options.workers, options.tuning) = (3, Some(&tuning));
+    options.stages.helpers_after_us = 0;
+    options.stages.link_bytes = 1 << 10;
+    let (gathered, _) = Plan::collect_all(plans, &options)?;
+    Ok((gathered, tuning.report().unwrap().start.cuts))
+}
+
+/// Of other cuts some are refused, such as those whose stages would wait for each other.
+#[test]
+fn any_cuts_that_a_configuration_may_have_give_the_same_bits() {
+    const CASES: u32 = 200;
+    let changes = prop::collection::vec((any::<prop::sample::Index>(), 0usize..6), 1..6);
+    let given = (prefix(), steps(), steps(), steps(), changes, 1i64..400);
+    let (own, other) = (Cell::new(0), Cell::new(0));
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(CASES));
+    let ran = runner.run(&given, |(first, second, one, two, changes, segment)| {
+        let base = plan(short(1500, segment), &first);
+        let base = plan(named(&base, &settling()[0]).unwrap_or(base), &second);
+        let plans = [plan(base.clone(), &one), plan(base, &two)];
+        let (expected, _) = Plan::collect_all(&plans, &RunOptions::default()).unwrap();
+        let (found, cuts) = cut(&plans, None).unwrap();
+        prop_assert_eq!(&found, &expected);
+        if cuts.is_empty() {
+            return Ok(());
+        }
+        let (found, again) = cut(&plans, Some(cuts.clone())).unwrap();
+        prop_assert_eq!(&found, &expected);
+        prop_assert_eq!(&again, &cuts);
+        own.set(own.get() + 1);
+        for (node, stage) in changes {
+            let mut changed = cuts.clone();
+            changed[node.index(cuts.len())] = stage;
+            match cut(&plans, Some(changed.clone())) {
+                Ok((found, _)) => {
+                    prop_assert_eq!(&found, &expected, "{:?}", changed);
+                    other.set(other.get() + u32::from(changed != cuts));
+                }
+                Err(error) => prop_assert_eq!(error.code(), "other_plan"),
+            }
+        }
+        Ok(())
+    });
+    ran.unwrap_or_else(|error| panic!("{error}"));
+    // Else it would test nothing.
+    let (own, other) = (own.get(), other.get());
+    assert!(own > CASES / 4 && other > CASES / 4, "{own} and {other}");
 }
