@@ -30,6 +30,8 @@ pub(crate) struct ParallelExecution {
 }
 
 /// None if no part of the plan can be replicated.
+// Its frame is large: inlined, runs inside of runs in one thread would keep it.
+#[inline(never)]
 pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,
@@ -204,6 +206,8 @@ pub(crate) fn run(
 }
 
 /// Cuts of the configuration that the run was given, else by measured costs if the run may choose them.
+// For the frame of `run`.
+#[inline(never)]
 fn cut_rule(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<CutRule>, RunError> {
     // A control names stages by number.
     if options.workers < 2 || options.cluster.is_some() || options.control.is_some() {
