@@ -37,11 +37,14 @@ impl StreamTuning {
             replicas: replicas.to_vec(),
             min_link_bytes: ranges.fill.0 as u64,
             max_link_bytes: ranges.fill.1 as u64,
+            min_task_bytes: 0,
+            max_task_bytes: 0,
         };
         let own = Configuration {
             workers,
             replicas: replicas.to_vec(),
             link_bytes: vec![fill as u64],
+            task_bytes: 0,
         };
         let mode = match mode {
             TuningMode::ChangeFrom(start) => TuningMode::ChangeFrom(complete(start, &own)),

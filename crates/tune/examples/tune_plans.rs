@@ -54,6 +54,7 @@ impl TuningCase {
                 .map(|(at, &most)| replicas(at).clamp(1, most))
                 .collect(),
             link_bytes: vec![LINK_BYTES; self.plan.links.len()],
+            task_bytes: 0,
         }
     }
 
@@ -258,6 +259,8 @@ fn main() {
             replicas: plan.stages.iter().map(|stage| stage.max_replicas).collect(),
             min_link_bytes: 64 << 10,
             max_link_bytes: 16 << 20,
+            min_task_bytes: 0,
+            max_task_bytes: 0,
         };
         let searched = best_configuration(&plan, &machine).expect("the plan is valid");
         let case = TuningCase {

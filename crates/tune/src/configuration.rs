@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::TuneError;
 
-/// Threads, replicas and link capacities. Results do not depend on them.
+/// Threads, replicas, link capacities and task size. Results do not depend on them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Configuration {
@@ -16,6 +16,10 @@ pub struct Configuration {
     pub replicas: Vec<usize>,
     /// Bytes each link may hold before its writer waits, in plan order; at least 1.
     pub link_bytes: Vec<u64>,
+    /// Approximate bytes of samples that a task reads, without overlap; 0 where no tasks are executed, and in a
+    /// configuration that does not state it.
+    #[serde(default)]
+    pub task_bytes: u64,
 }
 
 /// What is chosen before a run starts, and stays.
@@ -26,6 +30,9 @@ pub struct StartSettings {
     pub pin: bool,
     /// Names of the I/O strategies of the stored signals, in plan order.
     pub io: Vec<String>,
+    /// Number of the stage of each operator, of the plan as it runs; empty where it is not cut.
+    #[serde(default)]
+    pub cuts: Vec<usize>,
 }
 
 /// Values allowed by plan, machine and user. Every stage may have 1 replica.
@@ -41,6 +48,10 @@ pub struct ConfigurationLimits {
     pub min_link_bytes: u64,
     /// Largest link capacity in bytes.
     pub max_link_bytes: u64,
+    /// Smallest task size in bytes; 0 where no tasks are executed.
+    pub min_task_bytes: u64,
+    /// Largest task size in bytes.
+    pub max_task_bytes: u64,
 }
 
 impl ConfigurationLimits {
@@ -88,11 +99,29 @@ impl ConfigurationLimits {
             let place = format!("link_bytes[{link}]");
             within(place, bytes, self.min_link_bytes, self.max_link_bytes)?;
         }
-        Ok(())
+        within(
+            "task_bytes".into(),
+            configuration.task_bytes,
+            self.min_task_bytes,
+            self.max_task_bytes,
+        )
     }
 }
 
 impl Configuration {
+    /// The same, with the other's task size if it states none.
+    #[must_use]
+    pub fn with_task_size_of(&self, other: &Self) -> Self {
+        let task_bytes = match self.task_bytes {
+            0 => other.task_bytes,
+            own => own,
+        };
+        Self {
+            task_bytes,
+            ..self.clone()
+        }
+    }
+
     /// Values that differ from those of another configuration of the plan, as text.
     pub(crate) fn beside(&self, other: &Self) -> String {
         let mut all = Vec::new();
@@ -104,6 +133,9 @@ impl Configuration {
         }
         if self.link_bytes != other.link_bytes {
             all.push(format!("link_bytes={:?}", self.link_bytes));
+        }
+        if self.task_bytes != other.task_bytes {
+            all.push(format!("task_bytes={}", self.task_bytes));
         }
         all.join(" and ")
     }
@@ -117,6 +149,9 @@ impl fmt::Display for Configuration {
         }
         if !self.link_bytes.is_empty() {
             write!(f, ", link_bytes={:?}", self.link_bytes)?;
+        }
+        if self.task_bytes > 0 {
+            write!(f, ", task_bytes={}", self.task_bytes)?;
         }
         Ok(())
     }

@@ -84,7 +84,9 @@ def _plan_lines(state: dict[str, Any]) -> Iterator[str]:
     """What only plans have: stages, links, the bottleneck and decisions."""
     window, configuration = state["window"], state["configuration"]
     elapsed_s, workers = window["elapsed_s"], configuration["workers"]
-    yield f"{workers} thread{'' if workers == 1 else 's'}"
+    task_bytes = configuration["task_bytes"]
+    tasks = f", tasks of {task_bytes / 1024:.4g} KiB" if task_bytes else ""
+    yield f"{workers} thread{'' if workers == 1 else 's'}{tasks}"
     if window["stages"]:
         yield f"{'stage':<36}{'replicas':>9}{'computes':>10}{'input':>8}{'room':>8}{'thread':>8}"
     for number, (name, stage) in enumerate(zip(state["names"], window["stages"], strict=False)):

@@ -306,9 +306,10 @@ class RunKeywords(TypedDict, total=False):
             help="yes: adapt the number of threads during the run if trials show a gain; recommend: change nothing, "
             "and report the best setting; or the file of a saved configuration, to start with it",
             details="""In Python True, "recommend", a `Configuration`, or the path of its file. Adapted are the numbers
-                of threads and of replicas of stages, and the capacities of links. Before the start are chosen, without
-                `io=` in `isochrony.scan`, the I/O strategies of stored signals (what `isochrony calibrate` measured
-                decides), and, without `pin=`, whether threads are pinned (where the CPUs have several caches). Results
+                of threads and of replicas of stages, the capacities of links, and the size of tasks. Before the start
+                are chosen, without `io=` in `isochrony.scan`, the I/O strategies of stored signals (what `isochrony
+                calibrate` measured decides), without `pin=`, whether threads are pinned (where the CPUs have several
+                caches), and where the plan is cut into stages (what `Plan.characterise` measured decides). Results
                 are the same to the bit.
                 `report.tuning` has the configuration at the end, the bottleneck, and each decision with its
                 reason, the predicted and the measured gain, and the alternatives. A run that is too short for a trial

@@ -60,7 +60,7 @@ def plan_identity(natives: Sequence[NativePlan], *, collects: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """Threads, replicas, link capacities, pinning and I/O of a run. Results do not depend on them.
+    """Threads, replicas, links, task size, cuts, pinning and I/O of a run. Results do not depend on them.
 
     `TuningReport.configuration` has the one that tuning found. Save it, load it, and pass it as ``tune=`` to another
     run of the same plan on a machine of the same kind.
@@ -72,8 +72,12 @@ class Configuration:
         link_bytes: capacity of each link between stages, in bytes.
         threads: number of threads that the run starts; those beyond `workers` sleep.
         buffer_bytes: for `isochrony.nbuffer`, size of a buffer in bytes; 0 for plans and for an `isochrony.Executor`.
+        task_bytes: about how many bytes of samples a task reads, for a plan that runs in tasks; 0 for others, and where
+            it is not stated.
         pin: whether each thread keeps to a CPU of its own.
         io: I/O strategy of each stored signal that the plan reads, in order of the plan (see `isochrony.scan`).
+        cuts: number of the stage of each operator, in the order in which `explain` shows the plan as it runs; empty for
+            a plan that runs in tasks or in one thread.
         plan: digest of the plan; empty: any plan.
         machine: processor and number of usable cores; empty: any machine.
 
@@ -92,6 +96,8 @@ class Configuration:
     buffer_bytes: int = 0
     pin: bool = False
     io: tuple[str, ...] = ()
+    task_bytes: int = 0
+    cuts: tuple[int, ...] = ()
 
     def save(self, path: str | os.PathLike[str], *, replace: bool = False) -> None:
         """Save the configuration to a JSON file.
@@ -129,8 +135,8 @@ class Configuration:
         >>> import isochrony as iso, tempfile
         >>> path = tempfile.mkdtemp() + "/tuned.json"
         >>> iso.Configuration(workers=2, replicas=(1, 2)).save(path)
-        >>> iso.Configuration.load(path)
-        Configuration(workers=2, replicas=(1, 2), link_bytes=(), threads=0, buffer_bytes=0, pin=False, io=())
+        >>> iso.Configuration.load(path) == iso.Configuration(workers=2, replicas=(1, 2))
+        True
         """
         remedy = "give a file that Configuration.save wrote"
         try:
@@ -142,9 +148,10 @@ class Configuration:
             raise OptionError(f"{path} is not a configuration of format {FORMAT}; {remedy}")
         numbers: dict[str, Any] = {name: fields.pop(name, None) for name in ("workers", "threads")}
         # The first files had no such fields.
-        numbers["buffer_bytes"] = fields.pop("buffer_bytes", 0)
+        numbers |= {name: fields.pop(name, 0) for name in ("buffer_bytes", "task_bytes")}
         pin, io = fields.pop("pin", False), fields.pop("io", [])
         lists = {name: fields.pop(name, None) for name in ("replicas", "link_bytes")}
+        lists["cuts"] = fields.pop("cuts", [])
         texts = {name: fields.pop(name, None) for name in ("plan", "machine")}
         is_count = lambda one: isinstance(one, int) and not isinstance(one, bool) and one >= 0  # noqa: E731
         legal = (
@@ -329,10 +336,11 @@ class TuningReport:
     def _of(cls, text: str, request: TuningRequest) -> Self:
         read = json.loads(text)
         fields = read["tuning"]
-        pin, io = fields["start"]["pin"], tuple(fields["start"]["io"])
+        start = fields["start"]
+        chosen = {"pin": start["pin"], "io": tuple(start["io"]), "cuts": tuple(start["cuts"])}
 
         def named(one: dict[str, Any]) -> Configuration:
-            return replace(request.named(one), pin=pin, io=io)
+            return replace(request.named(one), **chosen)
 
         decisions = (
             TuningDecision(
@@ -406,6 +414,7 @@ class TuningRequest:
             workers=fields["workers"],
             replicas=tuple(fields["replicas"]),
             link_bytes=tuple(fields["link_bytes"]),
+            task_bytes=fields["task_bytes"],
             threads=self.threads,
             plan=self.plan,
             machine=_machine(),
@@ -417,12 +426,12 @@ class TuningRequest:
         configuration = None if given is None else {name: getattr(given, name) for name in _RUST_FIELDS}
         fields = {"mode": self.mode, "has_fixed_workers": self.has_fixed_workers, "configuration": configuration}
         # One that was written by hand, or saved before there were such values, states none.
-        io = given.io if given is not None and given.io else None
-        fields |= {"status": None if self.status is None else str(self.status), "pin": self.pin, "io": io}
+        io, cuts = (given.io or None, given.cuts or None) if given is not None else (None, None)
+        fields |= {"status": None if self.status is None else str(self.status), "pin": self.pin, "io": io, "cuts": cuts}
         return json.dumps(fields)
 
 
-_RUST_FIELDS = ("workers", "replicas", "link_bytes")
+_RUST_FIELDS = ("workers", "replicas", "link_bytes", "task_bytes")
 
 
 def parsed_tune(text: str) -> bool | str:

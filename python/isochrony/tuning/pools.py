@@ -57,7 +57,8 @@ class PoolTuningRequest(TuningRequest):
         request = cls("change", plan=identity, has_buffers=has_buffers, states=states)
         if not isinstance(given, Configuration):
             return request if given is True else replace(request, mode="recommend")
-        if bool(given.buffer_bytes) != has_buffers or given.replicas or given.link_bytes:
+        is_of_plan = given.replicas or given.link_bytes or given.task_bytes or given.cuts
+        if bool(given.buffer_bytes) != has_buffers or is_of_plan:
             kind = "iso.nbuffer" if has_buffers else "an iso.Executor"
             raise OptionError(
                 f"tune=: the configuration ({given}) is not one of {kind}; give what the report of such a run has as "

@@ -22,7 +22,7 @@
 //! | items and marks through operators | `dispatch`, `mark`, `fan_in` |
 //! | errors | `first_error`, `time_axis` |
 //! | branches that are added while it runs | `branches` |
-//! | around it | `options`, `control`, `tuning`, `start_settings`, `report`, `gathered`, `budget` |
+//! | around it | `options`, `cut_rule`, `control`, `tuning`, `start_settings`, `report`, `gathered`, `budget` |
 
 pub(crate) mod branches;
 pub(crate) mod budget;
@@ -30,6 +30,7 @@ mod burst;
 mod burst_latency;
 mod context;
 pub(crate) mod control;
+mod cut_rule;
 pub(crate) mod dispatch;
 mod executor;
 mod fan_in;
@@ -48,6 +49,7 @@ pub(crate) mod start_settings;
 pub(crate) mod time_axis;
 pub(crate) mod tuning;
 
+pub(crate) use cut_rule::CutRule;
 pub(crate) use dispatch::is_operator_error;
 pub(crate) use executor::PlanExecutor;
 pub(crate) use first_error::panic_error;

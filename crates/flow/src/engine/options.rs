@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::budget::{ExecutionMemory, MemoryHandle};
 use super::control::Control;
+use super::cut_rule::CutRule;
 use super::tuning::Tuning;
 use crate::TaskCluster;
 
@@ -38,7 +39,8 @@ pub struct StageOptions {
     pub cell_bytes: u64,
     /// Approximate link capacity in bytes.
     pub link_bytes: u64,
-    /// Seed for random changes of link capacities, replicas and threads after each burst of the caller's thread.
+    /// Seed for random changes of link capacities, replicas and threads after each burst of the caller's thread, and of
+    /// the size of each task.
     pub shuffle: Option<u64>,
     /// Consecutive threads assumed to share a last-level cache; 0: detect, if pinned.
     pub threads_per_cache: usize,
@@ -143,6 +145,9 @@ pub struct RunOptions<'a> {
     pub(crate) has_slots: bool,
     #[serde(skip)]
     pub(crate) cuts: PlanCuts,
+    /// Where the plan is cut into stages; None: as declared costs have it.
+    #[serde(skip)]
+    pub(crate) cut_rule: Option<&'a CutRule>,
 }
 
 /// An operator and the link after it hold back results: each gets half of the time.
@@ -201,6 +206,7 @@ impl Default for RunOptions<'_> {
             link_bytes: 0,
             has_slots: false,
             cuts: PlanCuts::Any,
+            cut_rule: None,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Settings of a tuned run that are chosen before it starts: whether threads are pinned, and how stored signals are read.
+//! Settings of a tuned run that are chosen before it starts: whether threads are pinned, how stored signals are read,
+//! and where the plan is cut into stages.
 
 use std::collections::BTreeSet;
 
@@ -18,6 +19,8 @@ pub struct GivenSettings {
     /// Strategies of the stored signals in plan order; None: the plan's, else those of the machine's profile. A strategy
     /// in the plan wins.
     pub io: Option<Vec<Strategy>>,
+    /// Stage of each operator of the plan as it runs; None: chosen.
+    pub cuts: Option<Vec<usize>>,
 }
 
 /// Pinned threads keep their caches; with a single cache they have nothing to keep.

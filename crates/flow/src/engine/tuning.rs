@@ -1,4 +1,4 @@
-//! [`Tuning`]: measures a plan while it runs, and changes its threads, replicas and links.
+//! [`Tuning`]: measures a plan while it runs, and changes its threads, replicas, links and task size.
 //!
 //! [`isochrony_tune::TuningSession`] decides; it knows neither clocks nor threads. This module reads the counters,
 //! chooses the windows, and applies a [`Configuration`]. Results keep their bits.
@@ -31,6 +31,8 @@ pub(crate) trait RunningPlan: Send + Sync {
     fn configuration(&self) -> Configuration;
     fn limits(&self) -> ConfigurationLimits;
     fn set_workers(&self, workers: usize);
+    /// Only of tasks.
+    fn set_task_bytes(&self, _bytes: u64) {}
     fn set_replicas(&self, stage: usize, replicas: usize) -> Result<(), PlanError>;
     fn set_link_capacity(&self, link: usize, bytes: u64) -> Result<(), PlanError>;
     fn measurement(&self) -> StageMeasurement;
@@ -108,9 +110,27 @@ impl Tuning {
             *self.start() = StartSettings {
                 pin: pin || self.given.pin.unwrap_or_else(has_several_caches),
                 io: fix_io(graph, self.given.io.as_deref())?,
+                cuts: Vec::new(),
             };
         }
         Ok(())
+    }
+
+    /// Stage of each operator.
+    pub(crate) fn given_cuts(&self) -> Option<&[usize]> {
+        self.given.cuts.as_deref()
+    }
+
+    /// Whether cuts may be others than those of a run that is not tuned.
+    pub(crate) fn chooses_cuts(&self) -> bool {
+        self.mode == TuningMode::Change
+    }
+
+    /// What the run is cut into.
+    pub(crate) fn note_cuts(&self, stage_of: &[usize]) {
+        if self.chooses_workers() {
+            self.start().cuts = stage_of.to_vec();
+        }
     }
 
     /// Whether threads are pinned. A recommendation changes nothing.
@@ -162,7 +182,8 @@ impl Tuning {
     /// The plan begins to run in several threads. On an error (the configuration does not fit) nothing was changed.
     pub(crate) fn attach(&self, running: Arc<dyn RunningPlan>) -> Result<(), TuneError> {
         let mut state = self.state();
-        if let Some(configuration) = self.mode.start() {
+        let mode = self.mode.completed(&running.configuration());
+        if let Some(configuration) = mode.start() {
             let links = running.configuration().link_bytes.len();
             if let Err(error) = running.limits().check(configuration, links) {
                 state.error = Some(error.clone());
@@ -233,7 +254,8 @@ impl Tuning {
             latency_s,
             ..self.options
         };
-        let session = TuningSession::new(self.mode.clone(), start.clone(), limits, options);
+        let session =
+            TuningSession::new(self.mode.completed(&start), start.clone(), limits, options);
         let Ok(mut session) = session else {
             // Unreachable: the run's own values fit it.
             return;
@@ -354,6 +376,9 @@ impl Drop for Status<'_> {
 fn apply(running: &dyn RunningPlan, from: &Configuration, to: &Configuration) {
     if from.workers != to.workers {
         running.set_workers(to.workers);
+    }
+    if from.task_bytes != to.task_bytes {
+        running.set_task_bytes(to.task_bytes);
     }
     let changed = |(_, (from, to)): &(usize, (&usize, &usize))| from != to;
     let replicas = from.replicas.iter().zip(&to.replicas).enumerate();

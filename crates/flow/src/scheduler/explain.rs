@@ -2,12 +2,13 @@
 //! are not. The length is bounded.
 
 use super::auto_workers::{self, WorkerChoice};
+use super::measured_costs::measured_costs;
 use super::remote::collecting;
 use super::scan_groups::{self, subgraph_plans};
-use super::stages::StagePlan;
+use super::stages::{StagePlan, choose_cuts};
 use super::subgraph::SubgraphPlan;
 use super::task_contract::placements;
-use super::task_size::TaskSize;
+use super::task_sizes::TaskSize;
 use crate::engine::{PlanCuts, RunOptions};
 use crate::optimiser::{SkipOutcome, optimise, skip_unmatched};
 use crate::plan::Op;
@@ -161,10 +162,16 @@ fn explain_workers(collected: &Graph) -> String {
 
 /// `collected`: the plan with what gathers its results, which stages contain.
 fn explain_tasks(graph: &Graph, collected: &Graph, options: &RunOptions<'_>) -> String {
+    let costs = measured_costs();
+    let rule = costs.and_then(|costs| choose_cuts(collected, options, &costs));
+    let options = &RunOptions {
+        cut_rule: rule.as_ref(),
+        ..*options
+    };
     let subgraph_plans = subgraph_plans(graph, options);
     let of_collected = scan_groups::subgraph_plans(collected, options);
     if let Some(stages) = StagePlan::instead_of_tasks(collected, options, &of_collected) {
-        let lines = stages.lines(collected, options.workers);
+        let lines = stages.lines(collected, options);
         let placements = stages.placements(collected, options);
         let all = lines.into_iter().chain(placements);
         return all.map(|line| line + "\n").collect();
@@ -186,9 +193,10 @@ fn explain_tasks(graph: &Graph, collected: &Graph, options: &RunOptions<'_>) -> 
 fn explain_stages(graph: &Graph, options: &RunOptions<'_>) -> (String, Vec<String>) {
     match StagePlan::of(graph, options) {
         Ok(plan) => {
-            let mut lines = plan.lines(graph, options.workers);
+            let mut lines = plan.lines(graph, options);
             let on_cluster = RunOptions {
                 has_slots: true,
+                cut_rule: None,
                 ..*options
             };
             let on_cluster = StagePlan::of(graph, &on_cluster).ok();

@@ -45,6 +45,7 @@ mod boundary;
 pub(crate) mod characterise;
 mod explain;
 mod gather;
+mod measured_costs;
 mod notes;
 mod operator_key;
 mod output_estimate;
@@ -70,6 +71,7 @@ mod task_contract;
 mod task_output;
 mod task_queue;
 mod task_size;
+mod task_sizes;
 mod worker;
 mod worker_gain;
 

@@ -4,17 +4,20 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use isochrony_runtime::{Interrupt, start_scoped_helper, start_worker};
+use isochrony_tune::TuneError;
 
+use super::measured_costs::measured_costs;
 use super::remote::Dispatcher;
 use super::running_tasks::RunningTasks;
 use super::scan_groups::subgraph_plans;
 use super::split::SplitPlan;
-use super::stages::{self, StagePlan};
+use super::stages::{self, StagePlan, choose_cuts, measured_ns};
 use super::worker::{Worker, WorkerResult};
 use crate::engine::budget::{MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{Report, TaskReport};
 use crate::engine::time_axis::first_error;
-use crate::engine::{PlanCuts, PlanExecutor, RunOptions};
+use crate::engine::tuning::Tuning;
+use crate::engine::{CutRule, PlanCuts, PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::{OpErrorKind, RunError};
 
@@ -26,6 +29,8 @@ pub(crate) struct ParallelExecution {
 }
 
 /// None if no part of the plan can be replicated.
+// Its frame is large: inlined, runs inside of runs in one thread would keep it.
+#[inline(never)]
 pub(crate) fn run(
     graph: &Graph,
     options: &RunOptions<'_>,
@@ -44,13 +49,29 @@ pub(crate) fn run(
     }
     let interrupt = Interrupt::default();
     let subgraph_plans = subgraph_plans(graph, options);
+    let rule = cut_rule(graph, options)?;
+    // Where cuts of tasks show, stages would give other bits.
+    let given = options.tuning.and_then(Tuning::given_cuts);
+    let given = given.filter(|_| rule.is_some() && !options.allows_settling());
+    let options = &RunOptions {
+        cut_rule: rule.as_ref(),
+        ..*options
+    };
     // Cells have other bits than one pass.
     if let Some(stages) = StagePlan::with_cells(graph, options, &subgraph_plans)? {
         return stages::run(graph, &stages, options).map(Some);
     }
-    let in_stages = match options.cluster {
-        Some(_) => None,
-        None => StagePlan::instead_of_tasks(graph, options, &subgraph_plans),
+    let in_stages = match (options.cluster, given) {
+        (Some(_), _) => None,
+        (None, Some(given)) => {
+            let stages = StagePlan::of(graph, options);
+            Some(stages.map_err(|_| TuneError::OtherPlan {
+                what: "stages",
+                has: given.iter().max().map_or(0, |last| last + 1),
+                needs: 1,
+            })?)
+        }
+        (None, None) => StagePlan::instead_of_tasks(graph, options, &subgraph_plans),
     };
     // One worker uses the same tasks.
     let may_have_tasks = options.cuts == PlanCuts::Any || options.allows_settling();
@@ -92,7 +113,7 @@ pub(crate) fn run(
         ..*options
     };
     if let Some(tuning) = options.tuning.filter(|_| options.cluster.is_none()) {
-        tuning.attach(Arc::new(RunningTasks::new(scheduler, workers)))?;
+        tuning.attach(Arc::new(RunningTasks::new(&split, workers)))?;
     }
     let mut reports = Vec::new();
     let mut done = None;
@@ -181,6 +202,39 @@ pub(crate) fn run(
         sequential: Some(split.sequential.graph),
         report,
     }))
+}
+
+/// Cuts of the configuration that the run was given, else by measured costs if the run may choose them.
+// For the frame of `run`.
+#[inline(never)]
+fn cut_rule(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<CutRule>, RunError> {
+    // A control names stages by number.
+    if options.workers < 2 || options.cluster.is_some() || options.control.is_some() {
+        return Ok(None);
+    }
+    let given = options.tuning.and_then(Tuning::given_cuts);
+    if let Some(given) = given
+        && given.len() != graph.nodes.len()
+    {
+        return Err(TuneError::OtherPlan {
+            what: "operators",
+            has: given.len(),
+            needs: graph.nodes.len(),
+        }
+        .into());
+    }
+    let may_choose = options.auto_workers || options.tuning.is_some_and(Tuning::chooses_cuts);
+    if given.is_none() && !may_choose {
+        return Ok(None);
+    }
+    let costs = measured_costs();
+    Ok(match given {
+        Some(given) => Some(CutRule {
+            stage_of: Some(given.to_vec()),
+            costs_ns: costs.and_then(|costs| measured_ns(graph, &costs)),
+        }),
+        None => costs.and_then(|costs| choose_cuts(graph, options, &costs)),
+    })
 }
 
 pub(super) fn no_thread() -> RunError {

@@ -1,10 +1,12 @@
 //! A subgraph that every worker replicates, with its recordings.
 
+use std::sync::Arc;
+
 use super::partition::{RecordingPartitioner, UpcomingPortions};
 use super::scan_input::ScanInput;
 use super::subgraph::{RatioChain, SubgraphExit, SubgraphPlan};
 use super::task_output::{ExitState, Task};
-use super::task_size::TaskSize;
+use super::task_sizes::{TaskSize, TaskSizes};
 use crate::engine::time_axis::TimeAxis;
 use crate::plan::graph::{Edge, GraphNode};
 use crate::{OpError, PortType, RunError};
@@ -58,15 +60,15 @@ impl ParallelSubgraph {
         name.or(clock).unwrap_or(&self.inputs[0])
     }
 
-    pub(super) fn partitioner(&self) -> RecordingPartitioner {
+    /// `shuffle`: seed of random task sizes.
+    pub(super) fn partitioner(&self, shuffle: Option<u64>) -> RecordingPartitioner {
         let inputs = self.inputs.iter();
         // Cells are counted from the first sample, wherever segments end.
         let grain = |segment: u64| if self.plan.settles() { 1 } else { segment };
         let reads = inputs.map(|one| (one.snapshot.clone(), grain(one.segment)));
         RecordingPartitioner {
             reads: reads.collect(),
-            samples: self.size.samples,
-            bytes: self.size.bytes,
+            sizes: Arc::new(TaskSizes::new(self.size, shuffle)),
         }
     }
 

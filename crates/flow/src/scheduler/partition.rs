@@ -10,6 +10,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::task_queue::Partitioner;
+use super::task_sizes::TaskSizes;
 use crate::{IndexedSnapshot, Portion, RangePortion, Snapshot};
 
 #[derive(Debug, Clone)]
@@ -22,19 +23,19 @@ pub(super) struct TaskInput {
 #[derive(Clone)]
 pub(super) struct RecordingPartitioner {
     pub(super) reads: Vec<(Arc<dyn Snapshot>, u64)>,
-    pub(super) samples: u64,
-    pub(super) bytes: u64,
+    pub(super) sizes: Arc<TaskSizes>,
 }
 
 impl Partitioner for RecordingPartitioner {
     type Part = TaskInput;
 
-    fn part_after(&self, last: Option<&TaskInput>) -> Option<TaskInput> {
+    fn part_after(&self, last: Option<&TaskInput>, number: u64) -> Option<TaskInput> {
+        let samples = self.sizes.samples(number);
         let [(snapshot, grain)] = &self.reads[..] else {
-            return self.part_of_several(last);
+            return self.part_of_several(last, samples);
         };
         let last = last.and_then(|last| last.reads.first()?.portion.as_ref());
-        let portion = snapshot.portion_after(last, self.samples, *grain)?;
+        let portion = snapshot.portion_after(last, samples, *grain)?;
         Some(TaskInput {
             range: portion.range.clone(),
             reads: vec![RangePortion {
@@ -44,8 +45,12 @@ impl Partitioner for RecordingPartitioner {
         })
     }
 
+    fn parts_per_task(&self, number: u64) -> usize {
+        self.sizes.portions(number)
+    }
+
     fn bytes(&self) -> u64 {
-        self.bytes
+        self.sizes.bytes()
     }
 }
 
@@ -55,11 +60,11 @@ impl RecordingPartitioner {
         reads.filter_map(|(snapshot, grain)| Some((snapshot.indexed()?, *grain)))
     }
 
-    fn part_of_several(&self, last: Option<&TaskInput>) -> Option<TaskInput> {
+    fn part_of_several(&self, last: Option<&TaskInput>, samples: u64) -> Option<TaskInput> {
         let from = last.map_or(i64::MIN, |last| last.range.end);
         let firsts = self.indexed().filter_map(|(one, _)| one.sample_from(from));
         let first = firsts.min()?;
-        let wanted = first.saturating_add_unsigned(self.samples.max(1));
+        let wanted = first.saturating_add_unsigned(samples.max(1));
         // On a segment border of the first recording that continues there, as in one pass.
         let mut grains = self
             .indexed()
@@ -90,7 +95,8 @@ impl TaskCursor {
     fn next(&mut self, recording: usize) -> Option<Option<Portion>> {
         let at = (self.next[recording] - self.first) as usize;
         while self.inputs.len() <= at {
-            let input = self.partitioner.part_after(self.last.as_ref())?;
+            let number = self.first + self.inputs.len() as u64;
+            let input = self.partitioner.part_after(self.last.as_ref(), number)?;
             self.last = Some(input.clone());
             self.inputs.push_back(input);
         }
@@ -163,6 +169,7 @@ mod tests {
     use isochrony_segment::{SigSeg, Stream};
     use isochrony_time::{Rate, TimebaseId};
 
+    use super::super::task_sizes::TaskSize;
     use super::*;
     use crate::{Recording, Segments};
 
@@ -179,8 +186,7 @@ mod tests {
         });
         RecordingPartitioner {
             reads: reads.collect(),
-            samples,
-            bytes: 0,
+            sizes: Arc::new(TaskSizes::new(TaskSize::fixed(samples), None)),
         }
     }
 
@@ -188,7 +194,7 @@ mod tests {
     fn upcoming_portions_are_those_of_the_tasks_and_passed_inputs_are_discarded() {
         let partitioner = channels(&[&[0..100, 130..400], &[20..300, 310..390]], 30);
         let mut inputs = Vec::new();
-        while let Some(input) = partitioner.part_after(inputs.last()) {
+        while let Some(input) = partitioner.part_after(inputs.last(), inputs.len() as u64) {
             inputs.push(input);
         }
         assert!(inputs.len() > 10);

@@ -9,12 +9,10 @@ use std::time::Duration;
 
 use isochrony_store::Strategy;
 use isochrony_store::machine::{CheckedPrediction, OperatorCosts, Quartiles};
-use isochrony_tune::Configuration;
-use isochrony_tune::controller::StageCosts;
 
-use super::operator_key::key;
+use super::measured_costs::{node_costs, predicted_rate};
 use super::scan_groups::subgraph_plans;
-use super::stages::StagePlan;
+use super::stages::{StagePlan, choose_cuts};
 use crate::StoredRecording;
 use crate::engine::RunOptions;
 use crate::plan::Op;
@@ -147,50 +145,13 @@ pub(super) fn operator_seconds(
     Some((seconds(1)?, seconds(workers)?))
 }
 
-fn node_costs(graph: &Graph, costs: &OperatorCosts) -> Result<Vec<f64>, Vec<&'static str>> {
-    let rate_of = |node: usize, output: u16| {
-        let port = graph.nodes[node]
-            .properties
-            .outputs
-            .get(usize::from(output));
-        port.and_then(|port| port.rate()).map(|rate| rate.to_f64())
-    };
-    let sources = (0..graph.nodes.len()).filter(|&at| graph.nodes[at].inputs.is_empty());
-    let fastest = sources.filter_map(|at| rate_of(at, 0)).fold(0.0, f64::max);
-    let mut missing = Vec::new();
-    let mut all = Vec::with_capacity(graph.nodes.len());
-    for (at, node) in graph.nodes.iter().enumerate() {
-        // What gathers results copies them, which is not measured.
-        if node.inputs.is_empty() || node.op.name() == COLLECT {
-            all.push(0.0);
-            continue;
-        }
-        let inputs = node.inputs.iter();
-        let samples = inputs.map(|&(from, output)| match rate_of(from, output) {
-            Some(rate) if fastest > 0.0 => Some(rate / fastest),
-            _ => None,
-        });
-        let samples: Option<f64> = samples.sum();
-        match costs.of(&key(graph, at)) {
-            Some(seconds) => all.push(seconds.median * samples.unwrap_or(1.0)),
-            None => {
-                missing.push(node.op.name());
-                all.push(0.0);
-            }
-        }
-    }
-    match missing.is_empty() {
-        true => Ok(all),
-        false => Err(missing),
-    }
-}
-
 fn predict(
     graph: &Graph,
     workers: usize,
     costs: &OperatorCosts,
 ) -> Result<ThroughputPrediction, Vec<&'static str>> {
-    let mut costs = node_costs(graph, costs)?;
+    let measured = costs;
+    let mut costs = node_costs(graph, measured)?;
     let mut disk_s = 0.0;
     let mut ahead = Vec::new();
     // Beside a live or generated source reading takes an unknown part of the time.
@@ -210,6 +171,12 @@ fn predict(
     let options = RunOptions {
         workers,
         ..RunOptions::default()
+    };
+    let rule = (workers > 1).then(|| choose_cuts(graph, &options, measured));
+    let rule = rule.flatten();
+    let options = RunOptions {
+        cut_rule: rule.as_ref(),
+        ..options
     };
     let sum = |nodes: &[usize]| nodes.iter().map(|&node| costs[node]).sum::<f64>();
     let name = |nodes: &[usize]| {
@@ -256,24 +223,8 @@ fn predict(
     } else {
         servers.push((sum(&all), 1, format!("one thread ({})", name(&all))));
     }
-    let configuration = Configuration {
-        workers,
-        replicas: servers.iter().map(|server| server.1).collect(),
-        link_bytes: Vec::new(),
-    };
-    let model = StageCosts {
-        seconds_per_sample: servers.iter().map(|server| server.0).collect(),
-        rate: 0.0,
-        keeps_up: false,
-        output_wait: Vec::new(),
-        core_wait: 0.0,
-        links: Vec::new(),
-        link_item_bytes: Vec::new(),
-        link_bytes_per_s: Vec::new(),
-    };
-    let rate = model
-        .predict(&configuration, workers)
-        .unwrap_or(f64::INFINITY);
+    let replicas = servers.iter().map(|server| (server.0, server.1));
+    let rate = predicted_rate(replicas, workers, workers);
     let busiest = servers
         .iter()
         .max_by(|one, other| (one.0 / one.1 as f64).total_cmp(&(other.0 / other.1 as f64)));
@@ -299,9 +250,6 @@ fn predict(
         bottleneck,
     })
 }
-
-/// Gathers results.
-const COLLECT: &str = "collect";
 
 /// Shorter executions measure start-up more than operators.
 const MIN_CHECKED: Duration = Duration::from_millis(500);

@@ -4,6 +4,9 @@
 //! The oldest task is always handed out, so there is no deadlock. The subgraph with the fewest queued tasks is served
 //! first. One mutex suffices: a task takes milliseconds.
 //!
+//! A task may have several parts, each with a slot of its own. The worker that is given the first one reserves the
+//! others, and gives back what it has not begun when memory is short.
+//!
 //! ```text
 //!  worker   waits for work_available: no task allowed by window, bytes or concurrency limit
 //!  consumer waits for progress:       oldest task not finished, at most one RESULT_WAIT
@@ -15,6 +18,7 @@
 //! Generic over the task, for model checking (`tests/loom_models/tasks.rs`).
 
 // The model checker need not see this count: nothing waits for it.
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Waker;
 use std::time::{Duration, Instant};
@@ -38,10 +42,22 @@ enum WaitLimit {
     UntilEnd,
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Registration {
+#[derive(Debug)]
+pub(super) struct Registration<Part> {
     release_round: u64,
     registered: bool,
+    /// Parts of its task that it has not begun.
+    reserved: VecDeque<Task<Part>>,
+}
+
+impl<Part> Default for Registration<Part> {
+    fn default() -> Self {
+        Self {
+            release_round: 0,
+            registered: false,
+            reserved: VecDeque::new(),
+        }
+    }
 }
 
 struct State<Part, R: TaskResult> {
@@ -59,6 +75,8 @@ struct State<Part, R: TaskResult> {
     workers: usize,
     released: usize,
     release_round: u64,
+    /// Parts in flight that no worker computes yet, since they follow another one of its task.
+    reserved: usize,
 }
 
 pub(super) struct ReorderScheduler<P: Partitioner, R: TaskResult> {
@@ -78,7 +96,8 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         let queues: Vec<_> = partitioners.iter().map(|_| TaskQueue::new()).collect();
         let mut totals = QueueTotals::new(queues.len());
         for (at, (queue, partitioner)) in queues.iter().zip(&partitioners).enumerate() {
-            totals.update(at, queue, partitioner.bytes());
+            let parts = partitioner.parts_per_task(0);
+            totals.update(at, queue, partitioner.bytes(), parts);
         }
         Self {
             state: Mutex::new(State {
@@ -95,6 +114,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
                 workers: 0,
                 released: 0,
                 release_round: 0,
+                reserved: 0,
             }),
             work_available: Condvar::new(),
             progress: Condvar::new(),
@@ -122,8 +142,10 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
 
     /// Call after each change of a queue.
     fn update(&self, state: &mut State<P::Part, R>, at: usize) {
-        let each = self.partitioners[at].bytes();
-        state.totals.update(at, &state.queues[at], each);
+        let (queue, partitioner) = (&state.queues[at], &self.partitioners[at]);
+        let parts = partitioner.parts_per_task(queue.handed_out);
+        let each = partitioner.bytes();
+        state.totals.update(at, queue, each, parts);
     }
 
     /// Also discards buffered results, and makes every worker release memory.
@@ -149,7 +171,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
 
     pub(super) fn next_task(
         &self,
-        registration: &mut Registration,
+        registration: &mut Registration<P::Part>,
         release_memory: impl FnMut(),
     ) -> Option<Task<P::Part>> {
         self.take_task(registration, release_memory, WaitLimit::UntilEnd)
@@ -157,7 +179,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
 
     pub(super) fn next_task_within(
         &self,
-        registration: &mut Registration,
+        registration: &mut Registration<P::Part>,
         limit: Duration,
     ) -> Option<Task<P::Part>> {
         self.take_task(
@@ -167,7 +189,10 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         )
     }
 
-    pub(super) fn next_task_now(&self, registration: &mut Registration) -> Option<Task<P::Part>> {
+    pub(super) fn next_task_now(
+        &self,
+        registration: &mut Registration<P::Part>,
+    ) -> Option<Task<P::Part>> {
         self.take_task(registration, || (), WaitLimit::No)
     }
 
@@ -178,7 +203,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
 
     fn take_task(
         &self,
-        registration: &mut Registration,
+        registration: &mut Registration<P::Part>,
         mut release_memory: impl FnMut(),
         wait: WaitLimit,
     ) -> Option<Task<P::Part>> {
@@ -191,6 +216,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         loop {
             if registration.release_round != state.release_round {
                 registration.release_round = state.release_round;
+                self.give_back(&mut state, registration);
                 drop(state);
                 release_memory();
                 state = self.lock();
@@ -203,6 +229,9 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             // Buffered results may still be discarded: a queue with slots is not finished.
             if state.stopped || state.totals.unfinished == 0 {
                 return None;
+            }
+            if let Some(next) = registration.reserved.pop_front() {
+                return Some(next);
             }
             let Some(at) = self.choose_queue(&state) else {
                 state = match wait {
@@ -228,16 +257,17 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
                 number,
                 part,
                 alone,
+                continues: false,
             };
             if let Some((number, part)) = state.queues[at].hand_out_again() {
                 self.update(&mut state, at);
                 return Some(task(number, part));
             }
-            match self.partitioners[at].part_after(state.queues[at].last_part.as_ref()) {
-                Some(part) => {
-                    let number = state.queues[at].hand_out(part.clone());
-                    self.update(&mut state, at);
-                    return Some(task(number, part));
+            match self.hand_out_new(&mut state, at) {
+                Some((number, part)) => {
+                    let mut first = task(number, part);
+                    self.reserve_others(&mut state, &mut first, registration);
+                    return Some(first);
                 }
                 None => {
                     state.queues[at].exhausted = true;
@@ -249,6 +279,61 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         }
     }
 
+    fn hand_out_new(&self, state: &mut State<P::Part, R>, at: usize) -> Option<(u64, P::Part)> {
+        let queue = &mut state.queues[at];
+        let part = self.partitioners[at].part_after(queue.last_part.as_ref(), queue.handed_out)?;
+        let number = queue.hand_out(part.clone());
+        self.update(state, at);
+        Some((number, part))
+    }
+
+    /// The other parts of a task; fewer at the end of the input and if there is no memory for them.
+    fn reserve_others(
+        &self,
+        state: &mut State<P::Part, R>,
+        first: &mut Task<P::Part>,
+        registration: &mut Registration<P::Part>,
+    ) {
+        let at = first.subgraph;
+        let mut last = first;
+        for _ in 1..self.partitioners[at].parts_per_task(last.number) {
+            let is_short = state.concurrency_limit < usize::MAX;
+            if is_short || state.totals.expected_bytes >= self.memory {
+                break;
+            }
+            let Some((number, part)) = self.hand_out_new(state, at) else {
+                break;
+            };
+            last.continues = true;
+            state.reserved += 1;
+            registration.reserved.push_back(Task {
+                subgraph: at,
+                number,
+                part,
+                alone: false,
+                continues: false,
+            });
+            let Some(next) = registration.reserved.back_mut() else {
+                break;
+            };
+            last = next;
+        }
+    }
+
+    /// What a worker has not begun of its task.
+    fn give_back(&self, state: &mut State<P::Part, R>, registration: &mut Registration<P::Part>) {
+        // The part before them has ended, so the first one no longer counts as reserved.
+        state.reserved -= registration.reserved.len().saturating_sub(1);
+        for task in std::mem::take(&mut registration.reserved) {
+            self.set_slot(state, &task, SlotState::Retry);
+        }
+    }
+
+    /// A worker goes on to the next part of its task.
+    fn end_part(state: &mut State<P::Part, R>, task: &Task<P::Part>) {
+        state.reserved -= usize::from(task.continues);
+    }
+
     pub(super) fn set_workers(&self, workers: usize) {
         self.lock().worker_limit = workers.max(1);
         self.work_available.notify_all();
@@ -258,7 +343,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         let totals = &state.totals;
         let is_lone = state.concurrency_limit == 1;
         let in_flight_limit = state.concurrency_limit.min(state.worker_limit);
-        if state.paused || totals.in_flight >= in_flight_limit {
+        if state.paused || totals.in_flight - state.reserved >= in_flight_limit {
             return None;
         }
         // Only after every worker released memory.
@@ -293,7 +378,8 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
             return false;
         }
         self.set_slot(&mut state, task, SlotState::Retry);
-        let others = state.totals.in_flight;
+        let others = state.totals.in_flight - state.reserved;
+        Self::end_part(&mut state, task);
         self.reduce_concurrency(&mut state, others);
         self.work_available.notify_all();
         self.progress.notify_all();
@@ -303,6 +389,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
     pub(super) fn repeat(&self, task: &Task<P::Part>) {
         let mut state = self.lock();
         self.set_slot(&mut state, task, SlotState::Retry);
+        Self::end_part(&mut state, task);
         self.work_available.notify_all();
         self.progress.notify_all();
     }
@@ -313,6 +400,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         let first = queue.first_number();
         queue.exhausted |= result.has_failed();
         self.set_slot(&mut state, task, SlotState::Finished(result));
+        Self::end_part(&mut state, task);
         state.lone_retries = 0;
         if state.worker_limit < usize::MAX {
             self.work_available.notify_one();
@@ -416,7 +504,7 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.work_available.notify_all();
     }
 
-    pub(super) fn unregister(&self, registration: &Registration) {
+    pub(super) fn unregister(&self, registration: &Registration<P::Part>) {
         let mut state = self.lock();
         state.workers -= usize::from(registration.registered);
         state.released -= usize::from(

@@ -1,13 +1,16 @@
-//! [`RunningTasks`]: measures running tasks, and changes how many workers execute them.
+//! [`RunningTasks`]: measures running tasks, and changes their size and how many workers execute them.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use isochrony_runtime::StageTime;
 use isochrony_tune::{Configuration, ConfigurationLimits};
 
+use super::split::SplitPlan;
 use super::task_output::TaskScheduler;
+use super::task_sizes::{TaskSize, TaskSizes};
 use crate::PlanError;
 use crate::engine::report::{StageMeasurement, StageReport};
 use crate::engine::tuning::RunningPlan;
@@ -18,15 +21,35 @@ pub(super) struct RunningTasks {
     begun: Instant,
     most: usize,
     active: AtomicUsize,
+    sizes: Vec<Arc<TaskSizes>>,
+    /// Bytes of samples that the largest task reads at the start, now, and within which limits.
+    first_bytes: u64,
+    task_bytes: AtomicU64,
+    byte_limits: RangeInclusive<u64>,
 }
 
 impl RunningTasks {
-    pub(super) fn new(scheduler: &Arc<TaskScheduler>, workers: usize) -> Self {
+    pub(super) fn new(split: &SplitPlan, workers: usize) -> Self {
+        let sizes = split.sizes.iter().map(|one| one.size());
+        let first_bytes = sizes.clone().map(|size| size.samples * size.read_bytes);
+        let first_bytes = first_bytes.max().unwrap_or(0).max(1);
+        // All sizes change by the same factor, each within its own limits.
+        let factor = |limit: u64, size: TaskSize| limit as f64 / size.samples.max(1) as f64;
+        let (mut least, mut most) = (1.0_f64, 1.0_f64);
+        for size in sizes {
+            least = least.min(factor(size.least, size));
+            most = most.max(factor(size.most, size));
+        }
+        let bytes = |factor: f64| ((first_bytes as f64 * factor) as u64).max(1);
         Self {
-            scheduler: Arc::clone(scheduler),
+            scheduler: Arc::clone(&split.scheduler),
             begun: Instant::now(),
             most: workers,
             active: AtomicUsize::new(workers),
+            sizes: split.sizes.clone(),
+            first_bytes,
+            task_bytes: AtomicU64::new(first_bytes),
+            byte_limits: bytes(least)..=bytes(most),
         }
     }
 }
@@ -45,6 +68,7 @@ impl RunningPlan for RunningTasks {
             workers: self.active.load(Ordering::Relaxed),
             replicas: vec![self.most],
             link_bytes: Vec::new(),
+            task_bytes: self.task_bytes.load(Ordering::Relaxed),
         }
     }
 
@@ -55,12 +79,20 @@ impl RunningPlan for RunningTasks {
             replicas: vec![self.most],
             min_link_bytes: 1,
             max_link_bytes: u64::MAX,
+            min_task_bytes: *self.byte_limits.start(),
+            max_task_bytes: *self.byte_limits.end(),
         }
     }
 
     fn set_workers(&self, workers: usize) {
         self.active.store(workers, Ordering::Relaxed);
         self.scheduler.set_workers(workers);
+    }
+
+    fn set_task_bytes(&self, bytes: u64) {
+        self.task_bytes.store(bytes, Ordering::Relaxed);
+        let factor = bytes as f64 / self.first_bytes as f64;
+        self.sizes.iter().for_each(|one| one.set_factor(factor));
     }
 
     fn set_replicas(&self, _: usize, _: usize) -> Result<(), PlanError> {

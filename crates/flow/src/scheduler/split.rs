@@ -9,6 +9,7 @@ use super::sequential::SequentialPart;
 use super::subgraph::SubgraphPlan;
 use super::task_contract::placements;
 use super::task_output::{ExitState, TASKS_PER_WORKER, TaskScheduler};
+use super::task_sizes::TaskSizes;
 use super::worker::WorkerResult;
 use crate::RunError;
 use crate::engine::RunOptions;
@@ -19,6 +20,8 @@ pub(super) struct SplitPlan {
     pub(super) subgraphs: Vec<ParallelSubgraph>,
     pub(super) sequential: SequentialPart,
     pub(super) scheduler: Arc<TaskScheduler>,
+    /// By subgraph.
+    pub(super) sizes: Vec<Arc<TaskSizes>>,
     names: Vec<&'static str>,
 }
 
@@ -78,7 +81,9 @@ impl SplitPlan {
         }
         let mut partitioners = Vec::with_capacity(subgraphs.len());
         for subgraph in &mut subgraphs {
-            let partitioner = subgraph.partitioner();
+            // Slots of a cluster ask for single portions.
+            let shuffle = options.stages.shuffle.filter(|_| options.cluster.is_none());
+            let partitioner = subgraph.partitioner(shuffle);
             if options.cluster.is_none() {
                 subgraph.start_read_ahead(&partitioner, options.workers.max(1))?;
             }
@@ -89,11 +94,14 @@ impl SplitPlan {
             None => TASKS_PER_WORKER * options.workers.max(1),
         };
         let memory = options.memory / 8;
+        let sizes = partitioners.iter().map(|one| Arc::clone(&one.sizes));
+        let sizes = sizes.collect();
         let scheduler = Arc::new(TaskScheduler::new(partitioners, window, memory));
         Ok(Some(Self {
             sequential: SequentialPart::of(graph, &subgraphs, &scheduler),
             subgraphs,
             scheduler,
+            sizes,
             names: graph.nodes.iter().map(|node| node.op.name()).collect(),
         }))
     }

@@ -152,6 +152,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::reorder::Registration;
+    use super::super::task_sizes::{TaskSize, TaskSizes};
     use super::*;
     use crate::{OpErrorKind, Portion, Snapshot, Source};
 
@@ -208,8 +209,7 @@ mod tests {
     fn within(subgraphs: &[i64], workers: usize, memory: u64) -> TaskScheduler {
         let partitioner = |&portions: &i64| RecordingPartitioner {
             reads: vec![(Arc::new(Tens(portions)) as Arc<dyn Snapshot>, 1)],
-            samples: 10,
-            bytes: 0,
+            sizes: Arc::new(TaskSizes::new(TaskSize::fixed(10), None)),
         };
         let partitioners = subgraphs.iter().map(partitioner).collect();
         TaskScheduler::new(partitioners, TASKS_PER_WORKER * workers, memory)

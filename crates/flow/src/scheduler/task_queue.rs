@@ -7,7 +7,13 @@ use std::mem;
 pub(super) trait Partitioner {
     type Part: Clone;
 
-    fn part_after(&self, last: Option<&Self::Part>) -> Option<Self::Part>;
+    /// `number`: of parts before it.
+    fn part_after(&self, last: Option<&Self::Part>, number: u64) -> Option<Self::Part>;
+
+    /// Parts of a task that begins with this one: a worker computes them one after another.
+    fn parts_per_task(&self, _number: u64) -> usize {
+        1
+    }
 
     fn bytes(&self) -> u64;
 }
@@ -27,6 +33,7 @@ pub(super) trait TaskResult {
     fn take_error(&mut self) -> Option<Self::Error>;
 }
 
+/// A part of the input that was handed out.
 #[derive(Debug, Clone)]
 pub(super) struct Task<Part> {
     pub(super) subgraph: usize,
@@ -34,6 +41,8 @@ pub(super) struct Task<Part> {
     pub(super) part: Part,
     /// Nothing else is in flight or buffered: after a refusal waiting does not help.
     pub(super) alone: bool,
+    /// The worker was given the next part, too.
+    pub(super) continues: bool,
 }
 
 #[derive(Debug)]
@@ -202,7 +211,7 @@ pub(super) struct QueueTotals {
     pub(super) in_flight: usize,
     pub(super) expected_bytes: u64,
     pub(super) unfinished: usize,
-    /// Slot count and position of queues with new parts.
+    /// Tasks and position of queues with new parts.
     pub(super) with_new: BTreeSet<(usize, usize)>,
     pub(super) with_retry: BTreeSet<(usize, usize)>,
 }
@@ -219,18 +228,19 @@ impl QueueTotals {
         }
     }
 
-    /// `each`: expected bytes of a task in flight.
+    /// `each`: expected bytes of a part in flight; `parts`: of a task.
     pub(super) fn update<Part: Clone, R: TaskResult>(
         &mut self,
         at: usize,
         queue: &TaskQueue<Part, R>,
         each: u64,
+        parts: usize,
     ) {
         let now = QueueSummary {
             in_flight: queue.in_flight,
             expected_bytes: queue.expected_bytes(each),
             unfinished: !queue.is_finished(),
-            len: queue.slots.len(),
+            len: queue.slots.len().div_ceil(parts.max(1)),
             has_new: !queue.exhausted,
             has_retry: queue.retries > 0,
         };

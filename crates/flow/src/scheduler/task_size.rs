@@ -7,6 +7,7 @@
 use super::subgraph::{SubgraphNode, SubgraphPlan};
 use super::subgraph_builder::SubgraphBuilder;
 use super::task_output::TASKS_PER_WORKER;
+use super::task_sizes::TaskSize;
 use crate::engine::{DEFAULT_MEMORY, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::Graph;
@@ -24,12 +25,6 @@ const MIN_PORTION_BYTES: u64 = 16 << 10;
 
 /// For tasks of fixed size; one worker's results still fit the reorder buffer.
 const MAX_FACTORY_OUTPUT_MULTIPLE: u64 = 4;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TaskSize {
-    pub(super) samples: u64,
-    pub(super) bytes: u64,
-}
 
 impl SubgraphPlan {
     /// Such that `BUFFERED_TASKS` results take an eighth of the memory.
@@ -63,23 +58,45 @@ impl SubgraphPlan {
         let samples = self
             .reproducible_samples
             .unwrap_or_else(|| self.preferred_samples(graph, options));
-        let bytes = (samples as f64 * self.bytes_per_sample) as u64;
-        Some(TaskSize { samples, bytes })
+        let is_cell = self.reproducible_samples.is_some();
+        let least = if is_cell {
+            samples
+        } else {
+            self.least_samples(graph)
+        };
+        Some(TaskSize {
+            samples,
+            bytes: (samples as f64 * self.bytes_per_sample) as u64,
+            least: least.min(samples),
+            most: samples.max(self.max_samples(options.memory)),
+            is_cell,
+            read_bytes: self.bytes_read_per_sample(graph),
+        })
+    }
+
+    /// Below it a task computes more around its portion, or takes more time for passing results, than workers gain.
+    fn least_samples(&self, graph: &Graph) -> u64 {
+        let least = MIN_PORTION_BYTES / self.bytes_read_per_sample(graph);
+        let least = least.max(MIN_OVERLAP_MULTIPLE.saturating_mul(self.overlap.samples()));
+        least.max(1)
     }
 
     /// Smaller for a short recording, to occupy several workers, unless cuts change bits.
     pub(super) fn task_size_for(&self, size: TaskSize, total: u64, graph: &Graph) -> TaskSize {
-        if self.reproducible_samples.is_some() {
-            return size;
+        let longest = (total / MIN_PORTIONS).max(self.least_samples(graph));
+        if size.is_cell {
+            let most = size.most.min(longest).max(size.samples);
+            return TaskSize { most, ..size };
         }
-        let least = MIN_PORTION_BYTES / self.bytes_read_per_sample(graph);
-        let least = least.max(MIN_OVERLAP_MULTIPLE.saturating_mul(self.overlap.samples()));
-        let samples = size.samples.min((total / MIN_PORTIONS).max(least));
+        let samples = size.samples.min(longest);
         // Rounded up: no task counts as zero bytes.
         let bytes = u128::from(size.bytes) * u128::from(samples) / u128::from(size.samples.max(1));
         TaskSize {
             samples,
             bytes: bytes as u64 + 1,
+            least: size.least.min(samples),
+            most: size.most.min(longest).max(samples),
+            ..size
         }
     }
 

@@ -3,12 +3,7 @@
 //! Where each operator was measured ([`Plan::characterise`](crate::Plan::characterise)), their costs decide; else the
 //! number of samples does.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
-
-use isochrony_store::machine::OperatorCosts;
-
+use super::measured_costs::measured_costs;
 use super::prediction::operator_seconds;
 use crate::plan::graph::Graph;
 
@@ -42,28 +37,4 @@ fn duration(seconds: f64) -> String {
         seconds if seconds < 1.0 => format!("{:.1} ms", 1e3 * seconds),
         seconds => format!("{seconds:.1} s"),
     }
-}
-
-type FileStamp = (SystemTime, u64);
-
-static LOADED: Mutex<Option<(FileStamp, Arc<OperatorCosts>)>> = Mutex::new(None);
-
-/// This user's, read again after a change; None without a readable file.
-fn measured_costs() -> Option<Arc<OperatorCosts>> {
-    let path = OperatorCosts::path()?;
-    let stamp = stamp(&path)?;
-    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((known, costs)) = &*loaded
-        && *known == stamp
-    {
-        return Some(Arc::clone(costs));
-    }
-    let costs = Arc::new(OperatorCosts::load(&path).ok()?);
-    *loaded = Some((stamp, Arc::clone(&costs)));
-    Some(costs)
-}
-
-fn stamp(path: &Path) -> Option<FileStamp> {
-    let found = std::fs::metadata(path).ok()?;
-    Some((found.modified().ok()?, found.len()))
 }

@@ -71,9 +71,11 @@ fn every_strategy_gives_any_number_of_workers_the_same_bits() {
     let expected = Plan::collect_all(&plans(&store, Strategy::Mmap), &options(1)).unwrap();
     for io in Strategy::ALL {
         let plans = plans(&store, io);
-        for workers in [1, 2, 5] {
-            let (found, report) = Plan::collect_all(&plans, &options(workers)).unwrap();
-            assert_eq!(found, expected.0, "{io}, {workers} workers");
+        for (workers, shuffle) in [(1, None), (2, None), (5, None), (2, Some(1)), (5, Some(2))] {
+            let mut options = options(workers);
+            options.stages.shuffle = shuffle;
+            let (found, report) = Plan::collect_all(&plans, &options).unwrap();
+            assert_eq!(found, expected.0, "{io}, {workers} workers, {shuffle:?}");
             let reads = report.reads.iter();
             assert!(
                 reads.clone().all(|read| read.asked == io),

@@ -4,7 +4,6 @@
 
 use std::cell::Cell;
 
-use arrow_array::cast::AsArray;
 use isochrony_expr::Expr;
 use isochrony_flow::{Plan, PlanOutput, RunOptions, Stat, operators::Rewindow};
 use proptest::prelude::*;
@@ -169,7 +168,10 @@ proptest! {
         let mut options = RunOptions::default();
         let (one, _) = run_all(&some, &options);
         (options.workers, options.task) = (workers, task);
-        prop_assert_eq!(run_all(&some, &options).0, one, "{}", some[0].explain());
+        for shuffle in [None, Some(task)] {
+            options.stages.shuffle = shuffle;
+            prop_assert_eq!(&run_all(&some, &options).0, &one, "{}", some[0].explain());
+        }
     }
 
     /// Twice as much: a task's results are there as a whole, and memory comes in powers of two.
@@ -203,8 +205,12 @@ proptest! {
         let plan = plan(scan, &steps);
         let mut options = RunOptions::default();
         (options.workers, options.task) = (workers, task);
-        let (many, _) = plan.collect_with(&options).unwrap();
-        prop_assert_eq!(many, run(&plan, true), "{}", plan.explain());
+        let one = run(&plan, true);
+        for shuffle in [None, Some(task)] {
+            options.stages.shuffle = shuffle;
+            let (many, _) = plan.collect_with(&options).unwrap();
+            prop_assert_eq!(&many, &one, "{}", plan.explain());
+        }
     }
 
     #[test]
@@ -233,7 +239,11 @@ proptest! {
         let (one, report) = plan.collect_with(&options).unwrap();
         prop_assert!(report.workers.len() == 1, "{}", plan.explain());
         options.workers = tasks.1;
-        prop_assert_eq!(&plan.collect_with(&options).unwrap().0, &one);
+        // Tasks of any number of cells.
+        for shuffle in [None, Some(tasks.0)] {
+            options.stages.shuffle = shuffle;
+            prop_assert_eq!(&plan.collect_with(&options).unwrap().0, &one);
+        }
         let PlanOutput::Array(exact) = run(&plan, true) else { panic!("no array") };
         let PlanOutput::Array(one) = one else { panic!("no array") };
         prop_assert_eq!(&one.parts, &exact.parts);
@@ -257,8 +267,8 @@ proptest! {
         let mut options = RunOptions::default();
         (options.task, options.workers) = (tasks.0, 1);
         let (one, _) = plan.collect_with(&options).unwrap();
-        for task in [tasks.0, 1 << 20] {
-            (options.task, options.workers) = (task, tasks.1);
+        for (task, shuffle) in [(tasks.0, None), (tasks.0, Some(tasks.0)), (1 << 20, None)] {
+            (options.task, options.workers, options.stages.shuffle) = (task, tasks.1, shuffle);
             prop_assert_eq!(&plan.collect_with(&options).unwrap().0, &one);
         }
     }

@@ -17,8 +17,19 @@ use crate::common::plans::{Step, plan, prefix, steps};
 const CASES: u32 = 250;
 
 fn run_all(plans: &[Plan], workers: usize, task: u64) -> (Vec<PlanOutput>, Report) {
+    run_shuffled(plans, workers, task, None)
+}
+
+/// `shuffle`: seed of random sizes of tasks.
+fn run_shuffled(
+    plans: &[Plan],
+    workers: usize,
+    task: u64,
+    shuffle: Option<u64>,
+) -> (Vec<PlanOutput>, Report) {
     let mut options = RunOptions::default();
     (options.workers, options.task) = (workers, task);
+    options.stages.shuffle = shuffle;
     Plan::collect_all(plans, &options).unwrap()
 }
 
@@ -129,6 +140,8 @@ fn scans_that_meet_give_the_same_bits_on_any_number_of_workers() {
             }
             let (one, _) = run_all(&plans, 1, task);
             let texts: Vec<String> = plans.iter().map(Plan::explain).collect();
+            let (shuffled, _) = run_shuffled(&plans, 3, task, Some(task));
+            prop_assert_eq!(&shuffled, &one, "{}", texts.join("\n"));
             let mut tasks = 0;
             for workers in [2, 3, 7] {
                 let (many, report) = run_all(&plans, workers, task);
@@ -210,7 +223,10 @@ proptest! {
         let (one, report) = plan.collect_with(&options).unwrap();
         prop_assert_eq!(report.workers.len(), 1);
         options.workers = workers;
-        prop_assert_eq!(&plan.collect_with(&options).unwrap().0, &one);
+        for shuffle in [None, Some(task)] {
+            options.stages.shuffle = shuffle;
+            prop_assert_eq!(&plan.collect_with(&options).unwrap().0, &one);
+        }
     }
 }
 

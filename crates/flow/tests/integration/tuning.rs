@@ -1,14 +1,17 @@
+use std::cell::Cell;
 use std::sync::Arc;
 
 use isochrony_flow::{
-    GeneratedRecording, Plan, PlanOutput, Report, RunError, RunOptions, SharedRecording, Tuning,
-    TuningMode, TuningReport,
+    GeneratedRecording, GivenSettings, Plan, PlanOutput, Report, RunError, RunOptions,
+    SharedRecording, Tuning, TuningMode, TuningReport,
 };
 use isochrony_segment::{DType, SigSeg, Stream, StreamId};
 use isochrony_time::{Rate, TimebaseId};
 use isochrony_tune::Configuration;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
-use crate::common::plans::{named, settling};
+use crate::common::plans::{named, plan, prefix, settling, steps};
 
 fn stream() -> StreamId {
     Stream::new("made", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern()
@@ -99,6 +102,7 @@ fn one_active_thread_executes_all_stages() {
         workers: 1,
         replicas: vec![1; report.stages.len()],
         link_bytes: report.links.iter().map(|link| link.capacity).collect(),
+        task_bytes: 0,
     };
     let (output, report, _) = tuned(&plan, 3, TuningMode::Apply(configuration));
     assert_eq!(output, expected);
@@ -122,6 +126,7 @@ fn one_active_worker_executes_all_tasks() {
         workers: 1,
         replicas: vec![3],
         link_bytes: Vec::new(),
+        task_bytes: 0,
     };
     let (output, report, _) = tuned(&plan, 3, TuningMode::Apply(configuration));
     assert_eq!(output, expected);
@@ -144,6 +149,7 @@ fn a_configuration_of_another_plan_is_refused_before_anything_runs() {
         workers: 2,
         replicas: vec![1],
         link_bytes: Vec::new(),
+        task_bytes: 0,
     };
     let tuning = Tuning::new(TuningMode::Apply(configuration), false);
     let error = run(&plan, 2, Some(&tuning)).unwrap_err();
@@ -184,4 +190,177 @@ fn an_error_of_the_plan_ends_the_tuning() {
     let error = run(&plan, 2, Some(&tuning)).unwrap_err();
     assert!(error.to_string().contains("the sensor is gone"), "{error}");
     assert!(tuning.report().unwrap().windows > 0);
+}
+
+fn stored(total: usize) -> Plan {
+    let segment = SigSeg::from_slice(&samples(0, total), 0, stream()).unwrap();
+    let segments = isochrony_flow::Segments::new([segment]).unwrap();
+    Plan::scan_shared(SharedRecording::new(segments))
+}
+
+/// Lengths of what was computed at a time, without the last one.
+fn lengths(report: &Report) -> Vec<i64> {
+    let lengths = (report.tasks.iter()).map(|task| task.range.end - task.range.start);
+    let mut lengths: Vec<i64> = lengths.collect();
+    lengths.pop();
+    lengths
+}
+
+#[test]
+fn tasks_have_the_size_of_the_configuration_and_give_the_same_bits() {
+    let plan = stored(8 << 20).rewindow(1024).unwrap().power().unwrap();
+    let (expected, _) = run(&plan, 1, None).unwrap();
+    let (_, first, tuning) = tuned(&plan, 2, TuningMode::Recommend);
+    let own = tuning.configuration.unwrap();
+    // A sixteenth of the recording, of two bytes a sample.
+    assert_eq!(own.task_bytes, (8 << 20) / 16 * 2);
+    assert!(lengths(&first).iter().all(|&length| length == 8 << 16));
+    for task_bytes in [own.task_bytes / 4, own.task_bytes / 2, own.task_bytes] {
+        let wanted = Configuration {
+            task_bytes,
+            ..own.clone()
+        };
+        let (output, report, tuning) = tuned(&plan, 2, TuningMode::Apply(wanted.clone()));
+        assert_eq!(output, expected);
+        let length = task_bytes as i64 / 2;
+        assert!(
+            lengths(&report).iter().all(|&one| one == length),
+            "{wanted}"
+        );
+        assert_eq!(tuning.configuration, Some(wanted));
+    }
+}
+
+#[test]
+fn a_task_size_beyond_its_limits_is_refused_and_none_is_that_of_the_run() {
+    let plan = stored(8 << 20).rewindow(1024).unwrap().power().unwrap();
+    let own = tuned(&plan, 2, TuningMode::Recommend).2.configuration;
+    let own = own.unwrap();
+    let of = |task_bytes| Configuration {
+        task_bytes,
+        ..own.clone()
+    };
+    let (_, _, tuning) = tuned(&plan, 2, TuningMode::Apply(of(0)));
+    assert_eq!(tuning.configuration, Some(own.clone()));
+    // At least 16 KiB, and at most a sixteenth of the recording.
+    for task_bytes in [100, 2 * own.task_bytes] {
+        let tuning = Tuning::new(TuningMode::Apply(of(task_bytes)), false);
+        let text = run(&plan, 2, Some(&tuning)).unwrap_err().to_string();
+        let expected = format!(
+            "task_bytes={task_bytes} is refused; it must be 16384 to {}",
+            own.task_bytes
+        );
+        assert!(text.contains(&expected), "{text}");
+    }
+}
+
+#[test]
+fn a_larger_task_has_more_cells_and_the_same_ones() {
+    let filter = named(&stored(8 << 20), &settling()[0]).unwrap();
+    let collect = |workers, tuning: Option<&Tuning>| {
+        let mut options = RunOptions::default();
+        (options.workers, options.tolerance, options.tuning) = (workers, 1e-9, tuning);
+        filter.collect_with(&options).unwrap()
+    };
+    let (expected, one) = collect(1, None);
+    let (_, report) = collect(2, None);
+    let tuning = Tuning::new(TuningMode::Recommend, false);
+    collect(2, Some(&tuning));
+    let own = tuning.report().unwrap().configuration.unwrap();
+    let cells = |report: &Report| {
+        let cells = report.tasks.iter().map(|task| task.range.clone());
+        cells.collect::<Vec<_>>()
+    };
+    assert!(cells(&one).len() > 30);
+    let wanted = Configuration {
+        task_bytes: 3 * own.task_bytes,
+        ..own
+    };
+    let tuning = Tuning::new(TuningMode::Apply(wanted), false);
+    let (output, larger) = collect(2, Some(&tuning));
+    assert_eq!(output, expected);
+    assert_eq!((cells(&larger), cells(&report)), (cells(&one), cells(&one)));
+    // A worker is given three cells at a time.
+    let workers: Vec<usize> = larger.tasks.iter().map(|task| task.worker).collect();
+    let whole = workers.chunks_exact(3);
+    assert!(whole.clone().count() > 10);
+    for three in whole {
+        assert!(three.iter().all(|&one| one == three[0]), "{workers:?}");
+    }
+}
+
+/// Samples of a source that can be read once, so that the plan runs in stages.
+fn short(total: i64, segment: i64) -> Plan {
+    let recording = GeneratedRecording::new(DType::I16, stream(), move || {
+        let mut next = 0;
+        Ok(Box::new(move || {
+            let count = segment.min(total - next);
+            if count <= 0 {
+                return Ok(None);
+            }
+            let made = SigSeg::from_slice(&samples(next, count as usize), next, stream())?;
+            next += count;
+            Ok(Some(made))
+        }))
+    });
+    Plan::scan(recording)
+}
+
+/// Results, and the stage of each operator.
+fn cut(
+    plans: &[Plan],
+    cuts: Option<Vec<usize>>,
+) -> Result<(Vec<PlanOutput>, Vec<usize>), RunError> {
+    let given = GivenSettings {
+        cuts,
+        ..GivenSettings::default()
+    };
+    let tuning = Tuning::new(TuningMode::Change, true).with_settings(given);
+    let mut options = RunOptions::default();
+    (options.workers, options.tuning) = (3, Some(&tuning));
+    options.stages.helpers_after_us = 0;
+    options.stages.link_bytes = 1 << 10;
+    let (gathered, _) = Plan::collect_all(plans, &options)?;
+    Ok((gathered, tuning.report().unwrap().start.cuts))
+}
+
+/// Of other cuts some are refused, such as those whose stages would wait for each other.
+#[test]
+fn any_cuts_that_a_configuration_may_have_give_the_same_bits() {
+    const CASES: u32 = 200;
+    let changes = prop::collection::vec((any::<prop::sample::Index>(), 0usize..6), 1..6);
+    let given = (prefix(), steps(), steps(), steps(), changes, 1i64..400);
+    let (own, other) = (Cell::new(0), Cell::new(0));
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(CASES));
+    let ran = runner.run(&given, |(first, second, one, two, changes, segment)| {
+        let base = plan(short(1500, segment), &first);
+        let base = plan(named(&base, &settling()[0]).unwrap_or(base), &second);
+        let plans = [plan(base.clone(), &one), plan(base, &two)];
+        let (expected, _) = Plan::collect_all(&plans, &RunOptions::default()).unwrap();
+        let (found, cuts) = cut(&plans, None).unwrap();
+        prop_assert_eq!(&found, &expected);
+        if cuts.is_empty() {
+            return Ok(());
+        }
+        let (found, again) = cut(&plans, Some(cuts.clone())).unwrap();
+        prop_assert_eq!(&found, &expected);
+        prop_assert_eq!(&again, &cuts);
+        own.set(own.get() + 1);
+        for (node, stage) in changes {
+            let mut changed = cuts.clone();
+            changed[node.index(cuts.len())] = stage;
+            match cut(&plans, Some(changed.clone())) {
+                Ok((found, _)) => {
+                    prop_assert_eq!(&found, &expected, "{:?}", changed);
+                    other.set(other.get() + u32::from(changed != cuts));
+                }
+                Err(error) => prop_assert_eq!(error.code(), "other_plan"),
+            }
+        }
+        Ok(())
+    });
+    ran.unwrap_or_else(|error| panic!("{error}"));
+    // Else it would test nothing.
+    let (own, other) = (own.get(), other.get());
+    assert!(own > CASES / 4 && other > CASES / 4, "{own} and {other}");
 }

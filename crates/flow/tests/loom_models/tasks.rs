@@ -9,14 +9,19 @@ use loom::thread;
 use crate::reorder::{Registration, ReorderScheduler};
 use crate::task_queue::{NextResult, Partitioner, TaskResult};
 
-struct Parts(u64);
+/// Number of parts, in all and of a task.
+struct Parts(u64, usize);
 
 impl Partitioner for Parts {
     type Part = u64;
 
-    fn part_after(&self, last: Option<&u64>) -> Option<u64> {
+    fn part_after(&self, last: Option<&u64>, _: u64) -> Option<u64> {
         let next = last.map_or(0, |last| last + 1);
         (next < self.0).then_some(next)
+    }
+
+    fn parts_per_task(&self, _: u64) -> usize {
+        self.1
     }
 
     fn bytes(&self) -> u64 {
@@ -95,7 +100,7 @@ fn begin(
 #[test]
 fn each_part_is_done_once_and_comes_in_order() {
     model(|| {
-        let scheduler = Arc::new(Model::new(vec![Parts(3)], 2, 100));
+        let scheduler = Arc::new(Model::new(vec![Parts(3, 1)], 2, 100));
         let done = Arc::new(AtomicU64::new(0));
         let workers = [(); 2].map(|()| begin(&scheduler, None, &done));
         assert_eq!(gathered(&scheduler, 0), (vec![0, 1, 2], Ok(())));
@@ -109,7 +114,7 @@ fn each_part_is_done_once_and_comes_in_order() {
 #[test]
 fn without_memory_to_wait_in_all_is_done_one_by_one() {
     model(|| {
-        let scheduler = Arc::new(Model::new(vec![Parts(2), Parts(1)], 3, 0));
+        let scheduler = Arc::new(Model::new(vec![Parts(2, 1), Parts(1, 1)], 3, 0));
         let done = Arc::new(AtomicU64::new(0));
         let worker = begin(&scheduler, None, &done);
         assert_eq!(gathered(&scheduler, 1), (vec![0], Ok(())));
@@ -121,7 +126,7 @@ fn without_memory_to_wait_in_all_is_done_one_by_one() {
 #[test]
 fn behind_a_failed_part_nothing_comes_and_its_error_is_the_run_s() {
     model(|| {
-        let scheduler = Arc::new(Model::new(vec![Parts(3)], 2, 100));
+        let scheduler = Arc::new(Model::new(vec![Parts(3, 1)], 2, 100));
         let done = Arc::new(AtomicU64::new(0));
         let workers = [(); 2].map(|()| begin(&scheduler, Some(1), &done));
         // The failed part's own result is delivered, up to the error.
@@ -138,7 +143,7 @@ fn behind_a_failed_part_nothing_comes_and_its_error_is_the_run_s() {
 fn a_part_that_failed_with_what_matters_to_nobody_is_done_again_and_all_behind_it_is_done() {
     for fails in [0, 1] {
         model(move || {
-            let scheduler = Arc::new(Model::new(vec![Parts(2)], 2, 100));
+            let scheduler = Arc::new(Model::new(vec![Parts(2, 1)], 2, 100));
             let failed = Arc::new(AtomicU64::new(0));
             let workers = [(); 2].map(|()| {
                 let (scheduler, failed) = (scheduler.clone(), failed.clone());
@@ -168,7 +173,7 @@ fn a_part_that_failed_with_what_matters_to_nobody_is_done_again_and_all_behind_i
 #[test]
 fn nobody_waits_for_a_worker_that_is_gone_or_for_work_that_nobody_wants() {
     model(|| {
-        let scheduler = Arc::new(Model::new(vec![Parts(3)], 1, 100));
+        let scheduler = Arc::new(Model::new(vec![Parts(3, 1)], 1, 100));
         let done = Arc::new(AtomicU64::new(0));
         let lost = {
             let scheduler = scheduler.clone();
@@ -210,13 +215,69 @@ fn work_alone(scheduler: &Model) {
 #[test]
 fn what_needs_all_memory_is_done_alone_and_all_of_it_in_order() {
     // Two workers release memory many times: two preemptions would take ten seconds.
-    within(1, || {
-        let scheduler = Arc::new(Model::new(vec![Parts(2)], 2, 100));
+    for of_a_task in [1, 2] {
+        within(1, move || {
+            let scheduler = Arc::new(Model::new(vec![Parts(2, of_a_task)], 2, 100));
+            let workers = [(); 2].map(|()| {
+                let scheduler = scheduler.clone();
+                thread::spawn(move || work_alone(&scheduler))
+            });
+            assert_eq!(gathered(&scheduler, 0), (vec![0, 1], Ok(())));
+            for worker in workers {
+                worker.join().unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn a_worker_does_all_parts_of_a_task() {
+    model(|| {
+        let scheduler = Arc::new(Model::new(vec![Parts(3, 2)], 2, 100));
         let workers = [(); 2].map(|()| {
             let scheduler = scheduler.clone();
-            thread::spawn(move || work_alone(&scheduler))
+            thread::spawn(move || {
+                let mut registration = Registration::default();
+                let mut done = Vec::new();
+                while let Some(task) = scheduler.next_task(&mut registration, || ()) {
+                    assert_eq!(task.continues, task.part == 0);
+                    scheduler.complete(&task, Done(task.part, None));
+                    done.push(task.part);
+                }
+                done
+            })
         });
-        assert_eq!(gathered(&scheduler, 0), (vec![0, 1], Ok(())));
+        assert_eq!(gathered(&scheduler, 0), (vec![0, 1, 2], Ok(())));
+        let done = workers.map(|worker| worker.join().unwrap());
+        let first = done.iter().find(|done| done.contains(&0)).unwrap();
+        assert!(first.starts_with(&[0, 1]), "{done:?}");
+    });
+}
+
+#[test]
+fn one_permitted_worker_ends_its_task_before_another_begins_one() {
+    model(|| {
+        let scheduler = Arc::new(Model::new(vec![Parts(4, 2)], 2, 100));
+        scheduler.set_workers(1);
+        let computing = Arc::new(AtomicU64::new(0));
+        let workers = [(); 2].map(|()| {
+            let (scheduler, computing) = (scheduler.clone(), computing.clone());
+            thread::spawn(move || {
+                let mut registration = Registration::default();
+                let mut is_inside = false;
+                while let Some(task) = scheduler.next_task(&mut registration, || ()) {
+                    if !is_inside {
+                        assert_eq!(computing.fetch_add(1, Ordering::SeqCst), 0);
+                    }
+                    is_inside = task.continues;
+                    if !is_inside {
+                        computing.fetch_sub(1, Ordering::SeqCst);
+                    }
+                    scheduler.complete(&task, Done(task.part, None));
+                }
+            })
+        });
+        assert_eq!(gathered(&scheduler, 0), (vec![0, 1, 2, 3], Ok(())));
         for worker in workers {
             worker.join().unwrap();
         }
@@ -225,25 +286,27 @@ fn what_needs_all_memory_is_done_alone_and_all_of_it_in_order() {
 
 #[test]
 fn the_run_gets_memory_when_nobody_works_and_all_is_done_in_the_end() {
-    model(|| {
-        let scheduler = Arc::new(Model::new(vec![Parts(2)], 2, 100));
-        let in_flight = Arc::new(AtomicU64::new(0));
-        let worker = {
-            let (scheduler, in_flight) = (scheduler.clone(), in_flight.clone());
-            thread::spawn(move || {
-                let mut registration = Registration::default();
-                while let Some(task) = scheduler.next_task(&mut registration, || ()) {
-                    in_flight.fetch_add(1, Ordering::SeqCst);
-                    in_flight.fetch_sub(1, Ordering::SeqCst);
-                    scheduler.complete(&task, Done(task.part, None));
-                }
-                scheduler.unregister(&registration);
-            })
-        };
-        scheduler.reclaim_memory();
-        assert_eq!(in_flight.load(Ordering::SeqCst), 0);
-        scheduler.resume_tasks();
-        assert_eq!(gathered(&scheduler, 0), (vec![0, 1], Ok(())));
-        worker.join().unwrap();
-    });
+    for of_a_task in [1, 2] {
+        model(move || {
+            let scheduler = Arc::new(Model::new(vec![Parts(2, of_a_task)], 2, 100));
+            let in_flight = Arc::new(AtomicU64::new(0));
+            let worker = {
+                let (scheduler, in_flight) = (scheduler.clone(), in_flight.clone());
+                thread::spawn(move || {
+                    let mut registration = Registration::default();
+                    while let Some(task) = scheduler.next_task(&mut registration, || ()) {
+                        in_flight.fetch_add(1, Ordering::SeqCst);
+                        in_flight.fetch_sub(1, Ordering::SeqCst);
+                        scheduler.complete(&task, Done(task.part, None));
+                    }
+                    scheduler.unregister(&registration);
+                })
+            };
+            scheduler.reclaim_memory();
+            assert_eq!(in_flight.load(Ordering::SeqCst), 0);
+            scheduler.resume_tasks();
+            assert_eq!(gathered(&scheduler, 0), (vec![0, 1], Ok(())));
+            worker.join().unwrap();
+        });
+    }
 }

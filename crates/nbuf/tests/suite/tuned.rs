@@ -63,6 +63,7 @@ fn configuration(workers: usize, bytes: u64) -> Configuration {
         workers,
         replicas: Vec::new(),
         link_bytes: vec![bytes],
+        task_bytes: 0,
     }
 }
 

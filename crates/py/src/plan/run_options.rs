@@ -37,6 +37,8 @@ pub(super) struct TuningRequest {
     pin: Option<bool>,
     #[serde(default)]
     io: Option<Vec<String>>,
+    #[serde(default)]
+    cuts: Option<Vec<usize>>,
 }
 
 pub(crate) fn tuning_mode(request: &str) -> PyResult<TuningMode> {
@@ -64,6 +66,7 @@ impl TuningRequest {
         let given = GivenSettings {
             pin: self.pin,
             io: strategies.transpose().map_err(StoreError::from)?,
+            cuts: self.cuts.clone(),
         };
         let tuning = Tuning::new(self.mode(), self.has_fixed_workers).with_settings(given);
         Ok(match &self.status {

@@ -17,6 +17,7 @@ fn configuration(workers: usize) -> Configuration {
         workers,
         replicas: Vec::new(),
         link_bytes: Vec::new(),
+        task_bytes: 0,
     }
 }
 

@@ -25,6 +25,7 @@ pub(super) enum CandidateKind {
     Threads,
     Replicas,
     Links,
+    TaskSize,
     Back,
 }
 
@@ -90,7 +91,7 @@ impl Corrections {
         match kind {
             CandidateKind::Threads => Some(&mut self.threads),
             CandidateKind::Replicas => Some(&mut self.replicas),
-            CandidateKind::Links | CandidateKind::Back => None,
+            CandidateKind::Links | CandidateKind::TaskSize | CandidateKind::Back => None,
         }
     }
 
@@ -98,7 +99,7 @@ impl Corrections {
         let part = match kind {
             CandidateKind::Threads => self.threads.0,
             CandidateKind::Replicas => self.replicas.0,
-            CandidateKind::Links | CandidateKind::Back => 1.0,
+            CandidateKind::Links | CandidateKind::TaskSize | CandidateKind::Back => 1.0,
         };
         (part * gain.ln_1p()).exp_m1()
     }
@@ -108,6 +109,8 @@ impl Corrections {
 const MIN_OUTPUT_WAIT: f64 = 0.05;
 /// Items that a link needs: the writer makes one while the reader consumes another. A single thread gains nothing.
 const LINK_ITEMS: f64 = 2.0;
+/// Between task sizes that are tried.
+const TASK_FACTOR: u64 = 2;
 /// Leaves replicas free in each stage, since service times vary.
 const REPLICA_UTILIZATION: f64 = 0.9;
 
@@ -178,6 +181,7 @@ pub(super) fn candidates(
     proposals.most_replicas();
     proposals.links_of_few_items();
     proposals.links_that_block();
+    proposals.task_sizes();
     proposals.fewer_threads();
     proposals.all_links();
     let mut all = proposals.all;
@@ -199,7 +203,7 @@ impl Proposals<'_> {
         }
         let predict = |one: &Configuration| self.costs.predict(one, self.cores);
         let model_gain = match kind {
-            CandidateKind::Links | CandidateKind::Back => None,
+            CandidateKind::Links | CandidateKind::TaskSize | CandidateKind::Back => None,
             _ => predict(&configuration)
                 .zip(predict(self.kept))
                 .map(|(then, now)| then / now - 1.0),
@@ -220,6 +224,7 @@ impl Proposals<'_> {
             workers: self.limits.workers,
             replicas: self.limits.replicas.clone(),
             link_bytes: self.kept.link_bytes.clone(),
+            task_bytes: self.kept.task_bytes,
         };
         let Some(rate) = self.costs.predict(&largest, self.cores) else {
             return;
@@ -397,6 +402,26 @@ impl Proposals<'_> {
                 100.0 * wait
             );
             self.propose(larger, CandidateKind::Links, reason);
+        }
+    }
+
+    /// By factors that a trial can tell apart.
+    fn task_sizes(&mut self) {
+        let limits = self.limits.min_task_bytes..=self.limits.max_task_bytes;
+        let clamp = |bytes: u64| bytes.clamp(*limits.start(), *limits.end());
+        let now = self.kept.task_bytes;
+        for (task_bytes, reason) in [
+            (
+                clamp(now.saturating_mul(TASK_FACTOR)),
+                "larger tasks take less time for handing out and for what lies around them",
+            ),
+            (clamp(now / TASK_FACTOR), "smaller tasks stay in the cache"),
+        ] {
+            let other = Configuration {
+                task_bytes,
+                ..self.kept.clone()
+            };
+            self.propose(other, CandidateKind::TaskSize, reason.into());
         }
     }
 

@@ -157,6 +157,7 @@ mod tests {
             workers,
             replicas: vec![1, replicas],
             link_bytes: vec![1],
+            task_bytes: 0,
         }
     }
 

@@ -41,6 +41,16 @@ impl TuningMode {
         }
     }
 
+    /// With the task size of the run, where the configuration states none.
+    #[must_use]
+    pub fn completed(&self, own: &Configuration) -> Self {
+        match self {
+            Self::ChangeFrom(start) => Self::ChangeFrom(start.with_task_size_of(own)),
+            Self::Apply(start) => Self::Apply(start.with_task_size_of(own)),
+            Self::Change | Self::Recommend | Self::Measure => self.clone(),
+        }
+    }
+
     /// Whether configurations are tried or recommended.
     fn chooses(&self) -> bool {
         match self {

@@ -112,11 +112,14 @@ mod tests {
             replicas: vec![4],
             min_link_bytes: 1,
             max_link_bytes: u64::MAX,
+            min_task_bytes: 0,
+            max_task_bytes: 0,
         };
         let own = Configuration {
             workers,
             replicas: vec![4],
             link_bytes: Vec::new(),
+            task_bytes: 0,
         };
         let options = ControllerOptions {
             cores: 4,
@@ -197,6 +200,7 @@ mod tests {
             workers: 1,
             replicas: vec![4],
             link_bytes: Vec::new(),
+            task_bytes: 0,
         };
         for (mode, chooses) in [
             (TuningMode::Change, true),

@@ -158,6 +158,7 @@ impl SimulatedPlan {
             workers,
             replicas: vec![1; self.stages.len()],
             link_bytes: vec![link_bytes; self.links.len()],
+            task_bytes: 0,
         }
     }
 
@@ -175,6 +176,8 @@ impl SimulatedPlan {
             replicas: self.stages.iter().map(|stage| stage.max_replicas).collect(),
             min_link_bytes,
             max_link_bytes,
+            min_task_bytes: 0,
+            max_task_bytes: 0,
         }
     }
 

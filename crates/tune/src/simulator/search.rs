@@ -158,6 +158,7 @@ impl<'a> Grid<'a> {
             workers: self.machine.cores,
             replicas: (0..stages).map(|stage| value(stage) as usize).collect(),
             link_bytes: vec![value(stages); self.plan.links.len()],
+            task_bytes: 0,
         }
     }
 

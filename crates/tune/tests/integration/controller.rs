@@ -262,3 +262,42 @@ fn a_configuration_prints_compares_and_is_read_back() {
     let unknown = r#"{"workers":1,"replicas":[],"link_bytes":[],"threads":4}"#;
     assert!(serde_json::from_str::<Configuration>(unknown).is_err());
 }
+
+#[test]
+fn tasks_get_the_size_of_the_greatest_throughput_within_the_limits() {
+    for (seed, best, most) in [
+        (1, 1 << 22, 1 << 24),
+        (2, 1 << 16, 1 << 24),
+        (3, 1 << 19, 1 << 24),
+        (4, 1 << 24, 1 << 21),
+    ] {
+        let mut plan = FormulaPlan::new(&[4e-6], 2, seed);
+        plan.best_task = f64::from(best);
+        let first = Configuration {
+            task_bytes: 1 << 19,
+            ..start(1, 2, 2)
+        };
+        let limits = ConfigurationLimits {
+            min_task_bytes: 1 << 14,
+            max_task_bytes: most,
+            ..limits(&[2], 2)
+        };
+        let mut controller = Controller::new(first, limits, options(2)).unwrap();
+        settle(&mut controller, &mut plan, 2000);
+        let kept = controller.kept();
+        assert_eq!(kept.task_bytes, u64::min(best as u64, most), "{kept}");
+        assert_eq!((kept.workers, kept.replicas[0]), (2, 2));
+    }
+}
+
+#[test]
+fn plans_in_stages_have_no_task_size() {
+    let mut controller = Controller::new(start(2, 1, 1), limits(&[1, 1], 2), options(2)).unwrap();
+    settle(
+        &mut controller,
+        &mut FormulaPlan::new(&[4e-6, 5e-6], 2, 1),
+        2000,
+    );
+    let tried = controller.decisions().iter().map(|one| one.to.task_bytes);
+    assert_eq!(tried.max(), Some(0));
+}

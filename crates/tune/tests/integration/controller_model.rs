@@ -62,6 +62,7 @@ fn local_search_alone_finds_threads_and_replicas() {
                 workers,
                 replicas: vec![1, replicas],
                 link_bytes: vec![1 << 20],
+                task_bytes: 0,
             })
             .map(|one| plan.rate(&one))
             .fold(0.0, f64::max);

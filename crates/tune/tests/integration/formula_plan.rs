@@ -16,6 +16,8 @@ pub(crate) struct FormulaPlan {
     pub(crate) arrivals: Option<f64>,
     /// Per thousand samples; stages take turns if a link holds fewer than two items.
     pub(crate) item_bytes: f64,
+    /// Task size of the greatest throughput; each doubling or halving loses a tenth. 0: it does not matter.
+    pub(crate) best_task: f64,
     random: fastrand::Rng,
 }
 
@@ -28,6 +30,7 @@ impl FormulaPlan {
             noise: 0.03,
             arrivals: None,
             item_bytes: 0.0,
+            best_task: 0.0,
             random: fastrand::Rng::with_seed(seed),
         }
     }
@@ -45,7 +48,11 @@ impl FormulaPlan {
             .map(|(cost, &replicas)| replicas as f64 / cost)
             .fold(f64::INFINITY, f64::min);
         let all: f64 = self.costs.iter().sum();
-        speed * stage.min(threads / all)
+        let doublings = match self.best_task > 0.0 {
+            true => (configuration.task_bytes as f64 / self.best_task).log2(),
+            false => 0.0,
+        };
+        speed * stage.min(threads / all) / (1.0 + 0.1 * doublings.abs())
     }
 
     pub(crate) fn window(&mut self, configuration: &Configuration) -> Window {
@@ -87,6 +94,7 @@ pub(crate) fn start(stages: usize, workers: usize, replicas: usize) -> Configura
         workers,
         replicas: vec![replicas; stages],
         link_bytes: vec![1 << 20; stages - 1],
+        task_bytes: 0,
     }
 }
 
@@ -97,6 +105,8 @@ pub(crate) fn limits(replicas: &[usize], workers: usize) -> ConfigurationLimits 
         replicas: replicas.to_vec(),
         min_link_bytes: 1 << 12,
         max_link_bytes: 1 << 26,
+        min_task_bytes: 0,
+        max_task_bytes: 0,
     }
 }
 

@@ -18,6 +18,7 @@ use super::runner::task_hash;
 use super::tasks::TaskBatch;
 use super::{RemoteSlot, SlotError, TaskCluster};
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
+use crate::scheduler::partition::TaskInput;
 use crate::scheduler::reorder::Registration;
 use crate::scheduler::split::SplitPlan;
 use crate::scheduler::task_output::{ExitOutput, Task, TaskFailure, TaskOutput, TaskScheduler};
@@ -77,7 +78,7 @@ impl<'a> Dispatcher<'a> {
     pub(crate) fn serve<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>) {
         let _loss_guard = PanicGuard(&self.split.scheduler);
         let mut registration = Registration::default();
-        let fail = |registration: &mut Registration, why: &Cause| {
+        let fail = |registration: &mut Registration<TaskInput>, why: &Cause| {
             self.fail(registration, why);
             self.split.scheduler.unregister(registration);
         };
@@ -199,7 +200,7 @@ impl<'a> Dispatcher<'a> {
     fn next_batch(
         &self,
         place: &mut Option<SlotPlace>,
-        registration: &mut Registration,
+        registration: &mut Registration<TaskInput>,
         size: usize,
         waits: bool,
     ) -> Option<Vec<PlacedTask>> {
@@ -315,7 +316,7 @@ impl<'a> Dispatcher<'a> {
     }
 
     /// All further tasks fail, of each subgraph: earlier results still reach the sinks.
-    fn fail(&self, registration: &mut Registration, why: &Cause) {
+    fn fail(&self, registration: &mut Registration<TaskInput>, why: &Cause) {
         let text = why.to_string();
         for task in self.placed.iter().flat_map(PlacedTasks::close) {
             self.complete_with(&task, &text);

@@ -20,6 +20,7 @@ use isochrony_store::shard_cache::CacheReport;
 
 use super::placement_state::{PlacedHost, PlacedTask, PlacementState, objects_of};
 use crate::scheduler::parallel_subgraph::ParallelSubgraph;
+use crate::scheduler::partition::TaskInput;
 use crate::scheduler::reorder::Registration;
 use crate::scheduler::task_output::{Task, TaskScheduler};
 
@@ -106,7 +107,7 @@ impl<'a> PlacedTasks<'a> {
     pub(super) fn next_batch(
         &self,
         place: &mut SlotPlace,
-        registration: &mut Registration,
+        registration: &mut Registration<TaskInput>,
         size: usize,
         wait: Duration,
     ) -> Option<Vec<PlacedTask>> {

@@ -92,10 +92,10 @@ fn write_tasks(text: &mut String, subgraph: &ParallelSubgraph) {
     for input in &subgraph.inputs {
         let _ = write!(text, " {}", input.snapshot.total());
     }
-    let partitioner = subgraph.partitioner();
+    let partitioner = subgraph.partitioner(None);
     let mut last: Option<TaskInput> = None;
-    for _ in 0..HASHED_TASKS {
-        last = partitioner.part_after(last.as_ref());
+    for number in 0..HASHED_TASKS as u64 {
+        last = partitioner.part_after(last.as_ref(), number);
         let Some(part) = &last else { break };
         let _ = write!(text, " {part:?}");
     }
@@ -507,7 +507,7 @@ impl PreparedTasks {
                     range: 0..100,
                     reads: Vec::new(),
                 }),
-                false => subgraph.partitioner().part_after(None),
+                false => subgraph.partitioner(None).part_after(None, 0),
             };
             let Some(part) = part else {
                 continue;
@@ -517,6 +517,7 @@ impl PreparedTasks {
                 number: 0,
                 part,
                 alone: false,
+                continues: false,
             };
             let _ = codec.decode(&[&task], message, "fuzz");
         }

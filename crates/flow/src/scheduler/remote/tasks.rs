@@ -117,6 +117,7 @@ impl TaskBatch {
                     reads: reads.collect::<Result<_, MessageError>>()?,
                 },
                 alone: false,
+                continues: false,
             })
         });
         tasks.collect()

@@ -63,6 +63,7 @@ impl StreamBlock {
                 }],
             },
             alone: false,
+            continues: false,
         }
     }
 }

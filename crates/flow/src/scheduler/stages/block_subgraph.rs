@@ -14,7 +14,7 @@ use crate::scheduler::scan_groups::subgraph_plans;
 use crate::scheduler::scan_input::ScanInput;
 use crate::scheduler::subgraph::SubgraphPlan;
 use crate::scheduler::task_output::ExitState;
-use crate::scheduler::task_size::TaskSize;
+use crate::scheduler::task_sizes::TaskSize;
 use crate::{
     Clock, OpError, OpErrorKind, PortType, Portion, PortionOverlap, Recording, RunError,
     SharedRecording, Snapshot, Source,
@@ -86,10 +86,7 @@ pub(super) fn subgraph(
             .iter()
             .map(|one| own.nodes[one.node].clone())
             .collect(),
-        size: TaskSize {
-            samples: 0,
-            bytes: 0,
-        },
+        size: TaskSize::fixed(0),
         inputs: vec![input],
         exit_states: plan.exits.iter().map(|_| ExitState::default()).collect(),
         by_block: false,

@@ -58,6 +58,7 @@ mod block_subgraph;
 mod block_subgraphs;
 mod cell;
 mod cell_groups;
+mod cut_choice;
 mod drain;
 mod homes;
 mod input_cutter;
@@ -82,6 +83,7 @@ mod thread_use;
 
 pub(super) use block::StreamBlock;
 pub(super) use block_subgraphs::block_subgraphs;
+pub(super) use cut_choice::{choose_cuts, measured_ns};
 pub(super) use replicated::compute_block;
 pub(super) use run::run;
 pub(super) use stage_plan::StagePlan;

@@ -389,6 +389,7 @@ impl RunningPlan for StagePool {
                         .clamp(MIN_LINK_BYTES, self.max_link_bytes)
                 })
                 .collect(),
+            task_bytes: 0,
         }
     }
 
@@ -403,6 +404,8 @@ impl RunningPlan for StagePool {
                 .collect(),
             min_link_bytes: MIN_LINK_BYTES,
             max_link_bytes: self.max_link_bytes,
+            min_task_bytes: 0,
+            max_task_bytes: 0,
         }
     }
 

@@ -105,6 +105,7 @@ pub(crate) fn run(
         control.attach(Arc::clone(&pool) as Arc<dyn RunningPlan>);
     }
     if let Some(tuning) = options.tuning {
+        tuning.note_cuts(&stages.stage_of);
         tuning.attach(Arc::clone(&pool) as Arc<dyn RunningPlan>)?;
     }
     let delivered = Arc::clone(&pool.delivered);

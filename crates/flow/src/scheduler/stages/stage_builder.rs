@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use super::cell_groups::CellGroups;
 use super::obstacles::Obstacles;
-use super::stage_costs::{computes_much, expected_ns};
+use super::stage_costs::{computes_much, costs_ns};
 use super::stage_plan::Replication;
 use crate::engine::{PlanCuts, RunOptions};
 use crate::plan::Op;
@@ -28,6 +28,8 @@ const CALLER_ROOT: u64 = 1 << 63;
 const CALLER: usize = usize::MAX;
 
 struct GrowingStage {
+    /// The node that began it.
+    first: usize,
     /// Itself if it was not merged.
     merged_into: usize,
     cost_ns: f64,
@@ -123,7 +125,7 @@ fn callers(graph: &Graph, options: &RunOptions<'_>, obstacles: &Obstacles) -> Ve
 impl<'a> StageBuilder<'a> {
     pub(super) fn new(graph: &'a Graph, options: &'a RunOptions<'a>) -> Self {
         let max_stages = (STAGES_PER_WORKER * options.workers.max(1)).min(MAX_STAGES);
-        let expected_ns = expected_ns(graph);
+        let expected_ns = costs_ns(graph, options);
         let share_ns = expected_ns.iter().sum::<f64>() / max_stages as f64;
         let obstacles = Obstacles::of(graph, &expected_ns, share_ns / 2.0);
         let cells = CellGroups::of(graph, options);
@@ -158,9 +160,15 @@ impl<'a> StageBuilder<'a> {
         stage
     }
 
+    /// Cuts that were chosen before, instead of by costs.
+    fn given_stage_of(&self) -> Option<&'a [usize]> {
+        self.options.cut_rule?.stage_of.as_deref()
+    }
+
     fn new_stage(&mut self, cost_ns: f64, inputs: BTreeSet<usize>) -> usize {
         let number = self.stages.len();
         self.stages.push(GrowingStage {
+            first: self.stage_of.len(),
             merged_into: number,
             cost_ns,
             inputs,
@@ -232,8 +240,14 @@ impl<'a> StageBuilder<'a> {
         } else {
             let open = stages.iter().copied();
             let mut open = open.filter(|&stage| self.stages[stage].cells.is_none());
-            let first = open.next().or(stages.first().copied()).unwrap_or(0);
+            let given = self.given_stage_of();
+            let is_same = |&stage: &usize| {
+                given.is_some_and(|given| given[self.stages[stage].first] == given[node])
+            };
+            let first = open.clone().find(is_same).or_else(|| open.next());
+            let first = first.or(stages.first().copied()).unwrap_or(0);
             let joins = match stages.len() {
+                _ if given.is_some() => is_same(&first) && self.stages[first].cells.is_none(),
                 1 => self.joins(&self.stages[first], cost_ns, &replicable),
                 _ => self.stages.len() >= 2 * self.max_stages && self.stages[first].cells.is_none(),
             };

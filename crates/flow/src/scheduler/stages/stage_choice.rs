@@ -51,6 +51,7 @@ impl StagePlan {
         }
         let for_all = RunOptions {
             workers: WORKERS_OF_CELLS,
+            cut_rule: None,
             ..*options
         };
         let Ok(stages) = StageBuilder::new(graph, &for_all).build() else {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::stage_costs::expected_ns;
+use super::stage_costs::costs_ns;
 use crate::engine::RunOptions;
 use crate::plan::graph::{Edge, Graph, GraphNode};
 use crate::scheduler::task_contract::placements;
@@ -240,9 +240,13 @@ impl StagePlan {
         placements(graph, options, &others.concat())
     }
 
-    pub(crate) fn lines(&self, graph: &Graph, workers: usize) -> Vec<String> {
-        let entries = self.entries(workers);
-        let expected = expected_ns(graph);
+    pub(crate) fn lines(&self, graph: &Graph, options: &RunOptions<'_>) -> Vec<String> {
+        let entries = self.entries(options.workers);
+        let expected = costs_ns(graph, options);
+        let how = match options.cut_rule.is_some_and(|rule| rule.costs_ns.is_some()) {
+            true => "measured",
+            false => "expected",
+        };
         let all: f64 = expected.iter().sum();
         let last = self.stages.len() - 1;
         let stages = self.stages.iter().enumerate();
@@ -262,9 +266,7 @@ impl StagePlan {
             let mut uncut = self.uncut.iter().filter(|&&(stage, _)| stage == at);
             let why = uncut.next().map(|(_, why)| format!("; not cut: {why}"));
             let why = why.unwrap_or_default();
-            format!(
-                "stage {at}: {names}{place}{replicas}, expected to take {share}% of the time{why}"
-            )
+            format!("stage {at}: {names}{place}{replicas}, {how} to take {share}% of the time{why}")
         });
         lines.collect()
     }

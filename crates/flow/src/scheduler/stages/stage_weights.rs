@@ -5,7 +5,7 @@ use std::ops::Range;
 use isochrony_runtime::CpuLocation;
 
 use super::homes::{StagesToPlace, Transfer};
-use super::stage_costs::expected_ns;
+use super::stage_costs::costs_ns;
 use super::stage_plan::StagePlan;
 use super::stage_queue::StageSet;
 use crate::engine::RunOptions;
@@ -44,7 +44,7 @@ impl StagePlan {
             .chain([self.stages.len() - 1]);
         let callers = caller_stages.fold(0, |set, stage| set | 1 << entries[stage].start);
         let stages = StagesToPlace {
-            weights: &self.weights(graph, entries),
+            weights: &self.weights(&costs_ns(graph, options), entries),
             transfers: &self.transfers(graph, entries),
             callers,
         };
@@ -52,8 +52,7 @@ impl StagePlan {
     }
 
     /// By entry: expected time in 64ths of an entry's share, divided among replicas.
-    fn weights(&self, graph: &Graph, entries: &[Range<usize>]) -> Vec<u64> {
-        let expected = expected_ns(graph);
+    fn weights(&self, expected: &[f64], entries: &[Range<usize>]) -> Vec<u64> {
         let unit = expected.iter().sum::<f64>() / (64 * self.stages.len()) as f64;
         let stages = self.stages.iter().zip(entries);
         let weights = stages.flat_map(|(nodes, entries)| {

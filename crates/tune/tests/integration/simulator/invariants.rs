@@ -82,6 +82,7 @@ fn random_configuration(random: &mut Rng, plan: &SimulatedPlan) -> Configuration
         replicas: replicas.collect(),
         workers: random.usize(1..7),
         link_bytes: plan.links.iter().map(|_| random.u64(1..1500)).collect(),
+        task_bytes: 0,
     }
 }
 

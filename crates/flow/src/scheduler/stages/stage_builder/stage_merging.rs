@@ -12,6 +12,15 @@ const PILES_UP: &str =
 const WAITS_IN_A_CYCLE: &str = "several of its parts combine the same sources, and could wait for each other where one \
      holds back what another needs";
 
+const OTHER_CUTS: &str = "it cannot be cut as the configuration says";
+
+/// Whether both cut between the same nodes, whatever the numbers of stages are.
+fn is_same_partition(one: &[usize], other: &[usize]) -> bool {
+    let pairs: BTreeSet<(usize, usize)> = one.iter().copied().zip(other.iter().copied()).collect();
+    let count = |all: &[usize]| all.iter().collect::<BTreeSet<_>>().len();
+    one.len() == other.len() && pairs.len() == count(one) && pairs.len() == count(other)
+}
+
 impl StageBuilder<'_> {
     /// Merges a stage that computes little into its only reader, and the only stage before the caller's into the
     /// caller's if that would merely wait.
@@ -77,13 +86,26 @@ impl StageBuilder<'_> {
             let first = nodes.find(|&node| self.obstacles.group_of[node] == Some(number));
             self.uncut.extend(first.map(|node| (node, group.why)));
         }
+        let given = self.given_stage_of();
+        if let Some(given) = given {
+            self.unite_given(given);
+        }
         let stages = self.stage_of.iter().map(|&stage| match stage {
             CALLER => CALLER,
             stage => self.stage(stage),
         });
         let mut stages: Vec<usize> = stages.collect();
+        match given {
+            None => self.absorb(&mut stages),
+            Some(given) => {
+                self.leave_to_caller(given, &mut stages);
+                let distinct: BTreeSet<usize> = stages.iter().copied().collect();
+                if self.in_order(&stages).len() < distinct.len() {
+                    return Err(OTHER_CUTS);
+                }
+            }
+        }
         loop {
-            self.absorb(&mut stages);
             let (plan, order) = self.assemble(&stages);
             if plan.stages.len() < 2 {
                 let why = self.uncut.first().map(|&(_, why)| why);
@@ -102,7 +124,10 @@ impl StageBuilder<'_> {
             let piling_up = plan.piling_up(self.graph).map(|stages| (stages, PILES_UP));
             let waiting = || Some((plan.waiting_in_a_cycle(self.graph)?, WAITS_IN_A_CYCLE));
             let Some((found, why)) = piling_up.or_else(waiting) else {
-                return Ok(plan);
+                return match given.is_none_or(|given| is_same_partition(given, &plan.stage_of)) {
+                    true => Ok(plan),
+                    false => Err(OTHER_CUTS),
+                };
             };
             let all = plan.with_between(self.graph, &found);
             self.uncut
@@ -118,6 +143,37 @@ impl StageBuilder<'_> {
                 .for_each(|stage| *stage = into);
             if into != CALLER {
                 self.merge(all);
+            }
+            if given.is_none() {
+                self.absorb(&mut stages);
+            }
+        }
+    }
+
+    /// Stages with the same given number.
+    fn unite_given(&mut self, given: &[usize]) {
+        let mut found: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+        for (node, &number) in given.iter().enumerate() {
+            if let Some(&stage) = self.stage_of.get(node).filter(|&&stage| stage != CALLER) {
+                let stage = self.stage(stage);
+                found.entry(number).or_default().insert(stage);
+            }
+        }
+        for stages in found.into_values() {
+            let stages: BTreeSet<usize> = stages.iter().map(|&stage| self.stage(stage)).collect();
+            if stages.len() > 1 {
+                self.merge(stages);
+            }
+        }
+    }
+
+    /// What has a given number in common with nodes of the caller's thread.
+    fn leave_to_caller(&self, given: &[usize], stages: &mut [usize]) {
+        let callers = (given.iter().zip(&self.callers)).filter(|(_, is_caller)| **is_caller);
+        let callers: BTreeSet<usize> = callers.map(|(&number, _)| number).collect();
+        for (stage, number) in stages.iter_mut().zip(given) {
+            if callers.contains(number) {
+                *stage = CALLER;
             }
         }
     }
@@ -176,7 +232,7 @@ impl StageBuilder<'_> {
         (plan, order)
     }
 
-    /// The caller's last.
+    /// The caller's last. Without stages that need each other's results.
     fn in_order(&self, roots: &[usize]) -> Vec<usize> {
         let mut open: BTreeSet<usize> = roots.iter().copied().collect();
         let mut reads: BTreeSet<(usize, usize)> = BTreeSet::new();
