@@ -23,15 +23,18 @@ def part(number: int) -> np.ndarray[Any, Any]:
 
 
 def paused(pause_s: float) -> iso.Plan:
-    """Samples that count from 0, sent as they are taken; what is taken in a pause is sent behind it."""
+    """Samples that count from 0, sent as they are taken; what is taken in a pause is sent behind it.
+
+    The pause begins when all before it has been sent, so it is never shorter, however loaded the machine is.
+    """
 
     def parts() -> Iterator[tuple[int, np.ndarray[Any, Any]]]:
         begun = time.monotonic() + 0.5
         for number in range(60):
             taken = begun + (number + 1) * EACH / RATE
-            back = begun + 20 * EACH / RATE + pause_s
-            wait = max(taken, back) if number >= 20 else taken
-            time.sleep(max(0.0, wait - time.monotonic()))
+            if number == 20:
+                time.sleep(pause_s)
+            time.sleep(max(0.0, taken - time.monotonic()))
             yield number * EACH, part(number)
 
     return iso.generate(parts, dtype="i4", rate=RATE, start=START)
@@ -79,7 +82,8 @@ def test_late_samples_are_rows_in_the_run_of_their_feed(scheme: str, workers: in
     listener = listen(f"{scheme}://127.0.0.1:0")
     run = Run(listener, paused(1.0), workers)
     rows = run.rows
-    assert 50 < len(rows["value"]) == run.counts["late_samples"] < 250
+    # Of the pause more than two thirds were given up; if the sender is held up, more. Not all: the feed goes on.
+    assert 50 < len(rows["value"]) == run.counts["late_samples"] < 50 * EACH
     assert run.counts["dropped_late_samples"] == 0 and listener.take_late() == []
     # Each sample once: in time or late.
     assert sorted([*run.values, *rows["value"].tolist()]) == list(range(60 * EACH))
@@ -108,7 +112,8 @@ def test_frames_that_overtake_one_another_are_late_or_in_time(workers: int) -> N
 
 
 def test_what_has_no_room_is_dropped_and_counted() -> None:
-    listener = listen("udp://127.0.0.1:0", keep_late=2 * EACH * 4)
+    # Two frames, with what they take in memory, and no third.
+    listener = listen("udp://127.0.0.1:0", keep_late=300)
     thread = threading.Thread(target=paused(1.0).send(listener.address, frame=EACH).run)
     thread.start()
     # Nobody takes them before the end.
@@ -131,12 +136,13 @@ def test_late_rows_are_counted_grouped_joined_and_written(tmp_path: Path, worker
     late = listener.late()
     per_part = late.group_by(every="100ms").agg(n="count", last=("value", "max"))
     windows = iso.scan(listener).rewindow("100ms").stats("min", "max")
-    counted, groups, windowed, joined, _ = iso.collect(
+    counted, groups, windowed, joined, _, rows = iso.collect(
         late.count(),
         per_part,
         windows,
         windows.join(per_part, how="left"),
         listener.late().filter(lambda r: r.value % 2 == 0).sink_parquet(tmp_path / "late.parquet").count(),
+        late,
         workers=workers,
     )
     thread.join(30)
@@ -149,8 +155,8 @@ def test_late_rows_are_counted_grouped_joined_and_written(tmp_path: Path, worker
     import pyarrow.parquet as parquet
 
     table = parquet.read_table(tmp_path / "late.parquet")
-    values = table["value"].to_numpy()
-    assert np.all(values % 2 == 0) and abs(2 * len(values) - counted) <= 1
+    assert len(rows["value"]) == counted
+    np.testing.assert_array_equal(table["value"].to_numpy(), rows["value"][rows["value"] % 2 == 0])
 
 
 def test_either_plan_may_end_before_the_other() -> None:
@@ -161,7 +167,7 @@ def test_either_plan_may_end_before_the_other() -> None:
     thread.join(30)
     assert len(late["value"]) == 7
     assert len(samples) + listener.counts["late_samples"] == 60 * EACH
-    listener = listen("udp://127.0.0.1:0", silence=None)
+    listener = listen("udp://127.0.0.1:0", silence=None, lateness=30.0)
     thread = threading.Thread(target=paused(0.0).send(listener.address, frame=EACH).run)
     thread.start()
     samples, late = iso.collect(iso.scan(listener).limit(100), listener.late())
@@ -187,17 +193,40 @@ def test_what_cannot_be_read_is_refused() -> None:
     with pytest.raises(OptionError, match=r"keep_late=0 is refused; give listen\(\) the bytes of late samples"):
         iso.listen("udp://127.0.0.1:0", dtype="i2", rate=100).late()
     listener = listen("udp://127.0.0.1:0", silence=0.2)
-    with pytest.raises(iso.IsochronyError, match=r"no plan reads udp://.* run the plan of late samples together"):
+    with pytest.raises(
+        iso.IsochronyError, match=r"no plan reads udp://.* in this process.* run the plan of late samples"
+    ):
         listener.late().count().collect()
     # Nothing remains of it.
     assert iso.collect(listener.late().count(), iso.scan(listener).count()) == (0, 0)
-    done = threading.Event()
-    reading = threading.Thread(
-        target=lambda: (iso.collect(listener.late().count(), iso.scan(listener).count()), done.set())
-    )
-    reading.start()
-    time.sleep(0.05)
-    with pytest.raises(iso.IsochronyError, match="already reading the late samples of udp://"):
-        listener.late().count().collect()
-    reading.join()
-    assert done.is_set()
+
+
+def test_late_samples_have_one_reader() -> None:
+    listener = listen("tcp://127.0.0.1:0", silence=30.0)
+    is_reading, refused = threading.Event(), threading.Event()
+    got: list[tuple[int, int]] = []
+
+    def parts() -> Iterator[np.ndarray[Any, Any]]:
+        yield part(0)
+        # The feed ends when the second reader has been refused.
+        refused.wait(60)
+        yield part(1)
+
+    def read() -> None:
+        samples = iso.scan(listener).each(lambda _samples, _start: is_reading.set())
+        got.append(iso.collect(listener.late().count(), samples.count()))
+
+    source = iso.generate(parts, dtype="i4", rate=RATE, start=START)
+    threads = [threading.Thread(target=run) for run in (read, source.send(listener.address, frame=EACH).run)]
+    for thread in threads:
+        thread.start()
+    try:
+        # The run has opened all its sources before it passes samples on.
+        assert is_reading.wait(60)
+        with pytest.raises(iso.IsochronyError, match="already reading the late samples of tcp://"):
+            listener.late().count().collect()
+    finally:
+        refused.set()
+        for thread in threads:
+            thread.join(60)
+    assert got == [(0, 2 * EACH)]

@@ -54,9 +54,9 @@ pub enum LiveError {
         /// Listening address.
         address: String,
     },
-    /// Late samples of a feed that nothing reads.
+    /// Late samples of a feed that nothing reads here.
     #[error(
-        "no plan reads {address}, so no sample of it can be found late; run the plan of late samples together with one of the feed, as in iso.run(plan, late) (in Rust: Plan::run_all)"
+        "no plan reads {address} in this process, so no sample of it can be found late here; run the plan of late samples together with one of the feed, as in iso.run(plan, late) (in Rust: Plan::run_all), both in the process that listens"
     )]
     LateAlone {
         /// Listening address.
@@ -139,7 +139,13 @@ mod tests {
             ),
             (
                 LiveError::LateAlone { address: address() },
-                &["udp://127.0.0.1:9", "late", "iso.run"],
+                &[
+                    "udp://127.0.0.1:9",
+                    "late",
+                    "iso.run",
+                    "in this process",
+                    "that listens",
+                ],
             ),
             (LiveError::Range { address: address() }, &["feed", "limit"]),
             (

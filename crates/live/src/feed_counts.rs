@@ -41,9 +41,10 @@ counts! {
     lost_samples,
     /// Frames that arrived after their samples were given up.
     late_frames,
-    /// Samples that arrived after they were given up; also in `lost_samples`.
+    /// Samples that arrived after they were given up, which are in `lost_samples` too, or after the first frame of their
+    /// session was released although they precede it, which are not. Each counts once, however often its frame comes.
     late_samples,
-    /// Late samples dropped because those kept exceeded `keep_late`.
+    /// Late samples dropped because those kept exceeded `keep_late`; also those that earlier runs left.
     dropped_late_samples,
     /// Repeated frames.
     duplicate_frames,

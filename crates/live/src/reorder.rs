@@ -3,7 +3,7 @@
 //! A frame is an index range, including a gap right before its samples, with a payload. It is released once it
 //! continues the last one, after `wait`, or once more than `samples` are buffered. What is missing then is
 //! [`ReorderOutput::Lost`] and refused later. Unless the first frame starts at index 0, the buffer waits for earlier
-//! ones.
+//! ones; those that come after its release are late too, each once.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -39,7 +39,7 @@ pub enum ReorderOutput<F> {
 pub enum PushError {
     /// Entirely released or buffered before.
     Duplicate,
-    /// Its indices were given up as lost.
+    /// Some of its samples were given up as lost, or precede the first released frame, and come for the first time.
     Late,
 }
 
@@ -56,16 +56,47 @@ struct BufferedFrame<F> {
 pub struct ReorderBuffer<F> {
     window: JitterWindow,
     next: Option<u64>,
-    first_released: u64,
     frames: BTreeMap<u64, BufferedFrame<F>>,
     /// Arrival times and first indices; some may be released already.
     arrivals: VecDeque<(Duration, u64)>,
     buffered_samples: u64,
-    /// The latest ranges given up, to distinguish late frames from duplicates.
-    lost_ranges: Vec<Range<u64>>,
+    /// Before the first released frame. Neither lost nor seen.
+    unseen: MissingRanges,
+    /// Given up.
+    lost: MissingRanges,
 }
 
-const MAX_LOST_RANGES: usize = 64;
+const MAX_MISSING_RANGES: usize = 64;
+
+/// The latest ranges whose samples have not come, to distinguish late frames from duplicates.
+#[derive(Debug, Default)]
+struct MissingRanges(Vec<Range<u64>>);
+
+impl MissingRanges {
+    /// Above the limit the oldest range is forgotten: its frames are then duplicates.
+    fn push(&mut self, range: Range<u64>) {
+        if self.0.len() == MAX_MISSING_RANGES {
+            self.0.remove(0);
+        }
+        self.0.push(range);
+    }
+
+    fn remove(&mut self, range: &Range<u64>) {
+        for missing in std::mem::take(&mut self.0) {
+            let before = missing.start..missing.end.min(range.start);
+            let after = missing.start.max(range.end)..missing.end;
+            let rest = [before, after].into_iter().filter(|rest| !rest.is_empty());
+            rest.for_each(|rest| self.push(rest));
+        }
+    }
+
+    fn within(&self, range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+        let (start, end) = (range.start, range.end);
+        let parts = self.0.iter();
+        let parts = parts.map(move |missing| missing.start.max(start)..missing.end.min(end));
+        parts.filter(|part| !part.is_empty())
+    }
+}
 
 impl<F> ReorderBuffer<F> {
     /// Starts at index 0, or the lowest within the window.
@@ -74,11 +105,11 @@ impl<F> ReorderBuffer<F> {
         Self {
             window,
             next: None,
-            first_released: 0,
             frames: BTreeMap::new(),
             arrivals: VecDeque::new(),
             buffered_samples: 0,
-            lost_ranges: Vec::new(),
+            unseen: MissingRanges::default(),
+            lost: MissingRanges::default(),
         }
     }
 
@@ -107,13 +138,11 @@ impl<F> ReorderBuffer<F> {
     ) -> Result<(), (PushError, F)> {
         let Range { start: first, end } = range;
         if self.next.is_some_and(|next| end <= next) {
-            let late = first < self.first_released
-                || self
-                    .lost_ranges
-                    .iter()
-                    .any(|lost| lost.start < end && first < lost.end);
+            // Its gap has no samples that could be late.
+            let of = end.saturating_sub(samples).max(first)..end;
+            let is_late = !self.missing_within(&of).is_empty();
             return Err((
-                if late {
+                if is_late {
                     PushError::Late
                 } else {
                     PushError::Duplicate
@@ -156,11 +185,13 @@ impl<F> ReorderBuffer<F> {
                 }
             }
             let next = self.next.unwrap_or_else(|| {
-                self.first_released = first;
+                if first > 0 {
+                    self.unseen.push(0..first);
+                }
                 first
             });
             if first > next {
-                self.push_lost(next..first);
+                self.lost.push(next..first);
                 self.next = Some(first);
                 return Some(ReorderOutput::Lost(next..first));
             }
@@ -201,37 +232,22 @@ impl<F> ReorderBuffer<F> {
             return;
         };
         self.next = Some(upto);
-        match self.lost_ranges.last_mut() {
+        match self.lost.0.last_mut() {
             Some(last) if last.end == next => last.end = upto,
-            _ => self.push_lost(next..upto),
+            _ => self.lost.push(next..upto),
         }
     }
 
-    fn push_lost(&mut self, range: Range<u64>) {
-        if self.lost_ranges.len() == MAX_LOST_RANGES {
-            self.lost_ranges.remove(0);
-        }
-        self.lost_ranges.push(range);
-    }
-
-    pub(crate) fn lost_within(&self, range: &Range<u64>) -> Vec<Range<u64>> {
-        let parts = self.lost_ranges.iter();
-        let parts = parts.map(|lost| lost.start.max(range.start)..lost.end.min(range.end));
-        parts.filter(|part| !part.is_empty()).collect()
-    }
-
-    pub(crate) fn precedes_all(&self, range: &Range<u64>) -> bool {
-        self.next.is_some() && range.end <= self.first_released
+    /// Parts given up, or before the first released frame, whose samples have not come.
+    pub(crate) fn missing_within(&self, range: &Range<u64>) -> Vec<Range<u64>> {
+        let parts = self.unseen.within(range);
+        parts.chain(self.lost.within(range)).collect()
     }
 
     /// Marks late indices, so that repetitions are duplicates.
     pub(crate) fn note_late(&mut self, range: &Range<u64>) {
-        for lost in std::mem::take(&mut self.lost_ranges) {
-            let before = lost.start..lost.end.min(range.start);
-            let after = lost.start.max(range.end)..lost.end;
-            let rest = [before, after].into_iter().filter(|rest| !rest.is_empty());
-            rest.for_each(|rest| self.push_lost(rest));
-        }
+        self.unseen.remove(range);
+        self.lost.remove(range);
     }
 
     fn drop_stale_arrivals(&mut self) {
@@ -313,15 +329,65 @@ mod tests {
         buffer.give_up(20);
         buffer.give_up(35);
         assert_eq!(buffer.next_index(), Some(35));
-        assert_eq!(buffer.lost_within(&(0..100)), vec![10..35; 1]);
+        assert_eq!(buffer.missing_within(&(0..100)), vec![10..35; 1]);
         let late = buffer.push(10..20, 10, 1, ms(90));
         assert_eq!(late, Err((PushError::Late, 1)));
         buffer.note_late(&(10..20));
         let twice = buffer.push(10..20, 10, 1, ms(91));
         assert_eq!(twice, Err((PushError::Duplicate, 1)));
         buffer.push(30..40, 10, 3, ms(92)).unwrap();
-        assert_eq!(buffer.lost_within(&(30..40)), vec![30..35; 1]);
+        assert_eq!(buffer.missing_within(&(30..40)), vec![30..35; 1]);
         assert_eq!(buffer.pop(ms(92), false), frame(30, 10, 5, 3));
+    }
+
+    #[test]
+    fn samples_before_the_first_released_are_late_once() {
+        let mut buffer = ReorderBuffer::new(LONG_WAIT);
+        buffer.push(20..30, 10, 2, ms(0)).unwrap();
+        assert_eq!(buffer.pop(ms(50), false), frame(20, 10, 0, 2));
+        let late = buffer.push(0..10, 10, 0, ms(51));
+        assert_eq!(late, Err((PushError::Late, 0)));
+        assert_eq!(buffer.missing_within(&(0..10)), vec![0..10; 1]);
+        buffer.note_late(&(0..10));
+        let twice = buffer.push(0..10, 10, 0, ms(52));
+        assert_eq!(twice, Err((PushError::Duplicate, 0)));
+        // Of a longer frame only the rest is late, also where it reaches into what was released.
+        assert_eq!(buffer.push(5..25, 20, 1, ms(53)), Err((PushError::Late, 1)));
+        assert_eq!(buffer.missing_within(&(5..25)), vec![10..20; 1]);
+        buffer.note_late(&(10..20));
+        assert_eq!(
+            buffer.push(15..20, 5, 1, ms(54)),
+            Err((PushError::Duplicate, 1))
+        );
+    }
+
+    #[test]
+    fn a_repeated_frame_behind_a_lost_gap_is_a_duplicate() {
+        let mut buffer = ReorderBuffer::new(LONG_WAIT);
+        buffer.push(0..10, 10, 0, ms(0)).unwrap();
+        assert_eq!(buffer.pop(ms(0), false), frame(0, 10, 0, 0));
+        buffer.give_up(40);
+        // Indices 20..30 are a gap of the recording.
+        let late = buffer.push(20..40, 10, 1, ms(90));
+        assert_eq!(late, Err((PushError::Late, 1)));
+        buffer.note_late(&(30..40));
+        let twice = buffer.push(20..40, 10, 1, ms(91));
+        assert_eq!(twice, Err((PushError::Duplicate, 1)));
+    }
+
+    #[test]
+    fn missing_ranges_are_bounded() {
+        let mut buffer = ReorderBuffer::new(LONG_WAIT);
+        buffer.push(10_000..10_010, 10, 0, ms(0)).unwrap();
+        assert_eq!(buffer.pop(ms(50), false), frame(10_000, 10, 0, 0));
+        for first in (0..10_000).step_by(20) {
+            buffer.note_late(&(first..first + 10));
+        }
+        assert!(buffer.unseen.0.len() <= MAX_MISSING_RANGES);
+        assert_eq!(
+            buffer.missing_within(&(9990..10_000)),
+            vec![9990..10_000; 1]
+        );
     }
 
     #[test]

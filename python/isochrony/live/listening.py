@@ -93,10 +93,11 @@ class Listener:
         """Counters since the listener was made, a dict.
 
         ``frames``: received. ``samples``: passed to plans. ``lost_samples``: never received, or too late; each is in a
-        gap. ``late_samples``: those of them that were too late, and ``late_frames``, frames with such samples;
-        ``dropped_late_samples``: those of them for which `keep_late` had no room.
-        ``duplicate_frames``; ``reordered_frames``. ``overrun_frames``: dropped because the plan was too slow.
-        ``malformed_frames``. ``foreign``: frames of other senders, and refused connections. ``clock_steps``.
+        gap. ``late_samples``: those of them that were too late, and those that came before the first passed on but
+        arrived after it, which are not lost; each once, however often it is sent. ``late_frames``: frames with such
+        samples; ``dropped_late_samples``: those of them for which `keep_late` had no room, also those that earlier
+        runs left. ``duplicate_frames``; ``reordered_frames``. ``overrun_frames``: dropped because the plan was too
+        slow. ``malformed_frames``. ``foreign``: frames of other senders, and refused connections. ``clock_steps``.
         ``truncated_feeds``: ended before the sender announced the end. For an audio device also ``device_overruns``:
         how often the device itself lost samples. For SeedLink also ``reconnects``.
 
@@ -130,9 +131,10 @@ class Listener:
         """Make a plan of the samples that arrive too late: a side output of the run that reads the feed.
 
         Run it together with a plan of the feed: ``iso.run(plan, listener.late().each(alarm))``. A row is passed on when
-        its sample comes, and the plan ends with the feed. Rows that wait for the plan take at most `keep_late` bytes of
-        samples; the oldest make room and are counted (``dropped_late_samples``), and the feed never waits. The same
-        recorded arrivals give the same rows. A sample is given once: to this plan, or by `take_late`.
+        its sample comes, and the plan ends with the feed. Rows that wait for the plan take at most `keep_late` bytes;
+        the oldest make room and are counted (``dropped_late_samples``), and the feed never waits. The same recorded
+        arrivals give the same rows. A sample is given once: to this plan, or by `take_late`. If this plan ends before
+        the feed, `take_late` gives what it had not read; rows on their way to its operators are dropped.
 
         Returns:
             Rows, one per sample, in order of arrival: ``start``, ``end`` and ``time`` state where the feed was when the
@@ -142,7 +144,7 @@ class Listener:
 
         Raises:
             OptionError: the listener keeps no late samples (`keep_late`).
-            RunError: when the plan runs, that no run reads the feed.
+            RunError: when the plan runs, that no run in the same process reads the feed.
 
         >>> import isochrony as iso
         >>> listener = iso.listen(
@@ -246,8 +248,8 @@ def listen(
         silence: seconds without data after which the feed ends; None: never.
         lateness: seconds, at least `reorder`, that samples may be overdue while nothing arrives. Samples that arrive
             later are not passed on, but counted, and plans go on. None: wait for ever. Not with ``framing="raw"``.
-        keep_late: largest number of bytes of late samples to keep for `Listener.late` and `Listener.take_late`; 0:
-            none.
+        keep_late: largest number of bytes of late samples to keep for `Listener.late` and `Listener.take_late`,
+            about 100 bytes for each frame included; 0: none.
         anyone: accept data from other machines. Anyone who reaches the address can send samples: there is no
             authentication.
         bind: open the address now, so that no sample is missed from here on and the port is known. False: the run that

@@ -30,7 +30,9 @@ const MAX_ROWS: usize = 4096;
 /// feed was when the sample came, then `index`, `sample_time` and `value` of the sample.
 ///
 /// Read in the run that reads the feed. What [`ListenOptions::keep_late`](crate::ListenOptions::keep_late) has no room
-/// for is dropped and counted.
+/// for is dropped and counted. If the plan ends before the feed, what it has not read is left to
+/// [`Listener::take_late`](crate::Listener::take_late); batches that were on their way to its operators, or in the
+/// links of its stages, are dropped without a count.
 #[derive(Debug, Clone)]
 pub struct LateRecording {
     listener: Arc<ListenerInner>,
@@ -191,9 +193,59 @@ impl Source for LateSource {
 
 impl Drop for LateSource {
     fn drop(&mut self) {
-        self.recording
-            .listener
-            .is_late_read
-            .store(false, Ordering::Release);
+        let listener = &self.recording.listener;
+        if let Some((piece, from)) = self.waiting.take() {
+            let rest = piece.without_first(from, listener.options.dtype.size());
+            listener.count_dropped(listener.late.put_back(self.scan, rest));
+        }
+        listener.is_late_read.store(false, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ListenOptions, Listener};
+    use isochrony_flow::Item;
+    use isochrony_segment::DType;
+    use isochrony_time::Rate;
+
+    #[test]
+    fn a_plan_that_ends_early_leaves_the_rest_of_a_piece() {
+        let mut options = ListenOptions::new(DType::I16, Rate::from_hz(1000).unwrap());
+        options.keep_late = 1 << 20;
+        let address = "udp://127.0.0.1:0".parse().unwrap();
+        let listener = Listener::bind(&address, &options).unwrap();
+        let samples: Vec<i16> = (0..5000).collect();
+        let bytes = |samples: &[i16]| samples.iter().flat_map(|one| one.to_ne_bytes()).collect();
+        let piece = LateSamples {
+            start: 100,
+            time: Some(0),
+            end_time: Some(5_000_000_000),
+            position: 9000,
+            position_time: None,
+            samples: bytes(&samples),
+        };
+        let late = listener.late().unwrap();
+        for read in [0, MAX_ROWS] {
+            listener.0.late.begin_scan();
+            listener.0.late.add(piece.clone());
+            let mut source = late.open(None, 1 << 16).unwrap();
+            let start = source.pull().unwrap();
+            assert!(matches!(start, SourceEvent::RangeStart { .. }));
+            if read > 0 {
+                let rows = source.pull().unwrap();
+                assert!(matches!(rows, SourceEvent::Item(Item::Rows(_))));
+            }
+            drop(source);
+            let rest = LateSamples {
+                start: 100 + read as i64,
+                time: Some(read as i64 * 1_000_000),
+                samples: bytes(&samples[read..]),
+                ..piece.clone()
+            };
+            assert_eq!(listener.take_late(), [rest]);
+            assert_eq!(listener.counts().dropped_late_samples, 0);
+        }
     }
 }

@@ -24,6 +24,20 @@ pub struct LateSamples {
 }
 
 impl LateSamples {
+    /// In memory.
+    fn bytes(&self) -> usize {
+        PIECE_BYTES + self.samples.len()
+    }
+
+    /// Without the first samples, of `size` bytes each.
+    pub(super) fn without_first(mut self, samples: usize, size: usize) -> Self {
+        let count = self.samples.len() / size;
+        self.time = self.time_of(samples, count);
+        self.start = self.start.saturating_add_unsigned(samples as u64);
+        self.samples.drain(..samples * size);
+        self
+    }
+
     /// Civil time of one of its `count` samples, on the line between its ends.
     pub(super) fn time_of(&self, nth: usize, count: usize) -> Option<i64> {
         let (first, end) = (self.time?, self.end_time?);
@@ -54,15 +68,19 @@ pub(super) enum LateNext {
 
 #[derive(Debug, Default)]
 pub(super) struct LateBuffer {
-    /// Maximum bytes of samples; 0 keeps none.
+    /// Maximum bytes of pieces, [`PIECE_BYTES`] of each included; 0 keeps none.
     limit: usize,
     state: Mutex<LateState>,
 }
+
+/// What a piece takes besides its samples: of frames of a few samples that is most.
+const PIECE_BYTES: usize = size_of::<(u64, LateEvent)>();
 
 #[derive(Debug, Default)]
 struct LateState {
     /// Each with the number of its scan.
     events: VecDeque<(u64, LateEvent)>,
+    /// Of all pieces.
     bytes: usize,
     scans: u64,
     is_scanned: bool,
@@ -97,7 +115,7 @@ impl LateBuffer {
     pub(super) fn end_scan(&self) {
         let mut state = self.lock();
         if std::mem::take(&mut state.is_scanned) {
-            state.wake();
+            wake(state);
         }
     }
 
@@ -111,15 +129,24 @@ impl LateBuffer {
     pub(super) fn add(&self, mut piece: LateSamples) -> usize {
         let mut state = self.lock();
         piece.position = piece.position.max(state.position);
-        let (scan, bytes) = (state.scans, piece.samples.len());
-        state.bytes += bytes;
+        let scan = state.scans;
+        state.bytes += piece.bytes();
         state.events.push_back((scan, LateEvent::Samples(piece)));
-        let mut dropped = 0;
-        while state.bytes > self.limit {
-            dropped += state.drop_oldest();
-        }
-        state.wake();
+        let dropped = state.drop_down_to(self.limit);
+        wake(state);
         dropped
+    }
+
+    /// Puts what a reader of a scan has taken but not passed on before all that it has not taken. Returns what
+    /// [`add`](Self::add) returns.
+    pub(super) fn put_back(&self, scan: u64, piece: LateSamples) -> usize {
+        let mut state = self.lock();
+        state.bytes += piece.bytes();
+        let first = state.events.partition_point(|(of, _)| *of < scan);
+        state
+            .events
+            .insert(first, (scan, LateEvent::Samples(piece)));
+        state.drop_down_to(self.limit)
     }
 
     /// Nothing before this index will be found late.
@@ -163,7 +190,7 @@ impl LateBuffer {
         let is_own = state.events.get(first).is_some_and(|(of, _)| *of == scan);
         if is_own && let Some((_, event)) = state.events.remove(first) {
             if let LateEvent::Samples(piece) = &event {
-                state.bytes -= piece.samples.len();
+                state.bytes -= piece.bytes();
             }
             return LateNext::Event(event);
         }
@@ -174,14 +201,26 @@ impl LateBuffer {
     }
 }
 
+/// Without the lock: the woken task may take it at once.
+fn wake(state: MutexGuard<'_, LateState>) {
+    let waker = state.waker.clone();
+    drop(state);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
 impl LateState {
-    fn wake(&self) {
-        if let Some(waker) = &self.waker {
-            waker.wake_by_ref();
+    /// Returns the bytes of samples dropped.
+    fn drop_down_to(&mut self, limit: usize) -> usize {
+        let mut dropped = 0;
+        while self.bytes > limit {
+            dropped += self.drop_oldest();
         }
+        dropped
     }
 
-    /// Returns its bytes.
+    /// Returns the bytes of its samples.
     fn drop_oldest(&mut self) -> usize {
         let is_piece = |(_, event): &(u64, LateEvent)| matches!(event, LateEvent::Samples(_));
         let oldest = self.events.iter().position(is_piece);
@@ -202,12 +241,12 @@ impl LateState {
                 .rev()
                 .for_each(|event| self.events.push_front(event));
         }
-        self.bytes -= piece.samples.len();
+        self.bytes -= piece.bytes();
         piece.samples.len()
     }
 }
 
-/// Unites starts with nothing between them, so there is at most one for each piece, and one.
+/// Appends the start of a range in place of one directly before it, so there is at most one start more than pieces.
 fn push_start(events: &mut VecDeque<(u64, LateEvent)>, scan: u64, at: i64, mut why: Option<Break>) {
     if let Some((of, LateEvent::RangeStart(_, before))) = events.back_mut() {
         if *of == scan {
@@ -233,6 +272,9 @@ fn united(first: Option<Break>, second: Option<Break>) -> Option<Break> {
 mod tests {
     use super::*;
     use isochrony_time::RunId;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
 
     fn piece(start: i64, bytes: usize) -> LateSamples {
         LateSamples {
@@ -254,14 +296,66 @@ mod tests {
 
     #[test]
     fn the_oldest_piece_is_dropped() {
-        let buffer = LateBuffer::new(10);
+        let buffer = LateBuffer::new(2 * PIECE_BYTES + 10);
         let dropped: usize = (0..4).map(|k| buffer.add(piece(k, 4))).sum();
         assert_eq!(
             (buffer.take(), dropped),
             (vec![piece(2, 4), piece(3, 4)], 8)
         );
-        assert_eq!(buffer.add(piece(9, 11)), 11);
+        let large = 2 * PIECE_BYTES + 11;
+        assert_eq!(buffer.add(piece(9, large)), large);
         assert_eq!(buffer.take(), []);
+    }
+
+    #[test]
+    fn small_pieces_count_with_what_they_take_in_memory() {
+        let buffer = LateBuffer::new(1 << 16);
+        let dropped: usize = (0..10_000).map(|k| buffer.add(piece(k, 2))).sum();
+        let kept = buffer.take().len();
+        assert_eq!(dropped, 2 * (10_000 - kept));
+        assert!(kept * size_of::<LateSamples>() <= 1 << 16, "{kept}");
+    }
+
+    /// Takes the lock of the buffer, as an executor may that polls a woken task at once.
+    struct LockingWaker(Arc<LateBuffer>, AtomicUsize);
+
+    impl Wake for LockingWaker {
+        fn wake(self: Arc<Self>) {
+            assert!(self.0.state.try_lock().is_ok());
+            self.1.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn readers_are_woken_without_the_lock() {
+        let buffer = Arc::new(LateBuffer::new(1000));
+        let waker = Arc::new(LockingWaker(Arc::clone(&buffer), AtomicUsize::new(0)));
+        buffer.set_waker(Arc::clone(&waker).into());
+        buffer.begin_scan();
+        buffer.add(piece(0, 2));
+        buffer.end_scan();
+        assert_eq!(waker.1.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn what_a_reader_puts_back_is_the_first_again() {
+        let buffer = LateBuffer::new(1000);
+        for scan in [1, 2] {
+            buffer.begin_scan();
+            buffer.add(piece(10 * scan, 4));
+            buffer.add(piece(10 * scan + 1, 4));
+        }
+        let LateNext::Event(LateEvent::Samples(taken)) = buffer.next(2) else {
+            panic!("no samples");
+        };
+        assert_eq!(buffer.put_back(2, taken), 0);
+        let starts = [10, 11, 20, 21].map(|start| piece(start, 4));
+        assert_eq!(buffer.take(), starts);
+        let full = LateBuffer::new(PIECE_BYTES + 4);
+        full.begin_scan();
+        full.add(piece(0, 4));
+        assert_eq!(full.put_back(1, piece(1, 2)), 2);
+        assert_eq!(full.take(), [piece(0, 4)]);
     }
 
     #[test]
@@ -295,7 +389,7 @@ mod tests {
 
     #[test]
     fn starts_are_kept_when_samples_are_dropped_or_taken() {
-        let buffer = LateBuffer::new(4);
+        let buffer = LateBuffer::new(PIECE_BYTES + 4);
         buffer.begin_scan();
         for run in 0..1000 {
             let why = step(run, run + 1).filter(|_| run > 0);

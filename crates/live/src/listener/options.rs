@@ -37,7 +37,7 @@ pub struct ListenOptions {
     pub silence: Option<Duration>,
     /// Samples overdue for this time in a silence are given up. None: never.
     pub lateness: Option<Duration>,
-    /// Maximum bytes of late samples kept for [`Listener::late`](crate::Listener::late) and
+    /// Maximum bytes of late samples, and of about a hundred more for each frame, kept for [`Listener::late`](crate::Listener::late) and
     /// [`Listener::take_late`](crate::Listener::take_late).
     pub keep_late: usize,
     /// Whether other machines may connect.

@@ -10,7 +10,7 @@ use super::index_axis::IndexAxis;
 use super::late_samples::LateBuffer;
 use super::options::ListenOptions;
 use crate::address::Address;
-use crate::feed_counts::FeedCounters;
+use crate::feed_counts::{FeedCounters, add};
 use crate::receive::FeedInput;
 use crate::timing::FeedClock;
 
@@ -40,6 +40,11 @@ impl ListenerInner {
             Address::Driven => self.options.name.clone(),
             address => address.to_string(),
         }
+    }
+
+    pub(super) fn count_dropped(&self, late_bytes: usize) {
+        let samples = late_bytes / self.options.dtype.size();
+        add(&self.counters.dropped_late_samples, samples as u64);
     }
 
     pub(super) fn copies_to_trust(&self) -> u32 {

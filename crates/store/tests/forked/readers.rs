@@ -73,6 +73,7 @@ fn read_in_a_fork_beside_a_read(mode: Mode, is_committed: bool) {
 
 #[test]
 fn a_process_forked_during_a_read_reads_by_itself() {
+    let _alone = super::alone();
     read_in_a_fork_beside_a_read(Mode::Create, true);
     read_in_a_fork_beside_a_read(Mode::Create, false);
     read_in_a_fork_beside_a_read(Mode::Read, true);
@@ -80,6 +81,7 @@ fn a_process_forked_during_a_read_reads_by_itself() {
 
 #[test]
 fn a_forked_process_refuses_uncommitted_overwrites() {
+    let _alone = super::alone();
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path().join("a.iso"), Mode::Create).unwrap();
     let options = CreateOptions::new(DType::I16, Rate::from_hz(100).unwrap());

@@ -76,6 +76,7 @@ fn read(strategy: Strategy, act: fn(SignalReader) -> bool) -> i32 {
 
 #[test]
 fn a_forked_process_that_ends_takes_nothing_from_its_parent() {
+    let _alone = super::alone();
     for strategy in Strategy::ALL {
         let status = read(strategy, |reader| {
             drop(reader);
@@ -87,6 +88,7 @@ fn a_forked_process_that_ends_takes_nothing_from_its_parent() {
 
 #[test]
 fn a_forked_process_reads_by_itself() {
+    let _alone = super::alone();
     for strategy in Strategy::ALL {
         let status = read(strategy, |mut reader| {
             let right = (3..PIECES).all(|piece| is_read(&mut reader, piece));

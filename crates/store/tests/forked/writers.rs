@@ -50,6 +50,7 @@ fn is_refused<T>(result: Result<T, StoreError>) -> bool {
 
 #[test]
 fn a_forked_child_changes_nothing_of_its_parents_store() {
+    let _alone = super::alone();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.iso");
     let store = new_store(&path);
@@ -87,6 +88,7 @@ fn a_forked_child_changes_nothing_of_its_parents_store() {
 
 #[test]
 fn a_forked_child_that_ends_leaves_scratch_to_its_parent() {
+    let _alone = super::alone();
     let folder = tempfile::tempdir().unwrap();
     let store = new_store(&folder.path().join("a.iso"));
     let mut scratch = Some(store.scratch(&options()).unwrap());
@@ -101,6 +103,7 @@ fn a_forked_child_that_ends_leaves_scratch_to_its_parent() {
 
 #[test]
 fn the_lock_of_a_killed_writer_is_free_though_its_forked_child_lives() {
+    let _alone = super::alone();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.iso");
     new_store(&path).close().unwrap();
@@ -141,6 +144,7 @@ fn the_lock_of_a_killed_writer_is_free_though_its_forked_child_lives() {
 
 #[test]
 fn the_lock_stays_with_the_parent_when_its_child_ends() {
+    let _alone = super::alone();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.iso");
     let store = new_store(&path);
@@ -152,6 +156,7 @@ fn the_lock_stays_with_the_parent_when_its_child_ends() {
 
 #[test]
 fn programs_that_a_forked_child_starts_get_no_descriptor_of_the_store() {
+    let _alone = super::alone();
     let folder = tempfile::tempdir().unwrap();
     let store = new_store(&folder.path().join("a.iso"));
     let lock = store.path().join(".isochrony/LOCK");

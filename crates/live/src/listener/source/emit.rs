@@ -87,9 +87,9 @@ impl FeedSource {
         }
         let count = late - skip;
         add(&self.counters().lost_samples, count);
-        self.keep_late_of_run(start, skip..late, frame);
         self.next = start.wrapping_add_unsigned(skip);
         let range = self.skip_indices(count);
+        self.keep_late_of_run(start, skip..late, frame);
         self.start_range(Some(Break::Dropped(range)));
         late
     }

@@ -127,15 +127,10 @@ impl FeedSource {
     }
 
     pub(super) fn late_parts(&self, of: Range<u64>, frame: &ReceivedFrame) -> Vec<LatePart> {
-        let mut lost = self.reorder.lost_within(&of);
         let inner = &self.listener.0;
         let Some(base) = self.session_base else {
             return Vec::new();
         };
-        let next = self.reorder.next_index();
-        if lost.is_empty() && self.reorder.precedes_all(&of) {
-            lost.push(of.start..of.end.min(next.unwrap_or(of.end)));
-        }
         let kept = |range: &Range<u64>| {
             let start = base.wrapping_add_unsigned(range.start);
             self.late_samples(start, range.start - of.start..range.end - of.start, frame)
@@ -148,7 +143,8 @@ impl FeedSource {
             },
             range,
         };
-        lost.into_iter().map(part).collect()
+        let missing = self.reorder.missing_within(&of);
+        missing.into_iter().map(part).collect()
     }
 
     /// Some samples of a frame in the form kept; the first has index `start`.
@@ -186,11 +182,11 @@ impl FeedSource {
 
     fn add_late(&self, piece: LateSamples) {
         let inner = &self.listener.0;
-        let dropped = inner.late.add(piece) / inner.options.dtype.size();
-        add(&inner.counters.dropped_late_samples, dropped as u64);
+        inner.count_dropped(inner.late.add(piece));
     }
 
-    /// Like [`keep_late`](Self::keep_late), for a frame at `start`.
+    /// Like [`keep_late`](Self::keep_late), for a frame at `start`. Its late samples must have been skipped: they are
+    /// placed behind themselves.
     pub(super) fn keep_late_of_run(&self, start: i64, of: Range<u64>, frame: &ReceivedFrame) {
         let inner = &self.listener.0;
         add(&inner.counters.late_samples, of.end - of.start);
