@@ -10,16 +10,16 @@ grid     Of each plan all configurations of a grid (workers, replicas of stages 
          flow model predict the throughput of every configuration of a plan's grid (`tune_simulated.py`). What tuning
          costs where nothing can be gained is that of runs that begin with the best.
 changes  Tuned runs meet a program that competes for a core, and an operator that becomes dearer (`tune_changes.py`).
-harm     Tuned and untuned runs alternate.
+harm     Tuned and untuned runs alternate, both with a thread for each core and without a configuration.
 
---only TEXT leaves the other workloads out; what the file of --out has of them, and of other parts, stays. --quick takes
-seconds, and its figures say nothing. ``python tune.py --quick --part grid --only matrix --out /tmp/tune.json``
+--only TEXT measures only workloads whose names have that text. With it, or with --part, results of other workloads and
+parts stay in the file of --out, if they are of the same machine, commit and size. --quick takes seconds; its figures
+mean nothing. ``python tune.py --quick --part grid --only matrix --out /tmp/tune.json``
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import time
@@ -29,10 +29,11 @@ from typing import Any
 
 from tune_changes import competitor, dearer_operator
 from tune_methods import Grid, compared, summary
-from tune_path import GOAL, NO_TRIALS, Parts, path
+from tune_path import GOAL, NO_TRIALS, Parts, path, spread
+from tune_results import Results, origin
 from tune_simulated import compare, errors
 from tune_streams import streams
-from tune_workloads import PLANS, Tunable, Workload, applied, run
+from tune_workloads import PLANS, Tunable, Workload, applied, median, run
 
 import numpy as np  # isort: skip
 
@@ -43,10 +44,12 @@ from isochrony.running.report import Report
 #: Starts below this part of the best count; what a tuned run must keep of an untuned one.
 COUNTED, KEPT = 0.7, 0.98
 ROUNDS = 5
+#: Of tuned and untuned runs, and quantile 0.95 of Student's t for them.
+PAIRS, QUANTILE = 30, 1.70
 
 
 def counted(workload: Workload, grid: Iterable[iso.Configuration], short_s: float, cores: int) -> Report:
-    """The report of a run without replicas, whose blocks overlap."""
+    """The report of a run with all cores and without replicas, in which stages compute at the same time."""
     one = next(one for one in grid if one.workers == cores and set(one.replicas) <= {1})
     report: Report = run(workload.lasting(short_s), applied(one), one.threads)
     return report
@@ -134,18 +137,17 @@ def measure(workload: Tunable, short_s: float, long_s: float, harm_s: float, cor
     """The grid, its prediction, and what tuning and other methods reach from bad starts."""
     workload.check()
     everything = workload.grid(cores)
-    parts = Parts(workload, everything, short_s, rounds, max(rounds // 2, 1))
-    first = {one: float(np.median(times)) for one, times in parts.times.items()}
+    parts = Parts(workload, everything, short_s, rounds)
+    first = {one: median(times) for one, times in parts.times.items()}
     simulated, costs = None, (1.0,)
     if isinstance(workload, Workload):
         report = counted(workload, everything, short_s, cores)
         simulated = predicted(workload, report, first, short_s, cores, rounds)
         costs = stage_costs(report)
-    grid = Grid(parts.times, costs, cores)
+    grid = Grid(parts.times, costs, cores, parts.best, workload.default_bytes(cores))
     starts = [one for one in everything if parts.first[one] < COUNTED]
     below = len(starts)
-    # Starts that differ in little say the same.
-    starts = starts[:: max(below // 6, 1)][:6]
+    starts = spread(starts)
     return {
         "name": workload.name,
         "configurations": len(everything),
@@ -162,20 +164,21 @@ def measure(workload: Tunable, short_s: float, long_s: float, harm_s: float, cor
 
 
 def harm(workload: Tunable, seconds: float, pairs: int) -> dict[str, Any]:
-    """Tuned against untuned runs of the same, by turns; seconds of both, of each pair."""
+    """Tuned beside untuned runs with as many threads, by turns; the seconds of both in each pair."""
     all_times = []
     for pair in range(pairs):
         times = {}
         for tune in (False, True) if pair % 2 else (True, False):
             start = time.perf_counter()
-            workload.untuned(seconds, tune=tune)
+            workload.plain_run(seconds, tune=tune)
             times[tune] = time.perf_counter() - start
         all_times.append([times[False], times[True]])
     ratios = [math.log(untuned / tuned) for untuned, tuned in all_times]
-    mean, deviation = float(np.mean(ratios)), float(np.std(ratios, ddof=1))
-    # 1.70: quantile 0.95 of Student's t with 29 degrees of freedom.
-    low = math.exp(mean - 1.70 * deviation / math.sqrt(pairs))
-    print(f"  tuned over untuned, {workload.name}: {math.exp(mean):.3f}, at least {low:.3f}", flush=True)
+    mean, low = float(np.mean(ratios)), None
+    if pairs == PAIRS:
+        low = math.exp(mean - QUANTILE * float(np.std(ratios, ddof=1)) / math.sqrt(pairs))
+    bound = "" if low is None else f", at least {low:.3f}"
+    print(f"  tuned over untuned, {workload.name}: {math.exp(mean):.3f}{bound}", flush=True)
     return {
         "name": workload.name,
         "pairs": pairs,
@@ -187,7 +190,7 @@ def harm(workload: Tunable, seconds: float, pairs: int) -> dict[str, Any]:
 
 
 def summarised(plans: list[dict[str, Any]]) -> dict[str, Any]:
-    """What was reached from all starts, by the tuner and by other methods."""
+    """Means over all starts of the part of the best that the tuner and other methods reach."""
     reached = [one for plan in plans for one in plan["reached"]]
     if not reached:
         return {}
@@ -220,29 +223,6 @@ def predictions(plans: list[dict[str, Any]]) -> dict[str, Any]:
     return {kind: errors([one[kind] / one["measured"] for one in runs]) for kind in kinds}
 
 
-class Results:
-    """The file of all results, in which those of other parts and workloads stay."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.results: dict[str, Any] = {"plans": [], "summary": {}, "simulated": {}, "changes": [], "harm": []}
-
-    def read(self) -> None:
-        """What an earlier run left."""
-        if self.path.exists():
-            self.results |= json.loads(self.path.read_text())
-
-    def add(self, part: str, one: dict[str, Any]) -> None:
-        """One more, which takes the place of that of the same name. Written at once: a later one may be broken off."""
-        others = [other for other in self.results[part] if other["name"] != one["name"]]
-        self.results[part] = [*others, one]
-        self.write()
-
-    def write(self) -> None:
-        """All as JSON."""
-        self.path.write_text(json.dumps(self.results, indent=1))
-
-
 def main() -> None:
     """Measure, print, write JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -257,13 +237,13 @@ def main() -> None:
     segment = np.rint(100 * np.random.default_rng(1).standard_normal(1 << 20))
     # Long enough that threads that begin do not matter, and that trials can pay.
     short_s, long_s, harm_s = (0.05, 0.1, 0.1) if arguments.quick else (0.5, 20.0, 4.0)
-    rounds, pairs = (1, 2) if arguments.quick else (ROUNDS, 30)
+    rounds, pairs = (1, 2) if arguments.quick else (ROUNDS, PAIRS)
     everything: list[Tunable] = [*(Workload.named(name, segment) for name in PLANS), *streams()]
     chosen = [one for one in everything if arguments.only in one.name]
     if arguments.quick and not arguments.only:
         chosen = [everything[0], everything[3], everything[-1]]
     parts = arguments.part or ["grid", "changes", "harm"]
-    results = Results(arguments.out)
+    results = Results(arguments.out, origin(is_quick=arguments.quick))
     if arguments.part or arguments.only:
         results.read()
     if "grid" in parts:
@@ -274,10 +254,10 @@ def main() -> None:
     if "changes" in parts:
         for change in (competitor, dearer_operator):
             one = change(arguments.quick, cores)
-            part = "" if one["part"] is None else f"{one['part']:.3f} of the best, "
+            part = "part not measured" if one["part"] is None else f"{one['part']:.3f} of the best"
             print(
-                f"  {one['name']}: {part}{one['changes']} changes, {one['settled_s']:.1f} s after it; goal "
-                f"{one['goal']} changes",
+                f"  {one['name']}: {part}, {one['changes']} changes, {one['settled_s']:.1f} s after it; goal of "
+                f"{one['goal']} changes {'met' if one['is_met'] else 'missed'}",
                 flush=True,
             )
             results.add("changes", one)

@@ -1,9 +1,11 @@
 """Methods that look for a good configuration, each with as many trials as the tuner made, over a measured grid.
 
-A method only picks configurations, so it needs no runs of its own: a trial of a configuration gives one of its times
-that were measured, in turn, with the noise of real runs; what the method picks counts by the median. Trials are longer
-than the windows of the tuner, whole runs beside no change of another configuration, so the methods are told more than
-the tuner is. DS2 and the dissertation's rule need the costs of stages; they have those of a run without replicas.
+A method needs no runs of its own. A trial of a configuration gives one of the times that the grid was measured with,
+each in turn, so it has the noise of a real run. The configuration that a method picks is rated by the median of its
+times, as the tuner's is (`part_of_best`). This favours the methods: a trial of theirs is a whole run, one of the
+tuner's a few windows of a running plan. DS2 and the dissertation's rule need the costs of stages: those of a run
+without replicas. Methods that state nothing about links or buffers have the default size of a run, or the largest of
+the grid that is not above it, rather than that of a bad start.
 """
 
 from __future__ import annotations
@@ -14,6 +16,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Any
+
+from tune_workloads import part_of_best
 
 import isochrony as iso
 
@@ -37,11 +41,15 @@ class Grid:
         times: of each configuration, in seconds.
         costs: of each stage for the same work, in any unit; one for what has no stages.
         cores: of the machine.
+        best: the configuration that others are compared with.
+        default_bytes: capacity of links, or size of buffers, of a run that states none.
     """
 
     times: dict[iso.Configuration, list[float]]
     costs: tuple[float, ...]
     cores: int
+    best: iso.Configuration
+    default_bytes: int
 
     def points(self) -> dict[Point, list[float]]:
         """Times by coordinates: threads, replicas of each stage, and capacity of links or size of buffers."""
@@ -53,13 +61,8 @@ def coordinates(one: iso.Configuration) -> Point:
     return (one.workers, *one.replicas, one.link_bytes[0] if one.link_bytes else one.buffer_bytes)
 
 
-def middle(times: list[float]) -> float:
-    """The median; the lower one of an even number."""
-    return sorted(times)[(len(times) - 1) // 2]
-
-
 class Trials:
-    """Gives so many times of a grid, in turn for each configuration, and remembers the fastest."""
+    """Gives a limited number of measured times, those of each configuration in turn; remembers the fastest one."""
 
     def __init__(self, points: dict[Point, list[float]], start: Point, count: int) -> None:
         self._times = {point: cycle(times) for point, times in points.items()}
@@ -88,24 +91,30 @@ class Trials:
 
 
 class Space:
-    """The values of each coordinate of a grid, and moves within it."""
+    """The values of each coordinate of a grid, and moves within it.
+
+    Raises:
+        ValueError: costs of other stages than the grid's.
+    """
 
     def __init__(self, grid: Grid, points: dict[Point, list[float]]) -> None:
         self.axes = [sorted(set(axis)) for axis in zip(*points, strict=True)]
         self.points = list(points)
-        self.costs, self.cores = grid.costs, grid.cores
-        #: Coordinates of the number of threads for a stage: its replicas, or the workers of what has no stages.
+        self.costs, self.cores, self.default_bytes = grid.costs, grid.cores, grid.default_bytes
         stages = len(self.axes) - 2
-        self.stages = range(1, 1 + stages) if stages and len(grid.costs) == stages else range(1)
+        if len(grid.costs) != max(stages, 1):
+            raise ValueError(f"{len(grid.costs)} costs for {stages} stages; give one for each, or one without stages")
+        #: Coordinates of the number of threads for a stage: its replicas, or the workers of what has no stages.
+        self.stages = range(1, 1 + stages) if stages else range(1)
 
     def within(self, point: Point) -> Point:
         """Each coordinate at the largest value that is not above it."""
         at = zip(point, self.axes, strict=True)
         return tuple(max((value for value in axis if value <= one), default=axis[0]) for one, axis in at)
 
-    def with_threads(self, point: Point, workers: int, replicas: Callable[[int], int]) -> Point:
-        """That many workers and replicas of each stage, as far as there may be so many."""
-        changed = [workers, *point[1:]]
+    def with_threads(self, workers: int, replicas: Callable[[int], int]) -> Point:
+        """That many workers and replicas of each stage, as far as the grid has them, with links of the default size."""
+        changed = [workers, *(axis[0] for axis in self.axes[1:-1]), self.default_bytes]
         for nth, at in enumerate(self.stages):
             changed[at] = replicas(nth) if at else workers
         return self.within(tuple(changed))
@@ -134,13 +143,13 @@ def start(search: Search) -> Point:
 
 def all_ones(search: Search) -> Point:
     """One thread and one replica of each stage."""
-    return search.space.with_threads(search.start, 1, lambda _: 1)
+    return search.space.with_threads(1, lambda _: 1)
 
 
 def all_cores(search: Search) -> Point:
     """A thread for each core, and as many replicas as there may be."""
     cores = search.space.cores
-    return search.space.with_threads(search.start, cores, lambda _: cores)
+    return search.space.with_threads(cores, lambda _: cores)
 
 
 def random_search(search: Search) -> Point:
@@ -169,17 +178,15 @@ def ds2(search: Search) -> Point:
     space, costs = search.space, search.space.costs
     most = [space.axes[at][-1] for at in space.stages]
     target = min(min(one / cost for one, cost in zip(most, costs, strict=True)), space.cores / sum(costs))
-    # What is a whole number but for rounding is that number.
-    return space.with_threads(search.start, space.cores, lambda nth: math.ceil(target * costs[nth] - 1e-9))
+    # The small number: 3.0000000001 replicas are 3.
+    return space.with_threads(space.cores, lambda nth: math.ceil(target * costs[nth] - 1e-9))
 
 
 def dissertation(search: Search) -> Point:
     """One more replica for the busiest stage while that is faster (J. C. Beard, 2015)."""
     space, trials, first = search.space, search.trials, search.start
     has_replicas = space.stages[0] > 0
-    trials.gains(
-        space.with_threads(first, space.cores if has_replicas else first[0], lambda nth: first[space.stages[nth]])
-    )
+    trials.gains(space.with_threads(space.cores if has_replicas else first[0], lambda nth: first[space.stages[nth]]))
     while True:
         steps = {at: space.step(trials.best, at, 1) for at in space.stages}
         shares = {
@@ -211,8 +218,7 @@ def compared(grid: Grid, first: iso.Configuration, trials: int) -> dict[str, lis
         trials: runs that a method may make, the first of the start included.
     """
     points = grid.points()
-    medians = {point: middle(times) for point, times in points.items()}
-    best = min(medians.values())
+    best = coordinates(grid.best)
     reached: dict[str, list[float]] = {}
     for name, method in METHODS.items():
         for seed in range(DRAWS if name == "random search" else 1):
@@ -221,7 +227,7 @@ def compared(grid: Grid, first: iso.Configuration, trials: int) -> dict[str, lis
                 picked = method(Search(Space(grid, points), budget, coordinates(first), random.Random(seed)))
             except OutOfTrialsError:
                 picked = budget.best
-            reached.setdefault(name, []).append(best / medians[picked])
+            reached.setdefault(name, []).append(part_of_best(points, best, picked))
     return reached
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tune_workloads import Tunable, by_turns, median, plain
+from tune_workloads import Tunable, by_turns, median, part_of_best, plain
 
 import isochrony as iso
 
-__all__ = ["GOAL", "NO_TRIALS", "TIE", "Parts", "Step", "path"]
+__all__ = ["GOAL", "NO_TRIALS", "TIE", "Parts", "Step", "path", "spread"]
 
 #: What must be reached of the best configuration.
 GOAL = 0.95
@@ -27,7 +27,8 @@ class Step:
 
     Attributes:
         at_s: seconds since the start of the run.
-        trials: of configurations so far, that of this one included.
+        trials: how many trials had been decided, the one that led to this change included. That of a configuration
+            that is applied at once is decided later.
         configuration: the new one.
     """
 
@@ -53,23 +54,30 @@ def path(tuning: iso.TuningReport, at_s: float = 0.0) -> tuple[list[Step], list[
     return [one for one in steps if one.at_s <= at_s], [one for one in steps if one.at_s > at_s]
 
 
+def spread(starts: list[iso.Configuration], most: int = 6) -> list[iso.Configuration]:
+    """So many of them at equal distances from the first on: neighbours differ in little."""
+    count = min(most, len(starts))
+    return [starts[nth * len(starts) // count] for nth in range(count)]
+
+
 class Parts:
     """The best configuration of a grid, and the part of its throughput that others reach.
 
     All are measured by turns, and the best ones again.
+
+    Parameters:
+        rounds: in which the best ones are measured again; the whole grid in more than half as many, three of five.
     """
 
-    def __init__(
-        self, workload: Tunable, grid: list[iso.Configuration], seconds: float, rounds: int, first_rounds: int = 1
-    ) -> None:
+    def __init__(self, workload: Tunable, grid: list[iso.Configuration], seconds: float, rounds: int) -> None:
         self._workload, self._seconds, self._rounds = workload, seconds, rounds
         #: Of the whole grid.
-        self.times = by_turns(workload, grid, seconds, first_rounds)
+        self.times = by_turns(workload, grid, seconds, rounds // 2 + 1)
         first = {one: median(times) for one, times in self.times.items()}
         winners = sorted(first, key=lambda one: first[one])[:WINNERS]
         self._again = {one: median(times) for one, times in by_turns(workload, winners, seconds, rounds).items()}
         self.best = min(self._again, key=lambda one: self._again[one])
-        self.first = {one: first[self.best] / time_s for one, time_s in first.items()}
+        self.first = {one: part_of_best(self.times, self.best, one) for one in self.times}
         self._beside: dict[iso.Configuration, float] = {}
 
     @property
@@ -84,14 +92,15 @@ class Parts:
             return 1.0
         if one not in self._beside:
             pairs = by_turns(self._workload, [plain(self.best), one], self._seconds, self._rounds)
-            # What tuning finds beyond the grid, or in noise, does not make up for another start.
-            self._beside[one] = min(median(pairs[plain(self.best)]) / median(pairs[one]), 1.0)
+            self._beside[one] = part_of_best(pairs, plain(self.best), one)
         return self._beside[one]
 
     def part_in_grid(self, configuration: iso.Configuration) -> float:
         """The same by the times of the whole grid, by which other methods count; beyond the grid as `part` has it."""
-        found = (part for one, part in self.first.items() if plain(one) == plain(configuration))
-        return next(found, self.part(configuration))
+        for one, part in self.first.items():
+            if plain(one) == plain(configuration):
+                return part
+        return self.part(configuration)
 
     def is_tie(self, configuration: iso.Configuration) -> bool:
         """Another winner that cannot be told from the best, or less than that beside it."""

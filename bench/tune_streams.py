@@ -116,6 +116,10 @@ class Stream:
         """Sizes that hold a record."""
         return tuple(size for size in BUFFERS if size >= self.options.get("stride", 1))
 
+    def default_bytes(self, cores: int) -> int:  # noqa: ARG002 - of any number of cores
+        """Size of buffers in a run that is not tuned."""
+        return self.run(2).buffer_bytes
+
     def seconds(self, configuration: iso.Configuration, seconds: float) -> float:
         """Time of a run that takes about so long with one worker."""
         start = time.perf_counter()
@@ -136,8 +140,8 @@ class Stream:
         assert several[0].results == several[1].results, self.name
         assert several[0].records == several[1].records, self.name
 
-    def untuned(self, seconds: float, *, tune: bool) -> None:
-        """A run as a user begins it."""
+    def plain_run(self, seconds: float, *, tune: bool) -> None:
+        """A run without a configuration, with one worker per core or more."""
         self.run(self.blocks(seconds), tune=tune)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product, repeat
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 # Products of matrices in one thread: threads are the runtime's to choose. NumPy reads it when it is imported.
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
@@ -17,7 +17,7 @@ from peers import quartiles
 import numpy as np  # isort: skip
 
 import isochrony as iso
-from isochrony.running.options import RunOptions
+from isochrony.running.options import RunOptions, auto_workers
 from isochrony.running.runs import run_reported
 from isochrony.tuning.configuration import TuningRequest
 
@@ -31,9 +31,13 @@ __all__ = [
     "applied",
     "by_turns",
     "median",
+    "part_of_best",
     "plain",
     "run",
 ]
+
+#: What stands for a configuration.
+Key = TypeVar("Key")
 
 RATE, WINDOW, AUDIO_RATE = 1000, 4096, 48_000
 CAPACITIES = (1 << 14, 1 << 16, 1 << 18, 1 << 20, 1 << 22)
@@ -53,14 +57,17 @@ class Tunable(Protocol):
     def grid(self, cores: int) -> list[iso.Configuration]:
         """All configurations."""
 
+    def default_bytes(self, cores: int) -> int:
+        """Capacity of links, or size of buffers, of a run that is not tuned."""
+
     def seconds(self, configuration: iso.Configuration, seconds: float) -> float:
         """Time of a run that takes about so long with one worker."""
 
     def tuned(self, start: iso.Configuration, seconds: float) -> iso.TuningReport:
         """A run that begins with a configuration and is tuned."""
 
-    def untuned(self, seconds: float, *, tune: bool) -> None:
-        """A run as a user begins it."""
+    def plain_run(self, seconds: float, *, tune: bool) -> None:
+        """A run without a configuration, on all cores whether it is tuned or not."""
 
 
 def multiplied(windows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -154,6 +161,10 @@ class Workload:
             for workers, replicas, capacity in product(range(1, cores + 1), product(*ranges), self.capacities)
         ]
 
+    def default_bytes(self, cores: int) -> int:
+        """The smallest capacity of its links in a run that is not tuned."""
+        return min(link.capacity for link in run(self.of(4), None, cores).links)
+
     def seconds(self, configuration: iso.Configuration, seconds: float) -> float:
         """Time of a run that takes about so long in one thread."""
         plan = self.lasting(seconds)
@@ -173,9 +184,13 @@ class Workload:
             *(plan.collect(workers=workers) for workers in (1, 2)), err_msg=f"{self.name}: other bits"
         )
 
-    def untuned(self, seconds: float, *, tune: bool) -> None:
-        """A run as a user begins it."""
-        self.lasting(seconds).run(tune=tune)
+    def plain_run(self, seconds: float, *, tune: bool) -> None:
+        """A run without a configuration. A tuned one has a thread for each core, so one that is not is given them."""
+        plan = self.lasting(seconds)
+        if tune:
+            plan.run(tune=True)
+        else:
+            plan.run(workers=auto_workers())
 
 
 def run(plan: Any, request: TuningRequest | None, workers: int) -> Any:
@@ -210,4 +225,12 @@ def by_turns(
 
 def median(times: list[float]) -> float:
     """The median."""
-    return quartiles(times)[1]
+    return quartiles(times)[0]
+
+
+def part_of_best(times: Mapping[Key, list[float]], best: Key, one: Key) -> float:
+    """The part of the best one's throughput that another has, by medians of times measured by turns; at most 1.
+
+    What is faster than the best is so by chance, or lies beyond the grid; it does not make up for another start.
+    """
+    return min(median(times[best]) / median(times[one]), 1.0)
