@@ -1,7 +1,9 @@
 """Sums of floats have the same bits however samples come: stored, in memory, live, in tasks, on several threads."""
 
 import math
+import socket
 import statistics
+import threading
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -84,3 +86,23 @@ def test_sums_of_groups_are_exact_and_rounded_once(samples: np.ndarray) -> None:
     for length in (999, 70_000):
         for workers in (1, 2):
             assert bits(plan(generated(samples, length)).collect(workers=workers)) == want, (length, workers)
+
+
+@pytest.mark.parametrize(("dtype", "workers"), [("f4", 1), ("f4", 2), ("f8", 1), ("c8", 2)])
+def test_a_feed_gives_what_the_same_samples_give_from_memory(samples: np.ndarray, dtype: str, workers: int) -> None:
+    sent = samples[:300_001].astype(dtype)
+    listener = iso.listen("tcp://127.0.0.1:0", dtype=dtype, rate=RATE, framing="raw", silence=60)
+    host, port = listener.address.removeprefix("tcp://").split(":")
+
+    def feed() -> None:
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(sent.tobytes())
+
+    thread = threading.Thread(target=feed, daemon=True)
+    thread.start()
+    names = ("mean", "std", "count")
+    live = iso.scan(listener).stats(*names).collect(workers=workers)
+    thread.join(60)
+    memory = iso.scan(sent, rate=RATE).stats(*names).collect(workers=1)
+    for name in names:
+        assert np.asarray(live[name]).tobytes() == np.asarray(memory[name]).tobytes(), name

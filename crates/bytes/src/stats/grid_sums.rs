@@ -76,7 +76,7 @@ impl<T: Statistic> Default for Leaves<T> {
     fn default() -> Self {
         Self {
             next: 0,
-            sums: IndexedSums::new(),
+            sums: IndexedSums::from_leaf_start(),
         }
     }
 }

@@ -14,13 +14,13 @@ const DIGIT: u32 = 32;
 const REACHED: usize = 3;
 /// Additions after which carries are due: below 2^63 / 2^32, and a digit may have its carries left.
 const MAX_ADDITIONS: u32 = 1 << 30;
-/// Digits of the largest sum of squares, with what 2^64 terms add.
-const MAX_DIGITS: u32 = 2 * 2048 / DIGIT + 4;
+/// Digits of a sum of 2^64 squares of the largest f64, in units of the smallest one's.
+const MAX_DIGITS: u32 = (2 * (1024 + 1074) + 64) / DIGIT + 3;
 /// Exponent of the least significant bit of an f64.
 const SMALLEST: i32 = -1074;
 
 /// A whole number of some unit.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 struct Digits {
     digits: SmallVec<[i64; 4]>,
     /// Place of the first digit.
@@ -60,7 +60,7 @@ impl Digits {
         self.add(negative, magnitude, position);
     }
 
-    /// Has `digits` digits from `place` on.
+    /// Extends the range of digits to `digits` ones from `place` on.
     fn cover(&mut self, place: u32, digits: usize) {
         if self.digits.is_empty() {
             self.lowest = place;
@@ -122,11 +122,23 @@ impl Digits {
         ((BigInt::from(last) << bits) + BigInt::from(rest)) << (self.lowest * DIGIT)
     }
 
-    /// Whether it is one that `add` makes.
+    /// Whether [`Digits::add`] can have made it: then no carry overflows.
     fn is_valid(&self) -> bool {
+        let largest = (u64::from(self.additions) + 1) << DIGIT;
         self.lowest <= MAX_DIGITS
             && self.digits.len() <= MAX_DIGITS as usize
             && self.additions <= MAX_ADDITIONS
+            && self
+                .digits
+                .iter()
+                .all(|digit| digit.unsigned_abs() <= largest)
+    }
+
+    fn heap_bytes(&self) -> usize {
+        match self.digits.spilled() {
+            true => self.digits.capacity() * size_of::<i64>(),
+            false => 0,
+        }
     }
 }
 
@@ -139,7 +151,7 @@ impl Digits {
 /// [1e100, 1.0, -1e100].iter().for_each(|&x| sum.push(x));
 /// assert_eq!((sum.sum(), sum.mean(3)), (1.0, 1.0 / 3.0));
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct ExactSum {
     /// In units of 2^-1074.
     sum: Digits,
@@ -150,7 +162,7 @@ pub struct ExactSum {
 }
 
 impl ExactSum {
-    /// Without terms; [`ExactSum::std`] asks for squares.
+    /// An empty sum that also sums squares, for [`ExactSum::std`].
     #[must_use]
     pub fn with_squares() -> Self {
         Self {
@@ -159,8 +171,12 @@ impl ExactSum {
         }
     }
 
-    /// Bytes outside of the struct itself, where magnitudes are alike.
-    pub const HEAP_OF_SQUARES: usize = size_of::<Digits>() + size_of::<[i64; 8]>();
+    /// Bytes outside of the struct itself.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        let of_squares = |squares: &Digits| size_of::<Digits>() + squares.heap_bytes();
+        self.sum.heap_bytes() + self.squares.as_deref().map_or(0, of_squares)
+    }
 
     /// Adds a number.
     #[inline]
@@ -189,7 +205,10 @@ impl ExactSum {
         if let Some(squares) = &mut self.squares {
             let square = u128::from(magnitude) * u128::from(magnitude);
             squares.add(false, square as u64, 2 * position);
-            squares.add(false, (square >> 64) as u64, 2 * position + 64);
+            let high = (square >> 64) as u64;
+            if high != 0 {
+                squares.add(false, high, 2 * position + 64);
+            }
         }
     }
 
@@ -238,8 +257,11 @@ impl ExactSum {
             return f64::NAN;
         }
         let sum = self.sum.value();
-        // Not negative: by Cauchy and Schwarz.
         let deviations = squares.value() * count - &sum * &sum;
+        // Never negative for terms, by Cauchy and Schwarz.
+        if deviations.sign() == Sign::Minus {
+            return f64::NAN;
+        }
         let count = BigUint::from(count);
         let (mantissa, exponent) = quotient(deviations.magnitude(), &(&count * &count));
         let odd = exponent.rem_euclid(2);
@@ -247,14 +269,13 @@ impl ExactSum {
         scaled(root, (exponent - odd) / 2 + SMALLEST)
     }
 
-    /// Whether it is one that [`ExactSum::push`] makes: another process may have sent it.
+    /// Whether [`ExactSum::push`] can have made it, and with squares or without: another process may have sent it.
     #[must_use]
-    pub fn is_valid(&self) -> bool {
+    pub fn is_valid(&self, with_squares: bool) -> bool {
+        let squares = self.squares.as_deref();
         self.sum.is_valid()
-            && self
-                .squares
-                .as_ref()
-                .is_none_or(|squares| squares.is_valid())
+            && squares.is_some() == with_squares
+            && squares.is_none_or(Digits::is_valid)
     }
 }
 
@@ -388,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_decides() {
+    fn a_term_that_is_not_finite_decides_the_result() {
         assert_eq!(of(&[1.0, f64::INFINITY, 2.0]).mean(3), f64::INFINITY);
         assert!(of(&[f64::NEG_INFINITY, 1.0, f64::INFINITY]).sum().is_nan());
         assert!(of(&[f64::NAN, 1.0]).sum().is_nan() && of(&[f64::INFINITY]).std(1).is_nan());
@@ -398,6 +419,32 @@ mod tests {
         assert_eq!(of(&[5e-324, 5e-324]).sum(), 1e-323);
         assert!(of(&[]).mean(0).is_nan() && of(&[]).std(0).is_nan());
         assert_eq!(of(&[]).sum(), 0.0);
+    }
+
+    #[test]
+    fn sums_of_all_magnitudes_are_valid_and_damaged_ones_are_not() {
+        let mut sum = ExactSum::with_squares();
+        sum.push(5e-324);
+        for _ in 0..1 << 10 {
+            sum.push(f64::MAX);
+        }
+        let mut all = ExactSum::with_squares();
+        // As many terms as 2^27, which is what fills the highest digit.
+        for _ in 0..17 {
+            all.append(&sum.clone());
+            sum.append(&all);
+        }
+        assert!(sum.is_valid(true) && !sum.is_valid(false));
+        assert_eq!((sum.sum(), of(&[f64::MAX]).std(1)), (f64::INFINITY, 0.0));
+        let damaged = |digits: &[i64]| Digits {
+            digits: SmallVec::from_slice(digits),
+            lowest: 0,
+            additions: 1,
+        };
+        assert!(damaged(&[-1, 1 << 33]).is_valid());
+        for digits in [vec![-1, i64::MAX], vec![i64::MIN], vec![0; 1000]] {
+            assert!(!damaged(&digits).is_valid(), "{digits:?}");
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Statistics of samples with indices, the same bits however their sequence is cut into parts.
 //!
-//! A leaf is the samples whose indices lie between two multiples of [`LEAF`]; leaves combine by halves
-//! ([`ReductionTree`]). So indices alone decide the order of additions. A part that begins within a leaf keeps that leaf's
-//! samples, since those before them may be in another part.
+//! A leaf is the samples whose indices lie between two multiples of [`LEAF`], in their order; leaves combine by halves
+//! ([`ReductionTree`]). So indices decide the order of additions. The samples of a part's first leaf are kept, since
+//! earlier ones of that leaf may be in another part.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::reduction_tree::ReductionTree;
 /// Samples per leaf: combining leaves costs little.
 pub const LEAF: u64 = 4096;
 
-/// Summary of a part of a sequence whose indices increase; parts append in their order.
+/// Summary of a part of a sequence of samples that never goes back by a leaf; parts append in their order.
 ///
 /// ```
 /// use isochrony_dsp::stats::IndexedSums;
@@ -32,15 +32,17 @@ pub const LEAF: u64 = 4096;
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct IndexedSums<T: Statistic> {
-    /// The first leaf, where the part begins within it.
+    /// Earlier samples of the first leaf may be in another part.
+    has_head: bool,
     head: Option<Head>,
     tree: ReductionTree<Summary<T::Extreme>>,
     open_leaf: Option<u64>,
     open: Accumulator<T>,
-    /// Of the first sample, and behind the last one.
+    /// From the first sample to behind the largest index.
     range: Option<Range<i64>>,
 }
 
+/// The first leaf.
 #[derive(Clone, Serialize, Deserialize)]
 struct Head {
     leaf: u64,
@@ -60,15 +62,25 @@ impl<T: Statistic> Default for IndexedSums<T> {
 }
 
 impl<T: Statistic> IndexedSums<T> {
-    /// Of no samples.
+    /// An empty part. Another one may come before it.
     #[must_use]
     pub fn new() -> Self {
         Self {
+            has_head: true,
             head: None,
             tree: ReductionTree::default(),
             open_leaf: None,
             open: Accumulator::new(),
             range: None,
+        }
+    }
+
+    /// An empty part. What comes before it, if anything, ends in an earlier leaf or in another sequence.
+    #[must_use]
+    pub fn from_leaf_start() -> Self {
+        Self {
+            has_head: false,
+            ..Self::new()
         }
     }
 
@@ -78,10 +90,19 @@ impl<T: Statistic> IndexedSums<T> {
         self.range.as_ref().map(|range| range.start)
     }
 
-    /// Index behind the last sample; None without samples. What follows must not begin before it.
+    /// Index behind the last sample; None without samples.
     #[must_use]
     pub fn end(&self) -> Option<i64> {
         self.range.as_ref().map(|range| range.end)
+    }
+
+    /// Whether samples from `start` on may follow: they lie in the last leaf or in a later one.
+    #[must_use]
+    pub fn continues_at(&self, start: i64) -> bool {
+        let head = self.head.as_ref().map(|head| head.leaf);
+        self.open_leaf
+            .or(head)
+            .is_none_or(|leaf| leaf_of(start) >= leaf)
     }
 
     /// Bytes outside of the struct itself.
@@ -100,12 +121,12 @@ impl<T: Statistic> IndexedSums<T> {
         self.range = None;
     }
 
-    /// Adds samples at consecutive indices from `start`.
+    /// Adds samples at consecutive indices from `start`, where [`IndexedSums::continues_at`] allows it.
     pub fn push(&mut self, start: i64, mut samples: &[T]) {
         if samples.is_empty() {
             return;
         }
-        if self.range.is_none() && start.rem_euclid(LEAF as i64) != 0 {
+        if self.range.is_none() && self.has_head {
             self.head = Some(Head {
                 leaf: leaf_of(start),
                 bytes: Vec::new(),
@@ -119,7 +140,8 @@ impl<T: Statistic> IndexedSums<T> {
             index += now.len() as i64;
             samples = later;
         }
-        self.range = Some(self.start().unwrap_or(start)..index);
+        let range = self.range.get_or_insert(start..index);
+        range.end = range.end.max(index);
     }
 
     fn push_to_leaf(&mut self, leaf: u64, samples: &[T]) {
@@ -144,14 +166,18 @@ impl<T: Statistic> IndexedSums<T> {
         }
     }
 
-    /// Appends the samples of a part that begins at [`IndexedSums::end`] or later.
+    /// Appends the samples of a part, where [`IndexedSums::continues_at`] allows its start.
     pub fn append(&mut self, later: &Self) {
-        let (Some(start), Some(end)) = (self.start(), later.end()) else {
+        let (Some(range), Some(next)) = (&mut self.range, &later.range) else {
             if self.range.is_none() {
-                *self = later.clone();
+                *self = Self {
+                    has_head: self.has_head,
+                    ..later.clone()
+                };
             }
             return;
         };
+        range.end = range.end.max(next.end);
         if let Some(head) = &later.head {
             self.push_to_leaf(head.leaf, &bytemuck::pod_collect_to_vec(&head.bytes));
         }
@@ -161,7 +187,6 @@ impl<T: Statistic> IndexedSums<T> {
             self.open_leaf = later.open_leaf;
             self.open = later.open.clone();
         }
-        self.range = Some(start..end);
     }
 
     /// Summary of all samples.

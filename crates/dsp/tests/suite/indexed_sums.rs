@@ -10,6 +10,9 @@ fn value(index: i64) -> f64 {
     if mixed.is_multiple_of(997) {
         return f64::NAN;
     }
+    if mixed.is_multiple_of(11) {
+        return 0.0;
+    }
     let fraction = mixed as f64 / (1u64 << 53) as f64;
     (fraction - 0.5) * 10f64.powi((index / 3000 % 7) as i32)
 }
@@ -78,6 +81,7 @@ fn parts_equal_one_pass<T: Statistic>(
         let part: IndexedSums<T> =
             postcard::from_bytes(&sent).map_err(|error| TestCaseError::fail(error.to_string()))?;
         joined.append(&part);
+        joined.append(&IndexedSums::new());
         from = to;
     }
     let extremes =

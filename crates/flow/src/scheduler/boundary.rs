@@ -25,18 +25,23 @@ pub(super) enum ExitEvent {
 pub(super) struct RangeAnnouncer(Option<RangeOrigin>);
 
 impl RangeAnnouncer {
+    /// Leaves out the first `delivered` events, which an earlier try of the task gave.
     pub(super) fn announce(
         &mut self,
-        events: impl Iterator<Item = ExitEvent>,
+        events: Vec<ExitEvent>,
+        delivered: usize,
         mut give: impl FnMut(SourceEvent),
     ) {
         let mut continues_at = None;
         let is_first = self.0.is_none();
         // Where the task's portion begins: what is read before it may report ranges that are over.
-        let mut portion = None;
+        let portion = match events.first() {
+            Some(ExitEvent::ProgressMark(index)) => *index,
+            _ => i64::MIN,
+        };
         // A fan-in passes others' items up to a mark, and needs to know the first range before.
         let mut held_back = None;
-        for event in events {
+        for event in events.into_iter().skip(delivered) {
             match event {
                 ExitEvent::RangeStart { origin, why: None } => {
                     // In later tasks only the last of consecutive ones is new.
@@ -56,7 +61,7 @@ impl RangeAnnouncer {
                     give(SourceEvent::Item(item));
                 }
                 ExitEvent::ProgressMark(index) => {
-                    if is_first || index > *portion.get_or_insert(index) {
+                    if is_first || index > portion {
                         self.continue_at(continues_at.take(), &mut give);
                     }
                     held_back = self.0.is_none().then_some(index);
@@ -135,9 +140,9 @@ impl Operator for OutputRecorder {
         let mut logged = self.0.lock();
         // Samples before the portion give earlier marks.
         logged.upto = logged.upto.max(Some(upto));
-        // Of consecutive marks only the last is needed.
-        match logged.events.last_mut() {
-            Some(ExitEvent::ProgressMark(last)) => *last = upto.max(*last),
+        // Of consecutive marks only the last is needed, and the first of all, where the portion begins.
+        match &mut logged.events[..] {
+            [_, .., ExitEvent::ProgressMark(last)] => *last = upto.max(*last),
             _ => logged.events.push(ExitEvent::ProgressMark(upto)),
         }
         upto
@@ -220,5 +225,58 @@ impl Operator for PortionTrimmer {
             }
         }
         Ok(Next::Forward)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(anchor: i64) -> ExitEvent {
+        let origin = RangeOrigin::at(anchor);
+        ExitEvent::RangeStart { origin, why: None }
+    }
+
+    fn mark(index: i64) -> ExitEvent {
+        ExitEvent::ProgressMark(index)
+    }
+
+    /// Marks as they are, starts as negative numbers.
+    fn given(announcer: &mut RangeAnnouncer, events: Vec<ExitEvent>, delivered: usize) -> Vec<i64> {
+        let mut all = Vec::new();
+        announcer.announce(events, delivered, |event| {
+            all.push(match event {
+                SourceEvent::RangeStart { origin, .. } => -origin.anchor,
+                SourceEvent::ProgressMark(index) => index,
+                _ => i64::MIN,
+            });
+        });
+        all
+    }
+
+    #[test]
+    fn the_first_range_comes_before_marks_that_pass_it() {
+        let mut announcer = RangeAnnouncer::default();
+        let events = vec![mark(85), start(1), mark(85), mark(90)];
+        assert_eq!(given(&mut announcer, events, 0), [-1, 85, 90]);
+        // A task without ranges still says how far it is.
+        let mut announcer = RangeAnnouncer::default();
+        assert_eq!(given(&mut announcer, vec![mark(10), mark(20)], 0), [20]);
+    }
+
+    #[test]
+    fn later_tasks_announce_only_what_begins_in_their_portion() {
+        let mut announcer = RangeAnnouncer::default();
+        assert_eq!(given(&mut announcer, vec![mark(0), start(1)], 0), [-1, 0]);
+        // What is read before the portion of the second task begins in a range that is over.
+        let events = || vec![mark(100), start(40), mark(60), start(70), mark(150)];
+        let mut second = RangeAnnouncer(announcer.0);
+        assert_eq!(given(&mut second, events(), 0), [100, 60, -70, 150]);
+        // A try that failed had given two of them.
+        assert_eq!(given(&mut announcer, events(), 2), [60, -70, 150]);
+        assert_eq!(
+            given(&mut announcer, vec![mark(200), start(70), mark(250)], 0),
+            [200, 250]
+        );
     }
 }

@@ -133,8 +133,8 @@ impl ExitQueues {
                 exit.ready.push_back(SourceEvent::Rewind);
             }
             let ready = &mut exit.ready;
-            let events = events.into_iter().skip(before);
-            exit.ranges.announce(events, |event| ready.push_back(event));
+            let give = |event| ready.push_back(event);
+            exit.ranges.announce(events, before, give);
             exit.ready.extend(upto.map(SourceEvent::ProgressMark));
         }
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::slice;
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Catalog, Plan, PlanError, RunOptions, json};
+use isochrony_flow::{Catalog, Plan, PlanError, RunOptions, Stat, json};
 
 use crate::common::channels::channel;
 
@@ -111,5 +111,20 @@ fn what_meets_by_index_is_where_all_of_it_is_in_whatever_order_it_is_named() {
         let common = scan(2, 499..1_000);
         let merged = both.merge(slice::from_ref(&common)).unwrap();
         assert_eq!(merged.rewindow(50).unwrap_err().code(), "indices_repeat");
+    }
+}
+
+#[test]
+fn statistics_of_samples_that_alternate_have_the_same_bits_in_tasks() {
+    let tenth = |nth, kept| scan(nth, kept).map(&(Expr::input() * 0.1)).unwrap();
+    let merged = tenth(0, 0..9_000).merge(&[tenth(1, 500..9_000)]).unwrap();
+    let plan = merged.stats([Stat::Mean, Stat::Std, Stat::Count]).unwrap();
+    let one = plan.collect().unwrap();
+    for (workers, task) in [(2, 4_000), (3, 700)] {
+        let mut options = RunOptions::default();
+        (options.workers, options.task) = (workers, task);
+        let (many, report) = plan.collect_with(&options).unwrap();
+        assert_eq!(many, one, "{workers} workers, tasks of {task} bytes");
+        assert!(!report.tasks.is_empty());
     }
 }

@@ -172,6 +172,8 @@ pub(crate) struct Aggregate {
     function: AggregateFunction,
     dtype: DType,
     groups: Groups,
+    /// Bytes of sums outside of their structs.
+    heap: usize,
 }
 
 /// One state per group.
@@ -202,21 +204,6 @@ impl Groups {
             Self::Sums(groups) => groups.len(),
         }
     }
-
-    /// Whether [`Aggregate`] makes such states: another process may have sent them.
-    pub(crate) fn is_valid(&self) -> bool {
-        match self {
-            Self::Values(_) => true,
-            Self::Sums(groups) => groups.iter().all(|group| group.sum.is_valid()),
-        }
-    }
-
-    fn resize(&mut self, groups: usize, empty: &GroupSum) {
-        match self {
-            Self::Values(values) => values.resize(groups, GroupValue::default()),
-            Self::Sums(sums) => sums.resize(groups, empty.clone()),
-        }
-    }
 }
 
 impl Aggregate {
@@ -233,15 +220,30 @@ impl Aggregate {
                 true => Groups::Sums(Vec::new()),
                 false => Groups::Values(Vec::new()),
             },
+            heap: 0,
         }
     }
 
-    /// About the memory of a group.
-    pub(crate) fn group_bytes(&self) -> usize {
-        match (&self.groups, self.function) {
-            (Groups::Values(_), _) => size_of::<GroupValue>(),
-            (_, AggregateFunction::Std) => size_of::<GroupSum>() + ExactSum::HEAP_OF_SQUARES,
-            _ => size_of::<GroupSum>(),
+    /// Bytes of all states.
+    pub(crate) fn bytes(&self) -> usize {
+        let each = match self.groups {
+            Groups::Values(_) => size_of::<GroupValue>(),
+            Groups::Sums(_) => size_of::<GroupSum>(),
+        };
+        self.groups.len() * each + self.heap
+    }
+
+    fn resize(&mut self, groups: usize) {
+        if groups <= self.groups.len() {
+            return;
+        }
+        let empty = self.empty_sum();
+        match &mut self.groups {
+            Groups::Values(values) => values.resize(groups, GroupValue::default()),
+            Groups::Sums(sums) => {
+                self.heap += (groups - sums.len()) * empty.sum.heap_bytes();
+                sums.resize(groups, empty);
+            }
         }
     }
 
@@ -263,8 +265,7 @@ impl Aggregate {
         groups: usize,
     ) {
         let (function, float) = (self.function, self.dtype.is_float());
-        let empty = self.empty_sum();
-        self.groups.resize(groups, &empty);
+        self.resize(groups);
         let pairs = pairs.into_iter();
         let Some(column) = column else {
             if let Groups::Values(groups) = &mut self.groups {
@@ -283,11 +284,13 @@ impl Aggregate {
             }
             Groups::Sums(groups) => pairs.for_each(|(row, place)| {
                 let group = &mut groups[place];
+                let before = group.sum.heap_bytes();
                 group.count += 1;
                 match float {
                     true => group.sum.push(f64::from_bits(values[row])),
                     false => group.sum.push_integer(values[row] as i64),
                 }
+                self.heap += group.sum.heap_bytes() - before;
             }),
         }
     }
@@ -297,14 +300,14 @@ impl Aggregate {
             Groups::Values(_) => Groups::Values(Vec::new()),
             Groups::Sums(_) => Groups::Sums(Vec::new()),
         };
+        self.heap = 0;
         std::mem::replace(&mut self.groups, empty)
     }
 
     /// `more`: states of later values of the groups in `places`.
     pub(crate) fn combine(&mut self, more: &Groups, places: &[usize], groups: usize) {
         let (function, float) = (self.function, self.dtype.is_float());
-        let empty = self.empty_sum();
-        self.groups.resize(groups, &empty);
+        self.resize(groups);
         match (&mut self.groups, more) {
             (Groups::Values(groups), Groups::Values(more)) => {
                 for (&place, more) in places.iter().zip(more) {
@@ -313,8 +316,11 @@ impl Aggregate {
             }
             (Groups::Sums(groups), Groups::Sums(more)) => {
                 for (&place, more) in places.iter().zip(more) {
-                    groups[place].count += more.count;
-                    groups[place].sum.append(&more.sum);
+                    let group = &mut groups[place];
+                    let before = group.sum.heap_bytes();
+                    group.count = group.count.saturating_add(more.count);
+                    group.sum.append(&more.sum);
+                    self.heap += group.sum.heap_bytes() - before;
                 }
             }
             // `PartialGroups::fits` refuses other kinds.
@@ -322,9 +328,16 @@ impl Aggregate {
         }
     }
 
-    /// Whether states are of this aggregate's kind.
+    /// Whether [`Aggregate::take`] can have given these states: another process may have sent them.
     pub(crate) fn combines(&self, more: &Groups) -> bool {
-        std::mem::discriminant(&self.groups) == std::mem::discriminant(more)
+        let squares = self.function == AggregateFunction::Std;
+        match (&self.groups, more) {
+            (Groups::Values(_), Groups::Values(_)) => true,
+            (Groups::Sums(_), Groups::Sums(more)) => {
+                more.iter().all(|group| group.sum.is_valid(squares))
+            }
+            _ => false,
+        }
     }
 
     pub(crate) fn finish(self) -> ColumnValues {
@@ -336,16 +349,19 @@ impl Aggregate {
 
     /// The places become free.
     pub(crate) fn finish_groups(&mut self, places: &[usize]) -> ColumnValues {
-        let of = |place: &usize| *place;
         let results = match &self.groups {
-            Groups::Values(groups) => self.values(places.iter().map(|place| &groups[of(place)])),
-            Groups::Sums(groups) => self.sums(places.iter().map(|place| &groups[of(place)])),
+            Groups::Values(groups) => self.values(places.iter().map(|&place| &groups[place])),
+            Groups::Sums(groups) => self.sums(places.iter().map(|&place| &groups[place])),
         };
         let empty = self.empty_sum();
         for &place in places {
             match &mut self.groups {
                 Groups::Values(groups) => groups[place] = GroupValue::default(),
-                Groups::Sums(groups) => groups[place] = empty.clone(),
+                Groups::Sums(groups) => {
+                    self.heap -= groups[place].sum.heap_bytes();
+                    self.heap += empty.sum.heap_bytes();
+                    groups[place] = empty.clone();
+                }
             }
         }
         results
@@ -390,7 +406,7 @@ impl GroupValue {
             self.add(function, more.bits, float);
             self.count = count;
         }
-        self.count += more.count;
+        self.count = self.count.saturating_add(more.count);
     }
 
     fn add(&mut self, function: AggregateFunction, bits: u64, float: bool) {

@@ -49,50 +49,75 @@ impl<T: Integer + Statistic<Moments = IntegerSums<T>>> RowSums<T> for Accumulato
     }
 }
 
-/// Sequences of increasing indices: a selection may rewind.
+/// Sequences of samples: one ends where indices go back, as after a rewind of a selection.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(bound = "")]
-pub(super) struct Sequences<T: Statistic>(Vec<IndexedSums<T>>);
+pub(super) struct Sequences<T: Statistic> {
+    /// May continue an earlier part.
+    first: Option<IndexedSums<T>>,
+    between: Vec<Summary<T::Extreme>>,
+    /// May be continued, like `first` if there is no other.
+    last: Option<IndexedSums<T>>,
+}
 
 impl<T: Statistic> Default for Sequences<T> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self {
+            first: None,
+            between: Vec::new(),
+            last: None,
+        }
     }
 }
 
 impl<T: Statistic> Sequences<T> {
-    /// Where samples from `start` belong.
-    fn sequence_at(&mut self, start: i64) -> &mut IndexedSums<T> {
-        let last = self.0.last().and_then(IndexedSums::end);
-        if self.0.is_empty() || last.is_some_and(|end| start < end) {
-            self.0.push(IndexedSums::new());
-        }
-        let at = self.0.len() - 1;
-        &mut self.0[at]
+    fn begin(&mut self, sums: Option<IndexedSums<T>>) {
+        let ended = std::mem::replace(&mut self.last, sums);
+        self.between.extend(ended.map(|sums| sums.summary()));
     }
 }
 
 impl<T: Statistic> RowSums<T> for Sequences<T> {
     fn push(&mut self, start: i64, samples: &[T]) {
-        self.sequence_at(start).push(start, samples);
+        let first = self.first.get_or_insert_default();
+        if !self.last.as_ref().unwrap_or(first).continues_at(start) {
+            self.begin(Some(IndexedSums::from_leaf_start()));
+        }
+        if let Some(sums) = self.last.as_mut().or(self.first.as_mut()) {
+            sums.push(start, samples);
+        }
     }
 
     fn append(&mut self, later: &Self) {
-        for sums in &later.0 {
-            if let Some(start) = sums.start() {
-                self.sequence_at(start).append(sums);
-            }
+        let Some(next) = &later.first else {
+            return;
+        };
+        let first = self.first.get_or_insert_default();
+        let sums = self.last.as_mut().unwrap_or(first);
+        match next.start().is_none_or(|start| sums.continues_at(start)) {
+            true => sums.append(next),
+            false => self.begin(Some(next.clone())),
+        }
+        if let Some(last) = &later.last {
+            self.begin(None);
+            self.between.extend_from_slice(&later.between);
+            self.last = Some(last.clone());
         }
     }
 
     fn summary(&self) -> Summary<T::Extreme> {
-        let sums = self.0.iter().map(IndexedSums::summary);
-        sums.fold(Summary::EMPTY, |all, sums| all.merge(&sums))
+        let of = |sums: &Option<IndexedSums<T>>| sums.as_ref().map(IndexedSums::summary);
+        let between = self.between.iter().copied();
+        let all = of(&self.first)
+            .into_iter()
+            .chain(between)
+            .chain(of(&self.last));
+        all.fold(Summary::EMPTY, |all, sums| all.merge(&sums))
     }
 
     fn heap_bytes(&self) -> usize {
-        let inside = self.0.iter().map(IndexedSums::heap_bytes).sum::<usize>();
-        inside + size_of_val(&self.0[..])
+        let open = self.first.iter().chain(&self.last);
+        size_of_val(&self.between[..]) + open.map(IndexedSums::heap_bytes).sum::<usize>()
     }
 }
 
@@ -261,5 +286,74 @@ impl BoundState {
     fn add_whole<E: Extreme + ToI64>(&mut self, range: &Range<i64>, summary: &Summary<E>) {
         self.rows.add_range(range);
         self.push(summary);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isochrony_dsp::stats::LEAF;
+
+    fn value(index: i64) -> f64 {
+        ((index * 7919) % 1013) as f64 * 1.1
+    }
+
+    fn sums_of(pieces: &[Range<i64>]) -> Sequences<f64> {
+        let mut sums = Sequences::default();
+        for piece in pieces {
+            let samples: Vec<f64> = piece.clone().map(value).collect();
+            sums.push(piece.start, &samples);
+        }
+        sums
+    }
+
+    fn bits(sums: &Sequences<f64>) -> (u64, u64, u64) {
+        let summary = RowSums::summary(sums);
+        (summary.count, summary.mean.to_bits(), summary.m2.to_bits())
+    }
+
+    /// Begins anew, within a leaf, at one, and before all.
+    const PIECES: [Range<i64>; 9] = [
+        100..9000,
+        9000..9100,
+        40..200,
+        4096..5000,
+        0..4096,
+        3000..4096,
+        4096..20_000,
+        -50..70,
+        70..300,
+    ];
+
+    #[test]
+    fn rewinds_end_sequences_alike_however_they_are_cut() {
+        let whole = bits(&sums_of(&PIECES));
+        assert_eq!(
+            whole.0,
+            PIECES
+                .iter()
+                .map(|piece| piece.clone().count() as u64)
+                .sum::<u64>()
+        );
+        for first in 0..=PIECES.len() {
+            for second in first..=PIECES.len() {
+                let mut joined = sums_of(&PIECES[..first]);
+                let mut rest = sums_of(&PIECES[first..second]);
+                rest.append(&sums_of(&PIECES[second..]));
+                joined.append(&rest);
+                assert_eq!(bits(&joined), whole, "cut at {first} and {second}");
+            }
+        }
+    }
+
+    #[test]
+    fn samples_that_two_streams_give_in_turn_are_one_sequence() {
+        let mut sums = Sequences::<f64>::default();
+        for index in 0..3 * LEAF as i64 {
+            sums.push(index, &[value(index)]);
+            sums.push(index, &[-1.0]);
+        }
+        assert!(sums.last.is_none() && sums.between.is_empty());
+        assert!(sums.heap_bytes() < 1 << 18, "{}", sums.heap_bytes());
     }
 }

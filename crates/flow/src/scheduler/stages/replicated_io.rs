@@ -155,9 +155,8 @@ impl ReplicatedIo {
                 self.delivered.set_done(input.delivered);
                 for (output, exit) in exits.into_iter().zip(&mut self.exits) {
                     let (upto, ports, writers) = (output.upto, &exit.ports, &self.writers);
-                    let events = output.events.into_iter();
-                    exit.ranges
-                        .announce(events, |event| give(writers, ports, &event));
+                    let give_each = |event| give(writers, ports, &event);
+                    exit.ranges.announce(output.events, 0, give_each);
                     if let Some(upto) = upto {
                         give(writers, ports, &SourceEvent::ProgressMark(upto));
                     }

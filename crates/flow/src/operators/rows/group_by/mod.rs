@@ -44,8 +44,8 @@ operator! {
     ///
     /// # Conventions
     /// "count" is the number of rows; "sum" of integers is int64 and wraps, as in NumPy; other sums, "mean" and "std"
-    /// (population) are float64, computed exactly and rounded once, so that the order of rows does not matter; "min", "max", "first" and "last" keep the field's type, and minimum and maximum of
-    /// floats are NaN if one is. Unknown values (nulls) are left out of aggregates; as a key they form one group, as
+    /// (population) are float64, computed exactly and rounded once, so that the order of rows does not matter; "min",
+    /// "max", "first" and "last" keep the field's type, and minimum and maximum of floats are NaN if one is. Unknown values (nulls) are left out of aggregates; as a key they form one group, as
     /// NaN does, and -0.0 equals 0.0.
     ///
     /// A row belongs to the windows that its `start` lies in. Windows begin at multiples of `every`: of civil time
@@ -283,15 +283,14 @@ impl Operator for GroupBy {
         let mut keys: Vec<(GroupKey, usize)> = bound.groups.drain().collect();
         keys.sort_unstable_by_key(|&(_, place)| place);
         bound.keys.iter_mut().for_each(|(_, cells)| cells.clear());
+        let states = bound.aggregates.iter().map(|(_, one)| one.bytes());
+        let bytes = keys.len() * size_of::<GroupKey>() + states.sum::<usize>();
         let aggregates = bound.aggregates.iter_mut().map(|(_, one)| one.take());
         let groups = PartialGroups {
             keys: keys.into_iter().map(|(key, _)| key).collect(),
             aggregates: aggregates.collect(),
         };
-        let each = bound.aggregates.iter().map(|(_, one)| one.group_bytes());
-        let each = size_of::<GroupKey>() + each.sum::<usize>();
-        let bytes = (groups.keys.len() * each) as u64;
-        Some(PartialResult::new(groups, bytes))
+        Some(PartialResult::new(groups, bytes as u64))
     }
 
     fn combine(&mut self, next: &PartialResult) -> Result<(), OpError> {

@@ -39,8 +39,7 @@ impl PartialGroups {
         let keys = bound.keys.len();
         self.keys.iter().all(|(values, _)| values.len() == keys)
             && self.aggregates.len() == bound.aggregates.len()
-            && aggregates
-                .all(|((_, own), one)| one.len() == groups && own.combines(one) && one.is_valid())
+            && aggregates.all(|((_, own), one)| one.len() == groups && own.combines(one))
     }
 }
 
@@ -82,8 +81,8 @@ impl BoundState {
             };
             out.emit(0, &mut rows.into())?;
         }
-        let each = self.aggregates.iter().map(|(_, one)| one.group_bytes());
-        out.holds(timed.bytes(self.keys.len(), each.sum()))
+        let states = self.aggregates.iter().map(|(_, one)| one.bytes());
+        out.holds(timed.bytes(self.keys.len(), states.sum()))
     }
 
     pub(super) fn group(&mut self, batch: &RecordBatch, most: u64) -> Result<(), OpError> {

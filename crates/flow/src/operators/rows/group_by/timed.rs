@@ -259,12 +259,12 @@ impl TimedGroups {
         Ok(Some(rows))
     }
 
-    /// Memory of waiting groups, each of so many keys and bytes of aggregates.
-    pub(super) fn bytes(&self, keys: usize, each: usize) -> u64 {
+    /// Memory of waiting groups, with that of their states.
+    pub(super) fn bytes(&self, keys: usize, states: usize) -> u64 {
         let spilled = if keys > 2 { keys * size_of::<u64>() } else { 0 };
         // A table of a session or window and its entry, at half load.
         let entry = 4 * size_of::<(GroupKey, (usize, usize))>() + spilled;
         let pairs = self.pairs.capacity() * size_of::<(usize, usize)>();
-        self.places.open * entry as u64 + (self.places.count * each + pairs) as u64
+        self.places.open * entry as u64 + (states + pairs) as u64
     }
 }
