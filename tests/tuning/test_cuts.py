@@ -69,6 +69,7 @@ def test_cuts_follow_measured_costs_where_the_run_may_choose(costs: Path) -> Non
     found, report = tuned(plan())
     assert stages_of(report) == declared
     assert found.cuts == (0, 0, 1, 2, 3)
+    assert "as declared" not in plan().explain()
     # Between them are cheap ones: merged, they save passing samples on, and balance the others.
     claim(costs, 2.0, 0.2, 0.2, 2.0)
     assert tuned(plan())[0].cuts == (0, 0, 1, 1, 2)
@@ -82,7 +83,25 @@ def test_cuts_follow_measured_costs_where_the_run_may_choose(costs: Path) -> Non
     assert stages_of(plan().run().report) == stages_of(report)
     explained = plan().explain()
     assert "measured to take" in explained
+    assert "as declared, with control=, or with a stated workers= and no tune=: scan -> " in explained
     assert "expected to take" not in explained
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one core")
+def test_runs_are_checked_against_predictions_of_their_own_cuts(costs: Path) -> None:
+    long = plan(96 << 20)
+    claim(costs, 0.01, 3.0, 0.01, 3.0)
+    predicted = []
+    for options in ({}, {"tune": True}, {"tune": True}):
+        long.run(workers=2, **options)
+        predicted.append(json.loads(costs.read_text())["predictions"][-1]["predicted"])
+    declared, measured, again = predicted
+    assert measured == again != declared
+    # One with given cuts is not checked.
+    found, _ = tuned(long)
+    count = len(json.loads(costs.read_text())["predictions"])
+    long.run(tune=found)
+    assert len(json.loads(costs.read_text())["predictions"]) == count
 
 
 def test_results_are_the_same_bits_for_any_cuts(costs: Path) -> None:
@@ -115,8 +134,13 @@ def test_cuts_of_another_plan_are_refused(costs: Path, tmp_path: Path) -> None:
         plan().run(tune=replace(found, cuts=(0, 1)))
     # Stages that would wait for each other.
     alternating = tuple(number % 2 for number in range(len(found.cuts)))
-    with pytest.raises(iso.PlanError, match="has 2 stages and the plan has 1"):
+    with pytest.raises(iso.PlanError, match=r"into the 2 stages of the configuration: .*; change that, or tune"):
         plan().run(tune=replace(found, cuts=alternating))
+    with pytest.raises(iso.PlanError, match="of the configuration: memory= has no room for what stages pass"):
+        plan().run(tune=found, memory=2 << 20)
+    for stage in (5, 2**64 - 1):
+        with pytest.raises(iso.PlanError, match=f"of the configuration: it has {len(found.cuts)} operators; change"):
+            plan().run(tune=replace(found, cuts=(*found.cuts[:-1], stage)))
     path = tmp_path / "cuts.json"
     found.save(path)
     fields = json.loads(path.read_text())

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use isochrony_expr::Expr;
-use isochrony_flow::{Plan, RunError, RunOptions, Segments};
+use isochrony_flow::{CharacteriseOptions, Plan, RunError, RunOptions, Segments};
 use isochrony_segment::{SigSeg, Stream};
+use isochrony_store::machine::{MeasuredOperator, OperatorCosts, Quartiles};
 use isochrony_time::{Rate, TimebaseId};
 use serde_json::json;
 
@@ -72,6 +73,43 @@ fn explaining_takes_time_in_proportion_to_the_operators_and_bounded_text() {
         let text = many.explain();
         assert!(text.len() < 100_000, "{name}: {} bytes", text.len());
     }
+}
+
+/// Filters that no task computes, so that stages are compared.
+fn low_passes(many: usize) -> Plan {
+    let operator = *isochrony_flow::Catalog::standard().get("iir").unwrap();
+    let params = json!({"band": "lowpass", "cutoff_hz": 10.0, "order": 2});
+    let params = params.as_object().unwrap();
+    (0..many).fold(scan(), |plan, _| {
+        plan.apply(&operator, params.clone(), &[]).unwrap()
+    })
+}
+
+#[test]
+fn comparing_cuts_by_costs_takes_time_in_proportion_to_the_operators() {
+    let plans = [low_passes(250), low_passes(2000)];
+    let mut options = CharacteriseOptions::default();
+    (options.samples, options.repeats) = (64, 1);
+    let mut known = OperatorCosts::none();
+    // The first filter reads samples of another type than those behind it.
+    for cost in low_passes(3).characterise(&options).unwrap() {
+        known.note(MeasuredOperator {
+            key: cost.key,
+            seconds_per_sample: Quartiles::exact(3e-9),
+        });
+    }
+    let mut least = [Duration::MAX; 2];
+    for _ in 0..5 {
+        for (least, plan) in least.iter_mut().zip(&plans) {
+            let begun = Instant::now();
+            plan.predict_throughput(2, &known).unwrap();
+            *least = begun.elapsed().min(*least);
+        }
+    }
+    assert!(
+        least[1] < 24 * least[0] + Duration::from_millis(20),
+        "{least:?}"
+    );
 }
 
 #[test]

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::TuneError;
 
+/// Larger task sizes are no sizes that a longer recording could have had.
+const MAX_STATED_BYTES: u64 = i64::MAX as u64;
+
 /// Threads, replicas, link capacities and task size. Results do not depend on them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -16,8 +19,7 @@ pub struct Configuration {
     pub replicas: Vec<usize>,
     /// Bytes each link may hold before its writer waits, in plan order; at least 1.
     pub link_bytes: Vec<u64>,
-    /// Approximate bytes of samples that a task reads, without overlap; 0 where no tasks are executed, and in a
-    /// configuration that does not state it.
+    /// Approximate bytes of samples that a task reads, without overlap. 0: the size that the run starts with, or no tasks.
     #[serde(default)]
     pub task_bytes: u64,
 }
@@ -109,12 +111,19 @@ impl ConfigurationLimits {
 }
 
 impl Configuration {
-    /// The same, with the other's task size if it states none.
+    /// This configuration for a run with the configuration `own`: with its task size if this one states none, and with
+    /// the largest one that its recording and memory allow if this one's is larger.
     #[must_use]
-    pub fn with_task_size_of(&self, other: &Self) -> Self {
+    pub fn fitted_to(&self, own: &Self, limits: &ConfigurationLimits) -> Self {
         let task_bytes = match self.task_bytes {
-            0 => other.task_bytes,
-            own => own,
+            0 => own.task_bytes,
+            larger
+                if limits.max_task_bytes > 0
+                    && (limits.max_task_bytes..=MAX_STATED_BYTES).contains(&larger) =>
+            {
+                limits.max_task_bytes
+            }
+            stated => stated,
         };
         Self {
             task_bytes,
@@ -122,8 +131,8 @@ impl Configuration {
         }
     }
 
-    /// Values that differ from those of another configuration of the plan, as text.
-    pub(crate) fn beside(&self, other: &Self) -> String {
+    /// The values that differ from those of another configuration of the same plan, as text.
+    pub(crate) fn differences_from(&self, other: &Self) -> String {
         let mut all = Vec::new();
         if self.workers != other.workers {
             all.push(format!("workers={}", self.workers));

@@ -29,6 +29,16 @@ pub enum TuneError {
         /// Number in the plan.
         needs: usize,
     },
+    /// Cuts that a plan cannot have.
+    #[error(
+        "the plan cannot be cut into the {stages} stages of the configuration: {why}; change that, or tune the plan again"
+    )]
+    Cuts {
+        /// Number of stages in the configuration.
+        stages: usize,
+        /// What does not allow them.
+        why: String,
+    },
     /// Unknown server.
     #[error(
         "{place}={index} is not a server: the graph has {servers} servers, numbered from 0; add the server or change {place}"
@@ -201,6 +211,7 @@ impl TuneError {
         match self {
             Self::Parameter { .. } => "parameter",
             Self::OtherPlan { .. } => "other_plan",
+            Self::Cuts { .. } => "cuts",
             Self::UnknownServer { .. } => "unknown_server",
             Self::RouteSum { .. } => "route_sum",
             Self::EndlessLoop { .. } => "endless_loop",
@@ -254,13 +265,22 @@ mod tests {
     use super::TuneError as E;
 
     #[test]
-    fn messages_of_estimates_say_what_where_and_how_to_fix_it() {
+    fn messages_say_what_where_and_how_to_fix_it() {
         let place = "ModifiedLevy::fit";
         let cases = [
             (
                 E::unless(false, "scale", -1, "above 0", place).unwrap_err(),
                 "parameter",
                 "ModifiedLevy::fit: scale=-1 is refused; it must be above 0",
+            ),
+            (
+                E::Cuts {
+                    stages: 3,
+                    why: "memory= has no room".into(),
+                },
+                "cuts",
+                "the plan cannot be cut into the 3 stages of the configuration: memory= has no room; change that, or tune the \
+                 plan again",
             ),
             (
                 E::TooFewSamples {

@@ -72,8 +72,9 @@ class Configuration:
         link_bytes: capacity of each link between stages, in bytes.
         threads: number of threads that the run starts; those beyond `workers` sleep.
         buffer_bytes: for `isochrony.nbuffer`, size of a buffer in bytes; 0 for plans and for an `isochrony.Executor`.
-        task_bytes: about how many bytes of samples a task reads, for a plan that runs in tasks; 0 for others, and where
-            it is not stated.
+        task_bytes: about how many bytes of samples a task reads, for a plan that runs in tasks. 0: the size with which
+            such a run begins, which depends on its recording. Where a recording or `memory=` does not allow so much, a
+            run has the largest size that they do.
         pin: whether each thread keeps to a CPU of its own.
         io: I/O strategy of each stored signal that the plan reads, in order of the plan (see `isochrony.scan`).
         cuts: number of the stage of each operator, in the order in which `explain` shows the plan as it runs; empty for

@@ -1,4 +1,5 @@
 //! [`CutRule`]: what decides where a plan is cut into stages, instead of the costs that operators declare.
+//! [`CutChoice`]: whether a run may have such a rule.
 
 /// By node of the plan.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -7,4 +8,15 @@ pub(crate) struct CutRule {
     pub(crate) stage_of: Option<Vec<usize>>,
     /// Measured nanoseconds per sample of the fastest source; None: declared costs.
     pub(crate) costs_ns: Option<Vec<f64>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum CutChoice {
+    /// Declared costs decide.
+    #[default]
+    Declared,
+    /// Measured costs decide, where all operators were measured.
+    Measured,
+    /// A configuration states the cuts.
+    Given,
 }

@@ -11,6 +11,8 @@ use isochrony_tune::TuningReport;
 use isochrony_workers::ProcessReport;
 use serde_json::{Map, Value};
 
+use super::cut_rule::CutChoice;
+
 /// Statistics of an operator.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -239,6 +241,8 @@ pub struct Report {
     pub tuning: Option<TuningReport>,
     /// Why there is no result, if nothing was read or no window fits.
     pub notes: Vec<String>,
+    /// What decided about cuts between stages.
+    pub(crate) cut_choice: CutChoice,
 }
 
 impl Report {

@@ -66,6 +66,9 @@ struct State {
     running: Option<Arc<dyn RunningPlan>>,
     ended: bool,
     report: TuningReport,
+    /// Task size at the start, if no configuration stated one: a size that was not changed is not reported, since it is
+    /// that of the recording.
+    unstated_task_bytes: Option<u64>,
     error: Option<TuneError>,
 }
 
@@ -154,7 +157,7 @@ impl Tuning {
         self
     }
 
-    /// Findings and changes of the run that has ended.
+    /// Findings and changes of the run that has ended. The configuration states a task size if one was given, or found.
     ///
     /// # Errors
     /// The start configuration is of another plan, or has values that this plan or machine cannot have.
@@ -164,6 +167,11 @@ impl Tuning {
             None => {
                 let mut report = state.report.clone();
                 report.start = self.start().clone();
+                if let Some(configuration) = &mut report.configuration
+                    && state.unstated_task_bytes == Some(configuration.task_bytes)
+                {
+                    configuration.task_bytes = 0;
+                }
                 Ok(report)
             }
             Some(error) => Err(error),
@@ -182,14 +190,15 @@ impl Tuning {
     /// The plan begins to run in several threads. On an error (the configuration does not fit) nothing was changed.
     pub(crate) fn attach(&self, running: Arc<dyn RunningPlan>) -> Result<(), TuneError> {
         let mut state = self.state();
-        let mode = self.mode.completed(&running.configuration());
-        if let Some(configuration) = mode.start() {
-            let links = running.configuration().link_bytes.len();
-            if let Err(error) = running.limits().check(configuration, links) {
+        let (own, limits) = (running.configuration(), running.limits());
+        let states_size = (self.mode.start()).is_some_and(|stated| stated.task_bytes > 0);
+        state.unstated_task_bytes = (!states_size).then_some(own.task_bytes);
+        if let Some(configuration) = self.mode.fitted_to(&own, &limits).start() {
+            if let Err(error) = limits.check(configuration, own.link_bytes.len()) {
                 state.error = Some(error.clone());
                 return Err(error);
             }
-            apply(&*running, &running.configuration(), configuration);
+            apply(&*running, &own, configuration);
         }
         // Also reported if the run ends before the first window.
         state.report.configuration = Some(running.configuration());
@@ -242,6 +251,7 @@ impl Tuning {
         drop(state);
         let start = running.configuration();
         let limits = running.limits();
+        let mode = self.mode.fitted_to(&start, &limits);
         let limits = match self.has_fixed_workers {
             true => ConfigurationLimits {
                 min_workers: start.workers,
@@ -254,8 +264,7 @@ impl Tuning {
             latency_s,
             ..self.options
         };
-        let session =
-            TuningSession::new(self.mode.completed(&start), start.clone(), limits, options);
+        let session = TuningSession::new(mode, start.clone(), limits, options);
         let Ok(mut session) = session else {
             // Unreachable: the run's own values fit it.
             return;

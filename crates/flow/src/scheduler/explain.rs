@@ -162,18 +162,21 @@ fn explain_workers(collected: &Graph) -> String {
 
 /// `collected`: the plan with what gathers its results, which stages contain.
 fn explain_tasks(graph: &Graph, collected: &Graph, options: &RunOptions<'_>) -> String {
+    let of_collected = scan_groups::subgraph_plans(collected, options);
     let costs = measured_costs();
-    let rule = costs.and_then(|costs| choose_cuts(collected, options, &costs));
+    let rule = costs.and_then(|costs| choose_cuts(collected, options, &costs, &of_collected));
+    let declared = options;
     let options = &RunOptions {
         cut_rule: rule.as_ref(),
         ..*options
     };
     let subgraph_plans = subgraph_plans(graph, options);
-    let of_collected = scan_groups::subgraph_plans(collected, options);
     if let Some(stages) = StagePlan::instead_of_tasks(collected, options, &of_collected) {
         let lines = stages.lines(collected, options);
         let placements = stages.placements(collected, options);
-        let all = lines.into_iter().chain(placements);
+        let as_declared = StagePlan::instead_of_tasks(collected, declared, &of_collected);
+        let other = other_cuts(&stages, as_declared.as_ref(), collected);
+        let all = lines.into_iter().chain(other).chain(placements);
         return all.map(|line| line + "\n").collect();
     }
     let lines = subgraph_plans.iter().map(|plan| describe(plan, graph));
@@ -183,17 +186,48 @@ fn explain_tasks(graph: &Graph, collected: &Graph, options: &RunOptions<'_>) -> 
     let spread = spread.flat_map(|plan| plan.nodes.iter().map(|one| one.node));
     let spread: Vec<usize> = spread.collect();
     let (stages, placements) = match spread.is_empty() {
-        true => explain_stages(collected, options),
+        true => explain_stages(collected, options, declared),
         false => (String::new(), placements(graph, options, &spread)),
     };
     let placements = placements.into_iter().map(|placement| placement + "\n");
     lines.chain([stages]).chain(placements).collect()
 }
 
-fn explain_stages(graph: &Graph, options: &RunOptions<'_>) -> (String, Vec<String>) {
+/// Cuts of runs that keep the declared ones, if these are others.
+fn other_cuts(
+    measured: &StagePlan,
+    as_declared: Option<&StagePlan>,
+    graph: &Graph,
+) -> Option<String> {
+    let cuts = |plan: &StagePlan| -> Vec<String> {
+        let stages = plan.operators_and_replicas(1);
+        let names =
+            stages.map(|(nodes, _)| joined(nodes.iter().map(|&node| graph.nodes[node].op.name())));
+        names.collect()
+    };
+    let declared = as_declared.map(cuts).unwrap_or_default();
+    let times = |stage: &str, count: usize| format!("{stage} ({count} times)");
+    (declared != cuts(measured)).then(|| {
+        let stages = match declared.is_empty() {
+            true => "not in these stages".into(),
+            false => abridge(declared.into_iter(), times, "stages").join(" | "),
+        };
+        format!("as declared, with control=, or with a stated workers= and no tune=: {stages}")
+    })
+}
+
+fn explain_stages(
+    graph: &Graph,
+    options: &RunOptions<'_>,
+    declared: &RunOptions<'_>,
+) -> (String, Vec<String>) {
     match StagePlan::of(graph, options) {
         Ok(plan) => {
             let mut lines = plan.lines(graph, options);
+            if options.cut_rule.is_some() {
+                let as_declared = StagePlan::of(graph, declared).ok();
+                lines.extend(other_cuts(&plan, as_declared.as_ref(), graph));
+            }
             let on_cluster = RunOptions {
                 has_slots: true,
                 cut_rule: None,

@@ -12,12 +12,13 @@ use super::running_tasks::RunningTasks;
 use super::scan_groups::subgraph_plans;
 use super::split::SplitPlan;
 use super::stages::{self, StagePlan, choose_cuts, measured_ns};
+use super::subgraph::SubgraphPlan;
 use super::worker::{Worker, WorkerResult};
 use crate::engine::budget::{MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{Report, TaskReport};
 use crate::engine::time_axis::first_error;
 use crate::engine::tuning::Tuning;
-use crate::engine::{CutRule, PlanCuts, PlanExecutor, RunOptions};
+use crate::engine::{CutChoice, CutRule, PlanCuts, PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::{OpErrorKind, RunError};
 
@@ -49,7 +50,7 @@ pub(crate) fn run(
     }
     let interrupt = Interrupt::default();
     let subgraph_plans = subgraph_plans(graph, options);
-    let rule = cut_rule(graph, options)?;
+    let rule = cut_rule(graph, options, &subgraph_plans)?;
     // Where cuts of tasks show, stages would give other bits.
     let given = options.tuning.and_then(Tuning::given_cuts);
     let given = given.filter(|_| rule.is_some() && !options.allows_settling());
@@ -64,12 +65,12 @@ pub(crate) fn run(
     let in_stages = match (options.cluster, given) {
         (Some(_), _) => None,
         (None, Some(given)) => {
-            let stages = StagePlan::of(graph, options);
-            Some(stages.map_err(|_| TuneError::OtherPlan {
-                what: "stages",
-                has: given.iter().max().map_or(0, |last| last + 1),
-                needs: 1,
-            })?)
+            let last = given.iter().copied().max().unwrap_or(0);
+            let refused = |why: &str| TuneError::Cuts {
+                stages: last.saturating_add(1),
+                why: why.into(),
+            };
+            Some(StagePlan::of(graph, options).map_err(refused)?)
         }
         (None, None) => StagePlan::instead_of_tasks(graph, options, &subgraph_plans),
     };
@@ -207,15 +208,20 @@ pub(crate) fn run(
 /// Cuts of the configuration that the run was given, else by measured costs if the run may choose them.
 // For the frame of `run`.
 #[inline(never)]
-fn cut_rule(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<CutRule>, RunError> {
-    // A control names stages by number.
-    if options.workers < 2 || options.cluster.is_some() || options.control.is_some() {
-        return Ok(None);
-    }
-    let given = options.tuning.and_then(Tuning::given_cuts);
-    if let Some(given) = given
-        && given.len() != graph.nodes.len()
-    {
+fn cut_rule(
+    graph: &Graph,
+    options: &RunOptions<'_>,
+    subgraph_plans: &[SubgraphPlan],
+) -> Result<Option<CutRule>, RunError> {
+    let given = match cut_choice(options) {
+        CutChoice::Declared => return Ok(None),
+        CutChoice::Measured => {
+            let costs = measured_costs();
+            return Ok(costs.and_then(|costs| choose_cuts(graph, options, &costs, subgraph_plans)));
+        }
+        CutChoice::Given => (options.tuning).and_then(Tuning::given_cuts).unwrap_or(&[]),
+    };
+    if given.len() != graph.nodes.len() {
         return Err(TuneError::OtherPlan {
             what: "operators",
             has: given.len(),
@@ -223,18 +229,33 @@ fn cut_rule(graph: &Graph, options: &RunOptions<'_>) -> Result<Option<CutRule>, 
         }
         .into());
     }
-    let may_choose = options.auto_workers || options.tuning.is_some_and(Tuning::chooses_cuts);
-    if given.is_none() && !may_choose {
-        return Ok(None);
+    if let Some(&beyond) = given.iter().find(|&&stage| stage >= given.len()) {
+        return Err(TuneError::Cuts {
+            stages: beyond.saturating_add(1),
+            why: format!("it has {} operators", given.len()),
+        }
+        .into());
     }
-    let costs = measured_costs();
-    Ok(match given {
-        Some(given) => Some(CutRule {
-            stage_of: Some(given.to_vec()),
-            costs_ns: costs.and_then(|costs| measured_ns(graph, &costs)),
-        }),
-        None => costs.and_then(|costs| choose_cuts(graph, options, &costs)),
-    })
+    Ok(Some(CutRule {
+        stage_of: Some(given.to_vec()),
+        costs_ns: measured_costs().and_then(|costs| measured_ns(graph, &costs)),
+    }))
+}
+
+/// What decides about cuts between stages of a run with these options.
+pub(super) fn cut_choice(options: &RunOptions<'_>) -> CutChoice {
+    // A control names stages by number.
+    if options.workers < 2 || options.cluster.is_some() || options.control.is_some() {
+        return CutChoice::Declared;
+    }
+    let tuning = options.tuning;
+    if tuning.is_some_and(|tuning| tuning.given_cuts().is_some()) {
+        return CutChoice::Given;
+    }
+    match options.auto_workers || tuning.is_some_and(Tuning::chooses_cuts) {
+        true => CutChoice::Measured,
+        false => CutChoice::Declared,
+    }
 }
 
 pub(super) fn no_thread() -> RunError {
@@ -256,4 +277,56 @@ fn task_reports(reports: &mut [WorkerResult]) -> Vec<TaskReport> {
     all.sort_by_key(|(order, _)| *order);
     all.dedup_by_key(|(order, _)| *order);
     all.into_iter().map(|(_, task)| task).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use isochrony_tune::{Configuration, TuningMode};
+
+    use super::*;
+    use crate::GivenSettings;
+    use crate::engine::control::Control;
+
+    #[test]
+    fn measured_costs_cut_only_runs_that_may_choose() {
+        let of = |auto_workers, tuning, control, workers| {
+            cut_choice(&RunOptions {
+                workers,
+                auto_workers,
+                tuning,
+                control,
+                ..RunOptions::default()
+            })
+        };
+        let configuration = Configuration {
+            workers: 2,
+            replicas: vec![1, 1],
+            link_bytes: vec![1 << 20],
+            task_bytes: 0,
+        };
+        let [changes, recommends, applies] = [
+            TuningMode::Change,
+            TuningMode::Recommend,
+            TuningMode::Apply(configuration),
+        ]
+        .map(|mode| Tuning::new(mode, false));
+        let given = Tuning::new(TuningMode::Measure, false).with_settings(GivenSettings {
+            cuts: Some(vec![0, 1]),
+            ..GivenSettings::default()
+        });
+        let control = Control::default();
+        for (options, expected) in [
+            ((false, None, None, 2), CutChoice::Declared),
+            ((true, None, None, 2), CutChoice::Measured),
+            ((true, None, None, 1), CutChoice::Declared),
+            ((true, None, Some(&control), 2), CutChoice::Declared),
+            ((false, Some(&changes), None, 2), CutChoice::Measured),
+            ((false, Some(&recommends), None, 2), CutChoice::Declared),
+            ((false, Some(&applies), None, 2), CutChoice::Declared),
+            ((true, Some(&given), None, 2), CutChoice::Given),
+        ] {
+            let (auto_workers, tuning, control, workers) = options;
+            assert_eq!(of(auto_workers, tuning, control, workers), expected);
+        }
+    }
 }

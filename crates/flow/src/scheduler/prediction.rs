@@ -14,7 +14,7 @@ use super::measured_costs::{node_costs, predicted_rate};
 use super::scan_groups::subgraph_plans;
 use super::stages::{StagePlan, choose_cuts};
 use crate::StoredRecording;
-use crate::engine::RunOptions;
+use crate::engine::{CutChoice, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::{Plan, Report};
@@ -32,7 +32,7 @@ pub struct ThroughputPrediction {
 }
 
 impl Plan {
-    /// Throughput predicted from operator costs for a number of threads.
+    /// Throughput predicted from operator costs for a number of threads, cut as a run may choose.
     ///
     /// # Errors
     /// Names of operators not measured on this machine.
@@ -41,16 +41,28 @@ impl Plan {
         workers: usize,
         costs: &OperatorCosts,
     ) -> Result<ThroughputPrediction, Vec<&'static str>> {
+        self.predict_cut(workers, costs, CutChoice::Measured)
+    }
+
+    fn predict_cut(
+        &self,
+        workers: usize,
+        costs: &OperatorCosts,
+        cuts: CutChoice,
+    ) -> Result<ThroughputPrediction, Vec<&'static str>> {
         let mut graph = Graph::new(self);
         crate::optimiser::optimise(&mut graph);
-        predict(&graph, workers, costs)
+        predict(&graph, workers, costs, cuts)
     }
 
     /// Records how well an execution's throughput was predicted, if all operators were measured on this machine and it
-    /// took at least half a second. Not if it read a disk or a server: what was in the page cache before is not known
-    /// any more. Ignores storage errors.
+    /// took at least half a second. The prediction has the cuts that the run had. Not if it read a disk or a server: what
+    /// was in the page cache before is not known any more; nor if a configuration stated the cuts. Ignores storage
+    /// errors.
     pub fn check_prediction(&self, report: &Report) {
-        if report.elapsed < MIN_CHECKED || report.workers.iter().any(|one| one.host.is_some()) {
+        let is_remote = report.workers.iter().any(|one| one.host.is_some());
+        let has_given_cuts = report.cut_choice == CutChoice::Given && !report.stages.is_empty();
+        if report.elapsed < MIN_CHECKED || is_remote || has_given_cuts {
             return;
         }
         let Some(path) = OperatorCosts::path().filter(|path| path.exists()) else {
@@ -65,7 +77,7 @@ impl Plan {
             return;
         }
         let workers = report.threads.len().max(report.workers.len()).max(1);
-        let predicted = self.predict_throughput(workers, &costs);
+        let predicted = self.predict_cut(workers, &costs, report.cut_choice);
         let (Ok(prediction), Some(total)) = (predicted, total_samples(&graph)) else {
             return;
         };
@@ -141,7 +153,8 @@ pub(super) fn operator_seconds(
 ) -> Option<(f64, f64)> {
     graph.nodes.iter().find(|node| !node.inputs.is_empty())?;
     let samples = total_samples(graph)? as f64;
-    let seconds = |workers| Some(samples / predict(graph, workers, costs).ok()?.rate);
+    let cuts = CutChoice::Measured;
+    let seconds = |workers| Some(samples / predict(graph, workers, costs, cuts).ok()?.rate);
     Some((seconds(1)?, seconds(workers)?))
 }
 
@@ -149,6 +162,7 @@ fn predict(
     graph: &Graph,
     workers: usize,
     costs: &OperatorCosts,
+    cuts: CutChoice,
 ) -> Result<ThroughputPrediction, Vec<&'static str>> {
     let measured = costs;
     let mut costs = node_costs(graph, measured)?;
@@ -172,7 +186,9 @@ fn predict(
         workers,
         ..RunOptions::default()
     };
-    let rule = (workers > 1).then(|| choose_cuts(graph, &options, measured));
+    let subgraphs = subgraph_plans(graph, &options);
+    let rule = (workers > 1 && cuts == CutChoice::Measured)
+        .then(|| choose_cuts(graph, &options, measured, &subgraphs));
     let rule = rule.flatten();
     let options = RunOptions {
         cut_rule: rule.as_ref(),
@@ -185,7 +201,6 @@ fn predict(
     };
     let all: Vec<usize> = (0..graph.nodes.len()).collect();
     let mut servers: Vec<(f64, usize, String)> = Vec::new();
-    let subgraphs = subgraph_plans(graph, &options);
     let stages = match workers > 1 {
         true => StagePlan::instead_of_tasks(graph, &options, &subgraphs),
         false => None,
@@ -280,7 +295,7 @@ pub(super) fn lines(graph: &Graph) -> Vec<String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut predictions = Vec::new();
     for workers in [1, threads] {
-        match predict(graph, workers, &costs) {
+        match predict(graph, workers, &costs, CutChoice::Measured) {
             Ok(prediction) => predictions.push(prediction),
             Err(mut missing) => {
                 missing.dedup();
@@ -344,4 +359,45 @@ fn total_samples(graph: &Graph) -> Option<u64> {
         }
     }
     Some(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use isochrony_segment::{SigSeg, Stream};
+    use isochrony_store::machine::MeasuredOperator;
+    use isochrony_time::{Rate, TimebaseId};
+
+    use super::super::operator_key::key;
+    use super::*;
+    use crate::{Catalog, Segments};
+
+    #[test]
+    fn declared_cuts_are_predicted_as_such() {
+        let stream = Stream::new("made", TimebaseId(0), Rate::new(1000, 1).unwrap()).intern();
+        let segment = SigSeg::from_slice(&vec![1.0_f64; 1 << 20], 0, stream).unwrap();
+        let scan = Plan::scan(Segments::new([segment]).unwrap());
+        let operator = *Catalog::standard().get("iir").unwrap();
+        let filtered = (0..4).fold(scan, |plan, number| {
+            let params = serde_json::json!({
+                "band": "lowpass", "cutoff_hz": 40.0 + f64::from(number), "order": 4
+            });
+            let params = params.as_object().unwrap().clone();
+            plan.apply(&operator, params, &[]).unwrap()
+        });
+        // Filters that take next to nothing are worth no stages of their own.
+        let mut graph = Graph::new(&filtered);
+        crate::optimiser::optimise(&mut graph);
+        let mut costs = OperatorCosts::none();
+        for (node, ns) in [(1, 0.01), (2, 3.0), (3, 0.01), (4, 3.0)] {
+            costs.note(MeasuredOperator {
+                key: key(&graph, node),
+                seconds_per_sample: Quartiles::exact(1e-9 * ns),
+            });
+        }
+        let rate_of = |cuts| filtered.predict_cut(2, &costs, cuts).unwrap().rate;
+        let [declared, measured] = [CutChoice::Declared, CutChoice::Measured].map(rate_of);
+        // Two threads share all, or wait for the stage of 3.02 ns.
+        assert!((1e9 / declared - 3.01).abs() < 1e-3, "{declared}");
+        assert!((1e9 / measured - 3.02).abs() < 1e-3, "{measured}");
+    }
 }

@@ -4,8 +4,9 @@
 //! The oldest task is always handed out, so there is no deadlock. The subgraph with the fewest queued tasks is served
 //! first. One mutex suffices: a task takes milliseconds.
 //!
-//! A task may have several parts, each with a slot of its own. The worker that is given the first one reserves the
-//! others, and gives back what it has not begun when memory is short.
+//! A part is what a worker computes at a time, with a slot of its own; a task is what it is given at a time, of one part
+//! or several that follow each other. The worker that is given the first part reserves the others, and gives back what
+//! it has not begun when memory is short, or when it ends.
 //!
 //! ```text
 //!  worker   waits for work_available: no task allowed by window, bytes or concurrency limit
@@ -216,7 +217,10 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         loop {
             if registration.release_round != state.release_round {
                 registration.release_round = state.release_round;
-                self.give_back(&mut state, registration);
+                self.give_back(
+                    &mut state,
+                    std::mem::take(&mut registration.reserved).iter(),
+                );
                 drop(state);
                 release_memory();
                 state = self.lock();
@@ -297,7 +301,8 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         let at = first.subgraph;
         let mut last = first;
         for _ in 1..self.partitioners[at].parts_per_task(last.number) {
-            let is_short = state.concurrency_limit < usize::MAX;
+            // The limit rises again, and then matters no longer.
+            let is_short = state.concurrency_limit < state.workers.max(2);
             if is_short || state.totals.expected_bytes >= self.memory {
                 break;
             }
@@ -321,11 +326,17 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
     }
 
     /// What a worker has not begun of its task.
-    fn give_back(&self, state: &mut State<P::Part, R>, registration: &mut Registration<P::Part>) {
+    fn give_back<'a>(
+        &self,
+        state: &mut State<P::Part, R>,
+        reserved: impl ExactSizeIterator<Item = &'a Task<P::Part>>,
+    ) where
+        P::Part: 'a,
+    {
         // The part before them has ended, so the first one no longer counts as reserved.
-        state.reserved -= registration.reserved.len().saturating_sub(1);
-        for task in std::mem::take(&mut registration.reserved) {
-            self.set_slot(state, &task, SlotState::Retry);
+        state.reserved -= reserved.len().saturating_sub(1);
+        for task in reserved {
+            self.set_slot(state, task, SlotState::Retry);
         }
     }
 
@@ -504,8 +515,10 @@ impl<P: Partitioner, R: TaskResult> ReorderScheduler<P, R> {
         self.work_available.notify_all();
     }
 
+    /// Between parts: what the worker has not begun of its task goes to others.
     pub(super) fn unregister(&self, registration: &Registration<P::Part>) {
         let mut state = self.lock();
+        self.give_back(&mut state, registration.reserved.iter());
         state.workers -= usize::from(registration.registered);
         state.released -= usize::from(
             registration.registered && registration.release_round == state.release_round,

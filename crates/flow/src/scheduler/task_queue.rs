@@ -1,23 +1,27 @@
-//! The reorder buffer of one subgraph, with a slot per task from the oldest unconsumed one, and totals over all.
+//! The reorder buffer of one subgraph, with a slot per part from the oldest unconsumed one, and totals over all.
+//! A part is what a worker computes at a time, a task what it is given at a time: one part, or several.
 //! `tests/loom_models/tasks.rs` compiles this file, so it imports nothing from the crate.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::mem;
 
 pub(super) trait Partitioner {
+    /// A portion of any length, or a cell.
     type Part: Clone;
 
     /// `number`: of parts before it.
     fn part_after(&self, last: Option<&Self::Part>, number: u64) -> Option<Self::Part>;
 
-    /// Parts of a task that begins with this one: a worker computes them one after another.
+    /// Parts of a task whose first part has this number: a worker computes them one after another.
     fn parts_per_task(&self, _number: u64) -> usize {
         1
     }
 
+    /// Expected of a part's result.
     fn bytes(&self) -> u64;
 }
 
+/// Of a part.
 pub(super) trait TaskResult {
     type Error;
 
@@ -33,15 +37,15 @@ pub(super) trait TaskResult {
     fn take_error(&mut self) -> Option<Self::Error>;
 }
 
-/// A part of the input that was handed out.
+/// A part that was handed out, first of its task or not.
 #[derive(Debug, Clone)]
 pub(super) struct Task<Part> {
     pub(super) subgraph: usize,
     pub(super) number: u64,
     pub(super) part: Part,
-    /// Nothing else is in flight or buffered: after a refusal waiting does not help.
+    /// No other part is in flight or buffered: after a refusal waiting does not help.
     pub(super) alone: bool,
-    /// The worker was given the next part, too.
+    /// The next part belongs to the same task.
     pub(super) continues: bool,
 }
 
@@ -104,7 +108,7 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         }
     }
 
-    /// Including `each` for every task in flight.
+    /// Including `each` for every part in flight.
     fn expected_bytes(&self, each: u64) -> u64 {
         self.buffered_bytes + self.in_flight as u64 * each
     }
@@ -181,7 +185,7 @@ impl<Part: Clone, R: TaskResult> TaskQueue<Part, R> {
         }
     }
 
-    /// For retry. Failed tasks stay: the execution ends with them.
+    /// For retry. Failed parts stay: the execution ends with them.
     pub(super) fn discard_finished(&mut self) {
         for (_, slot) in &mut self.slots {
             if let SlotState::Finished(result) = slot
@@ -205,13 +209,13 @@ struct QueueSummary {
     has_retry: bool,
 }
 
-/// Sums over all queues, and which offer a task: of thousands a step looks at one.
+/// Sums over all queues, and which offer a part: of thousands a step looks at one.
 pub(super) struct QueueTotals {
     summaries: Vec<QueueSummary>,
     pub(super) in_flight: usize,
     pub(super) expected_bytes: u64,
     pub(super) unfinished: usize,
-    /// Tasks and position of queues with new parts.
+    /// Number of tasks and position of each queue with new parts.
     pub(super) with_new: BTreeSet<(usize, usize)>,
     pub(super) with_retry: BTreeSet<(usize, usize)>,
 }

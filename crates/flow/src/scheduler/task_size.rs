@@ -8,10 +8,13 @@ use super::subgraph::{SubgraphNode, SubgraphPlan};
 use super::subgraph_builder::SubgraphBuilder;
 use super::task_output::TASKS_PER_WORKER;
 use super::task_sizes::TaskSize;
+use crate::PortType;
 use crate::engine::{DEFAULT_MEMORY, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::Graph;
 
+/// Largest task size in multiples of that at the start, where the size of results is not known.
+const MAX_GROWTH: u64 = 4;
 /// Fraction of the memory that a task reads at most.
 const MEMORY_FRACTION: u64 = 256;
 /// Constant, because the number of workers must not move cuts.
@@ -64,13 +67,31 @@ impl SubgraphPlan {
         } else {
             self.least_samples(graph)
         };
+        let growth = match self.has_results_of_unknown_size(graph) {
+            true => samples.saturating_mul(MAX_GROWTH),
+            false => u64::MAX,
+        };
         Some(TaskSize {
             samples,
             bytes: (samples as f64 * self.bytes_per_sample) as u64,
             least: least.min(samples),
-            most: samples.max(self.max_samples(options.memory)),
+            most: self.max_samples(options.memory).min(growth).max(samples),
             is_cell,
             read_bytes: self.bytes_read_per_sample(graph),
+        })
+    }
+
+    /// Rows and ranges depend on data, and partial results on the operator: the memory does not limit the size of tasks.
+    fn has_results_of_unknown_size(&self, graph: &Graph) -> bool {
+        self.exits.iter().any(|exit| {
+            let (position, output) = exit.edge;
+            let node = &graph.nodes[self.nodes[position].node];
+            let port = node.properties.outputs.get(usize::from(output));
+            let is_known = matches!(
+                port,
+                Some(PortType::Samples { .. } | PortType::Frames { .. })
+            );
+            exit.reduces || !is_known
         })
     }
 
@@ -85,7 +106,9 @@ impl SubgraphPlan {
     pub(super) fn task_size_for(&self, size: TaskSize, total: u64, graph: &Graph) -> TaskSize {
         let longest = (total / MIN_PORTIONS).max(self.least_samples(graph));
         if size.is_cell {
-            let most = size.most.min(longest).max(size.samples);
+            let cells = (size.most.min(longest) / size.samples.max(1)).max(1);
+            // A power of two: twice and half as many are other whole numbers of cells.
+            let most = size.samples << cells.ilog2();
             return TaskSize { most, ..size };
         }
         let samples = size.samples.min(longest);

@@ -1,18 +1,20 @@
 //! [`TaskSize`], and [`TaskSizes`]: how much each task of a subgraph takes, which tuning may change while the plan runs.
 //!
-//! Where cuts change bits, a task takes a whole number of cells, each computed by itself; else one portion of any length.
+//! A task has parts, computed one by one. Where cuts change bits, a part is a cell, whose length never changes, and a
+//! task has a whole number of them; else a part is a portion of any length, and a task has one.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TaskSize {
-    /// Of a portion; of a cell, where cuts change bits.
+    /// Of a part, at the start.
     pub(super) samples: u64,
-    /// Expected of its results.
+    /// Expected of its result.
     pub(super) bytes: u64,
     /// Limits of the samples of a task, for tuning.
     pub(super) least: u64,
     pub(super) most: u64,
+    /// Parts are cells.
     pub(super) is_cell: bool,
     /// Bytes read per sample.
     pub(super) read_bytes: u64,
@@ -43,10 +45,10 @@ pub(super) struct TaskSizes {
 #[derive(Debug)]
 struct State {
     factor: f64,
-    /// First portion of each size, and the size: the scheduler and what reads ahead ask in turn, and must be told the
-    /// same.
+    /// Number of the first part of each size, and the size: the scheduler and what reads ahead ask in turn, and must be
+    /// told the same.
     lengths: Vec<(u64, u64)>,
-    /// No portion from here on has a length yet.
+    /// No part from here on has a length yet.
     next: u64,
 }
 
@@ -75,7 +77,7 @@ impl TaskSizes {
         self.size
     }
 
-    /// From now on, relative to the size at the start. Sizes stay within their limits.
+    /// Of the next tasks, relative to the size at the start. Sizes stay within their limits.
     pub(super) fn set_factor(&self, factor: f64) {
         let mut state = self.lock();
         state.factor = factor;
@@ -93,13 +95,13 @@ impl TaskSizes {
         samples.clamp(self.size.least, self.size.most)
     }
 
-    /// Of the portion with this number.
+    /// Of the part with this number.
     pub(super) fn samples(&self, number: u64) -> u64 {
         if let Some(seed) = self.shuffle.filter(|_| !self.size.is_cell) {
             // As many short as long ones.
-            let part = (random(seed, number) % 1024) as f64 / 1024.0;
+            let exponent = (random(seed, number) % 1024) as f64 / 1024.0;
             let range = self.size.most as f64 / self.size.least as f64;
-            return (self.size.least as f64 * range.powf(part)) as u64;
+            return (self.size.least as f64 * range.powf(exponent)) as u64;
         }
         let mut state = self.lock();
         state.next = state.next.max(number + 1);
@@ -110,7 +112,7 @@ impl TaskSizes {
             .map_or(self.size.samples, |&(_, samples)| samples)
     }
 
-    /// Of a task that begins with this portion.
+    /// Number of parts of a task whose first part has this number.
     pub(super) fn portions(&self, number: u64) -> usize {
         if !self.size.is_cell {
             return 1;
@@ -122,7 +124,7 @@ impl TaskSizes {
         (self.samples_of(factor) / self.size.samples.max(1)).max(1) as usize
     }
 
-    /// Expected of a portion's results.
+    /// Expected of a part's result.
     pub(super) fn bytes(&self) -> u64 {
         if self.size.is_cell {
             return self.size.bytes;
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_portion_keeps_the_length_that_was_told_first() {
+    fn a_part_keeps_the_length_that_was_told_first() {
         let sizes = sizes(false);
         let ahead: Vec<u64> = (0..3).map(|number| sizes.samples(number)).collect();
         assert_eq!(ahead, [100; 3]);

@@ -10,6 +10,7 @@ use isochrony_time::{Rate, TimebaseId};
 use isochrony_tune::Configuration;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
+use serde_json::json;
 
 use crate::common::plans::{named, plan, prefix, settling, steps};
 
@@ -212,10 +213,12 @@ fn tasks_have_the_size_of_the_configuration_and_give_the_same_bits() {
     let (expected, _) = run(&plan, 1, None).unwrap();
     let (_, first, tuning) = tuned(&plan, 2, TuningMode::Recommend);
     let own = tuning.configuration.unwrap();
+    // What nobody changed is not stated.
+    assert_eq!(own.task_bytes, 0);
     // A sixteenth of the recording, of two bytes a sample.
-    assert_eq!(own.task_bytes, (8 << 20) / 16 * 2);
+    let begun = (8 << 20) / 16 * 2;
     assert!(lengths(&first).iter().all(|&length| length == 8 << 16));
-    for task_bytes in [own.task_bytes / 4, own.task_bytes / 2, own.task_bytes] {
+    for task_bytes in [begun / 4, begun / 2, begun] {
         let wanted = Configuration {
             task_bytes,
             ..own.clone()
@@ -232,25 +235,67 @@ fn tasks_have_the_size_of_the_configuration_and_give_the_same_bits() {
 }
 
 #[test]
-fn a_task_size_beyond_its_limits_is_refused_and_none_is_that_of_the_run() {
-    let plan = stored(8 << 20).rewindow(1024).unwrap().power().unwrap();
-    let own = tuned(&plan, 2, TuningMode::Recommend).2.configuration;
+fn a_configuration_of_a_long_recording_is_applied_to_a_short_one() {
+    let plan = |samples| stored(samples).rewindow(1024).unwrap().power().unwrap();
+    let own = tuned(&plan(8 << 20), 2, TuningMode::Recommend)
+        .2
+        .configuration;
     let own = own.unwrap();
     let of = |task_bytes| Configuration {
         task_bytes,
         ..own.clone()
     };
-    let (_, _, tuning) = tuned(&plan, 2, TuningMode::Apply(of(0)));
-    assert_eq!(tuning.configuration, Some(own.clone()));
-    // At least 16 KiB, and at most a sixteenth of the recording.
-    for task_bytes in [100, 2 * own.task_bytes] {
+    let short = plan(1 << 20);
+    let (expected, _) = run(&short, 1, None).unwrap();
+    // At most a sixteenth of the recording, which is the size at the start.
+    let most = (1 << 20) / 16 * 2;
+    for (stated, used) in [(0, 0), (most / 2, most / 2), (8 * most, most)] {
+        for mode in [TuningMode::Apply, TuningMode::ChangeFrom] {
+            let (output, report, tuning) = tuned(&short, 2, mode(of(stated)));
+            assert_eq!(output, expected);
+            assert_eq!(tuning.configuration, Some(of(used)));
+            let length = if used == 0 { most } else { used } as i64 / 2;
+            assert!(lengths(&report).iter().all(|&one| one == length));
+        }
+    }
+    // Too small for any recording, or no size.
+    for task_bytes in [100, 1 << 63, u64::MAX] {
         let tuning = Tuning::new(TuningMode::Apply(of(task_bytes)), false);
-        let text = run(&plan, 2, Some(&tuning)).unwrap_err().to_string();
-        let expected = format!(
-            "task_bytes={task_bytes} is refused; it must be 16384 to {}",
-            own.task_bytes
-        );
+        let text = run(&short, 2, Some(&tuning)).unwrap_err().to_string();
+        let expected = format!("task_bytes={task_bytes} is refused; it must be 16384 to {most}");
         assert!(text.contains(&expected), "{text}");
+    }
+}
+
+#[test]
+fn tasks_whose_results_have_an_unknown_size_grow_to_four_times_that_of_the_start() {
+    let scan = stored(8 << 20);
+    let low = named(
+        &scan,
+        &("fir", json!({"taps": [1, 2, 1], "delay": "centred"})),
+    )
+    .unwrap();
+    for (plan, factor) in [
+        // The count depends on no size.
+        (low.count().unwrap(), 4),
+        // A sixteenth of the recording.
+        (low, 16),
+    ] {
+        let tuning = Tuning::new(TuningMode::Recommend, false);
+        let mut options = RunOptions::default();
+        (options.workers, options.task) = (2, 64 << 10);
+        options.tuning = Some(&tuning);
+        plan.collect_with(&options).unwrap();
+        let own = tuning.report().unwrap().configuration.unwrap();
+        let largest = Configuration {
+            task_bytes: 1 << 40,
+            ..own
+        };
+        let tuning = Tuning::new(TuningMode::Apply(largest), false);
+        options.tuning = Some(&tuning);
+        plan.collect_with(&options).unwrap();
+        let used = tuning.report().unwrap().configuration.unwrap();
+        assert_eq!(used.task_bytes, factor * (64 << 10), "{plan}");
     }
 }
 
@@ -272,11 +317,19 @@ fn a_larger_task_has_more_cells_and_the_same_ones() {
         cells.collect::<Vec<_>>()
     };
     assert!(cells(&one).len() > 30);
-    let wanted = Configuration {
-        task_bytes: 3 * own.task_bytes,
-        ..own
+    let cell = &cells(&one)[0];
+    let cell_bytes = 2 * (cell.end - cell.start) as u64;
+    let of = |cells| Configuration {
+        task_bytes: cells * cell_bytes,
+        ..own.clone()
     };
-    let tuning = Tuning::new(TuningMode::Apply(wanted), false);
+    // The largest task has a sixteenth of the recording, but whole cells, whose number is a power of two.
+    let tuning = Tuning::new(TuningMode::Apply(of(1 << 20)), false);
+    collect(2, Some(&tuning));
+    let most = (8 << 20) / 16 * 2 / cell_bytes;
+    let most = 1 << most.ilog2();
+    assert_eq!(tuning.report().unwrap().configuration, Some(of(most)));
+    let tuning = Tuning::new(TuningMode::Apply(of(3)), false);
     let (output, larger) = collect(2, Some(&tuning));
     assert_eq!(output, expected);
     assert_eq!((cells(&larger), cells(&report)), (cells(&one), cells(&one)));

@@ -310,3 +310,55 @@ fn the_run_gets_memory_when_nobody_works_and_all_is_done_in_the_end() {
         });
     }
 }
+
+#[test]
+fn tasks_get_several_parts_again_after_memory_was_refused_once() {
+    // Long, so only with the switches that waiting needs.
+    let mut builder = loom::model::Builder::new();
+    (builder.preemption_bound, builder.max_branches) = (Some(0), 100_000);
+    builder.check(|| {
+        let scheduler = Arc::new(Model::new(vec![Parts(60, 2)], 4, 100));
+        let worker = {
+            let scheduler = scheduler.clone();
+            thread::spawn(move || {
+                let mut registration = Registration::default();
+                let first = scheduler.next_task(&mut registration, || ()).unwrap();
+                assert!(first.continues);
+                assert!(scheduler.retry_later(&first));
+                let mut continued = Vec::new();
+                while let Some(task) = scheduler.next_task(&mut registration, || ()) {
+                    if task.continues {
+                        continued.push(task.part);
+                    }
+                    scheduler.complete(&task, Done(task.part, None));
+                }
+                continued
+            })
+        };
+        assert_eq!(gathered(&scheduler, 0), ((0..60).collect(), Ok(())));
+        let continued = worker.join().unwrap();
+        // First one part at a time, from the worker that runs alone.
+        assert!(
+            continued.first().is_some_and(|&part| part > 2),
+            "{continued:?}"
+        );
+        assert!(continued.len() > 10, "{continued:?}");
+    });
+}
+
+#[test]
+fn parts_that_a_worker_leaves_are_done_by_others() {
+    model(|| {
+        let scheduler = Arc::new(Model::new(vec![Parts(3, 3)], 3, 100));
+        let mut registration = Registration::default();
+        let first = scheduler.next_task(&mut registration, || ()).unwrap();
+        assert!(first.continues);
+        scheduler.complete(&first, Done(first.part, None));
+        scheduler.unregister(&registration);
+        let done = Arc::new(AtomicU64::new(0));
+        let worker = begin(&scheduler, None, &done);
+        assert_eq!(gathered(&scheduler, 0), (vec![0, 1, 2], Ok(())));
+        worker.join().unwrap();
+        assert_eq!(done.load(Ordering::SeqCst), 0x01_01_00);
+    });
+}

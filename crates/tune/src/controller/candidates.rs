@@ -111,6 +111,8 @@ const MIN_OUTPUT_WAIT: f64 = 0.05;
 const LINK_ITEMS: f64 = 2.0;
 /// Between task sizes that are tried.
 const TASK_FACTOR: u64 = 2;
+/// A trial cannot tell sizes apart that are closer.
+const MIN_TASK_FACTOR: f64 = 1.5;
 /// Leaves replicas free in each stage, since service times vary.
 const REPLICA_UTILIZATION: f64 = 0.9;
 
@@ -417,6 +419,10 @@ impl Proposals<'_> {
             ),
             (clamp(now / TASK_FACTOR), "smaller tasks stay in the cache"),
         ] {
+            let (less, more) = (task_bytes.min(now), task_bytes.max(now));
+            if (more as f64) < MIN_TASK_FACTOR * less as f64 {
+                continue;
+            }
             let other = Configuration {
                 task_bytes,
                 ..self.kept.clone()

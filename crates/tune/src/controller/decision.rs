@@ -77,7 +77,7 @@ impl fmt::Display for Decision {
             .enumerate()
         {
             let start = if at == 0 { "; behind it" } else { "," };
-            write!(f, "{start} {}", other.beside(&self.to))?;
+            write!(f, "{start} {}", other.differences_from(&self.to))?;
             if let Some(gain) = gain {
                 write!(f, " {:+.1} %", 100.0 * gain)?;
             }

@@ -41,12 +41,12 @@ impl TuningMode {
         }
     }
 
-    /// With the task size of the run, where the configuration states none.
+    /// The mode for a run with the configuration `own`, as [`Configuration::fitted_to`].
     #[must_use]
-    pub fn completed(&self, own: &Configuration) -> Self {
+    pub fn fitted_to(&self, own: &Configuration, limits: &ConfigurationLimits) -> Self {
         match self {
-            Self::ChangeFrom(start) => Self::ChangeFrom(start.with_task_size_of(own)),
-            Self::Apply(start) => Self::Apply(start.with_task_size_of(own)),
+            Self::ChangeFrom(start) => Self::ChangeFrom(start.fitted_to(own, limits)),
+            Self::Apply(start) => Self::Apply(start.fitted_to(own, limits)),
             Self::Change | Self::Recommend | Self::Measure => self.clone(),
         }
     }

@@ -291,6 +291,33 @@ fn tasks_get_the_size_of_the_greatest_throughput_within_the_limits() {
 }
 
 #[test]
+fn task_sizes_that_a_trial_cannot_tell_apart_are_not_tried() {
+    for (factor, sizes) in [(1.4, 1), (1.6, 3)] {
+        let now = 1_u64 << 19;
+        let [min_task_bytes, max_task_bytes] =
+            [1.0 / factor, factor].map(|factor| (now as f64 * factor) as u64);
+        let first = Configuration {
+            task_bytes: now,
+            ..start(2, 2, 2)
+        };
+        let limits = ConfigurationLimits {
+            min_task_bytes,
+            max_task_bytes,
+            ..limits(&[2], 2)
+        };
+        let mut plan = FormulaPlan::new(&[4e-6], 2, 1);
+        plan.best_task = now as f64;
+        let mut controller = Controller::new(first, limits, options(2)).unwrap();
+        settle(&mut controller, &mut plan, 2000);
+        let tried = controller.decisions().iter().map(|one| one.to.task_bytes);
+        let mut tried: Vec<u64> = tried.chain([now]).collect();
+        tried.sort_unstable();
+        tried.dedup();
+        assert_eq!(tried.len(), sizes, "{tried:?}");
+    }
+}
+
+#[test]
 fn plans_in_stages_have_no_task_size() {
     let mut controller = Controller::new(start(2, 1, 1), limits(&[1, 1], 2), options(2)).unwrap();
     settle(

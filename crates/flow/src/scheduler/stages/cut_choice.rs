@@ -10,6 +10,7 @@ use super::stage_plan::StagePlan;
 use crate::engine::{CutRule, RunOptions};
 use crate::plan::graph::Graph;
 use crate::scheduler::measured_costs::{node_costs, predicted_rate};
+use crate::scheduler::subgraph::SubgraphPlan;
 
 /// What another cut must gain: predictions of similar ones are no better.
 const MIN_GAIN: f64 = 0.01;
@@ -37,7 +38,12 @@ pub(in crate::scheduler) fn choose_cuts(
     graph: &Graph,
     options: &RunOptions<'_>,
     costs: &OperatorCosts,
+    subgraph_plans: &[SubgraphPlan],
 ) -> Option<CutRule> {
+    // First, since comparing cuts of a large plan takes time.
+    if StagePlan::is_excluded_by_tasks(graph, options, subgraph_plans) {
+        return None;
+    }
     let options = &RunOptions {
         cut_rule: None,
         ..*options

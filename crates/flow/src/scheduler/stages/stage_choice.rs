@@ -4,7 +4,7 @@ use super::block_subgraph::too_little_memory;
 use super::stage_builder::StageBuilder;
 use super::stage_costs::{computes_much, expected_ns};
 use super::stage_plan::{Replication, StagePlan};
-use crate::engine::RunOptions;
+use crate::engine::{PlanCuts, RunOptions};
 use crate::plan::graph::Graph;
 use crate::scheduler::subgraph::SubgraphPlan;
 use crate::{Resource, RunError};
@@ -71,6 +71,25 @@ impl StagePlan {
         }
     }
 
+    /// Whether tasks are better in any case: cuts would show in results, workers decode samples, or worker processes call
+    /// functions.
+    pub(super) fn is_excluded_by_tasks(
+        graph: &Graph,
+        options: &RunOptions<'_>,
+        subgraph_plans: &[SubgraphPlan],
+    ) -> bool {
+        let may_have_tasks = options.cuts == PlanCuts::Any || options.allows_settling();
+        let mut in_tasks = subgraph_plans
+            .iter()
+            .filter(|plan| may_have_tasks && plan.task_size(graph, options).is_some());
+        in_tasks.any(|plan| {
+            let mut nodes = plan.nodes.iter().map(|one| &graph.nodes[one.node]);
+            options.allows_settling()
+                || plan.decodes(graph)
+                || nodes.any(|node| node.properties.needs == Resource::Interpreter)
+        })
+    }
+
     /// Stages of a plan with several operators that tasks would leave to one thread, although they can work at the same
     /// time; replicas then compute what tasks would. None if tasks are better: at most one such operator, samples that
     /// workers decode, functions that worker processes call, or cuts that show in results.
@@ -79,22 +98,15 @@ impl StagePlan {
         options: &RunOptions<'_>,
         subgraph_plans: &[SubgraphPlan],
     ) -> Option<Self> {
-        if options.workers < 2 || options.allows_settling() {
+        let is_excluded = Self::is_excluded_by_tasks(graph, options, subgraph_plans);
+        if options.workers < 2 || options.allows_settling() || is_excluded {
             return None;
         }
         let mut in_tasks = vec![false; graph.nodes.len()];
         for plan in subgraph_plans {
-            if plan.task_size(graph, options).is_none() {
-                continue;
-            }
-            for one in &plan.nodes {
-                let node = &graph.nodes[one.node];
-                let is_decoded =
-                    (node.op.recording()).is_some_and(|recording| recording.0.is_decoded());
-                if is_decoded || node.properties.needs == Resource::Interpreter {
-                    return None;
-                }
-                in_tasks[one.node] = true;
+            if plan.task_size(graph, options).is_some() {
+                let nodes = plan.nodes.iter();
+                nodes.for_each(|one| in_tasks[one.node] = true);
             }
         }
         let stages = Self::of(graph, options).ok()?;
@@ -102,6 +114,7 @@ impl StagePlan {
         let entries = stages.entries(options.workers);
         let mut nodes = in_tasks.iter().enumerate();
         let has_replicas = |node: usize| entries[stages.stage_of[node]].len() > 1;
+        // As declared, also where costs were measured: a configuration of tasks has no cuts, and must find tasks again.
         let expected = expected_ns(graph);
         if nodes.any(|(node, &in_tasks)| {
             in_tasks && computes_much(expected[node]) && !has_replicas(node)
