@@ -276,14 +276,16 @@ def test_events_of_several_branches_are_numbered_alike_however_many_workers_ther
                 signal.append(part)
                 signal.append_gap(samples=50)
             store.commit()
-            windows = iso.scan(store["a"], segment=1000).rewindow(100)
+            samples = iso.scan(store["a"], segment=1000)
+            windows = samples.rewindow(100)
             loud = windows.filter(lambda s: s.std() > 330).annotate(store["a"], "loud", peak=lambda s: abs(s).max())
             quiet = windows.filter(lambda s: s.std() < 270).annotate(store["a"], "quiet")
             ranges = windows.filter(lambda s: s.std() > 320).ranges().annotate(store["a"], "range")
             python = windows.map(iso.py(np.abs, dtype="i2", width=100, on_workers="threads"))
-            # What is summed up in tasks is so on one worker, too.
-            means = windows.map(lambda s: s + 1).stats("mean").group_by().agg(all=("mean", "mean"))
-            iso.run(loud, python.map(lambda s: s.max()), quiet, means, ranges, workers=workers, memory=8 << 20)
+            # What settles is in tasks on one worker, too.
+            low = samples.lowpass(100).rewindow(100).stats("mean")
+            plans = loud, python.map(lambda s: s.max()), quiet, low, ranges
+            iso.run(*plans, workers=workers, tolerance=1e-6, memory=64 << 20)
             return [repr(event) for event in store["a"].events]
 
     one = events(1, "one")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -37,8 +38,13 @@ MODULES = (
 def bench() -> Iterator[Any]:
     """The modules, which are scripts beside one another."""
     sys.path.insert(0, str(BENCH))
+    before = dict(os.environ)
     try:
-        yield {name: importlib.import_module(name) for name in MODULES}
+        modules = {name: importlib.import_module(name) for name in MODULES}
+        # Benchmarks measure in one thread unless they say otherwise: not so the tests that follow.
+        os.environ.clear()
+        os.environ.update(before)
+        yield modules
     finally:
         sys.path.remove(str(BENCH))
 

@@ -179,7 +179,8 @@ mod tests {
         for (factor, samples, bytes) in [(100.0, 450, 4500), (0.001, 20, 200), (1.0, 100, 1000)] {
             sizes.set_factor(factor);
             assert_eq!(sizes.bytes(), bytes);
-            assert_eq!(sizes.samples(sizes.lock().next), samples);
+            let next = sizes.lock().next;
+            assert_eq!(sizes.samples(next), samples);
             assert_eq!(sizes.portions(7), 1);
         }
     }

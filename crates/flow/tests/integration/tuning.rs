@@ -237,7 +237,7 @@ fn tasks_have_the_size_of_the_configuration_and_give_the_same_bits() {
 #[test]
 fn a_configuration_of_a_long_recording_is_applied_to_a_short_one() {
     let plan = |samples| stored(samples).rewindow(1024).unwrap().power().unwrap();
-    let own = tuned(&plan(8 << 20), 2, TuningMode::Recommend)
+    let own = tuned(&plan(16 << 20), 2, TuningMode::Recommend)
         .2
         .configuration;
     let own = own.unwrap();
@@ -245,17 +245,21 @@ fn a_configuration_of_a_long_recording_is_applied_to_a_short_one() {
         task_bytes,
         ..own.clone()
     };
-    let short = plan(1 << 20);
+    let short = plan(4 << 20);
     let (expected, _) = run(&short, 1, None).unwrap();
-    // At most a sixteenth of the recording, which is the size at the start.
-    let most = (1 << 20) / 16 * 2;
+    // At most a sixteenth of the recording, which is the size at the start; half of it is a segment.
+    let most = (4 << 20) / 16 * 2;
     for (stated, used) in [(0, 0), (most / 2, most / 2), (8 * most, most)] {
         for mode in [TuningMode::Apply, TuningMode::ChangeFrom] {
             let (output, report, tuning) = tuned(&short, 2, mode(of(stated)));
             assert_eq!(output, expected);
             assert_eq!(tuning.configuration, Some(of(used)));
             let length = if used == 0 { most } else { used } as i64 / 2;
-            assert!(lengths(&report).iter().all(|&one| one == length));
+            let found = lengths(&report);
+            assert!(
+                found.iter().all(|&one| one == length),
+                "{stated}: {found:?}"
+            );
         }
     }
     // Too small for any recording, or no size.
@@ -407,7 +411,7 @@ fn any_cuts_that_a_configuration_may_have_give_the_same_bits() {
                     prop_assert_eq!(&found, &expected, "{:?}", changed);
                     other.set(other.get() + u32::from(changed != cuts));
                 }
-                Err(error) => prop_assert_eq!(error.code(), "other_plan"),
+                Err(error) => prop_assert!(["cuts", "other_plan"].contains(&error.code())),
             }
         }
         Ok(())
