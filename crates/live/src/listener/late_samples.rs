@@ -360,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_reader_gets_the_events_of_its_scan_and_its_end() {
-        let buffer = LateBuffer::new(100);
+        let buffer = LateBuffer::new(100 + 4 * PIECE_BYTES);
         let first = buffer.scan_to_read();
         assert_eq!(buffer.next(first), LateNext::NotScanned);
         buffer.begin_scan();

@@ -298,6 +298,8 @@ fn task_sizes_that_a_trial_cannot_tell_apart_are_not_tried() {
             [1.0 / factor, factor].map(|factor| (now as f64 * factor) as u64);
         let first = Configuration {
             task_bytes: now,
+            replicas: vec![2],
+            link_bytes: Vec::new(),
             ..start(2, 2, 2)
         };
         let limits = ConfigurationLimits {

@@ -313,7 +313,8 @@ fn senders(rate: u64) -> impl Strategy<Value = Sender> {
             prop::collection::vec(delay, 60..120),
             prop::collection::vec(copy, 120),
         ),
-        (10usize..60, 0u64..1500, any::<bool>(), any::<bool>()),
+        // A clock that starts anew is in tests of its own: what a join gives then depends on when it looks.
+        (10usize..60, 0u64..1500, any::<bool>(), Just(false)),
     )
         .prop_map(
             move |((len, is_stamped, delays, repeats), (from, silence, backlog, restarts))| {
