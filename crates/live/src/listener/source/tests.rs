@@ -313,8 +313,7 @@ fn senders(rate: u64) -> impl Strategy<Value = Sender> {
             prop::collection::vec(delay, 60..120),
             prop::collection::vec(copy, 120),
         ),
-        // A clock that starts anew is in tests of its own: what a join gives then depends on when it looks.
-        (10usize..60, 0u64..1500, any::<bool>(), Just(false)),
+        (10usize..60, 0u64..1500, any::<bool>(), any::<bool>()),
     )
         .prop_map(
             move |((len, is_stamped, delays, repeats), (from, silence, backlog, restarts))| {
@@ -351,13 +350,17 @@ proptest! {
         let steps: Vec<u64> = steps.into_iter().map(|ms| ms * MS).collect();
         let other = replay(&feeds, rates, lateness, how, &steps, segment);
         prop_assert_eq!(other.is_some(), each_ms.is_some());
-        prop_assert!(each_ms.is_some() || first.restarts || second.restarts);
+        let restarts = first.restarts || second.restarts;
+        prop_assert!(each_ms.is_some() || restarts);
         let (Some(other), Some(each_ms)) = (other, each_ms) else {
             return Ok(());
         };
         prop_assert_eq!(&other.1, &each_ms.1);
         prop_assert_eq!(&other.2, &each_ms.2);
-        prop_assert_eq!(&other.0, &each_ms.0);
+        // The first rows of a clock that starts anew meet rows of the other feed that still wait.
+        if !restarts {
+            prop_assert_eq!(&other.0, &each_ms.0);
+        }
     }
 }
 
