@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Any
 
 from tune_changes import competitor, dearer_operator
-from tune_methods import Grid, compared, summary
-from tune_path import GOAL, NO_TRIALS, Parts, path, spread
+from tune_methods import MeasuredGrid, compared, summary
+from tune_path import GOAL, NO_TRIALS, PartsOfBest, path, spread
 from tune_results import Results, origin
 from tune_simulated import compare, errors
 from tune_streams import streams
@@ -79,7 +79,9 @@ def predicted(
     return simulated
 
 
-def tuned_from(workload: Tunable, start: iso.Configuration, parts: Parts, grid: Grid, seconds: float) -> dict[str, Any]:
+def tuned_from(
+    workload: Tunable, start: iso.Configuration, parts: PartsOfBest, grid: MeasuredGrid, seconds: float
+) -> dict[str, Any]:
     """A tuned run from a start, and other methods with as many trials."""
     begun = time.perf_counter()
     tuning = workload.tuned(start, seconds)
@@ -137,14 +139,14 @@ def measure(workload: Tunable, short_s: float, long_s: float, harm_s: float, cor
     """The grid, its prediction, and what tuning and other methods reach from bad starts."""
     workload.check()
     everything = workload.grid(cores)
-    parts = Parts(workload, everything, short_s, rounds)
+    parts = PartsOfBest(workload, everything, short_s, rounds)
     first = {one: median(times) for one, times in parts.times.items()}
     simulated, costs = None, (1.0,)
     if isinstance(workload, Workload):
         report = counted(workload, everything, short_s, cores)
         simulated = predicted(workload, report, first, short_s, cores, rounds)
         costs = stage_costs(report)
-    grid = Grid(parts.times, costs, cores, parts.best, workload.default_bytes(cores))
+    grid = MeasuredGrid(parts.times, costs, cores, parts.best, workload.default_bytes(cores))
     starts = [one for one in everything if parts.first[one] < COUNTED]
     below = len(starts)
     starts = spread(starts)

@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 from tune_path import GOAL as GOAL_PART
-from tune_path import Parts, Step, path
+from tune_path import PartsOfBest, PathStep, path
 from tune_workloads import RATE, WINDOW, Workload
 
 import isochrony as iso
@@ -110,11 +110,11 @@ def _reported(
     tuning, run_s = run
     short_s, rounds = (0.02, 1) if is_quick else (0.5, 5)
     with changed():
-        parts = Parts(workload, workload.grid(cores), short_s, rounds)
+        parts = PartsOfBest(workload, workload.grid(cores), short_s, rounds)
         before, after = path(tuning, at_s)
         # As if the run had begun with the change.
-        ran = [Step(0.0, 0, one.configuration) for one in before[-1:]]
-        shifted = [Step(one.at_s - at_s, one.trials - before[-1].trials, one.configuration) for one in after]
+        ran = [PathStep(0.0, 0, one.configuration) for one in before[-1:]]
+        shifted = [PathStep(one.at_s - at_s, one.trials - before[-1].trials, one.configuration) for one in after]
         found = parts.of_path(ran + shifted)
         kept_part = parts.part(tuning.configuration) if tuning.configuration is not None else None
     is_noticed = any(one.outcome == "load_changed" for one in tuning.decisions if one.at_s > at_s)

@@ -21,7 +21,7 @@ from tune_workloads import part_of_best
 
 import isochrony as iso
 
-__all__ = ["METHODS", "Grid", "compared", "summary"]
+__all__ = ["METHODS", "MeasuredGrid", "compared", "summary"]
 
 #: Of random search, whose luck differs.
 DRAWS = 20
@@ -34,7 +34,7 @@ class OutOfTrialsError(Exception):
 
 
 @dataclass(frozen=True)
-class Grid:
+class MeasuredGrid:
     """Every configuration of a workload, with the times of its runs.
 
     Attributes:
@@ -90,14 +90,14 @@ class Trials:
         return True
 
 
-class Space:
+class ConfigurationSpace:
     """The values of each coordinate of a grid, and moves within it.
 
     Raises:
         ValueError: costs of other stages than the grid's.
     """
 
-    def __init__(self, grid: Grid, points: dict[Point, list[float]]) -> None:
+    def __init__(self, grid: MeasuredGrid, points: dict[Point, list[float]]) -> None:
         self.axes = [sorted(set(axis)) for axis in zip(*points, strict=True)]
         self.points = list(points)
         self.costs, self.cores, self.default_bytes = grid.costs, grid.cores, grid.default_bytes
@@ -130,7 +130,7 @@ class Space:
 class Search:
     """What a method looks for a configuration with."""
 
-    space: Space
+    space: ConfigurationSpace
     trials: Trials
     start: Point
     chance: random.Random
@@ -211,7 +211,7 @@ METHODS: dict[str, Callable[[Search], Point]] = {
 }
 
 
-def compared(grid: Grid, first: iso.Configuration, trials: int) -> dict[str, list[float]]:
+def compared(grid: MeasuredGrid, first: iso.Configuration, trials: int) -> dict[str, list[float]]:
     """The part of the best configuration that each method reaches from a start; of random search, of each draw.
 
     Parameters:
@@ -224,7 +224,9 @@ def compared(grid: Grid, first: iso.Configuration, trials: int) -> dict[str, lis
         for seed in range(DRAWS if name == "random search" else 1):
             budget = Trials(points, coordinates(first), max(trials, 1))
             try:
-                picked = method(Search(Space(grid, points), budget, coordinates(first), random.Random(seed)))
+                picked = method(
+                    Search(ConfigurationSpace(grid, points), budget, coordinates(first), random.Random(seed))
+                )
             except OutOfTrialsError:
                 picked = budget.best
             reached.setdefault(name, []).append(part_of_best(points, best, picked))

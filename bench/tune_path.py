@@ -9,7 +9,7 @@ from tune_workloads import Tunable, by_turns, median, part_of_best, plain
 
 import isochrony as iso
 
-__all__ = ["GOAL", "NO_TRIALS", "TIE", "Parts", "Step", "path", "spread"]
+__all__ = ["GOAL", "NO_TRIALS", "TIE", "PartsOfBest", "PathStep", "path", "spread"]
 
 #: What must be reached of the best configuration.
 GOAL = 0.95
@@ -22,7 +22,7 @@ WINNERS = 5
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """A change of the configuration.
 
     Attributes:
@@ -37,20 +37,20 @@ class Step:
     configuration: iso.Configuration
 
 
-def path(tuning: iso.TuningReport, at_s: float = 0.0) -> tuple[list[Step], list[Step]]:
+def path(tuning: iso.TuningReport, at_s: float = 0.0) -> tuple[list[PathStep], list[PathStep]]:
     """Changes until a time of the run, that to the first configuration included, and after it. Going back is one."""
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     trials = 0
     for one in tuning.decisions:
         trials += one.outcome not in NO_TRIALS
         if not steps:
-            steps.append(Step(0.0, 0, one.before))
+            steps.append(PathStep(0.0, 0, one.before))
         # What was applied at once is kept, or taken back, by a later decision.
         to = {"kept": one.candidate, "applied": one.candidate, "rolled_back": one.before}.get(one.outcome)
         if to is not None and to != steps[-1].configuration:
-            steps.append(Step(one.at_s, trials, to))
+            steps.append(PathStep(one.at_s, trials, to))
     if not steps and tuning.configuration is not None:
-        steps.append(Step(0.0, 0, tuning.configuration))
+        steps.append(PathStep(0.0, 0, tuning.configuration))
     return [one for one in steps if one.at_s <= at_s], [one for one in steps if one.at_s > at_s]
 
 
@@ -60,7 +60,7 @@ def spread(starts: list[iso.Configuration], most: int = 6) -> list[iso.Configura
     return [starts[nth * len(starts) // count] for nth in range(count)]
 
 
-class Parts:
+class PartsOfBest:
     """The best configuration of a grid, and the part of its throughput that others reach.
 
     All are measured by turns, and the best ones again.
@@ -106,7 +106,7 @@ class Parts:
         """Another winner that cannot be told from the best, or less than that beside it."""
         return plain(configuration) in map(plain, self.ties) or self.part(configuration) >= 1 / (1 + TIE)
 
-    def of_path(self, steps: list[Step]) -> dict[str, Any]:
+    def of_path(self, steps: list[PathStep]) -> dict[str, Any]:
         """Parts of all steps; trials and time until one reached the goal, None if none did; changes after that."""
         parts = [self.part(one.configuration) for one in steps]
         reached = next((nth for nth, part in enumerate(parts) if part >= GOAL), None)

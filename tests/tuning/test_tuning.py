@@ -153,7 +153,8 @@ def test_a_configuration_of_another_plan_or_machine_is_refused(plan: iso.Plan, t
         ("{", "cannot be read as a configuration"),
         ("[]", "is not a configuration of format 1"),
         ('{"format": 2}', "is not a configuration of format 1"),
-        ('{"format": 1, "workers": -1}', "other fields than a configuration, or values of another type"),
+        ('{"format": 1, "workers": -1}', "workers = -1 is refused; it must be a whole number from 0"),
+        ('{"format": 1, "workers": 1}', "replicas is missing; it must be a list of whole numbers"),
     ],
 )
 def test_broken_files_are_refused_with_a_reason(plan: iso.Plan, tmp_path: Path, text: str, message: str) -> None:

@@ -63,7 +63,7 @@ def seconds(workers: int, replicas: tuple[int, ...], size: int) -> float:
 def grid(bench: Any) -> Any:
     every = product(range(1, CORES + 1), product([1], range(1, CORES + 1)), SIZES)
     times = {configuration(*one): [seconds(*one)] for one in every}
-    return bench["tune_methods"].Grid(times, COSTS, CORES, configuration(CORES, (1, 3), SIZES[1]), DEFAULT)
+    return bench["tune_methods"].MeasuredGrid(times, COSTS, CORES, configuration(CORES, (1, 3), SIZES[1]), DEFAULT)
 
 
 def test_each_method_reaches_what_it_can(bench: Any, grid: Any) -> None:
@@ -96,7 +96,7 @@ def test_costs_of_other_stages_are_refused(bench: Any, grid: Any, costs: tuple[f
 def test_ds2_and_the_dissertations_rule_stop_at_what_is_needed(bench: Any, grid: Any) -> None:
     methods = bench["tune_methods"]
     points = grid.points()
-    space, start = methods.Space(grid, points), (1, 1, 1, SIZES[1])
+    space, start = methods.ConfigurationSpace(grid, points), (1, 1, 1, SIZES[1])
     for name in ("DS2", "dissertation"):
         search = methods.Search(space, methods.Trials(points, start, 1000), start, None)
         picked = methods.METHODS[name](search)
@@ -127,7 +127,7 @@ def test_no_method_has_more_trials_than_the_tuner(
 def test_trials_give_the_measured_times_in_turn(bench: Any) -> None:
     methods = bench["tune_methods"]
     times = {iso.Configuration(1): [2.0, 1.0, 3.0], iso.Configuration(2): [1.5]}
-    grid = methods.Grid(times, (1.0,), 2, iso.Configuration(2), 0)
+    grid = methods.MeasuredGrid(times, (1.0,), 2, iso.Configuration(2), 0)
     trials = methods.Trials(grid.points(), (1, 0), 9)
     assert [trials.seconds((1, 0)) for _ in range(4)] == [2.0, 1.0, 3.0, 2.0]
     # Noise may mislead a method; its pick counts by the median of 2 s.
@@ -139,7 +139,7 @@ def test_what_has_no_stages_is_given_threads(bench: Any) -> None:
     every = product(range(1, 5), SIZES)
     times = {iso.Configuration(workers, buffer_bytes=size): [1 / workers] for workers, size in every}
     best = iso.Configuration(4, buffer_bytes=SIZES[0])
-    grid = methods.Grid(times, (1.0,), 4, best, SIZES[1])
+    grid = methods.MeasuredGrid(times, (1.0,), 4, best, SIZES[1])
     reached = methods.compared(grid, iso.Configuration(1, buffer_bytes=SIZES[0]), 50)
     assert reached["start"] == reached["all ones"] == [0.25]
     for name in ("all cores", "DS2", "dissertation", "hill climbing"):
@@ -166,7 +166,7 @@ def report(*decisions: TuningDecision) -> TuningReport:
     return TuningReport(last, None, None, 1.0, None, None, None, None, None, 10, decisions)
 
 
-class Known:
+class KnownWorkload:
     """Runs whose times are known by their workers; seven are as good as eight."""
 
     name = "known"
@@ -191,7 +191,7 @@ def test_a_path_has_every_change_and_its_trials(bench: Any) -> None:
     before, after = module.path(tuning, 3.5)
     assert [(one.at_s, one.trials, one.configuration.workers) for one in before] == [(0.0, 0, 1), (2.0, 2, 3)]
     assert [one.configuration.workers for one in after] == [7, 8, 2, 8]
-    parts = module.Parts(Known(), [iso.Configuration(workers) for workers in range(1, 9)], 0.0, 1)
+    parts = module.PartsOfBest(KnownWorkload(), [iso.Configuration(workers) for workers in range(1, 9)], 0.0, 1)
     found = parts.of_path(before + after)
     assert found["parts"] == pytest.approx([0.25, 1 / 1.5, 1.0, 1.0, 0.25, 1.0])
     assert found["to_goal"] == {"trials": 2, "changes": 2, "at_s": 4.0}
@@ -201,7 +201,7 @@ def test_a_path_has_every_change_and_its_trials(bench: Any) -> None:
     assert parts.of_path(before)["to_goal"] is None
 
 
-class Noisy:
+class NoisyWorkload:
     """Runs that are slow by chance, more often with few workers."""
 
     name = "noisy"
@@ -216,10 +216,10 @@ class Noisy:
 
 
 def test_a_configuration_has_the_same_part_as_a_methods_pick_and_as_the_tuners(bench: Any) -> None:
-    workload, every = Noisy(), [iso.Configuration(workers) for workers in range(1, 9)]
-    parts = bench["tune_path"].Parts(workload, every, 0.0, 5)
+    workload, every = NoisyWorkload(), [iso.Configuration(workers) for workers in range(1, 9)]
+    parts = bench["tune_path"].PartsOfBest(workload, every, 0.0, 5)
     assert {len(times) for times in parts.times.values()} == {3}
-    grid = bench["tune_methods"].Grid(parts.times, (1.0,), 8, parts.best, 0)
+    grid = bench["tune_methods"].MeasuredGrid(parts.times, (1.0,), 8, parts.best, 0)
     by_method = [bench["tune_methods"].compared(grid, one, 1)["start"][0] for one in every]
     before = dict(workload.runs)
     assert by_method == [parts.part_in_grid(one) for one in every] == [parts.first[one] for one in every]
@@ -245,12 +245,12 @@ def test_starts_come_from_the_whole_grid(bench: Any, count: int, expected: list[
 def test_tuned_and_untuned_runs_have_as_many_threads(bench: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     runs: list[dict[str, Any]] = []
 
-    class Recorded:
+    class RecordedPlan:
         def run(self, **options: Any) -> None:
             runs.append(options)
 
     module = bench["tune_workloads"]
-    monkeypatch.setattr(module.Workload, "lasting", lambda *_: Recorded())
+    monkeypatch.setattr(module.Workload, "lasting", lambda *_: RecordedPlan())
     monkeypatch.setattr(module, "auto_workers", lambda: 7)
     workload = module.Workload("x", None, 1, None)
     workload.plain_run(1.0, tune=False)
@@ -260,14 +260,14 @@ def test_tuned_and_untuned_runs_have_as_many_threads(bench: Any, monkeypatch: py
 
 
 def test_a_bound_is_stated_of_thirty_pairs_only(bench: Any) -> None:
-    class Still:
+    class IdleWorkload:
         name = "still"
 
         def plain_run(self, _: float, *, tune: bool) -> None:
             pass
 
-    assert bench["tune"].harm(Still(), 0.0, 2)["low"] is None
-    found = bench["tune"].harm(Still(), 0.0, 30)
+    assert bench["tune"].harm(IdleWorkload(), 0.0, 2)["low"] is None
+    found = bench["tune"].harm(IdleWorkload(), 0.0, 30)
     assert found["low"] <= found["mean"]
 
 

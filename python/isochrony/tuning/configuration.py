@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -42,6 +42,35 @@ FORMAT = 1
 OUTCOMES = ("kept", "rejected", "undecided", "load_changed", "applied", "rolled_back", "too_short")
 
 Tune = Literal["recommend"] | bool
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _are(is_legal: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda values: isinstance(values, list) and all(map(is_legal, values))
+
+
+_COUNT, _COUNTS, _TEXT = "a whole number from 0", "a list of whole numbers from 0", "a text"
+#: Fields of a saved configuration: what they must be, and what those have that the first files lacked.
+_SAVED: dict[str, tuple[str, Callable[[Any], bool], Any]] = {
+    "workers": (_COUNT, _is_count, None),
+    "replicas": (_COUNTS, _are(_is_count), None),
+    "link_bytes": (_COUNTS, _are(_is_count), None),
+    "threads": (_COUNT, _is_count, None),
+    "plan": (_TEXT, _is_text, None),
+    "machine": (_TEXT, _is_text, None),
+    "buffer_bytes": (_COUNT, _is_count, 0),
+    "pin": ("true or false", lambda value: isinstance(value, bool), False),
+    "io": ("a list of texts", _are(_is_text), []),
+    "task_bytes": (_COUNT, _is_count, 0),
+    "cuts": (_COUNTS, _are(_is_count), []),
+}
 
 
 def _machine() -> str:
@@ -147,25 +176,16 @@ class Configuration:
             raise OptionError(f"{path} cannot be read as a configuration: {why}; {remedy}") from error
         if not isinstance(fields, dict) or fields.pop("format", None) != FORMAT:
             raise OptionError(f"{path} is not a configuration of format {FORMAT}; {remedy}")
-        numbers: dict[str, Any] = {name: fields.pop(name, None) for name in ("workers", "threads")}
-        # The first files had no such fields.
-        numbers |= {name: fields.pop(name, 0) for name in ("buffer_bytes", "task_bytes")}
-        pin, io = fields.pop("pin", False), fields.pop("io", [])
-        lists = {name: fields.pop(name, None) for name in ("replicas", "link_bytes")}
-        lists["cuts"] = fields.pop("cuts", [])
-        texts = {name: fields.pop(name, None) for name in ("plan", "machine")}
-        is_count = lambda one: isinstance(one, int) and not isinstance(one, bool) and one >= 0  # noqa: E731
-        legal = (
-            all(map(is_count, numbers.values()))
-            and all(isinstance(one, list) and all(map(is_count, one)) for one in lists.values())
-            and all(isinstance(one, str) for one in texts.values())
-            and isinstance(pin, bool)
-            and isinstance(io, list)
-            and all(isinstance(one, str) for one in io)
-        )
-        if fields or not legal:
-            raise OptionError(f"{path} has other fields than a configuration, or values of another type; {remedy}")
-        return cls(**numbers | {name: tuple(one) for name, one in lists.items()} | texts, pin=pin, io=tuple(io))
+        values: dict[str, Any] = {}
+        for name, (kind, is_legal, default) in _SAVED.items():
+            value = fields.pop(name, default)
+            if not is_legal(value):
+                given = "is missing" if value is None else f"= {value!r} is refused"
+                raise OptionError(f"{path}: {name} {given}; it must be {kind}; {remedy}")
+            values[name] = tuple(value) if isinstance(value, list) else value
+        if fields:
+            raise OptionError(f"{path}: a configuration has no {', '.join(fields)}; {remedy}")
+        return cls(**values)
 
     def check(self, plan: str) -> None:
         """Check that the configuration is for a plan, and for this machine.

@@ -33,8 +33,8 @@ pub const LEAF: u64 = 4096;
 #[serde(bound = "")]
 pub struct IndexedSums<T: Statistic> {
     /// Earlier samples of the first leaf may be in another part.
-    has_head: bool,
-    head: Option<Head>,
+    keeps_first_leaf: bool,
+    first_leaf: Option<FirstLeaf>,
     tree: ReductionTree<Summary<T::Extreme>>,
     open_leaf: Option<u64>,
     open: Accumulator<T>,
@@ -44,7 +44,7 @@ pub struct IndexedSums<T: Statistic> {
 
 /// The first leaf.
 #[derive(Clone, Serialize, Deserialize)]
-struct Head {
+struct FirstLeaf {
     leaf: u64,
     /// Of its samples.
     bytes: Vec<u8>,
@@ -66,8 +66,8 @@ impl<T: Statistic> IndexedSums<T> {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            has_head: true,
-            head: None,
+            keeps_first_leaf: true,
+            first_leaf: None,
             tree: ReductionTree::default(),
             open_leaf: None,
             open: Accumulator::new(),
@@ -79,7 +79,7 @@ impl<T: Statistic> IndexedSums<T> {
     #[must_use]
     pub fn from_leaf_start() -> Self {
         Self {
-            has_head: false,
+            keeps_first_leaf: false,
             ..Self::new()
         }
     }
@@ -99,22 +99,25 @@ impl<T: Statistic> IndexedSums<T> {
     /// Whether samples from `start` on may follow: they lie in the last leaf or in a later one.
     #[must_use]
     pub fn continues_at(&self, start: i64) -> bool {
-        let head = self.head.as_ref().map(|head| head.leaf);
+        let first_leaf = self.first_leaf.as_ref().map(|first_leaf| first_leaf.leaf);
         self.open_leaf
-            .or(head)
+            .or(first_leaf)
             .is_none_or(|leaf| leaf_of(start) >= leaf)
     }
 
     /// Bytes outside of the struct itself.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        let head = self.head.as_ref().map_or(0, |head| head.bytes.capacity());
-        head + self.tree.heap_bytes()
+        let first_leaf = self
+            .first_leaf
+            .as_ref()
+            .map_or(0, |first_leaf| first_leaf.bytes.capacity());
+        first_leaf + self.tree.heap_bytes()
     }
 
     /// Removes all samples.
     pub fn reset(&mut self) {
-        self.head = None;
+        self.first_leaf = None;
         self.tree.clear();
         self.open_leaf = None;
         self.open.reset();
@@ -126,8 +129,8 @@ impl<T: Statistic> IndexedSums<T> {
         if samples.is_empty() {
             return;
         }
-        if self.range.is_none() && self.has_head {
-            self.head = Some(Head {
+        if self.range.is_none() && self.keeps_first_leaf {
+            self.first_leaf = Some(FirstLeaf {
                 leaf: leaf_of(start),
                 bytes: Vec::new(),
             });
@@ -145,9 +148,11 @@ impl<T: Statistic> IndexedSums<T> {
     }
 
     fn push_to_leaf(&mut self, leaf: u64, samples: &[T]) {
-        match &mut self.head {
-            Some(head) if head.leaf == leaf => {
-                head.bytes.extend_from_slice(bytemuck::cast_slice(samples));
+        match &mut self.first_leaf {
+            Some(first_leaf) if first_leaf.leaf == leaf => {
+                first_leaf
+                    .bytes
+                    .extend_from_slice(bytemuck::cast_slice(samples));
             }
             _ => {
                 if self.open_leaf != Some(leaf) {
@@ -171,15 +176,18 @@ impl<T: Statistic> IndexedSums<T> {
         let (Some(range), Some(next)) = (&mut self.range, &later.range) else {
             if self.range.is_none() {
                 *self = Self {
-                    has_head: self.has_head,
+                    keeps_first_leaf: self.keeps_first_leaf,
                     ..later.clone()
                 };
             }
             return;
         };
         range.end = range.end.max(next.end);
-        if let Some(head) = &later.head {
-            self.push_to_leaf(head.leaf, &bytemuck::pod_collect_to_vec(&head.bytes));
+        if let Some(first_leaf) = &later.first_leaf {
+            self.push_to_leaf(
+                first_leaf.leaf,
+                &bytemuck::pod_collect_to_vec(&first_leaf.bytes),
+            );
         }
         if !later.tree.is_empty() || later.open_leaf.is_some() {
             self.close();
@@ -193,10 +201,10 @@ impl<T: Statistic> IndexedSums<T> {
     #[must_use]
     pub fn summary(&self) -> Summary<T::Extreme> {
         let mut tree = ReductionTree::default();
-        if let Some(head) = &self.head {
+        if let Some(first_leaf) = &self.first_leaf {
             let mut sums = Accumulator::new();
-            sums.push(&bytemuck::pod_collect_to_vec::<u8, T>(&head.bytes));
-            tree.push(head.leaf, 0, sums.finish(), Summary::merge);
+            sums.push(&bytemuck::pod_collect_to_vec::<u8, T>(&first_leaf.bytes));
+            tree.push(first_leaf.leaf, 0, sums.finish(), Summary::merge);
         }
         tree.append(&self.tree, Summary::merge);
         if let Some(leaf) = self.open_leaf {

@@ -1,5 +1,5 @@
 //! [`CutRule`]: what decides where a plan is cut into stages, instead of the costs that operators declare.
-//! [`CutChoice`]: whether a run may have such a rule.
+//! [`CutOrigin`]: where the cuts of a run come from.
 
 /// By node of the plan.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -11,7 +11,7 @@ pub(crate) struct CutRule {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum CutChoice {
+pub(crate) enum CutOrigin {
     /// Declared costs decide.
     #[default]
     Declared,

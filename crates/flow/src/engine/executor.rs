@@ -7,7 +7,7 @@ use isochrony_runtime::Interrupt;
 use super::branches::ExecutorTaps;
 use super::burst_latency::BurstLatencies;
 use super::context::ExecutionContext;
-use super::cut_rule::CutChoice;
+use super::cut_rule::CutOrigin;
 use super::pool::OutputPool;
 use super::ranked_error::RankedError;
 use super::report::{OperatorReport, Report};
@@ -199,7 +199,7 @@ impl PlanExecutor {
             processes: Vec::new(),
             tuning: None,
             notes: Vec::new(),
-            cut_choice: CutChoice::default(),
+            cut_origin: CutOrigin::default(),
         }
     }
 }

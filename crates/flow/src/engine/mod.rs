@@ -49,7 +49,7 @@ pub(crate) mod start_settings;
 pub(crate) mod time_axis;
 pub(crate) mod tuning;
 
-pub(crate) use cut_rule::{CutChoice, CutRule};
+pub(crate) use cut_rule::{CutOrigin, CutRule};
 pub(crate) use dispatch::is_operator_error;
 pub(crate) use executor::PlanExecutor;
 pub(crate) use first_error::panic_error;

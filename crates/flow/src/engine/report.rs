@@ -11,7 +11,7 @@ use isochrony_tune::TuningReport;
 use isochrony_workers::ProcessReport;
 use serde_json::{Map, Value};
 
-use super::cut_rule::CutChoice;
+use super::cut_rule::CutOrigin;
 
 /// Statistics of an operator.
 #[derive(Debug, Clone, PartialEq)]
@@ -242,7 +242,7 @@ pub struct Report {
     /// Why there is no result, if nothing was read or no window fits.
     pub notes: Vec<String>,
     /// What decided about cuts between stages.
-    pub(crate) cut_choice: CutChoice,
+    pub(crate) cut_origin: CutOrigin,
 }
 
 impl Report {

@@ -18,7 +18,7 @@ use crate::engine::budget::{MemoryHandle, MemoryReclaimer};
 use crate::engine::report::{Report, TaskReport};
 use crate::engine::time_axis::first_error;
 use crate::engine::tuning::Tuning;
-use crate::engine::{CutChoice, CutRule, PlanCuts, PlanExecutor, RunOptions};
+use crate::engine::{CutOrigin, CutRule, PlanCuts, PlanExecutor, RunOptions};
 use crate::plan::graph::Graph;
 use crate::{OpErrorKind, RunError};
 
@@ -214,12 +214,12 @@ fn cut_rule(
     subgraph_plans: &[SubgraphPlan],
 ) -> Result<Option<CutRule>, RunError> {
     let given = match cut_choice(options) {
-        CutChoice::Declared => return Ok(None),
-        CutChoice::Measured => {
+        CutOrigin::Declared => return Ok(None),
+        CutOrigin::Measured => {
             let costs = measured_costs();
             return Ok(costs.and_then(|costs| choose_cuts(graph, options, &costs, subgraph_plans)));
         }
-        CutChoice::Given => (options.tuning).and_then(Tuning::given_cuts).unwrap_or(&[]),
+        CutOrigin::Given => (options.tuning).and_then(Tuning::given_cuts).unwrap_or(&[]),
     };
     if given.len() != graph.nodes.len() {
         return Err(TuneError::OtherPlan {
@@ -243,18 +243,18 @@ fn cut_rule(
 }
 
 /// What decides about cuts between stages of a run with these options.
-pub(super) fn cut_choice(options: &RunOptions<'_>) -> CutChoice {
+pub(super) fn cut_choice(options: &RunOptions<'_>) -> CutOrigin {
     // A control names stages by number.
     if options.workers < 2 || options.cluster.is_some() || options.control.is_some() {
-        return CutChoice::Declared;
+        return CutOrigin::Declared;
     }
     let tuning = options.tuning;
     if tuning.is_some_and(|tuning| tuning.given_cuts().is_some()) {
-        return CutChoice::Given;
+        return CutOrigin::Given;
     }
     match options.auto_workers || tuning.is_some_and(Tuning::chooses_cuts) {
-        true => CutChoice::Measured,
-        false => CutChoice::Declared,
+        true => CutOrigin::Measured,
+        false => CutOrigin::Declared,
     }
 }
 
@@ -316,14 +316,14 @@ mod tests {
         });
         let control = Control::default();
         for (options, expected) in [
-            ((false, None, None, 2), CutChoice::Declared),
-            ((true, None, None, 2), CutChoice::Measured),
-            ((true, None, None, 1), CutChoice::Declared),
-            ((true, None, Some(&control), 2), CutChoice::Declared),
-            ((false, Some(&changes), None, 2), CutChoice::Measured),
-            ((false, Some(&recommends), None, 2), CutChoice::Declared),
-            ((false, Some(&applies), None, 2), CutChoice::Declared),
-            ((true, Some(&given), None, 2), CutChoice::Given),
+            ((false, None, None, 2), CutOrigin::Declared),
+            ((true, None, None, 2), CutOrigin::Measured),
+            ((true, None, None, 1), CutOrigin::Declared),
+            ((true, None, Some(&control), 2), CutOrigin::Declared),
+            ((false, Some(&changes), None, 2), CutOrigin::Measured),
+            ((false, Some(&recommends), None, 2), CutOrigin::Declared),
+            ((false, Some(&applies), None, 2), CutOrigin::Declared),
+            ((true, Some(&given), None, 2), CutOrigin::Given),
         ] {
             let (auto_workers, tuning, control, workers) = options;
             assert_eq!(of(auto_workers, tuning, control, workers), expected);

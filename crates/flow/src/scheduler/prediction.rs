@@ -14,7 +14,7 @@ use super::measured_costs::{node_costs, predicted_rate};
 use super::scan_groups::subgraph_plans;
 use super::stages::{StagePlan, choose_cuts};
 use crate::StoredRecording;
-use crate::engine::{CutChoice, RunOptions};
+use crate::engine::{CutOrigin, RunOptions};
 use crate::plan::Op;
 use crate::plan::graph::{Graph, GraphNode};
 use crate::{Plan, Report};
@@ -41,14 +41,14 @@ impl Plan {
         workers: usize,
         costs: &OperatorCosts,
     ) -> Result<ThroughputPrediction, Vec<&'static str>> {
-        self.predict_cut(workers, costs, CutChoice::Measured)
+        self.predict_cut(workers, costs, CutOrigin::Measured)
     }
 
     fn predict_cut(
         &self,
         workers: usize,
         costs: &OperatorCosts,
-        cuts: CutChoice,
+        cuts: CutOrigin,
     ) -> Result<ThroughputPrediction, Vec<&'static str>> {
         let mut graph = Graph::new(self);
         crate::optimiser::optimise(&mut graph);
@@ -61,7 +61,7 @@ impl Plan {
     /// errors.
     pub fn check_prediction(&self, report: &Report) {
         let is_remote = report.workers.iter().any(|one| one.host.is_some());
-        let has_given_cuts = report.cut_choice == CutChoice::Given && !report.stages.is_empty();
+        let has_given_cuts = report.cut_origin == CutOrigin::Given && !report.stages.is_empty();
         if report.elapsed < MIN_CHECKED || is_remote || has_given_cuts {
             return;
         }
@@ -77,7 +77,7 @@ impl Plan {
             return;
         }
         let workers = report.threads.len().max(report.workers.len()).max(1);
-        let predicted = self.predict_cut(workers, &costs, report.cut_choice);
+        let predicted = self.predict_cut(workers, &costs, report.cut_origin);
         let (Ok(prediction), Some(total)) = (predicted, total_samples(&graph)) else {
             return;
         };
@@ -153,7 +153,7 @@ pub(super) fn operator_seconds(
 ) -> Option<(f64, f64)> {
     graph.nodes.iter().find(|node| !node.inputs.is_empty())?;
     let samples = total_samples(graph)? as f64;
-    let cuts = CutChoice::Measured;
+    let cuts = CutOrigin::Measured;
     let seconds = |workers| Some(samples / predict(graph, workers, costs, cuts).ok()?.rate);
     Some((seconds(1)?, seconds(workers)?))
 }
@@ -162,7 +162,7 @@ fn predict(
     graph: &Graph,
     workers: usize,
     costs: &OperatorCosts,
-    cuts: CutChoice,
+    cuts: CutOrigin,
 ) -> Result<ThroughputPrediction, Vec<&'static str>> {
     let measured = costs;
     let mut costs = node_costs(graph, measured)?;
@@ -187,7 +187,7 @@ fn predict(
         ..RunOptions::default()
     };
     let subgraphs = subgraph_plans(graph, &options);
-    let rule = (workers > 1 && cuts == CutChoice::Measured)
+    let rule = (workers > 1 && cuts == CutOrigin::Measured)
         .then(|| choose_cuts(graph, &options, measured, &subgraphs));
     let rule = rule.flatten();
     let options = RunOptions {
@@ -295,7 +295,7 @@ pub(super) fn lines(graph: &Graph) -> Vec<String> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut predictions = Vec::new();
     for workers in [1, threads] {
-        match predict(graph, workers, &costs, CutChoice::Measured) {
+        match predict(graph, workers, &costs, CutOrigin::Measured) {
             Ok(prediction) => predictions.push(prediction),
             Err(mut missing) => {
                 missing.dedup();
@@ -395,7 +395,7 @@ mod tests {
             });
         }
         let rate_of = |cuts| filtered.predict_cut(2, &costs, cuts).unwrap().rate;
-        let [declared, measured] = [CutChoice::Declared, CutChoice::Measured].map(rate_of);
+        let [declared, measured] = [CutOrigin::Declared, CutOrigin::Measured].map(rate_of);
         // Two threads share all, or wait for the stage of 3.02 ns.
         assert!((1e9 / declared - 3.01).abs() < 1e-3, "{declared}");
         assert!((1e9 / measured - 3.02).abs() < 1e-3, "{measured}");

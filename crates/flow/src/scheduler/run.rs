@@ -104,7 +104,7 @@ fn execute(
     options = &chosen;
     if let Some(mut ran) = parallel::run(graph, options)? {
         ran.report.notes = notes(graph, &ran.report);
-        ran.report.cut_choice = parallel::cut_choice(options);
+        ran.report.cut_origin = parallel::cut_choice(options);
         return Ok(ran);
     }
     let memory = options.memory_handle();

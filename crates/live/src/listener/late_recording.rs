@@ -19,7 +19,7 @@ use isochrony_flow::{
 };
 
 use super::failed;
-use super::late_samples::{LateEvent, LateNext, LateSamples};
+use super::late_samples::{LateEvent, LateSamples, NextLate};
 use super::shared::ListenerInner;
 use crate::LiveError;
 
@@ -161,24 +161,24 @@ impl Source for LateSource {
         }
         let listener = &self.recording.listener;
         Ok(match listener.late.next(self.scan) {
-            LateNext::NotScanned => {
+            NextLate::NotScanned => {
                 let address = listener.shown_address();
                 return Err(failed(LiveError::LateAlone { address }));
             }
-            LateNext::Event(LateEvent::RangeStart(at, why)) => self.start_at(at, why),
-            LateNext::Event(LateEvent::Samples(piece)) => {
+            NextLate::Event(LateEvent::RangeStart(at, why)) => self.start_at(at, why),
+            NextLate::Event(LateEvent::Samples(piece)) => {
                 self.waiting = Some((piece, 0));
                 return self.pull();
             }
-            LateNext::Position(position) if position > self.promised => {
+            NextLate::Position(position) if position > self.promised => {
                 if !self.started {
                     return Ok(self.start_at(position, None));
                 }
                 self.promised = position;
                 SourceEvent::ProgressMark(position)
             }
-            LateNext::Position(_) => SourceEvent::Idle,
-            LateNext::End => SourceEvent::End,
+            NextLate::Position(_) => SourceEvent::Idle,
+            NextLate::End => SourceEvent::End,
         })
     }
 

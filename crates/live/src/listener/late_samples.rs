@@ -57,7 +57,7 @@ pub(super) enum LateEvent {
 
 /// What a reader gets next.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum LateNext {
+pub(super) enum NextLate {
     /// Nothing scans the feed.
     NotScanned,
     Event(LateEvent),
@@ -180,10 +180,10 @@ impl LateBuffer {
         self.lock().waker = Some(waker);
     }
 
-    pub(super) fn next(&self, scan: u64) -> LateNext {
+    pub(super) fn next(&self, scan: u64) -> NextLate {
         let mut state = self.lock();
         if state.scans < scan {
-            return LateNext::NotScanned;
+            return NextLate::NotScanned;
         }
         // Samples of earlier scans remain for `take`.
         let first = state.events.partition_point(|(of, _)| *of < scan);
@@ -192,11 +192,11 @@ impl LateBuffer {
             if let LateEvent::Samples(piece) = &event {
                 state.bytes -= piece.bytes();
             }
-            return LateNext::Event(event);
+            return NextLate::Event(event);
         }
         match state.scans == scan && state.is_scanned {
-            true => LateNext::Position(state.position),
-            false => LateNext::End,
+            true => NextLate::Position(state.position),
+            false => NextLate::End,
         }
     }
 }
@@ -345,7 +345,7 @@ mod tests {
             buffer.add(piece(10 * scan, 4));
             buffer.add(piece(10 * scan + 1, 4));
         }
-        let LateNext::Event(LateEvent::Samples(taken)) = buffer.next(2) else {
+        let NextLate::Event(LateEvent::Samples(taken)) = buffer.next(2) else {
             panic!("no samples");
         };
         assert_eq!(buffer.put_back(2, taken), 0);
@@ -362,10 +362,10 @@ mod tests {
     fn a_reader_gets_the_events_of_its_scan_and_its_end() {
         let buffer = LateBuffer::new(100 + 4 * PIECE_BYTES);
         let first = buffer.scan_to_read();
-        assert_eq!(buffer.next(first), LateNext::NotScanned);
+        assert_eq!(buffer.next(first), NextLate::NotScanned);
         buffer.begin_scan();
         assert_eq!(buffer.scan_to_read(), first);
-        assert_eq!(buffer.next(first), LateNext::Position(i64::MIN));
+        assert_eq!(buffer.next(first), NextLate::Position(i64::MIN));
         buffer.start_range(3, None);
         buffer.advance_to(500);
         buffer.add(piece(30, 2));
@@ -373,18 +373,18 @@ mod tests {
         let second = buffer.scan_to_read();
         buffer.begin_scan();
         buffer.add(piece(40, 2));
-        let starts = LateNext::Event(LateEvent::RangeStart(3, None));
+        let starts = NextLate::Event(LateEvent::RangeStart(3, None));
         assert_eq!(buffer.next(first), starts);
         // Its position never goes back.
         let moved = LateSamples {
             position: 500,
             ..piece(30, 2)
         };
-        let found = LateNext::Event(LateEvent::Samples(moved));
+        let found = NextLate::Event(LateEvent::Samples(moved));
         assert_eq!(buffer.next(first), found);
-        assert_eq!(buffer.next(first), LateNext::End);
+        assert_eq!(buffer.next(first), NextLate::End);
         assert_eq!(buffer.take(), [piece(40, 2)]);
-        assert_eq!(buffer.next(second), LateNext::Position(i64::MIN));
+        assert_eq!(buffer.next(second), NextLate::Position(i64::MIN));
     }
 
     #[test]
@@ -397,7 +397,7 @@ mod tests {
             buffer.add(piece(1000 * i64::from(run), 4));
         }
         assert_eq!(buffer.lock().events.len(), 2);
-        let start = |at, why| LateNext::Event(LateEvent::RangeStart(at, why));
+        let start = |at, why| NextLate::Event(LateEvent::RangeStart(at, why));
         assert_eq!(buffer.next(1), start(999_000, None));
         buffer.start_range(1_000_000, step(1000, 1001));
         assert_eq!(buffer.take().len(), 1);

@@ -1,4 +1,4 @@
-//! [`choose_cuts`]: where a plan is cut into stages if all its operators were measured. Pure.
+//! [`choose_cuts`]: where a plan is cut into stages if all its operators were measured.
 //!
 //! The flow model compares the cuts that declared costs give, those that measured costs give, and then repeatedly one
 //! stage fewer, with the cheapest neighbours merged.
@@ -19,7 +19,7 @@ const PASSING_NS: f64 = 0.4;
 /// Pairs of neighbours that are tried, the cheapest first: not all may be merged.
 const MAX_PAIRS: usize = 4;
 
-struct Choice {
+struct PredictedCuts {
     plan: StagePlan,
     rate: f64,
 }
@@ -64,7 +64,7 @@ pub(in crate::scheduler) fn choose_cuts(
             ..*options
         };
         let plan = StagePlan::of(graph, &options).ok()?;
-        model.choice(plan.stage_of)
+        model.predicted(plan.stage_of)
     });
     let mut best = match found {
         [Some(declared), Some(measured)] if !measured.gains_on(&declared) => declared,
@@ -76,7 +76,7 @@ pub(in crate::scheduler) fn choose_cuts(
     Some(model.rule(best.plan.stage_of))
 }
 
-impl Choice {
+impl PredictedCuts {
     fn gains_on(&self, other: &Self) -> bool {
         self.rate > other.rate * (1.0 + MIN_GAIN)
     }
@@ -91,14 +91,14 @@ impl CutModel<'_> {
     }
 
     /// None if the plan cannot be cut so.
-    fn choice(&self, stage_of: Vec<usize>) -> Option<Choice> {
+    fn predicted(&self, stage_of: Vec<usize>) -> Option<PredictedCuts> {
         let rule = self.rule(stage_of);
         let options = RunOptions {
             cut_rule: Some(&rule),
             ..*self.options
         };
         let plan = StagePlan::of(self.graph, &options).ok()?;
-        Some(Choice {
+        Some(PredictedCuts {
             rate: self.rate(&plan),
             plan,
         })
@@ -126,7 +126,7 @@ impl CutModel<'_> {
     }
 
     /// The cheapest neighbours merged.
-    fn fewer(&self, best: &Choice) -> Option<Choice> {
+    fn fewer(&self, best: &PredictedCuts) -> Option<PredictedCuts> {
         let costs_ns = self.stage_costs(&best.plan);
         let edges = best.plan.cut_edges(self.graph).into_iter();
         let mut pairs: Vec<(usize, usize)> = edges.map(|(from, to, _)| (from, to)).collect();
@@ -137,7 +137,7 @@ impl CutModel<'_> {
         pairs.find_map(|(from, to)| {
             let stages = best.plan.stage_of.iter();
             let merged = stages.map(|&stage| if stage == from { to } else { stage });
-            self.choice(merged.collect())
+            self.predicted(merged.collect())
         })
     }
 }
