@@ -85,14 +85,15 @@ fn controller(case: &TuningCase, start: &Configuration, best: f64) -> TuningResu
         ..ControllerOptions::default()
     };
     let mut controller = Controller::new(start.clone(), case.limits.clone(), options)
-        .expect("the start is within the limits");
+        .expect("the start is within the limits")
+        .with_default(case.configuration(case.cores, |_| case.cores));
     let mut run = case.run(start, case.seed);
     let (mut windows, mut goal, mut checked) = (0, None, None::<Configuration>);
     let mut last = Window::default();
     while windows < MAX_WINDOWS && !controller.is_settled() {
         last = run.window(WINDOW_S);
         windows += 1;
-        let next = controller.observe(&last, None).clone();
+        let next = controller.observe(&last, Some(f64::INFINITY)).clone();
         run.configure(&next).expect("within the limits");
         if goal.is_none() && checked.as_ref() != Some(controller.kept()) {
             checked = Some(controller.kept().clone());

@@ -64,6 +64,8 @@ impl std::fmt::Debug for Tuning {
 #[derive(Default)]
 struct State {
     running: Option<Arc<dyn RunningPlan>>,
+    /// The configuration of the run if it were not tuned.
+    own: Option<Configuration>,
     ended: bool,
     report: TuningReport,
     /// Task size at the start, if no configuration stated one: a size that was not changed is not reported, since it is
@@ -202,7 +204,7 @@ impl Tuning {
         }
         // Also reported if the run ends before the first window.
         state.report.configuration = Some(running.configuration());
-        state.running = Some(running);
+        (state.running, state.own) = (Some(running), Some(own));
         self.changed.notify_all();
         Ok(())
     }
@@ -245,7 +247,7 @@ impl Tuning {
                 .wait(state)
                 .unwrap_or_else(PoisonError::into_inner);
         }
-        let Some(running) = state.running.clone() else {
+        let Some((running, own)) = state.running.clone().zip(state.own.clone()) else {
             return;
         };
         drop(state);
@@ -264,7 +266,7 @@ impl Tuning {
             latency_s,
             ..self.options
         };
-        let session = TuningSession::new(mode, start.clone(), limits, options);
+        let session = TuningSession::new(mode, own, limits, options);
         let Ok(mut session) = session else {
             // Unreachable: the run's own values fit it.
             return;

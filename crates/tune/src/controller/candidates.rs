@@ -17,6 +17,8 @@ pub(super) struct Candidate {
     pub(super) predicted_gain: Option<f64>,
     pub(super) reason: String,
     pub(super) alternatives: Vec<(Configuration, Option<f64>)>,
+    /// Trials of it before this one, since the load last changed.
+    pub(super) repeats: u8,
 }
 
 /// Predictions of one kind err alike.
@@ -40,7 +42,13 @@ impl Candidate {
             predicted_gain: None,
             reason: reason.into(),
             alternatives: Vec::new(),
+            repeats: 0,
         }
+    }
+
+    /// The model's gain, if it is so large that a trial without gain may be due to other programs on the machine.
+    pub(super) fn large_gain(&self) -> Option<f64> {
+        self.model_gain.filter(|&gain| gain >= LARGE_GAIN)
     }
 
     /// The corrected gain; None for losses and below `min_gain`.
@@ -105,6 +113,8 @@ impl Corrections {
     }
 }
 
+/// Other programs take a whole core of few.
+const LARGE_GAIN: f64 = 0.2;
 /// Share of waiting time from which a larger link may help.
 const MIN_OUTPUT_WAIT: f64 = 0.05;
 /// Items that a link needs: the writer makes one while the reader consumes another. A single thread gains nothing.
@@ -146,10 +156,12 @@ struct Proposals<'a> {
     all: Vec<Candidate>,
 }
 
-/// Without a trusted model: steps around `kept`, in the order of their likeliest gains.
+/// Without a trusted model: steps around `kept`, in the order of their likeliest gains. `default`: of a run that is not
+/// tuned; first among equals, since its parts are known to suit each other.
 pub(super) fn candidates(
     costs: &StageCosts,
     kept: &Configuration,
+    default: Option<&Configuration>,
     limits: &ConfigurationLimits,
     options: &ControllerOptions,
     corrections: &Corrections,
@@ -168,6 +180,9 @@ pub(super) fn candidates(
         proposals.fewer_threads();
         proposals.fewer_replicas();
         return proposals.all;
+    }
+    if let Some(default) = default {
+        proposals.run_default(default);
     }
     match trusts_model {
         true => {
@@ -218,7 +233,20 @@ impl Proposals<'_> {
             predicted_gain: None,
             reason,
             alternatives: Vec::new(),
+            repeats: 0,
         });
+    }
+
+    fn run_default(&mut self, default: &Configuration) {
+        let kind = if default.workers != self.kept.workers {
+            CandidateKind::Threads
+        } else if default.replicas != self.kept.replicas {
+            CandidateKind::Replicas
+        } else {
+            CandidateKind::Links
+        };
+        let reason = "a run that is not tuned has it".into();
+        self.propose(default.clone(), kind, reason);
     }
 
     fn model_optimum(&mut self) {

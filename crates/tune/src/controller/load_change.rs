@@ -103,6 +103,7 @@ impl Controller {
         };
         self.push_decision(Outcome::LoadChanged, self.kept.clone(), reason, None, None);
         self.forget_trials();
+        self.knows_default = self.default.as_ref() == Some(&self.kept);
         self.corrections = Corrections::default();
         self.checked = CheckedGains::default();
         self.doubted = None;

@@ -12,14 +12,15 @@
 //! - *Model*: the flow model predicts each candidate's throughput (`candidates`), corrected by measured gains of the
 //!   same kind. Where it sees no gain, a bounded local search continues. Once its predictions were off by more than
 //!   the assumption that a change gains as much as the last one of its kind, local search goes on alone
-//!   (`model_check`).
+//!   (`model_check`). The configuration of a run that is not tuned is a candidate, too.
 //! - *Trial*: windows under the present configuration (A) and the candidate (B) alternate, which cancels drift. The
 //!   first window after each change is discarded. A candidate is kept once the lower confidence bound of its gain is
 //!   above zero (`trial`), and dropped once the upper bound is below `min_gain`.
 //! - *Watch*: a change of the load discards what was learnt (`load`). More threads and replicas are then applied at once
 //!   and checked afterwards (`load_change`). After a fall soon after a kept change, the earlier configuration is tried
-//!   first. Candidates about which noise left it open whether they gain are tried again
-//!   after some time, the most promising one first, at most `max_retries` times.
+//!   first. Candidates about which noise left it open whether they gain, and rejected ones of which the model promises
+//!   much, are tried again after some time, the most promising one first, at most `max_retries` times: another program
+//!   may have taken a core meanwhile.
 //!
 //! Throughput counts behind the last stage. If the plan has kept up with a feed for some time, fewer threads and
 //! replicas are tried, and kept if they save processor time per sample, within the limit of latency.
@@ -57,6 +58,12 @@ use trial::{Trial, TrialState};
 /// Windows between the last trial and the first repeated one; doubles with each.
 const RETRY_WINDOWS: usize = 32;
 
+/// Least promised gain that pays for its trial in about as long again.
+const SOON_PAID: f64 = 0.1;
+
+/// How often a candidate without gain is tried again although the model promises much.
+const MAX_DOUBTS: u8 = 2;
+
 /// Two groups of four windows, and one discarded after each change.
 const SHORTEST_TRIAL: f64 = 13.0;
 
@@ -78,6 +85,10 @@ enum State {
 pub struct Controller {
     options: ControllerOptions,
     limits: ConfigurationLimits,
+    /// The configuration of a run that is not tuned.
+    default: Option<Configuration>,
+    /// It was kept or rejected under the present load.
+    knows_default: bool,
     kept: Configuration,
     before: Option<Configuration>,
     state: State,
@@ -87,7 +98,7 @@ pub struct Controller {
     settles: bool,
     /// Candidates without gain under the present load.
     rejected: HashSet<Configuration>,
-    /// Candidates that may gain, with upper bounds of their gains, in order of these.
+    /// Candidates that may gain, with bounds of their gains, in order of these.
     undecided: Vec<(Candidate, f64)>,
     retries: usize,
     corrections: Corrections,
@@ -118,6 +129,8 @@ impl Controller {
         Ok(Self {
             options,
             limits,
+            default: None,
+            knows_default: false,
             kept: start,
             before: None,
             state: State::Observe,
@@ -135,6 +148,15 @@ impl Controller {
             elapsed_s: 0.0,
             decisions: Vec::new(),
         })
+    }
+
+    /// Tries `default`, the configuration of a run that is not tuned, too, if it is within the limits.
+    #[must_use]
+    pub fn with_default(mut self, default: Configuration) -> Self {
+        let links = self.kept.link_bytes.len();
+        self.knows_default = default == self.kept;
+        self.default = (self.limits.check(&default, links).is_ok()).then_some(default);
+        self
     }
 
     /// The configuration for the next window.
@@ -206,7 +228,7 @@ impl Controller {
     }
 
     /// Takes a window under [`configuration`](Self::configuration) and returns the configuration for the next one.
-    /// `remaining_s`: seconds left at the present rate; None if unknown.
+    /// `remaining_s`: seconds left at the present rate; None if unknown, infinite if the run never ends.
     pub fn observe(&mut self, window: &Window, remaining_s: Option<f64>) -> &Configuration {
         self.elapsed_s += window.elapsed_s;
         if std::mem::take(&mut self.settles) || window.elapsed_s <= 0.0 {
@@ -240,20 +262,27 @@ impl Controller {
                     self.corrections.learn(&trial.0, *gain);
                     self.checked.add(&self.kept, &trial.0, *gain);
                 }
+                if matches!(state, TrialState::Gain(_) | TrialState::NoGain(_)) {
+                    self.knows_default |= self.default.as_ref() == Some(&trial.0.configuration);
+                }
                 self.state = match state {
                     TrialState::Running => State::Try(trial),
                     TrialState::Gain(gain) => self.keep(trial.0, gain),
                     TrialState::NoGain(gain) => {
                         self.decide(&trial.0, Some(gain), Outcome::Rejected);
-                        self.rejected.insert(trial.0.configuration);
+                        match trial.0.large_gain() {
+                            Some(promised) if trial.0.repeats < MAX_DOUBTS => {
+                                self.try_again_later(trial.0, promised);
+                            }
+                            _ => _ = self.rejected.insert(trial.0.configuration),
+                        }
                         self.next_trial(remaining_s)
                     }
                     TrialState::Undecided(gain) => {
                         self.decide(&trial.0, Some(gain), Outcome::Undecided);
                         // Without an interval the prediction is all there is.
                         let bound = gain.high.or(trial.0.predicted_gain).unwrap_or(gain.mean);
-                        let place = self.undecided.partition_point(|(_, other)| *other < bound);
-                        self.undecided.insert(place, (trial.0, bound));
+                        self.try_again_later(trial.0, bound);
                         self.next_trial(remaining_s)
                     }
                 };
@@ -331,14 +360,21 @@ impl Controller {
         }
     }
 
+    /// `bound`: of its gain.
+    fn try_again_later(&mut self, candidate: Candidate, bound: f64) {
+        let place = self.undecided.partition_point(|(_, other)| *other < bound);
+        self.undecided.insert(place, (candidate, bound));
+    }
+
     /// The undecided candidate that may gain most, once it may be tried again.
     fn due_retry(&mut self, windows: usize, remaining_s: Option<f64>) -> Option<Candidate> {
         let is_due = windows >= RETRY_WINDOWS << self.retries.min(16)
             && self.retries < self.options.max_retries
             && self.may_try()
             && self.may_reduce()
-            && self.pays(remaining_s);
-        let (candidate, _) = self.undecided.pop_if(|_| is_due)?;
+            && self.pays(None, remaining_s);
+        let (mut candidate, _) = self.undecided.pop_if(|_| is_due)?;
+        candidate.repeats += 1;
         self.retries += 1;
         Some(candidate)
     }
@@ -356,11 +392,16 @@ impl Controller {
         self.trials < self.options.max_trials
     }
 
-    /// Whether enough of the run is left for a trial.
-    fn pays(&self, remaining_s: Option<f64>) -> bool {
+    /// Whether enough of the run is left for a trial. A run of unknown length is expected to last as long again as it
+    /// has so far; a promised gain that soon pays for its trial need not wait for that.
+    fn pays(&self, candidate: Option<&Candidate>, remaining_s: Option<f64>) -> bool {
         let window_s = self.observed.last().map_or(0.0, |last| last.elapsed_s);
         let needed = self.options.min_payback * SHORTEST_TRIAL * window_s;
-        remaining_s.is_none_or(|remaining| remaining >= needed)
+        let promises = |one: &Candidate| one.predicted_gain.is_some_and(|gain| gain >= SOON_PAID);
+        match remaining_s {
+            Some(remaining) => remaining >= needed,
+            None => self.elapsed_s >= needed || candidate.is_some_and(promises),
+        }
     }
 
     fn try_out(&mut self, candidate: Candidate) -> State {
@@ -383,9 +424,12 @@ impl Controller {
         let Some(candidate) = self.next_candidate(&costs) else {
             return self.watch(&costs);
         };
-        if self.pays(remaining_s) {
+        if self.pays(Some(&candidate), remaining_s) {
             self.doubted = None;
             return self.try_out(candidate);
+        }
+        if remaining_s.is_none() {
+            return State::Observe;
         }
         if !matches!(self.decisions.last(), Some(last) if last.outcome == Outcome::TooShort) {
             self.decide(&candidate, None, Outcome::TooShort);
@@ -398,9 +442,11 @@ impl Controller {
             let reason = "it is not clear whether the change at once gained";
             return Some(Candidate::back_to(before.clone(), reason));
         }
+        let default = self.default.as_ref().filter(|_| !self.knows_default);
         let mut all = candidates(
             costs,
             &self.kept,
+            default,
             &self.limits,
             &self.options,
             &self.corrections,

@@ -92,7 +92,7 @@ pub struct TuningSession {
 }
 
 impl TuningSession {
-    /// Begins with the mode's configuration, else `own`.
+    /// Begins with the mode's configuration, else with `own`, the configuration of the run if it is not tuned.
     ///
     /// # Errors
     /// [`TuneError::OtherPlan`], or [`TuneError::Parameter`] for the configuration or the options.
@@ -106,7 +106,8 @@ impl TuningSession {
         if let Some(start) = &start {
             limits.check(start, own.link_bytes.len())?;
         }
-        let controller = Controller::new(start.unwrap_or(own), limits, options)?;
+        let start = start.unwrap_or_else(|| own.clone());
+        let controller = Controller::new(start, limits, options)?.with_default(own);
         let report = TuningReport {
             configuration: Some(controller.kept().clone()),
             ..TuningReport::default()

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::formula_plan::{FormulaPlan, limits, options, settle, start};
+use super::formula_plan::{ENDLESS, FormulaPlan, limits, options, settle, start};
 use isochrony_tune::controller::Bottleneck;
 use isochrony_tune::{Configuration, ConfigurationLimits, Controller, Outcome};
 
@@ -41,7 +41,7 @@ fn what_noise_left_undecided_is_tried_again() {
         plan.noise = 0.03;
         for _ in 0..1000 {
             let configuration = controller.configuration().clone();
-            controller.observe(&plan.window(&configuration), None);
+            controller.observe(&plan.window(&configuration), ENDLESS);
         }
         let part = plan.rate(controller.kept()) / plan.rate(&start(2, 2, 1));
         assert!(part > 0.95, "seed {seed}: {part} of the best");
@@ -57,7 +57,7 @@ fn trials_without_gain_are_repeated_four_times_at_most() {
     let mut controller = Controller::new(start(2, 1, 1), limits(&[1, 1], 2), options(2)).unwrap();
     for _ in 0..20_000 {
         let configuration = controller.configuration().clone();
-        controller.observe(&plan.window(&configuration), None);
+        controller.observe(&plan.window(&configuration), ENDLESS);
     }
     let mut retries = Vec::new();
     for trials in controller
@@ -130,7 +130,7 @@ fn a_stage_that_becomes_ten_times_dearer_is_settled_within_three_changes() {
         let mut changed = false;
         for _ in 0..2000 {
             let configuration = controller.configuration().clone();
-            controller.observe(&plan.window(&configuration), None);
+            controller.observe(&plan.window(&configuration), ENDLESS);
             let mut later = controller.decisions()[decided..].iter();
             changed |= later.any(|one| one.outcome == Outcome::LoadChanged);
             if changed && controller.is_settled() {
@@ -214,7 +214,7 @@ fn names_the_bottleneck_and_what_one_more_would_gain() {
     let mut controller = Controller::new(start(2, 8, 1), limits(&[1, 8], 8), options(8)).unwrap();
     let configuration = controller.configuration().clone();
     for _ in 0..2 {
-        controller.observe(&plan.window(&configuration), None);
+        controller.observe(&plan.window(&configuration), ENDLESS);
     }
     let Some(Bottleneck::Stage {
         stage,

@@ -1,5 +1,6 @@
 //! The controller on simulated plans.
 
+use super::formula_plan::ENDLESS;
 use isochrony_tune::simulator::{
     Competitor, CostChange, SimulatedMachine, SimulatedPlan, SimulatedRun, SimulatedSource,
     SimulatedStage, TimeDistribution, best_configuration, random_plan,
@@ -36,7 +37,7 @@ fn tune(
             return;
         }
         let window = run.window(WINDOW_S);
-        let next = controller.observe(&window, None).clone();
+        let next = controller.observe(&window, ENDLESS).clone();
         run.configure(&next).unwrap();
     }
     let decisions = controller.decisions().iter();

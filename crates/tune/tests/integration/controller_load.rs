@@ -1,6 +1,6 @@
 //! The controller on feeds, and when the load changes.
 
-use super::formula_plan::{FormulaPlan, limits, options, settle, start};
+use super::formula_plan::{ENDLESS, FormulaPlan, limits, options, settle, start};
 use isochrony_tune::{
     Controller, ControllerOptions, Decision, Outcome, TuningMode, TuningSession, Window,
 };
@@ -19,7 +19,7 @@ fn fewer_threads_are_tried_late_and_within_the_latency() {
         let mut controller = Controller::new(start(2, 2, 1), limits(&[1, 1], 2), options).unwrap();
         let mut waited = 0;
         while controller.decisions().is_empty() && *controller.configuration() == start(2, 2, 1) {
-            controller.observe(&plan.window(&start(2, 2, 1)), None);
+            controller.observe(&plan.window(&start(2, 2, 1)), ENDLESS);
             waited += 1;
             assert!(!controller.is_settled());
         }
@@ -65,7 +65,7 @@ fn run_until(
             return windows;
         }
         let configuration = controller.configuration().clone();
-        controller.observe(&plan.window(&configuration), None);
+        controller.observe(&plan.window(&configuration), ENDLESS);
     }
     let decisions = controller.decisions().iter();
     panic!(
@@ -183,7 +183,7 @@ fn overloaded(seed: u64, feed: [f64; 2], noise: f64, contention: f64) -> (Formul
     let mut controller = Controller::new(start(2, 1, 8), limits(&[8, 8], 8), options(8)).unwrap();
     for at in 0..6 {
         plan.arrivals = Some(feed[at % 2]);
-        controller.observe(&plan.window(&start(2, 1, 8)), None);
+        controller.observe(&plan.window(&start(2, 1, 8)), ENDLESS);
     }
     plan.arrivals = Some(1e7);
     run_until(&mut controller, &mut plan, |one| {
@@ -261,7 +261,7 @@ fn an_unclear_change_at_once_is_not_tried_at_another_load() {
         plan.arrivals = Some(arrivals);
         for _ in 0..6 {
             let configuration = controller.configuration().clone();
-            controller.observe(&plan.window(&configuration), None);
+            controller.observe(&plan.window(&configuration), ENDLESS);
         }
     }
     assert!(is_last(&controller, Outcome::LoadChanged));
@@ -278,7 +278,7 @@ fn no_configuration_is_tried_against_itself() {
     plan.arrivals = Some(3e5);
     for _ in 0..6 {
         let configuration = controller.configuration().clone();
-        controller.observe(&plan.window(&configuration), None);
+        controller.observe(&plan.window(&configuration), ENDLESS);
     }
     // Throughput falls: the configuration before is tried, and kept.
     plan.contention = 5.0;
@@ -313,7 +313,7 @@ fn windows_without_results_are_one_change_of_the_load() {
     plan.arrivals = Some(1e5);
     let mut controller = Controller::new(start(2, 1, 8), limits(&[8, 8], 8), options(8)).unwrap();
     for _ in 0..6 {
-        controller.observe(&plan.window(&start(2, 1, 8)), None);
+        controller.observe(&plan.window(&start(2, 1, 8)), ENDLESS);
     }
     // An item takes half a minute while more come.
     let empty = Window {
@@ -322,7 +322,7 @@ fn windows_without_results_are_one_change_of_the_load() {
         ..plan.window(&start(2, 1, 8))
     };
     for _ in 0..600 {
-        controller.observe(&empty, None);
+        controller.observe(&empty, ENDLESS);
     }
     let [decision] = controller.decisions() else {
         panic!("{:#?}", controller.decisions());
@@ -343,7 +343,7 @@ fn a_report_has_the_newest_decisions() {
         for _ in 0..12 {
             let window = plan.window(&own);
             elapsed_s += window.elapsed_s;
-            session.observe(&window, None);
+            session.observe(&window, ENDLESS);
         }
         longest = longest.max(session.report().decisions.len());
     }

@@ -1,6 +1,6 @@
 //! Whether the flow model or local search chooses the candidates.
 
-use super::formula_plan::{FormulaPlan, limits, options, settle, start};
+use super::formula_plan::{ENDLESS, FormulaPlan, limits, options, settle, start};
 use isochrony_tune::{Configuration, Controller};
 
 /// On a machine where a second thread hardly helps, the model, which knows no contention, expects twice the throughput.
@@ -82,7 +82,7 @@ fn candidates_without_results_leave_errors_finite() {
         if configuration.workers > 1 {
             window.delivered = 0.0;
         }
-        controller.observe(&window, None);
+        controller.observe(&window, ENDLESS);
         let check = controller.model_check();
         let text = serde_json::to_string(&check).unwrap();
         assert_eq!(text.contains("null"), check.trials == 0, "{text}");

@@ -117,10 +117,13 @@ pub(crate) fn options(cores: usize) -> ControllerOptions {
     }
 }
 
+/// Seconds that are left of a run that never ends.
+pub(crate) const ENDLESS: Option<f64> = Some(f64::INFINITY);
+
 pub(crate) fn settle(controller: &mut Controller, plan: &mut FormulaPlan, most: usize) -> usize {
     for windows in 0..most {
         let configuration = controller.configuration().clone();
-        controller.observe(&plan.window(&configuration), None);
+        controller.observe(&plan.window(&configuration), ENDLESS);
         if controller.is_settled() {
             return windows + 1;
         }

@@ -1,6 +1,7 @@
 //! One binary, to link once.
 
 mod controller;
+mod controller_default;
 mod controller_in_simulator;
 mod controller_load;
 mod controller_model;
