@@ -1,8 +1,8 @@
 """Runs of a plan beside their simulation and the flow model, with costs of operators that were measured one by one.
 
 `Plan.characterise` measures what each operator costs by itself. One counted run says which operators a stage has, how
-many samples come to each, and what links carry. From these the simulator and the flow model predict the throughput of
-every configuration, none of whose times they have seen.
+many samples come to each, and what links carry. From these, and from what `tune_machine.py` measures of caches and memory,
+the simulator and the flow model predict the throughput of every configuration, none of whose times they have seen.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import statistics
 from typing import Any
 
 import numpy as np
+from tune_machine import measured_machine
 
 from isochrony import Configuration
 from isochrony._native import _simulated_runs
@@ -54,12 +55,12 @@ def simulated_plan(report: Report, seconds: dict[int, float], replicas: tuple[in
 
 
 def predictions(
-    plan: dict[str, Any], configurations: list[Configuration], cores: int, total: int
+    plan: dict[str, Any], configurations: list[Configuration], machine: dict[str, Any], total: int
 ) -> list[tuple[float, float]]:
     """Samples per second of the simulator and of the flow model for each configuration."""
     request = {
         "plan": plan,
-        "cores": cores,
+        "machine": machine,
         "seed": SEED,
         "configurations": [
             {"workers": one.workers, "replicas": one.replicas, "link_bytes": one.link_bytes} for one in configurations
@@ -93,7 +94,9 @@ def compare(
     seconds = costs_of_nodes(plan, report, total, repeats=repeats)
     most = tuple(max(one.replicas[stage] for one in configurations) for stage in range(len(configurations[0].replicas)))
     described = simulated_plan(report, seconds, most, total)
-    predicted = predictions(described, configurations, cores, total)
+    machine = measured_machine(cores)
+    machine = machine | {"cache_bytes": machine["cache_bytes"] / max(len(described["links"]), 1)}
+    predicted = predictions(described, configurations, machine, total)
     rows = [
         {
             "configuration": str(one),
@@ -108,4 +111,4 @@ def compare(
         kind: errors([row[kind] / row["measured"] for row in rows])  # type: ignore[operator]
         for kind in ("simulated", "flow_model")
     }
-    return {"plan": described, "runs": rows, "errors": by_kind}
+    return {"plan": described, "machine": machine, "runs": rows, "errors": by_kind}

@@ -13,8 +13,8 @@ use crate::errors::Result;
 struct SimulationRequest {
     /// Its sources are finite.
     plan: SimulatedPlan,
-    /// Of a machine with typical costs of hand-overs, wake-ups, caches and memory.
-    cores: usize,
+    /// Costs of hand-overs, wake-ups, caches and memory; those that are left out do not apply.
+    machine: SimulatedMachine,
     configurations: Vec<Configuration>,
     seed: u64,
 }
@@ -36,11 +36,12 @@ fn simulate(
     request: &SimulationRequest,
     configuration: &Configuration,
 ) -> std::result::Result<(f64, f64), TuneError> {
-    let machine = SimulatedMachine::typical(request.cores);
-    let plan = request.plan.clone();
+    let (plan, machine) = (request.plan.clone(), request.machine.clone());
     let mut run = SimulatedRun::new(plan, machine, configuration.clone(), request.seed)?;
     let seconds = run.run_to_end();
-    let graph = request.plan.flow_graph(configuration, request.cores);
+    let graph = request
+        .plan
+        .flow_graph(configuration, request.machine.cores);
     let flow = FlowModel::new(graph)?.solve();
     Ok((seconds, flow.source_rates[0]))
 }
