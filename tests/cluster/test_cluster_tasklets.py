@@ -65,6 +65,8 @@ def test_results_are_those_of_this_process(client: Any, store: iso.Store) -> Non
     assert report.values["part 5000"][1].startswith("2026-01-01T00:00:50")
     counts = [int(note.split()[0]) for note in report.notes if "functions were called by tcp://" in note]
     assert len(counts) == 2 and sum(counts) == 8
+    (place,) = report.places
+    assert place.startswith("8 Python function(s) run in workers of the cluster")
 
 
 def test_what_is_not_committed_is_read_here(client: Any, store: iso.Store) -> None:

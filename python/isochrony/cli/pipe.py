@@ -16,7 +16,7 @@ from ..errors import UsageError
 from ..errors.native import NBufferError, OptionError
 from ..options import byte_count
 from ..output.files import OutputFile, check_output, writing
-from ..output.progress import bytes_text
+from ..output.progress import bytes_text, count_text
 from ..tuning.configuration import TuningReport, parsed_tune, tuning_fields
 from .exits import Exit
 from .paths import input_path, output_path
@@ -233,7 +233,7 @@ def _tuning_lines(tuning: TuningReport) -> list[str]:
     if found is not None:
         gain = tuning.predicted_gain
         predicted = "" if gain is None else f", predicted {100 * gain:+.1f} %"
-        lines.append(f"tuning: {found.workers} workers, blocks of {bytes_text(found.buffer_bytes)}{predicted}")
+        lines.append(f"tuning: {count_text(found.workers, 'worker')}, blocks of {bytes_text(found.buffer_bytes)}{predicted}")
     return lines
 
 

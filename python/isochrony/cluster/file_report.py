@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..output.progress import bytes_text, duration_text
+from ..output.progress import bytes_text, count_text, duration_text
 
 
 @dataclass
@@ -57,7 +57,7 @@ class MapReport:
     >>> from isochrony.cluster.file_report import HostReport, MapReport
     >>> hosts = {"tcp://10.0.0.5:40331": HostReport(local=6, peer=2, storage=1, fetched=1, storage_bytes=500)}
     >>> print(MapReport("good-cache-compute", tasks=9, seconds=3.0, hosts=hosts))  # doctest: +ELLIPSIS
-    9 tasks in 3.0 s (good-cache-compute, 1 workers); files: 6 local, 2 from peers, 1 from storage, 88.9% hits; ...
+    9 tasks in 3.0 s (good-cache-compute, 1 worker); files: 6 local, 2 from peers, 1 from storage, 88.9% hits; ...
     """
 
     policy: str
@@ -142,7 +142,8 @@ class MapReport:
     def __str__(self) -> str:
         failed = f", {self.failed} failed" if self.failed else ""
         return (
-            f"{self.tasks} tasks{failed} in {duration_text(self.seconds)} ({self.policy}, {len(self.hosts)} workers); "
+            f"{self.tasks} tasks{failed} in {duration_text(self.seconds)} ({self.policy}, "
+            f"{count_text(len(self.hosts), 'worker')}); "
             f"files: {self.local} local, {self.peer} from peers, {self.storage} from storage, {self.hit_rate:.1%} "
             "hits; "
             f"{bytes_text(self.peer_bytes)} from peers, {bytes_text(self.storage_bytes)} from storage"

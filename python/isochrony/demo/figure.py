@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..extras import require
+from ..output.progress import count_text
 from ..store.plots import (
     COLORS,
     FAINT,
@@ -85,13 +86,9 @@ def _subtitle(findings: Findings, day: str) -> str:
     steps = sum(len(one.steps) for one in findings.stations)
     return (
         f"{day}   ·   {len(findings.stations)} stations, {count / 1e6:.1f} million samples   ·   "
-        f"{_many(len(findings.bursts), 'burst')}, {_many(outages, 'outage')}, "
-        f"{_many(steps, 'clock step')}"
+        f"{count_text(len(findings.bursts), 'burst')}, {count_text(outages, 'outage')}, "
+        f"{count_text(steps, 'clock step')}"
     )
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def _hour(

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self, TextIO
 
-__all__ = ["ImportProgress", "bytes_text", "duration_text"]
+__all__ = ["ImportProgress", "bytes_text", "count_text", "duration_text"]
 
 _DRAW_EVERY_S = 0.1
 
@@ -27,6 +27,11 @@ def bytes_text(count: float, unit: str = "B") -> str:
             return f"{count:.1f} {prefix}{unit}" if prefix else f"{count:.0f} {unit}"
         count /= 1000
     return f"{count:.1f} T{unit}"
+
+
+def count_text(count: int, noun: str) -> str:
+    """A number of things: ``1 worker``, ``2 workers``."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def duration_text(seconds: float) -> str:

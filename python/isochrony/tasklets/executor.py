@@ -148,13 +148,13 @@ class Tasklet:
     def __repr__(self) -> str:
         return f"<Tasklet {self.name!r}: {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
 
-    def _described(self, on_workers: OnWorkers, slots: TaskletSlots | None) -> tuple[Any, ...]:
+    def _described(self, on_workers: OnWorkers | Literal["cluster"], slots: TaskletSlots | None) -> tuple[Any, ...]:
         work: Any = self.work
         is_plan = isinstance(work, Chain)
         function, plan = (None, work._native) if is_plan else (work, None)
-        place = "" if is_plan else self.on_workers or on_workers
+        place = "" if is_plan else on_workers if on_workers == "cluster" else self.on_workers or on_workers
         if slots is not None and not is_plan:
-            function, place = slots.wrapped(work, self.name), "threads"
+            function = slots.wrapped(work, self.name)
         # Without an identity it is another each time, and thus never kept.
         about = (self.name, self.function_name, self._identity or secrets.token_hex(16), function, plan)
         return (*about, self.inputs, self.outputs, self.after, place)
@@ -361,7 +361,8 @@ class Executor:
 
     def _described(self, slots: TaskletSlots | None) -> list[tuple[Any, ...]]:
         writes_once(self.tasklets)
-        return [one._described(self._on_workers, slots) for one in self.tasklets]
+        place: OnWorkers | Literal["cluster"] = self._on_workers if self._place.on is None else "cluster"
+        return [one._described(place, slots) for one in self.tasklets]
 
     def _request(self) -> PoolTuningRequest | None:
         """What is tuned: a configuration is for tasklets of the same functions."""

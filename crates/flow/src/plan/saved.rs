@@ -44,10 +44,18 @@ impl Plan {
         let nodes = graph.nodes.iter().map(|node| {
             Ok(match &node.op {
                 Op::Scan { recording, .. } => {
+                    let (what, mend) = match recording.is_feed() {
+                        true => (
+                            "a source that receives or makes its samples in this process",
+                            "record them into a store and scan the signal, or generate them by a function \
+                             that can be imported by its name",
+                        ),
+                        false => ("samples in memory", "store them as a signal and scan that"),
+                    };
                     let saved = recording.0.saved().ok_or_else(|| PlanError::NotSaveable {
                         operator: format!("scan of {}", recording.0.port()),
-                        what: "samples in memory",
-                        mend: "store them as a signal and scan that",
+                        what,
+                        mend,
                     })?;
                     node.saved(&saved)
                 }

@@ -34,11 +34,14 @@ impl Operator for Fail {
     }
 }
 
-fn scan() -> Plan {
+fn segments() -> Segments {
     let stream = Stream::new("stn/p", TimebaseId(0), Rate::new(2000, 1).unwrap()).intern();
     let samples: Vec<i16> = (0..1000).collect();
-    let recording = Segments::new([SigSeg::from_slice(&samples, 0, stream).unwrap()]).unwrap();
-    Plan::scan_part(SharedRecording::new(DatedRecording(recording)), None, 10)
+    Segments::new([SigSeg::from_slice(&samples, 0, stream).unwrap()]).unwrap()
+}
+
+fn scan() -> Plan {
+    Plan::scan_part(SharedRecording::new(DatedRecording(segments())), None, 10)
 }
 
 struct DatedRecording(Segments);
@@ -174,9 +177,14 @@ fn every_refusal_says_what_where_and_how_to_mend() {
             ],
         ),
         (
-            scan.to_json().unwrap_err(),
+            Plan::scan(segments()).to_json().unwrap_err(),
             "not_saveable",
             &["memory", "store them"],
+        ),
+        (
+            scan.to_json().unwrap_err(),
+            "not_saveable",
+            &["makes its samples in this process", "record them"],
         ),
         (
             PlanError::recording(
