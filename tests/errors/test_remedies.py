@@ -389,3 +389,10 @@ def test_an_expression_is_said_to_stand_for_values_of_the_run() -> None:
     assert "no truth value while a plan is built, since it stands for values that are computed when the plan" in said
     said = raised(lambda: SAMPLES.map(lambda s: s[0]))
     assert "use reductions, such as s.max(), or cut other windows with rewindow" in said, said
+
+
+def test_an_endpoint_that_is_no_url_names_the_variable_and_not_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "10.0.0.1:9000")
+    said = raised(lambda: iso.open("s3://bucket/water.iso"), iso.StoreError)
+    assert "the endpoint (AWS_ENDPOINT_URL) is not a URL: " in said, said
+    assert "; check its environment variables (AWS_ACCESS_KEY_ID, " in said and "10.0.0.1" not in said, said
