@@ -97,7 +97,7 @@ pub enum OpErrorKind {
     /// Memory budget exceeded.
     #[error(
         "{asked} more bytes would exceed memory={cap} bytes, the limit on the memory of queues and buffers ({used} in use); \
-         give memory={} or more", used.saturating_add(*asked)
+         raise memory= to {} bytes or more", used.saturating_add(*asked)
     )]
     MemoryCap {
         /// Requested bytes.
